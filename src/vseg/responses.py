@@ -1,0 +1,339 @@
+"""Responses, a row a trial, and Tally, the counts k_ij and n_ij that inference sees.
+
+A file of responses is a CSV or Parquet table with at least the columns `i`, `j` and `same`; the other
+columns of COLUMNS are read where they are there, and any further ones are passed over.
+"""
+
+import csv
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vseg.errors import InvalidInput, MissingExtra, NotFound
+from vseg.layout import Layout, as_floats, read_only
+from vseg.pairs import Pairs, checked_pairs
+
+COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
+REQUIRED = ("i", "j", "same")
+TRUTH = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """Same/different answers, a row a trial.
+
+    Parameters
+    ----------
+    layout : Layout
+    i, j : array_like of int
+        The two locations of each trial.
+    same : array_like of bool or 0/1
+        Whether the participant said that they lie in the same segment.
+    participant, image : str or array_like of str, optional
+    block, trial : int or array_like of int, optional
+        Counted from 0.
+    rt_ms : array_like of float, optional
+        Reaction times; NaN where unknown.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> Responses(Grid(3), [0, 8, 0], [8, 0, 4], [1, 0, 1]).tally().n
+    array([1, 2])
+    """
+
+    layout: Layout
+    participant: NDArray[np.str_]
+    image: NDArray[np.str_]
+    block: NDArray[np.int64]
+    trial: NDArray[np.int64]
+    i: NDArray[np.int64]
+    j: NDArray[np.int64]
+    same: NDArray[np.bool_]
+    rt_ms: NDArray[np.float64]
+
+    def __init__(
+        self,
+        layout: Layout,
+        i: ArrayLike,
+        j: ArrayLike,
+        same: ArrayLike,
+        *,
+        participant: ArrayLike = "anonymous",
+        image: ArrayLike = "image",
+        block: ArrayLike = 0,
+        trial: ArrayLike | None = None,
+        rt_ms: ArrayLike = np.nan,
+    ):
+        checked_pairs(layout, i, j)
+        count = len(np.asarray(i))
+        columns: dict[str, NDArray[Any]] = {
+            "participant": np.asarray(participant, dtype=np.str_),
+            "image": np.asarray(image, dtype=np.str_),
+            "block": np.asarray(block, dtype=np.int64),
+            "trial": np.arange(count) if trial is None else np.asarray(trial, dtype=np.int64),
+            "i": np.asarray(i, dtype=np.int64),
+            "j": np.asarray(j, dtype=np.int64),
+            "same": _truth_values(same),
+            "rt_ms": as_floats(rt_ms, "rt_ms"),
+        }
+        object.__setattr__(self, "layout", layout)
+        for name, values in columns.items():
+            if values.ndim and values.shape != (count,):
+                raise InvalidInput(f"Column {name} has shape {values.shape}, but there are {count} trials.")
+            object.__setattr__(self, name, read_only(np.array(np.broadcast_to(values, count))))
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    @property
+    def participants(self) -> list[str]:
+        """The participants' names, sorted."""
+        return sorted(np.unique(self.participant).tolist())
+
+    @property
+    def images(self) -> list[str]:
+        """The images' names, sorted."""
+        return sorted(np.unique(self.image).tolist())
+
+    def where(self, chosen: ArrayLike) -> "Responses":
+        """The rows of a boolean mask or of these numbers."""
+        rows = np.asarray(chosen)
+        return Responses(self.layout, **{name: getattr(self, name)[rows] for name in COLUMNS})
+
+    def of(self, *, participant: str | None = None, image: str | None = None) -> "Responses":
+        """The rows of one participant, of one image, or of both."""
+        chosen = np.ones(len(self), bool)
+        for name, wanted in (("participant", participant), ("image", image)):
+            if wanted is not None:
+                chosen &= getattr(self, name) == wanted
+                if not chosen.any():
+                    known = ", ".join(np.unique(getattr(self, name))[:10].tolist())
+                    raise NotFound(f"No responses of {name} {wanted!r}; there are: {known}.")
+        return self.where(chosen)
+
+    def tally(self) -> "Tally":
+        """How often each distinct pair was tested and answered 'same'."""
+        low, high = np.minimum(self.i, self.j), np.maximum(self.i, self.j)
+        key, inverse = np.unique(low * len(self.layout) + high, return_inverse=True)
+        n = np.bincount(inverse, minlength=len(key))
+        k = np.bincount(inverse, weights=self.same, minlength=len(key))
+        return Tally(Pairs(self.layout, key // len(self.layout), key % len(self.layout)), k, n)
+
+    def save(self, path: str | Path) -> None:
+        """Write a table: Parquet if the name ends in .parquet, else CSV."""
+        table = {name: getattr(self, name) for name in COLUMNS}
+        table["same"] = self.same.astype(np.int64)
+        if Path(path).suffix == ".parquet":
+            _parquet().write_table(_arrow().table(table), path)
+            return
+        times = ["" if np.isnan(rt) else f"{rt:.1f}" for rt in self.rt_ms]
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            writer.writerows(zip(*(table[name].tolist() for name in COLUMNS[:-1]), times, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """For each distinct pair, k 'same' answers out of n: all that inference needs, in no order.
+
+    Attributes
+    ----------
+    pairs : Pairs
+        The tested pairs, sorted.
+    k, n : NDArray, shape (m,)
+        'Same' answers and trials of each pair.
+    """
+
+    pairs: Pairs
+    k: NDArray[np.int64]
+    n: NDArray[np.int64]
+
+    def __init__(self, pairs: Pairs, k: ArrayLike, n: ArrayLike):
+        same, tested = np.asarray(k).astype(np.int64), np.asarray(n).astype(np.int64)
+        if same.shape != (len(pairs),) or tested.shape != (len(pairs),):
+            raise InvalidInput(f"Expected {len(pairs)} counts k and n, got {same.shape} and {tested.shape}.")
+        if len(pairs) and (tested.min() < 1 or same.min() < 0 or (same > tested).any()):
+            raise InvalidInput("Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times.")
+        order = np.argsort(pairs.i * len(pairs.layout) + pairs.j, kind="stable")
+        object.__setattr__(self, "pairs", pairs.take(order))
+        object.__setattr__(self, "k", read_only(same[order]))
+        object.__setattr__(self, "n", read_only(tested[order]))
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def layout(self) -> Layout:
+        """Where the pairs lie."""
+        return self.pairs.layout
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """(m,) the paper's k_ij: the share of 'same' answers."""
+        return self.k / self.n
+
+    @property
+    def trials(self) -> int:
+        """All answers together."""
+        return int(self.n.sum())
+
+    def take(self, chosen: ArrayLike) -> "Tally":
+        """The pairs of a boolean mask or of these numbers."""
+        index = np.asarray(chosen)
+        return Tally(self.pairs.take(index), self.k[index], self.n[index])
+
+
+def concatenated(parts: Iterable[Responses]) -> Responses:
+    """The rows of several Responses on one layout, one after the other."""
+    listed = list(parts)
+    if not listed:
+        raise InvalidInput("Expected at least one set of responses to put together, got none.")
+    if any(part.layout != listed[0].layout for part in listed):
+        raise InvalidInput("Only responses on one layout can be put together; these lie on several.")
+    columns = {name: np.concatenate([getattr(part, name) for part in listed]) for name in COLUMNS}
+    return Responses(listed[0].layout, **columns)
+
+
+def load(path: str | Path, layout: Layout) -> Responses:
+    """Read a CSV or Parquet file of responses whose locations are those of `layout`.
+
+    Examples
+    --------
+    >>> responses = load("responses.csv", Grid(16))  # doctest: +SKIP
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise NotFound(
+            f"No file {path}; expected a CSV or Parquet file with the columns {', '.join(REQUIRED)}."
+        )
+    table = _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
+    if not len(table["i"]):
+        raise InvalidInput(f"{path} holds no responses; expected a row a trial.")
+    readers: dict[str, Callable[[str], Any]] = {
+        "participant": str, "image": str, "block": _whole, "trial": _whole,
+        "i": _whole, "j": _whole, "same": _truth, "rt_ms": _time,
+    }  # fmt: skip
+    try:
+        columns = {name: _column(path, name, table[name], readers[name]) for name in table}
+        return Responses(layout, **columns)
+    except InvalidInput as error:
+        raise error if str(path) in str(error) else InvalidInput(f"{path}: {error}") from error
+
+
+def _csv_columns(path: Path) -> dict[str, list[str]]:
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        try:
+            rows = [row for row in csv.reader(file) if row]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path} cannot be read as a CSV file ({error}).") from error
+    if not rows:
+        raise InvalidInput(f"{path} is empty; expected a header with the columns {', '.join(REQUIRED)}.")
+    header = [name.strip() for name in rows[0]]
+    index = {name: header.index(name) for name in _present(path, header)}
+    for line, row in enumerate(rows[1:], start=2):
+        if len(row) < len(header):
+            raise InvalidInput(
+                f"{path}, line {line}: {len(row)} cells, but the header has {len(header)} columns."
+            )
+    return {name: [row[at].strip() for row in rows[1:]] for name, at in index.items()}
+
+
+def _parquet_columns(path: Path) -> dict[str, list[str]]:
+    parquet = _parquet()
+    try:
+        names = parquet.read_schema(path).names
+        table = parquet.read_table(path, columns=_present(path, names))
+    except (OSError, _arrow().ArrowInvalid) as error:
+        raise InvalidInput(f"{path} cannot be read as a Parquet file ({error}).") from error
+    return {
+        name: ["" if value is None else str(value) for value in table[name].to_pylist()]
+        for name in table.column_names
+    }
+
+
+def _present(path: Path, names: list[str]) -> list[str]:
+    missing = [name for name in REQUIRED if name not in names]
+    if missing:
+        raise InvalidInput(
+            f"{path} has no column {', '.join(map(repr, missing))}; expected {', '.join(REQUIRED)}, "
+            f"found {', '.join(names)}."
+        )
+    return [name for name in COLUMNS if name in names]
+
+
+def _column(path: Path, name: str, cells: list[str], read: Callable[[str], Any]) -> list[Any]:
+    """Each distinct cell is read once; the first that cannot be is named with its line."""
+    known: dict[str, Any] = {}
+    for line, cell in enumerate(cells, start=2):
+        if cell not in known:
+            try:
+                known[cell] = read(cell)
+            except ValueError as error:
+                raise InvalidInput(
+                    f"{path}, line {line}: column {name} is {cell!r}; expected {error}."
+                ) from None
+    return [known[cell] for cell in cells]
+
+
+def _whole(cell: str) -> int:
+    number = float(cell) if _is_number(cell) else np.nan
+    if number != np.rint(number):
+        raise ValueError("a whole number from 0 up")
+    return int(number)
+
+
+def _truth(cell: str) -> bool:
+    if cell.lower() not in TRUTH:
+        raise ValueError("0 or 1 (false or true)")
+    return TRUTH[cell.lower()]
+
+
+def _time(cell: str) -> float:
+    if cell.lower() in ("", "nan", "na", "null"):
+        return np.nan
+    if not _is_number(cell):
+        raise ValueError("a time in milliseconds, or nothing")
+    return float(cell)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return bool(np.isfinite(float(cell)))
+    except ValueError:
+        return False
+
+
+def _truth_values(same: ArrayLike) -> NDArray[np.bool_]:
+    given = np.asarray(same)
+    if given.dtype.kind == "b":
+        return given
+    if given.dtype.kind in "iuf" and np.isin(given, (0, 1)).all():
+        return given.astype(np.bool_)
+    if not given.size:
+        return np.zeros(0, np.bool_)
+    odd = [value for value in np.unique(given).tolist() if value not in (0, 1)]
+    raise InvalidInput(f"Column same holds 0 or 1 (false or true), got {odd[0]!r}.")
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingExtra('Parquet files need pyarrow: pip install "vseg[parquet]".') from error
+    return pyarrow
+
+
+def _parquet() -> Any:
+    _arrow()
+    import pyarrow.parquet
+
+    return pyarrow.parquet
+
+
+assert [field.name for field in fields(Responses)][1:] == list(COLUMNS)
