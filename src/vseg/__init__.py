@@ -26,7 +26,8 @@ _HOME = {
 }  # fmt: skip
 _ROOMS = (
     "designs", "errors", "figures", "layout", "losses", "maps", "metrics", "objective", "observers",
-    "pairs", "reconstruction", "report", "responses", "selection", "smoothness", "solvers", "statistics", "stimuli",
+    "pairs", "reconstruction", "report", "responses", "selection", "smoothness", "solvers", "statistics",
+    "stimuli", "validation",
 )  # fmt: skip
 
 __all__ = [*_HOME, *_ROOMS]

@@ -20,6 +20,8 @@ class Layout(Protocol):
 
     def __len__(self) -> int: ...
 
+    def __hash__(self) -> int: ...
+
     def __str__(self) -> str:
         """What it is, for messages: 'a 16x16 grid'."""
         ...
@@ -135,7 +137,8 @@ class Scatter:
     @classmethod
     def from_pixels(cls, positions: ArrayLike, width_px: int, height_px: int) -> "Scatter":
         """A scatter from x, y in the pixels of an image of that size."""
-        return cls(as_floats(positions, "positions") / _image_size(width_px, height_px))
+        given, size = as_floats(positions, "positions"), _image_size(width_px, height_px)
+        return cls(given / size if given.ndim == 2 and given.shape[1] == 2 else given)
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -1,8 +1,10 @@
 """Maps: for every location, the probability of belonging to each segment."""
 
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,7 +65,7 @@ class Maps:
         count = int(flat.max()) + 1 if segments is None else segments
         if flat.max() >= count:
             raise InvalidInput(f"Labels run up to {flat.max()}, but {count} segments were asked for.")
-        return cls(layout, np.eye(count)[flat])
+        return cls(layout, np.eye(count)[flat.astype(np.int64)])
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -115,7 +117,7 @@ class Maps:
     def permuted(self, order: ArrayLike) -> "Maps":
         """The same maps under other labels: map `order[k]` becomes map k."""
         index = np.asarray(order)
-        if sorted(index.tolist()) != list(range(self.segments)):
+        if index.dtype.kind not in "iu" or sorted(index.tolist()) != list(range(self.segments)):
             raise InvalidInput(
                 f"Expected the numbers 0..{self.segments - 1} in some order, got {index.tolist()}."
             )
@@ -153,10 +155,12 @@ class Maps:
 
     def save(self, path: str | Path) -> None:
         """Write `probabilities`, (N, N, K) on a grid or (n, K) with `positions`, to an .npz file."""
-        if isinstance(self.layout, Grid):
-            np.savez_compressed(path, probabilities=self.image)
-        else:
-            np.savez_compressed(path, probabilities=self.probabilities, positions=self.layout.positions)
+        # Through an open file, since NumPy adds .npz to names without it and `load` would not find them.
+        with open(path, "wb") as file:
+            if isinstance(self.layout, Grid):
+                np.savez_compressed(file, probabilities=self.image)
+            else:
+                np.savez_compressed(file, probabilities=self.probabilities, positions=self.layout.positions)
 
     @classmethod
     def load(cls, path: str | Path) -> "Maps":
@@ -164,11 +168,11 @@ class Maps:
         if not Path(path).is_file():
             raise NotFound(f"No maps at {path}; expected an .npz file written by vseg.")
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {
                     name: stored[name] for name in stored.files if name in ("probabilities", "positions")
                 }
-        except (ValueError, OSError, EOFError) as error:
+        except (ValueError, TypeError, OSError, EOFError, BadZipFile, zlib.error) as error:
             raise InvalidInput(f"{path} is not an .npz file of maps ({error}).") from error
         p = arrays.get("probabilities")
         if p is None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,7 +71,7 @@ class Pairs:
 
     def take(self, chosen: ArrayLike) -> "Pairs":
         """The pairs at these positions of the list."""
-        index = np.asarray(chosen)
+        index = as_index(chosen)
         return Pairs(self.layout, self.i[index], self.j[index])
 
 
@@ -91,9 +92,16 @@ def checked_pairs(layout: Layout, i: ArrayLike, j: ArrayLike) -> tuple[NDArray[n
         same = np.flatnonzero(first == second)
         if len(same):
             raise InvalidInput(
-                f"A pair joins two different locations; pair {same[0]} joins location {first[same[0]]} with itself."
+                f"A pair joins two different locations; pair {same[0]} joins "
+                f"location {first[same[0]]} with itself."
             )
     return np.minimum(first, second), np.maximum(first, second)
+
+
+def as_index(chosen: ArrayLike) -> NDArray[Any]:
+    """A boolean mask or row numbers; an empty list, which NumPy takes for floats, is no row."""
+    index = np.asarray(chosen)
+    return index if index.size else index.astype(np.bool_ if index.dtype == np.bool_ else np.int64)
 
 
 def _whole_numbers(values: ArrayLike) -> NDArray[np.int64]:
@@ -102,6 +110,7 @@ def _whole_numbers(values: ArrayLike) -> NDArray[np.int64]:
         return np.zeros(0, np.int64)
     if given.dtype.kind in "iu":
         return given.astype(np.int64)
-    if given.dtype.kind == "f" and np.isfinite(given).all() and (given == np.rint(given)).all():
+    if given.dtype.kind == "f" and (np.abs(given) < 2**53).all() and (given == np.rint(given)).all():
         return given.astype(np.int64)
-    raise InvalidInput(f"Locations are whole numbers, got {given.ravel()[:4].tolist()}….")
+    shown = ", ".join([*map(repr, given.ravel()[:4].tolist()), *(["…"] if given.size > 4 else [])])
+    raise InvalidInput(f"Locations are whole numbers, got [{shown}].")

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vseg.errors import InvalidInput, MissingExtra, NotFound
 from vseg.layout import Layout, as_floats, read_only
-from vseg.pairs import Pairs, checked_pairs
+from vseg.pairs import Pairs, as_index, checked_pairs
 
 COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
 REQUIRED = ("i", "j", "same")
@@ -74,11 +74,11 @@ class Responses:
         columns: dict[str, NDArray[Any]] = {
             "participant": np.asarray(participant, dtype=np.str_),
             "image": np.asarray(image, dtype=np.str_),
-            "block": np.asarray(block, dtype=np.int64),
-            "trial": np.arange(count) if trial is None else np.asarray(trial, dtype=np.int64),
+            "block": _counts(block, "block"),
+            "trial": np.arange(count) if trial is None else _counts(trial, "trial"),
             "i": np.asarray(i, dtype=np.int64),
             "j": np.asarray(j, dtype=np.int64),
-            "same": _truth_values(same),
+            "same": truth_values(same),
             "rt_ms": as_floats(rt_ms, "rt_ms"),
         }
         object.__setattr__(self, "layout", layout)
@@ -102,7 +102,7 @@ class Responses:
 
     def where(self, chosen: ArrayLike) -> "Responses":
         """The rows of a boolean mask or of these numbers."""
-        rows = np.asarray(chosen)
+        rows = as_index(chosen)
         return Responses(self.layout, **{name: getattr(self, name)[rows] for name in COLUMNS})
 
     def of(self, *, participant: str | None = None, image: str | None = None) -> "Responses":
@@ -185,7 +185,7 @@ class Tally:
 
     def take(self, chosen: ArrayLike) -> "Tally":
         """The pairs of a boolean mask or of these numbers."""
-        index = np.asarray(chosen)
+        index = as_index(chosen)
         return Tally(self.pairs.take(index), self.k[index], self.n[index])
 
 
@@ -212,7 +212,7 @@ def load(path: str | Path, layout: Layout) -> Responses:
         raise NotFound(
             f"No file {path}; expected a CSV or Parquet file with the columns {', '.join(REQUIRED)}."
         )
-    table = _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
+    lines, table = _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
     if not len(table["i"]):
         raise InvalidInput(f"{path} holds no responses; expected a row a trial.")
     readers: dict[str, Callable[[str], Any]] = {
@@ -220,38 +220,42 @@ def load(path: str | Path, layout: Layout) -> Responses:
         "i": _whole, "j": _whole, "same": _truth, "rt_ms": _time,
     }  # fmt: skip
     try:
-        columns = {name: _column(path, name, table[name], readers[name]) for name in table}
+        columns = {name: _column(path, name, lines, table[name], readers[name]) for name in table}
         return Responses(layout, **columns)
     except InvalidInput as error:
         raise error if str(path) in str(error) else InvalidInput(f"{path}: {error}") from error
 
 
-def _csv_columns(path: Path) -> dict[str, list[str]]:
+def _csv_columns(path: Path) -> tuple[list[int], dict[str, list[str]]]:
+    """The line on which each row ends, and the cells of each column."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         try:
-            rows = [row for row in csv.reader(file) if row]
+            reader = csv.reader(file)
+            numbered = [(reader.line_num, row) for row in reader if row]
         except (csv.Error, UnicodeDecodeError) as error:
             raise InvalidInput(f"{path} cannot be read as a CSV file ({error}).") from error
-    if not rows:
+    if not numbered:
         raise InvalidInput(f"{path} is empty; expected a header with the columns {', '.join(REQUIRED)}.")
-    header = [name.strip() for name in rows[0]]
+    lines, rows = [line for line, _ in numbered[1:]], [row for _, row in numbered[1:]]
+    header = [name.strip() for name in numbered[0][1]]
     index = {name: header.index(name) for name in _present(path, header)}
-    for line, row in enumerate(rows[1:], start=2):
-        if len(row) < len(header):
+    for line, row in zip(lines, rows, strict=True):
+        if len(row) < len(header) or any(row[len(header) :]):
             raise InvalidInput(
                 f"{path}, line {line}: {len(row)} cells, but the header has {len(header)} columns."
             )
-    return {name: [row[at].strip() for row in rows[1:]] for name, at in index.items()}
+    return lines, {name: [row[at].strip() for row in rows] for name, at in index.items()}
 
 
-def _parquet_columns(path: Path) -> dict[str, list[str]]:
+def _parquet_columns(path: Path) -> tuple[list[int], dict[str, list[str]]]:
+    """The number of each row, counted from 1, and the cells of each column."""
     parquet = _parquet()
     try:
         names = parquet.read_schema(path).names
         table = parquet.read_table(path, columns=_present(path, names))
     except (OSError, _arrow().ArrowInvalid) as error:
         raise InvalidInput(f"{path} cannot be read as a Parquet file ({error}).") from error
-    return {
+    return list(range(1, len(table) + 1)), {
         name: ["" if value is None else str(value) for value in table[name].to_pylist()]
         for name in table.column_names
     }
@@ -264,13 +268,19 @@ def _present(path: Path, names: list[str]) -> list[str]:
             f"{path} has no column {', '.join(map(repr, missing))}; expected {', '.join(REQUIRED)}, "
             f"found {', '.join(names)}."
         )
-    return [name for name in COLUMNS if name in names]
+    present = [name for name in COLUMNS if name in names]
+    twice = [name for name in present if names.count(name) > 1]
+    if twice:
+        raise InvalidInput(f"{path} has the column {twice[0]!r} twice; expected each once.")
+    return present
 
 
-def _column(path: Path, name: str, cells: list[str], read: Callable[[str], Any]) -> list[Any]:
+def _column(
+    path: Path, name: str, lines: list[int], cells: list[str], read: Callable[[str], Any]
+) -> list[Any]:
     """Each distinct cell is read once; the first that cannot be is named with its line."""
     known: dict[str, Any] = {}
-    for line, cell in enumerate(cells, start=2):
+    for line, cell in zip(lines, cells, strict=True):
         if cell not in known:
             try:
                 known[cell] = read(cell)
@@ -283,7 +293,7 @@ def _column(path: Path, name: str, cells: list[str], read: Callable[[str], Any])
 
 def _whole(cell: str) -> int:
     number = float(cell) if _is_number(cell) else np.nan
-    if number != np.rint(number):
+    if not 0 <= number < 2**53 or number != np.rint(number):
         raise ValueError("a whole number from 0 up")
     return int(number)
 
@@ -309,7 +319,8 @@ def _is_number(cell: str) -> bool:
         return False
 
 
-def _truth_values(same: ArrayLike) -> NDArray[np.bool_]:
+def truth_values(same: ArrayLike) -> NDArray[np.bool_]:
+    """Answers as booleans, from booleans or 0/1."""
     given = np.asarray(same)
     if given.dtype.kind == "b":
         return given
@@ -317,8 +328,18 @@ def _truth_values(same: ArrayLike) -> NDArray[np.bool_]:
         return given.astype(np.bool_)
     if not given.size:
         return np.zeros(0, np.bool_)
-    odd = [value for value in np.unique(given).tolist() if value not in (0, 1)]
+    odd = [value for value in given.ravel().tolist() if value not in (0, 1)]
+    if not odd:
+        return given.astype(np.bool_)
     raise InvalidInput(f"Column same holds 0 or 1 (false or true), got {odd[0]!r}.")
+
+
+def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    given = np.asarray(values)
+    if given.dtype.kind in "iuf" and ((given >= 0) & (given < 2**53) & (given == np.rint(given))).all():
+        return given.astype(np.int64)
+    odd = [v for v in given.ravel().tolist() if not isinstance(v, int | float) or v < 0 or v != v // 1]
+    raise InvalidInput(f"Column {name} holds whole numbers from 0 up, got {(odd or [None])[0]!r}.")
 
 
 def _arrow() -> Any:

@@ -1,0 +1,72 @@
+# Everything vseg is asked to do, once: the README, CONTRIBUTING.md and CI call these targets.
+# Each target sets up what it needs in .venv, so all of them work from a bare clone.
+
+SHELL := /bin/sh
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+
+# Override with PYTHON=/path/to/python; without it, the versions the pins were tried on come first.
+PYTHON ?=
+CANDIDATES = $(if $(PYTHON),"$(PYTHON)",python3.11 python3.12 python3.13 python3)
+
+# Passed on to the command: make test ARGS="-k layout", make demo ARGS=--help
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench clean
+
+help: ## List the targets
+	@echo 'make <target> [ARGS="..."] [PYTHON=/path/to/python]'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.ready ## Run the demonstration
+	@$(BIN)/vseg demo $(ARGS)
+
+test: .venv/.ready ## Run the tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/.ready ## Lint, check the format, the types and who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.bench ## Run the benchmarks against the paper's algorithm (adds PyTorch)
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+clean: ## Delete .venv, caches and builds; results stay
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -path ./.git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# A .venv that works is kept and brought up to date; a missing or half-made one is made anew.
+.venv/.ready: pyproject.toml constraints.txt
+	@rm -f $@; \
+	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  python=; bare=; \
+	  for candidate in $(CANDIDATES); do \
+	    "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	    if "$$candidate" -c 'import ensurepip, venv' 2>/dev/null; then python=$$candidate; break; fi; \
+	    bare=$${bare:-$$candidate}; \
+	  done; \
+	  if [ -z "$$python" ] && [ -n "$$bare" ]; then \
+	    echo "$$bare cannot make virtual environments: its venv module is missing." \
+	      "On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; \
+	  elif [ -z "$$python" ]; then \
+	    echo 'vseg needs Python 3.11 or newer; found none among:' $(CANDIDATES)'.' \
+	      'Install one, or name it: make PYTHON=/path/to/python ...' >&2; exit 1; \
+	  fi; \
+	  echo "Setting up vseg in .venv with $$("$$python" -V) (first time only, one to three minutes)..."; \
+	  "$$python" -m venv --clear .venv || exit 1; \
+	else \
+	  echo 'Bringing .venv up to date (a few seconds unless the pins have changed)...'; \
+	fi; \
+	$(PIP) -e '.[all,test]' || { \
+	  echo 'The set-up did not finish; the lines above say why. Run the command again to resume.' >&2; exit 1; }; \
+	touch $@
+
+.venv/.bench: .venv/.ready
+	@echo 'Adding PyTorch for the benchmarks (first time only): about 200 MB to download for the CPU build.'; \
+	$(PIP) -e '.[bench]' || { \
+	  echo 'PyTorch could not be installed; the lines above say why.' >&2; exit 1; }; \
+	touch $@

@@ -1,0 +1,49 @@
+"""The one way vseg compiles: numba kernels that run without the GIL and are kept on disk.
+
+numba keeps machine code per source file and does not notice when a function imported from another file
+has changed. So the cache folder is named after the content of all sources with kernels: a new version,
+or an edit, compiles anew.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba import njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Sums may be reordered and fused, but NaN and infinity keep their meaning.
+OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
+
+
+def compiled(function: Function) -> Function:
+    """Compile on first call; keep the machine code on disk where a cache folder can be written."""
+    with _cache_folder():
+        try:
+            return njit(cache=True, **OPTIONS)(function)
+        except RuntimeError:  # no writable cache folder: compile anew in each process
+            return njit(**OPTIONS)(function)
+
+
+@contextmanager
+def _cache_folder() -> Iterator[None]:
+    before = numba.config.CACHE_DIR
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    numba.config.CACHE_DIR = str(Path(before or Path(home) / "vseg") / f"kernels-{_fingerprint()}")
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@cache
+def _fingerprint() -> str:
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    kernels = [text for path in sources if b"@compiled" in (text := path.read_bytes())]
+    return hashlib.sha256(b"".join(kernels)).hexdigest()[:16]

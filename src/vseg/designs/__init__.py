@@ -1,0 +1,20 @@
+"""Designs: which pairs to test, over how many blocks and people, and what that covers."""
+
+from vseg.designs.coverage_report import Coverage, coverage
+from vseg.designs.dividing import blocks, split
+from vseg.designs.drawing import (
+    DESIGNS,
+    Design,
+    all_pairs,
+    balanced,
+    covering,
+    minimal_trials,
+    named,
+    recommended_trials,
+    scattered,
+)
+
+__all__ = [
+    "DESIGNS", "Coverage", "Design", "all_pairs", "balanced", "blocks", "coverage", "covering",
+    "minimal_trials", "named", "recommended_trials", "scattered", "split",
+]  # fmt: skip

@@ -1,0 +1,136 @@
+"""Coverage: what a design tests, and what it would leave undecided."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vseg.designs.drawing import Indices, recommended_trials
+from vseg.layout import Layout
+from vseg.pairs import Pairs
+
+AMBIGUITY_MAPS = 20
+AMBIGUITY_SEED = 20240
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How well a set of pairs covers a layout; `str` says it in a sentence.
+
+    Attributes
+    ----------
+    locations, pairs : int
+    tested : float
+        The share of locations in at least one pair.
+    fewest, most : int
+    mean : float
+        Partners of a location.
+    median_distance : float
+        Between the two locations of a pair, as a fraction of the image's side.
+    connected : bool
+        Whether one walk along pairs can reach every location.
+    segments, advised : int or None
+        K and KN², where K was given.
+    ambiguous : float or None
+        The share of locations whose label a one-hot map of K segments would leave open.
+    """
+
+    layout: Layout
+    pairs: int
+    tested: float
+    fewest: int
+    mean: float
+    most: int
+    median_distance: float
+    connected: bool
+    segments: int | None = None
+    advised: int | None = None
+    ambiguous: float | None = None
+
+    @property
+    def locations(self) -> int:
+        """n, the number of locations."""
+        return len(self.layout)
+
+    def __str__(self) -> str:
+        sentence = (
+            f"{self.pairs} pairs on {self.layout} test {self.tested:.0%} of {self.locations} locations, "
+            f"each with {self.fewest} to {self.most} partners (mean {self.mean:.1f}) at a median distance "
+            f"of {self.median_distance:.2f} of the image's side, "
+            f"in {'one connected graph' if self.connected else 'several unconnected parts'}"
+        )
+        if self.ambiguous is None:
+            return f"{sentence}."
+        return (
+            f"{sentence}; for {self.segments} segments {self.advised} trials are advised, and "
+            f"{self.ambiguous:.1%} of the locations of a one-hot map would stay ambiguous."
+        )
+
+
+def coverage(pairs: Pairs, *, segments: int | None = None, seed: int = AMBIGUITY_SEED) -> Coverage:
+    """How well these pairs cover their layout.
+
+    Given K, also the share of ambiguous locations: even if the labels of all its partners were known,
+    the answers of such a location fit more than one label, because none was 'same' and its partners
+    show fewer than K-1 of the other labels. It is a mean over random one-hot maps of K segments of
+    about equal size.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    segments : int, optional
+        K.
+    seed : int
+        Of the random maps; the default is fixed, so that designs are compared on the same maps.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> from vseg.designs import balanced
+    >>> found = coverage(balanced(Grid(16), segments=3, seed=0), segments=3)
+    >>> found.connected, found.ambiguous < 0.02
+    (True, True)
+    """
+    layout, partners = pairs.layout, pairs.partners
+    return Coverage(
+        layout=layout,
+        pairs=len(pairs),
+        tested=float(np.mean(partners > 0)),
+        fewest=int(partners.min()),
+        mean=float(partners.mean()),
+        most=int(partners.max()),
+        median_distance=float(np.median(pairs.distances)) if len(pairs) else float("nan"),
+        connected=_connected(pairs),
+        segments=segments,
+        advised=None if segments is None else recommended_trials(layout, segments),
+        ambiguous=None if segments is None else _ambiguous(pairs, segments, seed),
+    )
+
+
+def _connected(pairs: Pairs) -> bool:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(pairs.layout)
+    graph = coo_array((np.ones(len(pairs)), (pairs.i, pairs.j)), shape=(n, n))
+    return bool(connected_components(graph, directed=False, return_labels=False) == 1)
+
+
+def _ambiguous(pairs: Pairs, segments: int, seed: int) -> float:
+    """The share of locations without a 'same' answer and with fewer than K-1 other labels around."""
+    n, rng = len(pairs.layout), np.random.default_rng(seed)
+    shares = []
+    for _ in range(AMBIGUITY_MAPS):
+        label = _patches(pairs.layout, segments, rng)
+        met = np.zeros((n, segments), bool)
+        met[pairs.i, label[pairs.j]] = True
+        met[pairs.j, label[pairs.i]] = True
+        shares.append(np.mean(~met[np.arange(n), label] & (met.sum(axis=1) < segments - 1)))
+    return float(np.mean(shares))
+
+
+def _patches(layout: Layout, segments: int, rng: np.random.Generator) -> Indices:
+    """(n,) labels of a random smooth one-hot map: Voronoi cells of four points a segment."""
+    from scipy.spatial import cKDTree
+
+    centres = rng.random((4 * segments, 2))
+    return cKDTree(centres).query(layout.positions)[1] % segments

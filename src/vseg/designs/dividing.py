@@ -1,0 +1,118 @@
+"""A design over time and over people: several blocks, several sessions."""
+
+from typing import Any
+
+import numpy as np
+
+from vseg.designs.drawing import Design, Indices
+from vseg.errors import InvalidInput
+from vseg.layout import Layout
+from vseg.pairs import Pairs
+
+SPLIT_ROUNDS = (60, 1000)
+SPLIT_WORK = 1_000_000
+
+
+def blocks(
+    design: Design,
+    layout: Layout,
+    *,
+    blocks: int,
+    fresh: bool = False,
+    seed: int,
+    **options: Any,
+) -> list[Pairs]:
+    """The pairs of several blocks.
+
+    Parameters
+    ----------
+    design : function
+        `covering`, `balanced`, `scattered`, `all_pairs`, or any function with their keywords.
+    layout : Layout
+    blocks : int
+        N_b.
+    fresh : bool
+        False: the same pairs every block, as in the paper, each time in another order. True: new pairs
+        every block, none asked twice as far as there are enough.
+    seed : int
+    **options
+        Handed on to the design, such as `segments` or `trials`.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> from vseg.designs import covering
+    >>> first, second = blocks(covering, Grid(8), blocks=2, fresh=True, segments=2, seed=0)
+    >>> set(first) & set(second)
+    set()
+    """
+    if blocks < 1:
+        raise InvalidInput(f"An experiment has at least one block, got blocks={blocks}.")
+    seeds = [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(blocks)]
+    shown = [design(layout, seed=seeds[0], **options)]
+    for block_seed in seeds[1:]:
+        if fresh:
+            shown.append(design(layout, seed=block_seed, avoid=shown, **options))
+        else:
+            shown.append(shown[0].take(np.random.default_rng(block_seed).permutation(len(shown[0]))))
+    return shown
+
+
+def split(pairs: Pairs, sessions: int, *, seed: int) -> list[Pairs]:
+    """One image's pairs dealt over several sessions, each of which covers the image as well as it can.
+
+    The sessions are equal in size (±1) and hold every pair exactly once. Exchanging pairs between
+    sessions evens out how often a session uses each location: in the paper's split of 1024 trials
+    over 8 people, a session of 128 pairs can touch all 256 locations.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    sessions : int
+    seed : int
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> from vseg.designs import balanced
+    >>> parts = split(balanced(Grid(16), trials=1024, seed=0), 8, seed=1)
+    >>> [len(part) for part in parts]
+    [128, 128, 128, 128, 128, 128, 128, 128]
+    """
+    if not 1 <= sessions <= len(pairs):
+        raise InvalidInput(
+            f"{len(pairs)} pairs can be split over 1 to {len(pairs)} sessions, got {sessions}; "
+            "ask for fewer sessions or more trials."
+        )
+    rng = np.random.default_rng(seed)
+    session = rng.permutation(np.arange(len(pairs)) % sessions)
+    for _ in range(int(np.clip(SPLIT_WORK // len(pairs), *SPLIT_ROUNDS))):
+        if _exchange(pairs, session, sessions, rng):
+            break
+    return [pairs.take(rng.permutation(np.flatnonzero(session == s))) for s in range(sessions)]
+
+
+def _exchange(pairs: Pairs, session: Indices, sessions: int, rng: np.random.Generator) -> bool:
+    """One round, in place: two pairs swap sessions where that evens out the use of the locations.
+
+    True once the use of every location is even.
+    """
+    n, m = len(pairs.layout), len(pairs)
+    ends = np.stack([pairs.i, pairs.j])
+    uses = np.bincount((session * n + ends).ravel(), minlength=sessions * n)
+    if np.ptp(uses.reshape(sessions, n), axis=0).max() <= 1:
+        return True
+    order = rng.permutation(m)
+    e, f = order[: m // 2], order[m // 2 : 2 * (m // 2)]
+    # Moving an end from cell x to cell y changes the sum of squared uses by 2 (uses[y] - uses[x] + 1).
+    cells = [session[e] * n + ends[:, e], session[f] * n + ends[:, e],
+             session[f] * n + ends[:, f], session[e] * n + ends[:, f]]  # fmt: skip
+    change = sum((uses[to] - uses[out] + 1).sum(axis=0) for out, to in (cells[:2], cells[2:]))
+    touched = np.concatenate(cells)
+    better = np.flatnonzero((session[e] != session[f]) & (change <= 0))
+    owner = np.full(sessions * n, -1)
+    owner[touched[:, better]] = better
+    alone = better[(owner[touched[:, better]] == better).all(axis=0)]
+    e, f = e[alone], f[alone]
+    session[e], session[f] = session[f], session[e]
+    return False

@@ -1,0 +1,164 @@
+"""Figures of a few large panels: segmentation, entropy, boundaries, participants."""
+
+from collections.abc import Mapping
+from math import ceil
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.patheffects import Normal, Stroke
+from numpy.typing import ArrayLike
+
+from vseg.errors import InvalidInput
+from vseg.figures import style
+from vseg.figures.style import GAP, LINE, MARGIN, MEDIUM, SMALL, axes_at, letter, picture, title, write
+from vseg.maps import Maps
+
+SIDE = 2.8  # inches of a single panel
+SMALL_SIDE = 1.25  # inches of each panel where there are many
+LEAST_BAR = 1.0  # inches that the label of the entropy scale needs
+
+
+def segmentation(maps: Maps, image: ArrayLike | None = None) -> Figure:
+    """The segmentation map, the most probable segment of each location, with the share of each segment.
+
+    With an image, the image stands before it, under the boundaries of the segmentation.
+
+    Examples
+    --------
+    >>> from vseg import Grid, Maps
+    >>> segmentation(Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])).axes[0].get_title()
+    'segmentation'
+    """
+    style.check_maps([maps])
+    shown = None if image is None else style.as_picture(image)
+    shape = style.shape_of(shown)
+    left = MARGIN if shown is None else MARGIN + SIDE + GAP
+    figure = style.sheet(
+        left + SIDE + MARGIN + 0.95 * style.key_columns(maps.segments),
+        MARGIN + 2 * LINE + max(SIDE * shape, style.key_height(maps.segments)),
+    )
+    if shown is not None:
+        axes = axes_at(figure, MARGIN, MARGIN + LINE, SIDE, SIDE * shape)
+        picture(axes, shown)
+        style.draw_boundaries(axes, maps, shape)
+        title(axes, "image")
+    axes = axes_at(figure, left, MARGIN + LINE, SIDE, SIDE * shape)
+    picture(axes, style.painted(style.raster(maps.layout, maps.labels, shape)))
+    title(axes, "segmentation")
+    style.key_beside(axes, *_shares(maps))
+    return figure
+
+
+def entropy(maps: Maps) -> Figure:
+    """The entropy map in nats: black where the participant is sure, white where all K segments are as likely.
+
+    Examples
+    --------
+    >>> from vseg import Grid, Maps
+    >>> [axes.get_ylabel() for axes in entropy(Maps(Grid(3), [[0.5, 0.5]] * 9)).axes]
+    ['', 'entropy (nats)']
+    """
+    style.check_maps([maps])
+    highest = style.highest_entropy(maps.segments)
+    figure = style.sheet(MARGIN + SIDE + 0.75, 2 * MARGIN + SIDE + LINE)
+    picture(
+        axes_at(figure, MARGIN, MARGIN, SIDE, SIDE), style.raster(maps.layout, maps.entropy), highest=highest
+    )
+    bar = axes_at(figure, MARGIN * 2 + SIDE, MARGIN, 0.12, SIDE)
+    style.entropy_bar(figure, bar, highest, upright=True)
+    write(figure, MARGIN + SIDE / 2, MARGIN + SIDE + 0.13, f"mean {maps.mean_entropy:.2f} nats", size=MEDIUM)
+    return figure
+
+
+def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
+    """The boundaries of one segmentation, or of several by name, over the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vseg import Grid, Maps
+    >>> halves = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])
+    >>> len(boundaries({"P1": halves, "P2": halves}, np.full((40, 60), 0.5)).axes[0].get_legend().get_texts())
+    2
+    """
+    named = isinstance(maps, Mapping)
+    several = maps if isinstance(maps, Mapping) else {"": maps}
+    style.check_maps(list(several.values()))
+    shown = style.as_picture(image)
+    shape = style.shape_of(shown)
+    wide = 3.6 * min(1, 1 / shape)
+    figure = style.sheet(
+        2 * MARGIN + wide + (1.5 * style.key_columns(len(several)) if named else 0),
+        2 * MARGIN + max(wide * shape, style.key_height(len(several)) if named else 0),
+    )
+    axes = axes_at(figure, MARGIN, MARGIN, wide, wide * shape)
+    picture(axes, shown)
+    tones = ["white"] if len(several) == 1 else [style.colour(k) for k in range(len(several))]
+    for one, tone in zip(several.values(), tones, strict=True):
+        style.draw_boundaries(axes, one, shape, tone, width=1.1 if len(several) == 1 else 0.9)
+    if named:
+        names = [style.shortened(str(name), 1.0) for name in several]
+        style.key_beside(axes, [_two_toned(tone) for tone in tones], names)
+    return figure
+
+
+def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Figure:
+    """The entropy map of each participant under the boundaries of their segmentation, on one scale (S5).
+
+    Examples
+    --------
+    >>> from vseg import Grid, Maps
+    >>> halves = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])
+    >>> [axes.get_title() for axes in participants({"P1": halves, "P2": halves}).axes[:2]]
+    ['P1', 'P2']
+    """
+    if not isinstance(maps, Mapping):
+        raise InvalidInput(f"Expected a mapping from participant to Maps, got {type(maps).__name__}.")
+    style.check_maps(list(maps.values()))
+    shown = None if image is None else style.as_picture(image)
+    shape = style.shape_of(shown)
+    highest = style.highest_entropy(max(one.segments for one in maps.values()))
+    count = len(maps) + (shown is not None)
+    columns = min(count, 3 if count <= 6 else 5)
+    high = SMALL_SIDE * shape
+    step = high + 2 * LINE
+    figure = style.sheet(
+        2 * MARGIN + columns * (SMALL_SIDE + GAP) + 0.65,
+        MARGIN + max(ceil(count / columns) * step, LEAST_BAR + 2 * LINE),
+    )
+    panels = [
+        (MARGIN + (at % columns) * (SMALL_SIDE + GAP), MARGIN + LINE + (at // columns) * step)
+        for at in range(count)
+    ]
+    if shown is not None:
+        axes = axes_at(figure, *panels.pop(0), SMALL_SIDE, high)
+        picture(axes, shown)
+        title(axes, "image", SMALL)
+    for (name, one), (left, top) in zip(maps.items(), panels, strict=True):
+        axes = axes_at(figure, left, top, SMALL_SIDE, high)
+        picture(axes, style.raster(one.layout, one.entropy, shape), highest=highest)
+        style.draw_boundaries(axes, one, shape, "#FF5A4F", width=0.8)
+        title(axes, style.shortened(str(name), SMALL_SIDE), SMALL)
+        write(figure, left + SMALL_SIDE / 2, top + high + 0.1, f"{one.mean_entropy:.2f} nats", size=SMALL - 1)
+    left = MARGIN + columns * (SMALL_SIDE + GAP) + GAP
+    bar = axes_at(figure, left, MARGIN + LINE, 0.1, max(high, LEAST_BAR))
+    style.entropy_bar(figure, bar, highest, upright=True)
+    return figure
+
+
+def _shares(maps: Maps) -> tuple[list[Patch], list[str]]:
+    """A patch a segment, and its letter with its share of the locations."""
+    shares = np.bincount(maps.labels, minlength=maps.segments) / len(maps.layout)
+    patches = [
+        Patch(facecolor=style.colour(k), edgecolor=style.INK, linewidth=0.4) for k in range(maps.segments)
+    ]
+    return patches, [f"{letter(k)}  {share:.0%}" for k, share in enumerate(shares)]
+
+
+def _two_toned(tone: str) -> Line2D:
+    """A boundary's line as it stands in the key."""
+    return Line2D(
+        [], [], color=tone, linewidth=1.4, path_effects=[Stroke(linewidth=2.8, foreground="black"), Normal()]
+    )

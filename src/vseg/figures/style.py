@@ -1,0 +1,264 @@
+"""What all figures share: colours, sizes in inches and points, and how a layout becomes pixels."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from contourpy import LineType, contour_generator
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.typing import ColorType
+from numpy.typing import ArrayLike, NDArray
+
+from vseg.errors import InvalidInput
+from vseg.layout import Grid, Layout, as_floats
+from vseg.maps import Maps
+
+# The paper's blue, green and yellow in Okabe and Ito's hues and the rest of their palette; then colours added
+# one by one, each as far as possible (OKLab) from black and from all before it, for normal, protanopic and
+# deuteranopic eyes. Beyond sixteen segments the colours come round again, and the letters tell them apart.
+SEGMENT_COLOURS = (
+    "#0072B2", "#009E73", "#F0E442", "#D55E00", "#CC79A7", "#56B4E9", "#E69F00", "#78FFFF",
+    "#962D00", "#0000FF", "#87D2A5", "#960F69", "#FFFFB4", "#5A87FF", "#C31E96", "#96D2FF",
+)  # fmt: skip
+# Lines and dots on white, where yellow and pale blue would be lost.
+LINE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#333333", "#3A9BD9", "#B07900", "#882255")
+LINE_STYLES = ("-", "--", ":", "-.")
+
+DPI = 200
+MARGIN, GAP, LINE = 0.1, 0.08, 0.2  # inches around the figure, between panels, for a line of text
+SMALL, MEDIUM = 8, 9  # points
+INK = "#222222"
+RASTER_PX = 200  # the longer side of a scatter drawn as pixels
+KEY_LINES = 14  # names below each other in a key
+CONTOUR_PX = 400  # the longer side of the picture in which boundaries are found
+
+
+def sheet(width_in: float, height_in: float, *, tidy: bool = False) -> Figure:
+    """An empty white figure; `tidy` lets matplotlib place the axes."""
+    return Figure(
+        figsize=(width_in, height_in), dpi=DPI, facecolor="white", layout="constrained" if tidy else None
+    )
+
+
+def axes_at(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+    """Axes at a place given in inches from the figure's top-left corner."""
+    across, down = figure.get_size_inches()
+    return figure.add_axes((left / across, 1 - (top + height) / down, width / across, height / down))
+
+
+def write(
+    figure: Figure,
+    left: float,
+    top: float,
+    text: str,
+    *,
+    size: float = SMALL,
+    rotation: int = 0,
+    ha: str = "center",
+    va: str = "center",
+) -> None:
+    """Text at a place given in inches from the figure's top-left corner."""
+    across, down = figure.get_size_inches()
+    figure.text(
+        left / across,
+        1 - top / down,
+        text,
+        fontsize=size,
+        rotation=rotation,
+        ha=ha,
+        va=va,
+        color=INK,
+        parse_math=False,
+    )
+
+
+def title(axes: Axes, text: str, size: float = MEDIUM) -> None:
+    """A line above the axes."""
+    axes.set_title(text, fontsize=size, pad=3, color=INK, parse_math=False)
+
+
+def picture(axes: Axes, pixels: NDArray[np.float64], *, highest: float = 1.0) -> None:
+    """A picture without ticks that fills its axes; grey levels run from 0 to `highest`."""
+    axes.imshow(
+        pixels,
+        cmap="gray",
+        vmin=0,
+        vmax=highest,
+        extent=(0, 1, 1, 0),
+        aspect="auto",
+        interpolation="nearest",
+        origin="upper",
+    )
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set(linewidth=0.4, color=INK)
+
+
+def entropy_bar(figure: Figure, axes: Axes, highest: float, *, upright: bool = False) -> None:
+    """The grey scale of entropy maps, from 0 to log K nats."""
+    bar = figure.colorbar(
+        ScalarMappable(Normalize(0, highest), "gray"),
+        cax=axes,
+        orientation="vertical" if upright else "horizontal",
+        ticks=[0, highest],
+    )
+    bar.set_ticklabels(["0", f"{highest:.2f}"])
+    bar.ax.tick_params(labelsize=SMALL, length=2, width=0.5, pad=2, colors=INK)
+    bar.set_label("entropy (nats)", fontsize=SMALL, labelpad=2, color=INK)
+    bar.outline.set_linewidth(0.4)
+
+
+def key(owner: Axes | Figure, handles: Sequence[Artist], names: Sequence[str], **place: Any) -> None:
+    """A legend without a box; names are taken as they are, a leading _ or a $ included."""
+    texts = [str(number) for number in range(len(names))]
+    legend = owner.legend(list(handles), texts, frameon=False, fontsize=SMALL, columnspacing=1, **place)
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set(text=name, parse_math=False, color=INK)
+
+
+def key_beside(axes: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
+    """The legend at the right of the axes, in as many columns as `key_columns` says."""
+    beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.03), "borderaxespad": 0.2}
+    key(axes, handles, names, ncols=key_columns(len(names)), handlelength=1.2, handleheight=1, **beside)
+
+
+def key_columns(names: int) -> int:
+    """How many columns of names stand next to each other in a key."""
+    return -(-names // KEY_LINES)
+
+
+def key_height(names: int) -> float:
+    """Inches from the first to the last name of a key."""
+    return 0.19 * -(-names // key_columns(names)) + 0.1
+
+
+def plain(axes: Axes, xlabel: str, ylabel: str) -> None:
+    """Axis labels, and no box around the data."""
+    axes.set_xlabel(xlabel, fontsize=MEDIUM, color=INK)
+    axes.set_ylabel(ylabel, fontsize=MEDIUM, color=INK)
+    axes.tick_params(which="both", labelsize=SMALL, colors=INK)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def colour(segment: int) -> str:
+    """The colour of a segment."""
+    return SEGMENT_COLOURS[segment % len(SEGMENT_COLOURS)]
+
+
+def letter(segment: int) -> str:
+    """A, B, … Z, AA, AB, …: the name of a segment."""
+    before, last = divmod(segment, 26)
+    return (letter(before - 1) if before else "") + chr(ord("A") + last)
+
+
+def shaded(probabilities: NDArray[np.float64], segment: int) -> NDArray[np.float64]:
+    """(…, 3) the probabilities of one segment, from black at 0 to its colour at 1."""
+    return probabilities[..., None] * np.array(to_rgb(colour(segment)))
+
+
+def painted(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(…, 3) each label in its segment's colour."""
+    return np.array([to_rgb(colour(k)) for k in range(int(labels.max()) + 1)])[labels]
+
+
+def raster(layout: Layout, values: NDArray, shape: float = 1.0) -> NDArray:
+    """A value a location as a picture of height/width `shape`: N×N on a grid, nearest location otherwise."""
+    if isinstance(layout, Grid):
+        return values.reshape(layout.size, layout.size)
+    return values[layout.cells(*_size_px(shape, RASTER_PX))]
+
+
+def shape_of(shown: NDArray | None) -> float:
+    """Height / width of the image, or a square where there is none."""
+    return 1.0 if shown is None else shown.shape[0] / shown.shape[1]
+
+
+def highest_entropy(segments: int) -> float:
+    """Log K, the top of the entropy scale; a single map is drawn on the scale of two."""
+    return float(np.log(max(segments, 2)))
+
+
+def as_picture(image: ArrayLike) -> NDArray[np.float64]:
+    """(height, width) or (height, width, 3) levels from 0 to 1."""
+    given = np.asarray(image)
+    if given.ndim not in (2, 3) or (given.ndim == 3 and given.shape[2] not in (3, 4)) or not given.size:
+        raise InvalidInput(
+            f"An image is an array of shape (height, width) or (height, width, 3), got shape {given.shape}."
+        )
+    top = np.iinfo(given.dtype).max if given.dtype.kind in "iu" else 1
+    levels = as_floats(given, "the image") / top
+    if not np.isfinite(levels).all() or levels.min() < 0 or levels.max() > 1:
+        raise InvalidInput(
+            "An image holds numbers from 0 to 1, or whole numbers such as uint8; got values "
+            f"from {given.min():g} to {given.max():g} of type {given.dtype}."
+        )
+    return levels[..., :3] if given.ndim == 3 else levels
+
+
+def draw_boundaries(
+    axes: Axes, maps: Maps, shape: float = 1.0, tone: ColorType = "white", width: float = 1.1
+) -> None:
+    """Where the most probable segment changes, as a line edged in black, visible on dark and on light."""
+    lines = boundary_lines(maps, shape)
+    # All edges lie below all lines, so that one participant's edge does not hide another's line.
+    for colour_of_line, thickness, level in (("black", 2.2 * width, 2), (tone, width, 3)):
+        drawn = LineCollection(lines, colors=colour_of_line, linewidths=thickness, zorder=level)
+        axes.add_collection(drawn, autolim=False)
+
+
+def boundary_lines(maps: Maps, shape: float = 1.0) -> list[NDArray[np.float64]]:
+    """The boundaries of the segmentation as lines of x, y in fractions of the image."""
+    width, height = _size_px(shape, CONTOUR_PX)
+    labels = maps.rendered(width, height).argmax(axis=2)
+    x, y = (np.arange(width) + 0.5) / width, (np.arange(height) + 0.5) / height
+    lines: list[NDArray[np.float64]] = []
+    # A boundary has two sides, so the last segment adds nothing to those before it.
+    for segment in np.unique(labels)[:-1]:
+        found = contour_generator(x, y, (labels == segment).astype(float), line_type=LineType.Separate)
+        lines += found.lines(0.5)  # type: ignore[arg-type]
+    return lines
+
+
+def wrapped(name: str, width_in: float, size: float = SMALL) -> str:
+    """A name on as many lines as it takes to stay within a width."""
+    return textwrap.fill(name, max(int(width_in * 72 / (0.58 * size)), 4))
+
+
+def shortened(name: str, width_in: float, size: float = SMALL) -> str:
+    """A name on one line, its middle left off where it would pass a width: names often differ at the end."""
+    most = max(int(width_in * 72 / (0.58 * size)), 5)
+    if len(name) <= most:
+        return name
+    end = (most - 1) // 2
+    return f"{name[: most - 1 - end]}…{name[-end:]}"
+
+
+def check_maps(maps: Sequence[Maps]) -> None:
+    """A sentence for what is not maps."""
+    if not maps:
+        raise InvalidInput("Expected at least one Maps to draw, got none.")
+    for one in maps:
+        if not isinstance(one, Maps):
+            raise InvalidInput(
+                f"Expected Maps to draw, got {type(one).__name__}; of a reconstruction, draw its `.maps`."
+            )
+
+
+def checked_names(names: Sequence[str] | None, count: int, default: Sequence[str]) -> list[str]:
+    """As many names as there are things to name."""
+    if names is None:
+        return list(default)
+    if isinstance(names, str) or len(names) != count:
+        raise InvalidInput(f"Expected {count} names, one for each of the maps, got {names!r:.80}.")
+    return [str(name) for name in names]
+
+
+def _size_px(shape: float, longest: int) -> tuple[int, int]:
+    """Width and height in pixels of a picture of height/width `shape`."""
+    return max(round(longest * min(1, 1 / shape)), 1), max(round(longest * min(1, shape)), 1)

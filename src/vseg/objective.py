@@ -1,0 +1,138 @@
+"""The objective of Eq. 7: Σ over pairs of weight·loss(<p_i, p_j>, k_ij) + λ·‖p - Wp‖²."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg.compiled import compiled
+from vseg.errors import InvalidInput
+from vseg.layout import Layout
+from vseg.losses import code_of, loss
+from vseg.responses import Tally
+from vseg.smoothness import Kernel, Smoothness, smoothness
+
+WEIGHTS = ("trials", "pairs")
+
+
+class Tested(NamedTuple):
+    """The tested pairs, listed from both ends: row i holds its partners, their shares and weights."""
+
+    start: NDArray[np.int64]
+    partner: NDArray[np.int32]
+    share: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """What a fit minimises, as flat arrays; `objective(...)` builds it from a Tally."""
+
+    layout: Layout
+    segments: int
+    code: int
+    strength: float
+    smoothness: Smoothness
+    tested: Tested
+
+    def parts(self, p: NDArray[np.float64]) -> tuple[float, float]:
+        """The data term and the penalty (with its λ) of maps p, shape (n, K)."""
+        data = data_term(p, self.tested, self.code)
+        return data, self.strength * self.smoothness.penalty(p) if self.strength else 0.0
+
+    def value(self, p: NDArray[np.float64]) -> float:
+        """The objective of maps p, shape (n, K)."""
+        return sum(self.parts(p))
+
+    def gradient(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, K) slope of the objective; S1 prints it for the squared error, less its minus sign."""
+        slope = _data_gradient(p, self.tested, self.code)
+        if self.strength:
+            residual = self.smoothness.residual
+            slope += 2 * self.strength * (residual.T @ (residual @ p))
+        return slope
+
+
+def objective(
+    tally: Tally,
+    segments: int,
+    *,
+    strength: float = 0.0,
+    loss: str = "squared_error",
+    kernel: Kernel | Smoothness = "four",
+    weights: str = "trials",
+) -> Objective:
+    """The objective of a tally.
+
+    Parameters
+    ----------
+    strength : float
+        λ ≥ 0, on the scale of the paper: plain sums over pairs and over locations.
+    loss : "squared_error" (Eq. 5) or "cross_entropy" (Eq. 1-3)
+    weights : "trials" or "pairs"
+        A pair counts n_ij / mean n (the default), or once (the paper's Eq. 5).
+    """
+    if isinstance(segments, bool) or not isinstance(segments, (int, np.integer)) or segments < 2:
+        raise InvalidInput(f"The number of segments is a whole number from 2 up, got {segments!r}.")
+    if not np.isfinite(strength) or strength < 0:
+        raise InvalidInput(f"The smoothness λ is a number from 0 up, got {strength!r}.")
+    if weights not in WEIGHTS:
+        raise InvalidInput(f"Unknown weights {weights!r}; choose one of {', '.join(WEIGHTS)}.")
+    if not len(tally):
+        raise InvalidInput("There are no responses to fit; expected at least one tested pair.")
+    penalty = kernel if isinstance(kernel, Smoothness) else smoothness(tally.layout, kernel)
+    if penalty.layout != tally.layout:
+        raise InvalidInput(f"The kernel is for {penalty.layout}, but the pairs lie on {tally.layout}.")
+    weight = tally.n / tally.n.mean() if weights == "trials" else np.ones(len(tally))
+    tested = Tested(*_both_ends(len(tally.layout), tally.pairs.i, tally.pairs.j, tally.share, weight))
+    return Objective(tally.layout, int(segments), code_of(loss), float(strength), penalty, tested)
+
+
+@compiled
+def _both_ends(n, i, j, share, weight):
+    start = np.zeros(n + 1, np.int64)
+    for e in range(i.size):
+        start[i[e] + 1] += 1
+        start[j[e] + 1] += 1
+    for a in range(n):
+        start[a + 1] += start[a]
+    at = start[:-1].copy()
+    partner = np.empty(2 * i.size, np.int32)
+    shares = np.empty(2 * i.size)
+    weights = np.empty(2 * i.size)
+    for e in range(i.size):
+        for a, b in ((i[e], j[e]), (j[e], i[e])):
+            partner[at[a]], shares[at[a]], weights[at[a]] = b, share[e], weight[e]
+            at[a] += 1
+    return start, partner, shares, weights
+
+
+@compiled
+def data_term(p, tested, code):
+    """Σ weight·loss over the tested pairs, each counted once."""
+    start, partner, share, weight = tested
+    total = 0.0
+    for i in range(p.shape[0]):
+        for e in range(start[i], start[i + 1]):
+            if partner[e] > i:
+                q = 0.0
+                for c in range(p.shape[1]):
+                    q += p[i, c] * p[partner[e], c]
+                total += weight[e] * loss(code, q, share[e])[0]
+    return total
+
+
+@compiled
+def _data_gradient(p, tested, code):
+    start, partner, share, weight = tested
+    gradient = np.zeros_like(p)
+    for i in range(p.shape[0]):
+        for e in range(start[i], start[i + 1]):
+            q = 0.0
+            for c in range(p.shape[1]):
+                q += p[i, c] * p[partner[e], c]
+            slope = weight[e] * loss(code, q, share[e])[1]
+            for c in range(p.shape[1]):
+                gradient[i, c] += slope * p[partner[e], c]
+    return gradient

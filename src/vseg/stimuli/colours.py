@@ -1,0 +1,106 @@
+"""Images of coloured locations, each segment a Gaussian cloud of colours (the paper's colour simulation)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vseg.errors import InvalidInput
+from vseg.layout import Grid, Layout, as_floats
+from vseg.maps import Maps
+from vseg.stimuli.maps import Seed
+
+PALETTE = np.array(
+    [[0.7, 0.3, 0.3], [0.3, 0.7, 0.3], [0.3, 0.3, 0.7], [0.7, 0.7, 0.7],
+     [0.7, 0.7, 0.3], [0.7, 0.3, 0.7], [0.3, 0.7, 0.7], [0.3, 0.3, 0.3]]
+)  # fmt: skip
+"""Default mean colours: the corners of a cube within the RGB cube, the first four farthest apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColourImage:
+    """A colour for every location, and what is true of it.
+
+    Attributes
+    ----------
+    layout : Layout
+    features : NDArray[np.float64], shape (n, 3)
+        Red, green and blue of each location, from 0 to 1, as shown.
+    labels : NDArray[np.int64], shape (n,)
+        The segment that each location's colour was drawn from.
+    clipped : float
+        Share of the values that fell outside 0..1 and were cut off.
+    """
+
+    layout: Layout
+    features: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    clipped: float
+
+    @property
+    def image(self) -> NDArray[np.float64]:
+        """(N, N, 3) colours on a grid, a pixel a location."""
+        if not isinstance(self.layout, Grid):
+            raise InvalidInput(f"A pixel a location needs a grid, got {self.layout}; use rendered(size_px).")
+        return self.features.reshape(self.layout.size, self.layout.size, 3)
+
+    def rendered(self, size_px: int) -> NDArray[np.uint8]:
+        """(size_px, size_px, 3) image in which each location's cell has its colour."""
+        return np.rint(255 * self.features[self.layout.cells(size_px, size_px)]).astype(np.uint8)
+
+
+def colour_image(
+    maps: Maps, *, means: ArrayLike | None = None, spread: ArrayLike = 0.1, seed: Seed
+) -> ColourImage:
+    """Draw a label for each location from its probabilities, and a colour from that segment's Gaussian.
+
+    The paper does not give its generator of colours; this one is ours.
+
+    Parameters
+    ----------
+    maps : Maps
+    means : array_like, shape (K, 3), optional
+        Mean colour of each segment, red, green and blue from 0 to 1; PALETTE by default.
+    spread : float or array_like, optional
+        Standard deviation around the mean: one for all, or of shape (K, 3).
+    seed : int, SeedSequence or Generator
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> from vseg.stimuli import random_maps
+    >>> picture = colour_image(random_maps(Grid(48), segments=3, entropy=0.1, seed=0), seed=1)
+    >>> picture.image.shape, picture.features.shape
+    ((48, 48, 3), (2304, 3))
+    """
+    centres, width = _means(means, maps.segments), _spread(spread, maps.segments)
+    rng = np.random.default_rng(seed)
+    up_to = maps.probabilities.cumsum(axis=1)[:, :-1]
+    labels = (rng.random((len(up_to), 1)) >= up_to).sum(axis=1)
+    drawn = centres[labels] + width[labels] * rng.standard_normal((len(labels), 3))
+    clipped = float(np.mean((drawn < 0) | (drawn > 1)))
+    return ColourImage(maps.layout, np.clip(drawn, 0, 1), labels, clipped)
+
+
+def _means(means: ArrayLike | None, segments: int) -> NDArray[np.float64]:
+    if means is None:
+        if segments > len(PALETTE):
+            raise InvalidInput(
+                f"There are default colours for {len(PALETTE)} segments, got {segments}; give `means`."
+            )
+        return PALETTE[:segments]
+    given = as_floats(means, "means")
+    if given.shape != (segments, 3) or not ((given >= 0) & (given <= 1)).all():
+        raise InvalidInput(
+            f"Expected {segments} mean colours of 3 values from 0 to 1, got an array of shape {given.shape}."
+        )
+    return given
+
+
+def _spread(spread: ArrayLike, segments: int) -> NDArray[np.float64]:
+    given = as_floats(spread, "spread")
+    if given.shape not in ((), (segments, 3)) or not (np.isfinite(given) & (given >= 0)).all():
+        raise InvalidInput(
+            f"Expected one spread from 0 up, or an array of shape ({segments}, 3), got {spread!r:.80}."
+        )
+    return np.broadcast_to(given, (segments, 3))

@@ -1,0 +1,143 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from vseg.errors import InvalidInput
+from vseg.layout import Grid
+from vseg.maps import Maps
+from vseg.observers import Lapsing, ReactionTimes, ideal, simulate
+from vseg.pairs import Pairs
+from vseg.stimuli import random_maps
+
+GRID = Grid(6)
+TRUTH = random_maps(GRID, segments=3, seed=0)
+CERTAIN = random_maps(GRID, segments=3, entropy=0, seed=0)
+ALL = Pairs(GRID, *np.triu_indices(36, 1))
+shares = st.floats(0, 1)
+
+
+def test_frequencies_match_the_probabilities():
+    """630 pairs of 400 answers: z-scores have mean 0 and s.d. 1 (margins 0.15 and 0.1), none beyond 5."""
+    tally = simulate(TRUTH, ALL, blocks=400, seed=1).tally()
+    q = TRUTH.same_probability(tally.pairs)
+    sure = np.minimum(q, 1 - q) < 0.01
+    z = (tally.share - q)[~sure] / np.sqrt(q * (1 - q) / 400)[~sure]
+    assert abs(z.mean()) < 0.15
+    assert z.std() == pytest.approx(1, abs=0.1)
+    assert np.abs(z).max() < 5
+
+
+def test_certain_maps_are_answered_without_error():
+    responses = simulate(CERTAIN, ALL, seed=0)
+    np.testing.assert_array_equal(responses.same, CERTAIN.labels[responses.i] == CERTAIN.labels[responses.j])
+
+
+@given(lapse=shares, bias=shares)
+def test_lapses_in_both_notations(lapse, bias):
+    """(1 - lapse) q + lapse · bias = γ0 + (1 - γ0 - γ1) q."""
+    observer = Lapsing(lapse, bias)
+    q = ideal(TRUTH, ALL)
+    np.testing.assert_allclose(observer(TRUTH, ALL), (1 - lapse) * q + lapse * bias)
+    g0, g1 = observer.gamma0, observer.gamma1
+    np.testing.assert_allclose(observer(TRUTH, ALL), g0 + (1 - g0 - g1) * q, atol=1e-12)
+    again = Lapsing.from_errors(g0, g1)
+    np.testing.assert_allclose(again(TRUTH, ALL), observer(TRUTH, ALL), atol=1e-12)
+
+
+def test_lapsing_observer_errs_as_often_as_told():
+    """63000 trials: standard error below 0.002, margin 0.008."""
+    responses = simulate(CERTAIN, ALL, blocks=100, observer=Lapsing(0.1, bias=0.8), seed=0)
+    same = CERTAIN.labels[responses.i] == CERTAIN.labels[responses.j]
+    assert np.mean(responses.same[~same]) == pytest.approx(0.08, abs=0.008)
+    assert np.mean(~responses.same[same]) == pytest.approx(0.02, abs=0.008)
+
+
+def test_several_annotators_are_drawn_trial_by_trial():
+    """Two who disagree give 'same' in half of the trials; 400 answers, standard error 0.025, margin 0.12."""
+    halves = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])
+    whole = Maps.one_hot(Grid(3), [0] * 9)
+    tally = simulate([halves, whole], Pairs(Grid(3), [0, 0], [1, 8]), blocks=400, seed=0).tally()
+    assert tally.share[0] == 1
+    assert tally.share[1] == pytest.approx(0.5, abs=0.12)
+    assert simulate(halves, Pairs(Grid(3), [0], [8]), blocks=50, seed=0).same.sum() == 0
+
+
+def test_an_observer_is_any_function():
+    responses = simulate(TRUTH, ALL, observer=lambda maps, pairs: np.ones(len(pairs)), seed=0)
+    assert responses.same.all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(blocks=st.integers(1, 5), seed=st.integers(0, 2**32))
+def test_each_block_asks_every_pair_once_in_its_own_order(blocks, seed):
+    responses = simulate(TRUTH, ALL, blocks=blocks, seed=seed)
+    assert (responses.tally().n == blocks).all()
+    assert responses.trial.tolist() == list(range(630 * blocks))
+    orders = [tuple(responses.i[responses.block == b]) for b in range(blocks)]
+    assert len(set(orders)) == blocks
+    assert [len(order) for order in orders] == [630] * blocks
+
+
+def test_pairs_may_differ_by_block():
+    parts = [ALL.take(np.arange(100)), ALL.take(np.arange(100, 150))]
+    responses = simulate(TRUTH, parts, seed=0, participant="p", image="texture")
+    assert np.bincount(responses.block).tolist() == [100, 50]
+    assert (responses.tally().n == 1).all()
+    assert responses.participants == ["p"]
+    assert responses.images == ["texture"]
+    assert len(simulate(TRUTH, parts, blocks=2, seed=0)) == 150
+
+
+def test_same_seed_same_answers_whatever_the_reaction_times():
+    first, again, other = (simulate(TRUTH, ALL, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.same, again.same)
+    np.testing.assert_array_equal(first.rt_ms, again.rt_ms)
+    assert (first.i != other.i).any()
+    slow = simulate(TRUTH, ALL, seed=1, reaction_times=ReactionTimes(mean_ms=2000))
+    np.testing.assert_array_equal(first.same, slow.same)
+    assert np.median(slow.rt_ms) > 2000
+
+
+def test_uncertain_pairs_take_longer():
+    """The median of the paper's trials is 730 ms beyond the presentation; ours at moderate maps within 80."""
+    responses = simulate(TRUTH, ALL, blocks=20, seed=0)
+    q = np.einsum("tk,tk->t", TRUTH.probabilities[responses.i], TRUTH.probabilities[responses.j])
+    doubtful = np.abs(q - 0.5) < 0.15
+    sure = np.abs(q - 0.5) > 0.45
+    gap = np.median(responses.rt_ms[doubtful]) - np.median(responses.rt_ms[sure])
+    assert gap == pytest.approx(200, abs=50)
+    assert np.median(responses.rt_ms) == pytest.approx(730, abs=80)
+    assert responses.rt_ms.min() >= 150
+
+
+def test_reaction_times_are_ex_gaussian():
+    """Mean μ + τ, variance σ² + τ², third central moment 2τ³; 200 000 draws, margins 1, 2 and 8 %."""
+    rt = ReactionTimes(fastest_ms=0).draw(np.ones(200_000), np.random.default_rng(0))
+    assert rt.mean() == pytest.approx(500 + 180, rel=0.01)
+    assert rt.var() == pytest.approx(60**2 + 180**2, rel=0.02)
+    assert np.mean((rt - rt.mean()) ** 3) == pytest.approx(2 * 180**3, rel=0.08)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: simulate(TRUTH, ALL, blocks=0, seed=0), "one block or more"),
+        (lambda: simulate(TRUTH, [ALL, ALL], blocks=3, seed=0), "2 entries and blocks=3"),
+        (lambda: simulate(TRUTH, [], seed=0), "0 entries"),
+        (lambda: simulate([], ALL, seed=0), "empty list"),
+        (lambda: simulate(TRUTH, Pairs(Grid(4), [0], [1]), seed=0), "4x4 grid"),
+        (lambda: simulate(TRUTH, ALL, observer=lambda m, p: np.full(len(p), 1.2), seed=0), "to 1.2"),
+        (lambda: simulate(TRUTH, ALL, observer=lambda m, p: np.zeros(3), seed=0), "630 pairs, got shape"),
+        (lambda: Lapsing(1.2), "lapse is a share"),
+        (lambda: Lapsing.from_errors(0.6, 0.6), "add up to 1"),
+        (lambda: ReactionTimes(tail_ms=-1), "tail_ms"),
+    ],
+)
+def test_what_cannot_be_simulated_is_said_in_a_sentence(call, says):
+    with pytest.raises(InvalidInput, match=says):
+        call()
+
+
+def test_seed_is_required():
+    with pytest.raises(TypeError, match="seed"):
+        simulate(TRUTH, ALL)

@@ -1,0 +1,250 @@
+"""Responses: tables in and out, every bad file answered by a sentence, and a tally in no order."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from strategies import grids, some_responses
+from vseg.errors import InvalidInput, NotFound
+from vseg.layout import Grid, Scatter
+from vseg.pairs import Pairs
+from vseg.responses import COLUMNS, Responses, Tally, concatenated, load
+
+
+def same_rows(one: Responses, other: Responses) -> bool:
+    return one.layout == other.layout and all(
+        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name == "rt_ms")
+        for name in COLUMNS
+    )
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@given(responses=some_responses())
+def test_a_table_comes_back_as_it_was(responses, ending, tmp_path_factory):
+    """Times in tenths of a millisecond, as the CSV has them."""
+    path = tmp_path_factory.mktemp("table") / f"responses.{ending}"
+    responses.save(path)
+    assert same_rows(load(path, responses.layout), responses)
+
+
+def test_parquet_keeps_times_exactly_and_csv_to_a_tenth(tmp_path):
+    responses = Responses(Grid(3), [0], [1], [1], rt_ms=[512.34567])
+    for name, expected in (("a.parquet", 512.34567), ("a.csv", 512.3)):
+        responses.save(tmp_path / name)
+        assert load(tmp_path / name, Grid(3)).rt_ms.tolist() == [expected]
+
+
+def test_csv_has_the_columns_by_name(tmp_path):
+    Responses(Grid(3), [0], [4], [True], participant="P1", image="zebra").save(tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text() == ",".join(COLUMNS) + "\nP1,zebra,0,0,0,4,1,\n"
+
+
+def written(tmp_path, text, name="r.csv", encoding="utf-8"):
+    path = tmp_path / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i,j,same\n0,4,1\n",
+        "i,j,same\r\n0,4,TRUE\r\n",
+        "\ufeffi,j,same\n0,4,true\n",
+        " i , j , same \n 0 , 4 , 1.0 \n",
+        "same,comment,j,i\n1,\"a, b\",4,0\n",
+        "i,j,same\n\n0,4,1\n\n",
+        "i,j,same\n0.0,4.0,1\n",
+        "i,j,same,rt_ms\n0,4,1,NA\n",
+        "i,j,same\n0,4,1,\n",
+    ],
+)  # fmt: skip
+def test_the_ways_of_writing_one_trial(tmp_path, text):
+    read = load(written(tmp_path, text), Grid(3))
+    assert same_rows(read, Responses(Grid(3), [0], [4], [1]))
+
+
+WHOLE = "; expected a whole number from 0 up."
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "{path} is empty; expected a header with the columns i, j, same."),
+        ("\n\n", "{path} is empty; expected a header with the columns i, j, same."),
+        ("i,j,same\n", "{path} holds no responses; expected a row a trial."),
+        ("i,j\n0,1\n", "{path} has no column 'same'; expected i, j, same, found i, j."),
+        ("a;b\n", "{path} has no column 'i', 'j', 'same'; expected i, j, same, found a;b."),
+        ("i,j,same\n0,1,maybe\n", "{path}, line 2: column same is 'maybe'; expected 0 or 1 (false or true)."),
+        ("i,j,same\n0,1,\n", "{path}, line 2: column same is ''; expected 0 or 1 (false or true)."),
+        ("i,j,same\n0,1,nan\n", "{path}, line 2: column same is 'nan'; expected 0 or 1 (false or true)."),
+        ("i,j,same\n0,1,1\nnan,1,1\n", "{path}, line 3: column i is 'nan'" + WHOLE),
+        ("i,j,same\n0,1.5,1\n", "{path}, line 2: column j is '1.5'" + WHOLE),
+        ("i,j,same\n0,-1,1\n", "{path}, line 2: column j is '-1'" + WHOLE),
+        ("i,j,same,block\n0,1,1,1e30\n", "{path}, line 2: column block is '1e30'" + WHOLE),
+        ("i,j,same\n\n\n0,1,1\n\nx,1,1\n", "{path}, line 6: column i is 'x'" + WHOLE),
+        (
+            "i,j,same,rt_ms\n0,1,1,fast\n",
+            "{path}, line 2: column rt_ms is 'fast'; expected a time in milliseconds, or nothing.",
+        ),
+        ("i,j,same\n0,9,1\n", "{path}: Pairs refer to locations 0..9, but a 3x3 grid has locations 0..8."),
+        (
+            "i,j,same\n0,1,1\n3,3,1\n",
+            "{path}: A pair joins two different locations; pair 1 joins location 3 with itself.",
+        ),
+        ("i,j,same\n0,1,1\n0,1\n", "{path}, line 3: 2 cells, but the header has 3 columns."),
+        ("i,j,same\n0,1,1,1\n", "{path}, line 2: 4 cells, but the header has 3 columns."),
+        ("i,j,same,i\n0,1,1,2\n", "{path} has the column 'i' twice; expected each once."),
+    ],
+)  # fmt: skip
+def test_a_bad_table_is_answered_by_a_sentence(tmp_path, text, sentence):
+    path = written(tmp_path, text)
+    with pytest.raises(InvalidInput) as caught:
+        load(path, Grid(3))
+    assert str(caught.value) == sentence.format(path=path)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_file_that_is_not_utf_8_is_answered_by_a_sentence(tmp_path, encoding):
+    path = written(tmp_path, "participant,i,j,same\nZoë,0,1,1\n", encoding=encoding)
+    with pytest.raises(InvalidInput, match=r"r\.csv cannot be read as a CSV file \('utf-8' codec"):
+        load(path, Grid(3))
+
+
+def test_a_missing_file_is_answered_by_a_sentence(tmp_path):
+    path = tmp_path / "nowhere.csv"
+    with pytest.raises(NotFound) as caught:
+        load(path, Grid(3))
+    assert str(caught.value) == (
+        f"No file {path}; expected a CSV or Parquet file with the columns i, j, same."
+    )
+
+
+def test_a_false_parquet_file_is_answered_by_a_sentence(tmp_path):
+    with pytest.raises(InvalidInput, match=r"r\.parquet cannot be read as a Parquet file"):
+        load(written(tmp_path, "i,j,same\n0,1,1\n", name="r.parquet"), Grid(3))
+
+
+def test_a_parquet_file_without_a_column_is_answered_by_a_sentence(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    path = tmp_path / "r.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"i": [0], "j": [1]}), path)
+    with pytest.raises(InvalidInput, match=r"has no column 'same'; expected i, j, same, found i, j\.$"):
+        load(path, Grid(3))
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"same": ["maybe"]}, "Column same holds 0 or 1 (false or true), got 'maybe'."),
+        ({"same": [2]}, "Column same holds 0 or 1 (false or true), got 2."),
+        ({"same": [np.nan]}, "Column same holds 0 or 1 (false or true), got nan."),
+        ({"same": [None]}, "Column same holds 0 or 1 (false or true), got None."),
+        ({"same": [1, 0]}, "Column same has shape (2,), but there are 1 trials."),
+        ({"participant": ["a", "b"]}, "Column participant has shape (2,), but there are 1 trials."),
+        ({"rt_ms": ["fast"]}, "Expected numbers for rt_ms, got ['fast']."),
+        ({"block": [0.5]}, "Column block holds whole numbers from 0 up, got 0.5."),
+        ({"block": ["first"]}, "Column block holds whole numbers from 0 up, got 'first'."),
+        ({"trial": [-1]}, "Column trial holds whole numbers from 0 up, got -1."),
+        ({"i": [1]}, "A pair joins two different locations; pair 0 joins location 1 with itself."),
+    ],
+)
+def test_bad_columns_are_answered_by_a_sentence(columns, sentence):
+    with pytest.raises(InvalidInput) as caught:
+        Responses(**{"layout": Grid(3), "i": [0], "j": [1], "same": [1]} | columns)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("same", [[1, 0], [True, False], [1.0, 0.0], np.array([True, False], dtype=object)])
+def test_the_ways_of_saying_same(same):
+    assert Responses(Grid(3), [0, 1], [1, 2], same).same.tolist() == [True, False]
+
+
+@given(some_responses())
+def test_arrays_are_read_only(responses):
+    for name in COLUMNS:
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(responses, name)[0] = getattr(responses, name)[0]
+
+
+@given(some_responses(), st.randoms(use_true_random=False))
+def test_tally_does_not_depend_on_order(responses, random):
+    """A pair is unordered and trials are counted, so neither order of rows nor of i and j may matter."""
+    rows = list(range(len(responses)))
+    random.shuffle(rows)
+    shuffled = responses.where(rows)
+    flip = np.array([random.random() < 0.5 for _ in rows])
+    swapped = Responses(
+        responses.layout,
+        np.where(flip, shuffled.j, shuffled.i),
+        np.where(flip, shuffled.i, shuffled.j),
+        shuffled.same,
+    )
+    one, other = responses.tally(), swapped.tally()
+    assert one.pairs == other.pairs
+    assert one.k.tolist() == other.k.tolist()
+    assert one.n.tolist() == other.n.tolist()
+
+
+@given(some_responses())
+def test_tally_counts_every_trial_once(responses):
+    tally = responses.tally()
+    assert tally.trials == len(responses)
+    assert tally.k.sum() == responses.same.sum()
+    assert tally.layout == responses.layout
+    assert ((tally.share >= 0) & (tally.share <= 1)).all()
+
+
+@given(some_responses())
+def test_parts_put_together_are_the_whole(responses):
+    parts = [responses.of(participant=name) for name in responses.participants]
+    whole = concatenated(parts)
+    order = np.argsort(responses.participant, kind="stable")
+    assert same_rows(whole, responses.where(order))
+
+
+@given(some_responses(grids()))
+def test_an_unknown_participant_is_not_found(responses):
+    with pytest.raises(NotFound, match="No responses of participant 'nobody at all'; there are: "):
+        responses.of(participant="nobody at all")
+
+
+def test_one_image_of_one_participant():
+    responses = Responses(
+        Grid(3), [0, 1, 2], [1, 2, 3], [1, 1, 1], participant=["a", "a", "b"], image=["x", "y", "x"]
+    )
+    assert responses.of(participant="a", image="y").i.tolist() == [1]
+    assert (responses.participants, responses.images) == (["a", "b"], ["x", "y"])
+
+
+def test_no_responses_at_all():
+    none = Responses(Grid(3), [], [], [])
+    assert len(none.tally()) == 0
+    assert len(Responses(Grid(3), [0], [1], [1]).where([])) == 0
+    assert len(Responses(Grid(3), [0], [1], [1]).tally().take([])) == 0
+
+
+def test_only_one_layout_can_be_put_together():
+    corners = Scatter([[0, 0], [1, 0], [0, 1], [1, 1]])
+    with pytest.raises(InvalidInput, match="Only responses on one layout can be put together"):
+        concatenated([Responses(Grid(3), [0], [1], [1]), Responses(corners, [0], [1], [1])])
+    with pytest.raises(
+        InvalidInput, match="Expected at least one set of responses to put together, got none"
+    ):
+        concatenated([])
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "sentence"),
+    [
+        ([2], [1], "Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times."),
+        ([0], [0], "Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times."),
+        ([1, 1], [1], "Expected 1 counts k and n, got (2,) and (1,)."),
+    ],
+)
+def test_bad_counts_are_answered_by_a_sentence(k, n, sentence):
+    with pytest.raises(InvalidInput) as caught:
+        Tally(Pairs(Grid(3), [0], [1]), k, n)
+    assert str(caught.value) == sentence

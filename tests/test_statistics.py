@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy import stats
+
+from vseg import statistics
+from vseg.errors import InvalidInput
+
+# R's data set mtcars: weight and miles a gallon of cars with automatic and with manual gears.
+WEIGHT_AUTOMATIC = [3.215, 3.44, 3.46, 3.57, 3.19, 3.15, 3.44, 3.44, 4.07, 3.73, 3.78, 5.25, 5.424, 5.345,
+                    2.465, 3.52, 3.435, 3.84, 3.845]  # fmt: skip
+WEIGHT_MANUAL = [2.62, 2.875, 2.32, 2.2, 1.615, 1.835, 1.935, 2.14, 1.513, 3.17, 2.77, 3.57, 2.78]
+MPG_AUTOMATIC = [21.4, 18.7, 18.1, 14.3, 24.4, 22.8, 19.2, 17.8, 16.4, 17.3, 15.2, 10.4, 10.4, 14.7,
+                 21.5, 15.5, 15.2, 13.3, 19.2]  # fmt: skip
+MPG_MANUAL = [21.0, 21.0, 22.8, 32.4, 30.4, 33.9, 27.3, 26.0, 30.4, 15.8, 19.7, 15.0, 21.4]
+
+
+def groups():
+    value = st.floats(-100, 100).map(lambda x: round(x, 3))
+    varied = st.lists(value, min_size=3, max_size=12).filter(lambda x: np.std(x) > 0.1)
+    return st.tuples(varied, varied)
+
+
+def two_groups_like_the_papers():
+    """15 + 15 values with d = 1.003 and variances 1 ± x, x² = 28/25.5 - 1, for 25.5 degrees of freedom."""
+    z = stats.norm.ppf((np.arange(15) + 0.5) / 15)
+    z /= z.std(ddof=1)
+    x = np.sqrt(28 / 25.5 - 1)
+    return z * np.sqrt(1 - x), 1.003 + z * np.sqrt(1 + x)
+
+
+def test_the_papers_comparison_is_consistent():
+    """Texture experiment, 15 + 15 participants: d = 1.003, t = 2.746, p = 0.0109; t = d √(n/2)."""
+    found = statistics.compare(*two_groups_like_the_papers())
+    assert found.cohens_d.value == pytest.approx(1.003)
+    assert found.welch.t == pytest.approx(1.003 * np.sqrt(15 / 2))
+    assert found.welch.t == pytest.approx(2.746, abs=2e-3)
+    assert found.welch.p == pytest.approx(0.0109, abs=2e-4)
+
+
+def test_welch_golden():
+    """R: t.test(mpg ~ am, data = mtcars) gives t = -3.7671, df = 18.332, p-value = 0.001374."""
+    t, p, freedom = statistics.welch(MPG_AUTOMATIC, MPG_MANUAL)
+    assert (t, p, freedom) == pytest.approx((3.7671, 0.001374, 18.332), rel=1e-4, abs=1e-6)
+
+
+def test_cohens_d_golden():
+    """The tests of R's effectsize: cohens_d(wt ~ am, data = mtcars) is 1.892 [1.030, 2.732]."""
+    found = statistics.cohens_d(WEIGHT_MANUAL, WEIGHT_AUTOMATIC)
+    assert found == pytest.approx((1.892, 1.030, 2.732), abs=1e-3)
+
+
+def test_cohens_d_golden_shifted():
+    """The tests of R's effectsize: cohens_d(1:9, c(1, 1:9), mu = 3.125) is -0.969 [-1.913, 0]."""
+    found = statistics.cohens_d([1, *range(1, 10)], np.arange(1, 10) - 3.125)
+    assert found == pytest.approx((-0.969, -1.913, 0), abs=0.01)
+
+
+@given(groups())
+@settings(max_examples=40, deadline=None)
+def test_swapping_the_groups_swaps_the_sign(both):
+    a, b = both
+    forth, back = statistics.compare(a, b), statistics.compare(b, a)
+    assert forth.welch.t == pytest.approx(-back.welch.t)
+    assert forth.welch.p == pytest.approx(back.welch.p)
+    assert forth.cohens_d == pytest.approx([-back.cohens_d[at] for at in (0, 2, 1)], abs=1e-6)
+
+
+@given(groups(), st.floats(0.5, 0.99))
+@settings(max_examples=40, deadline=None)
+def test_the_interval_holds_the_effect_and_agrees_with_the_t_test(both, confidence):
+    """The interval leaves 0 out exactly when Student's test is significant at that level."""
+    a, b = both
+    d, low, high = statistics.cohens_d(a, b, confidence)
+    assert low <= d <= high
+    p = stats.ttest_ind(b, a).pvalue
+    if abs(p - (1 - confidence)) > 1e-6:
+        assert (low > 0 or high < 0) == (p < 1 - confidence)
+
+
+def test_large_effects_have_an_interval():
+    d, low, high = statistics.cohens_d([0, 0.1, 0.2], [10, 10.1, 10.2])
+    assert d == pytest.approx(100)
+    assert 0 < low < d < high
+
+
+def test_bootstrap_of_a_mean_comes_close_to_the_t_interval():
+    """BCa with 60 normal values against the exact interval, margin a tenth of its width."""
+    values = np.random.default_rng(0).normal(size=60)
+    found = statistics.bootstrap(values, seed=1)
+    exact = stats.t.interval(0.95, 59, values.mean(), statistics.standard_error(values))
+    assert found.value == values.mean()
+    assert (found.low, found.high) == pytest.approx(exact, abs=0.1 * (exact[1] - exact[0]))
+
+
+def test_bootstrap_takes_any_statistic_and_a_seed():
+    values = np.random.default_rng(0).exponential(size=20)
+    one, again = (statistics.bootstrap(values, np.median, resamples=500, seed=3) for _ in range(2))
+    spread = statistics.bootstrap(values, lambda x: x.max() - x.min(), resamples=200, seed=3)
+    assert one == again
+    assert one.low <= one.value <= one.high
+    assert spread.value == np.ptp(values)
+
+
+def test_bootstrap_of_equal_values_is_a_point():
+    assert statistics.bootstrap([2, 2, 2], seed=0) == (2, 2, 2)
+
+
+def test_a_comparison_is_a_sentence():
+    a, b = (0.31 + 0.13 * np.array(group) for group in two_groups_like_the_papers())
+    found = str(statistics.compare(a, b, quantity="mean entropy", unit="nats"))
+    assert found == (
+        "mean entropy 0.31 vs 0.44 nats, Welch t(25.5) = 2.75, p = 0.011, Cohen's d = 1.00 [0.23, 1.76]"
+    )
+    assert "p < 0.001" in str(statistics.compare([0, 1, 2], [50, 51, 52]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: statistics.welch([1], [1, 2]), r"at least 2 values .* got an array of shape \(1,\)"),
+        (lambda: statistics.welch([1, np.nan, 3], [1, 2]), "1 of 3 are NaN"),
+        (lambda: statistics.cohens_d([1, 1], [2, 2]), "groups that vary"),
+        (lambda: statistics.cohens_d([1, 2], [2, 3], confidence=95), "between 0 and 1.*got 95"),
+        (lambda: statistics.standard_error([]), "at least 2 values"),
+        (lambda: statistics.standard_error(["a", "b"]), "Expected numbers"),
+        (lambda: statistics.bootstrap([1, 2], resamples=0, seed=0), "at least one resample"),
+        (lambda: statistics.bootstrap([[1, 2]], seed=0), r"shape \(1, 2\)"),
+    ],
+)
+def test_bad_values_are_refused_in_a_sentence(call, message):
+    with pytest.raises(InvalidInput, match=message):
+        call()
