@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from vseg import Grid, Pairs, Scatter, designs
+from vseg.designs import drawing
 from vseg.errors import InvalidInput
 
 DRAWN = [designs.covering, designs.balanced, designs.scattered]

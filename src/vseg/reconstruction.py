@@ -166,7 +166,7 @@ def reconstruct(
     tally = _tally(responses)
     terms: dict[str, Any] = {"loss": loss, "kernel": kernel, "weights": weights}
     problem = objective(tally, segments, **terms)
-    _warn_of_few_pairs(tally, segments)
+    warn_of_few_pairs(tally, segments)
     path = None
     if smoothness == "auto":
         path = cross_validate(
@@ -230,7 +230,8 @@ def _tally(responses: Responses | Tally) -> Tally:
     return responses.tally()
 
 
-def _warn_of_few_pairs(tally: Tally, segments: int) -> None:
+def warn_of_few_pairs(tally: Tally, segments: int) -> None:
+    """Say so where fewer distinct pairs were tested than K maps have unknowns."""
     n = len(tally.layout)
     least, advised = (segments - 1) * n, segments * n
     possible = n * (n - 1) // 2

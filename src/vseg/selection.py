@@ -1,13 +1,14 @@
 """How many segments? Fit a range of K; report what each predicts and how many of its maps are used."""
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vseg.errors import InvalidInput
-from vseg.reconstruction import Reconstruction, reconstruct
+from vseg.errors import InvalidInput, VsegWarning
+from vseg.reconstruction import Reconstruction, reconstruct, warn_of_few_pairs
 from vseg.responses import Responses, Tally
 from vseg.validation import cross_validate
 
@@ -80,18 +81,22 @@ def choose_segments(
     counts = sorted(set(segments))
     if not counts:
         raise InvalidInput("Expected at least one number of segments to try, got none.")
-    candidates, losses = [], []
+    candidates, held_out = [], []
     for count in counts:
-        result = reconstruct(
-            responses, segments=count, smoothness=smoothness, seed=seed, progress=progress, **settings
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VsegWarning)  # few pairs for a K only matter if it is chosen
+            result = reconstruct(
+                responses, segments=count, smoothness=smoothness, seed=seed, progress=progress, **settings
+            )
         path = result.path or _validated(responses, result, settings, seed, progress)
         at = int(path.mean.argmax())
-        losses.append(path.held_out[:, at])
+        held_out.append(path.held_out[:, at])
         candidates.append(
             Candidate(count, path.best, float(path.standard_error[at]), result.maps.winning, result)
         )
-    return SegmentsChoice(tuple(candidates), _parsimonious(counts, np.array(losses)), _fullest(candidates))
+    chosen = _parsimonious(counts, np.array(held_out))
+    warn_of_few_pairs(responses.tally() if isinstance(responses, Responses) else responses, chosen)
+    return SegmentsChoice(tuple(candidates), chosen, _fullest(candidates))
 
 
 def _validated(

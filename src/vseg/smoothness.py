@@ -95,19 +95,21 @@ def gaussian(layout: Layout, width: float) -> csr_array:
     if isinstance(layout, Grid):
         reach = min(int(np.ceil(WIDEST * width)), layout.size - 1)
         y, x = (axis.ravel() for axis in np.mgrid[-reach : reach + 1, -reach : reach + 1])
-        near = (x**2 + y**2 <= (WIDEST * width) ** 2) & ((x != 0) | (y != 0))
+        square = x**2 + y**2
+        near = (square > 0) & (square <= max((WIDEST * width) ** 2, 1))  # a location never predicts itself
         offsets = np.stack([y[near], x[near]], axis=1)
-        return _stencil(layout.size, offsets, np.exp(-(offsets**2).sum(axis=1) / (2 * width**2)))
+        return _stencil(layout.size, offsets, np.exp((1 - square[near]) / (2 * width**2)))
     from scipy.spatial import cKDTree
 
     unit = width / np.sqrt(len(layout))
     tree = cKDTree(layout.positions)
     near = tree.query_pairs(WIDEST * unit, output_type="ndarray")
     edges = np.unique(np.concatenate([near, layout.neighbours]), axis=0)
-    gap = layout.positions[edges[:, 0]] - layout.positions[edges[:, 1]]
-    weight = np.exp(-(gap**2).sum(axis=1) / (2 * unit**2)) + 1e-12
-    both = np.concatenate([edges, edges[:, ::-1]])
-    return _row_stochastic(len(layout), both[:, 0], both[:, 1], np.tile(weight, 2))
+    row, column = np.concatenate([edges, edges[:, ::-1]]).T
+    square = ((layout.positions[row] - layout.positions[column]) ** 2).sum(axis=1)
+    nearest = np.full(len(layout), np.inf)
+    np.minimum.at(nearest, row, square)  # weights are relative to the nearest, so that none vanish in a row
+    return _row_stochastic(len(layout), row, column, np.exp((nearest[row] - square) / (2 * unit**2)))
 
 
 def flat_penalty(matrix: csr_array) -> Penalty:

@@ -17,7 +17,8 @@ from vseg.solvers.sweeps import sweep
 
 LEVEL_SWEEPS = 6
 COARSEST_SWEEPS = 60
-WEAK = 0.3  # below this λ the way leads through λ = 1 and 0.2
+WEAK = 0.3  # below this λ the way leads through λ = 1, 0.2, 0.04, …
+WEAKEST = 1e-3
 RELAX = 1.4  # over-relaxation, clipped to the simplex: still monotone
 SPREAD = 0.7  # standard deviation of the log-odds of a random start
 
@@ -105,8 +106,9 @@ def _coarse_to_fine(tested, code, strength, level, random):
         p = interpolated(depth, level, p)
         if depth > 0 or strong > strength:
             _descend(p, problems[depth], code, strong, penalty_of(depth, level), 0.0, few)
-    if strong > strength:
-        weaker = max(strength, 0.2 * strong)
+    weaker = strong
+    while weaker > max(strength, WEAKEST):  # so that what the answers leave open stays as smooth as it can
+        weaker = max(strength, 0.2 * weaker)
         _descend(p, tested, code, weaker, penalty_of(0, level), 0.0, few)
     return p
 

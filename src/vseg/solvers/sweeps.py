@@ -14,6 +14,7 @@ from vseg.compiled import compiled
 from vseg.losses import SQUARED_ERROR, loss
 
 FLAT = 1e-14  # curvature below this is none
+STAY = 1e-8  # weight of the old row, relative to the curvature
 EXCHANGES = 2  # pairwise exchanges a row and segment: rows need not be solved exactly
 WORTHWHILE = 0.02  # an exchange that gains less than this share of the row's gain ends the row
 
@@ -101,18 +102,21 @@ def sweep_three(p, tested, strength, penalty, relax, rows):
             c1 -= strength * (2.0 * s1 + s0)
         o0 = p[i, 0]
         o1 = p[i, 1]
-        x = -1.0
-        y = -1.0
+        near = STAY * (h00 + h11) + FLAT  # where the answers leave a choice, stay close to the old row
+        h00 += 2.0 * near
+        h01 += near
+        h11 += 2.0 * near
+        c0 += near * (2.0 * o0 + o1)
+        c1 += near * (2.0 * o1 + o0)
         det = h00 * h11 - h01 * h01
-        if det > 1e-12 * h00 * h11:
-            x = (c0 * h11 - c1 * h01) / det
-            y = (c1 * h00 - c0 * h01) / det
+        x = (c0 * h11 - c1 * h01) / det
+        y = (c1 * h00 - c0 * h01) / det
         if x < 0.0 or y < 0.0 or x + y > 1.0:  # the best point of the three edges
-            u = min(max(c0 / h00, 0.0), 1.0) if h00 > FLAT else min(o0, 1.0)
+            u = min(max(c0 / h00, 0.0), 1.0)
             x = u
             y = 0.0
             best = u * (h00 * u - 2.0 * c0)
-            u = min(max(c1 / h11, 0.0), 1.0) if h11 > FLAT else min(o1, 1.0)
+            u = min(max(c1 / h11, 0.0), 1.0)
             value = u * (h11 * u - 2.0 * c1)
             if value < best:
                 best = value
@@ -120,7 +124,7 @@ def sweep_three(p, tested, strength, penalty, relax, rows):
                 y = u
             h = h00 - 2.0 * h01 + h11
             c = c0 - c1 - h01 + h11
-            u = min(max(c / h, 0.0), 1.0) if h > FLAT else o0
+            u = min(max(c / h, 0.0), 1.0)
             value = h11 - 2.0 * c1 + u * (h * u - 2.0 * c)
             if value < best:
                 x = u

@@ -1,0 +1,91 @@
+"""The command line: one file a command, each of them parse, call, print.
+
+simulate, fit, evaluate, demo   the commands
+options                         numbers and names as they are typed
+output                          an output folder that is whole or not there, and progress bars
+
+Only typer is imported here; numpy and everything above it is loaded inside the command that needs it.
+"""
+
+import signal
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from vseg import __version__
+from vseg.cli.demo import demo
+from vseg.cli.evaluate import evaluate
+from vseg.cli.fit import fit
+from vseg.cli.simulate import simulate
+from vseg.errors import VsegError, VsegWarning
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for command in (simulate, fit, evaluate, demo):
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"vseg {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def vseg(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Measure how a person segments an image, and how sure they are, from same/different judgments.
+
+    \b
+    Examples:
+      vseg demo
+      vseg simulate --grid 16 --segments 3 --blocks 10 --out sim
+      vseg fit sim/responses.csv --grid 16 --segments 3 --out fit
+      vseg evaluate fit/maps.npz --truth sim/truth.npz
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run `vseg`; an error is one line on stderr and the exit code 1, a warning one line and 0."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that temporary folders are removed
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", VsegWarning)
+        warnings.showwarning = _show_warning
+        try:
+            app(arguments, prog_name="vseg")
+        except VsegError as error:
+            _fail(str(error))
+        except MemoryError:
+            _fail("There is not enough memory for this; take a smaller --grid, --segments or --trials.")
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            _fail(f"{where}{error.strerror or error}.")
+        except KeyboardInterrupt:
+            sys.exit(130)
+    sys.exit(0)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    name = "" if issubclass(category, VsegWarning) else f"{category.__name__}: "
+    print(f"vseg: warning: {_one_line(f'{name}{message}')}", file=sys.stderr)
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"vseg: {_one_line(message)}", file=sys.stderr)
+    sys.exit(1)
+
+
+def _one_line(message: str) -> str:
+    """Messages quote names from files: no line breaks, and nothing that steers a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))

@@ -1,0 +1,59 @@
+"""`vseg evaluate`: how close maps come to the truth."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vseg.errors import InvalidInput
+
+EXPLAINED = {
+    "mae": ("0-2", "mean L1 distance of a location's probabilities; 0 is best"),
+    "mae_per_entry": ("0-1", "the same divided by K: the error of one probability"),
+    "label_accuracy": ("0-1", "share of locations whose most probable segment is right"),
+    "adjusted_rand_index": ("up to 1", "agreement about pairs of locations; chance is 0"),
+    "variation_of_information": ("nats", "information not shared by the segmentations; 0 is best"),
+    "covering": ("0-1", "overlap of true segments with their best match"),
+    "boundary_precision": ("0-1", "share of boundary pixels that are right"),
+    "boundary_recall": ("0-1", "share of true boundary pixels that were found"),
+    "boundary_f": ("0-1", "harmonic mean of the two"),
+    "mean_entropy": ("nats", "uncertainty of the maps"),
+    "true_mean_entropy": ("nats", "uncertainty of the truth"),
+    "entropy_error": ("nats", "mean absolute difference of the two, location by location"),
+    "segments_won": ("count", "maps that win at least one location"),
+    "true_segments_won": ("count", "the same of the truth"),
+}
+
+
+def evaluate(
+    maps: Annotated[Path, typer.Argument(metavar="MAPS", help="maps.npz, as `vseg fit` writes it.")],
+    truth: Annotated[Path, typer.Option(metavar="FILE", help="truth.npz, as `vseg simulate` writes it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")] = False,
+) -> None:
+    """Compare MAPS with the truth, in a table of scores.
+
+    Segments are matched first, since their order is arbitrary.
+
+    \b
+    Example:
+      vseg evaluate fit/maps.npz --truth sim/truth.npz
+    """
+    from vseg import Maps, metrics
+
+    found, wanted = Maps.load(maps), Maps.load(truth)
+    if found.layout != wanted.layout:
+        raise InvalidInput(
+            f"{maps} lies on {found.layout}, but {truth} on {wanted.layout}; give the truth of the same size."
+        )
+    scores = metrics.evaluate(found, wanted)
+    typer.echo(json.dumps(scores, indent=2) if as_json else _table(scores))
+
+
+def _table(scores: dict[str, float]) -> str:
+    return "\n".join(_row(name, value, *EXPLAINED.get(name, ("", ""))) for name, value in scores.items())
+
+
+def _row(name: str, value: float, unit: str, meaning: str) -> str:
+    shown = f"{value:8.0f}" if unit == "count" else f"{value:8.4f}"
+    return f"{name:<26}{shown}  {unit:<8} {meaning}".rstrip()

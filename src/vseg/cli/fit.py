@@ -1,0 +1,266 @@
+"""`vseg fit`: probabilistic maps from a table of responses."""
+
+import csv
+import json
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vseg.cli import options
+from vseg.cli.output import folder_names, new_folder, progress_bar
+from vseg.errors import InvalidInput, NotConverged, VsegWarning
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from vseg.reconstruction import Reconstruction
+    from vseg.responses import Responses
+    from vseg.selection import SegmentsChoice
+
+GROUPINGS = ("all", "participant", "image")
+LARGEST_PICTURE_PX = 1600
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A reconstruction, and the choice of K behind it where there was one."""
+
+    result: "Reconstruction"
+    choice: "SegmentsChoice | None" = None
+    about: dict[str, str] = field(default_factory=dict)
+
+
+def fit(
+    responses: Annotated[
+        Path, typer.Argument(metavar="RESPONSES", help="CSV or Parquet with the columns i, j, same.")
+    ],
+    grid: Annotated[
+        str, typer.Option(metavar="N", help="Locations along a side; they count row by row from 0.")
+    ],
+    segments: Annotated[
+        str, typer.Option(metavar="K", help="Number of segments, or a range to choose from: 2..7.")
+    ],
+    smoothness: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER", help="A number from 0 up, or auto: what predicts held-out pairs best."
+        ),
+    ] = "auto",
+    loss: Annotated[
+        str, typer.Option(metavar="NAME", help="squared_error or cross_entropy.")
+    ] = "squared_error",
+    solver: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="coordinate_descent or exponentiated_gradient (the paper's, slow)."
+        ),
+    ] = "coordinate_descent",
+    kernel: Annotated[
+        str, typer.Option(metavar="NAME", help="Neighbours: four, eight or gaussian:WIDTH.")
+    ] = "four",
+    weights: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="A pair counts by its trials, or once as in the paper: trials or pairs."
+        ),
+    ] = "trials",
+    max_iterations: Annotated[
+        str | None,
+        typer.Option(metavar="COUNT", help="Most iterations of the solver [default: the solver's]."),
+    ] = None,
+    by: Annotated[
+        str, typer.Option(metavar="NAME", help="all; participant: each of them too; image: each on its own.")
+    ] = "all",
+    image: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only the responses about this image.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The image itself, to draw the boundaries over.")
+    ] = None,
+    seed: Annotated[
+        str, typer.Option(metavar="NUMBER", help="Of the random starts and the held-out pairs.")
+    ] = "0",
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")] = Path("fit"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the folder if it exists.")] = False,
+) -> None:
+    """Reconstruct probabilistic maps from RESPONSES.
+
+    Writes maps.npz (array `probabilities`, N x N x K), summary.json and maps.png; with smoothness auto also
+    smoothness.png, with a range of segments segments.png, with a picture boundaries.png.
+
+    --by participant adds participants.csv and a folder for each participant; a K chosen from a range is
+    chosen once, from all answers. --by image fits each image on its own.
+
+    \b
+    Examples:
+      vseg fit responses.csv --grid 16 --segments 3 --out fit
+      vseg fit responses.csv --grid 16 --segments 2..7 --by participant --picture photo.jpg
+    """
+    size, counts = options.whole(grid, "--grid", least=3), options.segments_range(segments)
+    settings: dict[str, Any] = {
+        "smoothness": options.smoothness_of(smoothness),
+        "loss": loss,
+        "solver": solver,
+        "kernel": kernel,
+        "weights": weights,
+        "seed": options.whole(seed, "--seed"),
+    }
+    if max_iterations is not None:
+        settings["max_iterations"] = options.whole(max_iterations, "--max-iterations", least=1)
+    options.choice(by, "--by", GROUPINGS)
+    with new_folder(out, force=force, inputs=[responses, *([picture] if picture else [])]) as folder:
+        import vseg
+
+        answers = _about_one_image(vseg.load(responses, vseg.Grid(size)), by, image)
+        shown = None if picture is None else _picture(picture, by, answers.images)
+        write = {"all": _write_all, "participant": _write_participants, "image": _write_images}[by]
+        with progress_bar("Fitting", _fits(counts, settings) * _groups(by, answers)) as advance:
+            said = write(folder, answers, counts, settings | {"progress": advance}, shown)
+    typer.echo(f"{out}: {said}")
+
+
+def _write_all(
+    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], shown: Any
+) -> str:
+    found = _fitted(answers, counts, settings)
+    _write_top(folder, found, shown)
+    return found.result.message
+
+
+def _write_participants(
+    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], shown: Any
+) -> str:
+    """All answers together, then each participant with the same K and under the same labels."""
+    together = _fitted(answers, counts, settings)
+    _write_top(folder, together, shown)
+    maps = together.result.maps
+    rows = []
+    for name, place in folder_names(answers.participants).items():
+        own = _fitted(answers.of(participant=name), [maps.segments], settings).result
+        own = replace(own, maps=own.maps.aligned_to(maps))
+        path = folder / "participants" / place
+        path.mkdir(parents=True)
+        _write_three(path, _Fit(own, about={"participant": name}), shown)
+        rows.append({"participant": name, "folder": f"participants/{place}", **_numbers(own)})
+    _write_table(folder / "participants.csv", rows)
+    return f"{together.result.message} {len(rows)} participants each on their own in participants.csv."
+
+
+def _write_images(
+    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], shown: Any
+) -> str:
+    rows, found = [], None
+    for name, place in folder_names(answers.images).items():
+        found = replace(_fitted(answers.of(image=name), counts, settings), about={"image": name})
+        path = folder / "images" / place
+        path.mkdir(parents=True)
+        _write_top(path, found, shown)
+        rows.append({"image": name, "folder": f"images/{place}", **_numbers(found.result)})
+    if len(rows) == 1 and found is not None:
+        _write_top(folder, found, shown)
+    _write_table(folder / "images.csv", rows)
+    return f"{len(rows)} images each on their own in images.csv."
+
+
+def _fitted(answers: "Responses", counts: list[int], settings: dict[str, Any]) -> _Fit:
+    """One K, or the best of several; a fit that stopped early is kept, with a warning."""
+    from vseg import choose_segments, reconstruct
+
+    try:
+        if len(counts) > 1:
+            choice = choose_segments(answers, segments=counts, **settings)
+            return _Fit(choice.result, choice)
+        return _Fit(reconstruct(answers, segments=counts[0], **settings))
+    except NotConverged as error:
+        if error.result is None:
+            raise
+        tried = f"{len(counts)} numbers of segments were to be tried, but " if len(counts) > 1 else ""
+        kept = error.result.maps.segments
+        warnings.warn(
+            f"{tried}the fit of {kept} segments is kept as it was: {error}", VsegWarning, stacklevel=2
+        )
+        return _Fit(error.result)
+
+
+def _write_top(folder: Path, found: _Fit, shown: "NDArray[np.uint8] | None") -> None:
+    """The three files, and the pictures of what was chosen."""
+    from vseg import figures, report
+
+    _write_three(folder, found, shown)
+    if found.result.path is not None:
+        report.smoothness_figure(found.result.path).savefig(folder / "smoothness.png")
+    if found.choice is not None:
+        report.segments_figure(found.choice).savefig(folder / "segments.png")
+    if shown is not None:
+        figures.boundaries(found.result.maps, shown).savefig(folder / "boundaries.png")
+
+
+def _write_three(folder: Path, found: _Fit, shown: "NDArray[np.uint8] | None") -> None:
+    from vseg import figures
+
+    found.result.maps.save(folder / "maps.npz")
+    summary = {**found.about, **found.result.summary()}
+    if found.choice is not None:
+        summary |= {
+            "segments_table": found.choice.table(),
+            "segments_by_likelihood": found.choice.by_likelihood,
+            "segments_by_empty_maps": found.choice.by_empty_maps,
+        }
+    text = json.dumps(summary, indent=2, ensure_ascii=False)
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+    figures.maps(found.result.maps, image=shown).savefig(folder / "maps.png")
+
+
+def _numbers(result: "Reconstruction") -> dict[str, Any]:
+    summary = result.summary()
+    columns = ("trials", "pairs", "smoothness", "mean_entropy", "segments", "segments_won")
+    return {name: summary[name] for name in columns}
+
+
+def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _about_one_image(answers: "Responses", by: str, image: str | None) -> "Responses":
+    if image is not None:
+        answers = answers.of(image=image)
+    if len(answers.images) > 1 and by != "image":
+        some = ", ".join(answers.images[:5]) + (", …" if len(answers.images) > 5 else "")
+        raise InvalidInput(
+            f"The responses are about {len(answers.images)} images ({some}); "
+            "choose one with --image NAME, or fit each with --by image."
+        )
+    return answers
+
+
+def _picture(path: Path, by: str, images: list[str]) -> "NDArray[np.uint8]":
+    """The picture, coarser if it is larger than any figure shows."""
+    from vseg.stimuli import read
+
+    if by == "image" and len(images) > 1:
+        raise InvalidInput(
+            f"--picture is one image, but there are {len(images)}; choose one with --image NAME."
+        )
+    pixels = read(path)
+    step = -(-max(pixels.shape[:2]) // LARGEST_PICTURE_PX)
+    return pixels[::step, ::step]
+
+
+def _fits(counts: list[int], settings: dict[str, Any]) -> int:
+    """How many fits the progress of one group counts up to."""
+    from vseg.validation import FOLDS, STRENGTHS
+
+    if settings["smoothness"] == "auto":
+        return len(counts) * FOLDS * len(STRENGTHS)
+    return len(counts) * FOLDS if len(counts) > 1 else 1
+
+
+def _groups(by: str, answers: "Responses") -> int:
+    return {"all": 1, "participant": 1 + len(answers.participants), "image": len(answers.images)}[by]

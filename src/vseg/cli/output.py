@@ -1,0 +1,140 @@
+"""Where commands write: an output folder that is whole or not there, safe names, and progress bars."""
+
+import re
+import secrets
+import shutil
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from vseg.errors import Conflict, InvalidInput
+
+LONGEST_NAME = 60
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # no file names on Windows
+
+Advance = Callable[[int], None]
+
+
+@contextmanager
+def new_folder(out: Path, *, force: bool, inputs: Sequence[Path] = ()) -> Iterator[Path]:
+    """A temporary folder beside `out` that takes its place at the end, or is removed if anything fails.
+
+    Parameters
+    ----------
+    force : whether an `out` that exists is replaced, once all has succeeded
+    inputs : files that must outlive this
+    """
+    out = Path(out)
+    _check_free(out, force, inputs)
+    made = _make_parents(out)
+    temporary = _sibling(out, "unfinished")
+    try:
+        temporary.mkdir()
+        yield temporary
+        _put(temporary, out)
+        made = []
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        for parent in made:
+            parent.rmdir()
+
+
+def unused(name: str) -> Path:
+    """The folder of that name, or name-2, name-3, … if it exists."""
+    number, path = 1, Path(name)
+    while path.exists() or path.is_symlink():
+        number, path = number + 1, Path(f"{name}-{number + 1}")
+    return path
+
+
+def folder_names(names: Iterable[str]) -> dict[str, str]:
+    """A folder name for each of these names, which are anyone's text.
+
+    Letters, digits, `.`, `-` and `_` stay; what could leave the folder, hide in it, or be refused by a
+    file system does not, and names that differ only in case are numbered.
+
+    Examples
+    --------
+    >>> folder_names(["Ann", "ann", "../etc", ""])
+    {'Ann': 'Ann', 'ann': 'ann-2', '../etc': 'etc', '': 'unnamed'}
+    """
+    taken: set[str] = set()
+    folders = {}
+    for name in names:
+        plain = unicodedata.normalize("NFKC", name)
+        plain = "".join(c if c.isalnum() or c in ".-_" else "_" for c in plain)
+        plain = plain.strip("._-")[:LONGEST_NAME].rstrip("._-") or "unnamed"
+        if RESERVED.fullmatch(plain):
+            plain = f"_{plain}"
+        unique, number = plain, 1
+        while unique.casefold() in taken:
+            number += 1
+            unique = f"{plain}-{number}"
+        taken.add(unique.casefold())
+        folders[name] = unique
+    return folders
+
+
+@contextmanager
+def progress_bar(doing: str, total: int) -> Iterator[Advance]:
+    """A bar on stderr that is gone at the end; nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+def _check_free(out: Path, force: bool, inputs: Sequence[Path]) -> None:
+    if not out.name:
+        raise InvalidInput(f"--out is the name of a new folder, got {str(out)!r}.")
+    if not (out.exists() or out.is_symlink()):
+        return
+    if not force:
+        raise Conflict(f"{out} exists; choose another --out, or pass --force to replace it.")
+    if not out.is_dir():
+        raise Conflict(f"{out} is a file, which --force does not replace; choose another --out.")
+    for kept in (Path.cwd(), *inputs):
+        if kept.resolve().is_relative_to(out.resolve()):
+            raise Conflict(f"--force would delete {kept}, which lies in {out}; choose another --out.")
+
+
+def _make_parents(out: Path) -> list[Path]:
+    """The parent folders that were missing and are now there, the innermost first."""
+    missing = [parent for parent in out.parents if not parent.exists()]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def _sibling(out: Path, why: str) -> Path:
+    return out.with_name(f".{out.name}-{why}-{secrets.token_hex(4)}")
+
+
+def _put(temporary: Path, out: Path) -> None:
+    """Rename into place; what was there before is deleted last, and put back if the renaming fails."""
+    if not (out.exists() or out.is_symlink()):
+        temporary.rename(out)
+        return
+    old = _sibling(out, "old")
+    out.rename(old)
+    try:
+        temporary.rename(out)
+    except BaseException:
+        old.rename(out)
+        raise
+    if old.is_symlink():
+        old.unlink()
+    else:
+        shutil.rmtree(old, ignore_errors=True)

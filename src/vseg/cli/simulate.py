@@ -1,0 +1,118 @@
+"""`vseg simulate`: random maps, and the answers of participants who see them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vseg.cli import options
+from vseg.cli.output import new_folder
+
+if TYPE_CHECKING:
+    from vseg.layout import Grid
+    from vseg.maps import Maps
+    from vseg.responses import Responses
+
+
+def simulate(
+    grid: Annotated[str, typer.Option(metavar="N", help="Locations along a side.")] = "16",
+    segments: Annotated[str, typer.Option(metavar="K", help="Number of segments.")] = "3",
+    blocks: Annotated[str, typer.Option(metavar="N_B", help="How often the pairs are shown.")] = "10",
+    entropy: Annotated[
+        str, typer.Option(metavar="NATS", help="Mean entropy of the maps, 0 to log K.")
+    ] = "0.4",
+    xi: Annotated[
+        str | None, typer.Option(metavar="CELLS", help="Size of the segments [default: N / (2.5 sqrt K)].")
+    ] = None,
+    design: Annotated[
+        str, typer.Option(metavar="NAME", help="Which pairs: covering, balanced, scattered or all.")
+    ] = "covering",
+    trials: Annotated[
+        str | None, typer.Option(metavar="COUNT", help="Pairs in a block [default: K N^2].")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="New pairs in each block and for each participant.")
+    ] = False,
+    participants: Annotated[
+        str, typer.Option(metavar="COUNT", help="Participants, who all see the same maps.")
+    ] = "1",
+    lapse: Annotated[
+        str, typer.Option(metavar="SHARE", help="Share of trials answered without looking.")
+    ] = "0",
+    seed: Annotated[str, typer.Option(metavar="NUMBER", help="Another seed, another draw.")] = "0",
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")] = Path("sim"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the folder if it exists.")] = False,
+) -> None:
+    """Draw random maps and simulate participants who see them.
+
+    Writes truth.npz (the maps), responses.csv (a row a trial) and maps.png (a picture of the maps).
+
+    \b
+    Example:
+      vseg simulate --grid 16 --segments 3 --blocks 10 --entropy 0.4 --design covering --seed 0 --out sim
+    """
+    from vseg import Grid, figures
+    from vseg.stimuli import random_maps
+
+    layout = Grid(options.whole(grid, "--grid", least=3))
+    count = options.whole(segments, "--segments", least=2)
+    number = options.whole(seed, "--seed")
+    with new_folder(out, force=force) as folder:
+        truth = random_maps(
+            layout,
+            segments=count,
+            entropy=options.number(entropy, "--entropy"),
+            xi=None if xi is None else options.number(xi, "--xi"),
+            seed=number,
+        )
+        responses = _answers(
+            truth,
+            layout,
+            design=design,
+            trials=None if trials is None else options.whole(trials, "--trials", least=1),
+            blocks=options.whole(blocks, "--blocks", least=1),
+            fresh=fresh,
+            participants=options.whole(participants, "--participants", least=1),
+            lapse=options.number(lapse, "--lapse", most=1),
+            seed=number,
+        )
+        truth.save(folder / "truth.npz")
+        responses.save(folder / "responses.csv")
+        figures.maps(truth, names=["truth"]).savefig(folder / "maps.png")
+    typer.echo(
+        f"{out}: {len(responses)} responses to {len(responses.tally())} pairs on {layout}, "
+        f"{count} segments of mean entropy {truth.mean_entropy:.3f} nats."
+    )
+    typer.echo(f"Next: vseg fit {out / 'responses.csv'} --grid {layout.size} --segments {count}")
+
+
+def _answers(
+    truth: "Maps",
+    layout: "Grid",
+    *,
+    design: str,
+    trials: int | None,
+    blocks: int,
+    fresh: bool,
+    participants: int,
+    lapse: float,
+    seed: int,
+) -> "Responses":
+    """Everyone's responses; each has seeds of their own, so more participants change no one's answers."""
+    import numpy as np
+
+    from vseg import designs, simulate
+    from vseg.observers import Lapsing
+    from vseg.responses import concatenated
+
+    drawn = designs.named(design)
+    digits = len(str(participants))
+    parts = []
+    for number, person in enumerate(np.random.SeedSequence(seed).spawn(participants)):
+        pairs_seed = int(person.generate_state(1)[0]) if fresh else seed
+        shown = designs.blocks(
+            drawn, layout, blocks=blocks, fresh=fresh, seed=pairs_seed, segments=truth.segments, trials=trials
+        )
+        name = f"P{number + 1:0{digits}d}"
+        parts.append(simulate(truth, shown, observer=Lapsing(lapse), participant=name, seed=person))
+    return concatenated(parts)
