@@ -1,0 +1,71 @@
+"""Speed and reliability of vseg against the paper's algorithm, in one run: `make bench`.
+
+Times are CPU seconds of one thread unless said otherwise, with compilation excluded and reported apart.
+`python benchmarks/run.py single batch` runs some of them, `--quick` a shorter version of each.
+"""
+
+import argparse
+import platform
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import large
+import live
+import minima
+import startup
+
+RESULTS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+HEADER = """# Benchmarks
+
+Written by `make bench`; machines differ, so read the ratios. CPU seconds of one thread unless said otherwise,
+compilation excluded (it is reported at the end). The paper's algorithm is Algorithm 1 in PyTorch: autograd,
+exponentiated gradient, float32, one thread, at the best of seven fixed learning rates, timed until it is within
+1e-4 of the minimum it is heading for. Ours is timed for the whole call, coarse-to-fine start and stopping rule
+included, and must end within 1e-4 of its minimum too.
+"""
+
+
+def main() -> None:
+    sections = {
+        "single": _single, "batch": _batch, "live": live.main, "large": large.main, "minima": minima.main,
+        "startup": startup.main,
+    }  # fmt: skip
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"some of: {', '.join(sections)}")
+    parser.add_argument("--quick", action="store_true", help="fewer seeds, smaller problems")
+    arguments = parser.parse_args()
+    unknown = set(arguments.sections) - set(sections)
+    if unknown:
+        parser.error(f"unknown section {', '.join(unknown)}; choose from {', '.join(sections)}")
+    texts = []
+    for name in arguments.sections or sections:
+        began = time.perf_counter()
+        print(f"\n--- {name} ---", flush=True)
+        texts.append(sections[name](quick=arguments.quick))
+        print(f"({name}: {time.perf_counter() - began:.0f} s)", flush=True)
+    if not arguments.sections and not arguments.quick:
+        where = f"Measured on {time.strftime('%Y-%m-%d')}: {platform.machine()}, Python {platform.python_version()}.\n"
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text("\n".join([HEADER, where, *texts]), encoding="utf-8")
+        print(
+            f"\nWritten to {RESULTS.relative_to(Path.cwd()) if RESULTS.is_relative_to(Path.cwd()) else RESULTS}"
+        )
+
+
+def _single(quick: bool) -> str:
+    import single  # needs PyTorch
+
+    return single.main(quick=quick)
+
+
+def _batch(quick: bool) -> str:
+    import batch  # needs PyTorch
+
+    return batch.main(quick=quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Starting up: importing, asking for help, a first fit in a new process, and compiling."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tables import table
+
+VSEG = [sys.executable, "-m", "vseg"]
+
+
+def main(quick: bool = False) -> str:
+    repeats = 2 if quick else 5
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        _run([*VSEG, "simulate", "--grid", "16", "--segments", "3", "--out", here / "sim"])
+        fit = [*VSEG, "fit", here / "sim" / "responses.csv", "--grid", "16", "--segments", "3"]
+        cold = _run([*fit, "--smoothness", "1", "--out", here / "cold"], NUMBA_CACHE_DIR=str(here / "cache"))
+        rows = [
+            ["import vseg", _median(repeats, lambda _: [sys.executable, "-c", "import vseg"]), ""],
+            ["vseg --help", _median(repeats, lambda _: [*VSEG, "--help"]), "0.5"],
+            [
+                "vseg fit, λ given",
+                _median(repeats, lambda n: [*fit, "--smoothness", "1", "--out", here / f"a{n}"]),
+                "2",
+            ],
+            ["vseg fit, λ chosen", _median(repeats, lambda n: [*fit, "--out", here / f"b{n}"]), ""],
+            ["vseg fit, nothing compiled yet", f"{cold:.2f}", ""],
+        ]
+    note = "Wall-clock of a new process, N = 16, K = 3, pictures included; the kernels come from the disk cache but in the last row."
+    return table("Starting up", ["command", "seconds", "wanted, under"], rows, note)
+
+
+def _median(repeats: int, command) -> str:
+    _run(command("first"))
+    return f"{np.median([_run(command(n)) for n in range(repeats)]):.2f}"
+
+
+def _run(command: list, **environment: str) -> float:
+    began = time.perf_counter()
+    subprocess.run(
+        [str(part) for part in command], check=True, capture_output=True, env={**os.environ, **environment}
+    )
+    return time.perf_counter() - began
