@@ -50,9 +50,7 @@ def main() -> None:
         where = f"Measured on {time.strftime('%Y-%m-%d')}: {platform.machine()}, Python {platform.python_version()}.\n"
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text("\n".join([HEADER, where, *texts]), encoding="utf-8")
-        print(
-            f"\nWritten to {RESULTS.relative_to(Path.cwd()) if RESULTS.is_relative_to(Path.cwd()) else RESULTS}"
-        )
+        print(f"\nWritten to {RESULTS}")
 
 
 def _single(quick: bool) -> str:

@@ -56,10 +56,11 @@ def _row(size: int, segments: int, strength: float, wanted: int, *, seeds: int) 
     each = ", ".join(
         f"{'' if run.reached else '>'}{ratio:.0f}" for run, ratio in zip(runs, ratios, strict=True)
     )
+    seconds, sweeps, _ = (np.median(column) for column in zip(*mine, strict=True))
     return [
         f"{size}", f"{segments}", f"{strength:g}",
-        f"{np.median([run.seconds for run in runs]):.2f}", f"{np.median([run.iterations for run in runs]):.0f}",
-        f"{1e3 * np.median([seconds for seconds, _, _ in mine]):.2f}", f"{np.median([s for _, s, _ in mine]):.0f}",
-        f"**{np.median(ratios):.0f}×**", each, f"{wanted}×",
+        f"{np.median([run.seconds for run in runs]):.2f}",
+        f"{np.median([run.iterations for run in runs]):.0f}",
+        f"{1e3 * seconds:.2f}", f"{sweeps:.0f}", f"**{np.median(ratios):.0f}×**", each, f"{wanted}×",
         f"{100 * min(gaps):+.3f} … {100 * max(gaps):+.3f} %",
     ]  # fmt: skip

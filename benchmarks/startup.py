@@ -32,7 +32,10 @@ def main(quick: bool = False) -> str:
             ["vseg fit, λ chosen", _median(repeats, lambda n: [*fit, "--out", here / f"b{n}"]), ""],
             ["vseg fit, nothing compiled yet", f"{cold:.2f}", ""],
         ]
-    note = "Wall-clock of a new process, N = 16, K = 3, pictures included; the kernels come from the disk cache but in the last row."
+    note = (
+        "Wall-clock of a new process, N = 16, K = 3, pictures included; the kernels come from the disk "
+        "cache, except in the last row."
+    )
     return table("Starting up", ["command", "seconds", "wanted, under"], rows, note)
 
 
