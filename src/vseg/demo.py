@@ -329,6 +329,12 @@ def _texture_section(page: Report, textures: list[TextureExperiment], pairs: Pai
         f"noise of their own. They answer from the resulting beliefs, and without looking in "
         f"{LAPSE:.0%} of the trials. Nobody tells them which image is the uncertain one."
     )
+    page.text(
+        f"How sure they are is our choice all the same: the finest detail they see ({DETAIL_PX:g} px), how far they "
+        f"pool it ({WINDOW_PX:g} px) and their gain were set so that both textures leave doubt. With finer "
+        "detail and wider pooling (2 px and 12 px) they would be nearly certain of both, and the difference below "
+        "would all but disappear."
+    )
     page.section("Each person's maps", level=3)
     for one in textures:
         page.figure(

@@ -50,11 +50,11 @@ th { font-weight: 600; } td.number, th.number { text-align: right; }
 pre { background: var(--tint); border: 1px solid var(--line); border-radius: 6px; padding: .8rem 1rem;
   overflow-x: auto; font: .92rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .92rem; }
-@media (max-width: 40rem) { .plot.large { max-width: none; width: 42rem; } h1 { font-size: 1.6rem; }
-  figure > div { flex-wrap: nowrap; } th, td { padding-right: .8rem; } }
+@media (max-width: 40rem) { h1 { font-size: 1.6rem; } th, td { padding-right: .8rem; }
+  .plot.large { flex: none; max-width: none; width: 42rem; } }
 @media print { main { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } }
 """
-LARGE_PX = 700  # a plot wider than this is scrolled on a phone rather than shrunk beyond reading
+LARGE_PX = 600  # a plot wider than this is scrolled on a phone rather than shrunk beyond reading
 
 
 class Drawing(Protocol):

@@ -1,0 +1,176 @@
+"""Whatever is wrong is said in one sentence, with exit code 1, no traceback, and nothing written."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vseg import Grid, Maps
+from vseg.cli import main
+
+FIT = "fit responses.csv --grid 4 --segments 2"
+SEGMENTS = "--segments is a whole number such as 3 or a range such as 2..7, got "
+
+
+def failure(arguments: str, capsys) -> str:
+    before = sorted(os.listdir())
+    with pytest.raises(SystemExit) as ended:
+        main(arguments.split())
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (1, "")
+    assert err.startswith("vseg: ")
+    assert err.count("\n") == 1
+    assert sorted(os.listdir()) == before
+    return err.removeprefix("vseg: ").rstrip("\n")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pairs = [(i, j) for i in range(16) for j in range(i)]
+    rows = [f"{i},{j},{int(i // 8 == j // 8)}" for i, j in pairs]
+    Path("responses.csv").write_text("\n".join(["i,j,same", *rows]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("i,j\n0,1\n", "bad.csv has no column 'same'; expected i, j, same, found i, j."),
+        (
+            "i,j,same\n0,1,maybe\n",
+            "bad.csv, line 2: column same is 'maybe'; expected 0 or 1 (false or true).",
+        ),
+        ("i,j,same\n0,1,2\n", "bad.csv, line 2: column same is '2'; expected 0 or 1 (false or true)."),
+        ("i,j,same\n0,nan,1\n", "bad.csv, line 2: column j is 'nan'; expected a whole number from 0 up."),
+        ("i,j,same\n0,1,nan\n", "bad.csv, line 2: column same is 'nan'; expected 0 or 1 (false or true)."),
+        (
+            "i,j,same\n0,16,1\n",
+            "bad.csv: Pairs refer to locations 0..16, but a 4x4 grid has locations 0..15.",
+        ),
+        ("", "bad.csv is empty; expected a header with the columns i, j, same."),
+        ("i,j,same\n", "bad.csv holds no responses; expected a row a trial."),
+    ],
+)
+def test_files_of_responses(text, message, capsys):
+    Path("bad.csv").write_text(text)
+    assert failure("fit bad.csv --grid 4 --segments 2", capsys) == message
+
+
+def test_a_location_paired_with_itself(capsys):
+    Path("bad.csv").write_text("i,j,same\n0,1,1\n5,5,1\n")
+    message = failure("fit bad.csv --grid 4 --segments 2", capsys)
+    assert message.startswith("bad.csv: ")
+    assert "5" in message
+
+
+def test_no_file(capsys):
+    assert failure("fit none.csv --grid 4 --segments 2", capsys) == (
+        "No file none.csv; expected a CSV or Parquet file with the columns i, j, same."
+    )
+
+
+def test_not_a_parquet_file(capsys):
+    Path("bad.parquet").write_text("i,j,same\n")
+    assert "cannot be read as a Parquet file" in failure("fit bad.parquet --grid 4 --segments 2", capsys)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--segments 1", "--segments starts at 2, since one segment leaves nothing to judge, got '1'."),
+        ("--segments x", f"{SEGMENTS}'x'."),
+        ("--segments 2..", f"{SEGMENTS}'2..'."),
+        ("--segments 2..3..4", f"{SEGMENTS}'2..3..4'."),
+        ("--segments -3", f"{SEGMENTS}'-3'."),
+        ("--segments 7..2", "--segments runs from the smaller number to the larger: 2..7, not '7..2'."),
+        ("--grid 2", "--grid is a whole number from 3 up, got '2'."),
+        ("--grid 4.5", "--grid is a whole number from 3 up, got '4.5'."),
+        ("--smoothness -1", "--smoothness is 'auto' or a number from 0 up, got '-1'."),
+        ("--smoothness nan", "--smoothness is 'auto' or a number from 0 up, got 'nan'."),
+        ("--smoothness much", "--smoothness is 'auto' or a number from 0 up, got 'much'."),
+        ("--seed -1", "--seed is a whole number from 0 up, got '-1'."),
+        ("--max-iterations 0", "--max-iterations is a whole number from 1 up, got '0'."),
+        ("--loss x", "Unknown loss 'x'; choose one of squared_error, cross_entropy."),
+        ("--solver x", "Unknown solver 'x'; choose one of coordinate_descent, exponentiated_gradient."),
+        ("--kernel x", "Unknown kernel 'x'; choose four, eight, gaussian:WIDTH, or give a matrix."),
+        ("--weights x", "Unknown weights 'x'; choose one of trials, pairs."),
+        ("--by x", "Unknown --by 'x'; choose one of all, participant, image."),
+        ("--image x", "No responses of image 'x'; there are: image."),
+        ("--picture x.png", "No picture at x.png; expected a file such as a PNG or JPEG."),
+        ("--picture responses.csv", "responses.csv cannot be read as a picture"),
+        ("--out /", "--out is the name of a new folder, got '/'."),
+    ],
+)
+def test_options_of_fit(option, message, capsys):
+    """The last of two equal options counts, so FIT can be given first."""
+    assert failure(f"{FIT} {option}", capsys).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--segments 1", "--segments is a whole number from 2 up, got '1'."),
+        ("--grid 2", "--grid is a whole number from 3 up, got '2'."),
+        ("--blocks 0", "--blocks is a whole number from 1 up, got '0'."),
+        ("--blocks many", "--blocks is a whole number from 1 up, got 'many'."),
+        ("--entropy -0.1", "--entropy is a number from 0 up, got '-0.1'."),
+        ("--entropy nan", "--entropy is a number from 0 up, got 'nan'."),
+        ("--entropy 2", "The mean entropy of 3 segments lies from 0 to below log 3 = 1.099 nats, got 2."),
+        ("--design x", "Expected one of the designs covering, balanced, scattered, all, got 'x'."),
+        ("--participants 0", "--participants is a whole number from 1 up, got '0'."),
+        ("--lapse 2", "--lapse is a number from 0 to 1, got '2'."),
+        ("--trials 3", "A block on a 16x16 grid has 128 trials (every location once) to"),
+        ("--trials no", "--trials is a whole number from 1 up, got 'no'."),
+        ("--xi 0.1", "xi is a number of cells from 0.25 up, got 0.1."),
+        ("--seed x", "--seed is a whole number from 0 up, got 'x'."),
+    ],
+)
+def test_options_of_simulate(option, message, capsys):
+    assert failure(f"simulate {option}", capsys).startswith(message)
+
+
+def test_too_few_pairs_to_choose_the_smoothness(capsys):
+    Path("few.csv").write_text("i,j,same\n0,1,1\n")
+    with pytest.raises(SystemExit):
+        main(["fit", "few.csv", "--grid", "4", "--segments", "2"])
+    warning, error = capsys.readouterr().err.splitlines()
+    assert warning.startswith("vseg: warning: Only 1 distinct pairs were tested")
+    assert error.startswith("vseg: Choosing the smoothness needs at least 10 distinct pairs, got 1; ")
+    assert sorted(os.listdir()) == ["few.csv", "responses.csv"]
+
+
+def test_maps_that_are_not_there_or_not_maps(capsys):
+    Path("text.npz").write_text("hello")
+    np.savez("other.npz", p=np.ones(3))
+    Maps(Grid(4), np.full((16, 2), 0.5)).save("maps.npz")
+    for name, message in (
+        ("none.npz", "No maps at none.npz; expected an .npz file written by vseg."),
+        ("text.npz", "text.npz is not an .npz file of maps"),
+        ("other.npz", "other.npz has no array 'probabilities'; expected maps written by vseg."),
+    ):
+        assert failure(f"evaluate {name} --truth maps.npz", capsys).startswith(message)
+        assert failure(f"evaluate maps.npz --truth {name}", capsys).startswith(message)
+
+
+def test_a_truth_of_another_size(capsys):
+    for size in (4, 5):
+        Maps(Grid(size), np.full((size**2, 2), 0.5)).save(f"{size}.npz")
+    assert failure("evaluate 4.npz --truth 5.npz", capsys) == (
+        "4.npz lies on a 4x4 grid, but 5.npz on a 5x5 grid; give the truth of the same size."
+    )
+
+
+def test_names_in_messages_cannot_break_the_line_or_steer_the_terminal(capsys):
+    Path("bad.csv").write_text('i,j,same,image\n0,1,1,"a\nb"\n0,1,1,\x1b[31mred\n')
+    message = failure("fit bad.csv --grid 4 --segments 2", capsys)
+    assert "\x1b" not in message
+
+
+@pytest.mark.parametrize("arguments", ["fit responses.csv", "fit --colour red", "paint", "evaluate maps.npz"])
+def test_usage_errors_are_typers_and_exit_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments.split())
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert "Error:" in err

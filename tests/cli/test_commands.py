@@ -1,0 +1,343 @@
+"""The commands as people type them: simulate, fit, evaluate on real files."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vseg import Grid, Maps, Responses, __version__, load
+from vseg.cli import main
+from vseg.cli.output import folder_names, new_folder, unused
+from vseg.errors import Conflict
+from vseg.responses import concatenated
+
+SUMMARY = {
+    "objective", "data_term", "penalty", "smoothness", "loss", "segments", "iterations", "converged",
+    "message", "mean_entropy", "seconds", "seed", "version",
+}  # fmt: skip
+SMALL = "--grid 6 --segments 2 --blocks 6 --entropy 0.2"
+
+
+def vseg(arguments: str, capsys) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments.split())
+    out, err = capsys.readouterr()
+    return ended.value.code, out, err
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def table(path: str) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def simulated(here, capsys) -> Path:
+    assert vseg(f"simulate {SMALL} --participants 3 --out sim", capsys)[0] == 0
+    return here / "sim"
+
+
+def test_simulate_fit_and_evaluate_from_the_shell(here):
+    def shell(arguments: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", "from vseg.cli import main; main()", *arguments.split()],
+            cwd=here, text=True, capture_output=True, encoding="utf-8", check=True,
+        )  # fmt: skip
+        assert done.stderr == ""  # no progress bar where there is no terminal
+        return done
+
+    shell("simulate --grid 8 --segments 2 --blocks 10 --entropy 0.2 --design covering --seed 0 --out sim/")
+    assert files(here / "sim") == {"truth.npz", "responses.csv", "maps.png"}
+    shell(
+        "fit sim/responses.csv --grid 8 --segments 2 --smoothness auto --loss squared_error "
+        "--solver coordinate_descent --kernel four --weights trials --by participant --seed 0 --out fit/"
+    )
+    own = {f"participants/P1/{name}" for name in ("maps.npz", "summary.json", "maps.png")}
+    top = {"maps.npz", "summary.json", "maps.png", "smoothness.png", "participants.csv"}
+    assert files(here / "fit") == top | own
+    assert np.load(here / "fit/maps.npz")["probabilities"].shape == (8, 8, 2)
+    assert set(json.loads((here / "fit/summary.json").read_text("utf-8"))) >= SUMMARY
+    scores = json.loads(shell("evaluate fit/maps.npz --truth sim/truth.npz --json").stdout)
+    assert scores["label_accuracy"] > 0.9
+    lines = shell("evaluate fit/maps.npz --truth sim/truth.npz").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(scores)
+    assert all(line[34:36] == "  " and line[36] != " " and line[45] != " " for line in lines)  # columns
+    assert "nats" in lines[-4]
+
+
+def test_version_and_every_help_shows_an_example(capsys):
+    assert vseg("--version", capsys) == (0, f"vseg {__version__}\n", "")
+    for command in ("", "simulate ", "fit ", "evaluate ", "demo "):
+        code, out, _ = vseg(f"{command}--help", capsys)
+        assert code == 0
+        assert f"vseg {command}".strip() in out.split("Example")[1]
+
+
+def test_participants_are_listed_with_their_folders(simulated, capsys):
+    code, out, err = vseg("fit sim/responses.csv --grid 6 --segments 2 --by participant", capsys)
+    assert (code, err) == (0, "")
+    assert out.startswith("fit: 2 segments from 1296 trials on 72 pairs")
+    rows = table("fit/participants.csv")
+    assert [row["participant"] for row in rows] == ["P1", "P2", "P3"]
+    assert {"folder", "trials", "pairs", "smoothness", "mean_entropy", "segments_won"} <= set(rows[0])
+    whole = Maps.load("fit/maps.npz")
+    for row in rows:
+        own = Maps.load(Path("fit", row["folder"], "maps.npz"))
+        summary = json.loads(Path("fit", row["folder"], "summary.json").read_text("utf-8"))
+        assert summary["participant"] == row["participant"]
+        assert float(row["mean_entropy"]) == pytest.approx(own.mean_entropy)
+        assert np.mean(own.labels == whole.labels) > 0.7  # the same labels as the maps of all
+
+
+def test_the_fit_does_not_depend_on_the_run(simulated, capsys):
+    for out in ("one", "two"):
+        vseg(f"fit sim/responses.csv --grid 6 --segments 2 --seed 4 --out {out}", capsys)
+    assert Maps.load("one/maps.npz") == Maps.load("two/maps.npz")
+
+
+def test_more_participants_change_no_ones_answers(simulated, capsys):
+    vseg(f"simulate {SMALL} --participants 1 --out alone", capsys)
+    alone, many = load("alone/responses.csv", Grid(6)), load("sim/responses.csv", Grid(6))
+    assert np.array_equal(alone.same, many.of(participant="P1").same)
+
+
+def test_fresh_pairs_differ_between_blocks_and_participants(here, capsys):
+    vseg(
+        "simulate --grid 8 --segments 2 --blocks 3 --participants 2 --fresh --lapse 0.1 --xi 3 --trials 64",
+        capsys,
+    )
+    responses = load("sim/responses.csv", Grid(8))
+    assert len(responses) == 2 * 3 * 64
+    assert all(len(responses.of(participant=name).tally()) == 192 for name in ("P1", "P2"))
+    assert len(responses.tally()) > 192
+
+
+def test_a_range_of_segments_is_chosen_from(simulated, capsys):
+    code, _, err = vseg("fit sim/responses.csv --grid 6 --segments 2..3 --out fit", capsys)
+    assert (code, err) == (0, "")
+    summary = json.loads(Path("fit/summary.json").read_text("utf-8"))
+    assert [row["segments"] for row in summary["segments_table"]] == [2, 3]
+    assert summary["segments"] == summary["segments_by_likelihood"]
+    assert summary["segments_by_empty_maps"] in (2, 3)
+    assert files(Path("fit")) == {"maps.npz", "summary.json", "maps.png", "smoothness.png", "segments.png"}
+
+
+def test_a_range_at_a_given_smoothness(simulated, capsys):
+    assert vseg("fit sim/responses.csv --grid 6 --segments 2..3 --smoothness 1", capsys)[0] == 0
+    assert files(Path("fit")) == {"maps.npz", "summary.json", "maps.png", "segments.png"}
+
+
+def test_a_picture_gets_boundaries(simulated, capsys):
+    from PIL import Image
+
+    Image.fromarray(np.full((40, 60, 3), 90, np.uint8)).save("photo.jpg")
+    assert (
+        vseg("fit sim/responses.csv --grid 6 --segments 2 --smoothness 1 --picture photo.jpg", capsys)[0] == 0
+    )
+    assert Path("fit/boundaries.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_three_columns_are_enough_and_parquet_is_as_good(simulated, capsys):
+    responses = load("sim/responses.csv", Grid(6))
+    lines = [
+        f"{i},{j},{int(same)}" for i, j, same in zip(responses.i, responses.j, responses.same, strict=True)
+    ]
+    Path("bare.csv").write_text("\n".join(["i,j,same", *lines]))
+    responses.save("same.parquet")
+    for name in ("sim/responses.csv", "bare.csv", "same.parquet"):
+        assert vseg(f"fit {name} --grid 6 --segments 2 --out {Path(name).stem}", capsys)[0] == 0
+    assert Maps.load("bare/maps.npz") == Maps.load("same/maps.npz") == Maps.load("responses/maps.npz")
+
+
+@pytest.fixture
+def two_images(simulated) -> None:
+    one = load("sim/responses.csv", Grid(6))
+    columns = {"participant": one.participant, "block": one.block}
+    Responses(Grid(6), one.i, one.j, one.same, image="../a", **columns).save("a.csv")
+    both = [Responses(Grid(6), one.i, one.j, one.same, image=name, **columns) for name in ("../a", "b")]
+    concatenated(both).save("both.csv")
+
+
+def test_each_image_on_its_own(two_images, capsys):
+    assert vseg("fit both.csv --grid 6 --segments 2 --by image", capsys)[0] == 0
+    assert "maps.npz" not in files(Path("fit"))
+    rows = table("fit/images.csv")
+    assert [(row["image"], row["folder"]) for row in rows] == [("../a", "images/a"), ("b", "images/b")]
+    assert Maps.load("fit/images/a/maps.npz").segments == 2
+
+
+def test_a_single_image_also_stands_at_the_top(two_images, capsys):
+    assert vseg("fit a.csv --grid 6 --segments 2 --by image", capsys)[0] == 0
+    assert Maps.load("fit/maps.npz") == Maps.load("fit/images/a/maps.npz")
+
+
+def test_one_of_several_images(two_images, capsys):
+    assert vseg("fit both.csv --grid 6 --segments 2 --image b", capsys)[0] == 0
+
+
+def test_several_images_need_a_choice(two_images, capsys):
+    code, _, err = vseg("fit both.csv --grid 6 --segments 2", capsys)
+    assert code == 1
+    assert err == (
+        "vseg: The responses are about 2 images (../a, b); "
+        "choose one with --image NAME, or fit each with --by image.\n"
+    )
+
+
+def test_a_fit_that_did_not_converge_is_written_with_a_warning(simulated, capsys):
+    code, _, err = vseg(
+        "fit sim/responses.csv --grid 6 --segments 2 --smoothness 1 --max-iterations 1", capsys
+    )
+    assert code == 0
+    assert err.startswith(
+        "vseg: warning: the fit of 2 segments is kept as it was: Stopped at the largest number"
+    )
+    assert err.count("\n") == 1
+    assert json.loads(Path("fit/summary.json").read_text("utf-8"))["converged"] is False
+
+
+def test_few_pairs_are_a_warning(here, capsys):
+    Path("few.csv").write_text("i,j,same\n0,1,1\n2,3,0\n")
+    code, _, err = vseg("fit few.csv --grid 4 --segments 3 --smoothness 1", capsys)
+    assert code == 0
+    assert err == (
+        "vseg: warning: Only 2 distinct pairs were tested; 3 segments on a 4x4 grid need at least "
+        "(K-1)N² = 32, and KN² = 48 are advised.\n"
+    )
+
+
+# ── the output folder ──
+
+
+def test_an_existing_folder_is_a_conflict_until_forced(simulated, capsys):
+    before = (simulated / "truth.npz").read_bytes()
+    code, _, err = vseg(f"simulate {SMALL} --seed 5 --out sim", capsys)
+    assert (code, err) == (1, "vseg: sim exists; choose another --out, or pass --force to replace it.\n")
+    assert (simulated / "truth.npz").read_bytes() == before
+    assert vseg(f"simulate {SMALL} --seed 5 --out sim --force", capsys)[0] == 0
+    assert (simulated / "truth.npz").read_bytes() != before
+    assert os.listdir() == ["sim"]
+
+
+def test_force_replaces_nothing_when_the_fit_fails(simulated, capsys):
+    vseg("fit sim/responses.csv --grid 6 --segments 2", capsys)
+    before = files(Path("fit"))
+    assert vseg("fit sim/responses.csv --grid 5 --segments 2 --force", capsys)[0] == 1
+    assert files(Path("fit")) == before
+    assert sorted(os.listdir()) == ["fit", "sim"]
+
+
+@pytest.mark.parametrize("out", ["sim", ".", ".."])
+def test_force_never_deletes_what_is_read_or_where_one_stands(simulated, capsys, out):
+    code, _, err = vseg(f"fit sim/responses.csv --grid 6 --segments 2 --force --out {out}", capsys)
+    assert code == 1
+    assert "would delete" in err or "new folder" in err
+    assert files(simulated) == {"truth.npz", "responses.csv", "maps.png"}
+
+
+def test_force_does_not_replace_a_file(here, capsys):
+    Path("notes.txt").write_text("mine")
+    code, _, err = vseg(f"simulate {SMALL} --force --out notes.txt", capsys)
+    assert (code, Path("notes.txt").read_text()) == (1, "mine")
+    assert err == "vseg: notes.txt is a file, which --force does not replace; choose another --out.\n"
+
+
+def test_missing_parents_are_made_and_taken_back_on_failure(here, capsys):
+    assert vseg(f"simulate {SMALL} --design odd --out a/b/c", capsys)[0] == 1
+    assert os.listdir() == []
+    assert vseg(f"simulate {SMALL} --out a/b/c", capsys)[0] == 0
+    assert "truth.npz" in files(Path("a/b/c"))
+
+
+def test_an_interrupted_folder_is_removed(here):
+    def interrupted() -> None:
+        with new_folder(Path("out"), force=False) as folder:
+            (folder / "half").write_text("x")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_command_leaves_nothing_and_says_nothing(here, number, code):
+    """The child waits on a named pipe for its responses, so it is stopped in the middle at any speed."""
+    os.mkfifo("responses.csv")
+    program = "import pathlib; pathlib.Path.is_file = lambda self: True; from vseg.cli import main; main()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, "fit", "responses.csv", "--grid", "6", "--segments", "2"],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with open("responses.csv", "w"):  # opens when the child has opened its end
+        child.send_signal(number)
+        _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (code, "")
+    assert os.listdir() == ["responses.csv"]
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(here, capsys):
+    Path("file").write_text("x")
+    code, _, err = vseg(f"simulate {SMALL} --out file/sim", capsys)
+    assert code == 1
+    assert err.startswith("vseg: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_unused_counts_up(here):
+    assert unused("demo") == Path("demo")
+    Path("demo").mkdir()
+    Path("demo-2").mkdir()
+    assert unused("demo") == Path("demo-3")
+
+
+def test_conflict_is_found_before_anything_is_made(here):
+    Path("out").mkdir()
+    with pytest.raises(Conflict), new_folder(Path("out"), force=False):
+        pass
+    assert os.listdir() == ["out"]
+
+
+# ── names ──
+
+NASTY = [
+    "../../etc", "..", ".", "", "/abs", "a/b", "a\\b", ".hidden", "CON", "nul.txt", "Ann", "ann", "ANN",
+    "ann-2", "x" * 300, "x" * 301, "Zoë", "Zoe\u0308", "a\nb", "a:b", "名前", "\x1b[31m", "~", "- -",
+]  # fmt: skip
+
+
+def test_any_name_makes_a_folder_of_its_own(tmp_path):
+    folders = folder_names(NASTY)
+    assert list(folders) == NASTY
+    assert len({name.casefold() for name in folders.values()}) == len(NASTY)
+    for name in folders.values():
+        assert not name.startswith(".")
+        assert (tmp_path / name).resolve().parent == tmp_path.resolve()
+        (tmp_path / name).mkdir()
+
+
+def test_participants_with_nasty_names_stay_in_their_folder(simulated, capsys):
+    one = load("sim/responses.csv", Grid(6)).of(participant="P1")
+    names = ["../../up", "A", "a"]
+    concatenated(Responses(Grid(6), one.i, one.j, one.same, participant=name) for name in names).save(
+        "nasty.csv"
+    )
+    assert vseg("fit nasty.csv --grid 6 --segments 2 --smoothness 1 --by participant", capsys)[0] == 0
+    assert sorted(os.listdir("fit/participants")) == ["A", "a-2", "up"]
+    assert sorted(os.listdir()) == ["fit", "nasty.csv", "sim"]

@@ -1,0 +1,65 @@
+"""What a newcomer meets first: the five lines, the examples, and a command line that answers at once."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vseg
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+HEAVY = {"numpy", "scipy", "numba", "matplotlib", "torch", "sklearn", "skimage", "PIL"}
+
+
+def test_the_five_lines(tmp_path):
+    truth = vseg.stimuli.random_maps(vseg.Grid(16), segments=3, seed=0)
+    pairs = vseg.designs.scattered(truth.layout, segments=3, seed=1)
+    responses = vseg.simulate(truth, pairs, blocks=10, seed=2)
+    result = vseg.reconstruct(responses, segments=3, seed=3)
+    vseg.figures.maps(truth, result.maps).savefig(tmp_path / "maps.png")
+    assert vseg.metrics.label_accuracy(result.maps, truth) > 0.9
+    assert (tmp_path / "maps.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_five_lines_stand_in_the_example_and_in_the_package():
+    example = next(path for path in EXAMPLES if path.stem == "five_lines").read_text(encoding="utf-8")
+    lines = [line for line in example.splitlines() if line and not line.startswith(('"""', "import"))]
+    assert len(lines) == 5
+    assert all(line in (vseg.__doc__ or "") for line in lines)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(path), run_name="__main__")
+
+
+@pytest.mark.parametrize("command", ["--help", "--version", "fit --help", "simulate --help", "demo --help"])
+def test_help_loads_nothing_heavy(command):
+    """`vseg --help` must answer at once, so it may not load what only the commands need."""
+    program = (
+        "import sys\nfrom vseg.cli import main\ntry:\n    main()\n"
+        "finally:\n    print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command.split()],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert not HEAVY & set(done.stderr.split())
+
+
+def test_importing_vseg_loads_nothing_heavy():
+    program = "import sys, vseg; print(*{name.split('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(done.stdout.split())
+
+
+def test_the_installed_command_is_there():
+    command = Path(sys.executable).with_name("vseg")
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"vseg {vseg.__version__}\n"
