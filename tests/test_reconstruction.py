@@ -85,7 +85,8 @@ class TestReconstruct:
         )
         assert set(wanted.split()) <= set(summary)
         assert summary["held_out"]["smoothness"] == list(STRENGTHS)
-        assert vseg.Maps.load(tmp_path / "maps.npz") == result.maps
+        loaded = vseg.Maps.load(tmp_path / "maps.npz")
+        assert loaded.probabilities == pytest.approx(result.maps.probabilities, abs=1e-15)
 
     def test_few_pairs_warn_with_the_numbers(self):
         truth = vseg.stimuli.random_maps(Grid(16), segments=3, seed=0)

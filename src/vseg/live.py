@@ -16,7 +16,7 @@ from vseg.solvers import coordinate_descent
 from vseg.solvers.refit import record, refit_rows
 
 SLACK = 8  # free places a row, so that most answers need no new arrays
-CHANGE = 1e-3  # a row that moves by less leaves its neighbours alone
+CHANGE = 2e-3  # a row that moves by less leaves its neighbours alone
 LIMIT = 4  # row updates after one answer, at most this many times the number of locations
 FRESH = 1.5  # start over, coarse to fine, whenever the answers have grown by this factor
 
@@ -140,7 +140,7 @@ class _Rows:
 
     start: NDArray[np.int64]
     used: NDArray[np.int64]
-    partner: NDArray[np.int32]
+    partner: NDArray[np.uint32]
     share: NDArray[np.float64]
     count: NDArray[np.float64]
 
@@ -149,7 +149,7 @@ class _Rows:
         taken = np.zeros(n, np.int64) if used is None else used
         start = np.concatenate([[0], np.cumsum(taken * 3 // 2 + SLACK)])
         size = start[-1]
-        return cls(start, taken.copy(), np.zeros(size, np.int32), np.zeros(size), np.zeros(size))
+        return cls(start, taken.copy(), np.zeros(size, np.uint32), np.zeros(size), np.zeros(size))
 
     def widened(self) -> "_Rows":
         wide = _Rows.with_room(len(self.used), self.used)

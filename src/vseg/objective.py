@@ -17,10 +17,13 @@ WEIGHTS = ("trials", "pairs")
 
 
 class Tested(NamedTuple):
-    """The tested pairs, listed from both ends: row i holds its partners, their shares and weights."""
+    """The tested pairs, listed from both ends: row i holds its partners, their shares and weights.
+
+    Row numbers are unsigned: compiled code then need not ask whether they count from the end.
+    """
 
     start: NDArray[np.int64]
-    partner: NDArray[np.int32]
+    partner: NDArray[np.uint32]
     share: NDArray[np.float64]
     weight: NDArray[np.float64]
 
@@ -98,7 +101,7 @@ def _both_ends(n, i, j, share, weight):
     for a in range(n):
         start[a + 1] += start[a]
     at = start[:-1].copy()
-    partner = np.empty(2 * i.size, np.int32)
+    partner = np.empty(2 * i.size, np.uint32)
     shares = np.empty(2 * i.size)
     weights = np.empty(2 * i.size)
     for e in range(i.size):

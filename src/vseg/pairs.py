@@ -35,7 +35,8 @@ class Pairs:
 
     def __init__(self, layout: Layout, i: ArrayLike, j: ArrayLike):
         low, high = checked_pairs(layout, i, j)
-        if len(np.unique(low * len(layout) + high)) < len(low):
+        key = low * len(layout) + high
+        if not (np.diff(key) > 0).all() and len(np.unique(key)) < len(key):
             raise InvalidInput("A block tests each pair once; some of these pairs are there twice.")
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "i", read_only(low))

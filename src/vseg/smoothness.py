@@ -23,7 +23,7 @@ class Penalty(NamedTuple):
     """R in flat arrays for compiled code: the diagonal, and rows of the rest."""
 
     start: NDArray[np.int64]
-    column: NDArray[np.int32]
+    column: NDArray[np.uint32]
     value: NDArray[np.float64]
     diagonal: NDArray[np.float64]
 
@@ -116,7 +116,7 @@ def flat_penalty(matrix: csr_array) -> Penalty:
     """A symmetric matrix as the solvers take it."""
     rest = without_diagonal(matrix)
     return Penalty(
-        rest.indptr.astype(np.int64), rest.indices.astype(np.int32), rest.data, np.array(matrix.diagonal())
+        rest.indptr.astype(np.int64), rest.indices.astype(np.uint32), rest.data, np.array(matrix.diagonal())
     )
 
 

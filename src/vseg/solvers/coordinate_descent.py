@@ -1,8 +1,8 @@
 """Block coordinate descent from a coarse-to-fine start: the default solver.
 
-Random starts are tried only on the coarsest level, where they cost microseconds; the best is carried down
-level by level. A weak smoothness is approached from a strong one: that is what keeps the fit out of bad
-local minima.
+A random map of a few groups of locations is fitted first, where it costs microseconds, and carried down level
+by level. A weak smoothness is approached from a strong one. Together that keeps the fit out of bad local
+minima: one start finds what twenty find (`make bench`, "Bad minima").
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ from vseg.solvers.levels import grouped_pairs, interpolated, levels, penalty_of
 from vseg.solvers.solution import CONVERGED, ITERATIONS, Solution
 from vseg.solvers.sweeps import sweep
 
-LEVEL_SWEEPS = 6
+LEVEL_SWEEPS = 3
 COARSEST_SWEEPS = 60
 WEAK = 0.3  # below this λ the way leads through λ = 1, 0.2, 0.04, …
-WEAKEST = 1e-3
+WEAKEST = 1e-4
+WAY_SWEEPS = 6
 RELAX = 1.4  # over-relaxation, clipped to the simplex: still monotone
-SPREAD = 0.7  # standard deviation of the log-odds of a random start
 
 
 def coordinate_descent(
@@ -29,7 +29,7 @@ def coordinate_descent(
     *,
     seed: int,
     starts: int | None = None,
-    tolerance: float = 3e-5,
+    tolerance: float = 1e-4,
     max_iterations: int = 5000,
 ) -> Solution:
     """Minimise by exact updates of one location at a time.
@@ -37,7 +37,9 @@ def coordinate_descent(
     Parameters
     ----------
     start : array, shape (n, K), optional
-        Warm start; without it, coarse to fine from `starts` random maps (8 if λ < 0.3, else 2).
+        Warm start; without it, coarse to fine from a random map.
+    starts : int, optional
+        Go the whole way from that many random maps (by default one) and keep the lowest objective.
     tolerance : float
         Stop when the decrease still to come is estimated at less than this share of the objective.
 
@@ -45,22 +47,34 @@ def coordinate_descent(
     -------
     Solution
     """
-    level = levels(objective.smoothness)
+    if start is not None:
+        return _from(np.array(start, np.float64, order="C"), objective, tolerance, max_iterations)
+    runs = [_cold(objective, seed, run, tolerance, max_iterations) for run in range(starts or 1)]
+    return min(runs, key=lambda run: run.trace[-1]) if len(runs) > 1 else runs[0]
+
+
+def _cold(objective: Objective, seed: int, run: int, tolerance: float, max_iterations: int) -> Solution:
     trace = np.empty(max_iterations)
-    if start is None:
-        count = (8 if objective.strength < WEAK else 2) if starts is None else starts
-        noise = np.random.default_rng(seed).standard_normal((count, level.size[-1], objective.segments))
-        random = np.exp(SPREAD * noise)
-        random /= random.sum(axis=2, keepdims=True)
-        p = _coarse_to_fine(
-            objective.tested, SQUARED_ERROR, objective.strength, level, random
-        )  # whatever the loss
-    else:
-        p = np.array(start, np.float64, order="C")
+    p, sweeps, converged = _fit(
+        objective.tested, objective.segments, objective.code, objective.strength, levels(objective.smoothness),
+        np.uint64(seed % 2**64), run, tolerance, trace,
+    )  # fmt: skip
+    return Solution(p, sweeps, CONVERGED if converged else ITERATIONS, trace[:sweeps])
+
+
+def _from(p: NDArray[np.float64], objective: Objective, tolerance: float, max_iterations: int) -> Solution:
+    trace = np.empty(max_iterations)
     sweeps, converged = _descend(
         p, objective.tested, objective.code, objective.strength, objective.smoothness.matrix, tolerance, trace
     )
     return Solution(p, sweeps, CONVERGED if converged else ITERATIONS, trace[:sweeps])
+
+
+@compiled
+def _fit(tested, segments, code, strength, level, seed, run, tolerance, trace):
+    p = _coarse_to_fine(tested, segments, strength, level, seed, run)
+    sweeps, converged = _descend(p, tested, code, strength, penalty_of(0, level), tolerance, trace)
+    return p, sweeps, converged
 
 
 @compiled
@@ -84,32 +98,48 @@ def _descend(p, tested, code, strength, penalty, tolerance, trace):
 
 
 @compiled
-def _coarse_to_fine(tested, code, strength, level, random):
-    """The start of a fit, shape (n, K)."""
+def _coarse_to_fine(tested, segments, strength, level, seed, run):
+    """The start of a fit, shape (n, K), by squared error whatever the loss."""
+    code = np.int64(SQUARED_ERROR)
     strong = max(strength, 1.0) if strength < WEAK else strength
     few = np.empty(LEVEL_SWEEPS)
     many = np.empty(COARSEST_SWEEPS)
     problems = [tested]
     for depth in range(level.size.size - 1):
         problems.append(grouped_pairs(depth, level, problems[depth]))
-    p = random[0]
-    lowest = np.inf
-    for s in range(random.shape[0]):  # the best of several random starts
-        trial = random[s]
-        last, _ = _descend(
-            trial, problems[-1], code, strong, penalty_of(level.size.size - 1, level), 1e-3, many
-        )
-        if many[last - 1] < lowest:
-            lowest = many[last - 1]
-            p = trial
+    last = level.size.size - 1
+    p = _random_maps(level.size[last], segments, seed, run)
+    _descend(p, problems[last], code, strong, penalty_of(last, level), 1e-3, many)
     for depth in range(level.size.size - 2, -1, -1):
         p = interpolated(depth, level, p)
-        if depth > 0 or strong > strength:
+        if depth > 0:
             _descend(p, problems[depth], code, strong, penalty_of(depth, level), 0.0, few)
-    weaker = strong
-    while weaker > max(strength, WEAKEST):  # so that what the answers leave open stays as smooth as it can
-        weaker = max(strength, 0.2 * weaker)
-        _descend(p, tested, code, weaker, penalty_of(0, level), 0.0, few)
+    way = np.empty(WAY_SWEEPS if strong > strength else 0)
+    while strong > max(strength, WEAKEST):  # so that what the answers leave open stays as smooth as it can
+        _descend(p, tested, code, strong, penalty_of(0, level), 0.0, way)
+        strong = max(strength, 0.2 * strong)
+    return p
+
+
+@compiled
+def _random_maps(n, segments, seed, run):
+    """Random rows on the simplex: normalised exponentials of hashed numbers (splitmix64).
+
+    Making one of NumPy's generators would take as long as a small fit.
+    """
+    p = np.empty((n, segments))
+    state = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(run) * np.uint64(0xD1342543DE82EF95)
+    for i in range(n):
+        total = 0.0
+        for r in range(segments):
+            state += np.uint64(0x9E3779B97F4A7C15)
+            z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            z = (z ^ (z >> np.uint64(31))) >> np.uint64(11)
+            p[i, r] = -np.log((np.float64(z) + 0.5) * 2.0**-53)
+            total += p[i, r]
+        for r in range(segments):
+            p[i, r] /= total
     return p
 
 

@@ -34,14 +34,14 @@ class Levels(NamedTuple):
     size: NDArray[np.int64]
     at: NDArray[np.int64]
     r_start: NDArray[np.int64]
-    r_column: NDArray[np.int32]
+    r_column: NDArray[np.uint32]
     r_value: NDArray[np.float64]
     diagonal: NDArray[np.float64]
-    parent: NDArray[np.int32]
-    child: NDArray[np.int32]
+    parent: NDArray[np.uint32]
+    child: NDArray[np.uint32]
     child_start: NDArray[np.int64]
     q_start: NDArray[np.int64]
-    q_column: NDArray[np.int32]
+    q_column: NDArray[np.uint32]
     q_value: NDArray[np.float64]
 
 
@@ -75,7 +75,7 @@ def grouped_pairs(depth, level, tested):
     child = level.child[level.at[depth] : level.at[depth + 1]]
     child_start = level.child_start[level.at[depth + 1] - level.at[1] + depth :]
     to_start = np.zeros(groups + 1, np.int64)
-    to_partner = np.empty(partner.size, np.int32)
+    to_partner = np.empty(partner.size, np.uint32)
     to_share = np.empty(partner.size)
     to_weight = np.empty(partner.size)
     seen = np.zeros(groups, np.int64) - 1
@@ -83,9 +83,9 @@ def grouped_pairs(depth, level, tested):
     for a in range(groups):
         first = end
         for m in range(child_start[a], child_start[a + 1]):
-            i = child[m]
+            i = np.int64(child[m])
             for e in range(start[i], start[i + 1]):
-                b = parent[partner[e]]
+                b = np.int64(parent[partner[e]])
                 if b == a or weight[e] == 0.0:
                     continue
                 slot = seen[b]
@@ -204,16 +204,16 @@ def _flat(smoothness: Smoothness, stack: list[_Level], parents: list[NDArray[np.
         size=size,
         at=np.concatenate([[0], np.cumsum(size)]),
         r_start=_starts([penalty.start for penalty in penalties]),
-        r_column=_joined([penalty.column for penalty in penalties], np.int32),
+        r_column=_joined([penalty.column for penalty in penalties], np.uint32),
         r_value=_joined([penalty.value for penalty in penalties], np.float64),
         diagonal=_joined([penalty.diagonal for penalty in penalties], np.float64),
-        parent=_joined(parents, np.int32),
-        child=_joined([np.argsort(parent, kind="stable") for parent in parents], np.int32),
+        parent=_joined(parents, np.uint32),
+        child=_joined([np.argsort(parent, kind="stable") for parent in parents], np.uint32),
         child_start=_joined(
             [np.concatenate([[0], np.cumsum(np.bincount(parent))]) for parent in parents], np.int64
         ),
         q_start=_starts([matrix.indptr for matrix in down]),
-        q_column=_joined([matrix.indices for matrix in down], np.int32),
+        q_column=_joined([matrix.indices for matrix in down], np.uint32),
         q_value=_joined([matrix.data for matrix in down], np.float64),
     )
 

@@ -39,14 +39,14 @@ def refit_rows(p, tested, code, strength, penalty, disturbed, change, limit):
         if moved <= change:
             continue
         for e in range(start[i], start[i + 1]):
-            j = partner[e]
+            j = np.int64(partner[e])
             if weight[e] > 0.0 and not queued[j]:
                 queue[(head + count) % n] = j
                 queued[j] = True
                 count += 1
         if strength > 0.0:
             for e in range(penalty.start[i], penalty.start[i + 1]):
-                j = penalty.column[e]
+                j = np.int64(penalty.column[e])
                 if not queued[j]:
                     queue[(head + count) % n] = j
                     queued[j] = True

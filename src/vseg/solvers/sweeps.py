@@ -132,7 +132,7 @@ def sweep_three(p, tested, strength, penalty, relax, rows):
         d0 = x - o0
         d1 = y - o1
         d2 = -d0 - d1
-        o2 = 1.0 - o0 - o1
+        o2 = max(1.0 - o0 - o1, 0.0)
         step = relax
         if o0 + step * d0 < 0.0:
             step = -o0 / d0
