@@ -10,7 +10,7 @@ import pytest
 
 from vseg import Grid, Maps, demo, load
 from vseg.cli import main
-from vseg.demo import beliefs, orientations_deg, spread_deg
+from vseg.demo.people import beliefs, orientations_deg, spread_deg
 from vseg.stimuli import HIGH, LOW, composite
 
 
@@ -28,7 +28,7 @@ def test_the_report_says_what_was_found(out):
     page = (out / "report.html").read_text(encoding="utf-8")
     text = re.sub(r"<[^>]+>", " ", re.sub(r'src="[^"]+"', "", page))
     for expected in (
-        "simulated", "242 pairs on a 11x11 grid", "Welch t(", "Cohen&#x27;s d = ", "mean entropy (nats)",
+        "simulated", "242 pairs on an 11x11 grid", "Welch t(", "Cohen&#x27;s d = ", "mean entropy (nats)",
         "1024 pairs on a 16x16 grid", "session of 128 pairs", "The likelihood chooses K = ", "seed 0",
     ):  # fmt: skip
         assert expected in text

@@ -25,7 +25,7 @@ _HOME = {
     "Live": "live",
 }  # fmt: skip
 _ROOMS = (
-    "designs", "errors", "figures", "layout", "losses", "maps", "metrics", "objective", "observers",
+    "demo", "designs", "errors", "figures", "layout", "losses", "maps", "metrics", "objective", "observers",
     "pairs", "reconstruction", "report", "responses", "selection", "smoothness", "solvers", "statistics",
     "stimuli", "validation",
 )  # fmt: skip

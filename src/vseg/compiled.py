@@ -31,15 +31,25 @@ def compiled(function: Function) -> Function:
             return njit(**OPTIONS)(function)
 
 
+def are_kept() -> bool:
+    """Whether there is machine code on disk for these sources; if not, a first fit takes some 15 s more."""
+    return any(_folder().rglob("*.nbi"))
+
+
 @contextmanager
 def _cache_folder() -> Iterator[None]:
     before = numba.config.CACHE_DIR
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    numba.config.CACHE_DIR = str(Path(before or Path(home) / "vseg") / f"kernels-{_fingerprint()}")
+    numba.config.CACHE_DIR = str(_folder())
     try:
         yield
     finally:
         numba.config.CACHE_DIR = before
+
+
+@cache
+def _folder() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(numba.config.CACHE_DIR or Path(home) / "vseg") / f"kernels-{_fingerprint()}"
 
 
 @cache

@@ -66,7 +66,8 @@ class Grid:
         return self.size**2
 
     def __str__(self) -> str:
-        return f"a {self.size}x{self.size} grid"
+        spoken_with_vowel = self.size in (11, 18) or str(self.size).startswith("8")
+        return f"{'an' if spoken_with_vowel else 'a'} {self.size}x{self.size} grid"
 
     @cached_property
     def coordinates(self) -> NDArray[np.int64]:

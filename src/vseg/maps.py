@@ -173,7 +173,9 @@ class Maps:
                     name: stored[name] for name in stored.files if name in ("probabilities", "positions")
                 }
         except (ValueError, TypeError, OSError, EOFError, BadZipFile, zlib.error) as error:
-            raise InvalidInput(f"{path} is not an .npz file of maps ({error}).") from error
+            raise InvalidInput(
+                f"{path} is not an .npz file of maps; expected one written by vseg."
+            ) from error
         p = arrays.get("probabilities")
         if p is None:
             raise InvalidInput(f"{path} has no array 'probabilities'; expected maps written by vseg.")

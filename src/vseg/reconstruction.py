@@ -3,9 +3,10 @@
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -101,10 +102,10 @@ class Reconstruction:
             "held_out": held_out,
         }
 
-    def save(self, folder: str | FilePath) -> None:
-        """Write maps.npz and summary.json into a folder that exists."""
+    def save(self, folder: str | FilePath, about: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Write maps.npz and summary.json, with what else there is to say `about` it, into a folder."""
         self.maps.save(FilePath(folder) / "maps.npz")
-        text = json.dumps(self.summary(), indent=2, ensure_ascii=False)
+        text = json.dumps({**about, **self.summary()}, indent=2, ensure_ascii=False)
         (FilePath(folder) / "summary.json").write_text(text + "\n", encoding="utf-8")
 
 

@@ -152,16 +152,8 @@ def segments_figure(choice: SegmentsChoice) -> Drawing:
     """How the number of segments was chosen: the held-out score and the winning maps of each K."""
     counts = [candidate.segments for candidate in choice.candidates]
     winning = [candidate.winning for candidate in choice.candidates]
-    return figures.segments(counts, _held_out(choice), winning, choice.by_likelihood)
-
-
-def _held_out(choice: SegmentsChoice) -> NDArray[np.float64]:
-    """(folds, m) scores where the folds are known, else (m,) their means."""
-    paths = [candidate.result.path for candidate in choice.candidates]
-    folds = [path.held_out[:, path.mean.argmax()] for path in paths if path is not None]
-    if len(folds) < len(paths):
-        return np.array([candidate.held_out for candidate in choice.candidates])
-    return np.stack(folds, axis=1)
+    scores = np.stack([candidate.scores for candidate in choice.candidates], axis=1)
+    return figures.segments(counts, scores, winning, choice.by_likelihood)
 
 
 def _image(picture: Picture, alt: str) -> str:

@@ -6,22 +6,36 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vseg.errors import InvalidInput, VsegWarning
+from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.reconstruction import Reconstruction, reconstruct, warn_of_few_pairs
 from vseg.responses import Responses, Tally
-from vseg.validation import cross_validate
+from vseg.validation import Path, cross_validate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
-    """One K: its held-out log-likelihood a trial (nats), with standard error, and its reconstruction."""
+    """One K: its reconstruction, and the held-out log-likelihood a trial (nats) of each fold."""
 
     segments: int
-    held_out: float
-    standard_error: float
-    winning: int
     result: Reconstruction
+    scores: NDArray[np.float64]
+
+    @property
+    def held_out(self) -> float:
+        """Mean over folds."""
+        return float(self.scores.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error over folds."""
+        return float(self.scores.std(ddof=1) / np.sqrt(len(self.scores)))
+
+    @property
+    def winning(self) -> int:
+        """How many of its maps win a location."""
+        return self.result.maps.winning
 
 
 @dataclass(frozen=True)
@@ -56,6 +70,7 @@ class SegmentsChoice:
                 "segments_won": c.winning,
                 "smoothness": c.result.smoothness,
                 "mean_entropy": c.result.maps.mean_entropy,
+                "converged": c.result.converged,
             }
             for c in self.candidates
         ]
@@ -81,22 +96,26 @@ def choose_segments(
     counts = sorted(set(segments))
     if not counts:
         raise InvalidInput("Expected at least one number of segments to try, got none.")
-    candidates, held_out = [], []
+    candidates = []
     for count in counts:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VsegWarning)  # few pairs for a K only matter if it is chosen
-            result = reconstruct(
+            result = _reconstructed(
                 responses, segments=count, smoothness=smoothness, seed=seed, progress=progress, **settings
             )
         path = result.path or _validated(responses, result, settings, seed, progress)
-        at = int(path.mean.argmax())
-        held_out.append(path.held_out[:, at])
-        candidates.append(
-            Candidate(count, path.best, float(path.standard_error[at]), result.maps.winning, result)
-        )
-    chosen = _parsimonious(counts, np.array(held_out))
-    warn_of_few_pairs(responses.tally() if isinstance(responses, Responses) else responses, chosen)
-    return SegmentsChoice(tuple(candidates), chosen, _fullest(candidates))
+        candidates.append(Candidate(count, result, path.held_out[:, path.mean.argmax()]))
+    choice = SegmentsChoice(tuple(candidates), _parsimonious(candidates), _fullest(candidates))
+    warn_of_few_pairs(_counted(responses), choice.by_likelihood)
+    return choice
+
+
+def _reconstructed(responses: Responses | Tally, **settings: Any) -> Reconstruction:
+    """A K that does not converge is kept as it is: `result.converged` tells."""
+    try:
+        return reconstruct(responses, **settings)
+    except NotConverged as error:
+        return error.result
 
 
 def _validated(
@@ -105,25 +124,26 @@ def _validated(
     settings: dict[str, Any],
     seed: int,
     progress: Callable[[int], None] | None,
-) -> Any:
-    """Cross-validation at a fixed smoothness, on a short path down to it."""
-    tally = responses.tally() if isinstance(responses, Responses) else responses
-    kept = {
-        name: settings[name]
-        for name in ("loss", "kernel", "weights", "solver", "starts", "threads")
-        if name in settings
-    }
+) -> Path:
+    """Cross-validation at the smoothness that was given."""
+    named = ("loss", "kernel", "weights", "solver", "starts", "threads")
+    kept = {name: settings[name] for name in named if name in settings}
     return cross_validate(
-        tally, result.maps.segments, strengths=[result.smoothness], seed=seed, progress=progress, **kept
-    )
+        _counted(responses), result.maps.segments, strengths=[result.smoothness], seed=seed, progress=progress,
+        **kept,
+    )  # fmt: skip
 
 
-def _parsimonious(counts: list[int], held_out: np.ndarray) -> int:
+def _counted(responses: Responses | Tally) -> Tally:
+    return responses.tally() if isinstance(responses, Responses) else responses
+
+
+def _parsimonious(candidates: list[Candidate]) -> int:
     """The folds are the same for every K, so differences to the best are judged fold by fold."""
-    best = held_out[held_out.mean(axis=1).argmax()]
-    gap = best - held_out
+    scores = np.array([candidate.scores for candidate in candidates])
+    gap = scores[scores.mean(axis=1).argmax()] - scores
     error = gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
-    return counts[int(np.argmax(gap.mean(axis=1) <= error))]
+    return candidates[int(np.argmax(gap.mean(axis=1) <= error))].segments
 
 
 def _fullest(candidates: list[Candidate]) -> int:

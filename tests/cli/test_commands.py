@@ -205,7 +205,7 @@ def test_a_fit_that_did_not_converge_is_written_with_a_warning(simulated, capsys
     )
     assert code == 0
     assert err.startswith(
-        "vseg: warning: the fit of 2 segments is kept as it was: Stopped at the largest number"
+        "vseg: warning: The fit of 2 segments is kept as it was: Stopped at the largest number"
     )
     assert err.count("\n") == 1
     assert json.loads(Path("fit/summary.json").read_text("utf-8"))["converged"] is False

@@ -1,7 +1,6 @@
 """`vseg fit`: probabilistic maps from a table of responses."""
 
 import csv
-import json
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -170,20 +169,18 @@ def _fitted(answers: "Responses", counts: list[int], settings: dict[str, Any]) -
     """One K, or the best of several; a fit that stopped early is kept, with a warning."""
     from vseg import choose_segments, reconstruct
 
-    try:
-        if len(counts) > 1:
-            choice = choose_segments(answers, segments=counts, **settings)
-            return _Fit(choice.result, choice)
-        return _Fit(reconstruct(answers, segments=counts[0], **settings))
-    except NotConverged as error:
-        if error.result is None:
-            raise
-        tried = f"{len(counts)} numbers of segments were to be tried, but " if len(counts) > 1 else ""
-        kept = error.result.maps.segments
-        warnings.warn(
-            f"{tried}the fit of {kept} segments is kept as it was: {error}", VsegWarning, stacklevel=2
-        )
-        return _Fit(error.result)
+    if len(counts) > 1:
+        choice = choose_segments(answers, segments=counts, **settings)
+        found = _Fit(choice.result, choice)
+    else:
+        try:
+            return _Fit(reconstruct(answers, segments=counts[0], **settings))
+        except NotConverged as error:
+            found = _Fit(error.result)
+    if not found.result.converged:
+        kept = f"The fit of {found.result.maps.segments} segments is kept as it was: {found.result.solution.status}"
+        warnings.warn(f"{kept} Raise --max-iterations.", VsegWarning, stacklevel=2)
+    return found
 
 
 def _write_top(folder: Path, found: _Fit, shown: "NDArray[np.uint8] | None") -> None:
@@ -202,16 +199,14 @@ def _write_top(folder: Path, found: _Fit, shown: "NDArray[np.uint8] | None") -> 
 def _write_three(folder: Path, found: _Fit, shown: "NDArray[np.uint8] | None") -> None:
     from vseg import figures
 
-    found.result.maps.save(folder / "maps.npz")
-    summary = {**found.about, **found.result.summary()}
+    about: dict[str, Any] = dict(found.about)
     if found.choice is not None:
-        summary |= {
+        about |= {
             "segments_table": found.choice.table(),
             "segments_by_likelihood": found.choice.by_likelihood,
             "segments_by_empty_maps": found.choice.by_empty_maps,
         }
-    text = json.dumps(summary, indent=2, ensure_ascii=False)
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+    found.result.save(folder, about)
     figures.maps(found.result.maps, image=shown).savefig(folder / "maps.png")
 
 

@@ -92,8 +92,11 @@ def progress_bar(doing: str, total: int) -> Iterator[Advance]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
+    from vseg.compiled import are_kept
+
+    first = "" if are_kept() else " (compiling first, this once: about 15 s)"
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=total)
+        task = bar.add_task(doing + first, total=total)
         yield lambda done: bar.advance(task, done)
 
 

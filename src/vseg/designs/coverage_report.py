@@ -51,10 +51,16 @@ class Coverage:
         """n, the number of locations."""
         return len(self.layout)
 
+    @property
+    def _partners(self) -> str:
+        if self.fewest == self.most:
+            return f"{self.most} partners"
+        return f"{self.fewest} to {self.most} partners (mean {self.mean:.1f})"
+
     def __str__(self) -> str:
         sentence = (
             f"{self.pairs} pairs on {self.layout} test {self.tested:.0%} of {self.locations} locations, "
-            f"each with {self.fewest} to {self.most} partners (mean {self.mean:.1f}) at a median distance "
+            f"each with {self._partners} at a median distance "
             f"of {self.median_distance:.2f} of the image's side, "
             f"in {'one connected graph' if self.connected else 'several unconnected parts'}"
         )

@@ -1,0 +1,115 @@
+"""The two experiments: simulated people answer, and maps are reconstructed from their answers."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg import designs
+from vseg.demo.people import annotation, beliefs
+from vseg.errors import VsegWarning
+from vseg.layout import Grid
+from vseg.maps import Maps
+from vseg.observers import Lapsing, simulate
+from vseg.pairs import Pairs
+from vseg.reconstruction import Reconstruction, reconstruct
+from vseg.responses import Responses, concatenated
+from vseg.selection import SegmentsChoice, choose_segments
+from vseg.stimuli import PRESETS, Stimulus, composite, sample
+
+PARTICIPANTS, BLOCKS, TEXTURE_GRID = 15, 5, Grid(11)
+PHOTOGRAPH, PHOTOGRAPH_GRID, PAIRS, ANNOTATORS = "coffee", Grid(16), 1024, 8
+SEGMENTS = range(2, 8)
+LAPSE = 0.02
+
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class TextureExperiment:
+    """One condition: the texture, what each person believed and answered, and the maps found."""
+
+    name: str
+    stimulus: Stimulus
+    truth: Maps
+    beliefs: dict[str, Maps]
+    responses: Responses
+    each: dict[str, Reconstruction]
+    together: Reconstruction
+
+    @property
+    def entropies(self) -> list[float]:
+        """The mean entropy of each person's maps, in nats."""
+        return [result.maps.mean_entropy for result in self.each.values()]
+
+
+@dataclass(frozen=True, eq=False)
+class PhotographExperiment:
+    """The photograph, its annotators' segmentations, their answers, and the choice of K."""
+
+    image: NDArray[np.uint8]
+    annotators: dict[str, Maps]
+    pairs: Pairs
+    sessions: list[Pairs]
+    responses: Responses
+    choice: SegmentsChoice
+
+
+def texture_experiment(
+    name: str,
+    pairs: Pairs,
+    participants: int,
+    seed: int,
+    people: np.random.SeedSequence,
+    advance: Advance,
+) -> TextureExperiment:
+    """Everyone looks at one texture and answers the same pairs, block after block."""
+    stimulus = composite(preset=PRESETS[name], seed=seed)
+    believed, answers = {}, {}
+    for number, person in enumerate(people.spawn(participants)):
+        who = f"{name}-{number + 1:02d}"
+        belief_seed, answer_seed = person.spawn(2)
+        believed[who] = beliefs(stimulus, pairs.layout, seed=belief_seed)
+        answers[who] = simulate(
+            believed[who], pairs, blocks=BLOCKS, observer=Lapsing(LAPSE), participant=who,
+            image=f"texture-{name}", seed=answer_seed,
+        )  # fmt: skip
+    everyone = concatenated(answers.values())
+    truth = stimulus.truth_maps(pairs.layout)
+    together = _counted(reconstruct(everyone, segments=2, seed=seed), advance)
+    each = {who: _counted(reconstruct(own, segments=2, seed=seed), advance) for who, own in answers.items()}
+    return TextureExperiment(name, stimulus, truth, believed, everyone, each, together)
+
+
+def photograph_experiment(
+    segments: Sequence[int], seed: np.random.SeedSequence, advance: Advance
+) -> PhotographExperiment:
+    """Annotators who disagree, one session each, and K chosen from all answers."""
+    image = sample(PHOTOGRAPH)
+    first, *people = seed.spawn(1 + ANNOTATORS)
+    number = int(first.generate_state(1)[0])
+    pairs = designs.scattered(PHOTOGRAPH_GRID, trials=PAIRS, seed=number)
+    sessions = designs.split(pairs, ANNOTATORS, seed=number)
+    annotators, answers = {}, []
+    for at, (person, session) in enumerate(zip(people, sessions, strict=True)):
+        who, (drawing, answering) = f"annotator-{at + 1}", person.spawn(2)
+        count, place = 3 + at % 3, (0.3, 0.5, 0.7, 0.9)[at % 4]
+        annotators[who] = annotation(image, PHOTOGRAPH_GRID, count, place, drawing)
+        own = simulate(
+            annotators[who], session, observer=Lapsing(LAPSE), participant=who, image=PHOTOGRAPH,
+            seed=answering,
+        )  # fmt: skip
+        answers.append(own)
+    responses = concatenated(answers)
+    with warnings.catch_warnings():
+        # 1024 pairs are few for 6 and 7 segments, which is what the choice is there to find out.
+        warnings.simplefilter("ignore", VsegWarning)
+        choice = choose_segments(responses, segments=segments, seed=number, progress=lambda done: advance(1))
+    return PhotographExperiment(image, annotators, pairs, sessions, responses, choice)
+
+
+def _counted(result: Reconstruction, advance: Advance) -> Reconstruction:
+    advance(1)
+    return result

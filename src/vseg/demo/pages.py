@@ -1,0 +1,232 @@
+"""What the demonstration leaves behind: the report's sections, and the data beside it."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg import designs, figures, metrics
+from vseg.demo.experiments import (
+    BLOCKS,
+    LAPSE,
+    PHOTOGRAPH_GRID,
+    SEGMENTS,
+    TEXTURE_GRID,
+    PhotographExperiment,
+    TextureExperiment,
+)
+from vseg.demo.people import DETAIL_PX, WINDOW_PX
+from vseg.pairs import Pairs
+from vseg.report import Report, segments_figure
+from vseg.statistics import compare
+
+
+def write_data(out: Path, textures: list[TextureExperiment], photo: PhotographExperiment) -> None:
+    """Answers, maps, truth and images, a folder an image."""
+    from PIL import Image
+
+    for one in textures:
+        folder = out / f"texture-{one.name}"
+        folder.mkdir(parents=True, exist_ok=True)
+        one.responses.save(folder / "responses.csv")
+        one.together.save(folder)
+        one.truth.save(folder / "truth.npz")
+        Image.fromarray(one.stimulus.image).save(folder / "texture.png")
+    folder = out / "photograph"
+    folder.mkdir(parents=True, exist_ok=True)
+    photo.responses.save(folder / "responses.csv")
+    photo.choice.result.save(folder)
+    Image.fromarray(photo.image).save(folder / "photograph.png")
+
+
+def report(textures: list[TextureExperiment], pairs: Pairs, photo: PhotographExperiment) -> Report:
+    """The page, but for its footer."""
+    page = Report(
+        "vseg: a demonstration",
+        "How people segment an image, and how sure they are, measured by asking again and again "
+        "whether two places in it belong to the same segment.",
+    )
+    page.text(
+        "The people in this report are simulated, and so are their answers. The textures were made for it, "
+        "the photograph is real. From the answers on, everything is the analysis that real data would get.",
+        kind="note",
+    )
+    _texture_section(page, textures, pairs)
+    _photograph_section(page, photo)
+    _next_section(page)
+    return page
+
+
+def _texture_section(page: Report, textures: list[TextureExperiment], pairs: Pairs) -> None:
+    low, high = textures
+    people = len(low.each)
+    page.section("1. Two textures: low and high uncertainty")
+    page.text(
+        f"Each image holds two oriented textures, {_angles(low)} from the vertical. The orientations "
+        f"within a texture scatter by {low.stimulus.parameters.spread_deg:g}° in the first image and by "
+        f"{high.stimulus.parameters.spread_deg:g}° in the second, which makes it harder to tell them apart. "
+        "Both images have the same two areas."
+    )
+    page.figure(
+        *(_smaller(one.stimulus.image) for one in textures),
+        alt=[f"Grey oriented texture in two areas, {one.name} uncertainty." for one in textures],
+        caption="First the image of low uncertainty, then that of high uncertainty.",
+    )
+    page.section("What was asked", level=3)
+    page.text(
+        f"In each of {BLOCKS} blocks, each of {people} people per image judged the same pairs. "
+        f"{designs.coverage(pairs, segments=2)}"
+    )
+    page.text(
+        "A simulated person estimates the local orientation at each location from the pixels, weighs it "
+        "against the two textures' orientations by the scatter found in the image, and adds a gain and "
+        f"noise of their own. They answer from the resulting beliefs, and without looking in "
+        f"{LAPSE:.0%} of the trials. Nobody tells them which image is the uncertain one."
+    )
+    page.text(
+        f"How sure they are is our choice all the same: the finest detail they see ({DETAIL_PX:g} px), how far they "
+        f"pool it ({WINDOW_PX:g} px) and their gain were set so that both textures leave doubt. With finer "
+        "detail and wider pooling (2 px and 12 px) they would be nearly certain of both, and the difference below "
+        "would all but disappear."
+    )
+    page.section("Each person's maps", level=3)
+    for one in textures:
+        page.figure(
+            figures.participants({who: result.maps for who, result in one.each.items()}),
+            alt=f"{people} small entropy maps with segment boundaries, {one.name} uncertainty; mean entropy "
+            f"{np.mean(one.entropies):.2f} nats.",
+            caption=f"{one.name.capitalize()} uncertainty: entropy (bright is unsure) and the boundary "
+            "between the segments, person by person, on one scale.",
+        )
+    page.section("All people together, against the truth", level=3)
+    for one in textures:
+        page.figure(
+            figures.maps(
+                one.truth, one.together.maps, image=one.stimulus.image, names=["truth", "all people"]
+            ),
+            alt=f"True maps above, maps from all answers below, {one.name} uncertainty.",
+            caption=f"{one.name.capitalize()} uncertainty: the texture with boundaries, the probability of "
+            "each segment, the most probable segment, and the entropy.",
+        )
+    _texture_scores(page, textures)
+    page.section("Is the second image more uncertain?", level=3)
+    found = compare(low.entropies, high.entropies, quantity="mean entropy", unit="nats")
+    page.figure(
+        figures.groups({one.name: one.entropies for one in textures}, "mean entropy (nats)"),
+        alt=f"A dot a person: {found}.",
+        caption="Mean entropy of each person's maps.",
+    )
+    page.text(f"Low vs high: {found} (95 % interval).")
+
+
+def _texture_scores(page: Report, textures: list[TextureExperiment]) -> None:
+    scores = [metrics.evaluate(one.together.maps.aligned_to(one.truth), one.truth) for one in textures]
+    rows = [
+        [label, unit, *(f"{score[name]:.2f}" for score in scores)]
+        for name, label, unit in (
+            ("label_accuracy", "locations with the right segment", "share"),
+            ("adjusted_rand_index", "adjusted Rand index", "up to 1"),
+            ("boundary_f", "boundary F", "0 to 1"),
+            ("mean_entropy", "mean entropy of the maps", "nats"),
+        )
+    ]
+    rows.append(["smoothness chosen", "λ", *(f"{one.together.smoothness:g}" for one in textures)])
+    page.table(
+        ["all people together", "unit", "low", "high"],
+        rows,
+        caption="Maps from all answers, against the textures.",
+    )
+    believed = [metrics.mean_entropy(list(one.beliefs.values())).mean for one in textures]
+    recovered = [
+        ["mean entropy believed", "nats", *(f"{entropy:.2f}" for entropy in believed)],
+        ["mean entropy reconstructed", "nats", *(f"{np.mean(one.entropies):.2f}" for one in textures)],
+        ["error of a probability", "0 to 1", *(f"{_recovery(one):.3f}" for one in textures)],
+    ]
+    page.table(
+        ["each person", "unit", "low", "high"],
+        recovered,
+        caption="Since the people are simulated, what they believed is known: the maps found from the "
+        "answers, against the beliefs behind them, averaged over people.",
+    )
+
+
+def _recovery(one: TextureExperiment) -> float:
+    """The error of one probability, averaged over locations and people."""
+    errors = [metrics.mae_per_entry(one.each[who].maps, belief) for who, belief in one.beliefs.items()]
+    return float(np.mean(errors))
+
+
+def _photograph_section(page: Report, photo: PhotographExperiment) -> None:
+    choice, counts = photo.choice, [maps.segments for maps in photo.annotators.values()]
+    page.section("2. A photograph: how many segments?")
+    page.text(
+        f"{len(photo.annotators)} simulated annotators look at a photograph and disagree: each clusters its "
+        f"colours and positions in their own way, into {min(counts)} to {max(counts)} segments. Each of them "
+        f"answers one session of {len(photo.sessions[0])} pairs, once; all sessions together make one "
+        "set of answers."
+    )
+    page.text(str(designs.coverage(photo.pairs)))
+    page.figure(
+        figures.boundaries(photo.annotators, photo.image),
+        alt=f"The photograph under the boundaries of {len(photo.annotators)} annotators.",
+        caption="What the annotators see; in an experiment this would be unknown.",
+    )
+    page.section("Choosing the number of segments", level=3)
+    page.figure(
+        segments_figure(choice),
+        alt=f"Held-out log-likelihood and winning maps against K; {choice.by_likelihood} is chosen.",
+        caption="How well each K predicts answers it has not seen (mean ± standard error over five folds), "
+        "and how many of its maps win a location.",
+    )
+    columns = {
+        "segments K": ("segments", "g"), "held-out log-likelihood (nats per trial)": ("held_out", ".4f"),
+        "standard error": ("standard_error", ".4f"), "winning maps": ("segments_won", "g"),
+        "smoothness λ": ("smoothness", "g"), "mean entropy (nats)": ("mean_entropy", ".2f"),
+    }  # fmt: skip
+    page.table(
+        list(columns),
+        [[format(row[name], style) for name, style in columns.values()] for row in choice.table()],
+        caption="A row for each number of segments.",
+    )
+    page.text(
+        f"The likelihood chooses K = {choice.by_likelihood}, the smallest that predicts as well as the best "
+        f"to within one standard error. The paper's rule, the largest K of which every map wins a location, "
+        f"chooses K = {choice.by_empty_maps}."
+    )
+    page.section(f"The maps with {choice.by_likelihood} segments", level=3)
+    page.figure(
+        figures.maps(choice.result.maps, image=photo.image, names=["all annotators"]),
+        alt=f"Probability maps of {choice.by_likelihood} segments, the segmentation and its entropy.",
+        caption="Bright entropy marks where the annotators disagree.",
+    )
+    page.figure(
+        figures.boundaries(choice.result.maps, photo.image),
+        alt="The photograph under the boundaries of the reconstructed segments.",
+        caption="The boundaries of the reconstructed segmentation.",
+    )
+
+
+def _next_section(page: Report) -> None:
+    page.section("3. The same from the command line")
+    page.text("The data lie beside this report. In its folder:")
+    low, photo, counts = "texture-low", "photograph", f"{SEGMENTS[0]}..{SEGMENTS[-1]}"
+    page.commands(
+        f"vseg fit {low}/responses.csv --grid {TEXTURE_GRID.size} --segments 2 \\",
+        f"    --by participant --out my-{low}",
+        f"vseg evaluate my-{low}/maps.npz --truth {low}/truth.npz",
+        f"vseg fit {photo}/responses.csv --grid {PHOTOGRAPH_GRID.size} --segments {counts} \\",
+        f"    --picture {photo}/photograph.png --out my-{photo}",
+    )
+    page.text("Your own answers need only a table with the columns i, j and same. All options are listed by:")
+    page.commands("vseg fit --help")
+
+
+def _angles(one: TextureExperiment) -> str:
+    first, second = one.stimulus.parameters.orientations_deg
+    return f"{first:+g}° and {second:+g}°".replace("-", "−")
+
+
+def _smaller(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Half as large, pixel by pixel averaged, to keep the page light."""
+    side = len(image) // 2
+    return np.rint(image.reshape(side, 2, side, 2).mean(axis=(1, 3))).astype(np.uint8)
