@@ -206,7 +206,7 @@ def test_ambiguity_by_hand():
 def test_coverage_is_a_sentence():
     pairs = designs.all_pairs(Grid(3))
     assert str(designs.coverage(pairs)) == (
-        "36 pairs on a 3x3 grid test 100% of 9 locations, each with 8 to 8 partners (mean 8.0) "
+        "36 pairs on a 3x3 grid test 100% of 9 locations, each with 8 partners "
         "at a median distance of 0.47 of the image's side, in one connected graph."
     )
     assert "18 trials are advised, and 0.0% of the" in str(designs.coverage(pairs, segments=2))

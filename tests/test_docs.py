@@ -1,0 +1,79 @@
+"""What the README and docs/ show is run: each block of Python, each line of shell that calls vseg."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vseg
+from vseg.cli import main
+
+ROOT = Path(__file__).parent.parent
+
+
+def blocks(document, language):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def answers(size, images):
+    """Answers of three people about each image, as a lab would have them."""
+    grid = vseg.Grid(size)
+    pairs = vseg.designs.scattered(grid, segments=3, seed=0)
+    parts = []
+    for number, image in enumerate(images):
+        truth = vseg.stimuli.random_maps(grid, segments=2, entropy=0.1 + 0.2 * number, seed=number)
+        for person in range(3):
+            who = {"participant": f"{image}-{person}", "image": image}
+            parts.append(vseg.simulate(truth, pairs, blocks=3, seed=person, **who))
+    vseg.responses.concatenated(parts).save("responses.csv")
+
+
+@pytest.mark.parametrize(
+    ("document", "size", "images"),
+    [
+        ("README.md", 16, ["boat"]),
+        ("docs/analysing.md", 11, ["low", "high"]),
+        ("docs/designing.md", 16, ["boat"]),
+    ],
+)
+def test_python_runs(document, size, images, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answers(size, images)
+    names = {}
+    shown = blocks(document, "python")
+    assert shown
+    for block in shown:
+        exec(compile(block, document, "exec"), names)
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/analysing.md"])
+def test_vseg_commands_run(document, tmp_path, monkeypatch):
+    from PIL import Image
+
+    monkeypatch.chdir(tmp_path)
+    answers(16, ["boat"])
+    Image.fromarray(np.zeros((64, 64, 3), np.uint8)).save("photo.jpg")
+    commands = [
+        line for block in blocks(document, "sh") for line in block.splitlines() if line.startswith("vseg ")
+    ]
+    assert commands
+    for command in commands:
+        with pytest.raises(SystemExit) as left:
+            main(shlex.split(command, comments=True)[1:])
+        assert left.value.code == 0, command
+
+
+def test_the_coverage_that_is_quoted_is_printed():
+    """docs/designing.md quotes the sentence of its own example."""
+    pairs = vseg.designs.scattered(vseg.Grid(16), segments=3, seed=0)
+    quoted = re.sub(r"\n?> ", " ", (ROOT / "docs/designing.md").read_text(encoding="utf-8"))
+    assert str(vseg.designs.coverage(pairs, segments=3)) in quoted
+
+
+def test_links_lead_somewhere():
+    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]:
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
