@@ -32,7 +32,7 @@ def test_the_report_says_what_was_found(out):
         "1024 pairs on a 16x16 grid", "session of 128 pairs", "The likelihood chooses K = ", "seed 0",
     ):  # fmt: skip
         assert expected in text
-    assert page.count("<img") == page.count('alt="') == 18
+    assert page.count("<img") == page.count('alt="') == 19
     assert "http" not in re.sub(r'src="[^"]+"', "", page)
 
 
