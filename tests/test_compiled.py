@@ -6,10 +6,10 @@ from vseg.compiled import _fingerprint
 
 CHECK = """
 import numpy as np, vseg
-from vseg.solvers.coordinate_descent import _descend
+from vseg.solvers.coordinate_descent import _fit
 tally = vseg.Responses(vseg.Grid(4), [0, 1, 2], [5, 6, 7], [1, 0, 1]).tally()
 vseg.solvers.coordinate_descent(vseg.objective.objective(tally, 2, strength=1.0), seed=0)
-print(sum(_descend.stats.cache_hits.values()), sum(_descend.stats.cache_misses.values()))
+print(sum(_fit.stats.cache_hits.values()), sum(_fit.stats.cache_misses.values()))
 """
 
 

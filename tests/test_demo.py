@@ -10,8 +10,8 @@ import pytest
 
 from vseg import Grid, Maps, demo, load
 from vseg.cli import main
-from vseg.demo.people import beliefs, orientations_deg, spread_deg
-from vseg.stimuli import HIGH, LOW, composite
+from vseg.demo.people import annotation, beliefs, orientations_deg, spread_deg
+from vseg.stimuli import HIGH, LOW, composite, sample
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,18 @@ def test_spread_is_found_without_labels():
     rng = np.random.default_rng(0)
     seen = np.repeat([-5.0, 5.0], 5000) + 3 * rng.standard_normal(10_000)
     assert spread_deg(seen, np.array([-5.0, 5.0])) == pytest.approx(3, rel=0.05)
+
+
+@pytest.mark.parametrize("segments", [3, 4, 5])
+def test_annotators_use_all_their_segments_and_disagree(segments):
+    """Colour alone or compact areas: the weight of the position is what they differ in."""
+    image = sample("coffee")
+    one, again, other = (
+        annotation(image, Grid(16), segments, place, np.random.SeedSequence(1)) for place in (0.3, 0.3, 0.9)
+    )
+    assert one == again
+    assert one.winning == other.winning == segments
+    assert 0.02 < np.mean(one.labels != other.aligned_to(one).labels) < 0.5
 
 
 def test_the_command_takes_the_next_free_folder(tmp_path, monkeypatch, capsys):

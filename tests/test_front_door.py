@@ -1,8 +1,12 @@
-"""What a newcomer meets first: the five lines, the examples, and a command line that answers at once."""
+"""What a newcomer meets first: the five lines, the examples, quick imports and a quick command line."""
 
+import doctest
+import importlib
+import pkgutil
 import runpy
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,7 @@ import pytest
 import vseg
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
-HEAVY = {"numpy", "scipy", "numba", "matplotlib", "torch", "sklearn", "skimage", "PIL"}
+HEAVY = {"numpy", "scipy", "numba", "matplotlib", "torch", "sklearn", "skimage", "PIL", "pyarrow"}
 
 
 def test_the_five_lines(tmp_path):
@@ -53,10 +57,53 @@ def test_help_loads_nothing_heavy(command):
     assert not HEAVY & set(done.stderr.split())
 
 
-def test_importing_vseg_loads_nothing_heavy():
-    program = "import sys, vseg; print(*{name.split('.')[0] for name in sys.modules})"
+@pytest.mark.parametrize(
+    ("statement", "loaded"),
+    [
+        ("import vseg", set()),
+        ("from vseg import Grid, Scatter, Pairs, Responses, Maps; Grid(3).neighbours", {"numpy"}),
+    ],
+)
+def test_importing_loads_only_what_is_needed(statement, loaded):
+    """vseg itself loads nothing, and the data types need numpy alone."""
+    program = f"{statement}\nimport sys; print(*{{name.split('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not HEAVY & set(done.stdout.split())
+    assert (HEAVY | {"typer"}) & set(done.stdout.split()) == loaded
+
+
+def test_figures_leave_pyplot_alone():
+    program = (
+        "import sys, io; from vseg import Grid, Maps, figures\n"
+        "figures.maps(Maps(Grid(3), [[0.5, 0.5]] * 9)).savefig(io.BytesIO())\n"
+        "print('matplotlib.pyplot' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'vseg' has no attribute 'nothing'"):
+        vseg.nothing  # noqa: B018
+
+
+def test_names_lead_to_their_home():
+    assert vseg.Grid is vseg.layout.Grid
+    assert {"Grid", "figures", "__version__"} <= set(dir(vseg))
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(vseg.__path__, "vseg.")
+    return ["vseg", *(module.name for module in found if not module.name.endswith("__main__"))]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_docstring_examples_run(name, tmp_path, monkeypatch):
+    """The examples of every module that is there; whatever they write goes to a folder of their own."""
+    module = importlib.import_module(name)
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert doctest.testmod(module, report=True).failed == 0
 
 
 def test_the_installed_command_is_there():

@@ -10,11 +10,18 @@ inside = st.floats(0.02, 0.98)
 
 @pytest.mark.parametrize("code", losses.CODES.values())
 @given(q=inside, k=st.floats(0, 1))
-def test_slope_and_curvature_are_finite_differences(code, q, k):
+def test_slope_is_the_finite_difference(code, q, k):
     step = 1e-5
     below, here, above = (losses.loss(code, q + move, k) for move in (-step, 0.0, step))
     assert here[1] == pytest.approx((above[0] - below[0]) / (2 * step), rel=1e-4, abs=1e-6)
-    assert here[2] == pytest.approx((above[1] - below[1]) / (2 * step), rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("code", losses.CODES.values())
+@given(q=inside, k=st.floats(0, 1))
+def test_the_parabola_is_lowest_at_the_observed_share(code, q, k):
+    """So one step from any prediction, however wrong, leads to the answer."""
+    _, slope, curvature = losses.loss(code, q, k)
+    assert q - slope / curvature == pytest.approx(k, abs=1e-9)
 
 
 @given(k=st.floats(0, 1), q=st.floats(0, 1))

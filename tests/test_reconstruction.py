@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import vseg
-from vseg import Grid, Responses
+from vseg import Grid, Maps, Responses
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.validation import STRENGTHS, cross_validate, log_likelihood
 
@@ -99,6 +99,39 @@ class TestReconstruct:
         with pytest.warns(VsegWarning, match=sentence):
             vseg.reconstruct(responses, segments=3, smoothness=1.0, seed=0)
 
+    def test_a_grid_that_is_too_large_is_noticed(self):
+        """Locations of a 10x10 grid read as a 12x12 one make a plausible and wrong map."""
+        _, responses = simulated()
+        wrong = Responses(Grid(12), responses.i, responses.j, responses.same)
+        with pytest.warns(VsegWarning) as said:
+            result = vseg.reconstruct(wrong, segments=2, smoothness=1.0, seed=0)
+        assert "44 of the 144 locations of a 12x12 grid were never tested" in str(said[0].message)
+        assert str(said[0].message).endswith("is it a 10x10 grid?")
+        assert result.summary()["locations_tested"] == 100
+
+    def test_maps_that_win_nothing_are_mentioned(self):
+        responses = vseg.simulate(
+            Maps.one_hot(Grid(6), np.zeros(36, int), 2), vseg.designs.covering(Grid(6), segments=3, seed=0),
+            seed=0,
+        )  # fmt: skip
+        result = vseg.reconstruct(responses, segments=3, smoothness=1.0, seed=0)
+        assert result.message.startswith("3 segments (1 of which wins a location) from 108 trials")
+        assert result.message in repr(result)
+
+    def test_an_always_same_participant_does_not_stop_the_others(self):
+        same = vseg.simulate(
+            Maps.one_hot(Grid(8), np.zeros(64, int), 2), vseg.designs.covering(Grid(8), segments=3, seed=0),
+            participant="bored", seed=0,
+        )  # fmt: skip
+        _, other = simulated(Grid(8), participant="keen")
+        both = vseg.responses.concatenated([same, other])
+        assert len(vseg.reconstruct_each(both, segments=3, smoothness=10, seed=0)) == 2
+
+    @pytest.mark.parametrize("wrong", ["responses.csv", None, [1, 2]])
+    def test_what_is_not_responses(self, wrong):
+        with pytest.raises(InvalidInput, match="Expected Responses or a Tally, got"):
+            vseg.reconstruct(wrong, segments=3, seed=0)
+
     def test_not_converged_carries_what_was_reached(self):
         _, responses = simulated()
         with pytest.raises(NotConverged, match="largest number of iterations") as caught:
@@ -156,13 +189,35 @@ class TestCrossValidation:
         assert sum(map(len, held_out)) == len(tally)
         assert path.held_out.shape == (5, 1)
 
+    def test_the_solver_is_given_its_options(self):
+        """λ must be chosen with the same algorithm and limits as the final fit."""
+        _, responses = simulated(Grid(6))
+        path = cross_validate(responses.tally(), 3, strengths=[1.0, 0.1], max_iterations=1, seed=0)
+        assert not path.converged
+        assert cross_validate(responses.tally(), 3, strengths=[1.0, 0.1], seed=0).converged
+
+    @pytest.mark.parametrize(
+        ("settings", "sentence"),
+        [
+            ({"strengths": []}, "list of numbers from 0 up, got"),
+            ({"strengths": [-1.0]}, "list of numbers from 0 up"),
+            ({"strengths": [np.nan]}, "list of numbers from 0 up"),
+            ({"folds": 0}, "whole number of folds from 2 up, got 0"),
+            ({"folds": 2.5}, "got 2.5"),
+        ],
+    )
+    def test_bad_settings(self, settings, sentence):
+        _, responses = simulated(Grid(6))
+        with pytest.raises(InvalidInput, match=sentence):
+            cross_validate(responses.tally(), 3, seed=0, **settings)
+
     def test_held_out_likelihood_by_hand(self):
         tally = Responses(Grid(3), [0, 0, 0], [1, 1, 1], [1, 1, 0]).tally()
         p = np.full((9, 2), 0.5)
         assert log_likelihood(p, tally) == pytest.approx(3 * np.log(0.5))
 
     def test_certain_people_need_less_smoothing_than_uncertain_ones(self):
-        """The best λ falls as the answers become reliable (section 4 of the method's notes)."""
+        """No fixed λ suits both: the best one falls as the answers become reliable."""
         chosen = []
         for entropy in (0.02, 0.9):
             _, responses = simulated(Grid(12), entropy=entropy, blocks=5, seed=3)
@@ -185,7 +240,9 @@ class TestChooseSegments:
         assert choice.by_likelihood == 3
         assert choice.result.maps.segments == 3
         assert [row["segments"] for row in choice.table()] == [2, 3, 4, 5]
-        assert choice.by_empty_maps in (3, 4, 5)
+        full = [c.segments for c in choice.candidates if c.winning == c.segments]
+        assert choice.by_empty_maps == max(full)
+        assert choice.message.startswith("K = 3 of 2..5 by held-out likelihood")
         assert choice.candidates[0].held_out < choice.candidates[1].held_out
 
     def test_a_fixed_smoothness_is_validated_too(self):
@@ -195,5 +252,5 @@ class TestChooseSegments:
 
     def test_nothing_to_choose_from(self):
         _, responses = simulated(Grid(4))
-        with pytest.raises(InvalidInput, match="at least one number of segments"):
+        with pytest.raises(InvalidInput, match=r"such as range\(2, 8\), got \[\]"):
             vseg.choose_segments(responses, segments=[], seed=0)

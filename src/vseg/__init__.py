@@ -22,32 +22,56 @@ _HOME = {
     "simulate": "observers",
     "reconstruct": "reconstruction", "reconstruct_each": "reconstruction", "Reconstruction": "reconstruction",
     "choose_segments": "selection",
+    "bootstrap": "uncertainty",
     "Live": "live",
 }  # fmt: skip
 _ROOMS = (
-    "demo", "designs", "errors", "figures", "layout", "losses", "maps", "metrics", "objective", "observers",
-    "pairs", "reconstruction", "report", "responses", "selection", "smoothness", "solvers", "statistics",
-    "stimuli", "validation",
+    "demo", "designs", "errors", "figures", "layout", "live", "losses", "maps", "metrics", "objective",
+    "observers", "pairs", "reconstruction", "report", "responses", "seeds", "selection", "smoothness", "solvers",
+    "statistics", "stimuli", "uncertainty", "validation",
 )  # fmt: skip
 
 __all__ = [*_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
     from vseg import (
+        demo as demo,
         designs as designs,
         errors as errors,
+        figures as figures,
         layout as layout,
+        live as live,
+        losses as losses,
         maps as maps,
+        metrics as metrics,
+        objective as objective,
         observers as observers,
         pairs as pairs,
+        reconstruction as reconstruction,
+        report as report,
         responses as responses,
+        seeds as seeds,
+        selection as selection,
+        smoothness as smoothness,
+        solvers as solvers,
+        statistics as statistics,
         stimuli as stimuli,
+        uncertainty as uncertainty,
+        validation as validation,
     )
     from vseg.layout import Grid as Grid, Layout as Layout, Scatter as Scatter
+    from vseg.live import Live as Live
     from vseg.maps import Maps as Maps
     from vseg.observers import simulate as simulate
     from vseg.pairs import Pairs as Pairs
+    from vseg.reconstruction import (
+        Reconstruction as Reconstruction,
+        reconstruct as reconstruct,
+        reconstruct_each as reconstruct_each,
+    )
     from vseg.responses import Responses as Responses, Tally as Tally, load as load
+    from vseg.selection import choose_segments as choose_segments
+    from vseg.uncertainty import bootstrap as bootstrap
 
 
 def __getattr__(name: str) -> Any:

@@ -24,11 +24,11 @@ OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 def compiled(function: Function) -> Function:
     """Compile on first call; keep the machine code on disk where a cache folder can be written."""
-    with _cache_folder():
-        try:
+    try:
+        with _cache_folder():
             return njit(cache=True, **OPTIONS)(function)
-        except RuntimeError:  # no writable cache folder: compile anew in each process
-            return njit(**OPTIONS)(function)
+    except RuntimeError:  # no home, or no cache folder that can be written: compile anew in each process
+        return njit(**OPTIONS)(function)
 
 
 def are_kept() -> bool:

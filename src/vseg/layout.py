@@ -91,11 +91,11 @@ class Grid:
 
     def pixels(self, width_px: int, height_px: int) -> NDArray[np.float64]:
         """(n, 2) centres in the pixels of an image of that size."""
-        return self.positions * _image_size(width_px, height_px)
+        return self.positions * image_size(width_px, height_px)
 
     def cells(self, width_px: int, height_px: int) -> NDArray[np.int64]:
         """(height_px, width_px) location to which each pixel belongs."""
-        _image_size(width_px, height_px)
+        image_size(width_px, height_px)
         column = ((np.arange(width_px) + 0.5) * self.size / width_px).astype(np.int64)
         row = ((np.arange(height_px) + 0.5) * self.size / height_px).astype(np.int64)
         return row[:, None] * self.size + column[None, :]
@@ -138,7 +138,7 @@ class Scatter:
     @classmethod
     def from_pixels(cls, positions: ArrayLike, width_px: int, height_px: int) -> "Scatter":
         """A scatter from x, y in the pixels of an image of that size."""
-        given, size = as_floats(positions, "positions"), _image_size(width_px, height_px)
+        given, size = as_floats(positions, "positions"), image_size(width_px, height_px)
         return cls(given / size if given.ndim == 2 and given.shape[1] == 2 else given)
 
     def __len__(self) -> int:
@@ -164,15 +164,15 @@ class Scatter:
 
     def pixels(self, width_px: int, height_px: int) -> NDArray[np.float64]:
         """(n, 2) centres in the pixels of an image of that size."""
-        return self.positions * _image_size(width_px, height_px)
+        return self.positions * image_size(width_px, height_px)
 
     def cells(self, width_px: int, height_px: int) -> NDArray[np.int64]:
         """(height_px, width_px) nearest location of each pixel."""
         from scipy.spatial import cKDTree
 
+        tree = cKDTree(self.pixels(width_px, height_px))
         y, x = np.mgrid[:height_px, :width_px] + 0.5
-        centres = np.stack([x.ravel(), y.ravel()], axis=1)
-        nearest = cKDTree(self.pixels(width_px, height_px)).query(centres)[1]
+        nearest = tree.query(np.stack([x.ravel(), y.ravel()], axis=1))[1]
         return nearest.reshape(height_px, width_px).astype(np.int64)
 
 
@@ -191,7 +191,12 @@ def as_floats(values: ArrayLike, what: str) -> NDArray[np.float64]:
         raise InvalidInput(f"Expected numbers for {what}, got {values!r:.80}.") from error
 
 
-def _image_size(width_px: int, height_px: int) -> NDArray[np.float64]:
+def image_size(width_px: int, height_px: int) -> NDArray[np.float64]:
+    """Width and height, or a sentence for what is no number of pixels."""
+    if not all(isinstance(side, (int, np.integer)) for side in (width_px, height_px)):
+        raise InvalidInput(
+            f"An image has a whole number of pixels each way, got width {width_px!r} and height {height_px!r}."
+        )
     if width_px < 1 or height_px < 1:
         raise InvalidInput(f"An image has at least one pixel each way, got {width_px}x{height_px}.")
     return np.array([width_px, height_px], dtype=np.float64)

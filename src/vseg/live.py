@@ -1,4 +1,4 @@
-"""Live: maps that follow the answers as they come, in well under a millisecond each."""
+"""Live: maps that follow the answers as they come, typically in well under a millisecond each."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,9 @@ from vseg.layout import Layout
 from vseg.maps import Maps
 from vseg.objective import Tested, objective
 from vseg.pairs import Pairs, checked_pairs
+from vseg.reconstruction import about_one_image
 from vseg.responses import Responses, Tally, truth_values
+from vseg.seeds import checked_seed
 from vseg.smoothness import Kernel
 from vseg.solvers import coordinate_descent
 from vseg.solvers.refit import record, refit_rows
@@ -60,7 +62,7 @@ class Live:
             probe, segments, strength=smoothness, loss=loss, kernel=kernel, weights=weights
         )
         self._by_trial = weights == "trials"
-        self._seed = seed
+        self._seed = checked_seed(seed)
         self.trials = 0
         self._pairs = 0
         self._solved_at = 0
@@ -69,6 +71,7 @@ class Live:
         if responses is not None:
             if responses.layout != layout:
                 raise InvalidInput(f"The responses lie on {responses.layout}, expected {layout}.")
+            about_one_image(responses)
             self.add(responses.i, responses.j, responses.same)
 
     @property
@@ -87,6 +90,8 @@ class Live:
         answers = truth_values(np.atleast_1d(same)).astype(np.float64)
         if answers.shape != low.shape:
             raise InvalidInput(f"Expected an answer for each of {len(low)} pairs, got {len(answers)}.")
+        if not len(low):
+            return
         done = 0
         while done < len(low):
             rows = self._rows
@@ -112,6 +117,8 @@ class Live:
 
     def settle(self, *, start_over: bool = False) -> None:
         """Bring all rows to the solver's tolerance, from where they are or from coarse to fine."""
+        if not self.trials:
+            return
         problem = replace(self._problem, strength=self._strength, tested=self._tested)
         self._p = coordinate_descent(problem, None if start_over else self._p, seed=self._seed).probabilities
         self._solved_at = self.trials

@@ -1,8 +1,8 @@
 """Losses: how far the predicted P(same) of a pair is from the share of 'same' answers.
 
 A loss is one scalar function of the prediction q = <p_i, p_j> and the observed share k; it returns its
-value, slope and curvature in q. Compiled code selects it by number, so that numba can keep one kernel
-on disk for all losses.
+value, its slope in q, and the curvature of the parabola that a solver may put in its place. Compiled code
+selects it by number, so that numba can keep one kernel on disk for all losses.
 """
 
 import numpy as np
@@ -23,11 +23,15 @@ def squared_error(q: float, k: float) -> tuple[float, float, float]:
 
 @compiled
 def cross_entropy(q: float, k: float) -> tuple[float, float, float]:
-    """Bernoulli negative log-likelihood of one pair (Eq. 1), its slope and curvature in q."""
+    """Bernoulli negative log-likelihood of one pair (Eq. 1), its slope and Fisher's expected curvature in q.
+
+    That parabola is lowest at q = k, like the loss itself. The loss' own curvature is not: next to 0 and 1 it is so
+    large that Newton steps from a certain but wrong map would never leave it.
+    """
     q = min(max(q, EPS), 1.0 - EPS)
-    same, different = k / q, (1.0 - k) / (1.0 - q)
     value = -(k * np.log(q) + (1.0 - k) * np.log(1.0 - q))
-    return value, different - same, same / q + different / (1.0 - q)
+    fisher = 1.0 / (q * (1.0 - q))
+    return value, (q - k) * fisher, fisher
 
 
 @compiled

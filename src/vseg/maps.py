@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vseg.errors import InvalidInput, NotFound
-from vseg.layout import Grid, Layout, Scatter, as_floats, read_only
+from vseg.layout import Grid, Layout, Scatter, as_floats, image_size, read_only
 from vseg.pairs import Pairs
 
 SIMPLEX_TOLERANCE = 1e-6
@@ -149,8 +149,9 @@ class Maps:
 
     def rendered(self, width_px: int, height_px: int) -> NDArray[np.float64]:
         """(height_px, width_px, K) probabilities for every pixel of an image, interpolated."""
+        size = image_size(width_px, height_px)
         y, x = np.mgrid[:height_px, :width_px] + 0.5
-        where = np.stack([x.ravel() / width_px, y.ravel() / height_px], axis=1)
+        where = np.stack([x.ravel(), y.ravel()], axis=1) / size
         return self._interpolated(where).reshape(height_px, width_px, self.segments)
 
     def save(self, path: str | Path) -> None:

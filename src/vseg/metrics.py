@@ -1,7 +1,7 @@
 """How close maps come to the truth, or two sets of maps to each other.
 
-Labels are arbitrary, so maps are aligned to the truth first (`Maps.aligned_to`) and no score depends on
-their order. Entropies and the variation of information are in nats.
+Labels are arbitrary, so maps are aligned to the truth first (`Maps.aligned_to`; for `label_accuracy`, by their
+labels) and no score depends on their order. Entropies and the variation of information are in nats.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def mae_per_entry(maps: Maps, truth: Maps) -> float:
 
 
 def label_accuracy(maps: Maps, truth: Maps) -> float:
-    """The share of locations whose most probable segment is the truth's.
+    """The share of locations whose most probable segment is the truth's, under the best matching of labels.
 
     Examples
     --------
@@ -69,8 +69,10 @@ def label_accuracy(maps: Maps, truth: Maps) -> float:
     >>> label_accuracy(Maps.one_hot(Grid(3), [1, 1, 1, 0, 0, 0, 1, 1, 1]), truth)
     0.6666666666666666
     """
-    aligned, truth = _aligned(maps, truth)
-    return float(np.mean(aligned.labels == truth.labels))
+    from scipy.optimize import linear_sum_assignment
+
+    both = _overlaps(maps, truth)
+    return float(both[linear_sum_assignment(both, maximize=True)].sum() / both.sum())
 
 
 def adjusted_rand_index(maps: Maps, truth: Maps) -> float:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vseg.compiled import compiled
 from vseg.errors import InvalidInput
-from vseg.layout import Layout
+from vseg.layout import Layout, as_floats
 from vseg.losses import code_of, loss
 from vseg.responses import Tally
 from vseg.smoothness import Kernel, Smoothness, smoothness
@@ -38,6 +38,16 @@ class Objective:
     strength: float
     smoothness: Smoothness
     tested: Tested
+
+    def checked(self, start: ArrayLike) -> NDArray[np.float64]:
+        """A warm start as a new array, once it has the right shape and lies on the simplex."""
+        p, shape = as_floats(start, "a start"), (len(self.layout), self.segments)
+        if p.shape != shape:
+            wanted = f"A start for {self.segments} segments on {self.layout} has shape {shape}"
+            raise InvalidInput(f"{wanted}, got {p.shape}.")
+        if not (p >= 0).all() or not (np.abs(p.sum(axis=1) - 1) < 1e-6).all():
+            raise InvalidInput("A start is non-negative and sums to 1 at every location; this one is not.")
+        return np.ascontiguousarray(p)
 
     def parts(self, p: NDArray[np.float64]) -> tuple[float, float]:
         """The data term and the penalty (with its λ) of maps p, shape (n, K)."""
@@ -78,7 +88,7 @@ def objective(
     """
     if isinstance(segments, bool) or not isinstance(segments, (int, np.integer)) or segments < 2:
         raise InvalidInput(f"The number of segments is a whole number from 2 up, got {segments!r}.")
-    if not np.isfinite(strength) or strength < 0:
+    if not isinstance(strength, (int, float, np.number)) or not 0 <= strength < np.inf:
         raise InvalidInput(f"The smoothness λ is a number from 0 up, got {strength!r}.")
     if weights not in WEIGHTS:
         raise InvalidInput(f"Unknown weights {weights!r}; choose one of {', '.join(WEIGHTS)}.")

@@ -15,7 +15,7 @@ from vseg.errors import InvalidInput
 from vseg.maps import Maps
 from vseg.pairs import Pairs
 from vseg.responses import Responses
-from vseg.stimuli.maps import Seed
+from vseg.seeds import Seed, checked_seed
 
 Observer = Callable[[Maps, Pairs], NDArray[np.float64]]
 
@@ -154,7 +154,7 @@ def simulate(
     listed = [maps] if isinstance(maps, Maps) else list(maps)
     if not listed:
         raise InvalidInput("Expected maps to simulate responses from, got an empty list.")
-    ordering, answering, timing = np.random.default_rng(seed).spawn(3)
+    ordering, answering, timing = np.random.default_rng(checked_seed(seed)).spawn(3)
     shown = [block.take(ordering.permutation(len(block))) for block in _blocks(pairs, blocks)]
     q = np.concatenate([_same_probability(listed, block, observer or ideal) for block in shown])
     return Responses(
@@ -172,8 +172,8 @@ def simulate(
 def _blocks(pairs: Pairs | Sequence[Pairs], blocks: int | None) -> list[Pairs]:
     if isinstance(pairs, Pairs):
         count = 1 if blocks is None else blocks
-        if count < 1:
-            raise InvalidInput(f"Expected one block or more, got {count}.")
+        if not isinstance(count, (int, np.integer)) or count < 1:
+            raise InvalidInput(f"Expected one block or more, a whole number, got blocks={count!r}.")
         return [pairs] * count
     listed = list(pairs)
     if not listed or (blocks is not None and blocks != len(listed)):

@@ -5,7 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -16,14 +16,14 @@ from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.maps import Maps
 from vseg.objective import objective
 from vseg.responses import Responses, Tally
-from vseg.smoothness import Kernel
+from vseg.smoothness import Kernel, smoothness as penalty_of
 from vseg.solvers import Solution, Solver, solver_of
-from vseg.validation import Path, cross_validate
+from vseg.validation import SmoothnessPath, cross_validate
 
 GROUPINGS = ("participant", "image")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reconstruction:
     """Maps, and how they were reached.
 
@@ -34,7 +34,7 @@ class Reconstruction:
         What was minimised (Eq. 7), and its two parts.
     smoothness : float
         λ, chosen or given.
-    path : Path or None
+    path : SmoothnessPath or None
         Held-out likelihood over λ, where λ was chosen.
     solution : Solution
         The solver's own account: iterations, status, trace.
@@ -51,9 +51,10 @@ class Reconstruction:
     kernel: str
     pairs: int
     trials: int
+    locations_tested: int
     seconds: float
     seed: int
-    path: Path | None
+    path: SmoothnessPath | None
     solution: Solution
 
     @property
@@ -64,11 +65,17 @@ class Reconstruction:
     @property
     def message(self) -> str:
         """One sentence for a person."""
+        won, K = self.maps.winning, self.maps.segments
+        used = "" if won == K else f" ({won} of which {'wins' if won == 1 else 'win'} a location)"
+        chosen = "" if self.path is None else ", the strongest tried" if self.path.at_its_end else ", chosen"
         return (
-            f"{self.maps.segments} segments from {self.trials} trials on {self.pairs} pairs, "
-            f"smoothness {self.smoothness:g}, mean entropy {self.maps.mean_entropy:.3f} nats. "
-            f"{self.solution.status}"
+            f"{K} segments{used} from {self.trials} {'trial' if self.trials == 1 else 'trials'} on {self.pairs} "
+            f"{'pair' if self.pairs == 1 else 'pairs'}, smoothness {self.smoothness:g}{chosen}, "
+            f"mean entropy {self.maps.mean_entropy:.3f} nats. {self.solution.status}"
         )
+
+    def __repr__(self) -> str:
+        return f"<Reconstruction: {self.message}>"
 
     def summary(self) -> dict[str, Any]:
         """The numbers that `vseg fit` writes to summary.json."""
@@ -99,14 +106,16 @@ class Reconstruction:
             "weights": self.weights,
             "pairs": self.pairs,
             "trials": self.trials,
+            "locations": len(self.maps.layout),
+            "locations_tested": self.locations_tested,
             "held_out": held_out,
         }
 
-    def save(self, folder: str | FilePath, about: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def save(self, folder: str | Path, about: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Write maps.npz and summary.json, with what else there is to say `about` it, into a folder."""
-        self.maps.save(FilePath(folder) / "maps.npz")
+        self.maps.save(Path(folder) / "maps.npz")
         text = json.dumps({**about, **self.summary()}, indent=2, ensure_ascii=False)
-        (FilePath(folder) / "summary.json").write_text(text + "\n", encoding="utf-8")
+        (Path(folder) / "summary.json").write_text(text + "\n", encoding="utf-8")
 
 
 def reconstruct(
@@ -164,28 +173,28 @@ def reconstruct(
     True
     """
     began = time.perf_counter()
-    tally = _tally(responses)
-    terms: dict[str, Any] = {"loss": loss, "kernel": kernel, "weights": weights}
+    tally = about_one_image(responses)
+    if start is not None:
+        start = _checked_start(start, tally, segments)
+    terms: dict[str, Any] = {
+        "loss": loss,
+        "kernel": penalty_of(tally.layout, kernel),  # built once, whatever it is
+        "weights": weights,
+    }
     problem = objective(tally, segments, **terms)
-    warn_of_few_pairs(tally, segments)
+    warn_of_gaps(tally, segments)
+    if starts is not None:
+        options["starts"] = starts
     path = None
-    if smoothness == "auto":
+    if isinstance(smoothness, str) and smoothness == "auto":
         path = cross_validate(
-            tally,
-            segments,
-            solver=solver,
-            starts=starts,
-            seed=seed,
-            threads=threads,
-            progress=progress,
-            **terms,
+            tally, segments, solver=solver, seed=seed, threads=threads, progress=progress, **terms, **options
         )
         smoothness = path.chosen
     problem = objective(tally, segments, strength=_number(smoothness), **terms)
-    begin = None if start is None else _start(start, tally, segments)
-    if starts is not None:
-        options["starts"] = starts
-    solution = solver_of(solver)(problem, begin, seed=seed, **options)
+    solution = solver_of(solver)(problem, start and start.probabilities, seed=seed, **options)
+    if path is None and progress:
+        progress(1)
     data_term, penalty = problem.parts(solution.probabilities)
     result = Reconstruction(
         maps=Maps(tally.layout, solution.probabilities),
@@ -199,6 +208,7 @@ def reconstruct(
         kernel=_name(kernel),
         pairs=len(tally),
         trials=tally.trials,
+        locations_tested=int(np.sum(tally.pairs.partners > 0)),
         seconds=time.perf_counter() - began,
         seed=seed,
         path=path,
@@ -219,9 +229,12 @@ def reconstruct_each(
     return {name: reconstruct(responses.of(**{by: name}), seed=seed, **settings) for name in names}
 
 
-def _tally(responses: Responses | Tally) -> Tally:
+def about_one_image(responses: Responses | Tally) -> Tally:
+    """The tally of responses, which must be about one image."""
     if isinstance(responses, Tally):
         return responses
+    if not isinstance(responses, Responses):
+        raise InvalidInput(f"Expected Responses or a Tally, got {responses!r:.60}; vseg.load reads a file.")
     if len(responses.images) > 1:
         listed = ", ".join(responses.images[:5])
         raise InvalidInput(
@@ -231,15 +244,25 @@ def _tally(responses: Responses | Tally) -> Tally:
     return responses.tally()
 
 
-def warn_of_few_pairs(tally: Tally, segments: int) -> None:
-    """Say so where fewer distinct pairs were tested than K maps have unknowns."""
-    n = len(tally.layout)
-    least, advised = (segments - 1) * n, segments * n
-    possible = n * (n - 1) // 2
-    if len(tally) < min(least, possible):
+def warn_of_gaps(tally: Tally, segments: int) -> None:
+    """Say so where locations were never tested, or fewer distinct pairs than K maps have unknowns."""
+    n, partners = len(tally.layout), tally.pairs.partners
+    untested = np.flatnonzero(partners == 0)
+    if len(untested):
+        last = int(np.flatnonzero(partners)[-1])
+        side = round(np.sqrt(last + 1))
+        hint = f"; is it a {side}x{side} grid?" if side**2 == last + 1 else "."
         warnings.warn(
-            f"Only {len(tally)} distinct pairs were tested; {segments} segments on {tally.layout} need "
-            f"at least (K-1)N² = {least}, and KN² = {advised} are advised.",
+            f"{len(untested)} of the {n} locations of {tally.layout} were never tested (the first is {untested[0]}, "
+            f"the last tested {last}): their maps only take after their neighbours{hint}",
+            VsegWarning,
+            stacklevel=3,
+        )
+    least, advised = (segments - 1) * n, segments * n
+    if len(tally) < min(least, n * (n - 1) // 2):
+        warnings.warn(
+            f"Only {len(tally)} distinct {'pair was' if len(tally) == 1 else 'pairs were'} tested; {segments} segments "
+            f"on {tally.layout} need at least (K-1)N² = {least}, and KN² = {advised} are advised.",
             VsegWarning,
             stacklevel=3,
         )
@@ -258,9 +281,11 @@ def _name(kernel: Kernel) -> str:
     return kernel if isinstance(kernel, str) else "matrix"
 
 
-def _start(maps: Maps, tally: Tally, segments: int) -> np.ndarray:
-    if maps.layout != tally.layout or maps.segments != segments:
+def _checked_start(start: Maps, tally: Tally, segments: int) -> Maps:
+    if not isinstance(start, Maps):
+        raise InvalidInput(f"A start is a Maps, got {start!r:.60}.")
+    if start.layout != tally.layout or start.segments != segments:
         raise InvalidInput(
-            f"The start has {maps.segments} segments on {maps.layout}; expected {segments} on {tally.layout}."
+            f"The start has {start.segments} segments on {start.layout}; expected {segments} on {tally.layout}."
         )
-    return maps.probabilities
+    return start

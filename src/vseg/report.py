@@ -14,10 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg import figures
 from vseg.errors import InvalidInput
-from vseg.selection import SegmentsChoice
-from vseg.validation import Path as SmoothnessPath
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d1d1f; --soft: #5f6368; --paper: #ffffff; --line: #d9dce1;
@@ -97,7 +94,7 @@ class Report:
         """A table whose columns carry their units; cells that are numbers stand at the right."""
         if any(len(row) != len(columns) for row in rows):
             raise InvalidInput(
-                f"Every row of a table has {len(columns)} cells, as many as there are columns."
+                f"A row of this table has one cell for each of its columns: {', '.join(columns)}."
             )
         numeric = [bool(rows) and all(_is_number(row[at]) for row in rows) for at in range(len(columns))]
         kinds = [' class="number"' if one else "" for one in numeric]
@@ -115,7 +112,9 @@ class Report:
         """One picture, or several side by side, each with a text for those who cannot see it."""
         texts = [alt] if isinstance(alt, str) else list(alt)
         if len(texts) != len(pictures) or not all(texts):
-            raise InvalidInput(f"{len(pictures)} pictures need as many alternative texts, got {texts!r:.80}.")
+            raise InvalidInput(
+                f"Each picture needs an alternative text: expected {len(pictures)}, got {texts!r:.80}."
+            )
         images = "".join(_image(picture, text) for picture, text in zip(pictures, texts, strict=True))
         self._parts.append(f"<figure><div>{images}</div><figcaption>{escape(caption)}</figcaption></figure>")
 
@@ -141,19 +140,6 @@ class Report:
         """Write the page."""
         Path(path).write_text(self.html(), encoding="utf-8")
         return Path(path)
-
-
-def smoothness_figure(path: SmoothnessPath) -> Drawing:
-    """How the smoothness was chosen: the held-out curve."""
-    return figures.path(path.strengths, path.held_out, path.chosen)
-
-
-def segments_figure(choice: SegmentsChoice) -> Drawing:
-    """How the number of segments was chosen: the held-out score and the winning maps of each K."""
-    counts = [candidate.segments for candidate in choice.candidates]
-    winning = [candidate.winning for candidate in choice.candidates]
-    scores = np.stack([candidate.scores for candidate in choice.candidates], axis=1)
-    return figures.segments(counts, scores, winning, choice.by_likelihood)
 
 
 def _image(picture: Picture, alt: str) -> str:

@@ -5,8 +5,9 @@ columns of COLUMNS are read where they are there, and any further ones are passe
 """
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from vseg.pairs import Pairs, as_index, checked_pairs
 
 COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
 REQUIRED = ("i", "j", "same")
+CHUNK_ROWS = 4096
 TRUTH = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 
@@ -79,7 +81,7 @@ class Responses:
             "i": np.asarray(i, dtype=np.int64),
             "j": np.asarray(j, dtype=np.int64),
             "same": truth_values(same),
-            "rt_ms": as_floats(rt_ms, "rt_ms"),
+            "rt_ms": _times(rt_ms),
         }
         object.__setattr__(self, "layout", layout)
         for name, values in columns.items():
@@ -158,7 +160,7 @@ class Tally:
     n: NDArray[np.int64]
 
     def __init__(self, pairs: Pairs, k: ArrayLike, n: ArrayLike):
-        same, tested = np.asarray(k).astype(np.int64), np.asarray(n).astype(np.int64)
+        same, tested = _tallied(k, "k"), _tallied(n, "n")
         if same.shape != (len(pairs),) or tested.shape != (len(pairs),):
             raise InvalidInput(f"Expected {len(pairs)} counts k and n, got {same.shape} and {tested.shape}.")
         if len(pairs) and (tested.min() < 1 or same.min() < 0 or (same > tested).any()):
@@ -209,6 +211,8 @@ def concatenated(parts: Iterable[Responses]) -> Responses:
 def load(path: str | Path, layout: Layout) -> Responses:
     """Read a CSV or Parquet file of responses whose locations are those of `layout`.
 
+    Names are taken as they are, spaces included; around numbers, spaces do not matter.
+
     Examples
     --------
     >>> responses = load("responses.csv", Grid(16))  # doctest: +SKIP
@@ -218,53 +222,120 @@ def load(path: str | Path, layout: Layout) -> Responses:
         raise NotFound(
             f"No file {path}; expected a CSV or Parquet file with the columns {', '.join(REQUIRED)}."
         )
-    lines, table = _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
-    if not len(table["i"]):
+    columns = _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
+    if not len(columns["i"]):
         raise InvalidInput(f"{path} holds no responses; expected a row a trial.")
-    readers: dict[str, Callable[[str], Any]] = {
-        "participant": str, "image": str, "block": _whole, "trial": _whole,
-        "i": _whole, "j": _whole, "same": _truth, "rt_ms": _time,
-    }  # fmt: skip
-    try:
-        columns = {name: _column(path, name, lines, table[name], readers[name]) for name in table}
-        return Responses(layout, **columns)
-    except InvalidInput as error:
-        raise error if str(path) in str(error) else InvalidInput(f"{path}: {error}") from error
+    _check_locations(path, layout, columns["i"], columns["j"])
+    return Responses(layout, **columns)
 
 
-def _csv_columns(path: Path) -> tuple[list[int], dict[str, list[str]]]:
-    """The line on which each row ends, and the cells of each column."""
+def _csv_columns(path: Path) -> dict[str, NDArray[Any]]:
+    """Each column as an array, read a few thousand rows at a time so that few cells are held as text."""
     with open(path, newline="", encoding="utf-8-sig") as file:
-        try:
-            reader = csv.reader(file)
-            numbered = [(reader.line_num, row) for row in reader if row]
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InvalidInput(f"{path} cannot be read as a CSV file ({error}).") from error
-    if not numbered:
-        raise InvalidInput(f"{path} is empty; expected a header with the columns {', '.join(REQUIRED)}.")
-    lines, rows = [line for line, _ in numbered[1:]], [row for _, row in numbered[1:]]
-    header = [name.strip() for name in numbered[0][1]]
-    index = {name: header.index(name) for name in _present(path, header)}
-    for line, row in zip(lines, rows, strict=True):
-        if len(row) < len(header) or any(row[len(header) :]):
-            raise InvalidInput(
-                f"{path}, line {line}: {len(row)} cells, but the header has {len(header)} columns."
-            )
-    return lines, {name: [row[at].strip() for row in rows] for name, at in index.items()}
+        rows = _csv_rows(path, file)
+        header = [name.strip() for name in next(rows, [])]
+        if not header:
+            raise InvalidInput(f"{path} is empty; expected a header with the columns {', '.join(REQUIRED)}.")
+        present, done = _present(path, header), 0
+        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in present}
+        while chunk := list(islice(rows, CHUNK_ROWS)):
+            _check_widths(path, done, chunk, len(header))
+            cells = list(zip(*chunk, strict=False))
+            for name in present:
+                try:
+                    parts[name].append(_values(name, cells[header.index(name)]))
+                except _UnreadableCell as error:
+                    raise error.named(path, name, done) from None
+            done += len(chunk)
+    return {name: np.concatenate(parts[name]) if done else np.zeros(0) for name in present}
 
 
-def _parquet_columns(path: Path) -> tuple[list[int], dict[str, list[str]]]:
-    """The number of each row, counted from 1, and the cells of each column."""
+def _csv_rows(path: Path, file: Iterable[str]) -> Iterator[list[str]]:
+    try:
+        yield from filter(None, csv.reader(file))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read as a CSV file ({error}).") from error
+
+
+def _check_widths(path: Path, done: int, rows: list[list[str]], width: int) -> None:
+    """A row may end in empty cells beyond the header, as spreadsheets write them."""
+    if set(map(len, rows)) == {width}:
+        return
+    for number, row in enumerate(rows):
+        if len(row) < width or any(row[width:]):
+            line = _line(path, done + number)
+            raise InvalidInput(f"{path}, line {line}: {len(row)} cells, but the header has {width} columns.")
+
+
+def _parquet_columns(path: Path) -> dict[str, NDArray[Any]]:
+    """Each column as an array; numbers as Arrow holds them, anything else through its distinct values."""
     parquet = _parquet()
     try:
         names = parquet.read_schema(path).names
         table = parquet.read_table(path, columns=_present(path, names))
     except (OSError, _arrow().ArrowInvalid) as error:
         raise InvalidInput(f"{path} cannot be read as a Parquet file ({error}).") from error
-    return list(range(1, len(table) + 1)), {
-        name: ["" if value is None else str(value) for value in table[name].to_pylist()]
-        for name in table.column_names
-    }
+    columns = {}
+    for name in table.column_names:
+        try:
+            columns[name] = _arrow_values(name, table[name])
+        except _UnreadableCell as error:
+            raise error.named(path, name, 0) from None
+    return columns
+
+
+def _arrow_values(name: str, column: Any) -> NDArray[Any]:
+    types = _arrow().types
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    numeric = types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)
+    if numeric and name not in NAMES and (name == "rt_ms" or not column.null_count):
+        values = column.to_numpy()
+        if _fits(name, values):
+            return values.astype(TYPES[name])
+    try:
+        distinct, code = _arrow_codes(column)
+    except _arrow().ArrowNotImplementedError:
+        return _values(name, ["" if value is None else str(value) for value in column.to_pylist()])
+    return _read(name, distinct, code)
+
+
+def _arrow_codes(column: Any) -> tuple[list[str], NDArray[np.int64]]:
+    """The distinct cells as text, and which of them each row holds."""
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    distinct = ["" if value is None else str(value) for value in encoded.dictionary.to_pylist()]
+    return distinct, encoded.indices.to_numpy().astype(np.int64)
+
+
+def _check_locations(path: Path, layout: Layout, i: NDArray[np.int64], j: NDArray[np.int64]) -> None:
+    n, smallest, largest = len(layout), min(i.min(), j.min()), max(i.max(), j.max())
+    if largest >= n:
+        row = int(np.argmax((i >= n) | (j >= n)))
+        advice = (
+            f"the file's locations are 1..{n}, but they count from 0: take 1 off each"
+            if (smallest, largest) == (1, n)
+            else "give the --grid that was used (locations count from 0)"
+        )
+        raise InvalidInput(
+            f"{path}, line {_line(path, row)}: location {max(i[row], j[row])} is outside {layout}, "
+            f"whose locations are 0..{n - 1}; {advice}."
+        )
+    if (i == j).any():
+        row = int(np.argmax(i == j))
+        raise InvalidInput(
+            f"{path}, line {_line(path, row)}: i and j are both location {i[row]}, but a pair joins two "
+            "different locations; correct the row or leave it out."
+        )
+
+
+def _line(path: Path, row: int) -> int:
+    """Where a row of a CSV file ends, from a second look at the file; of a Parquet file, its number from 1."""
+    if path.suffix == ".parquet":
+        return row + 1
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        next(islice(filter(None, reader), row + 1, None))
+        return reader.line_num
 
 
 def _present(path: Path, names: list[str]) -> list[str]:
@@ -281,20 +352,60 @@ def _present(path: Path, names: list[str]) -> list[str]:
     return present
 
 
-def _column(
-    path: Path, name: str, lines: list[int], cells: list[str], read: Callable[[str], Any]
-) -> list[Any]:
-    """Each distinct cell is read once; the first that cannot be is named with its line."""
-    known: dict[str, Any] = {}
-    for line, cell in zip(lines, cells, strict=True):
-        if cell not in known:
-            try:
-                known[cell] = read(cell)
-            except ValueError as error:
-                raise InvalidInput(
-                    f"{path}, line {line}: column {name} is {cell!r}; expected {error}."
-                ) from None
-    return [known[cell] for cell in cells]
+class _UnreadableCell(ValueError):  # noqa: N818
+    """A cell that its column's reader refused: the row's number in the chunk, the cell, what was expected."""
+
+    def __init__(self, row: int, cell: str, expected: str):
+        self.row, self.cell, self.expected = row, cell, expected
+
+    def named(self, path: Path, column: str, done: int) -> InvalidInput:
+        line = _line(path, done + self.row)
+        return InvalidInput(
+            f"{path}, line {line}: column {column} is {self.cell!r}; expected {self.expected}."
+        )
+
+
+def _values(name: str, cells: Sequence[str]) -> NDArray[Any]:
+    """The cells of a column: all at once where they are plain numbers, else each distinct one once."""
+    if name not in NAMES and name != "same":
+        try:
+            plain = cells if all(cells) else [cell or "nan" for cell in cells]
+            read = np.fromiter(map(float, plain), np.float64, len(plain))
+        except ValueError:
+            pass
+        else:
+            if _fits(name, read):
+                return read.astype(TYPES[name])
+    code_of = {cell: code for code, cell in enumerate(dict.fromkeys(cells))}
+    return _read(name, list(code_of), np.fromiter(map(code_of.__getitem__, cells), np.int64, len(cells)))
+
+
+def _read(name: str, distinct: list[str], code: NDArray[np.int64]) -> NDArray[Any]:
+    """Each distinct cell is read once; the first row whose cell cannot be is named."""
+    if name in NAMES:
+        return np.array(distinct, dtype=np.str_)[code]
+    read, refused = [], {}
+    for number, cell in enumerate(distinct):
+        try:
+            read.append(READERS[name](cell.strip()))
+        except ValueError as error:
+            read.append(0)
+            refused[number] = str(error)
+    if refused:
+        row = int(np.argmax(np.isin(code, list(refused))))
+        raise _UnreadableCell(row, distinct[code[row]].strip(), refused[int(code[row])])
+    return np.array(read, dtype=TYPES[name])[code]
+
+
+def _fits(name: str, values: NDArray[Any]) -> bool:
+    """Whether these numbers are what the column holds, so that no cell needs a closer look."""
+    if name == "same":
+        return bool(((values == 0) | (values == 1)).all())
+    if name == "rt_ms":
+        return bool(((values >= 0) & (values < np.inf) | np.isnan(values)).all())
+    if values.dtype.kind == "b":
+        return False
+    return bool(((values >= 0) & (values < 2**53) & (values == np.rint(values))).all())
 
 
 def _whole(cell: str) -> int:
@@ -313,8 +424,8 @@ def _truth(cell: str) -> bool:
 def _time(cell: str) -> float:
     if cell.lower() in ("", "nan", "na", "null"):
         return np.nan
-    if not _is_number(cell):
-        raise ValueError("a time in milliseconds, or nothing")
+    if not _is_number(cell) or float(cell) < 0:
+        raise ValueError("a time in milliseconds from 0 up, or nothing")
     return float(cell)
 
 
@@ -323,6 +434,15 @@ def _is_number(cell: str) -> bool:
         return bool(np.isfinite(float(cell)))
     except ValueError:
         return False
+
+
+NAMES = ("participant", "image")
+READERS: dict[str, Callable[[str], Any]] = {
+    "block": _whole, "trial": _whole, "i": _whole, "j": _whole, "same": _truth, "rt_ms": _time,
+}  # fmt: skip
+TYPES: dict[str, type[np.generic]] = {
+    "block": np.int64, "trial": np.int64, "i": np.int64, "j": np.int64, "same": np.bool_, "rt_ms": np.float64,
+}  # fmt: skip
 
 
 def truth_values(same: ArrayLike) -> NDArray[np.bool_]:
@@ -346,6 +466,26 @@ def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
         return given.astype(np.int64)
     odd = [v for v in given.ravel().tolist() if not isinstance(v, int | float) or v < 0 or v != v // 1]
     raise InvalidInput(f"Column {name} holds whole numbers from 0 up, got {(odd or [None])[0]!r}.")
+
+
+def _times(values: ArrayLike) -> NDArray[np.float64]:
+    given = as_floats(values, "rt_ms")
+    odd = (given < 0) | np.isinf(given)
+    if odd.any():
+        raise InvalidInput(
+            f"Column rt_ms holds times in milliseconds from 0 up, NaN where unknown, got {given[odd][0]:g}."
+        )
+    return given
+
+
+def _tallied(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    given = np.asarray(values)
+    if given.dtype.kind in "iub":
+        return given.astype(np.int64)
+    if given.dtype.kind == "f" and (np.abs(given) < 2**53).all() and (given == np.rint(given)).all():
+        return given.astype(np.int64)
+    odd = [v for v in given.ravel().tolist() if not isinstance(v, int | float) or abs(v) >= 2**53 or v % 1]
+    raise InvalidInput(f"Counts {name} are whole numbers, got {(odd or [None])[0]!r}.")
 
 
 def _arrow() -> Any:

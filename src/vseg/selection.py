@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
-from vseg.reconstruction import Reconstruction, reconstruct, warn_of_few_pairs
+from vseg.reconstruction import Reconstruction, about_one_image, reconstruct, warn_of_gaps
 from vseg.responses import Responses, Tally
-from vseg.validation import Path, cross_validate
+from vseg.validation import SmoothnessPath, cross_validate
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Candidate:
         return self.result.maps.winning
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SegmentsChoice:
     """Both rules' choice of K, and the table behind them.
 
@@ -47,18 +47,31 @@ class SegmentsChoice:
     candidates : tuple of Candidate, K rising
     by_likelihood : int
         The smallest K that predicts held-out pairs as well as the best, to within one standard error.
-    by_empty_maps : int
-        The paper's rule: the largest K of which every map wins a location.
+    by_empty_maps : int or None
+        The paper's rule: the largest K of which every map wins a location; None if there is no such K.
     """
 
     candidates: tuple[Candidate, ...]
     by_likelihood: int
-    by_empty_maps: int
+    by_empty_maps: int | None
+
+    @property
+    def message(self) -> str:
+        """One sentence for a person."""
+        tried = f"{self.candidates[0].segments}..{self.candidates[-1].segments}"
+        return f"K = {self.by_likelihood} of {tried} by held-out likelihood, {self._empty_maps}."
 
     @property
     def result(self) -> Reconstruction:
         """The reconstruction with the K of the likelihood."""
         return next(c.result for c in self.candidates if c.segments == self.by_likelihood)
+
+    def __repr__(self) -> str:
+        return f"<SegmentsChoice: {self.message}>"
+
+    @property
+    def _empty_maps(self) -> str:
+        return f"{self.by_empty_maps or 'none'} by the paper's rule of no empty maps"
 
     def table(self) -> list[dict[str, float]]:
         """A row for each K."""
@@ -93,9 +106,10 @@ def choose_segments(
     >>> choice.by_likelihood, choice.by_empty_maps  # doctest: +SKIP
     (3, 3)
     """
-    counts = sorted(set(segments))
-    if not counts:
-        raise InvalidInput("Expected at least one number of segments to try, got none.")
+    if not isinstance(segments, Iterable) or not (counts := sorted(set(segments))):
+        raise InvalidInput(
+            f"Expected several numbers of segments to try, such as range(2, 8), got {segments!r}."
+        )
     candidates = []
     for count in counts:
         with warnings.catch_warnings():
@@ -106,7 +120,7 @@ def choose_segments(
         path = result.path or _validated(responses, result, settings, seed, progress)
         candidates.append(Candidate(count, result, path.held_out[:, path.mean.argmax()]))
     choice = SegmentsChoice(tuple(candidates), _parsimonious(candidates), _fullest(candidates))
-    warn_of_few_pairs(_counted(responses), choice.by_likelihood)
+    warn_of_gaps(about_one_image(responses), choice.by_likelihood)
     return choice
 
 
@@ -124,18 +138,13 @@ def _validated(
     settings: dict[str, Any],
     seed: int,
     progress: Callable[[int], None] | None,
-) -> Path:
+) -> SmoothnessPath:
     """Cross-validation at the smoothness that was given."""
-    named = ("loss", "kernel", "weights", "solver", "starts", "threads")
-    kept = {name: settings[name] for name in named if name in settings}
+    kept = {name: value for name, value in settings.items() if name != "start"}
     return cross_validate(
-        _counted(responses), result.maps.segments, strengths=[result.smoothness], seed=seed, progress=progress,
-        **kept,
+        about_one_image(responses), result.maps.segments, strengths=[result.smoothness], seed=seed,
+        progress=progress, **kept,
     )  # fmt: skip
-
-
-def _counted(responses: Responses | Tally) -> Tally:
-    return responses.tally() if isinstance(responses, Responses) else responses
 
 
 def _parsimonious(candidates: list[Candidate]) -> int:
@@ -146,6 +155,5 @@ def _parsimonious(candidates: list[Candidate]) -> int:
     return candidates[int(np.argmax(gap.mean(axis=1) <= error))].segments
 
 
-def _fullest(candidates: list[Candidate]) -> int:
-    full = [c.segments for c in candidates if c.winning == c.segments]
-    return max(full) if full else candidates[0].segments
+def _fullest(candidates: list[Candidate]) -> int | None:
+    return max((c.segments for c in candidates if c.winning == c.segments), default=None)

@@ -16,6 +16,7 @@ from vseg.errors import InvalidInput
 from vseg.layout import Grid, Layout
 
 Kernel = Any  # a name, ("gaussian", width), or a row-stochastic matrix, dense or sparse
+WIDEST_WIDTH = 1e4
 WIDEST = 3.0  # a Gaussian kernel is cut at this many standard deviations
 
 
@@ -93,7 +94,7 @@ def neighbour_mean(layout: Layout, *, diagonals: bool = False) -> csr_array:
 def gaussian(layout: Layout, width: float) -> csr_array:
     """W of a Gaussian kernel of that width (in grid cells; on a scatter, in units of 1/√n of the image)."""
     if isinstance(layout, Grid):
-        reach = min(int(np.ceil(WIDEST * width)), layout.size - 1)
+        reach = int(min(np.ceil(WIDEST * width), layout.size - 1))
         y, x = (axis.ravel() for axis in np.mgrid[-reach : reach + 1, -reach : reach + 1])
         square = x**2 + y**2
         near = (square > 0) & (square <= max((WIDEST * width) ** 2, 1))  # a location never predicts itself
@@ -146,18 +147,18 @@ def _row_stochastic(
 
 
 def _parsed(kernel: str | tuple[str, float]) -> tuple[str, float]:
-    name, _, width = kernel.partition(":") if isinstance(kernel, str) else (kernel[0], ":", kernel[1])
-    if name in ("four", "eight") and not width:
-        return name, 0.0
+    if kernel in ("four", "eight"):
+        return str(kernel), 0.0
+    parts = kernel.split(":") if isinstance(kernel, str) else kernel
     try:
-        number = float(width or 1.0)
-    except ValueError:
-        number = np.nan
-    if name != "gaussian" or not 0 < number < np.inf:
+        name, width = parts[0], float(parts[1])
+    except (IndexError, TypeError, ValueError):
+        name, width = "", np.nan
+    if name != "gaussian" or not 0 < width <= WIDEST_WIDTH:
         raise InvalidInput(
             f"Unknown kernel {kernel!r}; choose four, eight, gaussian:WIDTH, or give a matrix."
         )
-    return name, number
+    return name, width
 
 
 def _checked(layout: Layout, matrix: Any) -> csr_array:
@@ -176,4 +177,4 @@ def _checked(layout: Layout, matrix: Any) -> csr_array:
             f"its smallest entry is {weights.data.min(initial=0):g}, its rows sum to "
             f"{sums.min():g}..{sums.max():g}."
         )
-    return weights
+    return csr_array(weights / sums[:, None])

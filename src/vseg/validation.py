@@ -4,9 +4,7 @@ Whole pairs are held out, never single answers: two answers to one pair share it
 has seen one would be rewarded for repeating it.
 """
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.errors import InvalidInput
-from vseg.objective import Objective, objective
+from vseg.layout import as_floats
+from vseg.objective import objective
 from vseg.responses import Tally
-from vseg.solvers import Solver, solver_of
+from vseg.seeds import checked_seed
+from vseg.smoothness import Kernel, Smoothness
+from vseg.solvers import Solver, batch
 
 STRENGTHS = (100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.0)
 FOLDS = 5
@@ -24,17 +25,19 @@ CERTAIN = 1e-3  # no prediction is taken to be surer than this: one surprise mus
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class SmoothnessPath:
     """Held-out log-likelihood a trial (nats) along a path of smoothness strengths.
 
     Attributes
     ----------
     strengths : (L,) λ, falling
     held_out : (folds, L)
+    converged : whether every fit behind it reached its tolerance
     """
 
     strengths: NDArray[np.float64]
     held_out: NDArray[np.float64]
+    converged: bool
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -52,6 +55,11 @@ class Path:
         return float(self.strengths[self.mean.argmax()])
 
     @property
+    def at_its_end(self) -> bool:
+        """Whether the strongest of several was chosen: a still stronger one might predict better."""
+        return len(self.strengths) > 1 and self.chosen == self.strengths[0]
+
+    @property
     def best(self) -> float:
         """Held-out log-likelihood a trial at the chosen strength."""
         return float(self.mean.max())
@@ -63,53 +71,59 @@ def cross_validate(
     *,
     strengths: Sequence[float] = STRENGTHS,
     folds: int = FOLDS,
+    loss: str = "squared_error",
+    kernel: Kernel | Smoothness = "four",
+    weights: str = "trials",
     solver: str | Solver = "coordinate_descent",
-    starts: int | None = None,
     seed: int,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
-    **terms: Any,
-) -> Path:
+    **options: Any,
+) -> SmoothnessPath:
     """Hold out each fold of pairs in turn, fit the rest along the path, predict the fold.
 
     Parameters
     ----------
     strengths : the λ to try; each fit starts from the one before, the strongest first
     progress : called with the number of fits done since the last call
-    terms : `loss`, `kernel` and `weights` of the objective
+    loss, kernel, weights : of the objective
+    options : passed on to the solver
     """
+    path = _checked_path(tally, strengths, folds)
+    fold = np.random.default_rng(checked_seed(seed)).permutation(len(tally)) % folds
+    trains = [
+        objective(tally.take(fold != f), segments, loss=loss, kernel=kernel, weights=weights)
+        for f in range(folds)
+    ]
+    tests = [tally.take(fold == f) for f in range(folds)]
+    p: list[NDArray[np.float64] | None] = [None] * folds
+    scores, converged = np.empty((folds, len(path))), True
+    for step, strength in enumerate(path.tolist()):
+        problems = [replace(train, strength=strength) for train in trains]
+        found = batch(problems, p, seed=seed, solver=solver, threads=threads, **options)
+        p = [solution.probabilities for solution in found]
+        converged &= all(solution.converged for solution in found)
+        scores[:, step] = [
+            log_likelihood(solution.probabilities, test) / test.trials
+            for solution, test in zip(found, tests, strict=True)
+        ]
+        if progress:
+            progress(folds)
+    return SmoothnessPath(path, scores, converged)
+
+
+def _checked_path(tally: Tally, strengths: Sequence[float], folds: int) -> NDArray[np.float64]:
+    if not isinstance(folds, (int, np.integer)) or folds < 2:
+        raise InvalidInput(f"Cross-validation needs a whole number of folds from 2 up, got {folds!r}.")
     if len(tally) < 2 * folds:
         raise InvalidInput(
             f"Choosing the smoothness needs at least {2 * folds} distinct pairs, got {len(tally)}; "
             "give a number for smoothness instead."
         )
-    path = np.sort(np.asarray(strengths, float))[::-1]
-    rng = np.random.default_rng(seed)
-    fold = rng.permutation(len(tally)) % folds
-    seeds = rng.integers(2**32, size=folds).tolist()
-    solve = solver_of(solver)
-
-    def held_out(f: int) -> NDArray[np.float64]:
-        train = objective(tally.take(fold != f), segments, **terms)
-        scores = _along(solve, train, tally.take(fold == f), path, starts, seeds[f])
-        if progress:
-            progress(len(path))
-        return scores
-
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        return Path(path, np.array(list(pool.map(held_out, range(folds)))))
-
-
-def _along(
-    solve: Solver, train: Objective, test: Tally, path: NDArray[np.float64], starts: int | None, seed: int
-) -> NDArray[np.float64]:
-    scores = np.empty(len(path))
-    p = None
-    for step, strength in enumerate(path.tolist()):
-        options = {} if p is not None or starts is None else {"starts": starts}
-        p = solve(replace(train, strength=strength), p, seed=seed, **options).probabilities
-        scores[step] = log_likelihood(p, test) / test.trials
-    return scores
+    path = np.sort(as_floats(strengths, "the smoothness path"))[::-1]
+    if not path.size or not np.isfinite(path).all() or path[-1] < 0:
+        raise InvalidInput(f"A smoothness path is a list of numbers from 0 up, got {list(strengths)!r:.80}.")
+    return path
 
 
 def log_likelihood(p: NDArray[np.float64], tally: Tally) -> float:

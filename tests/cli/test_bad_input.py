@@ -94,6 +94,13 @@ def test_not_a_parquet_file(capsys):
         ("--loss x", "Unknown loss 'x'; choose one of squared_error, cross_entropy."),
         ("--solver x", "Unknown solver 'x'; choose one of coordinate_descent, exponentiated_gradient."),
         ("--kernel x", "Unknown kernel 'x'; choose four, eight, gaussian:WIDTH, or give a matrix."),
+        ("--kernel five", "Unknown kernel 'five'; choose four, eight, gaussian:WIDTH, or give a matrix."),
+        ("--kernel gaussian:", ""),
+        ("--kernel gaussian:nan", ""),
+        ("--kernel gaussian:inf", ""),
+        ("--kernel gaussian:-1", ""),
+        ("--kernel gaussian:1e300", ""),
+        ("--kernel gaussian:1e-300", ""),
         ("--weights x", "Unknown weights 'x'; choose one of trials, pairs."),
         ("--by x", "Unknown --by 'x'; choose one of all, participant, image."),
         ("--image x", "No responses of image 'x'; there are: image."),
@@ -165,6 +172,37 @@ def test_names_in_messages_cannot_break_the_line_or_steer_the_terminal(capsys):
     Path("bad.csv").write_text('i,j,same,image\n0,1,1,"a\nb"\n0,1,1,\x1b[31mred\n')
     message = failure("fit bad.csv --grid 4 --segments 2", capsys)
     assert "\x1b" not in message
+
+
+@pytest.fixture
+def bug(monkeypatch) -> None:
+    def faulty(*_):
+        raise RuntimeError("lost\ncount.")
+
+    monkeypatch.setattr("vseg.responses.load", faulty)
+
+
+def test_a_bug_of_ours_is_one_line(bug, capsys, monkeypatch):
+    monkeypatch.delenv("VSEG_DEBUG", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main(FIT.split())
+    assert (ended.value.code, *capsys.readouterr()) == (
+        70,
+        "",
+        "vseg: unexpected error: RuntimeError: lost count; "
+        "run with VSEG_DEBUG=1 for the traceback and report it.\n",
+    )
+    assert os.listdir() == ["responses.csv"]
+
+
+def test_a_bug_of_ours_with_its_traceback(bug, capsys, monkeypatch):
+    monkeypatch.setenv("VSEG_DEBUG", "1")
+    with pytest.raises(SystemExit) as ended:
+        main(FIT.split())
+    err = capsys.readouterr().err
+    assert ended.value.code == 70
+    assert err.startswith("Traceback (most recent call last):")
+    assert "in faulty" in err
 
 
 @pytest.mark.parametrize("arguments", ["fit responses.csv", "fit --colour red", "paint", "evaluate maps.npz"])

@@ -1,8 +1,10 @@
 """The commands as people type them: simulate, fit, evaluate on real files."""
 
 import csv
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +15,8 @@ import pytest
 
 from vseg import Grid, Maps, Responses, __version__, load
 from vseg.cli import main
-from vseg.cli.output import folder_names, new_folder, unused
-from vseg.errors import Conflict
+from vseg.cli.output import counted, folder_names, new_folder, share, unused
+from vseg.errors import Conflict, InvalidInput
 from vseg.responses import concatenated
 
 SUMMARY = {
@@ -219,6 +221,149 @@ def test_few_pairs_are_a_warning(here, capsys):
         "vseg: warning: Only 2 distinct pairs were tested; 3 segments on a 4x4 grid need at least "
         "(K-1)N² = 32, and KN² = 48 are advised.\n"
     )
+
+
+# ── some of them cannot be fitted ──
+
+
+@pytest.fixture
+def drop_out(simulated) -> None:
+    """Three participants, and a fourth who left after five trials."""
+    answers = load("sim/responses.csv", Grid(6))
+    few = answers.of(participant="P1").where(range(5))
+    left = Responses(Grid(6), few.i, few.j, few.same, participant="P4")
+    concatenated([answers, left]).save("answers.csv")
+
+
+def test_a_drop_out_is_left_out_by_name_and_the_rest_is_written(drop_out, capsys):
+    code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant", capsys)
+    assert code == 0
+    assert out.endswith("3 of 4 participants fitted separately, in participants.csv.\n")
+    assert err.startswith("vseg: warning: participant P4 is left out: Choosing the smoothness needs")
+    assert err.count("\n") == 1
+    *fitted, left = table("fit/participants.csv")
+    assert [row["participant"] for row in fitted] == ["P1", "P2", "P3"]
+    assert all(row["note"] == "" and float(row["mean_entropy"]) >= 0 for row in fitted)
+    assert left.pop("participant") == "P4"
+    assert left.pop("note").startswith("Choosing the smoothness needs")
+    assert set(left.values()) == {""}
+    assert sorted(os.listdir("fit/participants")) == ["P1", "P2", "P3"]
+
+
+def test_a_warning_about_one_participant_names_them(drop_out, capsys):
+    code, _, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant --smoothness 1", capsys)
+    assert code == 0
+    assert err.startswith("vseg: warning: participant P4: Only 5 distinct pairs were tested; ")
+    assert err.count("\n") == 1
+    assert table("fit/participants.csv")[3]["note"].startswith("Only 5 distinct pairs were tested; ")
+
+
+def test_the_same_warning_about_many_is_one_line(simulated, capsys):
+    answers = load("sim/responses.csv", Grid(6))
+    one = answers.of(participant="P1").where(range(5))
+    two = answers.of(participant="P2").where(range(7))
+    concatenated([one, two, answers.of(participant="P3")]).save("answers.csv")
+    code, _, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant --smoothness 1", capsys)
+    assert code == 0
+    assert err.startswith(
+        "vseg: warning: 2 of 3 participants, for example P1: Only 5 distinct pairs were tested; "
+    )
+    assert err.count("\n") == 1
+
+
+def test_an_image_that_cannot_be_fitted_is_left_out_too(two_images, capsys):
+    both = load("both.csv", Grid(6))
+    concatenated([both.of(image="b"), both.of(image="../a").where(range(5))]).save("answers.csv")
+    code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by image", capsys)
+    assert (code, out) == (0, "fit: 1 of 2 images fitted separately, in images.csv.\n")
+    assert err.startswith("vseg: warning: image ../a is left out: ")
+    assert [(row["image"], row["folder"]) for row in table("fit/images.csv")] == [
+        ("../a", ""), ("b", "images/b"),
+    ]  # fmt: skip
+
+
+def test_if_nobody_can_be_fitted_it_is_an_error(simulated, capsys):
+    answers = load("sim/responses.csv", Grid(6)).of(participant="P1").where(range(72))
+    names = [f"P{at // 4:02d}" for at in range(72)]
+    Responses(Grid(6), answers.i, answers.j, answers.same, participant=names).save("answers.csv")
+    code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant", capsys)
+    assert (code, out) == (1, "")
+    assert err.startswith("vseg: No participant could be fitted; P00: Choosing the smoothness needs")
+    assert err.count("\n") == 1
+    assert not Path("fit").exists()
+
+
+def test_one_is_singular(simulated, capsys):
+    answers = load("sim/responses.csv", Grid(6)).of(participant="P1")
+    answers.save("one.csv")
+    fit = "fit one.csv --grid 6 --segments 2 --smoothness 1 --force --by"
+    assert vseg(f"{fit} participant", capsys)[1].endswith(
+        " 1 participant fitted separately, in participants.csv.\n"
+    )
+    assert vseg(f"{fit} image", capsys)[1] == "fit: 1 image fitted separately, in images.csv.\n"
+    assert [counted(number, "pair") for number in (0, 1, 2)] == ["0 pairs", "1 pair", "2 pairs"]
+
+
+# ── progress ──
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("command", "total"),
+    [
+        ("fit sim/responses.csv --grid 6 --segments 2", 55),
+        ("fit sim/responses.csv --grid 6 --segments 2 --smoothness 1", 1),
+        ("fit sim/responses.csv --grid 6 --segments 2..3 --by participant", 2 * 55 + 3 * 55),
+        ("fit sim/responses.csv --grid 6 --segments 2..3 --by participant --smoothness 1", 2 * 6 + 3),
+        ("fit both.csv --grid 6 --segments 2..3 --by image", 2 * 2 * 55),
+        ("fit answers.csv --grid 6 --segments 2 --by participant", 5 * 55),
+        (f"simulate {SMALL} --participants 3", 1 + 3 + 1),
+        (f"simulate {SMALL} --participants 3 --fresh", 3 * 6 + 3 + 1),
+    ],
+)
+def test_the_bar_ends_where_it_said_it_would(two_images, drop_out, capsys, monkeypatch, command, total):
+    """The last drawing of the bar, on a terminal that remembers all."""
+    for name, value in {"TERM": "xterm", "COLUMNS": "200", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    assert vseg(f"{command} --out new", capsys)[0] == 0
+    last = re.findall(r"(\d+)/(\d+)", terminal.getvalue())[-1]
+    assert last == (str(total), str(total))
+
+
+@pytest.mark.parametrize("smoothness", ["auto", 1.0])
+@pytest.mark.parametrize("counts", [[2], [2, 3]])
+def test_the_bar_expects_what_the_fits_report(simulated, smoothness, counts):
+    from vseg import choose_segments, reconstruct
+    from vseg.cli.fit import _fits
+
+    answers, done = load("sim/responses.csv", Grid(6)), []
+    settings = {"smoothness": smoothness, "seed": 0, "progress": done.append}
+    if len(counts) > 1:
+        choose_segments(answers, segments=counts, **settings)
+    else:
+        reconstruct(answers, segments=counts[0], **settings)
+    assert sum(done) == _fits(counts, settings)
+
+
+@pytest.mark.parametrize("reports", [[], [2, 1], [2, 3], [2, 9]])
+def test_a_share_is_used_up_however_it_ends(reports):
+    done: list[int] = []
+
+    def fails() -> None:
+        with share(done.append, 5) as advance:
+            for report in reports:
+                advance(report)
+            raise InvalidInput("Too few.")
+
+    with pytest.raises(InvalidInput):
+        fails()
+    assert sum(done) == 5
+    assert min(done) >= 0
 
 
 # ── the output folder ──

@@ -2,13 +2,15 @@
 
 simulate, fit, evaluate, demo   the commands
 options                         numbers and names as they are typed
-output                          an output folder that is whole or not there, and progress bars
+output                          an output folder that is whole or not there, progress bars, and counts
 
 Only typer is imported here; numpy and everything above it is loaded inside the command that needs it.
 """
 
+import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
@@ -57,7 +59,10 @@ def vseg(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run `vseg`; an error is one line on stderr and the exit code 1, a warning one line and 0."""
+    """Run `vseg`; an error is one line on stderr and the exit code 1, a warning one line and 0.
+
+    What nobody foresaw is a bug of ours: one line and 70, with the traceback if VSEG_DEBUG=1 is set.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that temporary folders are removed
     with warnings.catch_warnings():
         warnings.simplefilter("always", VsegWarning)
@@ -73,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             _fail(f"{where}{error.strerror or error}.")
         except KeyboardInterrupt:
             sys.exit(130)
+        except Exception as error:
+            _confess(error)
     sys.exit(0)
 
 
@@ -84,6 +91,18 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 def _fail(message: str) -> NoReturn:
     print(f"vseg: {_one_line(message)}", file=sys.stderr)
     sys.exit(1)
+
+
+def _confess(error: Exception) -> NoReturn:
+    if os.environ.get("VSEG_DEBUG") == "1":
+        traceback.print_exception(error)
+    else:
+        what = _one_line(f"{type(error).__name__}: {error}").rstrip(". :")
+        print(
+            f"vseg: unexpected error: {what}; run with VSEG_DEBUG=1 for the traceback and report it.",
+            file=sys.stderr,
+        )
+    sys.exit(70)  # EX_SOFTWARE of sysexits.h
 
 
 def _one_line(message: str) -> str:

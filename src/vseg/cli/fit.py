@@ -1,7 +1,10 @@
 """`vseg fit`: probabilistic maps from a table of responses."""
 
 import csv
+import re
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vseg.cli import options
-from vseg.cli.output import folder_names, new_folder, progress_bar
+from vseg.cli.output import counted, folder_names, new_folder, progress_bar, share
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from vseg.responses import Responses
     from vseg.selection import SegmentsChoice
 
-GROUPINGS = ("all", "participant", "image")
+NUMBERS = ("trials", "pairs", "smoothness", "mean_entropy", "segments", "segments_won")
 LARGEST_PICTURE_PX = 1600
 
 
@@ -92,7 +95,8 @@ def fit(
     smoothness.png, with a range of segments segments.png, with a picture boundaries.png.
 
     --by participant adds participants.csv and a folder for each participant; a K chosen from a range is
-    chosen once, from all answers. --by image fits each image on its own.
+    chosen once, from all answers. --by image fits each image on its own. Who has too few answers is left
+    out, with a warning and a note in the table.
 
     \b
     Examples:
@@ -110,14 +114,13 @@ def fit(
     }
     if max_iterations is not None:
         settings["max_iterations"] = options.whole(max_iterations, "--max-iterations", least=1)
-    options.choice(by, "--by", GROUPINGS)
+    write = WRITERS[options.choice(by, "--by", list(WRITERS))]
     with new_folder(out, force=force, inputs=[responses, *([picture] if picture else [])]) as folder:
         import vseg
 
         answers = _about_one_image(vseg.load(responses, vseg.Grid(size)), by, image)
         shown = None if picture is None else _picture(picture, by, answers.images)
-        write = {"all": _write_all, "participant": _write_participants, "image": _write_images}[by]
-        with progress_bar("Fitting", _fits(counts, settings) * _groups(by, answers)) as advance:
+        with progress_bar("Fitting", _total(by, answers, counts, settings)) as advance:
             said = write(folder, answers, counts, settings | {"progress": advance}, shown)
     typer.echo(f"{out}: {said}")
 
@@ -137,46 +140,104 @@ def _write_participants(
     together = _fitted(answers, counts, settings)
     _write_top(folder, together, shown)
     maps = together.result.maps
-    rows = []
-    for name, place in folder_names(answers.participants).items():
-        own = _fitted(answers.of(participant=name), [maps.segments], settings).result
-        own = replace(own, maps=own.maps.aligned_to(maps))
-        path = folder / "participants" / place
-        path.mkdir(parents=True)
-        _write_three(path, _Fit(own, about={"participant": name}), shown)
-        rows.append({"participant": name, "folder": f"participants/{place}", **_numbers(own)})
-    _write_table(folder / "participants.csv", rows)
-    return f"{together.result.message} {len(rows)} participants each on their own in participants.csv."
+
+    def write(path: Path, found: _Fit) -> None:
+        aligned = replace(found.result, maps=found.result.maps.aligned_to(maps))
+        _write_three(path, replace(found, result=aligned), shown)
+
+    said = _write_each(folder, "participant", answers, [maps.segments], settings, write)
+    return f"{together.result.message} {said}"
 
 
 def _write_images(
     folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], shown: Any
 ) -> str:
-    rows, found = [], None
-    for name, place in folder_names(answers.images).items():
-        found = replace(_fitted(answers.of(image=name), counts, settings), about={"image": name})
-        path = folder / "images" / place
-        path.mkdir(parents=True)
+    def write(path: Path, found: _Fit) -> None:
         _write_top(path, found, shown)
-        rows.append({"image": name, "folder": f"images/{place}", **_numbers(found.result)})
-    if len(rows) == 1 and found is not None:
-        _write_top(folder, found, shown)
-    _write_table(folder / "images.csv", rows)
-    return f"{len(rows)} images each on their own in images.csv."
+        if len(answers.images) == 1:
+            _write_top(folder, found, shown)
+
+    return _write_each(folder, "image", answers, counts, settings, write)
+
+
+WRITERS = {"all": _write_all, "participant": _write_participants, "image": _write_images}
+
+
+def _write_each(
+    folder: Path,
+    by: str,
+    answers: "Responses",
+    counts: list[int],
+    settings: dict[str, Any],
+    write: Callable[[Path, _Fit], None],
+) -> str:
+    """Fit each participant or image; one that cannot be fitted is listed with the reason, and left out."""
+    rows, left_out, warned = [], {}, {}
+    places = folder_names(getattr(answers, f"{by}s"))
+    for name, place in places.items():
+        try:
+            with _collected() as warned[name]:
+                found = _fitted(answers.of(**{by: name}), counts, settings)
+        except (InvalidInput, NotConverged) as error:
+            left_out[name] = str(error)
+            rows.append({by: name, "note": str(error)})
+            continue
+        path = folder / f"{by}s" / place
+        path.mkdir(parents=True)
+        write(path, replace(found, about={by: name}))
+        note = " ".join(warned[name])
+        rows.append({by: name, "folder": f"{by}s/{place}", **_numbers(found.result), "note": note})
+    if len(left_out) == len(places):
+        raise InvalidInput("No {} could be fitted; {}: {}".format(by, *next(iter(left_out.items()))))
+    for name, why in left_out.items():
+        warnings.warn(f"{by} {name} is left out: {why}", VsegWarning, stacklevel=2)
+    _warn_by_name(by, {name: said for name, said in warned.items() if name not in left_out})
+    _write_table(folder / f"{by}s.csv", [by, "folder", *NUMBERS, "note"], rows)
+    some = f"{len(places) - len(left_out)} of " if left_out else ""
+    return f"{some}{counted(len(places), by)} fitted separately, in {by}s.csv."
+
+
+@contextmanager
+def _collected() -> Iterator[list[str]]:
+    """The sentences of our own warnings, which are not shown; others are."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", VsegWarning)
+        yield said
+    for one in caught:
+        if issubclass(one.category, VsegWarning):
+            said.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+def _warn_by_name(by: str, said: dict[str, list[str]]) -> None:
+    """A line for each kind of warning: sentences that differ in numbers alone are of one kind."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for name, sentences in said.items():
+        for sentence in sentences:
+            kinds.setdefault(re.sub(r"[0-9]+", "0", sentence), []).append((name, sentence))
+    for (name, sentence), *others in kinds.values():
+        many = f"{1 + len(others)} of {len(said)} {by}s, for example {name}"
+        warnings.warn(f"{many if others else f'{by} {name}'}: {sentence}", VsegWarning, stacklevel=3)
 
 
 def _fitted(answers: "Responses", counts: list[int], settings: dict[str, Any]) -> _Fit:
     """One K, or the best of several; a fit that stopped early is kept, with a warning."""
     from vseg import choose_segments, reconstruct
 
-    if len(counts) > 1:
-        choice = choose_segments(answers, segments=counts, **settings)
-        found = _Fit(choice.result, choice)
-    else:
-        try:
-            return _Fit(reconstruct(answers, segments=counts[0], **settings))
-        except NotConverged as error:
-            found = _Fit(error.result)
+    with share(settings["progress"], _fits(counts, settings)) as advance:
+        settings = settings | {"progress": advance}
+        if len(counts) > 1:
+            choice = choose_segments(answers, segments=counts, **settings)
+            found = _Fit(choice.result, choice)
+        else:
+            try:
+                return _Fit(reconstruct(answers, segments=counts[0], **settings))
+            except NotConverged as error:
+                if error.result is None:
+                    raise
+                found = _Fit(error.result)
     if not found.result.converged:
         kept = f"The fit of {found.result.maps.segments} segments is kept as it was: {found.result.solution.status}"
         warnings.warn(f"{kept} Raise --max-iterations.", VsegWarning, stacklevel=2)
@@ -185,13 +246,20 @@ def _fitted(answers: "Responses", counts: list[int], settings: dict[str, Any]) -
 
 def _write_top(folder: Path, found: _Fit, shown: "NDArray[np.uint8] | None") -> None:
     """The three files, and the pictures of what was chosen."""
-    from vseg import figures, report
+    from vseg import figures
 
     _write_three(folder, found, shown)
     if found.result.path is not None:
-        report.smoothness_figure(found.result.path).savefig(folder / "smoothness.png")
+        tried = found.result.path
+        figures.path(tried.strengths, tried.held_out, tried.chosen).savefig(folder / "smoothness.png")
     if found.choice is not None:
-        report.segments_figure(found.choice).savefig(folder / "segments.png")
+        each = found.choice.candidates
+        figures.segments(
+            [candidate.segments for candidate in each],
+            list(zip(*(candidate.scores for candidate in each), strict=True)),
+            [candidate.winning for candidate in each],
+            found.choice.by_likelihood,
+        ).savefig(folder / "segments.png")
     if shown is not None:
         figures.boundaries(found.result.maps, shown).savefig(folder / "boundaries.png")
 
@@ -212,13 +280,12 @@ def _write_three(folder: Path, found: _Fit, shown: "NDArray[np.uint8] | None") -
 
 def _numbers(result: "Reconstruction") -> dict[str, Any]:
     summary = result.summary()
-    columns = ("trials", "pairs", "smoothness", "mean_entropy", "segments", "segments_won")
-    return {name: summary[name] for name in columns}
+    return {name: summary[name] for name in NUMBERS}
 
 
-def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+def _write_table(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
@@ -249,13 +316,17 @@ def _picture(path: Path, by: str, images: list[str]) -> "NDArray[np.uint8]":
 
 
 def _fits(counts: list[int], settings: dict[str, Any]) -> int:
-    """How many fits the progress of one group counts up to."""
+    """How many steps the progress of one fit, or of one choice of K, counts up to."""
     from vseg.validation import FOLDS, STRENGTHS
 
     if settings["smoothness"] == "auto":
         return len(counts) * FOLDS * len(STRENGTHS)
-    return len(counts) * FOLDS if len(counts) > 1 else 1
+    return len(counts) * (1 + FOLDS) if len(counts) > 1 else 1
 
 
-def _groups(by: str, answers: "Responses") -> int:
-    return {"all": 1, "participant": 1 + len(answers.participants), "image": len(answers.images)}[by]
+def _total(by: str, answers: "Responses", counts: list[int], settings: dict[str, Any]) -> int:
+    """The same for all of a command: K is chosen for each image, but once for all participants."""
+    one = _fits(counts, settings)
+    if by == "participant":
+        return one + len(answers.participants) * _fits(counts[:1], settings)
+    return one * len(answers.images)

@@ -1,4 +1,4 @@
-"""Where commands write: an output folder that is whole or not there, safe names, and progress bars."""
+"""Where commands write: an output folder that is whole or not there, safe names, progress bars, and counts."""
 
 import re
 import secrets
@@ -77,9 +77,36 @@ def folder_names(names: Iterable[str]) -> dict[str, str]:
     return folders
 
 
+def counted(number: int, noun: str) -> str:
+    """1 image, 2 images."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 @contextmanager
-def progress_bar(doing: str, total: int) -> Iterator[Advance]:
-    """A bar on stderr that is gone at the end; nothing where stderr is no terminal."""
+def share(advance: Advance, total: int) -> Iterator[Advance]:
+    """The progress of one part of the work, which has advanced by its total however it ends."""
+    left = total
+
+    def report(done: int) -> None:
+        nonlocal left
+        step = min(done, left)
+        left -= step
+        advance(step)
+
+    try:
+        yield report
+    finally:
+        advance(left)
+
+
+@contextmanager
+def progress_bar(doing: str, total: int, *, fits: bool = True) -> Iterator[Advance]:
+    """A bar on stderr that is gone at the end; nothing where stderr is no terminal.
+
+    Parameters
+    ----------
+    fits : whether the work is done by the solvers, which are compiled when first used
+    """
     if not sys.stderr.isatty():
         yield lambda done: None
         return
@@ -92,11 +119,12 @@ def progress_bar(doing: str, total: int) -> Iterator[Advance]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    from vseg.compiled import are_kept
+    if fits:
+        from vseg.compiled import are_kept
 
-    first = "" if are_kept() else " (compiling first, this once: about 15 s)"
+        doing += "" if are_kept() else " (compiling first, this once: about 15 s)"
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing + first, total=total)
+        task = bar.add_task(doing, total=total)
         yield lambda done: bar.advance(task, done)
 
 

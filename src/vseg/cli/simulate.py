@@ -1,16 +1,18 @@
 """`vseg simulate`: random maps, and the answers of participants who see them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vseg.cli import options
-from vseg.cli.output import new_folder
+from vseg.cli.output import counted, new_folder, progress_bar
 
 if TYPE_CHECKING:
+    from vseg.cli.output import Advance
     from vseg.layout import Grid
     from vseg.maps import Maps
+    from vseg.pairs import Pairs
     from vseg.responses import Responses
 
 
@@ -57,7 +59,13 @@ def simulate(
     layout = Grid(options.whole(grid, "--grid", least=3))
     count = options.whole(segments, "--segments", least=2)
     number = options.whole(seed, "--seed")
-    with new_folder(out, force=force) as folder:
+    people = options.whole(participants, "--participants", least=1)
+    times = options.whole(blocks, "--blocks", least=1)
+    steps = people + (people * times if fresh else 1) + 1
+    with (
+        new_folder(out, force=force) as folder,
+        progress_bar("Simulating", steps, fits=False) as advance,
+    ):
         truth = random_maps(
             layout,
             segments=count,
@@ -70,17 +78,19 @@ def simulate(
             layout,
             design=design,
             trials=None if trials is None else options.whole(trials, "--trials", least=1),
-            blocks=options.whole(blocks, "--blocks", least=1),
+            blocks=times,
             fresh=fresh,
-            participants=options.whole(participants, "--participants", least=1),
+            participants=people,
             lapse=options.number(lapse, "--lapse", most=1),
             seed=number,
+            advance=advance,
         )
         truth.save(folder / "truth.npz")
         responses.save(folder / "responses.csv")
         figures.maps(truth, names=["truth"]).savefig(folder / "maps.png")
+        advance(1)
     typer.echo(
-        f"{out}: {len(responses)} responses to {len(responses.tally())} pairs on {layout}, "
+        f"{out}: {counted(len(responses), 'response')} to {counted(len(responses.tally()), 'pair')} on {layout}, "
         f"{count} segments of mean entropy {truth.mean_entropy:.3f} nats."
     )
     typer.echo(f"Next: vseg fit {out / 'responses.csv'} --grid {layout.size} --segments {count}")
@@ -97,22 +107,33 @@ def _answers(
     participants: int,
     lapse: float,
     seed: int,
+    advance: "Advance",
 ) -> "Responses":
-    """Everyone's responses; each has seeds of their own, so more participants change no one's answers."""
+    """Everyone's responses; each has seeds of their own, so more participants change no one's answers.
+
+    A step for each block drawn, which without `fresh` is one for all, and one for each participant.
+    """
     import numpy as np
 
     from vseg import designs, simulate
     from vseg.observers import Lapsing
     from vseg.responses import concatenated
 
-    drawn = designs.named(design)
+    chosen = designs.named(design)
+    options = {"segments": truth.segments, "trials": trials}
+
+    def drawn(*arguments: Any, **settings: Any) -> "Pairs":
+        pairs = chosen(*arguments, **settings)
+        advance(1)
+        return pairs
+
     digits = len(str(participants))
+    same = [] if fresh else designs.blocks(drawn, layout, blocks=blocks, seed=seed, **options)
     parts = []
     for number, person in enumerate(np.random.SeedSequence(seed).spawn(participants)):
-        pairs_seed = int(person.generate_state(1)[0]) if fresh else seed
-        shown = designs.blocks(
-            drawn, layout, blocks=blocks, fresh=fresh, seed=pairs_seed, segments=truth.segments, trials=trials
-        )
+        own = int(person.generate_state(1)[0])
+        shown = same or designs.blocks(drawn, layout, blocks=blocks, fresh=True, seed=own, **options)
         name = f"P{number + 1:0{digits}d}"
         parts.append(simulate(truth, shown, observer=Lapsing(lapse), participant=name, seed=person))
+        advance(1)
     return concatenated(parts)

@@ -18,7 +18,7 @@ from vseg.demo.experiments import (
 from vseg.demo.people import DETAIL_PX, WINDOW_PX
 from vseg.maps import Maps
 from vseg.pairs import Pairs
-from vseg.report import Report, segments_figure
+from vseg.report import Report
 from vseg.statistics import compare
 
 THUMBNAIL_PX = 168  # two fit side by side on a phone
@@ -206,7 +206,12 @@ def _photograph_section(page: Report, photo: PhotographExperiment) -> None:
     )
     page.section("Choosing the number of segments", level=3)
     page.figure(
-        segments_figure(choice),
+        figures.segments(
+            [candidate.segments for candidate in choice.candidates],
+            np.stack([candidate.scores for candidate in choice.candidates], axis=1),
+            [candidate.winning for candidate in choice.candidates],
+            choice.by_likelihood,
+        ),
         alt=f"Held-out log-likelihood and winning maps against K; {choice.by_likelihood} is chosen.",
         caption="How well each K predicts answers it has not seen (mean ± standard error over five folds), "
         "and how many of its maps win a location, being the most probable there.",

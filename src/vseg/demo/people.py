@@ -56,29 +56,12 @@ def annotation(
     `place` is the weight of the position: 0 for colour alone, about 1 for compact areas.
     """
     from skimage.color import rgb2lab
+    from sklearn.cluster import KMeans
 
     cells = layout.cells(image.shape[1], image.shape[0]).ravel()
     count = np.bincount(cells, minlength=len(layout))
     channels = rgb2lab(image).reshape(-1, 3).T
     colours = np.stack([np.bincount(cells, channel, len(layout)) / count for channel in channels], axis=1)
     features = np.hstack([colours / colours.std(), place * layout.positions / layout.positions.std()])
-    return Maps.one_hot(layout, _clusters(features, segments, np.random.default_rng(seed)), segments)
-
-
-def _clusters(
-    features: NDArray[np.float64], count: int, rng: np.random.Generator, tries: int = 5
-) -> NDArray[np.int64]:
-    """Lloyd's k-means, the tightest of a few starts."""
-    best, tightest = np.zeros(len(features), np.int64), np.inf
-    for _ in range(tries):
-        centres = features[rng.choice(len(features), count, replace=False)]
-        for _ in range(30):
-            distances = ((features[:, None] - centres) ** 2).sum(axis=2)
-            labels = distances.argmin(axis=1)
-            members = [features[labels == k] for k in range(count)]
-            centres = np.stack(
-                [own.mean(axis=0) if len(own) else centres[k] for k, own in enumerate(members)]
-            )
-        if (loose := float(distances.min(axis=1).sum())) < tightest:
-            best, tightest = labels, loose
-    return best
+    tightest_of_five = KMeans(segments, n_init=5, random_state=int(seed.generate_state(1)[0]))
+    return Maps.one_hot(layout, tightest_of_five.fit_predict(features), segments)

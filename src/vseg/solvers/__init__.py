@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from vseg.errors import InvalidInput
 from vseg.objective import Objective
+from vseg.seeds import checked_seed
 from vseg.solvers.coordinate_descent import coordinate_descent
 from vseg.solvers.exponentiated_gradient import exponentiated_gradient
 from vseg.solvers.solution import Solution
@@ -47,7 +48,7 @@ def solver_of(solver: str | Solver) -> Solver:
 
 def batch(
     objectives: Sequence[Objective],
-    starts_from: Sequence[NDArray[np.float64]] | None = None,
+    starts_from: Sequence[NDArray[np.float64] | None] | None = None,
     *,
     seed: int,
     solver: str | Solver = "coordinate_descent",
@@ -56,7 +57,13 @@ def batch(
 ) -> list[Solution]:
     """Solve many problems, one a thread at a time; the results do not depend on the number of threads."""
     solve = solver_of(solver)
-    seeds = np.random.SeedSequence(seed).generate_state(max(len(objectives), 1)).tolist()
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise InvalidInput(f"The number of threads is a whole number from 1 up, got {threads!r}.")
+    seeds = (
+        np.random.SeedSequence(checked_seed(seed)).generate_state(len(objectives)).tolist()
+        if objectives
+        else []
+    )
     warm = starts_from if starts_from is not None else [None] * len(objectives)
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         return list(

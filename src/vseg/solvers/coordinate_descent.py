@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from vseg.compiled import compiled
 from vseg.losses import SQUARED_ERROR
 from vseg.objective import Objective, data_term
+from vseg.seeds import checked_seed
 from vseg.solvers.levels import grouped_pairs, interpolated, levels, penalty_of
-from vseg.solvers.solution import CONVERGED, ITERATIONS, Solution
+from vseg.solvers.solution import CONVERGED, ITERATIONS, Solution, check_limits
 from vseg.solvers.sweeps import sweep
 
 LEVEL_SWEEPS = 3
@@ -20,6 +21,7 @@ COARSEST_SWEEPS = 60
 WEAK = 0.3  # below this λ the way leads through λ = 1, 0.2, 0.04, …
 WEAKEST = 1e-4
 WAY_SWEEPS = 6
+PERFECT = 1e-8  # a mean loss of this much a pair is none
 RELAX = 1.4  # over-relaxation, clipped to the simplex: still monotone
 
 
@@ -41,16 +43,19 @@ def coordinate_descent(
     starts : int, optional
         Go the whole way from that many random maps (by default one) and keep the lowest objective.
     tolerance : float
-        Stop when the decrease still to come is estimated at less than this share of the objective.
+        Stop when the decrease still to come is estimated at less than this share of the objective. With a
+        λ above about 1000 the maps are all but constant and move so slowly that the estimate is too low.
 
     Returns
     -------
     Solution
     """
+    runs = check_limits(starts, tolerance, max_iterations)
     if start is not None:
-        return _from(np.array(start, np.float64, order="C"), objective, tolerance, max_iterations)
-    runs = [_cold(objective, seed, run, tolerance, max_iterations) for run in range(starts or 1)]
-    return min(runs, key=lambda run: run.trace[-1]) if len(runs) > 1 else runs[0]
+        return _from(objective.checked(start), objective, tolerance, max_iterations)
+    seed = checked_seed(seed)
+    found = [_cold(objective, seed, run, tolerance, max_iterations) for run in range(runs)]
+    return min(found, key=lambda solution: solution.trace[-1]) if runs > 1 else found[0]
 
 
 def _cold(objective: Objective, seed: int, run: int, tolerance: float, max_iterations: int) -> Solution:
@@ -83,15 +88,18 @@ def _descend(p, tested, code, strength, penalty, tolerance, trace):
     rows = np.arange(p.shape[0])
     value = _value(p, tested, code, strength, penalty)
     floor = 1e-3 * value
+    perfect = 0.0  # where all answers fit, neither rounding nor a flat minimum may keep us
+    for e in range(tested.weight.size):
+        perfect += PERFECT * tested.weight[e]
     before = np.inf
     small = 0
     for s in range(trace.size):
         fallen = sweep(p, tested, code, strength, penalty, RELAX, rows)
-        value -= fallen
+        value = max(value - fallen, 0.0)
         trace[s] = value
         ratio = min(max(fallen / before, 0.5), 0.98) if before > 0.0 else 0.5
         small = small + 1 if fallen * ratio / (1.0 - ratio) <= tolerance * max(value, floor) else 0
-        if small == 2:
+        if small == 2 or value <= perfect:
             return s + 1, True
         before = fallen
     return trace.size, False

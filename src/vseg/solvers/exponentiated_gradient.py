@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from vseg.errors import InvalidInput
 from vseg.maps import Maps
 from vseg.objective import Objective
-from vseg.solvers.solution import CONVERGED, ITERATIONS, STALLED, Solution
+from vseg.seeds import checked_seed
+from vseg.solvers.solution import CONVERGED, DIVERGED, ITERATIONS, STALLED, Solution, check_limits
 
 FLOOR = 1e-12
+LIFT = 1e-3
 CONCENTRATION = 5.0  # of the Dirichlet distribution from which starts are drawn
 SMALLEST_STEP = 1e-12
 PATIENCE = 10  # iterations over which a relative tolerance is judged
@@ -44,14 +46,18 @@ def exponentiated_gradient(
     """
     if learning_rate is not None and not 0 < learning_rate < np.inf:
         raise InvalidInput(f"The learning rate is a positive number, got {learning_rate!r}.")
-    rng = np.random.default_rng(seed)
+    count = check_limits(starts, tolerance, max_iterations)
+    rng = np.random.default_rng(checked_seed(seed))
     shape = len(objective.layout), objective.segments
-    begins = [start] if start is not None else [_random_start(shape, rng) for _ in range(starts or 1)]
+    if start is not None:  # off the faces of the simplex, where a multiplicative step is next to nothing
+        begins = [(1 - LIFT) * objective.checked(start) + LIFT / objective.segments]
+    else:
+        begins = [_random_start(shape, rng) for _ in range(count)]
     runs = [
         _descend(objective, begin, tolerance, max_iterations, learning_rate, epsilon, truth)
         for begin in begins
     ]
-    return min(runs, key=lambda run: run.trace[-1] if len(run.trace) else np.inf)
+    return min(runs, key=lambda run: run.trace[-1])
 
 
 def _random_start(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -68,7 +74,7 @@ def _descend(
     truth: Maps | None,
 ) -> Solution:
     p = _normalised(np.log(np.maximum(start, FLOOR)))
-    value = objective.value(p)
+    first = value = objective.value(p)
     step = learning_rate or 1 / (1 + 2 * objective.strength)
     trace: list[float] = []
     errors: list[float] = []
@@ -87,8 +93,11 @@ def _descend(
         if step < SMALLEST_STEP:
             status = CONVERGED if change == 0 else STALLED
             break
+        if not np.isfinite(value) or value > 2 * first + 1:
+            status = DIVERGED
+            break
         if change < epsilon if epsilon is not None else _settled(trace, tolerance):
-            status = CONVERGED
+            status = CONVERGED if value <= first else DIVERGED
             break
     return Solution(p, len(trace), status, np.array(trace), np.array(errors))
 
@@ -113,7 +122,7 @@ def _normalised(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _settled(trace: list[float], tolerance: float) -> bool:
-    return len(trace) > PATIENCE and trace[-1 - PATIENCE] - trace[-1] <= tolerance * abs(trace[-1])
+    return len(trace) > PATIENCE and abs(trace[-1 - PATIENCE] - trace[-1]) <= tolerance * abs(trace[-1])
 
 
 def _distance(objective: Objective, p: NDArray[np.float64], truth: Maps) -> float:

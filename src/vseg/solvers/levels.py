@@ -52,7 +52,7 @@ class _Level(NamedTuple):
     shape: tuple[int, int] | None  # rows and columns, on a grid
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def levels(smoothness: Smoothness) -> Levels:
     """The levels of a layout and its kernel, the finest first."""
     stack = [_finest(smoothness)]

@@ -16,6 +16,8 @@ from vseg.losses import SQUARED_ERROR, loss
 FLAT = 1e-14  # curvature below this is none
 STAY = 1e-8  # weight of the old row, relative to the curvature
 EXCHANGES = 2  # pairwise exchanges a row and segment: rows need not be solved exactly
+LEVEL = 1e-13  # slopes that differ by less than this share of the curvature are level
+HALVINGS = 30  # of a step that does not lower the objective
 WORTHWHILE = 0.02  # an exchange that gains less than this share of the row's gain ends the row
 
 
@@ -145,6 +147,7 @@ def sweep_three(p, tested, strength, penalty, relax, rows):
         d1 *= step
         fallen += d0 * (2.0 * c0 - h00 * (2.0 * o0 + d0) - h01 * (2.0 * o1 + d1))
         fallen += d1 * (2.0 * c1 - h11 * (2.0 * o1 + d1) - h01 * (2.0 * o0 + d0))
+        fallen += near * (d0 * d0 + d1 * d1 + (d0 + d1) * (d0 + d1))  # staying near is no part of the objective
         x = max(o0 + d0, 0.0)
         y = max(o1 + d1, 0.0)
         p[i, 0] = x
@@ -217,7 +220,7 @@ def sweep_any(p, tested, code, strength, penalty, relax, rows):
             best = 0.0
             for r in range(K):
                 drop = slope[r] - slope[to]
-                if x[r] > 0.0 and drop > 1e-7 * scale:
+                if x[r] > 0.0 and drop > LEVEL * scale:
                     gain = drop * drop / max(A[r, r] + A[to, to] - 2.0 * A[r, to], FLAT)
                     if gain > best:
                         best = gain
@@ -262,7 +265,7 @@ def sweep_any(p, tested, code, strength, penalty, relax, rows):
         if expected <= 0.0:
             continue
         step = 1.0
-        for _ in range(12):
+        for _ in range(HALVINGS):
             lower = 0.0
             for e in range(start[i], start[i + 1]):
                 q = 0.0

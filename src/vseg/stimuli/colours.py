@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from vseg.errors import InvalidInput
 from vseg.layout import Grid, Layout, as_floats
 from vseg.maps import Maps
-from vseg.stimuli.maps import Seed
+from vseg.seeds import Seed, checked_seed
 
 PALETTE = np.array(
     [[0.7, 0.3, 0.3], [0.3, 0.7, 0.3], [0.3, 0.3, 0.7], [0.7, 0.7, 0.7],
@@ -74,7 +74,7 @@ def colour_image(
     ((48, 48, 3), (2304, 3))
     """
     centres, width = _means(means, maps.segments), _spread(spread, maps.segments)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     up_to = maps.probabilities.cumsum(axis=1)[:, :-1]
     labels = (rng.random((len(up_to), 1)) >= up_to).sum(axis=1)
     drawn = centres[labels] + width[labels] * rng.standard_normal((len(labels), 3))

@@ -6,14 +6,14 @@ from numpy.typing import NDArray
 from vseg.errors import InvalidInput
 from vseg.layout import Grid, Layout
 from vseg.maps import Maps
-
-Seed = int | np.random.SeedSequence | np.random.Generator
+from vseg.seeds import Seed, checked_seed
 
 MODERATE_SD = 3.0
 """Standard deviation of the log-odds fields when neither sigma nor entropy is given."""
 
 TRIES = 2000
-SMALLEST_XI = 0.25
+SMALLEST_XI, LARGEST_XI = 0.25, 1e6
+LARGEST_SIGMA = 1e6
 
 
 def random_maps(
@@ -66,14 +66,16 @@ def random_maps(
             f"The mean entropy of {segments} segments lies from 0 to below log {segments} = "
             f"{np.log(segments):.3f} nats, got {entropy:g}."
         )
-    width = _default_xi(layout, segments) if xi is None else xi
+    rng = np.random.default_rng(checked_seed(seed))
+    width = _default_xi(layout, segments) if xi is None else _checked_xi(xi)
+    scale = MODERATE_SD if sigma is None else _field_sd(sigma, width)
     share = 0.3 / segments if min_area is None else min_area
-    fields = _unit_fields_with_areas(layout, segments, width, share, np.random.default_rng(seed))
+    fields = _unit_fields_with_areas(layout, segments, width, share, rng)
     if entropy == 0:
         return Maps.one_hot(layout, fields.argmax(axis=1), segments)
     if entropy is not None:
         return Maps(layout, softmax(_scale_of_entropy(fields, entropy) * fields))
-    return Maps(layout, softmax((MODERATE_SD if sigma is None else _field_sd(sigma, width)) * fields))
+    return Maps(layout, softmax(scale * fields))
 
 
 def gaussian_fields(
@@ -90,7 +92,8 @@ def gaussian_fields(
     (256, 3)
     """
     _check_segments(layout, segments)
-    return _field_sd(sigma, xi) * _unit_fields(layout, segments, xi, np.random.default_rng(seed))
+    rng = np.random.default_rng(checked_seed(seed))
+    return _field_sd(sigma, _checked_xi(xi)) * _unit_fields(layout, segments, xi, rng)
 
 
 def softmax(fields: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -112,9 +115,18 @@ def _default_xi(layout: Layout, segments: int) -> float:
 
 
 def _field_sd(sigma: float, xi: float) -> float:
-    if not (np.isfinite(sigma) and sigma > 0):
-        raise InvalidInput(f"sigma is a finite number above 0, got {sigma}; entropy=0 gives one-hot maps.")
+    if not 0 < sigma <= LARGEST_SIGMA:
+        raise InvalidInput(
+            f"sigma is a finite number above 0, {LARGEST_SIGMA:g} at most, got {sigma:g}; "
+            "entropy=0 gives one-hot maps."
+        )
     return float(sigma**2 * xi * np.sqrt(np.pi))
+
+
+def _checked_xi(xi: float) -> float:
+    if not SMALLEST_XI <= xi <= LARGEST_XI:
+        raise InvalidInput(f"xi is a number of cells from {SMALLEST_XI} up to {LARGEST_XI:g}, got {xi}.")
+    return xi
 
 
 def _unit_fields_with_areas(
@@ -144,8 +156,6 @@ def _unit_fields(layout: Layout, segments: int, xi: float, rng: np.random.Genera
     does not grow with ξ, and lets any location be evaluated, on the grid or off it.
     """
     side = float(np.sqrt(len(layout)))
-    if not (np.isfinite(xi) and xi >= SMALLEST_XI):
-        raise InvalidInput(f"xi is a number of cells from {SMALLEST_XI} up, got {xi}.")
     points = int(np.ceil(2 * side / xi - 1e-9)) + 21
     lattice = xi * (np.arange(points) / 2 - 5)
     noise = rng.standard_normal((segments, len(lattice), len(lattice)))

@@ -14,13 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from vseg.errors import InvalidInput
 from vseg.layout import Grid, Layout, as_floats
 from vseg.maps import Maps
-from vseg.stimuli.maps import Seed, random_maps
+from vseg.seeds import Seed, checked_seed
+from vseg.stimuli.maps import random_maps
 
 DEGREE_CM = 1 / (2 * np.tan(np.deg2rad(0.5)))
 """57.29 cm: the viewing distance at which 1 cm on the screen spans 1 degree."""
 
 EDGE_PX = 2.5
 TRIES = 1000
+WIDEST_OCT = 10
+LONGEST_KERNEL_PX = 4096
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Texture:
     bandwidth_oct : float
         B_r in octaves.
     rms_contrast, mean_grey : float
-        Standard deviation and mean of the image in grey levels.
+        Standard deviation and mean of the image in grey levels, the mean from 0 to 255.
     px_per_cm, distance_cm : float
         Pixel density of the screen and viewing distance.
 
@@ -68,6 +71,12 @@ class Texture:
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0):
                 raise InvalidInput(f"A texture's {name} is a finite number above 0, got {value}.")
+        if not 0 <= self.mean_grey <= 255:
+            raise InvalidInput(f"A texture's mean_grey is a grey level from 0 to 255, got {self.mean_grey}.")
+        if self.bandwidth_oct > WIDEST_OCT:
+            raise InvalidInput(
+                f"A texture's bandwidth_oct is {WIDEST_OCT} octaves at most, got {self.bandwidth_oct}."
+            )
         if len(self.orientations_deg) < 2 or not np.isfinite(self.orientations_deg).all():
             raise InvalidInput(
                 f"A composite texture needs two or more orientations_deg, got {self.orientations_deg}."
@@ -76,6 +85,11 @@ class Texture:
             raise InvalidInput(
                 f"The texture's peak frequency is {self.peak_cycles_per_px:.2f} cycles/px, but a screen "
                 "shows fewer than 0.5; lower mode_cpd, or raise px_per_cm or distance_cm."
+            )
+        if self.reach_px > LONGEST_KERNEL_PX:
+            raise InvalidInput(
+                f"The texture's kernel is {self.reach_px} px long, more than {LONGEST_KERNEL_PX}; raise "
+                f"spread_deg (now {self.spread_deg:g}) or mode_cpd, or lower px_per_cm or distance_cm."
             )
 
     @property
@@ -92,6 +106,13 @@ class Texture:
     def peak_cycles_per_px(self) -> float:
         """r₀ of S2."""
         return float(self.mode_cpd / self.px_per_degree * np.exp(self.log_variance))
+
+    @property
+    def reach_px(self) -> int:
+        """Three standard deviations of the kernel along its contours, at half the modal frequency."""
+        cycles_per_px = self.mode_cpd / self.px_per_degree / 2
+        across = np.sqrt(2) * np.sin(min(np.deg2rad(self.spread_deg), np.pi / 4))
+        return int(np.ceil(min(3 / (2 * np.pi * cycles_per_px * across), 1e9)))
 
 
 LOW = Texture()
@@ -163,8 +184,9 @@ def texture(
             f"The parameters have {len(parameters.orientations_deg)} orientations_deg, one a segment, "
             f"but there are {p.shape[2]} segments."
         )
+    rng = np.random.default_rng(checked_seed(seed))
     orientation_deg = p @ np.array(parameters.orientations_deg)
-    noise = _filtered_noise(orientation_deg, parameters, np.random.default_rng(seed))
+    noise = _filtered_noise(orientation_deg, parameters, rng)
     grey = parameters.mean_grey + parameters.rms_contrast * (noise - noise.mean()) / noise.std()
     image, clipped = grey_levels(grey)
     return Stimulus(image, p.argmax(axis=2), orientation_deg, clipped, parameters)
@@ -200,7 +222,7 @@ def composite(
 
     if size_px < 32:
         raise InvalidInput(f"A composite texture needs a side of at least 32 px, got {size_px}.")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     labels = _two_areas(size_px, size_px / 3 if xi is None else xi, min_area, rng)
     second = gaussian_filter(labels.astype(np.float64), EDGE_PX, mode="nearest")
     stimulus = texture(np.stack([1 - second, second], axis=2), preset, seed=rng)
@@ -263,7 +285,7 @@ def _filtered_noise(
     from scipy.fft import irfft2, next_fast_len, rfft2
 
     height, width = orientation_deg.shape
-    reach = _reach_px(parameters)
+    reach = parameters.reach_px
     shape = next_fast_len(height + reach, real=True), next_fast_len(width + reach, real=True)
     spectrum = rfft2(rng.standard_normal(shape))
     angles, place = _orientations_between(orientation_deg, parameters)
@@ -301,10 +323,3 @@ def _kernels(
         angular = cos_2theta * np.cos(2 * angle) + sin_2theta * np.sin(2 * angle) - 1
         kernel = np.exp((angular / width + radial) / 2)
         yield kernel / np.sqrt(2 * np.sum(kernel**2) / np.prod(shape))
-
-
-def _reach_px(parameters: Texture) -> int:
-    """Three standard deviations of the kernel along its contours, at half the modal frequency."""
-    cycles_per_px = parameters.mode_cpd / parameters.px_per_degree / 2
-    across = np.sqrt(2) * np.sin(min(np.deg2rad(parameters.spread_deg), np.pi / 4))
-    return int(np.ceil(3 / (2 * np.pi * cycles_per_px * across)))
