@@ -1,10 +1,12 @@
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from vseg import Grid, Pairs, Scatter, designs
 from vseg.designs import drawing
-from vseg.errors import InvalidInput
+from vseg.errors import InvalidInput, VsegWarning
 
 DRAWN = [designs.covering, designs.balanced, designs.scattered]
 
@@ -147,9 +149,68 @@ def test_fresh_blocks_share_no_pair(design):
         assert all(set(block.partners) == {6} for block in fresh)
 
 
-def test_fresh_blocks_repeat_when_pairs_run_out():
-    fresh = designs.blocks(designs.balanced, Grid(3), blocks=3, fresh=True, trials=18, seed=0)
+@pytest.mark.parametrize(
+    ("layout", "blocks", "trials"), [(Grid(8), 4, 504), (Grid(3), 2, 18), (Grid(8), 3, 600)]
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_fresh_covering_blocks_use_every_pair_before_they_repeat_one(layout, blocks, trials, seed):
+    fresh = designs.blocks(designs.covering, layout, blocks=blocks, fresh=True, trials=trials, seed=seed)
+    assert len(set().union(*map(keys, fresh))) == blocks * trials
+    assert all(len(block) == trials and block.partners.min() >= 1 for block in fresh)
+
+
+@given(case=layouts_and_trials(), seed=st.integers(0, 2**31))
+@settings(max_examples=60, deadline=None)
+def test_a_covering_block_repeats_only_what_it_must(case, seed):
+    """All new pairs are asked, or as many as fit; only who has no new partner left is asked an old pair."""
+    layout, trials = case
+    first = designs.covering(layout, trials=trials, seed=seed)
+    second = designs.covering(layout, trials=trials, avoid=[first], seed=seed + 1)
+    n = len(layout)
+    left = n * (n - 1) // 2 - trials
+    stranded = int((first.partners == n - 1).sum())
+    assert (len(second), second.partners.min() >= 1) == (trials, True)
+    if trials >= n:  # below, a cover may need a matching that the new pairs do not hold
+        assert len(keys(first) & keys(second)) <= max(trials - left, 0) + stranded
+
+
+@pytest.mark.parametrize("design", DRAWN)
+@pytest.mark.parametrize("seed", range(3))
+def test_fresh_blocks_repeat_when_pairs_run_out(design, seed):
+    """3 · 18 pairs of 36: after two blocks without a repeat, the third can only repeat, unwarned."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fresh = designs.blocks(design, Grid(3), blocks=3, fresh=True, trials=18, seed=seed)
+    distinct = len(set().union(*map(keys, fresh)))
     assert [len(block) for block in fresh] == [18] * 3
+    assert all(block.partners.min() >= 1 for block in fresh)
+    assert distinct == 36 or (design is not designs.covering and distinct > 30)
+    assert bool(caught) == (len(keys(fresh[0]) | keys(fresh[1])) < 36)
+
+
+@pytest.mark.parametrize("design", [designs.balanced, designs.scattered])
+def test_needless_repeats_are_warned_of(design):
+    """504 pairs do not give 64 locations equally many partners, so the fourth block cannot be what is left."""
+    with pytest.warns(
+        VsegWarning, match="of 2016 pairs were asked in an earlier block although new"
+    ) as caught:
+        fresh = designs.blocks(design, Grid(8), blocks=4, fresh=True, trials=504, seed=0)
+    repeated = 2016 - len(set().union(*map(keys, fresh)))
+    assert str(caught[0].message).startswith(f"{repeated} of 2016 ")
+    assert 0 < repeated < 100
+
+
+def test_perfect_matchings_run_out_late():
+    """63 matchings of 32 pairs hold all pairs of 64 locations; the last of them may not fit together."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VsegWarning)
+        fresh = designs.blocks(designs.covering, Grid(8), blocks=63, fresh=True, trials=32, seed=0)
+    assert all(set(block.partners) == {1} for block in fresh)
+    assert len(set().union(*map(keys, fresh))) > 2016 - 10
+
+
+def test_blocks_of_all_pairs_repeat_unwarned():
+    assert len(designs.blocks(designs.all_pairs, Grid(3), blocks=2, fresh=True, seed=0)) == 2
 
 
 @given(case=layouts_and_trials(), sessions=st.integers(1, 9), seed=st.integers(0, 2**31))
@@ -238,10 +299,31 @@ def test_other_refusals():
     pairs = designs.covering(Grid(4), segments=2, seed=0)
     with pytest.raises(InvalidInput, match="1 to 32 sessions, got 33"):
         designs.split(pairs, 33, seed=0)
-    with pytest.raises(InvalidInput, match="at least one block"):
-        designs.blocks(designs.covering, Grid(4), blocks=0, segments=2, seed=0)
+    with pytest.raises(InvalidInput, match=r"1 to 32 sessions, got 1\.5"):
+        designs.split(pairs, 1.5, seed=0)
+    for blocks in (0, 1.5):
+        with pytest.raises(InvalidInput, match=f"at least one block, a whole number, got blocks={blocks}"):
+            designs.blocks(designs.covering, Grid(4), blocks=blocks, segments=2, seed=0)
     with pytest.raises(InvalidInput, match="covering, balanced, scattered, all, got 'sobol'"):
         designs.named("sobol")
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        *(lambda seed, design=design: design(Grid(4), segments=2, seed=seed) for design in DRAWN),
+        lambda seed: designs.all_pairs(Grid(4), seed=seed),
+        lambda seed: designs.blocks(designs.covering, Grid(4), blocks=2, segments=2, seed=seed),
+        lambda seed: designs.split(designs.all_pairs(Grid(4)), 2, seed=seed),
+        lambda seed: designs.coverage(designs.all_pairs(Grid(4)), segments=2, seed=seed),
+    ],
+)
+def test_seeds(draw):
+    """Whole numbers from 0 up, or NumPy's own; blocks of seed 1 are those of SeedSequence(1)."""
+    assert draw(1) == draw(np.int64(1)) == draw(np.random.SeedSequence(1)) == draw(np.random.default_rng(1))
+    for seed in (-1, 1.5, "a"):
+        with pytest.raises(InvalidInput, match=f"A seed is a whole number from 0 up, got {seed!r}"):
+            draw(seed)
 
 
 def test_every_named_design_is_called_alike():

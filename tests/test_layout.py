@@ -121,6 +121,7 @@ def test_layouts_name_themselves():
     assert Grid(np.int64(4)) == Grid(4)
 
 
+WHOLE_PX = "An image has a whole number of pixels each way, got "
 NEEDS = "A scatter needs at least 4 positions (x, y), got an array of shape "
 
 
@@ -132,6 +133,9 @@ NEEDS = "A scatter needs at least 4 positions (x, y), got an array of shape "
         (lambda: Grid(True), "A grid has an integer size N of at least 3, got True."),
         (lambda: Grid("16"), "A grid has an integer size N of at least 3, got '16'."),
         (lambda: Grid(4).pixels(0, 5), "An image has at least one pixel each way, got 0x5."),
+        (lambda: Grid(4).pixels(float("nan"), 5), WHOLE_PX + "width nan and height 5."),
+        (lambda: Grid(4).cells(5, 2.5), WHOLE_PX + "width 5 and height 2.5."),
+        (lambda: Scatter([[0, 0], [1, 0], [0, 1], [1, 1]]).cells(5.0, 0), WHOLE_PX + "width 5.0 and height 0."),
         (lambda: Grid(4).cells(5, -1), "An image has at least one pixel each way, got 5x-1."),
         (lambda: Scatter([[0, 0], [1, 1], [0, 1]]), NEEDS + "(3, 2)."),
         (lambda: Scatter([0.1, 0.2]), NEEDS + "(2,)."),

@@ -123,6 +123,14 @@ def test_maps_on_a_scatter_have_no_square_image(maps):
     )
 
 
+@pytest.mark.parametrize(("width", "height"), [(0, 5), (-1, 5), (5, 0), (5, 2.5), (np.nan, 5)])
+def test_only_whole_images_are_rendered(width, height):
+    with pytest.raises(
+        InvalidInput, match=r"An image has (at least one pixel|a whole number of pixels) each way"
+    ):
+        Maps.one_hot(Grid(3), [0] * 9).rendered(width, height)
+
+
 def test_images_and_lists_are_two_shapes_of_one_thing():
     p = np.random.default_rng(0).dirichlet([1, 1], size=9)
     assert Maps(Grid(3), p) == Maps(Grid(3), p.reshape(3, 3, 2))

@@ -1,3 +1,5 @@
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -89,6 +91,24 @@ def test_the_largest_error_is_two():
     truth = Maps.one_hot(Grid(3), [0] * 9, segments=3)
     maps = Maps(Grid(3), np.full((9, 3), 1 / 3))
     assert metrics.mae(maps, truth) == pytest.approx(4 / 3)
+
+
+def test_label_accuracy_matches_labels_not_probabilities():
+    """Five locations barely agree and four surely disagree: in L1, swapped labels lie closer."""
+    truth = Maps(Grid(3), [[0.51, 0.49]] * 5 + [[0, 1]] * 4)
+    maps = Maps(Grid(3), [[0.51, 0.49]] * 5 + [[1, 0]] * 4)
+    assert np.mean(maps.aligned_to(truth).labels == truth.labels) == 4 / 9
+    assert metrics.label_accuracy(maps, truth) == metrics.evaluate(maps, truth)["label_accuracy"] == 5 / 9
+
+
+@given(two_maps())
+@settings(max_examples=50, deadline=None)
+def test_label_accuracy_is_the_best_of_all_matchings(both):
+    maps, truth = (one.padded(max(each.segments for each in both)) for one in both)
+    orders = permutations(range(maps.segments))
+    best = max(np.mean(maps.permuted(order).labels == truth.labels) for order in orders)
+    assert metrics.label_accuracy(*both) == pytest.approx(best)
+    assert best >= np.mean(maps.aligned_to(truth).labels == truth.labels)
 
 
 def test_covering_by_hand():

@@ -123,6 +123,9 @@ def test_reaction_times_are_ex_gaussian():
     [
         (lambda: simulate(TRUTH, ALL, blocks=0, seed=0), "one block or more"),
         (lambda: simulate(TRUTH, [ALL, ALL], blocks=3, seed=0), "2 entries and blocks=3"),
+        (lambda: simulate(TRUTH, ALL, blocks=1.5, seed=0), "a whole number, got blocks=1.5"),
+        (lambda: simulate(TRUTH, ALL, seed=-1), "A seed is a whole number from 0 up, got -1"),
+        (lambda: simulate(TRUTH, ALL, seed=None), "A seed is a whole number from 0 up, got None"),
         (lambda: simulate(TRUTH, [], seed=0), "0 entries"),
         (lambda: simulate([], ALL, seed=0), "empty list"),
         (lambda: simulate(TRUTH, Pairs(Grid(4), [0], [1]), seed=0), "4x4 grid"),

@@ -8,7 +8,7 @@ from strategies import grids, some_responses
 from vseg.errors import InvalidInput, NotFound
 from vseg.layout import Grid, Scatter
 from vseg.pairs import Pairs
-from vseg.responses import COLUMNS, Responses, Tally, concatenated, load
+from vseg.responses import CHUNK_ROWS, COLUMNS, Responses, Tally, concatenated, load
 
 
 def same_rows(one: Responses, other: Responses) -> bool:
@@ -65,6 +65,7 @@ def test_the_ways_of_writing_one_trial(tmp_path, text):
 
 
 WHOLE = "; expected a whole number from 0 up."
+TIME = "; expected a time in milliseconds from 0 up, or nothing."
 
 
 @pytest.mark.parametrize(
@@ -85,12 +86,25 @@ WHOLE = "; expected a whole number from 0 up."
         ("i,j,same\n\n\n0,1,1\n\nx,1,1\n", "{path}, line 6: column i is 'x'" + WHOLE),
         (
             "i,j,same,rt_ms\n0,1,1,fast\n",
-            "{path}, line 2: column rt_ms is 'fast'; expected a time in milliseconds, or nothing.",
+            "{path}, line 2: column rt_ms is 'fast'" + TIME,
         ),
-        ("i,j,same\n0,9,1\n", "{path}: Pairs refer to locations 0..9, but a 3x3 grid has locations 0..8."),
+        ("i,j,same,rt_ms\n0,1,1,5\n0,1,1,-5\n", "{path}, line 3: column rt_ms is '-5'" + TIME),
+        ("i,j,same,rt_ms\n0,1,1,inf\n", "{path}, line 2: column rt_ms is 'inf'" + TIME),
+        ("i,j,same,trial\n0,1,1,0\n0,1,1,\n", "{path}, line 3: column trial is ''" + WHOLE),
         (
-            "i,j,same\n0,1,1\n3,3,1\n",
-            "{path}: A pair joins two different locations; pair 1 joins location 3 with itself.",
+            "i,j,same\n0,8,1\n\n0,9,1\n9,12,0\n",
+            "{path}, line 4: location 9 is outside a 3x3 grid, whose locations are 0..8; "
+            "give the --grid that was used (locations count from 0).",
+        ),
+        (
+            "i,j,same\n1,2,1\n9,1,1\n",
+            "{path}, line 3: location 9 is outside a 3x3 grid, whose locations are 0..8; "
+            "the file's locations are 1..9, but they count from 0: take 1 off each.",
+        ),
+        (
+            'i,j,same,note\n0,1,1,"two\nlines"\n3,3,1,\n',
+            "{path}, line 4: i and j are both location 3, but a pair joins two different locations; "
+            "correct the row or leave it out.",
         ),
         ("i,j,same\n0,1,1\n0,1\n", "{path}, line 3: 2 cells, but the header has 3 columns."),
         ("i,j,same\n0,1,1,1\n", "{path}, line 2: 4 cells, but the header has 3 columns."),
@@ -102,6 +116,83 @@ def test_a_bad_table_is_answered_by_a_sentence(tmp_path, text, sentence):
     with pytest.raises(InvalidInput) as caught:
         load(path, Grid(3))
     assert str(caught.value) == sentence.format(path=path)
+
+
+@pytest.mark.parametrize("rows", [10, CHUNK_ROWS, 2 * CHUNK_ROWS + 5])
+def test_long_tables_are_read_in_parts(tmp_path, rows):
+    """Lines are counted over all of them, and a column may start with plain numbers and go on with others."""
+    lines = [f"0,{1 + row % 8},{row % 2},{row}" for row in range(rows)]
+    read = load(
+        written(tmp_path, "\n".join(["i,j,same,rt_ms", *lines, "0,1,1,NA", "0, 2.0 ,1, 7 "])), Grid(3)
+    )
+    assert read.rt_ms.tolist()[:-2] == list(range(rows))
+    assert np.array_equal(read.rt_ms[-2:], [np.nan, 7], equal_nan=True)
+    assert read.j.tolist() == [1 + row % 8 for row in range(rows)] + [1, 2]
+    for bad, says in (
+        ("0,1,1,fast", "'fast'"),
+        ("x,1,1,", "'x'"),
+        ("0,1,1", "3 cells"),
+        ("0,9,1,", "location 9"),
+    ):
+        with pytest.raises(InvalidInput, match=rf", line {rows + 3}: .*{says}"):
+            load(written(tmp_path, "\n".join(["i,j,same,rt_ms", "", *lines, bad])), Grid(3))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_names_keep_their_spaces(tmp_path, ending):
+    """Two participants must not become one in a file."""
+    names = [" A ", "A", "a,b", "", 'say "so"']
+    Responses(Grid(3), [0] * 5, [1] * 5, [1] * 5, participant=names).save(tmp_path / f"r.{ending}")
+    assert load(tmp_path / f"r.{ending}", Grid(3)).participant.tolist() == names
+
+
+PLAIN = {"i": [0, 1], "j": [4, 5], "same": [1, 0]}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"i": ["0", "1"], "same": ["TRUE", "0"]},
+        {"i": np.array([0, 1], np.uint8), "j": [4.0, 5.0], "same": [True, False]},
+        {"same": [1.0, 0.0], "block": [0, 0], "rt_ms": [None, np.nan]},
+        {"participant": [None, None], "rt_ms": [None, None]},
+    ],
+    ids=str,
+)
+def test_parquet_columns_of_many_types(tmp_path, columns):
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table(PLAIN | columns)
+    for at, kind in enumerate(table.schema.types):
+        if kind == pyarrow.string():
+            table = table.set_column(at, table.column_names[at], table.column(at).dictionary_encode())
+    pyarrow.parquet.write_table(table, tmp_path / "r.parquet", row_group_size=1)
+    read = load(tmp_path / "r.parquet", Grid(3))
+    names = "" if "participant" in columns else "anonymous"
+    assert same_rows(read, Responses(Grid(3), **PLAIN, participant=names))
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"i": [0, None]}, "line 2: column i is ''; expected a whole number"),
+        ({"i": [0.5, 1]}, "line 1: column i is '0.5'; expected a whole number"),
+        ({"i": [True, False]}, "line 1: column i is 'True'; expected a whole number"),
+        ({"i": [[0], [1]]}, r"line 1: column i is '\[0\]'; expected a whole number"),
+        ({"same": [1, 2]}, "line 2: column same is '2'; expected 0 or 1"),
+        ({"rt_ms": [1.0, -5.0]}, "line 2: column rt_ms is '-5.0'; expected a time"),
+        ({"j": [4, 9]}, "line 2: location 9 is outside a 3x3 grid"),
+        ({"j": [4, 1]}, "line 2: i and j are both location 1"),
+    ],
+)
+def test_bad_parquet_columns_are_answered_by_a_sentence(tmp_path, columns, says):
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table(PLAIN | columns), tmp_path / "r.parquet")
+    with pytest.raises(InvalidInput, match=rf"r\.parquet, {says}"):
+        load(tmp_path / "r.parquet", Grid(3))
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
@@ -135,6 +226,9 @@ def test_a_parquet_file_without_a_column_is_answered_by_a_sentence(tmp_path):
         load(path, Grid(3))
 
 
+UNKNOWN = "Column rt_ms holds times in milliseconds from 0 up, NaN where unknown, got "
+
+
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
@@ -145,6 +239,8 @@ def test_a_parquet_file_without_a_column_is_answered_by_a_sentence(tmp_path):
         ({"same": [1, 0]}, "Column same has shape (2,), but there are 1 trials."),
         ({"participant": ["a", "b"]}, "Column participant has shape (2,), but there are 1 trials."),
         ({"rt_ms": ["fast"]}, "Expected numbers for rt_ms, got ['fast']."),
+        ({"rt_ms": [-5]}, UNKNOWN + "-5."),
+        ({"rt_ms": np.inf}, UNKNOWN + "inf."),
         ({"block": [0.5]}, "Column block holds whole numbers from 0 up, got 0.5."),
         ({"block": ["first"]}, "Column block holds whole numbers from 0 up, got 'first'."),
         ({"trial": [-1]}, "Column trial holds whole numbers from 0 up, got -1."),
@@ -242,6 +338,11 @@ def test_only_one_layout_can_be_put_together():
         ([2], [1], "Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times."),
         ([0], [0], "Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times."),
         ([1, 1], [1], "Expected 1 counts k and n, got (2,) and (1,)."),
+        ([0.7], [1], "Counts k are whole numbers, got 0.7."),
+        ([1], [1.5], "Counts n are whole numbers, got 1.5."),
+        (["a"], [1], "Counts k are whole numbers, got 'a'."),
+        ([np.nan], [1], "Counts k are whole numbers, got nan."),
+        ([0], [np.inf], "Counts n are whole numbers, got inf."),
     ],
 )
 def test_bad_counts_are_answered_by_a_sentence(k, n, sentence):

@@ -68,6 +68,7 @@ def test_a_users_matrix_is_taken_as_it_is():
         ("gaussian:wide", "Unknown kernel 'gaussian:wide'"),
         ("gaussian:-1", "Unknown kernel 'gaussian:-1'"),
         ("gaussian:1e300", "Unknown kernel 'gaussian:1e300'"),
+        ("gaussian:1e-300", "Unknown kernel 'gaussian:1e-300'"),
         ("gaussian", "Unknown kernel 'gaussian'"),
         (("gaussian",), "Unknown kernel"),
         (("gaussian", None), "Unknown kernel"),

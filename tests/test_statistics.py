@@ -84,6 +84,31 @@ def test_large_effects_have_an_interval():
     assert 0 < low < d < high
 
 
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ([0, 0, 0, 1e-9], [0.7] * 4),
+        ([0, 1e-6, 2e-6], [1, 1, 1.000001]),
+        ([0, 1], [1e12, 1e12 + 1]),
+    ],
+)
+def test_huge_effects_have_an_interval_in_python_floats(a, b):
+    """The noncentral t distribution cannot be computed there."""
+    forth, back = statistics.compare(a, b), statistics.cohens_d(b, a)
+    d, low, high = forth.cohens_d
+    assert 0 < low < d < high < np.inf
+    assert back == (-d, -high, -low)
+    assert {type(value) for value in (*forth.cohens_d, *forth.welch, *forth.means)} == {float}
+
+
+@pytest.mark.parametrize("freedom", [2, 4, 28, 1000])
+def test_the_interval_of_large_effects_meets_the_exact_one(freedom):
+    """At the largest t for which the exact one is taken, to a thousandth of its width."""
+    exact = statistics._exact_noncentralities(statistics.EXACT_UP_TO, freedom, 0.95)
+    found = statistics._large_noncentralities(statistics.EXACT_UP_TO, freedom, 0.95)
+    assert found == pytest.approx(exact, abs=1e-3 * (exact[1] - exact[0]))
+
+
 def test_bootstrap_of_a_mean_comes_close_to_the_t_interval():
     """BCa with 60 normal values against the exact interval, margin a tenth of its width."""
     values = np.random.default_rng(0).normal(size=60)
@@ -106,6 +131,17 @@ def test_bootstrap_of_equal_values_is_a_point():
     assert statistics.bootstrap([2, 2, 2], seed=0) == (2, 2, 2)
 
 
+@pytest.mark.parametrize(
+    "statistic", [np.median, np.min, lambda x: np.std(x) / np.mean(x) if x.any() else np.nan]
+)
+@pytest.mark.parametrize("values", [[0, 0, 0, 0, 1], [0, 1, 1, 1, 1], [0, 1]])
+def test_a_bootstrap_interval_is_never_nan(values, statistic):
+    """Where no resample or all of them lie below the estimate, BCa has no interval."""
+    value, low, high = statistics.bootstrap(values, statistic, resamples=500, seed=0)
+    assert low <= high
+    assert np.isfinite([value, low, high]).all()
+
+
 def test_a_comparison_is_a_sentence():
     a, b = (0.31 + 0.13 * np.array(group) for group in two_groups_like_the_papers())
     found = str(statistics.compare(a, b, quantity="mean entropy", unit="nats"))
@@ -126,6 +162,10 @@ def test_a_comparison_is_a_sentence():
         (lambda: statistics.standard_error(["a", "b"]), "Expected numbers"),
         (lambda: statistics.bootstrap([1, 2], resamples=0, seed=0), "at least one resample"),
         (lambda: statistics.bootstrap([[1, 2]], seed=0), r"shape \(1, 2\)"),
+        (lambda: statistics.bootstrap([1, 2], lambda x: np.nan, seed=0), "finite number, got nan"),
+        (lambda: statistics.bootstrap([1, 2], seed=-1), "seed is a whole number from 0 up, got -1"),
+        (lambda: statistics.compare([0, 1e-300], [1, 1]), "double precision"),
+        (lambda: statistics.compare([0, 1e300], [1, 1]), "double precision"),
     ],
 )
 def test_bad_values_are_refused_in_a_sentence(call, message):

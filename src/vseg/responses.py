@@ -20,7 +20,7 @@ from vseg.pairs import Pairs, as_index, checked_pairs
 
 COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
 REQUIRED = ("i", "j", "same")
-CHUNK_ROWS = 4096
+CHUNK_ROWS = 2048
 TRUTH = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 
@@ -230,24 +230,30 @@ def load(path: str | Path, layout: Layout) -> Responses:
 
 
 def _csv_columns(path: Path) -> dict[str, NDArray[Any]]:
-    """Each column as an array, read a few thousand rows at a time so that few cells are held as text."""
+    """Each column as an array, read some rows at a time so that few cells are held as text."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = _csv_rows(path, file)
         header = [name.strip() for name in next(rows, [])]
         if not header:
             raise InvalidInput(f"{path} is empty; expected a header with the columns {', '.join(REQUIRED)}.")
-        present, done = _present(path, header), 0
-        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in present}
+        index, done = {name: header.index(name) for name in _present(path, header)}, 0
+        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in index}
+        code_of: dict[str, dict[str, int]] = {name: {} for name in index}
         while chunk := list(islice(rows, CHUNK_ROWS)):
             _check_widths(path, done, chunk, len(header))
             cells = list(zip(*chunk, strict=False))
-            for name in present:
-                try:
-                    parts[name].append(_values(name, cells[header.index(name)]))
-                except _UnreadableCell as error:
-                    raise error.named(path, name, done) from None
+            for name, at in index.items():
+                parts[name].append(
+                    _numbers(path, name, cells[at], done)
+                    if name in MANY_VALUED
+                    else _codes(cells[at], code_of[name])
+                )
             done += len(chunk)
-    return {name: np.concatenate(parts[name]) if done else np.zeros(0) for name in present}
+    whole = {name: np.concatenate(parts[name] or [np.zeros(0, np.int64)]) for name in index}
+    return {
+        name: values if name in MANY_VALUED else _read(path, name, list(code_of[name]), values)
+        for name, values in whole.items()
+    }
 
 
 def _csv_rows(path: Path, file: Iterable[str]) -> Iterator[list[str]]:
@@ -275,36 +281,24 @@ def _parquet_columns(path: Path) -> dict[str, NDArray[Any]]:
         table = parquet.read_table(path, columns=_present(path, names))
     except (OSError, _arrow().ArrowInvalid) as error:
         raise InvalidInput(f"{path} cannot be read as a Parquet file ({error}).") from error
-    columns = {}
-    for name in table.column_names:
-        try:
-            columns[name] = _arrow_values(name, table[name])
-        except _UnreadableCell as error:
-            raise error.named(path, name, 0) from None
-    return columns
+    return {name: _arrow_values(path, name, table[name]) for name in table.column_names}
 
 
-def _arrow_values(name: str, column: Any) -> NDArray[Any]:
+def _arrow_values(path: Path, name: str, column: Any) -> NDArray[Any]:
     types = _arrow().types
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     numeric = types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)
-    if numeric and name not in NAMES and (name == "rt_ms" or not column.null_count):
+    if numeric and name in TYPES and (name == "rt_ms" or not column.null_count):
         values = column.to_numpy()
         if _fits(name, values):
             return values.astype(TYPES[name])
     try:
-        distinct, code = _arrow_codes(column)
-    except _arrow().ArrowNotImplementedError:
-        return _values(name, ["" if value is None else str(value) for value in column.to_pylist()])
-    return _read(name, distinct, code)
-
-
-def _arrow_codes(column: Any) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct cells as text, and which of them each row holds."""
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    distinct = ["" if value is None else str(value) for value in encoded.dictionary.to_pylist()]
-    return distinct, encoded.indices.to_numpy().astype(np.int64)
+        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        distinct, code = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+    except _arrow().ArrowNotImplementedError:  # lists and the like have no dictionary
+        distinct, code = column.to_pylist(), np.arange(len(column))
+    return _read(path, name, ["" if value is None else str(value) for value in distinct], code)
 
 
 def _check_locations(path: Path, layout: Layout, i: NDArray[np.int64], j: NDArray[np.int64]) -> None:
@@ -352,37 +346,33 @@ def _present(path: Path, names: list[str]) -> list[str]:
     return present
 
 
-class _UnreadableCell(ValueError):  # noqa: N818
-    """A cell that its column's reader refused: the row's number in the chunk, the cell, what was expected."""
-
-    def __init__(self, row: int, cell: str, expected: str):
-        self.row, self.cell, self.expected = row, cell, expected
-
-    def named(self, path: Path, column: str, done: int) -> InvalidInput:
-        line = _line(path, done + self.row)
-        return InvalidInput(
-            f"{path}, line {line}: column {column} is {self.cell!r}; expected {self.expected}."
-        )
+def _codes(cells: Sequence[str], code_of: dict[str, int]) -> NDArray[np.int32]:
+    """Which of the distinct cells each row holds; new ones are added to them."""
+    try:
+        return np.fromiter(map(code_of.__getitem__, cells), np.int32, len(cells))
+    except KeyError:
+        for cell in dict.fromkeys(cells):
+            code_of.setdefault(cell, len(code_of))
+        return np.fromiter(map(code_of.__getitem__, cells), np.int32, len(cells))
 
 
-def _values(name: str, cells: Sequence[str]) -> NDArray[Any]:
-    """The cells of a column: all at once where they are plain numbers, else each distinct one once."""
-    if name not in NAMES and name != "same":
-        try:
-            plain = cells if all(cells) else [cell or "nan" for cell in cells]
-            read = np.fromiter(map(float, plain), np.float64, len(plain))
-        except ValueError:
-            pass
-        else:
-            if _fits(name, read):
-                return read.astype(TYPES[name])
-    code_of = {cell: code for code, cell in enumerate(dict.fromkeys(cells))}
-    return _read(name, list(code_of), np.fromiter(map(code_of.__getitem__, cells), np.int64, len(cells)))
+def _numbers(path: Path, name: str, cells: Sequence[str], done: int) -> NDArray[Any]:
+    """All at once where the cells are plain numbers, else each distinct one by itself."""
+    try:
+        plain = cells if all(cells) else [cell or "nan" for cell in cells]
+        values = np.fromiter(map(float, plain), np.float64, len(plain))
+    except ValueError:
+        values = np.array([-1.0])
+    if _fits(name, values):
+        return values.astype(TYPES[name])
+    code_of: dict[str, int] = {}
+    code = _codes(cells, code_of)
+    return _read(path, name, list(code_of), code, done)
 
 
-def _read(name: str, distinct: list[str], code: NDArray[np.int64]) -> NDArray[Any]:
-    """Each distinct cell is read once; the first row whose cell cannot be is named."""
-    if name in NAMES:
+def _read(path: Path, name: str, distinct: list[str], code: NDArray[Any], done: int = 0) -> NDArray[Any]:
+    """Each distinct cell is read once; of those that cannot be, the first is named with its line."""
+    if name not in READERS:
         return np.array(distinct, dtype=np.str_)[code]
     read, refused = [], {}
     for number, cell in enumerate(distinct):
@@ -393,7 +383,10 @@ def _read(name: str, distinct: list[str], code: NDArray[np.int64]) -> NDArray[An
             refused[number] = str(error)
     if refused:
         row = int(np.argmax(np.isin(code, list(refused))))
-        raise _UnreadableCell(row, distinct[code[row]].strip(), refused[int(code[row])])
+        cell, expected = distinct[code[row]].strip(), refused[int(code[row])]
+        raise InvalidInput(
+            f"{path}, line {_line(path, done + row)}: column {name} is {cell!r}; expected {expected}."
+        )
     return np.array(read, dtype=TYPES[name])[code]
 
 
@@ -401,10 +394,10 @@ def _fits(name: str, values: NDArray[Any]) -> bool:
     """Whether these numbers are what the column holds, so that no cell needs a closer look."""
     if name == "same":
         return bool(((values == 0) | (values == 1)).all())
-    if name == "rt_ms":
-        return bool(((values >= 0) & (values < np.inf) | np.isnan(values)).all())
     if values.dtype.kind == "b":
         return False
+    if name == "rt_ms":
+        return bool(((values >= 0) & (values < np.inf) | np.isnan(values)).all())
     return bool(((values >= 0) & (values < 2**53) & (values == np.rint(values))).all())
 
 
@@ -436,7 +429,7 @@ def _is_number(cell: str) -> bool:
         return False
 
 
-NAMES = ("participant", "image")
+MANY_VALUED = ("trial", "rt_ms")
 READERS: dict[str, Callable[[str], Any]] = {
     "block": _whole, "trial": _whole, "i": _whole, "j": _whole, "same": _truth, "rt_ms": _time,
 }  # fmt: skip

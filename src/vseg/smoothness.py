@@ -16,7 +16,7 @@ from vseg.errors import InvalidInput
 from vseg.layout import Grid, Layout
 
 Kernel = Any  # a name, ("gaussian", width), or a row-stochastic matrix, dense or sparse
-WIDEST_WIDTH = 1e4
+NARROWEST, WIDEST_WIDTH = 1e-3, 1e4
 WIDEST = 3.0  # a Gaussian kernel is cut at this many standard deviations
 
 
@@ -154,7 +154,7 @@ def _parsed(kernel: str | tuple[str, float]) -> tuple[str, float]:
         name, width = parts[0], float(parts[1])
     except (IndexError, TypeError, ValueError):
         name, width = "", np.nan
-    if name != "gaussian" or not 0 < width <= WIDEST_WIDTH:
+    if name != "gaussian" or not NARROWEST <= width <= WIDEST_WIDTH:
         raise InvalidInput(
             f"Unknown kernel {kernel!r}; choose four, eight, gaussian:WIDTH, or give a matrix."
         )

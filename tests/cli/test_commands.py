@@ -214,11 +214,12 @@ def test_a_fit_that_did_not_converge_is_written_with_a_warning(simulated, capsys
 
 
 def test_few_pairs_are_a_warning(here, capsys):
-    Path("few.csv").write_text("i,j,same\n0,1,1\n2,3,0\n")
+    rows = [f"{i},{i + 1},{i % 2}" for i in range(0, 16, 2)]
+    Path("few.csv").write_text("\n".join(["i,j,same", *rows]))
     code, _, err = vseg("fit few.csv --grid 4 --segments 3 --smoothness 1", capsys)
     assert code == 0
     assert err == (
-        "vseg: warning: Only 2 distinct pairs were tested; 3 segments on a 4x4 grid need at least "
+        "vseg: warning: Only 8 distinct pairs were tested; 3 segments on a 4x4 grid need at least "
         "(K-1)N² = 32, and KN² = 48 are advised.\n"
     )
 
@@ -253,22 +254,24 @@ def test_a_drop_out_is_left_out_by_name_and_the_rest_is_written(drop_out, capsys
 def test_a_warning_about_one_participant_names_them(drop_out, capsys):
     code, _, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant --smoothness 1", capsys)
     assert code == 0
-    assert err.startswith("vseg: warning: participant P4: Only 5 distinct pairs were tested; ")
-    assert err.count("\n") == 1
-    assert table("fit/participants.csv")[3]["note"].startswith("Only 5 distinct pairs were tested; ")
+    untested, few = err.splitlines()
+    assert untested.startswith(
+        "vseg: warning: participant P4: 26 of the 36 locations of a 6x6 grid were never"
+    )
+    assert few.startswith("vseg: warning: participant P4: Only 5 distinct pairs were tested; ")
+    assert " Only 5 distinct pairs were tested; " in table("fit/participants.csv")[3]["note"]
 
 
-def test_the_same_warning_about_many_is_one_line(simulated, capsys):
+def test_the_same_kind_of_warning_about_many_is_one_line(simulated, capsys):
     answers = load("sim/responses.csv", Grid(6))
     one = answers.of(participant="P1").where(range(5))
     two = answers.of(participant="P2").where(range(7))
     concatenated([one, two, answers.of(participant="P3")]).save("answers.csv")
     code, _, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant --smoothness 1", capsys)
     assert code == 0
-    assert err.startswith(
-        "vseg: warning: 2 of 3 participants, for example P1: Only 5 distinct pairs were tested; "
-    )
-    assert err.count("\n") == 1
+    untested, few = err.splitlines()
+    assert untested.startswith("vseg: warning: 2 of 3 participants, for example P1: 26 of the 36 locations")
+    assert few.startswith("vseg: warning: 2 of 3 participants, for example P1: Only 5 distinct pairs were")
 
 
 def test_an_image_that_cannot_be_fitted_is_left_out_too(two_images, capsys):
@@ -393,6 +396,14 @@ def test_force_never_deletes_what_is_read_or_where_one_stands(simulated, capsys,
     assert code == 1
     assert "would delete" in err or "new folder" in err
     assert files(simulated) == {"truth.npz", "responses.csv", "maps.png"}
+
+
+def test_force_deletes_nothing_that_vseg_did_not_write(simulated, capsys):
+    (Path("sim") / "thesis.txt").write_text("years of work")
+    code, _, err = vseg(f"simulate {SMALL} --force --out sim", capsys)
+    assert code == 1
+    assert err == "vseg: --force would delete thesis.txt, which vseg did not write; choose another --out.\n"
+    assert (Path("sim") / "thesis.txt").read_text() == "years of work"
 
 
 def test_force_does_not_replace_a_file(here, capsys):

@@ -68,12 +68,13 @@ def test_same_seed_same_colours():
         ({"means": [[0, 0, 0]]}, "Expected 2 mean colours"),
         ({"means": [[0, 0, 0], [0, 0, 2]]}, "from 0 to 1"),
         ({"spread": -1}, "spread from 0 up"),
+        ({"seed": -1}, "A seed is a whole number from 0 up, got -1"),
         ({"spread": [0.1, 0.2]}, r"\(2, 3\)"),
     ],
 )
 def test_wrong_colours_are_said_in_a_sentence(options, says):
     with pytest.raises(InvalidInput, match=says):
-        colour_image(random_maps(Grid(6), segments=2, seed=0), seed=0, **options)
+        colour_image(random_maps(Grid(6), segments=2, seed=0), **{"seed": 0, **options})
 
 
 def test_more_segments_than_default_colours():

@@ -116,7 +116,13 @@ def test_moderate_default():
         ({"entropy": np.nan}, "nats, got nan"),
         ({"sigma": 0}, "above 0"),
         ({"sigma": np.inf}, "entropy=0"),
+        ({"sigma": 1e200}, "1e[+]06 at most, got 1e[+]200"),
+        ({"sigma": np.nan}, "at most, got nan"),
         ({"xi": 0}, "cells"),
+        ({"xi": 1e200}, "up to 1e[+]06, got 1e[+]200"),
+        ({"xi": np.nan}, "got nan"),
+        ({"seed": -1}, "A seed is a whole number from 0 up, got -1"),
+        ({"seed": None}, "A seed is a whole number from 0 up, got None"),
         ({"min_area": 0.5}, "1/K = 0.333"),
         ({"segments": 1}, "from 2 to 64"),
         ({"segments": 65}, "from 2 to 64"),
@@ -127,6 +133,21 @@ def test_moderate_default():
 def test_what_cannot_be_drawn_is_said_in_a_sentence(options, says):
     with pytest.raises(InvalidInput, match=says):
         random_maps(Grid(8), **{"segments": 3, "seed": 0, **options})
+
+
+@pytest.mark.parametrize("sigma", [1e-200, 1e6])
+def test_the_ends_of_sigma(sigma):
+    assert np.isfinite(random_maps(Grid(8), segments=2, sigma=sigma, xi=1e6, min_area=0, seed=0).mean_entropy)
+
+
+def test_fields_are_refused_like_maps():
+    for options, says in (
+        ({"sigma": 1e200}, "sigma is"),
+        ({"xi": np.inf}, "xi is"),
+        ({"seed": -1}, "A seed is"),
+    ):
+        with pytest.raises(InvalidInput, match=says):
+            gaussian_fields(Grid(8), **{"segments": 2, "sigma": 1, "xi": 2, "seed": 0, **options})
 
 
 def test_seed_is_required():

@@ -167,6 +167,14 @@ def test_three_segments_from_maps():
     ("call", "says"),
     [
         (lambda: Texture(spread_deg=0), "spread_deg is a finite number above 0"),
+        (lambda: Texture(spread_deg=0.01), "63165 px long, more than 4096; raise spread_deg .now 0.01."),
+        (lambda: Texture(spread_deg=1e-320), "px long"),
+        (lambda: Texture(mean_grey=np.nan), "mean_grey is a grey level from 0 to 255, got nan"),
+        (lambda: Texture(mean_grey=256), "from 0 to 255, got 256"),
+        (lambda: Texture(bandwidth_oct=1e200), "10 octaves at most, got 1e[+]200"),
+        (lambda: texture(random_maps(Grid(5), segments=2, seed=0), size_px=0, seed=0), "one pixel each way"),
+        (lambda: texture(np.full((8, 8, 2), 0.5), seed=-1), "A seed is a whole number from 0 up, got -1"),
+        (lambda: composite(size_px=64, seed=None), "A seed is a whole number from 0 up, got None"),
         (lambda: Texture(orientations_deg=(5,)), "two or more"),
         (lambda: Texture(px_per_cm=5), "shows fewer than 0.5"),
         (

@@ -35,6 +35,11 @@ class _Fit:
     choice: "SegmentsChoice | None" = None
     about: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def message(self) -> str:
+        """What was chosen, if anything was, and what was found."""
+        return f"{self.choice.message if self.choice else ''} {self.result.message}".strip()
+
 
 def fit(
     responses: Annotated[
@@ -130,7 +135,7 @@ def _write_all(
 ) -> str:
     found = _fitted(answers, counts, settings)
     _write_top(folder, found, shown)
-    return found.result.message
+    return found.message
 
 
 def _write_participants(
@@ -146,7 +151,7 @@ def _write_participants(
         _write_three(path, replace(found, result=aligned), shown)
 
     said = _write_each(folder, "participant", answers, [maps.segments], settings, write)
-    return f"{together.result.message} {said}"
+    return f"{together.message} {said}"
 
 
 def _write_images(

@@ -12,6 +12,12 @@ from pathlib import Path
 from vseg.errors import Conflict, InvalidInput
 
 LONGEST_NAME = 60
+# What vseg writes at the top of a folder: --force deletes nothing else.
+OURS = {
+    "boundaries.png", "images", "images.csv", "maps.npz", "maps.png", "participants", "participants.csv",
+    "photograph", "report.html", "responses.csv", "segments.png", "smoothness.png", "summary.json",
+    "texture-high", "texture-low", "truth.npz",
+}  # fmt: skip
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # no file names on Windows
 
 Advance = Callable[[int], None]
@@ -140,6 +146,9 @@ def _check_free(out: Path, force: bool, inputs: Sequence[Path]) -> None:
     for kept in (Path.cwd(), *inputs):
         if kept.resolve().is_relative_to(out.resolve()):
             raise Conflict(f"--force would delete {kept}, which lies in {out}; choose another --out.")
+    foreign = sorted(entry.name for entry in out.iterdir() if entry.name not in OURS)
+    if foreign:
+        raise Conflict(f"--force would delete {foreign[0]}, which vseg did not write; choose another --out.")
 
 
 def _make_parents(out: Path) -> list[Path]:

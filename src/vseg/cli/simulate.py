@@ -120,7 +120,7 @@ def _answers(
     from vseg.responses import concatenated
 
     chosen = designs.named(design)
-    options = {"segments": truth.segments, "trials": trials}
+    options: dict[str, Any] = {"segments": truth.segments, "trials": trials}
 
     def drawn(*arguments: Any, **settings: Any) -> "Pairs":
         pairs = chosen(*arguments, **settings)

@@ -25,14 +25,15 @@ from vseg.demo.experiments import (
     texture_experiment,
 )
 from vseg.stimuli import PRESETS
-from vseg.validation import FOLDS
+from vseg.validation import FOLDS, STRENGTHS
 
 __all__ = ["run", "steps"]
 
 
 def steps(participants: int = PARTICIPANTS, segments: Sequence[int] = SEGMENTS) -> int:
-    """How far the progress of `run` counts."""
-    return 2 * (participants + 1) + len(segments) * FOLDS + 1
+    """How far the progress of `run` counts: the fits behind each choice of λ, and the report."""
+    chosen = 2 * (participants + 1) + len(segments)
+    return chosen * FOLDS * len(STRENGTHS) + 1
 
 
 def run(

@@ -78,8 +78,8 @@ def texture_experiment(
         )  # fmt: skip
     everyone = concatenated(answers.values())
     truth = stimulus.truth_maps(pairs.layout)
-    together = _counted(reconstruct(everyone, segments=2, seed=seed), advance)
-    each = {who: _counted(reconstruct(own, segments=2, seed=seed), advance) for who, own in answers.items()}
+    together = reconstruct(everyone, segments=2, seed=seed, progress=advance)
+    each = {who: reconstruct(own, segments=2, seed=seed, progress=advance) for who, own in answers.items()}
     return TextureExperiment(name, stimulus, truth, believed, everyone, each, together)
 
 
@@ -106,10 +106,5 @@ def photograph_experiment(
     with warnings.catch_warnings():
         # 1024 pairs are few for 6 and 7 segments, which is what the choice is there to find out.
         warnings.simplefilter("ignore", VsegWarning)
-        choice = choose_segments(responses, segments=segments, seed=number, progress=lambda done: advance(1))
+        choice = choose_segments(responses, segments=segments, seed=number, progress=advance)
     return PhotographExperiment(image, annotators, pairs, sessions, responses, choice)
-
-
-def _counted(result: Reconstruction, advance: Advance) -> Reconstruction:
-    advance(1)
-    return result

@@ -7,6 +7,7 @@ import numpy as np
 from vseg.designs.drawing import Indices, recommended_trials
 from vseg.layout import Layout
 from vseg.pairs import Pairs
+from vseg.seeds import Seed, checked_seed
 
 AMBIGUITY_MAPS = 20
 AMBIGUITY_SEED = 20240
@@ -72,7 +73,7 @@ class Coverage:
         )
 
 
-def coverage(pairs: Pairs, *, segments: int | None = None, seed: int = AMBIGUITY_SEED) -> Coverage:
+def coverage(pairs: Pairs, *, segments: int | None = None, seed: Seed = AMBIGUITY_SEED) -> Coverage:
     """How well these pairs cover their layout.
 
     Given K, also the share of ambiguous locations: even if the labels of all its partners were known,
@@ -85,7 +86,7 @@ def coverage(pairs: Pairs, *, segments: int | None = None, seed: int = AMBIGUITY
     pairs : Pairs
     segments : int, optional
         K.
-    seed : int
+    seed : int, SeedSequence or Generator
         Of the random maps; the default is fixed, so that designs are compared on the same maps.
 
     Examples
@@ -121,9 +122,9 @@ def _connected(pairs: Pairs) -> bool:
     return bool(connected_components(graph, directed=False, return_labels=False) == 1)
 
 
-def _ambiguous(pairs: Pairs, segments: int, seed: int) -> float:
+def _ambiguous(pairs: Pairs, segments: int, seed: Seed) -> float:
     """The share of locations without a 'same' answer and with fewer than K-1 other labels around."""
-    n, rng = len(pairs.layout), np.random.default_rng(seed)
+    n, rng = len(pairs.layout), np.random.default_rng(checked_seed(seed))
     shares = []
     for _ in range(AMBIGUITY_MAPS):
         label = _patches(pairs.layout, segments, rng)

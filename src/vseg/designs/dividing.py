@@ -1,13 +1,15 @@
 """A design over time and over people: several blocks, several sessions."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from vseg.designs.drawing import Design, Indices
-from vseg.errors import InvalidInput
+from vseg.errors import InvalidInput, VsegWarning
 from vseg.layout import Layout
 from vseg.pairs import Pairs
+from vseg.seeds import Seed, checked_seed
 
 SPLIT_ROUNDS = (60, 1000)
 SPLIT_WORK = 1_000_000
@@ -19,7 +21,7 @@ def blocks(
     *,
     blocks: int,
     fresh: bool = False,
-    seed: int,
+    seed: Seed,
     **options: Any,
 ) -> list[Pairs]:
     """The pairs of several blocks.
@@ -33,8 +35,10 @@ def blocks(
         N_b.
     fresh : bool
         False: the same pairs every block, as in the paper, each time in another order. True: new pairs
-        every block, none asked twice as far as there are enough.
-    seed : int
+        every block, as long as there are enough. When blocks nearly exhaust the pairs, `covering` repeats
+        none that it need not to fill a block or to reach every location, while `balanced` and `scattered`
+        may repeat some; a VsegWarning says how many repeat although new pairs were left.
+    seed : int, SeedSequence or Generator
     **options
         Handed on to the design, such as `segments` or `trials`.
 
@@ -46,19 +50,40 @@ def blocks(
     >>> set(first) & set(second)
     set()
     """
-    if blocks < 1:
-        raise InvalidInput(f"An experiment has at least one block, got blocks={blocks}.")
-    seeds = [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(blocks)]
+    if not isinstance(blocks, (int, np.integer)) or blocks < 1:
+        raise InvalidInput(f"An experiment has at least one block, a whole number, got blocks={blocks!r}.")
+    children = np.random.default_rng(checked_seed(seed)).spawn(int(blocks))
+    seeds = [int(child.bit_generator.seed_seq.generate_state(1)[0]) for child in children]
     shown = [design(layout, seed=seeds[0], **options)]
     for block_seed in seeds[1:]:
         if fresh:
             shown.append(design(layout, seed=block_seed, avoid=shown, **options))
         else:
             shown.append(shown[0].take(np.random.default_rng(block_seed).permutation(len(shown[0]))))
+    if fresh:
+        _warn_of_repeats(shown)
     return shown
 
 
-def split(pairs: Pairs, sessions: int, *, seed: int) -> list[Pairs]:
+def _warn_of_repeats(shown: list[Pairs]) -> None:
+    """Of the pairs asked before, those in whose place a new pair could have been asked."""
+    n = len(shown[0].layout)
+    taken, again = np.zeros(0, np.int64), 0
+    for block in shown:
+        key = block.i * n + block.j
+        repeated, left = int(np.isin(key, taken).sum()), n * (n - 1) // 2 - len(taken)
+        again += max(repeated - max(len(block) - left, 0), 0)
+        taken = np.union1d(taken, key)
+    if again:
+        warnings.warn(
+            f"{again} of {sum(map(len, shown))} pairs were asked in an earlier block although new ones were "
+            "left; a design of fewer trials or blocks, or a covering one, repeats fewer.",
+            VsegWarning,
+            stacklevel=3,
+        )
+
+
+def split(pairs: Pairs, sessions: int, *, seed: Seed) -> list[Pairs]:
     """One image's pairs dealt over several sessions, each of which covers the image as well as it can.
 
     The sessions are equal in size (±1) and hold every pair exactly once. Exchanging pairs between
@@ -69,7 +94,7 @@ def split(pairs: Pairs, sessions: int, *, seed: int) -> list[Pairs]:
     ----------
     pairs : Pairs
     sessions : int
-    seed : int
+    seed : int, SeedSequence or Generator
 
     Examples
     --------
@@ -79,12 +104,12 @@ def split(pairs: Pairs, sessions: int, *, seed: int) -> list[Pairs]:
     >>> [len(part) for part in parts]
     [128, 128, 128, 128, 128, 128, 128, 128]
     """
-    if not 1 <= sessions <= len(pairs):
+    if not isinstance(sessions, (int, np.integer)) or not 1 <= sessions <= len(pairs):
         raise InvalidInput(
             f"{len(pairs)} pairs can be split over 1 to {len(pairs)} sessions, got {sessions}; "
             "ask for fewer sessions or more trials."
         )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     session = rng.permutation(np.arange(len(pairs)) % sessions)
     for _ in range(int(np.clip(SPLIT_WORK // len(pairs), *SPLIT_ROUNDS))):
         if _exchange(pairs, session, sessions, rng):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from vseg.errors import InvalidInput
 from vseg.layout import Layout
 from vseg.pairs import Pairs
+from vseg.seeds import Seed, checked_seed
 
 Indices = NDArray[np.int64]
 Design = Callable[..., Pairs]
@@ -20,6 +21,7 @@ Design = Callable[..., Pairs]
 MOST_PAIRS = 50_000_000
 MIXING_ROUNDS = 8
 REPAIR_ROUNDS = 200
+WALK_STEPS = 1000
 
 
 def minimal_trials(layout: Layout, segments: int) -> int:
@@ -52,11 +54,12 @@ def covering(
     segments: int | None = None,
     trials: int | None = None,
     avoid: Sequence[Pairs] = (),
-    seed: int,
+    seed: Seed,
 ) -> Pairs:
     """Random pairs, every location in at least one.
 
-    A random matching covers the locations; the other pairs are drawn uniformly from all that remain.
+    A random matching covers the locations; the other pairs are drawn uniformly from all that remain. Where
+    most pairs are to be avoided, both come from those that are not.
 
     Parameters
     ----------
@@ -66,8 +69,10 @@ def covering(
     trials : int, optional
         The number of pairs.
     avoid : sequence of Pairs, optional
-        Pairs not to ask again, as far as others are left.
-    seed : int
+        Pairs not to ask again. The covering design repeats one only if too few others are left, or if
+        they cannot cover every location; the balanced and the scattered design, which also keep
+        everybody's number of partners, may run into a few earlier.
+    seed : int, SeedSequence or Generator
 
     Examples
     --------
@@ -76,7 +81,7 @@ def covering(
     >>> len(pairs), int(pairs.partners.min()) >= 1
     (768, True)
     """
-    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(seed)
+    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(checked_seed(seed))
     n = len(layout)
     order = rng.permutation(n)
     if n % 2:
@@ -85,7 +90,14 @@ def covering(
     drawn = _unranked(n, rng.choice(_pairs_of(n), count, replace=False))
     others = drawn[~np.isin(drawn, matched)][: count - len(matched)]
     i, j = np.divmod(np.concatenate([matched, others]), n)
-    return _block(layout, i, j, np.zeros(n, np.int64), avoid, rng, mixing=0)
+    taken, most = _taken(n, avoid), _pairs_of(n)
+    scarce = 2 * (len(taken) + count) > most
+    if not (scarce and len(taken)):
+        block = _block(layout, i, j, np.zeros(n, np.int64), taken, rng, mixing=0)
+        if most > MOST_PAIRS or not np.isin(_keys(n, block.i, block.j), taken).any():
+            return block
+    i, j = np.divmod(_covering_from_new(n, count, taken, rng), n)
+    return Pairs(layout, i, j)
 
 
 def balanced(
@@ -94,7 +106,7 @@ def balanced(
     segments: int | None = None,
     trials: int | None = None,
     avoid: Sequence[Pairs] = (),
-    seed: int,
+    seed: Seed,
 ) -> Pairs:
     """Random pairs, every location in equally many (±1 where that does not divide).
 
@@ -106,14 +118,14 @@ def balanced(
     >>> set(balanced(Grid(16), segments=3, seed=0).partners.tolist())
     {6}
     """
-    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(seed)
+    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(checked_seed(seed))
     n = len(layout)
     whole, last = _random_shifts(n, count, rng)
     order = rng.permutation(n)
     a, b = _circulant(n, count, whole, last)
     # A single shift is a random cycle already, and one cycle is connected; switches could break it up.
     mixing = MIXING_ROUNDS if len(whole) else 0
-    return _block(layout, order[a], order[b], np.zeros(n, np.int64), avoid, rng, mixing)
+    return _block(layout, order[a], order[b], np.zeros(n, np.int64), _taken(n, avoid), rng, mixing)
 
 
 def scattered(
@@ -122,7 +134,7 @@ def scattered(
     segments: int | None = None,
     trials: int | None = None,
     avoid: Sequence[Pairs] = (),
-    seed: int,
+    seed: Seed,
 ) -> Pairs:
     """Balanced pairs in which the partners of a location lie in different regions of the image.
 
@@ -137,7 +149,7 @@ def scattered(
     >>> len(pairs), set(pairs.partners.tolist())
     (768, {6})
     """
-    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(seed)
+    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(checked_seed(seed))
     n = len(layout)
     parts = min(2 * -(-count // n) + 1, n)
     region = _regions(layout.positions, parts, rng)
@@ -145,7 +157,7 @@ def scattered(
     order = np.lexsort([rng.random(n), region])
     a, b = _circulant(n, count, whole, last)
     mixing = MIXING_ROUNDS if len(whole) else 0
-    return _block(layout, order[a], order[b], region, avoid, rng, mixing)
+    return _block(layout, order[a], order[b], region, _taken(n, avoid), rng, mixing)
 
 
 def all_pairs(
@@ -154,11 +166,12 @@ def all_pairs(
     segments: int | None = None,
     trials: int | None = None,
     avoid: Sequence[Pairs] = (),
-    seed: int | None = None,
+    seed: Seed | None = None,
 ) -> Pairs:
     """Every pair of locations, in random order if there is a seed.
 
-    The other keywords are those of `covering` and change nothing, so that any design can be called alike.
+    The other keywords are those of `covering`, so that any design can be called alike: `segments` and `avoid`
+    change nothing, and `trials` must be the number of all pairs if it is given.
 
     Examples
     --------
@@ -179,7 +192,7 @@ def all_pairs(
         )
     i, j = np.triu_indices(n, k=1)
     pairs = Pairs(layout, i, j)
-    return pairs if seed is None else pairs.take(np.random.default_rng(seed).permutation(count))
+    return pairs if seed is None else pairs.take(np.random.default_rng(checked_seed(seed)).permutation(count))
 
 
 DESIGNS: dict[str, Design] = {
@@ -242,6 +255,65 @@ def _unranked(n: int, rank: Indices) -> Indices:
     j -= j * (j - 1) // 2 > rank
     j += (j + 1) * j // 2 <= rank
     return (rank - j * (j - 1) // 2) * n + j
+
+
+def _taken(n: int, avoid: Sequence[Pairs]) -> Indices:
+    """The keys of the pairs to avoid, sorted."""
+    keys = [_keys(n, pairs.i, pairs.j) for pairs in avoid]
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *keys]))
+
+
+# ── when few new pairs are left: cover the locations with those, then take more of them ──
+
+
+def _covering_from_new(n: int, count: int, taken: Indices, rng: np.random.Generator) -> Indices:
+    """Keys in random order; taken pairs only where new ones do not suffice or do not reach a location."""
+    everything = _unranked(n, rng.permutation(_pairs_of(n)))
+    is_new = ~np.isin(everything, taken)
+    cover = _cover(n, count, everything[is_new], rng)
+    rest = np.concatenate([everything[is_new], everything[~is_new]])
+    rest = rest[~np.isin(rest, cover)][: count - len(cover)]
+    return rng.permutation(np.concatenate([cover, rest]))
+
+
+def _cover(n: int, count: int, new: Indices, rng: np.random.Generator) -> Indices:
+    """Keys of at most `count` pairs that touch every location, of the new ones wherever possible."""
+    i, j = np.divmod(new, n)
+    ends, others = np.concatenate([i, j]), np.concatenate([j, i])
+    order = np.argsort(ends, kind="stable")
+    around = np.split(others[order], np.searchsorted(ends[order], np.arange(1, n)))
+    partner = _matching(around, rng)
+    first = np.flatnonzero(partner > np.arange(n))
+    lonely = sorted(np.flatnonzero(partner < 0).tolist(), key=lambda a: len(around[a]))
+    # A pair of two lonely locations is a taken one, but saves a pair where trials are few.
+    stranded = sum(not len(around[a]) for a in lonely)
+    forced = 2 * max(-(-stranded // 2), len(lonely) - (count - len(first)))
+    joined = [(a, int(rng.choice(around[a]))) for a in lonely[forced:]]
+    paired = list(zip(lonely[:forced:2], lonely[1:forced:2], strict=False))
+    if forced > len(lonely):
+        paired.append((lonely[-1], (lonely[-1] + 1 + int(rng.integers(n - 1))) % n))
+    a, b = np.array(joined + paired, np.int64).reshape(-1, 2).T
+    return np.unique(np.concatenate([_keys(n, first, partner[first]), _keys(n, a, b)]))
+
+
+def _matching(around: list[Indices], rng: np.random.Generator) -> Indices:
+    """(n,) a partner for as many locations as random alternating walks can find one; -1 for the others.
+
+    A lonely location takes a new partner, whose old one is then lonely, until a walk ends at another.
+    """
+    partner = np.full(len(around), -1)
+    for lonely in rng.permutation(len(around)).tolist():
+        for _ in range(WALK_STEPS):
+            if partner[lonely] >= 0 or not len(around[lonely]):
+                break
+            unmatched = around[lonely][partner[around[lonely]] < 0]
+            chosen = int(rng.choice(unmatched if len(unmatched) else around[lonely]))
+            left = int(partner[chosen])
+            partner[lonely], partner[chosen] = chosen, lonely
+            if left < 0:
+                break
+            partner[left], lonely = -1, left
+    return partner
 
 
 # ── circulant graphs: location a is joined with a + shift (mod n) ──
@@ -312,28 +384,30 @@ def _block(
     i: Indices,
     j: Indices,
     region: Indices,
-    avoid: Sequence[Pairs],
+    taken: Indices,
     rng: np.random.Generator,
     mixing: int,
 ) -> Pairs:
     """The pairs after so many rounds of switching, clear of those to avoid, in random order."""
     n = len(layout)
-    taken = np.unique(np.concatenate([[], *(_keys(n, pairs.i, pairs.j) for pairs in avoid)])).astype(np.int64)
     i, j = i.copy(), j.copy()
     for done in range(REPAIR_ROUNDS):
         if done >= mixing and not np.isin(_keys(n, i, j), taken).any():
             break
         # Few pairs join some regions; what they cannot repair among themselves is switched with any other.
         stuck = done >= mixing + REPAIR_ROUNDS // 4
-        _switch(n, i, j, np.zeros_like(region) if stuck else region, taken, rng)
+        _switch(n, i, j, np.zeros_like(region) if stuck else region, taken, rng, level=stuck)
     order = rng.permutation(len(i))
     return Pairs(layout, i[order], j[order])
 
 
 def _switch(
-    n: int, i: Indices, j: Indices, region: Indices, taken: Indices, rng: np.random.Generator
+    n: int, i: Indices, j: Indices, region: Indices, taken: Indices, rng: np.random.Generator, level: bool
 ) -> None:
-    """One round, in place: pairs that join the same two regions swap partners, unless that repeats a pair."""
+    """One round, in place: pairs that join the same two regions swap partners, unless that repeats a pair.
+
+    With `level`, two pairs of which some are taken may also become two of which no more are.
+    """
     flip = np.where(region[i] == region[j], rng.random(len(i)) < 0.5, region[i] > region[j])
     i[flip], j[flip] = j[flip], i[flip]
     kind = region[i] * n + region[j]
@@ -342,10 +416,12 @@ def _switch(
     alike = kind[first] == kind[second]
     first, second = first[alike], second[alike]
     new = np.stack([_keys(n, i[first], j[second]), _keys(n, i[second], j[first])])
-    known = np.concatenate([_keys(n, i, j), taken])
+    now = _keys(n, i, j)
+    repeats = np.isin(new, taken).sum(axis=0)
+    allowed = np.isin(now, taken)[np.stack([first, second])].sum(axis=0) if level else 0
     _, where, times = np.unique(new, return_inverse=True, return_counts=True)
     once = times[where].reshape(new.shape) == 1
     other = (i[first] != j[second]) & (i[second] != j[first])
-    good = other & (once & ~np.isin(new, known)).all(axis=0)
+    good = other & (once & ~np.isin(new, now)).all(axis=0) & (repeats <= allowed)
     first, second = first[good], second[good]
     j[first], j[second] = j[second], j[first]

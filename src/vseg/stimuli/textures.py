@@ -112,7 +112,7 @@ class Texture:
         """Three standard deviations of the kernel along its contours, at half the modal frequency."""
         cycles_per_px = self.mode_cpd / self.px_per_degree / 2
         across = np.sqrt(2) * np.sin(min(np.deg2rad(self.spread_deg), np.pi / 4))
-        return int(np.ceil(min(3 / (2 * np.pi * cycles_per_px * across), 1e9)))
+        return int(np.ceil(3 / max(2 * np.pi * cycles_per_px * across, 1e-9)))
 
 
 LOW = Texture()
