@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import vseg
 from vseg import Grid, Pairs, Scatter, designs
 from vseg.designs import drawing
 from vseg.errors import InvalidInput, VsegWarning
@@ -329,3 +330,19 @@ def test_seeds(draw):
 def test_every_named_design_is_called_alike():
     for name in designs.DESIGNS:
         assert len(designs.named(name)(Grid(4), segments=2, trials=None, seed=0)) in (32, 120)
+
+
+def test_a_trial_list_for_another_program(tmp_path):
+    """Dots in image pixels; with a column `same` added, the file is one of responses."""
+    shown = designs.blocks("covering", Grid(4), blocks=2, segments=2, seed=0)
+    designs.save_trials(shown, tmp_path / "trials.csv", width_px=400, height_px=200)
+    rows = [line.split(",") for line in (tmp_path / "trials.csv").read_text().splitlines()]
+    assert rows[0] == ["block", "trial", "i", "j", "x1", "y1", "x2", "y2"]
+    assert len(rows) == 1 + 2 * 32
+    i, j = int(rows[1][2]), int(rows[1][3])
+    assert (i, j) == next(iter(shown[0]))
+    centres = Grid(4).pixels(400, 200)
+    assert [float(cell) for cell in rows[1][4:]] == [*centres[i], *centres[j]]
+    answered = [[*rows[0], "same"], *([*row, "1"] for row in rows[1:])]
+    (tmp_path / "responses.csv").write_text("\n".join(",".join(row) for row in answered))
+    assert len(vseg.load(tmp_path / "responses.csv", Grid(4))) == 64

@@ -8,7 +8,8 @@ from strategies import grids, some_responses
 from vseg.errors import InvalidInput, NotFound
 from vseg.layout import Grid, Scatter
 from vseg.pairs import Pairs
-from vseg.responses import CHUNK_ROWS, COLUMNS, Responses, Tally, concatenated, load
+from vseg.responses import COLUMNS, Responses, Tally, concatenated
+from vseg.tables import CHUNK_ROWS, load
 
 
 def same_rows(one: Responses, other: Responses) -> bool:
@@ -75,7 +76,7 @@ TIME = "; expected a time in milliseconds from 0 up, or nothing."
         ("\n\n", "{path} is empty; expected a header with the columns i, j, same."),
         ("i,j,same\n", "{path} holds no responses; expected a row a trial."),
         ("i,j\n0,1\n", "{path} has no column 'same'; expected i, j, same, found i, j."),
-        ("a;b\n", "{path} has no column 'i', 'j', 'same'; expected i, j, same, found a;b."),
+        ("a;b\n", "{path} has no column 'i', 'j', 'same'; expected i, j, same, found a, b."),
         ("i,j,same\n0,1,maybe\n", "{path}, line 2: column same is 'maybe'; expected 0 or 1 (false or true)."),
         ("i,j,same\n0,1,\n", "{path}, line 2: column same is ''; expected 0 or 1 (false or true)."),
         ("i,j,same\n0,1,nan\n", "{path}, line 2: column same is 'nan'; expected 0 or 1 (false or true)."),
@@ -198,7 +199,7 @@ def test_bad_parquet_columns_are_answered_by_a_sentence(tmp_path, columns, says)
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
 def test_a_file_that_is_not_utf_8_is_answered_by_a_sentence(tmp_path, encoding):
     path = written(tmp_path, "participant,i,j,same\nZoë,0,1,1\n", encoding=encoding)
-    with pytest.raises(InvalidInput, match=r"r\.csv cannot be read as a CSV file \('utf-8' codec"):
+    with pytest.raises(InvalidInput, match=r"r\.csv is not UTF-8 text; save it as CSV \(UTF-8\)"):
         load(path, Grid(3))
 
 
@@ -349,3 +350,31 @@ def test_bad_counts_are_answered_by_a_sentence(k, n, sentence):
     with pytest.raises(InvalidInput) as caught:
         Tally(Pairs(Grid(3), [0], [1]), k, n)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_what_spreadsheets_write_where_the_comma_is_decimal(delimiter, tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("i,j,same\n0,1,1\n2,3,0\n".replace(",", delimiter))
+    assert load(path, Grid(3)).same.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"PK\x03\x04\xae\xff", "a zip archive, perhaps an Excel workbook; save it as CSV"),
+     ("i,j,same,who\n0,1,1,\u00e9".encode("latin-1"), "is not UTF-8 text; save it as CSV")],
+)  # fmt: skip
+def test_what_is_not_text(content, sentence, tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=sentence):
+        load(path, Grid(3))
+
+
+def test_a_number_is_no_layout(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("i,j,same\n0,1,1\n")
+    with pytest.raises(InvalidInput, match=r"a layout such as vseg\.Grid\(16\), got 16"):
+        load(path, 16)
+    with pytest.raises(NotFound, match="is a folder"):
+        load(tmp_path, Grid(3))

@@ -17,7 +17,8 @@ __version__ = "0.1.0"
 _HOME = {
     "Layout": "layout", "Grid": "layout", "Scatter": "layout",
     "Pairs": "pairs",
-    "Responses": "responses", "Tally": "responses", "load": "responses",
+    "Responses": "responses", "Tally": "responses",
+    "load": "tables",
     "Maps": "maps",
     "simulate": "observers",
     "reconstruct": "reconstruction", "reconstruct_each": "reconstruction", "Reconstruction": "reconstruction",
@@ -28,7 +29,7 @@ _HOME = {
 _ROOMS = (
     "demo", "designs", "errors", "figures", "layout", "live", "losses", "maps", "metrics", "objective",
     "observers", "pairs", "reconstruction", "report", "responses", "seeds", "selection", "smoothness", "solvers",
-    "statistics", "stimuli", "uncertainty", "validation",
+    "statistics", "stimuli", "tables", "uncertainty", "validation",
 )  # fmt: skip
 
 __all__ = [*_HOME, *_ROOMS]
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         solvers as solvers,
         statistics as statistics,
         stimuli as stimuli,
+        tables as tables,
         uncertainty as uncertainty,
         validation as validation,
     )
@@ -69,8 +71,9 @@ if TYPE_CHECKING:
         reconstruct as reconstruct,
         reconstruct_each as reconstruct_each,
     )
-    from vseg.responses import Responses as Responses, Tally as Tally, load as load
+    from vseg.responses import Responses as Responses, Tally as Tally
     from vseg.selection import choose_segments as choose_segments
+    from vseg.tables import load as load
     from vseg.uncertainty import bootstrap as bootstrap
 
 

@@ -16,7 +16,7 @@ from vseg.pairs import Pairs
 SIMPLEX_TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Maps:
     """Probabilistic segmentation maps: one row on the K-simplex for every location.
 
@@ -66,6 +66,9 @@ class Maps:
         if flat.max() >= count:
             raise InvalidInput(f"Labels run up to {flat.max()}, but {count} segments were asked for.")
         return cls(layout, np.eye(count)[flat.astype(np.int64)])
+
+    def __repr__(self) -> str:
+        return f"<Maps: {self.segments} segments on {self.layout}, mean entropy {self.mean_entropy:.3f} nats>"
 
     def __eq__(self, other: object) -> bool:
         return (

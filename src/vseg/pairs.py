@@ -12,7 +12,7 @@ from vseg.errors import InvalidInput
 from vseg.layout import Layout, read_only
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pairs:
     """Distinct unordered pairs of different locations, in the order in which they are shown.
 
@@ -44,6 +44,9 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.i)
+
+    def __repr__(self) -> str:
+        return f"<Pairs: {len(self)} on {self.layout}>"
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(self.i.tolist(), self.j.tolist(), strict=True)
@@ -78,6 +81,8 @@ class Pairs:
 
 def checked_pairs(layout: Layout, i: ArrayLike, j: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Both ends as int64, the smaller first; a sentence for what does not fit the layout."""
+    if not isinstance(layout, Layout):
+        raise InvalidInput(f"Pairs lie on a layout such as vseg.Grid(16), got {layout!r}.")
     first, second = _whole_numbers(i), _whole_numbers(j)
     if first.ndim != 1 or first.shape != second.shape:
         raise InvalidInput(

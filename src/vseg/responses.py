@@ -1,13 +1,8 @@
-"""Responses, a row a trial, and Tally, the counts k_ij and n_ij that inference sees.
-
-A file of responses is a CSV or Parquet table with at least the columns `i`, `j` and `same`; the other
-columns of COLUMNS are read where they are there, and any further ones are passed over.
-"""
+"""Responses, a row a trial, and Tally, the counts k_ij and n_ij that inference sees."""
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +14,9 @@ from vseg.layout import Layout, as_floats, read_only
 from vseg.pairs import Pairs, as_index, checked_pairs
 
 COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
-REQUIRED = ("i", "j", "same")
-CHUNK_ROWS = 2048
-TRUTH = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Responses:
     """Same/different answers, a row a trial.
 
@@ -92,6 +84,10 @@ class Responses:
     def __len__(self) -> int:
         return len(self.i)
 
+    def __repr__(self) -> str:
+        people, images = len(self.participants), len(self.images)
+        return f"<Responses: {len(self)} trials on {self.layout}, participants: {people}, images: {images}>"
+
     @property
     def participants(self) -> list[str]:
         """The participants' names, sorted."""
@@ -134,7 +130,7 @@ class Responses:
         table = {name: getattr(self, name) for name in COLUMNS}
         table["same"] = self.same.astype(np.int64)
         if Path(path).suffix == ".parquet":
-            _parquet().write_table(_arrow().table(table), path)
+            parquet().write_table(arrow().table(table), path)
             return
         times = ["" if np.isnan(rt) else f"{rt:.1f}" for rt in self.rt_ms]
         with open(path, "w", newline="", encoding="utf-8") as file:
@@ -143,7 +139,7 @@ class Responses:
             writer.writerows(zip(*(table[name].tolist() for name in COLUMNS[:-1]), times, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tally:
     """For each distinct pair, k 'same' answers out of n: all that inference needs, in no order.
 
@@ -176,6 +172,9 @@ class Tally:
     def __len__(self) -> int:
         return len(self.pairs)
 
+    def __repr__(self) -> str:
+        return f"<Tally: {self.trials} trials of {len(self)} pairs on {self.layout}>"
+
     @property
     def layout(self) -> Layout:
         """Where the pairs lie."""
@@ -206,236 +205,6 @@ def concatenated(parts: Iterable[Responses]) -> Responses:
         raise InvalidInput("Only responses on one layout can be put together; these lie on several.")
     columns = {name: np.concatenate([getattr(part, name) for part in listed]) for name in COLUMNS}
     return Responses(listed[0].layout, **columns)
-
-
-def load(path: str | Path, layout: Layout) -> Responses:
-    """Read a CSV or Parquet file of responses whose locations are those of `layout`.
-
-    Names are taken as they are, spaces included; around numbers, spaces do not matter.
-
-    Examples
-    --------
-    >>> responses = load("responses.csv", Grid(16))  # doctest: +SKIP
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise NotFound(
-            f"No file {path}; expected a CSV or Parquet file with the columns {', '.join(REQUIRED)}."
-        )
-    columns = _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
-    if not len(columns["i"]):
-        raise InvalidInput(f"{path} holds no responses; expected a row a trial.")
-    _check_locations(path, layout, columns["i"], columns["j"])
-    return Responses(layout, **columns)
-
-
-def _csv_columns(path: Path) -> dict[str, NDArray[Any]]:
-    """Each column as an array, read some rows at a time so that few cells are held as text."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = _csv_rows(path, file)
-        header = [name.strip() for name in next(rows, [])]
-        if not header:
-            raise InvalidInput(f"{path} is empty; expected a header with the columns {', '.join(REQUIRED)}.")
-        index, done = {name: header.index(name) for name in _present(path, header)}, 0
-        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in index}
-        code_of: dict[str, dict[str, int]] = {name: {} for name in index}
-        while chunk := list(islice(rows, CHUNK_ROWS)):
-            _check_widths(path, done, chunk, len(header))
-            cells = list(zip(*chunk, strict=False))
-            for name, at in index.items():
-                parts[name].append(
-                    _numbers(path, name, cells[at], done)
-                    if name in MANY_VALUED
-                    else _codes(cells[at], code_of[name])
-                )
-            done += len(chunk)
-    whole = {name: np.concatenate(parts[name] or [np.zeros(0, np.int64)]) for name in index}
-    return {
-        name: values if name in MANY_VALUED else _read(path, name, list(code_of[name]), values)
-        for name, values in whole.items()
-    }
-
-
-def _csv_rows(path: Path, file: Iterable[str]) -> Iterator[list[str]]:
-    try:
-        yield from filter(None, csv.reader(file))
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read as a CSV file ({error}).") from error
-
-
-def _check_widths(path: Path, done: int, rows: list[list[str]], width: int) -> None:
-    """A row may end in empty cells beyond the header, as spreadsheets write them."""
-    if set(map(len, rows)) == {width}:
-        return
-    for number, row in enumerate(rows):
-        if len(row) < width or any(row[width:]):
-            line = _line(path, done + number)
-            raise InvalidInput(f"{path}, line {line}: {len(row)} cells, but the header has {width} columns.")
-
-
-def _parquet_columns(path: Path) -> dict[str, NDArray[Any]]:
-    """Each column as an array; numbers as Arrow holds them, anything else through its distinct values."""
-    parquet = _parquet()
-    try:
-        names = parquet.read_schema(path).names
-        table = parquet.read_table(path, columns=_present(path, names))
-    except (OSError, _arrow().ArrowInvalid) as error:
-        raise InvalidInput(f"{path} cannot be read as a Parquet file ({error}).") from error
-    return {name: _arrow_values(path, name, table[name]) for name in table.column_names}
-
-
-def _arrow_values(path: Path, name: str, column: Any) -> NDArray[Any]:
-    types = _arrow().types
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    numeric = types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)
-    if numeric and name in TYPES and (name == "rt_ms" or not column.null_count):
-        values = column.to_numpy()
-        if _fits(name, values):
-            return values.astype(TYPES[name])
-    try:
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        distinct, code = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-    except _arrow().ArrowNotImplementedError:  # lists and the like have no dictionary
-        distinct, code = column.to_pylist(), np.arange(len(column))
-    return _read(path, name, ["" if value is None else str(value) for value in distinct], code)
-
-
-def _check_locations(path: Path, layout: Layout, i: NDArray[np.int64], j: NDArray[np.int64]) -> None:
-    n, smallest, largest = len(layout), min(i.min(), j.min()), max(i.max(), j.max())
-    if largest >= n:
-        row = int(np.argmax((i >= n) | (j >= n)))
-        advice = (
-            f"the file's locations are 1..{n}, but they count from 0: take 1 off each"
-            if (smallest, largest) == (1, n)
-            else "give the --grid that was used (locations count from 0)"
-        )
-        raise InvalidInput(
-            f"{path}, line {_line(path, row)}: location {max(i[row], j[row])} is outside {layout}, "
-            f"whose locations are 0..{n - 1}; {advice}."
-        )
-    if (i == j).any():
-        row = int(np.argmax(i == j))
-        raise InvalidInput(
-            f"{path}, line {_line(path, row)}: i and j are both location {i[row]}, but a pair joins two "
-            "different locations; correct the row or leave it out."
-        )
-
-
-def _line(path: Path, row: int) -> int:
-    """Where a row of a CSV file ends, from a second look at the file; of a Parquet file, its number from 1."""
-    if path.suffix == ".parquet":
-        return row + 1
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        next(islice(filter(None, reader), row + 1, None))
-        return reader.line_num
-
-
-def _present(path: Path, names: list[str]) -> list[str]:
-    missing = [name for name in REQUIRED if name not in names]
-    if missing:
-        raise InvalidInput(
-            f"{path} has no column {', '.join(map(repr, missing))}; expected {', '.join(REQUIRED)}, "
-            f"found {', '.join(names)}."
-        )
-    present = [name for name in COLUMNS if name in names]
-    twice = [name for name in present if names.count(name) > 1]
-    if twice:
-        raise InvalidInput(f"{path} has the column {twice[0]!r} twice; expected each once.")
-    return present
-
-
-def _codes(cells: Sequence[str], code_of: dict[str, int]) -> NDArray[np.int32]:
-    """Which of the distinct cells each row holds; new ones are added to them."""
-    try:
-        return np.fromiter(map(code_of.__getitem__, cells), np.int32, len(cells))
-    except KeyError:
-        for cell in dict.fromkeys(cells):
-            code_of.setdefault(cell, len(code_of))
-        return np.fromiter(map(code_of.__getitem__, cells), np.int32, len(cells))
-
-
-def _numbers(path: Path, name: str, cells: Sequence[str], done: int) -> NDArray[Any]:
-    """All at once where the cells are plain numbers, else each distinct one by itself."""
-    try:
-        plain = cells if all(cells) else [cell or "nan" for cell in cells]
-        values = np.fromiter(map(float, plain), np.float64, len(plain))
-    except ValueError:
-        values = np.array([-1.0])
-    if _fits(name, values):
-        return values.astype(TYPES[name])
-    code_of: dict[str, int] = {}
-    code = _codes(cells, code_of)
-    return _read(path, name, list(code_of), code, done)
-
-
-def _read(path: Path, name: str, distinct: list[str], code: NDArray[Any], done: int = 0) -> NDArray[Any]:
-    """Each distinct cell is read once; of those that cannot be, the first is named with its line."""
-    if name not in READERS:
-        return np.array(distinct, dtype=np.str_)[code]
-    read, refused = [], {}
-    for number, cell in enumerate(distinct):
-        try:
-            read.append(READERS[name](cell.strip()))
-        except ValueError as error:
-            read.append(0)
-            refused[number] = str(error)
-    if refused:
-        row = int(np.argmax(np.isin(code, list(refused))))
-        cell, expected = distinct[code[row]].strip(), refused[int(code[row])]
-        raise InvalidInput(
-            f"{path}, line {_line(path, done + row)}: column {name} is {cell!r}; expected {expected}."
-        )
-    return np.array(read, dtype=TYPES[name])[code]
-
-
-def _fits(name: str, values: NDArray[Any]) -> bool:
-    """Whether these numbers are what the column holds, so that no cell needs a closer look."""
-    if name == "same":
-        return bool(((values == 0) | (values == 1)).all())
-    if values.dtype.kind == "b":
-        return False
-    if name == "rt_ms":
-        return bool(((values >= 0) & (values < np.inf) | np.isnan(values)).all())
-    return bool(((values >= 0) & (values < 2**53) & (values == np.rint(values))).all())
-
-
-def _whole(cell: str) -> int:
-    number = float(cell) if _is_number(cell) else np.nan
-    if not 0 <= number < 2**53 or number != np.rint(number):
-        raise ValueError("a whole number from 0 up")
-    return int(number)
-
-
-def _truth(cell: str) -> bool:
-    if cell.lower() not in TRUTH:
-        raise ValueError("0 or 1 (false or true)")
-    return TRUTH[cell.lower()]
-
-
-def _time(cell: str) -> float:
-    if cell.lower() in ("", "nan", "na", "null"):
-        return np.nan
-    if not _is_number(cell) or float(cell) < 0:
-        raise ValueError("a time in milliseconds from 0 up, or nothing")
-    return float(cell)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        return bool(np.isfinite(float(cell)))
-    except ValueError:
-        return False
-
-
-MANY_VALUED = ("trial", "rt_ms")
-READERS: dict[str, Callable[[str], Any]] = {
-    "block": _whole, "trial": _whole, "i": _whole, "j": _whole, "same": _truth, "rt_ms": _time,
-}  # fmt: skip
-TYPES: dict[str, type[np.generic]] = {
-    "block": np.int64, "trial": np.int64, "i": np.int64, "j": np.int64, "same": np.bool_, "rt_ms": np.float64,
-}  # fmt: skip
 
 
 def truth_values(same: ArrayLike) -> NDArray[np.bool_]:
@@ -481,7 +250,8 @@ def _tallied(values: ArrayLike, name: str) -> NDArray[np.int64]:
     raise InvalidInput(f"Counts {name} are whole numbers, got {(odd or [None])[0]!r}.")
 
 
-def _arrow() -> Any:
+def arrow() -> Any:
+    """pyarrow, or a sentence that says how to get it."""
     try:
         import pyarrow
     except ImportError as error:
@@ -489,8 +259,9 @@ def _arrow() -> Any:
     return pyarrow
 
 
-def _parquet() -> Any:
-    _arrow()
+def parquet() -> Any:
+    """pyarrow.parquet, likewise."""
+    arrow()
     import pyarrow.parquet
 
     return pyarrow.parquet

@@ -1,7 +1,7 @@
 """Designs: which pairs to test, over how many blocks and people, and what that covers."""
 
 from vseg.designs.coverage_report import Coverage, coverage
-from vseg.designs.dividing import blocks, split
+from vseg.designs.dividing import blocks, save_trials, split
 from vseg.designs.drawing import (
     DESIGNS,
     Design,
@@ -16,5 +16,5 @@ from vseg.designs.drawing import (
 
 __all__ = [
     "DESIGNS", "Coverage", "Design", "all_pairs", "balanced", "blocks", "coverage", "covering",
-    "minimal_trials", "named", "recommended_trials", "scattered", "split",
+    "minimal_trials", "named", "recommended_trials", "save_trials", "scattered", "split",
 ]  # fmt: skip

@@ -1,11 +1,14 @@
 """A design over time and over people: several blocks, several sessions."""
 
+import csv
 import warnings
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vseg.designs.drawing import Design, Indices
+from vseg.designs.drawing import Design, Indices, named
 from vseg.errors import InvalidInput, VsegWarning
 from vseg.layout import Layout
 from vseg.pairs import Pairs
@@ -16,7 +19,7 @@ SPLIT_WORK = 1_000_000
 
 
 def blocks(
-    design: Design,
+    design: Design | str,
     layout: Layout,
     *,
     blocks: int,
@@ -28,7 +31,7 @@ def blocks(
 
     Parameters
     ----------
-    design : function
+    design : function or name
         `covering`, `balanced`, `scattered`, `all_pairs`, or any function with their keywords.
     layout : Layout
     blocks : int
@@ -52,6 +55,8 @@ def blocks(
     """
     if not isinstance(blocks, (int, np.integer)) or blocks < 1:
         raise InvalidInput(f"An experiment has at least one block, a whole number, got blocks={blocks!r}.")
+    if isinstance(design, str):
+        design = named(design)
     children = np.random.default_rng(checked_seed(seed)).spawn(int(blocks))
     seeds = [int(child.bit_generator.seed_seq.generate_state(1)[0]) for child in children]
     shown = [design(layout, seed=seeds[0], **options)]
@@ -141,3 +146,26 @@ def _exchange(pairs: Pairs, session: Indices, sessions: int, rng: np.random.Gene
     e, f = e[alone], f[alone]
     session[e], session[f] = session[f], session[e]
     return False
+
+
+def save_trials(blocks: Sequence[Pairs], path: str | Path, *, width_px: int, height_px: int) -> None:
+    """Write a trial list for another experiment program: a CSV with the dots' centres in image pixels.
+
+    The columns are block, trial, i, j, x1, y1, x2, y2. Ask the participant, add the column `same`, and
+    `vseg fit` takes the file as it is.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> save_trials(blocks("scattered", Grid(16), blocks=5, segments=3, seed=0), "trials.csv",
+    ...             width_px=512, height_px=512)  # doctest: +SKIP
+    """
+    if not blocks:
+        raise InvalidInput("Expected at least one block of pairs to write, got none.")
+    centre = blocks[0].layout.pixels(width_px, height_px).round(2).tolist()
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["block", "trial", "i", "j", "x1", "y1", "x2", "y2"])
+        numbered = ((block, i, j) for block, pairs in enumerate(blocks) for i, j in pairs)
+        for trial, (block, i, j) in enumerate(numbered):
+            writer.writerow([block, trial, i, j, *centre[i], *centre[j]])
