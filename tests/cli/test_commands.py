@@ -70,7 +70,7 @@ def test_simulate_fit_and_evaluate_from_the_shell(here):
         "--solver coordinate_descent --kernel four --weights trials --by participant --seed 0 --out fit/"
     )
     own = {f"participants/P1/{name}" for name in ("maps.npz", "summary.json", "maps.png")}
-    top = {"maps.npz", "summary.json", "maps.png", "smoothness.png", "participants.csv"}
+    top = {"maps.npz", "summary.json", "maps.png", "smoothness.png", "participants.csv", "participants.png"}
     assert files(here / "fit") == top | own
     assert np.load(here / "fit/maps.npz")["probabilities"].shape == (8, 8, 2)
     assert set(json.loads((here / "fit/summary.json").read_text("utf-8"))) >= SUMMARY

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from vseg.maps import Maps
     from vseg.reconstruction import Reconstruction
     from vseg.responses import Responses
     from vseg.selection import SegmentsChoice
 
 NUMBERS = ("trials", "pairs", "smoothness", "mean_entropy", "segments", "segments_won")
 LARGEST_PICTURE_PX = 1600
+MOST_TOGETHER = 60  # participants in one picture
 
 
 @dataclass(frozen=True)
@@ -145,12 +147,18 @@ def _write_participants(
     together = _fitted(answers, counts, settings)
     _write_top(folder, together, shown)
     maps = together.result.maps
+    each: dict[str, Maps] = {}
 
     def write(path: Path, found: _Fit) -> None:
         aligned = replace(found.result, maps=found.result.maps.aligned_to(maps))
+        each[found.about["participant"]] = aligned.maps
         _write_three(path, replace(found, result=aligned), shown)
 
     said = _write_each(folder, "participant", answers, [maps.segments], settings, write)
+    if len(each) <= MOST_TOGETHER:
+        from vseg import figures
+
+        figures.participants(each, shown).savefig(folder / "participants.png")
     return f"{together.message} {said}"
 
 

@@ -15,6 +15,7 @@ LONGEST_NAME = 60
 # What vseg writes at the top of a folder: --force deletes nothing else.
 OURS = {
     "boundaries.png", "images", "images.csv", "maps.npz", "maps.png", "participants", "participants.csv",
+    "participants.png",
     "photograph", "report.html", "responses.csv", "segments.png", "smoothness.png", "summary.json",
     "texture-high", "texture-low", "truth.npz",
 }  # fmt: skip
