@@ -69,7 +69,7 @@ def _one_hot(seeds: int) -> str:
             misses = round((1 - vseg.metrics.label_accuracy(found, truth)) * len(layout))
             whole += misses == 0
             wrong += misses
-            open_ += _ambiguous(truth, pairs)
+            open_ += vseg.designs.ambiguous_locations(pairs, truth.labels, 3).sum()
         rows.append([design.__name__, f"**{whole} of {seeds}**", f"{wrong}", f"{open_}"])
     columns = ["design", "all labels right", "wrong locations", "logically ambiguous locations"]
     note = (
@@ -77,11 +77,3 @@ def _one_hot(seeds: int) -> str:
         "location is ambiguous if its answers fit several labels even when all others are known."
     )
     return table("One-hot maps", columns, rows, note)
-
-
-def _ambiguous(truth: vseg.Maps, pairs: vseg.Pairs) -> int:
-    met = np.zeros((len(truth.layout), truth.segments), bool)
-    met[pairs.i, truth.labels[pairs.j]] = True
-    met[pairs.j, truth.labels[pairs.i]] = True
-    own = met[np.arange(len(met)), truth.labels]
-    return int(np.sum(~own & (met.sum(axis=1) < truth.segments - 1)))

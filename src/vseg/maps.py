@@ -146,6 +146,13 @@ class Maps:
         cost = np.abs(theirs.probabilities[:, :, None] - mine.probabilities[:, None, :]).sum(axis=0)
         return mine.permuted(linear_sum_assignment(cost)[1])
 
+    def distance_to(self, other: "Maps") -> float:
+        """The L1 distance of the two rows of a location, averaged over locations, under matching labels."""
+        mine = self.aligned_to(other)
+        return float(
+            np.abs(mine.probabilities - other.padded(mine.segments).probabilities).sum(axis=1).mean()
+        )
+
     def resampled(self, layout: Layout) -> "Maps":
         """On another layout, by interpolation between the locations (weights stay on the simplex)."""
         return Maps(layout, self._interpolated(layout.positions))

@@ -43,8 +43,8 @@ def mae(maps: Maps, truth: Maps) -> float:
     >>> mae(truth.permuted([1, 0]), truth)
     0.0
     """
-    aligned, truth = _aligned(maps, truth)
-    return float(np.abs(aligned.probabilities - truth.probabilities).sum(axis=1).mean())
+    _same_layout(maps, truth)
+    return maps.distance_to(truth)
 
 
 def mae_per_entry(maps: Maps, truth: Maps) -> float:
@@ -252,12 +252,6 @@ def _same_layout(maps: Maps, truth: Maps) -> None:
             f"The maps lie on {maps.layout}, the truth on {truth.layout}: bring one onto the other's layout "
             "with Maps.resampled first."
         )
-
-
-def _aligned(maps: Maps, truth: Maps) -> tuple[Maps, Maps]:
-    """Both with the same number of maps, the first in the order of the second."""
-    _same_layout(maps, truth)
-    return maps.aligned_to(truth), truth.padded(maps.segments)
 
 
 def _overlaps(maps: Maps, truth: Maps) -> NDArray[np.float64]:

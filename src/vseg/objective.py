@@ -1,6 +1,6 @@
 """The objective of Eq. 7: Σ over pairs of weight·loss(<p_i, p_j>, k_ij) + λ·‖p - Wp‖²."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,12 @@ class Objective:
             raise InvalidInput("A start is non-negative and sums to 1 at every location; this one is not.")
         return np.ascontiguousarray(p)
 
+    def at(self, strength: float) -> "Objective":
+        """The same problem with another λ ≥ 0."""
+        if not isinstance(strength, (int, float, np.number)) or not 0 <= strength < np.inf:
+            raise InvalidInput(f"The smoothness λ is a number from 0 up, got {strength!r}.")
+        return replace(self, strength=float(strength))
+
     def parts(self, p: NDArray[np.float64]) -> tuple[float, float]:
         """The data term and the penalty (with its λ) of maps p, shape (n, K)."""
         data = data_term(p, self.tested, self.code)
@@ -88,8 +94,6 @@ def objective(
     """
     if isinstance(segments, bool) or not isinstance(segments, (int, np.integer)) or segments < 2:
         raise InvalidInput(f"The number of segments is a whole number from 2 up, got {segments!r}.")
-    if not isinstance(strength, (int, float, np.number)) or not 0 <= strength < np.inf:
-        raise InvalidInput(f"The smoothness λ is a number from 0 up, got {strength!r}.")
     if weights not in WEIGHTS:
         raise InvalidInput(f"Unknown weights {weights!r}; choose one of {', '.join(WEIGHTS)}.")
     if not len(tally):
@@ -99,7 +103,7 @@ def objective(
         raise InvalidInput(f"The kernel is for {penalty.layout}, but the pairs lie on {tally.layout}.")
     weight = tally.n / tally.n.mean() if weights == "trials" else np.ones(len(tally))
     tested = Tested(*_both_ends(len(tally.layout), tally.pairs.i, tally.pairs.j, tally.share, weight))
-    return Objective(tally.layout, int(segments), code_of(loss), float(strength), penalty, tested)
+    return Objective(tally.layout, int(segments), code_of(loss), 0.0, penalty, tested).at(strength)
 
 
 @compiled

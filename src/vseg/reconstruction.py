@@ -191,7 +191,7 @@ def reconstruct(
             tally, segments, solver=solver, seed=seed, threads=threads, progress=progress, **terms, **options
         )
         smoothness = path.chosen
-    problem = objective(tally, segments, strength=_number(smoothness), **terms)
+    problem = problem.at(_number(smoothness))
     solution = solver_of(solver)(problem, start and start.probabilities, seed=seed, **options)
     if path is None and progress:
         progress(1)

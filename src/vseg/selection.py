@@ -110,30 +110,31 @@ def choose_segments(
         raise InvalidInput(
             f"Expected several numbers of segments to try, such as range(2, 8), got {segments!r}."
         )
+    tally = about_one_image(responses)
     candidates = []
     for count in counts:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VsegWarning)  # few pairs for a K only matter if it is chosen
             result = _reconstructed(
-                responses, segments=count, smoothness=smoothness, seed=seed, progress=progress, **settings
+                tally, segments=count, smoothness=smoothness, seed=seed, progress=progress, **settings
             )
-        path = result.path or _validated(responses, result, settings, seed, progress)
+        path = result.path or _validated(tally, result, settings, seed, progress)
         candidates.append(Candidate(count, result, path.held_out[:, path.mean.argmax()]))
     choice = SegmentsChoice(tuple(candidates), _parsimonious(candidates), _fullest(candidates))
-    warn_of_gaps(about_one_image(responses), choice.by_likelihood)
+    warn_of_gaps(tally, choice.by_likelihood)
     return choice
 
 
-def _reconstructed(responses: Responses | Tally, **settings: Any) -> Reconstruction:
+def _reconstructed(tally: Tally, **settings: Any) -> Reconstruction:
     """A K that does not converge is kept as it is: `result.converged` tells."""
     try:
-        return reconstruct(responses, **settings)
+        return reconstruct(tally, **settings)
     except NotConverged as error:
         return error.result
 
 
 def _validated(
-    responses: Responses | Tally,
+    tally: Tally,
     result: Reconstruction,
     settings: dict[str, Any],
     seed: int,
@@ -142,7 +143,7 @@ def _validated(
     """Cross-validation at the smoothness that was given."""
     kept = {name: value for name, value in settings.items() if name != "start"}
     return cross_validate(
-        about_one_image(responses), result.maps.segments, strengths=[result.smoothness], seed=seed,
+        tally, result.maps.segments, strengths=[result.smoothness], seed=seed,
         progress=progress, **kept,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from vseg.objective import objective
 from vseg.reconstruction import Reconstruction
 from vseg.responses import Responses
 from vseg.seeds import checked_seed
-from vseg.smoothness import Kernel
+from vseg.smoothness import Kernel, smoothness
 from vseg.solvers import batch
 
 UNITS = ("trials", "blocks", "participants")
@@ -96,10 +96,11 @@ def bootstrap(
     if not isinstance(resamples, (int, np.integer)) or resamples < 2:
         raise InvalidInput(f"The number of resamples is a whole number from 2 up, got {resamples!r}.")
     rng = np.random.default_rng(checked_seed(seed))
+    penalty = smoothness(responses.layout, kernel)
     problems = [
         objective(
             responses.where(rows).tally(), result.maps.segments, strength=result.smoothness, loss=result.loss,
-            kernel=kernel, weights=result.weights,
+            kernel=penalty, weights=result.weights,
         )
         for rows in (_drawn(responses, over, rng) for _ in range(resamples))
     ]  # fmt: skip

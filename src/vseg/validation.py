@@ -5,7 +5,7 @@ has seen one would be rewarded for repeating it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,7 @@ def cross_validate(
     p: list[NDArray[np.float64] | None] = [None] * folds
     scores, converged = np.empty((folds, len(path))), True
     for step, strength in enumerate(path.tolist()):
-        problems = [replace(train, strength=strength) for train in trains]
+        problems = [train.at(strength) for train in trains]
         found = batch(problems, p, seed=seed, solver=solver, threads=threads, **options)
         p = [solution.probabilities for solution in found]
         converged &= all(solution.converged for solution in found)

@@ -1,6 +1,5 @@
 """The two experiments: simulated people answer, and maps are reconstructed from their answers."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +8,6 @@ from numpy.typing import NDArray
 
 from vseg import designs
 from vseg.demo.people import annotation, beliefs
-from vseg.errors import VsegWarning
 from vseg.layout import Grid
 from vseg.maps import Maps
 from vseg.observers import Lapsing, simulate
@@ -103,8 +101,5 @@ def photograph_experiment(
         )  # fmt: skip
         answers.append(own)
     responses = concatenated(answers)
-    with warnings.catch_warnings():
-        # 1024 pairs are few for 6 and 7 segments, which is what the choice is there to find out.
-        warnings.simplefilter("ignore", VsegWarning)
-        choice = choose_segments(responses, segments=segments, seed=number, progress=advance)
+    choice = choose_segments(responses, segments=segments, seed=number, progress=advance)
     return PhotographExperiment(image, annotators, pairs, sessions, responses, choice)

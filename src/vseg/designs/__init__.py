@@ -1,6 +1,6 @@
 """Designs: which pairs to test, over how many blocks and people, and what that covers."""
 
-from vseg.designs.coverage_report import Coverage, coverage
+from vseg.designs.coverage_report import Coverage, ambiguous_locations, coverage
 from vseg.designs.dividing import blocks, save_trials, split
 from vseg.designs.drawing import (
     DESIGNS,
@@ -15,6 +15,6 @@ from vseg.designs.drawing import (
 )
 
 __all__ = [
-    "DESIGNS", "Coverage", "Design", "all_pairs", "balanced", "blocks", "coverage", "covering",
+    "DESIGNS", "Coverage", "Design", "all_pairs", "ambiguous_locations", "balanced", "blocks", "coverage", "covering",
     "minimal_trials", "named", "recommended_trials", "save_trials", "scattered", "split",
 ]  # fmt: skip

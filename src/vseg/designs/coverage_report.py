@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vseg.designs.drawing import Indices, recommended_trials
 from vseg.layout import Layout
@@ -122,17 +123,26 @@ def _connected(pairs: Pairs) -> bool:
     return bool(connected_components(graph, directed=False, return_labels=False) == 1)
 
 
+def ambiguous_locations(pairs: Pairs, labels: Indices, segments: int) -> NDArray[np.bool_]:
+    """(n,) which locations have no 'same' answer and fewer than K-1 other labels around.
+
+    Examples
+    --------
+    >>> from vseg import Grid, Pairs
+    >>> int(ambiguous_locations(Pairs(Grid(3), [0], [1]), np.arange(9) % 3, 3).sum())
+    9
+    """
+    met = np.zeros((len(labels), segments), bool)
+    met[pairs.i, labels[pairs.j]] = True
+    met[pairs.j, labels[pairs.i]] = True
+    return ~met[np.arange(len(labels)), labels] & (met.sum(axis=1) < segments - 1)
+
+
 def _ambiguous(pairs: Pairs, segments: int, seed: Seed) -> float:
-    """The share of locations without a 'same' answer and with fewer than K-1 other labels around."""
-    n, rng = len(pairs.layout), np.random.default_rng(checked_seed(seed))
-    shares = []
-    for _ in range(AMBIGUITY_MAPS):
-        label = _patches(pairs.layout, segments, rng)
-        met = np.zeros((n, segments), bool)
-        met[pairs.i, label[pairs.j]] = True
-        met[pairs.j, label[pairs.i]] = True
-        shares.append(np.mean(~met[np.arange(n), label] & (met.sum(axis=1) < segments - 1)))
-    return float(np.mean(shares))
+    """The share of ambiguous locations, over random one-hot maps."""
+    rng = np.random.default_rng(checked_seed(seed))
+    maps = (_patches(pairs.layout, segments, rng) for _ in range(AMBIGUITY_MAPS))
+    return float(np.mean([ambiguous_locations(pairs, labels, segments).mean() for labels in maps]))
 
 
 def _patches(layout: Layout, segments: int, rng: np.random.Generator) -> Indices:

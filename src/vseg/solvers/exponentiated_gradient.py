@@ -88,7 +88,7 @@ def _descend(
             lower = objective.value(p)
         trace.append(lower)
         if truth is not None:
-            errors.append(_distance(objective, p, truth))
+            errors.append(Maps(objective.layout, p).distance_to(truth))
         change, value = abs(value - lower), lower
         if step < SMALLEST_STEP:
             status = CONVERGED if change == 0 else STALLED
@@ -123,8 +123,3 @@ def _normalised(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _settled(trace: list[float], tolerance: float) -> bool:
     return len(trace) > PATIENCE and abs(trace[-1 - PATIENCE] - trace[-1]) <= tolerance * abs(trace[-1])
-
-
-def _distance(objective: Objective, p: NDArray[np.float64], truth: Maps) -> float:
-    maps = Maps(objective.layout, p).aligned_to(truth)
-    return float(np.abs(maps.probabilities - truth.padded(maps.segments).probabilities).sum(axis=1).mean())
