@@ -4,7 +4,8 @@ VsegError
 ├── InvalidInput    a value, file or option is not what was expected      (also a ValueError)
 ├── NotConverged    a fit stopped before its tolerance; `.result` holds what it had reached
 ├── NotFound        a file, participant or image is not there             (also a LookupError)
-├── Conflict        something is in the way, such as an output folder that exists
+├── Conflict        something is in the way, such as an output folder that exists; `.reason` is a word for it
+├── NotAllowed      a token or a password is missing or wrong
 ├── MissingExtra    an optional dependency is not installed               (also an ImportError)
 └── SchemaMismatch  a file was written by another version of vseg
 
@@ -35,7 +36,15 @@ class NotFound(VsegError, LookupError):  # noqa: N818
 
 
 class Conflict(VsegError):  # noqa: N818
-    """Something is in the way, such as an output folder that exists."""
+    """Something is in the way, such as an output folder that exists; `.reason` is a word for programs."""
+
+    def __init__(self, message: str, reason: str = "conflict"):
+        super().__init__(message)
+        self.reason = reason
+
+
+class NotAllowed(VsegError):  # noqa: N818
+    """A token or a password is missing or wrong."""
 
 
 class MissingExtra(VsegError, ImportError):  # noqa: N818
