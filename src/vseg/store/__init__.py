@@ -1,0 +1,26 @@
+"""The database: SQLite by default, PostgreSQL by URL, the same code for both.
+
+>>> with store.open("sqlite:///vseg.db") as db:  # doctest: +SKIP
+...     study = store.studies.named(db, "two-textures")
+...     responses = store.responses.of_study(db, study)
+
+One file a noun: studies, sessions, responses, researchers. All functions take the `Database` first, may be called
+from any thread, and return our own types. `responses.append` is the hot way in; see writer.py.
+"""
+
+from vseg.errors import MissingExtra
+
+try:
+    import alembic as _alembic
+    import psycopg as _psycopg
+    import sqlalchemy as _sqlalchemy
+except ImportError as error:
+    raise MissingExtra(
+        'Collecting responses needs a few more packages: pip install "vseg[server]".'
+    ) from error
+
+from vseg.store import researchers, responses, sessions, studies
+from vseg.store.database import Database, open
+
+__all__ = ["Database", "open", "researchers", "responses", "sessions", "studies"]
+del _alembic, _psycopg, _sqlalchemy

@@ -1,0 +1,246 @@
+"""One database: how to reach it, how to read it, and the one way to write to it."""
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc, make_url
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.pool import QueuePool
+
+from vseg.errors import InvalidInput, NotFound, VsegError
+from vseg.store.migrate import migrate
+from vseg.store.writer import Writer
+
+BUSY_S = 30  # how long a write waits for another process that is writing
+READERS = 4
+EXPECTED = "expected sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+
+
+def open(url: str, *, must_exist: bool = False) -> "Database":
+    """Open a database, made or brought up to date if need be; close it, or use it in a `with`.
+
+    With `must_exist`, a SQLite file that is not there is `NotFound` instead of a new one.
+
+    Examples
+    --------
+    >>> with open("sqlite:///vseg.db") as db:  # doctest: +SKIP
+    ...     db.is_sqlite
+    True
+    """
+    db = Database(_checked(url))
+    if db.is_sqlite:
+        _make_private(db.place, must_exist)
+    try:
+        migrate(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+class Database:
+    """A database that is open: `reading()` and `writing()` are transactions, `writer` stores responses.
+
+    On SQLite there is one connection that writes, so that writers queue here and not on the file's lock.
+    """
+
+    def __init__(self, url: URL):
+        self.url = url
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        options = _sqlite_options() if self.is_sqlite else _postgresql_options()
+        self._reading, self._writing = (create_engine(url, hide_parameters=True, **each) for each in options)
+        if self.is_sqlite:
+            _prepare(self._reading, "BEGIN", "PRAGMA query_only = ON")
+            _prepare(self._writing, "BEGIN IMMEDIATE")
+        self._turn = Turn() if self.is_sqlite else nullcontext()
+        self.writer = Writer(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Database: {self.place}>"
+
+    @property
+    def place(self) -> str:
+        """Where it is, for messages: without the password."""
+        if self.is_sqlite:
+            return str(self.url.database)
+        host = self.url.host or self.url.query.get("host") or "localhost"
+        port = f":{self.url.port}" if self.url.port else ""
+        return f"postgresql://{host}{port}/{self.url.database or ''}"
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that only reads."""
+        with self._told(), self._reading.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that writes: durable when the block is left, undone if the block raises."""
+        with self._told(), self._turn, self._writing.begin() as connection:
+            yield connection
+
+    def insert(self, table: Table) -> Any:
+        """INSERT … ON CONFLICT DO NOTHING, in the words of this database."""
+        dialect: Any = sqlite if self.is_sqlite else postgresql
+        return dialect.insert(table).on_conflict_do_nothing()
+
+    def close(self) -> None:
+        """Store what is waiting, and let go."""
+        self.writer.close()
+        self._reading.dispose()
+        self._writing.dispose()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Failures of the database, not of a statement, as one sentence."""
+        try:
+            yield
+        except (
+            exc.OperationalError,
+            exc.InterfaceError,
+            exc.TimeoutError,
+            sqlite3.OperationalError,
+        ) as error:
+            raise VsegError(_unreachable(self.place, error)) from error
+        except (exc.DatabaseError, sqlite3.DatabaseError) as error:
+            cause = getattr(error, "orig", None) or error
+            if getattr(error, "connection_invalidated", False):
+                raise VsegError(_unreachable(self.place, error)) from error
+            if type(cause) is sqlite3.DatabaseError:  # the bare class: not a database, or a damaged one
+                raise InvalidInput(
+                    f"{self.place} is not a database of vseg, or is damaged ({cause}); name another file."
+                ) from error
+            raise
+
+
+class Turn:
+    """A lock that is first come, first served.
+
+    With an ordinary one, a busy writer takes its turn again before anyone who waits has woken up.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[threading.Event] = deque()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        mine = threading.Event()
+        with self._lock:
+            self._waiting.append(mine)
+            self._waiting[0].set()
+        try:
+            mine.wait()
+        except BaseException:
+            self._leave(mine)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._leave(self._waiting[0])
+
+    def _leave(self, mine: threading.Event) -> None:
+        with self._lock:
+            self._waiting.remove(mine)
+            if self._waiting:
+                self._waiting[0].set()
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970, UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def _checked(text: str) -> URL:
+    """The URL with our driver; what was given is not repeated, since it may hold a password."""
+    try:
+        url = make_url(text)
+        kind = url.drivername
+    except (exc.ArgumentError, ValueError):
+        raise InvalidInput(f"The database's address is not a URL; {EXPECTED}.") from None
+    if kind in ("postgresql", "postgres", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    if kind not in ("sqlite", "sqlite+pysqlite"):
+        raise InvalidInput(f"There is no way to keep data in {kind!r}; {EXPECTED}.")
+    if url.database in (None, "", ":memory:") or str(url.database).startswith("file:") or url.host:
+        raise InvalidInput(
+            f"The address names no file of a SQLite database; {EXPECTED} (three slashes, or four before /home/…)."
+        )
+    if not Path(str(url.database)).absolute().parent.is_dir():
+        raise InvalidInput(f"There is no folder for {url.database}; make it, or name another file.")
+    return url.set(drivername="sqlite+pysqlite")
+
+
+def _make_private(file: str, must_exist: bool) -> None:
+    """A new file is its owner's alone, as SQLite's own beside it will be: it may say who people are."""
+    if Path(file).exists():
+        return
+    if must_exist:
+        raise NotFound(
+            f"There is no database {file}; name the one that vseg serve wrote with --db sqlite:///FILE."
+        )
+    try:
+        Path(file).touch(mode=0o600)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be written ({error.strerror}); name another file.") from error
+
+
+def _sqlite_options() -> tuple[dict[str, Any], dict[str, Any]]:
+    shared = {
+        "poolclass": QueuePool,
+        "connect_args": {
+            "check_same_thread": False,
+            "timeout": BUSY_S,
+        },  # the pool hands them from thread to thread
+        "pool_timeout": BUSY_S,
+    }
+    return (
+        {**shared, "pool_size": READERS, "max_overflow": READERS},
+        {**shared, "pool_size": 1, "max_overflow": 0},
+    )
+
+
+def _postgresql_options() -> tuple[dict[str, Any], dict[str, Any]]:
+    # A ping before each use, so that a restart of PostgreSQL costs nobody an answer.
+    shared = {"pool_pre_ping": True, "pool_timeout": BUSY_S, "connect_args": {"connect_timeout": 10}}
+    return (
+        {**shared, "pool_size": READERS, "max_overflow": READERS},
+        {**shared, "pool_size": READERS, "max_overflow": 0},
+    )
+
+
+def _prepare(engine: Engine, begin: str, *more: str) -> None:
+    """Settings of each SQLite connection, and transactions that begin when we say so."""
+    # fullfsync: on macOS an ordinary fsync leaves data in the drive's cache; elsewhere it changes nothing.
+    settings = (
+        "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA fullfsync = ON",
+        "PRAGMA foreign_keys = ON", *more,
+    )  # fmt: skip
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # the driver's own BEGIN would come too late
+        for setting in settings:
+            connection.execute(setting)
+
+    @event.listens_for(engine, "begin")
+    def _on_begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+
+def _unreachable(place: str, error: BaseException) -> str:
+    cause = getattr(error, "orig", None) or error
+    if isinstance(cause, exc.TimeoutError):
+        return f"The database {place} is busy; try again in a moment."
+    lines = str(cause).strip().splitlines() or [type(cause).__name__]
+    return f"The database {place} does not answer ({lines[0].rstrip('.')}); check that it is there and open to you."

@@ -1,0 +1,59 @@
+"""Bringing a database up to date, once, however many processes start at the same time."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect, text
+
+from vseg.errors import SchemaMismatch
+from vseg.store.schema import metadata
+
+if TYPE_CHECKING:
+    from vseg.store.database import Database
+
+LOCK = 0x76736567  # "vseg": the number of our advisory lock on PostgreSQL
+
+
+def migrate(db: "Database") -> None:
+    """Make the tables, or bring them up to date; `SchemaMismatch` if they are newer than this code."""
+    config = _config()
+    script = ScriptDirectory.from_config(config)
+    with db.reading() as connection:
+        if _revision(connection) == script.get_current_head():
+            return
+    with db.writing() as connection:
+        if not db.is_sqlite:  # on SQLite the transaction itself is the lock
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+        found = _revision(connection)
+        _check(db, connection, found, [each.revision for each in script.walk_revisions()])
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _check(db: "Database", connection: Connection, found: str | None, known: list[str]) -> None:
+    if found is None:
+        ours = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
+        if ours:
+            raise SchemaMismatch(
+                f"{db.place} already has a table {ours[0]!r} that vseg did not make; give vseg a database of its own."
+            )
+    elif found not in known:
+        raise SchemaMismatch(
+            f"{db.place} was written by a newer vseg (its schema is {found}, this vseg knows up to {known[0]}); "
+            "upgrade with: pip install --upgrade vseg."
+        )
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

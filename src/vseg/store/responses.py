@@ -1,0 +1,141 @@
+"""Responses and events: the hot way in, and the ways out."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, RowMapping, Table, select, true
+
+from vseg.errors import InvalidInput
+from vseg.responses import COLUMNS, Responses
+from vseg.store.database import Database, now_ms as clock_ms
+from vseg.store.schema import events as event_table, participants, responses as response_table, sessions
+from vseg.store.sessions.rows import token_hash
+from vseg.store.studies import StudyRow
+from vseg.store.writer import Records
+
+ADDED = ("session", "received_at_ms")
+"""The columns that the store fills in by itself."""
+RESPONSE = tuple(column.name for column in response_table.c if column.name not in ADDED)
+EVENT = tuple(column.name for column in event_table.c if column.name not in ADDED)
+
+
+def append(
+    db: Database,
+    session_id: int,
+    responses: Sequence[Mapping[str, Any]],
+    events: Sequence[Mapping[str, Any]],
+    *,
+    token: str | None = None,
+    now_ms: int | None = None,
+) -> "Future[None]":
+    """Store records of one session; the future is resolved once they are durable.
+
+    A response has the names in `RESPONSE`, an event those in `EVENT`; other names are passed over. A record that is
+    there already stays as it is, so that a resend does no harm. The future fails with `Conflict` ("ended") if the
+    session takes no more records, `NotAllowed` if it no longer has this `token`, `NotFound` if there is none,
+    `InvalidInput` if the database refuses a value, and `VsegError` if the database does not answer: then send again.
+    """
+    added = {"session": session_id, "received_at_ms": clock_ms() if now_ms is None else now_ms}
+    try:
+        answers = [{name: row[name] for name in RESPONSE} | added for row in responses]
+        others = [{name: row[name] for name in EVENT} | added for row in events]
+    except KeyError as error:
+        raise InvalidInput(f"A record has no {error.args[0]!r}; see the columns of {__name__}.") from error
+    for row in others:
+        if not isinstance(row["data"], str):
+            row["data"] = json.dumps(row["data"], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return db.writer.append(
+        Records(session_id, answers, others, None if token is None else token_hash(token))
+    )
+
+
+def stream(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapping]]:
+    """All responses of a study, session by session in order, in lists of about `batch` rows.
+
+    `session` and `participant` are names, `status` is the session's. A list never divides a session, so that
+    `used` can be applied to it.
+    """
+    return _whole_sessions(_streamed(db, response_table, study, batch), batch)
+
+
+def events(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapping]]:
+    """All events of a study, likewise; `data` is JSON."""
+    return _whole_sessions(_streamed(db, event_table, study, batch), batch)
+
+
+def used(rows: Sequence[Mapping[Any, Any]]) -> list[bool]:
+    """Which of the responses of whole sessions count: the last one to each item that was shown right.
+
+    Practice and catch trials never count, nor does an answer with a flag.
+    """
+    last = {
+        (row["session"], row["item"]): row["seq"]
+        for row in sorted(rows, key=lambda row: row["seq"])
+        if not (row["practice"] or row["catch"] or row["flags"])
+    }
+    return [
+        not (row["practice"] or row["catch"] or row["flags"])
+        and last[row["session"], row["item"]] == row["seq"]
+        for row in rows
+    ]
+
+
+def of_study(db: Database, study: StudyRow, image: str | None = None) -> Responses:
+    """The answers of a study that count, of all images or of one."""
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    needed = [
+        name for name in (*COLUMNS, "seq", "item", "practice", "catch", "flags") if name in response_table.c
+    ]
+    condition = true() if image is None else response_table.c.image == image
+    for rows in _whole_sessions(_streamed(db, response_table, study.id, 5000, needed, condition), 5000):
+        counting = [row for row, counts in zip(rows, used(rows), strict=True) if counts]
+        for name, column in columns.items():
+            column.extend([row[name] for row in counting])
+    # A study without answers has empty columns, and those need a type.
+    types: dict[str, Any] = {"participant": np.str_, "image": np.str_, "same": np.bool_, "rt_ms": np.float64}
+    arrays: dict[str, Any] = {
+        name: np.array(each, types.get(name, np.int64)) for name, each in columns.items()
+    }
+    return Responses(study.study.layout.build(), **arrays)
+
+
+def _streamed(
+    db: Database,
+    table: Table,
+    study: int,
+    batch: int,
+    names: Sequence[str] | None = None,
+    condition: ColumnElement[bool] | None = None,
+) -> Iterator[RowMapping]:
+    columns = [
+        column for column in table.c if column.name != "session" and (not names or column.name in names)
+    ]
+    wanted = (
+        select(
+            participants.c.name.label("participant"),
+            sessions.c.name.label("session"),
+            sessions.c.status,
+            *columns,
+        )
+        .select_from(sessions)
+        .join(participants, participants.c.id == sessions.c.participant)
+        .join(table, table.c.session == sessions.c.id)
+        .where(sessions.c.study == study, true() if condition is None else condition)
+        .order_by(table.c.session, table.c.seq)
+    )
+    with db.reading() as connection:
+        yield from connection.execution_options(yield_per=batch).execute(wanted).mappings()
+
+
+def _whole_sessions(rows: Iterator[RowMapping], batch: int) -> Iterator[list[RowMapping]]:
+    gathered: list[RowMapping] = []
+    for row in rows:
+        if len(gathered) >= batch and row["session"] != gathered[-1]["session"]:
+            yield gathered
+            gathered = []
+        gathered.append(row)
+    if gathered:
+        yield gathered

@@ -1,0 +1,189 @@
+"""The tables, once: the queries beside and the migrations speak of these.
+
+studies      a study file and its state; frozen at its first session
+images       what is shown, as PNG, by its digest
+participants a person in one study, by a random name
+identities   who that is on Prolific: a table of its own, so that it can be left out or erased
+links        personal links, each for one person
+sessions     one way through the experiment, its token's hash, and its trials as the server fixed them
+assignments  which image, and which share of its pairs, a session was given
+responses    a row a trial: what was asked, what was shown, what was answered
+events       everything else a session reports: consent, calibration, contours, interruptions
+researchers  names and password hashes
+settings     secrets of this database: the key that signs cookies, the one-time token
+
+Times are milliseconds since 1970, UTC. A column has the name it has on the wire and in an export.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _study() -> Column[int]:
+    return Column("study", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False)
+
+
+def _session() -> Column[int]:
+    return Column("session", ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False)
+
+
+studies = Table(
+    "studies", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(63), nullable=False, unique=True),
+    Column("text", Text, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("status", String(16), nullable=False),  # open, closed
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("frozen_at_ms", BigInteger),
+)  # fmt: skip
+
+images = Table(
+    "images", metadata,
+    _study(),
+    Column("name", String(63), nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("width_px", Integer, nullable=False),
+    Column("height_px", Integer, nullable=False),
+    Column("png", LargeBinary, nullable=False),
+    Column("truth", LargeBinary),  # maps as .npz, where vseg generated the image
+    PrimaryKeyConstraint("study", "name"),
+)  # fmt: skip
+
+participants = Table(
+    "participants", metadata,
+    Column("id", Integer, primary_key=True),
+    _study(),
+    Column("name", String(32), nullable=False, unique=True),
+    Column("created_at_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+identities = Table(
+    "identities", metadata,
+    Column("participant", ForeignKey("participants.id", ondelete="CASCADE"), primary_key=True),
+    _study(),
+    Column("prolific_pid", String(64), nullable=False),
+    Column("prolific_study", String(64), nullable=False),
+    Column("prolific_session", String(64), nullable=False),
+    UniqueConstraint("study", "prolific_pid"),
+)  # fmt: skip
+
+links = Table(
+    "links", metadata,
+    Column("id", Integer, primary_key=True),
+    _study(),
+    Column("token_hash", String(64), nullable=False, unique=True),
+    Column("participant", ForeignKey("participants.id", ondelete="SET NULL")),
+    Column("created_at_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+sessions = Table(
+    "sessions", metadata,
+    Column("id", Integer, primary_key=True),
+    _study(),
+    Column("participant", ForeignKey("participants.id", ondelete="CASCADE"), nullable=False),
+    Column("name", String(32), nullable=False, unique=True),
+    Column("token_hash", String(64), nullable=False, unique=True),
+    Column("status", String(16), nullable=False),  # active, completed, left, withdrawn, ended
+    Column("trials", Text),  # plan.Trials as JSON, columns of equal length
+    Column("software", Text, nullable=False),  # versions that drew the trials, as JSON
+    Column("started_at_ms", BigInteger, nullable=False),
+    Column("finished_at_ms", BigInteger),
+    Index(None, "study", "status"),
+    Index(None, "participant"),
+)  # fmt: skip
+
+assignments = Table(
+    "assignments", metadata,
+    _session(),
+    _study(),
+    Column("position", Integer, nullable=False),
+    Column("image", String(63), nullable=False),
+    Column("unit", Integer, nullable=False),
+    PrimaryKeyConstraint("session", "position"),
+    Index(None, "study", "image", "unit"),
+)  # fmt: skip
+
+responses = Table(
+    "responses", metadata,
+    _session(),
+    Column("seq", Integer, nullable=False),
+    Column("item", Integer, nullable=False),
+    Column("image", String(63), nullable=False),
+    Column("block", Integer, nullable=False),
+    Column("trial", Integer, nullable=False),
+    Column("i", Integer, nullable=False),
+    Column("j", Integer, nullable=False),
+    Column("practice", Boolean, nullable=False),
+    Column("catch", Boolean, nullable=False),
+    Column("same", Boolean, nullable=False),
+    Column("rt_ms", Float(53), nullable=False),
+    Column("key", String(16), nullable=False),
+    Column("shown_at_ms", BigInteger, nullable=False),
+    Column("cue_onset_ms", Float(53), nullable=False),
+    Column("cue_asked_ms", Float(53), nullable=False),
+    Column("cue_ms", Float(53), nullable=False),
+    Column("cue_frames", Integer, nullable=False),
+    Column("image_onset_ms", Float(53), nullable=False),
+    Column("image_asked_ms", Float(53), nullable=False),
+    Column("image_ms", Float(53), nullable=False),
+    Column("image_frames", Integer, nullable=False),
+    Column("response_onset_ms", Float(53), nullable=False),
+    Column("frames_dropped", Integer, nullable=False),
+    Column("longest_gap_ms", Float(53), nullable=False),
+    Column("refresh_hz", Float(53), nullable=False),
+    Column("visible", Boolean, nullable=False),
+    Column("focused", Boolean, nullable=False),
+    Column("full_screen", Boolean, nullable=False),
+    Column("flags", String(200), nullable=False),
+    Column("received_at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("session", "seq"),
+)  # fmt: skip
+
+events = Table(
+    "events", metadata,
+    _session(),
+    Column("seq", Integer, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("data", Text, nullable=False),  # JSON
+    Column("received_at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("session", "seq"),
+)  # fmt: skip
+
+researchers = Table(
+    "researchers", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(64), nullable=False, unique=True),
+    Column("password_hash", Text, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+settings = Table(
+    "settings", metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)  # fmt: skip

@@ -1,0 +1,114 @@
+"""Who is given what: images by fewest sessions, then the lowest share of an image's pairs that nobody has.
+
+A session counts while it is completed or alive. Alive is an active one that was heard of lately; what someone who
+left or fell silent was asked to do is free again.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import ColumnElement, Connection, and_, or_, select
+
+from vseg.errors import Conflict
+from vseg.plan import Unit
+from vseg.store.schema import assignments, events, responses, sessions
+from vseg.study import Study
+
+ALIVE_AT_LEAST_MIN = 60
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What completed and alive sessions hold of a study."""
+
+    sessions: int
+    units: dict[str, set[int]]
+    per_image: Counter[str]
+    per_condition: Counter[str]
+
+
+def taken(connection: Connection, study_id: int, study: Study, now_ms: int) -> Taken:
+    """Count the sessions that are completed or alive."""
+    of = {image.name: image.condition for image in study.images}
+    counting = select(assignments.c.session, assignments.c.image, assignments.c.unit).join(sessions)
+    rows = connection.execute(counting.where(sessions.c.study == study_id, counts(study, now_ms))).all()
+    units: dict[str, set[int]] = {name: set() for name in of}
+    for row in rows:
+        units.setdefault(row.image, set()).add(row.unit)
+    conditions = {(row.session, of.get(row.image)) for row in rows}
+    return Taken(
+        sessions=len({row.session for row in rows}),
+        units=units,
+        per_image=Counter(row.image for row in rows),
+        per_condition=Counter(condition for _, condition in conditions if condition is not None),
+    )
+
+
+def chosen(study: Study, held: Taken, number: int) -> list[Unit]:
+    """The images of the next session, in the order in which it shows them; `Conflict` if there is no place left.
+
+    Ties, and the order, are drawn by chance from the study's seed and the `number` of the session.
+    """
+    if held.sessions >= study.participants:
+        raise full()
+    free = available(study, held)
+    if len(free) < study.images_each:
+        raise full()
+    rng = np.random.default_rng((study.seed, number))
+    rng.shuffle(free)
+    names = sorted(free, key=lambda name: held.per_image[name])[: study.images_each]
+    rng.shuffle(names)
+    return [Unit(name, _lowest_free(held.units[name])) for name in names]
+
+
+def available(study: Study, held: Taken) -> list[str]:
+    """The images that still have a place, by their own quota and by their condition's.
+
+    The even share that applies without a quota is no bound here: choosing the fewest keeps it by itself, and where
+    people left unevenly, a bound would turn away the last ones wanted.
+    """
+    per_image = study.assignment.quota_per_image
+    per_condition = study.assignment.quota_per_condition
+    return [
+        image.name
+        for image in study.images
+        if (per_image is None or held.per_image[image.name] < per_image)
+        and (
+            image.condition not in per_condition
+            or held.per_condition[image.condition] < per_condition[image.condition]
+        )
+    ]
+
+
+def full() -> Conflict:
+    """Nobody else is wanted."""
+    return Conflict("This study has all the participants it needs.", "full")
+
+
+def counts(study: Study, now_ms: int) -> ColumnElement[bool]:
+    """Whether a session is completed or alive."""
+    return or_(sessions.c.status == "completed", alive(study, now_ms))
+
+
+def alive(study: Study, now_ms: int) -> ColumnElement[bool]:
+    """Whether a session is active and began, or sent something, not too long ago."""
+    since = now_ms - 60_000 * max(ALIVE_AT_LEAST_MIN, study.interruption.after_minutes)
+    # The newest record by its number: one look into the primary key, however many there are.
+    heard = [
+        select(table.c.received_at_ms)
+        .where(table.c.session == sessions.c.id)
+        .order_by(table.c.seq.desc())
+        .limit(1)
+        .scalar_subquery()
+        for table in (responses, events)
+    ]
+    return and_(
+        sessions.c.status == "active",
+        or_(sessions.c.started_at_ms >= since, *(each >= since for each in heard)),
+    )
+
+
+def _lowest_free(held: Collection[int]) -> int:
+    return next(unit for unit in range(len(held) + 1) if unit not in held)

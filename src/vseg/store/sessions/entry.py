@@ -1,0 +1,216 @@
+"""Coming in: a place in the study, or the place one had, and a token for the browser."""
+
+import base64
+import json
+import platform
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, Row, Table, delete, func, insert, select, update
+
+from vseg import __version__
+from vseg.errors import Conflict, InvalidInput
+from vseg.plan import Trials, Unit
+from vseg.store.database import Database, now_ms as clock_ms
+from vseg.store.schema import assignments, identities, links, participants, sessions, studies
+from vseg.store.sessions import assignment
+from vseg.store.sessions.rows import SessionRow, numbered, token_hash, units_of
+from vseg.store.studies import StudyRow
+
+Draw = Callable[[Sequence[Unit]], Trials]
+MOST_LINKS = 10_000
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who someone is on Prolific."""
+
+    prolific_pid: str
+    prolific_study: str = ""
+    prolific_session: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if len(value) > 64 or not value.isprintable() or (name == "prolific_pid" and not value):
+                raise InvalidInput(f"{name} has 1 to 64 printable characters, got {value!r:.80}.")
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A session with a new token; `resumed` if it was there before."""
+
+    session: SessionRow
+    token: str
+    resumed: bool
+
+
+def begin(
+    db: Database,
+    study: StudyRow,
+    draw: Draw,
+    *,
+    identity: Identity | None = None,
+    link: str | None = None,
+    now_ms: int,
+) -> Begun:
+    """Give someone a place in a study, or the place they had.
+
+    `Conflict.reason` says why not: "full", "closed", "already", "ended", "link", "prolific", or "changed" if the
+    study was replaced since it was read. The first session freezes the study. `draw` makes the trials of the
+    assigned units; they are stored before the token leaves.
+    """
+    token = secrets.token_urlsafe(24)
+    with db.writing() as connection:
+        _lock(connection, study)
+        old = _session_of(connection, study, identity, link)
+        if old is not None:
+            number = _take_up(connection, old, identity, token)
+        else:
+            _check_entry(connection, study, identity, link)
+            number = _enrol(connection, study, identity, link, token, now_ms)
+    _fix_trials(db, number, draw)
+    return Begun(numbered(db, number), token, resumed=old is not None)
+
+
+def new_links(db: Database, study: StudyRow, count: int) -> list[str]:
+    """Tokens of so many new personal links, each for one person."""
+    if not 1 <= count <= MOST_LINKS:
+        raise InvalidInput(f"Expected 1 to {MOST_LINKS} links, got {count}.")
+    tokens = [secrets.token_urlsafe(24) for _ in range(count)]
+    row = {"study": study.id, "created_at_ms": clock_ms()}
+    with db.writing() as connection:
+        connection.execute(insert(links), [{**row, "token_hash": token_hash(token)} for token in tokens])
+    return tokens
+
+
+def _lock(connection: Connection, study: StudyRow) -> None:
+    """One at a time from here on (PostgreSQL; on SQLite the transaction is enough), on the study as it was read."""
+    wanted = select(studies.c.digest).where(studies.c.id == study.id).with_for_update()
+    if connection.scalar(wanted) != study.digest:
+        raise Conflict("The study was changed a moment ago; load the page again.", "changed")
+
+
+def _session_of(
+    connection: Connection, study: StudyRow, identity: Identity | None, link: str | None
+) -> Row | None:
+    """The session that this link or this Prolific participant has begun before."""
+    begun = select(sessions.c.id, sessions.c.participant, sessions.c.status)
+    if link is not None:
+        wanted = select(links.c.participant).where(
+            links.c.study == study.id, links.c.token_hash == token_hash(link)
+        )
+        bound = connection.execute(wanted).one_or_none()
+        if bound is None:
+            raise Conflict("This personal link is not one of this study; check that it is complete.", "link")
+        if bound.participant is not None:
+            return connection.execute(begun.where(sessions.c.participant == bound.participant)).one()
+    if identity is not None:
+        whose = select(identities.c.participant).where(
+            identities.c.study == study.id, identities.c.prolific_pid == identity.prolific_pid
+        )
+        return connection.execute(begun.where(sessions.c.participant.in_(whose))).one_or_none()
+    return None
+
+
+def _take_up(connection: Connection, old: Row, identity: Identity | None, token: str) -> int:
+    """Go on with a session under a new token; the old one is no longer good for anything."""
+    if old.status == "ended":
+        raise Conflict("This session was interrupted for too long and has ended.", "ended")
+    if old.status != "active":
+        raise Conflict(
+            "You have already taken part in this study, and each person can do so once.", "already"
+        )
+    connection.execute(update(sessions).where(sessions.c.id == old.id).values(token_hash=token_hash(token)))
+    if identity is not None:  # the same person may come with a newer Prolific session
+        mine = identities.c.participant == old.participant
+        same = identities.c.prolific_pid == identity.prolific_pid
+        connection.execute(update(identities).where(mine, same).values(**asdict(identity)))
+    return int(old.id)
+
+
+def _check_entry(
+    connection: Connection, study: StudyRow, identity: Identity | None, link: str | None
+) -> None:
+    if connection.scalar(select(studies.c.status).where(studies.c.id == study.id)) != "open":
+        raise Conflict("This study is closed and takes no new participants.", "closed")
+    if study.study.personal_links_only and link is None:
+        raise Conflict(
+            "This study is open to those with a personal link only; use the one you were sent.", "link"
+        )
+    if study.study.prolific is not None and study.study.prolific.required and identity is None:
+        raise Conflict(
+            "This study is open to participants from Prolific only; enter from its page there.", "prolific"
+        )
+
+
+def _enrol(
+    connection: Connection,
+    study: StudyRow,
+    identity: Identity | None,
+    link: str | None,
+    token: str,
+    now_ms: int,
+) -> int:
+    """A new participant with a session and its units; the study is frozen from here on."""
+    held = assignment.taken(connection, study.id, study.study, now_ms)
+    number = connection.scalar(select(func.count()).where(sessions.c.study == study.id)) or 0
+    units = assignment.chosen(study.study, held, number)
+    freeze = update(studies).where(studies.c.id == study.id, studies.c.frozen_at_ms.is_(None))
+    connection.execute(freeze.values(frozen_at_ms=now_ms))
+    participant = _inserted(
+        connection, participants, study=study.id, name=_random_name("p"), created_at_ms=now_ms
+    )
+    if identity is not None:
+        whose = {"participant": participant, "study": study.id}
+        connection.execute(insert(identities).values(**whose, **asdict(identity)))
+    if link is not None:
+        mine = links.c.token_hash == token_hash(link)
+        connection.execute(update(links).where(mine).values(participant=participant))
+    session = _inserted(
+        connection, sessions, study=study.id, participant=participant, name=_random_name("s"),
+        token_hash=token_hash(token), status="active", software=json.dumps(_software()), started_at_ms=now_ms,
+    )  # fmt: skip
+    rows = [
+        {"session": session, "study": study.id, "position": position, "image": unit.image, "unit": unit.unit}
+        for position, unit in enumerate(units)
+    ]
+    connection.execute(insert(assignments), rows)
+    return session
+
+
+def _fix_trials(db: Database, number: int, draw: Draw) -> None:
+    """Draw the trials of a session that has none, outside of any lock; of two who do so, the first one's count."""
+    mine = sessions.c.id == number
+    with db.reading() as connection:
+        empty = connection.execute(
+            select(sessions.c.participant).where(mine, sessions.c.trials.is_(None))
+        ).one_or_none()
+        units = units_of(connection, mine).get(number, [])
+    if empty is None:
+        return
+    try:
+        trials = draw(units).to_json()
+    except BaseException:
+        with db.writing() as connection:  # the place is free again, and the person can come back
+            connection.execute(delete(participants).where(participants.c.id == empty.participant))
+        raise
+    with db.writing() as connection:
+        connection.execute(update(sessions).where(mine, sessions.c.trials.is_(None)).values(trials=trials))
+
+
+def _inserted(connection: Connection, table: Table, **values: Any) -> int:
+    key = connection.execute(insert(table).values(**values)).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def _random_name(letter: str) -> str:
+    """A letter and 50 random bits."""
+    return letter + base64.b32encode(secrets.token_bytes(7)).decode().lower()[:10]
+
+
+def _software() -> dict[str, str]:
+    return {"vseg": __version__, "python": platform.python_version(), "numpy": np.__version__}

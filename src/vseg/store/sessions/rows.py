@@ -1,0 +1,99 @@
+"""A session as it is stored, and how to find it."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, select
+
+from vseg.errors import NotAllowed, NotFound
+from vseg.plan import Trials, Unit
+from vseg.store.database import Database
+from vseg.store.schema import assignments, participants, sessions
+from vseg.store.studies import StudyRow
+
+
+@dataclass(frozen=True)
+class SessionRow:
+    """One way through the experiment. `status`: active, completed, left, withdrawn or ended."""
+
+    id: int
+    name: str
+    participant: str
+    study: int
+    status: str
+    trials: Trials
+    units: list[Unit]
+    software: dict[str, str]
+    started_at_ms: int
+    finished_at_ms: int | None
+
+
+def by_token(db: Database, token: str) -> SessionRow:
+    """The session a token belongs to; `NotAllowed` if there is none."""
+    with db.reading() as connection:
+        for row in _rows(connection, sessions.c.token_hash == token_hash(token)):
+            return row
+    raise NotAllowed("This token belongs to no session; open the study's link again.")
+
+
+def named(db: Database, study: StudyRow, name: str) -> SessionRow:
+    """One session of a study by its name."""
+    with db.reading() as connection:
+        for row in _rows(connection, (sessions.c.study == study.id) & (sessions.c.name == name)):
+            return row
+    raise NotFound(f"Study {study.name!r} has no session {name!r}.")
+
+
+def numbered(db: Database, number: int) -> SessionRow:
+    """One session by its `id`."""
+    with db.reading() as connection:
+        for row in _rows(connection, sessions.c.id == number):
+            return row
+    raise NotFound("There is no such session any more.")
+
+
+def each(db: Database, study: StudyRow) -> Iterator[SessionRow]:
+    """All sessions of a study in the order in which they began, one after the other: each holds its trials."""
+    mine = sessions.c.study == study.id
+    with db.reading() as connection:
+        numbers = connection.scalars(select(sessions.c.id).where(mine).order_by(sessions.c.id)).all()
+        for number in numbers:
+            yield from _rows(connection, sessions.c.id == number)
+
+
+def token_hash(token: str) -> str:
+    """What is stored of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _rows(connection: Connection, condition: ColumnElement[bool]) -> list[SessionRow]:
+    columns = [column for column in sessions.c if column.name not in ("participant", "token_hash")]
+    wanted = select(*columns, participants.c.name.label("participant")).join(participants)
+    found = connection.execute(
+        wanted.where(condition, sessions.c.trials.is_not(None)).order_by(sessions.c.id)
+    ).all()
+    units = units_of(connection, condition)
+    return [
+        SessionRow(
+            **row._asdict()
+            | {
+                "trials": Trials.from_json(row.trials),
+                "software": json.loads(row.software),
+                "units": units.get(row.id, []),
+            }
+        )
+        for row in found
+    ]
+
+
+def units_of(connection: Connection, condition: ColumnElement[bool]) -> dict[int, list[Unit]]:
+    """What sessions were given, in the order in which they show it."""
+    wanted = select(assignments.c.session, assignments.c.image, assignments.c.unit).join(sessions)
+    units: dict[int, list[Unit]] = {}
+    for row in connection.execute(
+        wanted.where(condition).order_by(assignments.c.session, assignments.c.position)
+    ):
+        units.setdefault(row.session, []).append(Unit(row.image, row.unit))
+    return units

@@ -1,0 +1,159 @@
+"""Durable appends: one thread writes, and everyone who waits shares the next commit.
+
+`append` queues the records of one request and returns a future; the thread takes all that is queued, stores it in
+one transaction and resolves the futures after the commit. So a thousand people cost a few commits a second, and
+whoever is told "stored" can rely on it.
+"""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, select
+
+from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
+from vseg.store.schema import events, responses, sessions
+
+if TYPE_CHECKING:
+    from vseg.store.database import Database
+
+ROWS_A_COMMIT = 2000
+MOST_WAITING = 50_000  # requests; beyond, the database is too slow and the browsers keep what they have
+
+
+@dataclass(eq=False)
+class Records:
+    """What one request wants stored, and who waits for it."""
+
+    session: int
+    responses: list[dict[str, Any]]
+    events: list[dict[str, Any]]
+    token_hash: str | None = None
+    stored: Future[None] = field(default_factory=Future)
+
+    def __len__(self) -> int:
+        return len(self.responses) + len(self.events)
+
+
+class Writer:
+    """The thread that stores; it starts with the first records and ends with `close`."""
+
+    def __init__(self, db: "Database"):
+        self._db = db
+        self._queue: SimpleQueue[Records | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def append(self, records: Records) -> Future[None]:
+        """Queue records; the future is resolved once they are durable, or fails with the reason."""
+        with self._lock:
+            if self._closed:
+                raise VsegError("The database is being closed; send the records again in a moment.")
+            if self._queue.qsize() >= MOST_WAITING:
+                raise VsegError("The database cannot keep up; send the records again in a moment.")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="vseg-writer", daemon=True)
+                self._thread.start()
+            self._queue.put(records)
+        return records.stored
+
+    def close(self) -> None:
+        """Store what is waiting and stop."""
+        with self._lock:
+            self._closed = True
+            thread, self._thread = self._thread, None
+            self._queue.put(None)
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        while (first := self._queue.get()) is not None:
+            batch, rows = [first], len(first)
+            while rows < ROWS_A_COMMIT and not self._queue.empty():
+                if (following := self._queue.get()) is None:
+                    self._queue.put(None)  # closing: this batch first
+                    break
+                batch.append(following)
+                rows += len(following)
+            self._store([each for each in batch if each.stored.set_running_or_notify_cancel()])
+
+    def _store(self, batch: list[Records]) -> None:
+        """Commit the batch; if a row spoils it, each half by itself, until the culprit is alone."""
+        if not batch:
+            return
+        try:
+            with self._db.writing() as connection:
+                refused = _write(self._db, connection, batch)
+        except VsegError as error:  # the database is gone: everyone is told, and every browser sends again
+            _fail(batch, error)
+        except BaseException as error:
+            if len(batch) == 1:
+                _fail(batch, _spoiled(error))
+            else:
+                self._store(batch[: len(batch) // 2])
+                self._store(batch[len(batch) // 2 :])
+        else:
+            for each in batch:
+                if reason := refused.get(each):
+                    each.stored.set_exception(reason)
+                else:
+                    each.stored.set_result(None)
+
+
+def _write(db: "Database", connection: Connection, batch: list[Records]) -> dict[Records, VsegError]:
+    """Store the records of active sessions; the others are returned with the reason."""
+    ids = sorted({each.session for each in batch})
+    # Shared locks: on PostgreSQL nobody can withdraw a session between this look and our insert.
+    wanted = select(sessions.c.id, sessions.c.status, sessions.c.token_hash).where(sessions.c.id.in_(ids))
+    found = connection.execute(wanted.order_by(sessions.c.id).with_for_update(read=True)).all()
+    status = {row.id: row.status for row in found}
+    token = {row.id: row.token_hash for row in found}
+    refused: dict[Records, VsegError] = {}
+    for each in batch:
+        if each.token_hash not in (None, token.get(each.session)):
+            refused[each] = NotAllowed("This session goes on elsewhere, under a newer token; use that one.")
+    active = [each for each in batch if status.get(each.session) == "active" and each not in refused]
+    for table, rows in (
+        (responses, [row for each in active for row in each.responses]),
+        (events, [row for each in active for row in each.events]),
+    ):
+        if rows:
+            # Always in the same order, so that two workers with the same rows never wait for each other.
+            rows.sort(key=lambda row: (row["session"], row["seq"]))
+            connection.execute(db.insert(table), rows)
+    for each in batch:
+        if each not in refused and status.get(each.session) != "active" and not _there(connection, each):
+            refused[each] = _refusal(status.get(each.session))
+    return refused
+
+
+def _there(connection: Connection, records: Records) -> bool:
+    """Whether all of it was stored before: a resend after the end of a session is answered like the first time."""
+    for table, rows in ((responses, records.responses), (events, records.events)):
+        wanted = {row["seq"] for row in rows}
+        mine = select(table.c.seq).where(table.c.session == records.session, table.c.seq.in_(wanted))
+        if wanted and wanted != set(connection.scalars(mine)):
+            return False
+    return True
+
+
+def _refusal(status: str | None) -> VsegError:
+    if status is None:
+        return NotFound("There is no such session; its records cannot be stored.")
+    return Conflict(f"The session is {status}; it takes no more records.", "ended")
+
+
+def _spoiled(error: BaseException) -> VsegError:
+    cause = getattr(error, "orig", None) or error
+    told = InvalidInput(f"The database refused a record ({type(cause).__name__}); it was not stored.")
+    told.__cause__ = error
+    return told
+
+
+def _fail(batch: Sequence[Records], error: BaseException) -> None:
+    for each in batch:
+        each.stored.set_exception(error)

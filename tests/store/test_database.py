@@ -1,0 +1,247 @@
+import re
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine, inspect, make_url, text
+
+import vseg.store
+from vseg import store
+from vseg.errors import InvalidInput, NotFound, SchemaMismatch, VsegError
+from vseg.store.database import Turn
+from vseg.store.schema import metadata
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def bare_url(request, tmp_path):
+    """A database without any table."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/bare.db"
+    else:
+        server = request.getfixturevalue("postgres_server")
+        url = server.fresh(migrated=False)
+        yield url
+        server.drop(url)
+
+
+def engine_of(url: str):
+    return create_engine(
+        make_url(url).set(drivername="sqlite" if url.startswith("sqlite") else "postgresql+psycopg")
+    )
+
+
+def described(url: str) -> dict:
+    """Every table with its columns, keys and indexes, by name."""
+    engine = engine_of(url)
+    found = inspect(engine)
+    tables = {
+        table: {
+            "columns": [(c["name"], str(c["type"]), c["nullable"]) for c in found.get_columns(table)],
+            "primary key": found.get_pk_constraint(table),
+            "foreign keys": sorted(found.get_foreign_keys(table), key=lambda key: key["name"]),
+            "unique": sorted(found.get_unique_constraints(table), key=lambda key: key["name"]),
+            "indexes": sorted(found.get_indexes(table), key=lambda index: index["name"]),
+        }
+        for table in metadata.tables
+    }
+    engine.dispose()
+    return tables
+
+
+def test_the_migrations_make_what_the_schema_says(bare_url, request, tmp_path):
+    store.open(bare_url).close()
+    engine = engine_of(bare_url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+    migrated = described(bare_url)
+    with engine.begin() as connection:
+        metadata.drop_all(connection)
+        metadata.create_all(connection)
+    engine.dispose()
+    assert migrated == described(bare_url)
+
+
+def test_many_who_start_at_once_migrate_once(bare_url):
+    gate = threading.Barrier(4)
+
+    def start(_):
+        gate.wait()
+        with store.open(bare_url) as db:
+            return store.studies.listed(db)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(start, range(4))) == [[]] * 4
+
+
+def execute(url: str, statement: str) -> None:
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        connection.execute(text(statement))
+    engine.dispose()
+
+
+def test_a_newer_database_is_left_alone(bare_url):
+    store.open(bare_url).close()
+    execute(bare_url, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(
+        SchemaMismatch, match=r"newer vseg \(its schema is 9999, .*pip install --upgrade vseg"
+    ):
+        store.open(bare_url)
+
+
+def test_tables_of_somebody_else_are_left_alone(bare_url):
+    execute(bare_url, "CREATE TABLE sessions (whatever INTEGER)")
+    with pytest.raises(SchemaMismatch, match="'sessions' that vseg did not make"):
+        store.open(bare_url)
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_the_usual_forms_of_a_postgresql_url(postgres_url, scheme):
+    with store.open(postgres_url.replace("postgresql", scheme, 1)) as db:
+        assert not db.is_sqlite
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("vseg.db", "not a URL"),
+        ("mysql://root:hunter2@host/db", "'mysql'"),
+        ("postgresql://user:hunter2@host:port/db", "not a URL"),
+        ("sqlite://", "names no file"),
+        ("sqlite:///:memory:", "names no file"),
+        ("sqlite://hunter2/vseg.db", "names no file"),
+        ("sqlite:////no/such/folder/vseg.db", "no folder for /no/such/folder/vseg.db"),
+    ],
+)
+def test_a_wrong_address_gets_a_sentence_without_the_password(url, said):
+    with pytest.raises(InvalidInput, match=re.escape(said)) as caught:
+        store.open(url)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("query", ["", "&password=hunter2"])
+def test_a_postgresql_that_is_not_there(tmp_path, query):
+    with pytest.raises(VsegError, match="does not answer") as caught:
+        store.open(f"postgresql://someone:hunter2@/vseg?host={tmp_path}{query}")
+    assert "hunter2" not in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database(tmp_path):
+    (tmp_path / "notes.db").write_text("Dear diary, " * 100)
+    with pytest.raises(InvalidInput, match="not a database of vseg"):
+        store.open(f"sqlite:///{tmp_path}/notes.db")
+
+
+def test_a_database_that_must_be_there_is_not_made(tmp_path):
+    with pytest.raises(NotFound, match="no database"):
+        store.open(f"sqlite:///{tmp_path}/typo.db", must_exist=True)
+    assert list(tmp_path.iterdir()) == []
+    store.open(f"sqlite:///{tmp_path}/vseg.db").close()
+    store.open(f"sqlite:///{tmp_path}/vseg.db", must_exist=True).close()
+
+
+def test_a_new_file_is_its_owners_alone(tmp_path):
+    with store.open(f"sqlite:///{tmp_path}/vseg.db"):
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(["vseg.db", "vseg.db-wal", "vseg.db-shm"], 0o600)
+
+
+def test_whoever_waits_to_write_comes_before_one_who_has_just_written():
+    turn, order = Turn(), []
+
+    def wait():
+        with turn:
+            order.append("waited")
+
+    waiter = threading.Thread(target=wait)
+    with turn:
+        waiter.start()
+        while len(turn._waiting) < 2:
+            threading.Event().wait(0.001)
+    with turn:
+        order.append("again")
+    waiter.join()
+    assert order == ["waited", "again"]
+
+
+def test_a_folder_in_the_place_of_the_file(tmp_path):
+    with pytest.raises(VsegError, match="does not answer"):
+        store.open(f"sqlite:///{tmp_path}")
+
+
+def test_sqlite_is_told_to_be_durable(tmp_path):
+    wanted = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30_000}
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        for transaction in (db.reading, db.writing):
+            with transaction() as connection:
+                found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in wanted}
+                assert found == wanted
+
+
+def test_reading_cannot_write(tmp_path):
+    db = store.open(f"sqlite:///{tmp_path}/vseg.db")
+    with pytest.raises(VsegError, match="readonly"), db, db.reading() as connection:
+        connection.execute(text("DELETE FROM studies"))
+
+
+def test_a_block_that_fails_is_undone(db):
+    def half_way():
+        with db.writing() as connection:
+            connection.execute(text("INSERT INTO settings (name, value) VALUES ('a', 'b')"))
+            raise InvalidInput("stop")
+
+    with pytest.raises(InvalidInput, match="stop"):
+        half_way()
+    assert store.researchers.setting(db, "a") is None
+
+
+def test_readers_see_one_moment_while_others_write(tmp_path):
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db, db.reading() as connection:
+        before = connection.scalar(text("SELECT count(*) FROM settings"))
+        store.researchers.set_setting(db, "a", "b")
+        assert connection.scalar(text("SELECT count(*) FROM settings")) == before == 0
+
+
+def test_no_statement_is_put_together_from_strings():
+    """Values reach the database as parameters; text() and the driver's own SQL are constants, counted here."""
+    sources = {path.name: path.read_text() for path in Path(vseg.store.__file__).parent.rglob("*.py")}
+    raw = [
+        call
+        for source in sources.values()
+        for call in re.findall(r"(?:\btext|exec_driver_sql)\((.*?)[,)]", source)
+    ]
+    assert sorted(raw) == ['"SELECT pg_advisory_xact_lock(:lock', "begin"]
+    assert not [name for name, source in sources.items() if re.search(r"\.format\(|% \(", source)]
+
+
+HOSTILE = ["'; DROP TABLE sessions; --", '" OR "1"="1', "\\'; SELECT 1", "%(name)s", ":name", "ünï\u202ecode"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_only_names(db, name):
+    store.researchers.add(db, name, "hash")
+    store.researchers.set_setting(db, name, name)
+    assert store.researchers.password_hash(db, name) == "hash"
+    assert store.researchers.setting(db, name) == name
+    with pytest.raises(VsegError, match="no study"):
+        store.studies.named(db, name)
+    assert store.studies.listed(db) == []
+
+
+def test_a_database_can_be_copied_while_it_is_open(tmp_path):
+    """One file and its log: what SQLite's own backup makes of it opens like the original."""
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        store.researchers.set_setting(db, "a", "b")
+        source, target = sqlite3.connect(tmp_path / "vseg.db"), sqlite3.connect(tmp_path / "copy.db")
+        source.backup(target)
+        source.close()
+        target.close()
+    with store.open(f"sqlite:///{tmp_path}/copy.db") as db:
+        assert store.researchers.setting(db, "a") == "b"

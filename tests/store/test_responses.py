@@ -1,0 +1,290 @@
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from sqlalchemy import insert, literal, select
+
+from taking_part import NOW, answer, begin, event, response, study_of
+from vseg import store
+from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
+from vseg.store import schema
+
+
+def stored(db, table=schema.responses) -> list[tuple[int, int]]:
+    with db.reading() as connection:
+        return [
+            tuple(row)
+            for row in connection.execute(select(table.c.session, table.c.seq).order_by(*table.primary_key))
+        ]
+
+
+def test_what_is_appended_comes_back_as_it_was(db):
+    study = study_of(db)
+    session = begin(db, study).session
+    first = response(0, 0, rt_ms=0.1 + 0.2, flags="late hidden", same=False)
+    store.responses.append(
+        db, session.id, [first], [event(1, "comment", said="é 'quoted'; --")], now_ms=NOW
+    ).result()
+    ((row,),) = store.responses.stream(db, study.id)
+    assert dict(row) == first | {
+        "session": session.name, "participant": session.participant, "status": "active", "received_at_ms": NOW,
+    }  # fmt: skip
+    ((told,),) = store.responses.events(db, study.id)
+    assert json.loads(told["data"]) == {"said": "é 'quoted'; --"}
+    assert (told["kind"], told["seq"], told["at_ms"]) == ("comment", 1, NOW)
+
+
+def test_a_resend_changes_nothing(db):
+    study = study_of(db)
+    session = begin(db, study).session
+    for same in (True, False, False):
+        store.responses.append(db, session.id, [response(0, same=same)], [event(1)]).result()
+    ((row,),) = store.responses.stream(db, study.id)
+    assert row["same"] is True
+
+
+def test_the_same_rows_from_many_at_once_are_stored_once(db):
+    session = begin(db, study_of(db)).session
+    futures = [
+        store.responses.append(db, session.id, [response(seq)], []) for _ in range(20) for seq in range(50)
+    ]
+    assert {future.result() for future in futures} == {None}
+    assert stored(db) == [(session.id, seq) for seq in range(50)]
+
+
+@pytest.mark.parametrize("poison", [{"image": None}, {"item": 2**70}, {"key": "\ud800"}, {"same": "yes"}])
+def test_one_poisonous_row_fails_alone(db, poison):
+    study = study_of(db, participants=50)
+    sessions = [begin(db, study).session.id for _ in range(20)]
+    with (
+        db.writing() if db.is_sqlite else db.reading()
+    ):  # on SQLite the writer waits for us, so that it is one batch
+        futures = [
+            store.responses.append(db, session, [response(0, **(poison if place == 7 else {}))], [event(1)])
+            for place, session in enumerate(sessions)
+        ]
+    with pytest.raises(InvalidInput, match="refused a record"):
+        futures.pop(7).result()
+    assert {future.result() for future in futures} == {None}
+    assert stored(db) == [(session, 0) for session in sessions if session != sessions[7]]
+    assert stored(db, schema.events) == [(session, 1) for session in sessions if session != sessions[7]]
+
+
+def test_a_record_without_a_column_is_refused_at_once(db):
+    session = begin(db, study_of(db)).session
+    incomplete = response(0)
+    del incomplete["rt_ms"]
+    with pytest.raises(InvalidInput, match="'rt_ms'"):
+        store.responses.append(db, session.id, [incomplete], [])
+
+
+def test_a_session_that_ended_takes_nothing_more_but_confirms_what_it_has(db):
+    session = begin(db, study_of(db)).session
+    store.responses.append(db, session.id, [response(0)], [event(1)]).result()
+    store.sessions.leave(db, session, keep=True)
+    assert store.responses.append(db, session.id, [response(0)], [event(1)]).result() is None
+    late = store.responses.append(db, session.id, [response(0), response(2)], [])
+    with pytest.raises(Conflict, match="session is left") as caught:
+        late.result()
+    assert caught.value.reason == "ended"
+    assert stored(db) == [(session.id, 0)]
+
+
+def test_nothing_reaches_a_withdrawn_session(db):
+    session = begin(db, study_of(db)).session
+    store.responses.append(db, session.id, [response(0)], []).result()
+    store.sessions.leave(db, session, keep=False)
+    with pytest.raises(Conflict, match="withdrawn"):
+        store.responses.append(db, session.id, [response(0)], []).result()
+    assert stored(db) == []
+
+
+def test_withdrawing_while_records_pour_in_leaves_none_behind(db, database_url):
+    """Two workers: one stores, the other withdraws. Whatever the order, nothing is left."""
+    session = begin(db, study_of(db)).session
+    begun = threading.Event()
+
+    def pour():
+        for seq in range(300):
+            store.responses.append(db, session.id, [response(seq)], []).exception()
+            if seq == 20:
+                begun.set()
+
+    with store.open(database_url) as other:
+        thread = threading.Thread(target=pour)
+        thread.start()
+        begun.wait()
+        store.sessions.leave(other, session, keep=False)
+        thread.join()
+    assert stored(db) == []
+
+
+def test_records_of_no_session_are_not_found(db):
+    with pytest.raises(NotFound, match="no such session"):
+        store.responses.append(db, 4711, [response(0)], []).result()
+
+
+def test_closing_stores_what_is_waiting_and_takes_nothing_more(database_url):
+    with store.open(database_url) as db:
+        session = begin(db, study_of(db)).session
+        futures = [store.responses.append(db, session.id, [response(seq)], []) for seq in range(200)]
+    assert {future.result(timeout=0) for future in futures} == {None}
+    with pytest.raises(VsegError, match="being closed"):
+        store.responses.append(db, session.id, [response(200)], [])
+    with store.open(database_url) as db:
+        assert len(stored(db)) == 200
+
+
+def test_a_cancelled_request_does_not_disturb_the_others(db):
+    session = begin(db, study_of(db)).session
+    futures = [store.responses.append(db, session.id, [response(seq)], []) for seq in range(100)]
+    cancelled = [future.cancel() for future in futures[::2]]
+    assert {future.result() for future in futures[1::2]} == {None}
+    kept = [seq for seq in range(100) if seq % 2 or not cancelled[seq // 2]]
+    assert stored(db) == [(session.id, seq) for seq in kept]
+
+
+def test_postgresql_that_goes_away_and_comes_back(postgres_server):
+    url = postgres_server.fresh()
+    name = url.split("/")[3].partition("?")[0]
+    with store.open(url) as db:
+        session = begin(db, study_of(db)).session
+        store.responses.append(db, session.id, [response(0)], []).result()
+        postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        hang_up = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        postgres_server.execute(hang_up)
+        with pytest.raises(VsegError, match="does not answer") as caught:
+            store.responses.append(db, session.id, [response(1)], []).result()
+        assert not isinstance(caught.value, InvalidInput), "the browser may send it again"
+        postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        store.responses.append(db, session.id, [response(1)], []).result()
+        postgres_server.execute(hang_up)
+        store.responses.append(db, session.id, [response(2)], []).result()
+        assert len(stored(db)) == 3
+    postgres_server.drop(url)
+
+
+CHILD = """
+import sys
+from taking_part import begin, response, study_of
+from vseg import store
+db = store.open(sys.argv[1])
+session = begin(db, study_of(db)).session.id
+waiting = [store.responses.append(db, session, [response(seq)], []) for seq in range(100)]
+seq = 100
+while True:
+    for future in waiting:
+        future.result()
+    for done in range(seq - len(waiting), seq):
+        sys.stdout.write(f"{done}\\n")
+    sys.stdout.flush()
+    waiting = [store.responses.append(db, session, [response(seq + k)], []) for k in range(7)]
+    seq += 7
+"""
+
+
+def test_whatever_was_acknowledged_survives_a_kill(tmp_path):
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    path = os.pathsep.join([str(Path(__file__).parent.parent), *filter(None, sys.path)])
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD, url],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    ) as child:
+        acknowledged = [int(child.stdout.readline()) for _ in range(400)]
+        child.send_signal(signal.SIGKILL)
+        acknowledged += [int(line) for line in child.stdout if line.endswith("\n")]
+    with store.open(url) as db:
+        assert {seq for _, seq in stored(db)} >= set(acknowledged)
+    with sqlite3.connect(tmp_path / "vseg.db") as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_the_last_answer_shown_right_counts():
+    rows = [
+        response(0, 0, flags="late"), response(1, 0), response(2, 0), response(3, 1, flags="hidden"),
+        response(4, 2, practice=True), response(5, 3, catch=True), response(6, 2), response(7, 2, flags="blurred"),
+    ]  # fmt: skip
+    rows = [row | {"session": "s"} for row in rows] + [response(0, 0) | {"session": "t"}]
+    assert [row["seq"] for row, counts in zip(rows, store.responses.used(rows), strict=True) if counts] == [
+        2,
+        6,
+        0,
+    ]
+
+
+@given(st.permutations(range(8)))
+def test_the_order_of_rows_does_not_matter_for_which_count(order):
+    rows = [response(seq, seq % 3, flags="late" * (seq > 5)) | {"session": "s"} for seq in range(8)]
+    counting = {row["seq"] for row, used in zip(rows, store.responses.used(rows), strict=True) if used}
+    mixed = [rows[place] for place in order]
+    assert {
+        row["seq"] for row, used in zip(mixed, store.responses.used(mixed), strict=True) if used
+    } == counting
+
+
+def test_responses_for_analysis(db):
+    study = study_of(db)
+    assert len(store.responses.of_study(db, study)) == 0
+    people = [begin(db, study) for _ in range(2)]
+    for begun in people:
+        answer(db, begun)
+    number = people[0].session.id
+    store.responses.append(
+        db, number, [response(2, 0, same=False, image=people[0].session.trials.image[0])], []
+    ).result()
+    found = store.responses.of_study(db, study)
+    assert len(found) == 4
+    assert found.participants == sorted(each.session.participant for each in people)
+    assert found.images == ["a", "b"]
+    assert found.of(participant=people[0].session.participant).same.tolist() == [True, False]
+    assert store.responses.of_study(db, study, "a").images == ["a"]
+    assert np.isfinite(found.rt_ms).all()
+
+
+STREAMING = """
+import resource, sys
+from vseg import store
+
+def most_kb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+
+with store.open(sys.argv[1]) as db:
+    few, many = (store.studies.named(db, name).id for name in ("few", "many"))
+    assert [len(rows) for rows in store.responses.stream(db, few, batch=2000)] == [2000]
+    before, seen = most_kb(), 0
+    for rows in store.responses.stream(db, many, batch=2000):
+        assert len(rows) == 2000
+        assert [rows[place]["seq"] for place in (0, 999, 1000, -1)] == [0, 999, 0, 999]
+        seen += len(rows)
+    print(seen, most_kb() - before)
+"""
+
+
+def test_fifty_thousand_rows_stream_in_bounded_memory(db, database_url):
+    """In whole sessions, in order; fetched at once, they would take 9 MB and more."""
+    few, many = (study_of(db, "a", participants=60, name=name) for name in ("few", "many"))
+    numbers = [begin(db, few).session.id for _ in range(2)] + [begin(db, many).session.id for _ in range(50)]
+    store.responses.append(db, numbers[0], [response(seq) for seq in range(1000)], []).result()
+    names = schema.responses.c.keys()
+    with db.writing() as connection:
+        for number in numbers[1:]:
+            columns = [literal(number) if name == "session" else schema.responses.c[name] for name in names]
+            copied = select(*columns).where(schema.responses.c.session == numbers[0])
+            connection.execute(insert(schema.responses).from_select(names, copied))
+    told = subprocess.run(
+        [sys.executable, "-c", STREAMING, database_url], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stderr
+    seen, grown_kb = map(int, told.stdout.split())
+    assert seen == 50_000
+    assert grown_kb < 4_000

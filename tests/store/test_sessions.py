@@ -1,0 +1,292 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import func, select
+
+from taking_part import MINUTE, NOW, answer, begin, event, finish, response, study_of
+from vseg import store
+from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from vseg.plan import Unit
+from vseg.store.schema import events, identities, participants, responses, sessions
+from vseg.store.sessions import Identity
+
+
+def refused(db, study, *arguments, **options) -> str:
+    with pytest.raises(Conflict) as caught:
+        begin(db, study, *arguments, **options)
+    return caught.value.reason
+
+
+def count(db, table) -> int:
+    with db.reading() as connection:
+        return connection.scalar(select(func.count()).select_from(table))
+
+
+def test_begin_gives_a_place_and_a_token_of_which_only_the_hash_is_kept(db):
+    study = study_of(db)
+    begun = begin(db, study)
+    assert not begun.resumed
+    assert begun.session.status == "active"
+    assert begun.session.units == [Unit(begun.session.trials.image[0], 0)]
+    assert store.sessions.by_token(db, begun.token) == begun.session
+    assert store.sessions.named(db, study, begun.session.name) == begun.session
+    assert set(begun.session.software) == {"vseg", "python", "numpy"}
+    with db.reading() as connection:
+        assert begun.token not in str(connection.execute(select(sessions)).all())
+
+
+def test_a_wrong_token_belongs_to_nobody(db):
+    begin(db, study_of(db))
+    with pytest.raises(NotAllowed, match="no session"):
+        store.sessions.by_token(db, "' OR 1=1 --")
+
+
+def test_the_same_prolific_participant_goes_on_with_a_new_token(db):
+    study = study_of(db)
+    first, second = begin(db, study, "pid"), begin(db, study, "pid")
+    assert second.resumed
+    assert second.session == first.session
+    with pytest.raises(NotAllowed):
+        store.sessions.by_token(db, first.token)
+    assert store.sessions.by_token(db, second.token).id == first.session.id
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"), [("complete", "already"), ("left", "already"), ("ended", "ended")]
+)
+def test_a_second_time_is_refused(db, ended, reason):
+    study = study_of(db)
+    begun = begin(db, study, "pid")
+    if ended == "complete":
+        finish(db, begun)
+    elif ended == "left":
+        store.sessions.leave(db, begun.session, keep=True)
+    else:
+        store.sessions.end(db, begun.session)
+    assert refused(db, study, "pid") == reason
+
+
+def test_a_study_is_full_when_completed_and_alive_reach_what_is_wanted(db):
+    study = study_of(db, participants=2)
+    begin(db, study)
+    assert store.sessions.reason_to_refuse(db, study, now_ms=NOW) is None
+    begin(db, study)
+    assert refused(db, study) == "full"
+    assert store.sessions.reason_to_refuse(db, study, now_ms=NOW) == "full"
+
+
+def test_whoever_falls_silent_makes_room_and_can_still_come_back(db):
+    study = study_of(db, "a", participants=1)
+    silent = begin(db, study, "silent")
+    answer(db, silent, now_ms=NOW + 30 * MINUTE)
+    assert refused(db, study, now_ms=NOW + 89 * MINUTE) == "full"
+    heir = begin(db, study, now_ms=NOW + 91 * MINUTE)
+    assert heir.session.units == silent.session.units
+    assert begin(db, study, "silent", now_ms=NOW + 95 * MINUTE).resumed
+
+
+def test_a_longer_interruption_may_be_allowed(db):
+    study = study_of(db, "a", participants=1, more="interruption = {after_minutes = 600}")
+    begin(db, study)
+    assert refused(db, study, now_ms=NOW + 599 * MINUTE) == "full"
+    begin(db, study, now_ms=NOW + 601 * MINUTE)
+
+
+def test_a_closed_study_lets_only_those_finish_who_have_begun(db):
+    study = study_of(db)
+    begin(db, study, "pid")
+    store.studies.close(db, study.name)
+    assert refused(db, study, "another") == "closed"
+    assert store.sessions.reason_to_refuse(db, study, now_ms=NOW) == "closed"
+    assert begin(db, study, "pid").resumed
+    store.studies.reopen(db, study.name)
+    begin(db, study, "another")
+
+
+def test_personal_links_are_for_one_person_each(db):
+    study = study_of(db, more="personal_links_only = true")
+    mine, other = store.sessions.new_links(db, study, 2)
+    assert refused(db, study) == "link"
+    assert refused(db, study, link="invented") == "link"
+    first = begin(db, study, link=mine)
+    assert begin(db, study, link=mine).session == first.session
+    assert begin(db, study, link=other).session.participant != first.session.participant
+    finish(db, first)
+    assert refused(db, study, link=mine) == "already"
+
+
+def test_a_link_of_another_study_is_none(db):
+    other, study = study_of(db, name="other"), study_of(db)
+    (link,) = store.sessions.new_links(db, other, 1)
+    assert refused(db, study, link=link) == "link"
+
+
+@pytest.mark.parametrize("count", [0, 10_001])
+def test_links_are_made_in_sensible_numbers(db, count):
+    with pytest.raises(InvalidInput, match="1 to 10000"):
+        store.sessions.new_links(db, study_of(db), count)
+
+
+def test_a_study_may_be_open_to_prolific_only(db):
+    study = study_of(db, more='prolific = {completion_code = "C0DE", required = true}')
+    assert refused(db, study) == "prolific"
+    begin(db, study, "pid")
+
+
+def test_identities_are_apart_and_of_sensible_length(db):
+    study = study_of(db)
+    name = begin(db, study, "pid").session.participant
+    begin(db, study)
+    assert store.sessions.who_is_who(db, study) == {name: Identity("pid", "a-study", "a-session")}
+    for odd in ("", "x" * 65, "a\x00b"):
+        with pytest.raises(InvalidInput, match="prolific_pid"):
+            begin(db, study, odd)
+
+
+def test_a_study_that_was_changed_meanwhile_is_read_again_first(db):
+    study = study_of(db)
+    study_of(db, participants=5)
+    assert refused(db, study) == "changed"
+
+
+def test_trials_that_cannot_be_drawn_leave_nothing_behind(db):
+    study = study_of(db, participants=1)
+
+    def fails(units):
+        raise InvalidInput("no pairs")
+
+    with pytest.raises(InvalidInput, match="no pairs"):
+        store.sessions.begin(db, study, fails, identity=Identity("pid"), now_ms=NOW)
+    assert count(db, sessions) == count(db, participants) == count(db, identities) == 0
+    assert not begin(db, study, "pid").resumed
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_many_at_once_with_one_identity_are_one_person(db, round_):
+    study = study_of(db)
+    together(8, lambda _: begin(db, study, f"pid{round_}"))
+    assert count(db, sessions) == count(db, participants) == count(db, identities) == 1
+
+
+def test_the_last_place_is_given_once(db):
+    study = study_of(db, participants=3)
+
+    def attempt(_):
+        try:
+            return begin(db, study).session
+        except Conflict as full:
+            return full.reason
+
+    found = together(10, attempt)
+    given = [session for session in found if session != "full"]
+    assert len(given) == count(db, sessions) == 3
+    units = [(unit.image, unit.unit) for session in given for unit in session.units]
+    assert len(set(units)) == 3
+
+
+def test_progress_says_what_has_arrived(db):
+    begun = begin(db, study_of(db))
+    empty = store.sessions.progress(db, begun.session)
+    assert (empty.next_seq, empty.last_at_ms, empty.answers, empty.missing) == (0, NOW, [], [])
+    rows = [response(1, 0, flags="late"), response(4, 0)]
+    store.responses.append(db, begun.session.id, rows, [event(0)], now_ms=NOW + 5).result()
+    store.responses.append(db, begun.session.id, [], [event(5)], now_ms=NOW + 9).result()
+    found = store.sessions.progress(db, begun.session)
+    assert (found.next_seq, found.last_at_ms, found.missing) == (6, NOW + 9, [2, 3])
+    assert found.answered_at_ms == NOW + 5
+    assert found.answers == [(1, 0, "late"), (4, 0, "")]
+
+
+def test_a_token_that_was_replaced_stores_nothing(db):
+    study = study_of(db)
+    first, second = begin(db, study, "pid"), begin(db, study, "pid")
+    with pytest.raises(NotAllowed, match="newer token"):
+        store.responses.append(db, first.session.id, [response(0)], [], token=first.token).result()
+    store.responses.append(db, first.session.id, [response(0)], [], token=second.token).result()
+    assert count(db, responses) == 1
+
+
+def test_complete_wants_every_record_and_every_trial(db):
+    begun = begin(db, study_of(db))
+    store.responses.append(db, begun.session.id, [response(1, 0)], []).result()
+    assert store.sessions.complete(db, begun.session, 4) == [0, 2, 3]
+    store.responses.append(db, begun.session.id, [], [event(0), event(2), event(3)]).result()
+    with pytest.raises(Conflict, match="1 of 2 trials have no answer") as caught:
+        store.sessions.complete(db, begun.session, 4)
+    assert caught.value.reason == "unanswered"
+    store.responses.append(db, begun.session.id, [response(4, 1)], []).result()
+    assert store.sessions.complete(db, begun.session, 5) == []
+    assert store.sessions.complete(db, begun.session, 5) == [], "a resend is answered like the first time"
+    assert store.sessions.by_token(db, begun.token).status == "completed"
+
+
+def test_whoever_left_cannot_complete(db):
+    begun = begin(db, study_of(db))
+    answer(db, begun)
+    store.sessions.leave(db, begun.session, keep=True)
+    with pytest.raises(Conflict, match="is left"):
+        store.sessions.complete(db, begun.session, 2)
+
+
+def test_leaving_with_data_kept(db):
+    study = study_of(db)
+    begun = begin(db, study, "pid")
+    answer(db, begun)
+    store.sessions.leave(db, begun.session, keep=True)
+    store.sessions.leave(db, begun.session, keep=True)
+    assert store.sessions.by_token(db, begun.token).status == "left"
+    assert count(db, responses) == 2
+    assert list(store.sessions.who_is_who(db, study)) == [begun.session.participant]
+
+
+@pytest.mark.parametrize("before", ["active", "left", "completed"])
+def test_withdrawing_erases_data_and_identity_at_any_time(db, before):
+    study = study_of(db)
+    begun, other = begin(db, study, "pid"), begin(db, study, "other")
+    answer(db, begun)
+    answer(db, other)
+    store.responses.append(db, begun.session.id, [], [event(2)]).result()
+    if before == "left":
+        store.sessions.leave(db, begun.session, keep=True)
+    elif before == "completed":
+        store.sessions.complete(db, begun.session, 3)
+    store.sessions.leave(db, begun.session, keep=False)
+    store.sessions.leave(db, begun.session, keep=True)
+    assert store.sessions.by_token(db, begun.token).status == "withdrawn"
+    assert count(db, responses) == 2
+    assert count(db, events) == 0
+    assert list(store.sessions.who_is_who(db, study)) == [other.session.participant]
+
+
+def test_counts_and_list_for_the_researcher(db):
+    study = study_of(db, "a", participants=5)
+    done, gone, here, silent = (begin(db, study, now_ms=NOW - ago) for ago in (0, 0, 0, 90 * MINUTE))
+    finish(db, done)
+    store.sessions.leave(db, gone.session, keep=True)
+    found = store.sessions.counts(db, study, now_ms=NOW)
+    assert (found.completed, found.active, found.left, found.withdrawn, found.ended) == (1, 2, 1, 0, 0)
+    assert found.alive == 1
+    units = {0: "completed", 2: "alive"}
+    assert found.images == {"a": {"wanted": 5, "completed": 1, "alive": 1, "units": units}}
+    rows = store.sessions.listed(db, study)
+    assert [row["name"] for row in rows] == [each.session.name for each in (done, gone, here, silent)]
+    assert [row["responses"] for row in rows] == [2, 0, 0, 0]
+    assert [each.name for each in store.sessions.each(db, study)] == [row["name"] for row in rows]
+
+
+def test_an_unknown_session_is_not_found(db):
+    with pytest.raises(NotFound, match="no session 'sx'"):
+        store.sessions.named(db, study_of(db), "sx")
+
+
+def together(many: int, work):
+    """Call a function from so many threads, which start at the same moment."""
+    gate = threading.Barrier(many)
+
+    def wait_and_work(number):
+        gate.wait()
+        return work(number)
+
+    with ThreadPoolExecutor(many) as pool:
+        return list(pool.map(wait_and_work, range(many)))
