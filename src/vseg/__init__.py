@@ -27,18 +27,21 @@ _HOME = {
     "Live": "live",
 }  # fmt: skip
 _ROOMS = (
-    "demo", "designs", "errors", "figures", "layout", "live", "losses", "maps", "metrics", "objective",
-    "observers", "pairs", "reconstruction", "report", "responses", "seeds", "selection", "smoothness", "solvers",
-    "statistics", "stimuli", "tables", "uncertainty", "validation",
+    "bots", "dataset", "demo", "designs", "errors", "export", "figures", "layout", "live", "losses", "maps", "metrics", "objective",
+    "observers", "pairs", "plan", "reconstruction", "report", "responses", "seeds", "selection", "smoothness",
+    "solvers", "statistics", "stimuli", "store", "study", "tables", "texts", "uncertainty", "validation",
 )  # fmt: skip
 
 __all__ = [*_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
     from vseg import (
+        bots as bots,
+        dataset as dataset,
         demo as demo,
         designs as designs,
         errors as errors,
+        export as export,
         figures as figures,
         layout as layout,
         live as live,
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
         objective as objective,
         observers as observers,
         pairs as pairs,
+        plan as plan,
         reconstruction as reconstruction,
         report as report,
         responses as responses,
@@ -57,7 +61,10 @@ if TYPE_CHECKING:
         solvers as solvers,
         statistics as statistics,
         stimuli as stimuli,
+        store as store,
+        study as study,
         tables as tables,
+        texts as texts,
         uncertainty as uncertainty,
         validation as validation,
     )

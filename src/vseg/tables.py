@@ -1,11 +1,13 @@
 """Reading tables of responses: CSV or Parquet, checked cell by cell, with a sentence that names the line.
 
 A file needs the columns `i`, `j` and `same`; the other columns of `Responses` are read where they are there, and
-any further ones are passed over.
+any further ones are passed over. Where there is a column `used`, as in what `vseg export` writes, only its rows
+with 1 are taken: practice, catch trials and answers that were asked for again are in the file, but do not count.
 """
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,26 +24,59 @@ CHUNK_ROWS = 2048
 TRUTH = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 
-def load(path: str | Path, layout: Layout) -> Responses:
-    """Read a CSV or Parquet file of responses whose locations are those of `layout`.
+def load(path: str | Path, layout: Layout | None = None) -> Responses:
+    """Read responses: a CSV or Parquet file with its layout, or a folder written by `vseg export`, which knows it.
 
     Names are taken as they are, spaces included; around numbers, spaces do not matter.
 
     Examples
     --------
     >>> responses = load("responses.csv", Grid(16))  # doctest: +SKIP
+    >>> responses = load("exported")  # doctest: +SKIP
     """
     path = Path(path)
+    if path.is_dir():
+        return _exported(path, layout)
     if not path.is_file():
-        what = f"{path} is a folder" if path.is_dir() else f"No file {path}"
-        raise NotFound(f"{what}; expected a CSV or Parquet file with the columns {', '.join(REQUIRED)}.")
+        raise NotFound(
+            f"No file {path}; expected a CSV or Parquet file with the columns {', '.join(REQUIRED)}."
+        )
     if not isinstance(layout, Layout):
         raise InvalidInput(f"The locations of a file need a layout such as vseg.Grid(16), got {layout!r}.")
+    return Responses(layout, **_counting(path, layout))
+
+
+def _exported(folder: Path, layout: Layout | None) -> Responses:
+    """The answers of all sessions: from the one Parquet file where it can be read, else from the tables."""
+    from vseg.dataset import Dataset, checked_layout
+
+    dataset = Dataset(folder)
+    layout = checked_layout(dataset, layout)
+    if dataset.parquet.is_file() and find_spec("pyarrow") is not None:
+        parts = [_counting(dataset.parquet, layout, may_be_empty=True)]
+    else:
+        parts = [_counting(table, layout, may_be_empty=True) for table in dataset.tables]
+    if not any(len(part["i"]) for part in parts):
+        raise InvalidInput(
+            f"{folder} holds no responses that count; expected some rows with used = 1 in data/."
+        )
+    return Responses(layout, **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+def _counting(path: Path, layout: Layout, *, may_be_empty: bool = False) -> dict[str, NDArray[Any]]:
+    """The columns of one file, of those rows that count."""
     columns = _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
-    if not len(columns["i"]):
-        raise InvalidInput(f"{path} holds no responses; expected a row a trial.")
-    _check_locations(path, layout, columns["i"], columns["j"])
-    return Responses(layout, **columns)
+    rows = np.arange(len(columns["i"]))
+    if (used := columns.pop("used", None)) is not None:
+        rows = np.flatnonzero(used)
+        columns = {name: values[rows] for name, values in columns.items()}
+    if not len(rows) and not may_be_empty:
+        raise InvalidInput(
+            f"{path} holds no responses{' with used = 1' * (used is not None)}; expected a row a trial."
+        )
+    if len(rows):
+        _check_locations(path, layout, rows, columns["i"], columns["j"])
+    return columns
 
 
 def _csv_columns(path: Path) -> dict[str, NDArray[Any]]:
@@ -127,7 +162,9 @@ def _arrow_values(path: Path, name: str, column: Any) -> NDArray[Any]:
     return _read(path, name, ["" if value is None else str(value) for value in distinct], code)
 
 
-def _check_locations(path: Path, layout: Layout, i: NDArray[np.int64], j: NDArray[np.int64]) -> None:
+def _check_locations(
+    path: Path, layout: Layout, rows: NDArray[np.int64], i: NDArray[np.int64], j: NDArray[np.int64]
+) -> None:
     n, smallest, largest = len(layout), min(i.min(), j.min()), max(i.max(), j.max())
     if largest >= n:
         row = int(np.argmax((i >= n) | (j >= n)))
@@ -137,13 +174,13 @@ def _check_locations(path: Path, layout: Layout, i: NDArray[np.int64], j: NDArra
             else "give the --grid that was used (locations count from 0)"
         )
         raise InvalidInput(
-            f"{path}, line {_line(path, row)}: location {max(i[row], j[row])} is outside {layout}, "
+            f"{path}, line {_line(path, int(rows[row]))}: location {max(i[row], j[row])} is outside {layout}, "
             f"whose locations are 0..{n - 1}; {advice}."
         )
     if (i == j).any():
         row = int(np.argmax(i == j))
         raise InvalidInput(
-            f"{path}, line {_line(path, row)}: i and j are both location {i[row]}, but a pair joins two "
+            f"{path}, line {_line(path, int(rows[row]))}: i and j are both location {i[row]}, but a pair joins two "
             "different locations; correct the row or leave it out."
         )
 
@@ -165,7 +202,7 @@ def _present(path: Path, names: list[str]) -> list[str]:
             f"{path} has no column {', '.join(map(repr, missing))}; expected {', '.join(REQUIRED)}, "
             f"found {', '.join(names)}."
         )
-    present = [name for name in COLUMNS if name in names]
+    present = [name for name in (*COLUMNS, "used") if name in names]
     twice = [name for name in present if names.count(name) > 1]
     if twice:
         raise InvalidInput(f"{path} has the column {twice[0]!r} twice; expected each once.")
@@ -218,7 +255,7 @@ def _read(path: Path, name: str, distinct: list[str], code: NDArray[Any], done: 
 
 def _fits(name: str, values: NDArray[Any]) -> bool:
     """Whether these numbers are what the column holds, so that no cell needs a closer look."""
-    if name == "same":
+    if name in ("same", "used"):
         return bool(((values == 0) | (values == 1)).all())
     if values.dtype.kind == "b":
         return False
@@ -258,7 +295,9 @@ def _is_number(cell: str) -> bool:
 MANY_VALUED = ("trial", "rt_ms")
 READERS: dict[str, Callable[[str], Any]] = {
     "block": _whole, "trial": _whole, "i": _whole, "j": _whole, "same": _truth, "rt_ms": _time,
+    "used": _truth,
 }  # fmt: skip
 TYPES: dict[str, type[np.generic]] = {
     "block": np.int64, "trial": np.int64, "i": np.int64, "j": np.int64, "same": np.bool_, "rt_ms": np.float64,
+    "used": np.bool_,
 }  # fmt: skip

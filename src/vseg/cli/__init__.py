@@ -1,6 +1,6 @@
 """The command line: one file a command, each of them parse, call, print.
 
-simulate, fit, evaluate, demo   the commands
+simulate, fit, evaluate, demo, study, serve, links, export, simulate-participants   the commands
 options                         numbers and names as they are typed
 output                          an output folder that is whole or not there, progress bars, and counts
 
@@ -20,8 +20,13 @@ import typer
 from vseg import __version__
 from vseg.cli.demo import demo
 from vseg.cli.evaluate import evaluate
+from vseg.cli.export import export
 from vseg.cli.fit import fit
+from vseg.cli.links import links
+from vseg.cli.serve import serve
 from vseg.cli.simulate import simulate
+from vseg.cli.simulate_participants import simulate_participants
+from vseg.cli.study import study
 from vseg.errors import VsegError, VsegWarning
 
 app = typer.Typer(
@@ -31,8 +36,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (simulate, fit, evaluate, demo):
+for command in (simulate, fit, evaluate, demo, serve, links, export, simulate_participants):
     app.command()(command)
+app.add_typer(study, name="study")
 
 
 def _version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""`vseg fit`: probabilistic maps from a table of responses."""
+"""`vseg fit`: probabilistic maps from a table of responses, or from a folder that `vseg export` wrote."""
 
 import csv
 import re
@@ -13,6 +13,7 @@ import typer
 
 from vseg.cli import options
 from vseg.cli.output import counted, folder_names, new_folder, progress_bar, share
+from vseg.cli.source import Pictures, source_of
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from vseg.selection import SegmentsChoice
 
 NUMBERS = ("trials", "pairs", "smoothness", "mean_entropy", "segments", "segments_won")
-LARGEST_PICTURE_PX = 1600
 MOST_TOGETHER = 60  # participants in one picture
 
 
@@ -45,14 +45,26 @@ class _Fit:
 
 def fit(
     responses: Annotated[
-        Path, typer.Argument(metavar="RESPONSES", help="CSV or Parquet with the columns i, j, same.")
+        Path,
+        typer.Argument(
+            metavar="RESPONSES",
+            help="CSV or Parquet with the columns i, j, same, or a folder of vseg export.",
+        ),
     ],
     grid: Annotated[
-        str, typer.Option(metavar="N", help="Locations along a side; they count row by row from 0.")
-    ],
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Locations along a side; they count row by row from 0. A folder's are known.",
+        ),
+    ] = None,
     segments: Annotated[
-        str, typer.Option(metavar="K", help="Number of segments, or a range to choose from: 2..7.")
-    ],
+        str | None,
+        typer.Option(
+            metavar="K",
+            help="Number of segments, or a range to choose from: 2..7 [default: what a folder's study fixed].",
+        ),
+    ] = None,
     smoothness: Annotated[
         str,
         typer.Option(
@@ -82,8 +94,13 @@ def fit(
         typer.Option(metavar="COUNT", help="Most iterations of the solver [default: the solver's]."),
     ] = None,
     by: Annotated[
-        str, typer.Option(metavar="NAME", help="all; participant: each of them too; image: each on its own.")
-    ] = "all",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="all; participant: each of them too; image: each on its own [default: all, "
+            "or image for a folder of several].",
+        ),
+    ] = None,
     image: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only the responses about this image.")
     ] = None,
@@ -105,12 +122,15 @@ def fit(
     chosen once, from all answers. --by image fits each image on its own. Who has too few answers is left
     out, with a warning and a note in the table.
 
+    A folder written by vseg export brings its locations, its images and, unless the study left it free,
+    its number of segments.
+
     \b
     Examples:
+      vseg fit exported --out fit
       vseg fit responses.csv --grid 16 --segments 3 --out fit
       vseg fit responses.csv --grid 16 --segments 2..7 --by participant --picture photo.jpg
     """
-    size, counts = options.whole(grid, "--grid", least=3), options.segments_range(segments)
     settings: dict[str, Any] = {
         "smoothness": options.smoothness_of(smoothness),
         "loss": loss,
@@ -121,30 +141,34 @@ def fit(
     }
     if max_iterations is not None:
         settings["max_iterations"] = options.whole(max_iterations, "--max-iterations", least=1)
-    write = WRITERS[options.choice(by, "--by", list(WRITERS))]
+    source = source_of(responses, grid, segments)
+    by = None if by is None else options.choice(by, "--by", list(WRITERS))
     with new_folder(out, force=force, inputs=[responses, *([picture] if picture else [])]) as folder:
         import vseg
 
-        answers = _about_one_image(vseg.load(responses, vseg.Grid(size)), by, image)
-        shown = None if picture is None else _picture(picture, by, answers.images)
-        with progress_bar("Fitting", _total(by, answers, counts, settings)) as advance:
-            said = write(folder, answers, counts, settings | {"progress": advance}, shown)
+        answers = vseg.load(responses, source.layout)
+        if by is None:
+            by = "image" if source.dataset and image is None and len(answers.images) > 1 else "all"
+        answers = _about_one_image(answers, by, image)
+        shown = source.pictures(picture, by, answers.images)
+        with progress_bar("Fitting", _total(by, answers, source.counts, settings)) as advance:
+            said = WRITERS[by](folder, answers, source.counts, settings | {"progress": advance}, shown)
     typer.echo(f"{out}: {said}")
 
 
 def _write_all(
-    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], shown: Any
+    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], pictures: Pictures
 ) -> str:
     found = _fitted(answers, counts, settings)
-    _write_top(folder, found, shown)
+    _write_top(folder, found, pictures(answers.images[0]))
     return found.message
 
 
 def _write_participants(
-    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], shown: Any
+    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], pictures: Pictures
 ) -> str:
     """All answers together, then each participant with the same K and under the same labels."""
-    together = _fitted(answers, counts, settings)
+    together, shown = _fitted(answers, counts, settings), pictures(answers.images[0])
     _write_top(folder, together, shown)
     maps = together.result.maps
     each: dict[str, Maps] = {}
@@ -163,9 +187,10 @@ def _write_participants(
 
 
 def _write_images(
-    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], shown: Any
+    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], pictures: Pictures
 ) -> str:
     def write(path: Path, found: _Fit) -> None:
+        shown = pictures(found.about["image"])
         _write_top(path, found, shown)
         if len(answers.images) == 1:
             _write_top(folder, found, shown)
@@ -313,19 +338,6 @@ def _about_one_image(answers: "Responses", by: str, image: str | None) -> "Respo
             "choose one with --image NAME, or fit each with --by image."
         )
     return answers
-
-
-def _picture(path: Path, by: str, images: list[str]) -> "NDArray[np.uint8]":
-    """The picture, coarser if it is larger than any figure shows."""
-    from vseg.stimuli import read
-
-    if by == "image" and len(images) > 1:
-        raise InvalidInput(
-            f"--picture is one image, but there are {len(images)}; choose one with --image NAME."
-        )
-    pixels = read(path)
-    step = -(-max(pixels.shape[:2]) // LARGEST_PICTURE_PX)
-    return pixels[::step, ::step]
 
 
 def _fits(counts: list[int], settings: dict[str, Any]) -> int:

@@ -34,8 +34,8 @@ def choice(text: str, option: str, choices: Sequence[str]) -> str:
 
 
 def segments_range(text: str) -> list[int]:
-    """The K to try: one number such as 3, or a range such as 2..7."""
-    ends = text.split("..")
+    """The K to try: one number such as 3, or a range such as 2..7, also written 2-7."""
+    ends = re.split(r"\.\.|(?<=[0-9])-", text)
     if len(ends) > 2 or not all(re.fullmatch(r"[0-9]{1,6}", end.strip()) for end in ends):
         raise InvalidInput(f"--segments is a whole number such as 3 or a range such as 2..7, got {text!r}.")
     low, high = int(ends[0]), int(ends[-1])

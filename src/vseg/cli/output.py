@@ -5,7 +5,7 @@ import secrets
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,16 +25,19 @@ Advance = Callable[[int], None]
 
 
 @contextmanager
-def new_folder(out: Path, *, force: bool, inputs: Sequence[Path] = ()) -> Iterator[Path]:
+def new_folder(
+    out: Path, *, force: bool, inputs: Sequence[Path] = (), ours: Collection[str] = frozenset(OURS)
+) -> Iterator[Path]:
     """A temporary folder beside `out` that takes its place at the end, or is removed if anything fails.
 
     Parameters
     ----------
     force : whether an `out` that exists is replaced, once all has succeeded
     inputs : files that must outlive this
+    ours : what may lie in a folder that is replaced
     """
     out = Path(out)
-    _check_free(out, force, inputs)
+    _check_free(out, force, inputs, ours)
     made = _make_parents(out)
     temporary = _sibling(out, "unfinished")
     try:
@@ -135,7 +138,7 @@ def progress_bar(doing: str, total: int, *, fits: bool = True) -> Iterator[Advan
         yield lambda done: bar.advance(task, done)
 
 
-def _check_free(out: Path, force: bool, inputs: Sequence[Path]) -> None:
+def _check_free(out: Path, force: bool, inputs: Sequence[Path], ours: Collection[str]) -> None:
     if not out.name:
         raise InvalidInput(f"--out is the name of a new folder, got {str(out)!r}.")
     if not (out.exists() or out.is_symlink()):
@@ -147,7 +150,7 @@ def _check_free(out: Path, force: bool, inputs: Sequence[Path]) -> None:
     for kept in (Path.cwd(), *inputs):
         if kept.resolve().is_relative_to(out.resolve()):
             raise Conflict(f"--force would delete {kept}, which lies in {out}; choose another --out.")
-    foreign = sorted(entry.name for entry in out.iterdir() if entry.name not in OURS)
+    foreign = sorted(entry.name for entry in out.iterdir() if entry.name not in ours)
     if foreign:
         raise Conflict(f"--force would delete {foreign[0]}, which vseg did not write; choose another --out.")
 

@@ -1,0 +1,207 @@
+"""Simulated participants through the real thing: they take a running study over HTTP, as a browser does.
+
+run       many of them at once, each with a seed of its own
+person    one of them: a session, its trials in order, flagged ones again, every record posted
+seeing    what they see: maps that are given, or made from the image itself
+
+Only the wire is known here; neither the store nor the server is imported.
+
+Examples
+--------
+>>> summary = run("http://localhost:8000/s/my-study/", count=15, seed=0)  # doctest: +SKIP
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vseg.bots.person import Taken, begin, take_part
+from vseg.bots.seeing import Sight
+from vseg.bots.wire import Wire
+from vseg.errors import Conflict, InvalidInput
+from vseg.maps import Maps
+from vseg.observers import Lapsing, Observer, ideal
+
+AT_ONCE = 16
+
+__all__ = ["Summary", "observer_named", "run"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the participants did.
+
+    Attributes
+    ----------
+    people : int
+        Who came to the end.
+    answers, flagged : int
+        Answers in all, and how many of them were flagged as not shown right.
+    refused : int
+        Whom the study did not let in; `reason` is its sentence for the first of them.
+    seconds : float
+    """
+
+    people: int
+    answers: int
+    flagged: int
+    refused: int
+    reason: str
+    seconds: float
+
+    def __str__(self) -> str:
+        people = f"{self.people} participant{'' if self.people == 1 else 's'}"
+        return f"{people} gave {self.answers} answers ({self.flagged} flagged) in {self.seconds:.1f} s."
+
+
+@dataclass
+class _Crowd:
+    """Those who take part at this moment, and what came of the others."""
+
+    wire: Wire
+    places: asyncio.Semaphore
+    taken: list[Taken] = field(default_factory=list)
+    refused: list[Conflict] = field(default_factory=list)
+
+
+def run(
+    url: str,
+    *,
+    count: int,
+    observer: Observer | str = ideal,
+    truth: Maps | Mapping[str, Maps] | None = None,
+    segments: int | None = None,
+    flagged: float = 0.0,
+    pace: float = 0.0,
+    at_once: int = AT_ONCE,
+    seed: int,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Summary:
+    """Let `count` simulated participants take the study at this address.
+
+    Parameters
+    ----------
+    url : str
+        The participants' address, such as http://localhost:8000/s/my-study/.
+    count : int
+    observer : Observer or str
+        Who answers: any `(maps, pairs) -> P(same)`, or ideal, lapsing:RATE, random.
+    truth : Maps, or a mapping from image names to Maps, optional
+        What they see; of images without, the maps are made from the picture's colours.
+    segments : int, optional
+        K of maps made from a picture; the study's own by default.
+    flagged : float
+        Share of trials reported as not shown right; these are asked again.
+    pace : float
+        0: without waiting; 1: as slowly as people.
+    at_once : int
+        Most participants at the same time.
+    seed : int
+    progress : callable, optional
+        Called with 1 for each participant who is done.
+    """
+    _check(count, flagged, pace, at_once)
+    chosen = observer_named(observer) if isinstance(observer, str) else observer
+    sight = Sight(chosen, truth, segments)
+    started = time.perf_counter()
+    manner = {"flagged": flagged, "pace": pace}
+    try:
+        crowd = asyncio.run(_all(url, count, sight, manner, at_once, seed, progress))
+    except ExceptionGroup as group:
+        raise _first(group) from None
+    if crowd.refused and not crowd.taken:
+        raise crowd.refused[0]
+    return Summary(
+        people=len(crowd.taken),
+        answers=sum(taken.answers for taken in crowd.taken),
+        flagged=sum(taken.flagged for taken in crowd.taken),
+        refused=len(crowd.refused),
+        reason=str(crowd.refused[0]) if crowd.refused else "",
+        seconds=time.perf_counter() - started,
+    )
+
+
+def observer_named(name: str) -> Observer:
+    """The observer behind a name: ideal, lapsing:RATE, random.
+
+    Examples
+    --------
+    >>> observer_named("lapsing:0.1").lapse
+    0.1
+    """
+    kind, _, rate = name.partition(":")
+    if name == "ideal":
+        return ideal
+    if name == "random":
+        return Lapsing(1.0)
+    try:
+        share = float(rate) if kind == "lapsing" else np.nan
+    except ValueError:
+        share = np.nan
+    if not 0 <= share <= 1:
+        raise InvalidInput(
+            f"An observer is ideal, lapsing:RATE with a rate from 0 to 1, or random, got {name!r}."
+        )
+    return Lapsing(share)
+
+
+async def _all(
+    url: str,
+    count: int,
+    sight: Sight,
+    manner: dict[str, float],
+    at_once: int,
+    seed: int,
+    progress: Callable[[int], None],
+) -> _Crowd:
+    """Sessions begin one by one, so that a seed always meets the same trials; the rest goes on side by side."""
+    async with Wire.to(url, at_once) as wire, asyncio.TaskGroup() as group:
+        crowd = _Crowd(wire, asyncio.Semaphore(at_once))
+        study = await wire.study()
+        for own in np.random.SeedSequence(seed).spawn(count):
+            await crowd.places.acquire()
+            try:
+                session = await begin(wire, study)
+            except Conflict as error:
+                crowd.refused.append(error)
+                crowd.places.release()
+                progress(1)
+                continue
+            group.create_task(_one(crowd, study, session, sight, manner, own, progress))
+    return crowd
+
+
+async def _one(
+    crowd: _Crowd,
+    study: dict[str, Any],
+    session: dict[str, Any],
+    sight: Sight,
+    manner: dict[str, float],
+    seed: np.random.SeedSequence,
+    progress: Callable[[int], None],
+) -> None:
+    try:
+        crowd.taken.append(await take_part(crowd.wire, study, session, sight, seed=seed, **manner))
+    finally:
+        crowd.places.release()
+    progress(1)
+
+
+def _first(group: ExceptionGroup) -> Exception:
+    """One of the errors of those who took part at the same time: the first says what is wrong."""
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, ExceptionGroup) else first
+
+
+def _check(count: int, flagged: float, pace: float, at_once: int) -> None:
+    for name, value in (("count", count), ("at_once", at_once)):
+        if not isinstance(value, (int, np.integer)) or value < 1:
+            raise InvalidInput(f"{name} is a whole number from 1 up, got {value!r}.")
+    if not 0 <= flagged < 1:
+        raise InvalidInput(f"flagged is a share of trials from 0 to less than 1, got {flagged!r}.")
+    if not 0 <= pace < np.inf:
+        raise InvalidInput(f"pace is 0 for no waiting, 1 for people's own, got {pace!r}.")

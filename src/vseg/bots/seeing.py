@@ -1,0 +1,141 @@
+"""What simulated participants see in an image: maps they are given, or maps made from its colours."""
+
+import io
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg.errors import InvalidInput
+from vseg.layout import Scatter
+from vseg.maps import Maps
+from vseg.observers import Observer
+from vseg.pairs import Pairs
+
+FLAT_COLOURS = 12  # a picture of no more colours than this has a segment for each
+FREE_SEGMENTS = 5
+MOST_PIXELS = 4096  # to fit a mixture to
+POSITION_WEIGHT = 0.5
+SOFTNESS = 3.0
+CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+
+
+class Sight:
+    """P(same) of an image's trials, by an observer of its maps.
+
+    Parameters
+    ----------
+    observer : Observer
+    truth : Maps, or a mapping from image names to Maps, optional
+        A single one stands for every image but the practice picture, which has few colours.
+    segments : int, optional
+        K of maps made from a picture.
+    """
+
+    def __init__(
+        self, observer: Observer, truth: Maps | Mapping[str, Maps] | None = None, segments: int | None = None
+    ):
+        self.observer, self.truth, self.segments = observer, truth, segments
+        self._mixtures: dict[str, Any] = {}
+
+    def same_probability(
+        self, image: str, png: bytes, columns: Mapping[str, NDArray[Any]], study_segments: int | str
+    ) -> NDArray[np.float64]:
+        """(m,) for trials with the columns i, j, x1, y1, x2, y2 on the image in this file."""
+        pixels = _pixels(png)
+        maps = self._given(image, pixels)
+        if maps is not None:
+            _check_places(image, maps, pixels, columns)
+            return _asked(self.observer, maps, columns["i"], columns["j"])
+        dots = np.concatenate([np.stack([columns[f"x{n}"], columns[f"y{n}"]], axis=1) for n in (1, 2)])
+        height, width = pixels.shape[:2]
+        where, row = np.unique(np.concatenate([dots / (width, height), CORNERS]), axis=0, return_inverse=True)
+        count = self.segments or (FREE_SEGMENTS if study_segments == "free" else int(study_segments))
+        mixture = self._mixture(image, pixels, count)
+        own = Maps(Scatter(where), mixture(where))
+        return _asked(self.observer, own, *row[: len(dots)].reshape(2, -1))
+
+    def _given(self, image: str, pixels: NDArray[np.uint8]) -> Maps | None:
+        if isinstance(self.truth, Maps):
+            return None if _flat(pixels) is not None else self.truth
+        return None if self.truth is None else self.truth.get(image)
+
+    def _mixture(self, image: str, pixels: NDArray[np.uint8], segments: int) -> Any:
+        if image not in self._mixtures:
+            self._mixtures[image] = _mixture_of(pixels, segments)
+        return self._mixtures[image]
+
+
+def _asked(observer: Observer, maps: Maps, i: NDArray[Any], j: NDArray[Any]) -> NDArray[np.float64]:
+    """Each distinct pair is asked once; blocks repeat them."""
+    n = len(maps.layout)
+    key, again = np.unique(np.minimum(i, j) * n + np.maximum(i, j), return_inverse=True)
+    return observer(maps, Pairs(maps.layout, *np.divmod(key, n)))[again]
+
+
+def _mixture_of(pixels: NDArray[np.uint8], segments: int) -> Any:
+    """A function (n, 2) positions -> (n, K): who of K Gaussians in colour and place made each."""
+    flat = _flat(pixels)
+    height, width = pixels.shape[:2]
+
+    def at(where: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        x, y = (where * (width, height)).astype(np.int64).T
+        return y.clip(0, height - 1), x.clip(0, width - 1)
+
+    if flat is not None:
+        return lambda where: np.eye(int(flat.max()) + 1)[flat[at(where)]]
+    from skimage.color import rgb2lab
+    from skimage.filters import gaussian
+    from sklearn.mixture import GaussianMixture
+
+    smooth = gaussian(rgb2lab(pixels / 255), sigma=min(height, width) / 100, channel_axis=2)
+
+    def features(where: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.concatenate([smooth[at(where)] / spread, POSITION_WEIGHT * where / 0.29], axis=1)
+
+    spread = smooth.std() + 1e-9
+    side = int(MOST_PIXELS**0.5)
+    seen = features(((np.mgrid[:side, :side] + 0.5) / side).reshape(2, -1).T)
+    mixture = GaussianMixture(segments, covariance_type="full", reg_covar=0.01, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a mixture that has not settled still makes someone's maps
+        mixture.fit(seen)
+
+    def posterior(where: NDArray[np.float64]) -> NDArray[np.float64]:
+        p = mixture.predict_proba(features(where)) ** (1 / SOFTNESS)
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    return posterior
+
+
+def _flat(pixels: NDArray[np.uint8]) -> NDArray[np.int64] | None:
+    """(H, W) which of a few colours each pixel has, or nothing for a picture of many."""
+    packed = pixels.astype(np.int64) @ (65536, 256, 1)
+    colours, label = np.unique(packed, return_inverse=True)
+    return label.reshape(packed.shape) if len(colours) <= FLAT_COLOURS else None
+
+
+def _pixels(png: bytes) -> NDArray[np.uint8]:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(png)) as file:
+        return np.asarray(file.convert("RGB"))
+
+
+def _check_places(
+    image: str, maps: Maps, pixels: NDArray[np.uint8], columns: Mapping[str, NDArray[Any]]
+) -> None:
+    """The truth's locations must be those of the study: the same numbers at the same places."""
+    height, width = pixels.shape[:2]
+    centres = maps.layout.pixels(width, height)
+    largest = int(max(columns["i"].max(), columns["j"].max()))
+    if largest < len(centres):
+        ends = ((columns["i"], columns["x1"], columns["y1"]), (columns["j"], columns["x2"], columns["y2"]))
+        if all(np.abs(centres[n] - np.stack([x, y], axis=1)).max() <= 1 for n, x, y in ends):
+            return
+    raise InvalidInput(
+        f"The truth of image {image!r} lies on {maps.layout}, but the study asks about other locations; "
+        "give maps on the study's own layout."
+    )

@@ -1,0 +1,35 @@
+"""`vseg links`: personal links, each for one person."""
+
+from typing import Annotated
+
+import typer
+
+from vseg.cli import options
+from vseg.cli.serve import DEFAULT_DATABASE, DatabaseOption
+from vseg.errors import InvalidInput
+
+
+def links(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study's name.", show_default=False)],
+    count: Annotated[str, typer.Option(metavar="NUMBER", help="How many links.")] = "1",
+    db: DatabaseOption = DEFAULT_DATABASE,
+    url: Annotated[
+        str, typer.Option(metavar="URL", help="The server's address as participants reach it.")
+    ] = "http://127.0.0.1:8000",
+) -> None:
+    """Print new personal links to STUDY, one a line; each is for one person and is not shown again.
+
+    \b
+    Example:
+      vseg links two-textures --count 20 --url https://lab.example.org/vseg
+    """
+    number = options.whole(count, "--count", 1)
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInput(f"--url is an address such as https://lab.example.org/vseg, got {url!r}.")
+
+    from vseg import store
+
+    with store.open(db) as database:
+        row = store.studies.named(database, study)
+        for token in store.sessions.new_links(database, row, number):
+            typer.echo(f"{url.rstrip('/')}/s/{row.name}/?link={token}")

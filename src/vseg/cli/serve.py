@@ -1,0 +1,130 @@
+"""`vseg serve`: run studies for people with a browser."""
+
+import errno
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vseg.cli import options
+from vseg.errors import Conflict, InvalidInput
+
+if TYPE_CHECKING:
+    from vseg.study import Study
+
+DEFAULT_DATABASE = "sqlite:///vseg.db"
+
+DatabaseOption = Annotated[
+    str,
+    typer.Option(
+        "--db", metavar="URL", envvar="VSEG_DB", help="sqlite:///FILE or postgresql://USER@HOST/NAME."
+    ),
+]
+
+
+def serve(
+    studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="Study files.", show_default=False)],
+    db: DatabaseOption = DEFAULT_DATABASE,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[str, typer.Option(metavar="NUMBER", help="The port; 0 takes a free one.")] = "8000",
+    prefix: Annotated[str, typer.Option(metavar="PATH", help="Path behind a reverse proxy: /vseg.")] = "",
+    workers: Annotated[str, typer.Option(metavar="NUMBER", help="Processes (PostgreSQL only).")] = "1",
+    forwarded_allow_ips: Annotated[
+        str, typer.Option(metavar="LIST", help="Reverse proxies whose X-Forwarded-… headers are believed.")
+    ] = "127.0.0.1",
+) -> None:
+    """Serve studies to participants, and store what they answer.
+
+    Each STUDY is checked and put into the database; the links for participants and for the researcher are
+    printed. Stop it with Ctrl+C: whatever was acknowledged is stored.
+
+    \b
+    Examples:
+      vseg serve two-textures/study.toml
+      vseg serve study.toml --db postgresql://vseg@localhost/vseg --workers 2 --prefix /vseg
+    """
+    number, processes = options.whole(port, "--port"), options.whole(workers, "--workers", 1)
+
+    from vseg import plan, store, study
+    from vseg.server import run
+    from vseg.server.app import check_built, checked_prefix
+
+    prefix = checked_prefix(prefix)
+    check_built()
+    files = [(study.read(path), study.load(path), path.parent) for path in studies]
+    shown = [plan.shown(each, folder) for _, each, folder in files]
+    with _bound(host, number) as listening, store.open(db) as database:
+        if processes > 1 and database.is_sqlite:
+            raise InvalidInput(
+                f"--workers {processes} needs PostgreSQL, since SQLite has one writer; leave --workers out, or "
+                "give --db postgresql://…."
+            )
+        for (text, each, _), images in zip(files, shown, strict=True):
+            store.studies.register(database, text, each, images)
+        base = _base(host, listening, prefix)
+        for _, each, _ in files:
+            _say_study(each, base)
+        _say_server(base, host, run.researcher_path(database), database.place)
+        run.serve(
+            database,
+            listening,
+            url=db,
+            prefix=prefix,
+            workers=processes,
+            forwarded_allow_ips=forwarded_allow_ips,
+        )
+    typer.echo("Stopped; everything that was acknowledged is stored.")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """The socket, before anything is printed or written."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)
+    except (socket.gaierror, OverflowError, UnicodeError):
+        raise InvalidInput(
+            f"--host and --port are an address of this computer and 0 to 65535, got {host!r} and {port}."
+        ) from None
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(2048)
+    except OSError as error:
+        bound.close()
+        if error.errno == errno.EADDRINUSE:
+            raise Conflict(
+                f"Port {port} of {host} is in use; stop what runs there or choose another --port."
+            ) from None
+        raise InvalidInput(f"Cannot listen on port {port} of {host}: {error.strerror}.") from None
+    bound.set_inheritable(True)
+    return bound
+
+
+def _base(host: str, listening: socket.socket, prefix: str) -> str:
+    name = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
+    name = f"[{name}]" if ":" in name else name
+    return f"http://{name}:{listening.getsockname()[1]}{prefix}"
+
+
+def _say_study(study: "Study", base: str) -> None:
+    from vseg.server.research import PROLIFIC_QUERY
+
+    link = f"{base}/s/{study.name}/"
+    typer.echo(f"Study {study.name}")
+    typer.echo(f"  participants  {link}")
+    if study.prolific:
+        typer.echo(f"  Prolific      {link}?{PROLIFIC_QUERY}")
+
+
+def _say_server(base: str, host: str, path: str, place: str) -> None:
+    once = " (works once: choose a name and a password there)" if "token=" in path else ""
+    typer.echo(f"Researcher      {base}{path}{once}")
+    typer.echo(f"Data            {Path(place).resolve() if '://' not in place else place}")
+    if host in ("0.0.0.0", "::"):
+        typer.echo("Other computers reach these pages under this computer's own name or address.")
+    elif host in ("127.0.0.1", "localhost", "::1"):
+        typer.echo(
+            "Only this computer reaches these pages; --host 0.0.0.0 or a reverse proxy opens them to others."
+        )
+    typer.echo("Stop with Ctrl+C.")

@@ -1,0 +1,88 @@
+"""`vseg simulate-participants`: take a running study, as people would."""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vseg.cli import options
+from vseg.cli.output import counted, progress_bar
+from vseg.errors import MissingExtra, NotFound, VsegWarning
+
+if TYPE_CHECKING:
+    from vseg.maps import Maps
+
+
+def simulate_participants(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The participants' address.", show_default=False)],
+    count: Annotated[str, typer.Option(metavar="NUMBER", help="How many take part.")] = "15",
+    observer: Annotated[
+        str, typer.Option(metavar="NAME", help="Who answers: ideal, lapsing:RATE or random.")
+    ] = "lapsing:0.05",
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Maps they see, .npz, or a folder with IMAGE.npz [default: made from each picture].",
+        ),
+    ] = None,
+    segments: Annotated[
+        str | None,
+        typer.Option(metavar="K", help="Segments they see in a picture [default: what the study asks for]."),
+    ] = None,
+    flagged: Annotated[
+        str, typer.Option(metavar="SHARE", help="Share of trials reported as not shown right.")
+    ] = "0.02",
+    pace: Annotated[
+        str, typer.Option(metavar="NUMBER", help="0: without waiting; 1: as slowly as people.")
+    ] = "0",
+    at_once: Annotated[str, typer.Option(metavar="NUMBER", help="Most of them at the same time.")] = "16",
+    seed: Annotated[str, typer.Option(metavar="NUMBER", help="Another seed, other people.")] = "0",
+) -> None:
+    """Let simulated participants take the study at URL, over HTTP, as a browser does.
+
+    They answer every trial by what they see in the images, with reaction times like people's. Their sessions
+    are stored like anyone's: try this on a database of its own.
+
+    \b
+    Examples:
+      vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --count 15
+      vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --observer ideal --truth study/truth
+    """
+    people = options.whole(count, "--count", least=1)
+    settings: dict[str, Any] = {
+        "segments": None if segments is None else options.whole(segments, "--segments", least=2),
+        "flagged": options.number(flagged, "--flagged", most=0.5),
+        "pace": options.number(pace, "--pace"),
+        "at_once": options.whole(at_once, "--at-once", least=1),
+        "seed": options.whole(seed, "--seed"),
+    }
+    try:
+        from vseg import bots
+    except ModuleNotFoundError as error:
+        raise MissingExtra('Simulated participants need httpx: pip install "vseg[server]".') from error
+
+    chosen, seen = bots.observer_named(observer), None if truth is None else _truth(truth)
+    with progress_bar("Taking part", people, fits=False) as advance:
+        summary = bots.run(url, count=people, observer=chosen, truth=seen, progress=advance, **settings)
+    if summary.refused:
+        warnings.warn(
+            f"{counted(summary.refused, 'participant')} could not take part: {summary.reason}",
+            VsegWarning,
+            stacklevel=1,
+        )
+    typer.echo(str(summary))
+
+
+def _truth(path: Path) -> "Maps | dict[str, Maps]":
+    from vseg import Maps
+
+    if not path.is_dir():
+        return Maps.load(path)
+    found = {file.stem: Maps.load(file) for file in sorted(path.glob("*.npz"))}
+    if not found:
+        raise NotFound(
+            f"{path} holds no .npz files; expected maps called after the images, such as IMAGE.npz."
+        )
+    return found

@@ -1,0 +1,83 @@
+"""Where a fit's answers come from: a table, with its locations as options, or a folder that knows them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from vseg.cli import options
+from vseg.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from vseg.dataset import Dataset
+    from vseg.layout import Layout
+
+LARGEST_PICTURE_PX = 1600
+
+Pictures = Callable[[str], "NDArray[np.uint8] | None"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The locations of the answers, the K to try, and the exported folder if it is one."""
+
+    layout: "Layout"
+    counts: list[int]
+    dataset: "Dataset | None" = None
+
+    def pictures(self, given: Path | None, by: str, images: list[str]) -> Pictures:
+        """What to draw over: the picture that was given, or the folder's own of each image."""
+        if given is not None:
+            if by == "image" and len(images) > 1:
+                raise InvalidInput(
+                    f"--picture is one image, but there are {len(images)}; choose one with --image NAME."
+                )
+            pixels = _picture(given)
+            return lambda image: pixels
+        if (dataset := self.dataset) is not None:
+            return lambda image: _picture(path) if (path := dataset.picture(image)).is_file() else None
+        return lambda image: None
+
+
+def source_of(responses: Path, grid: str | None, segments: str | None) -> Source:
+    """The source behind RESPONSES, from what was typed and, in a folder, from what lies there."""
+    from vseg.layout import Grid
+
+    size = None if grid is None else Grid(options.whole(grid, "--grid", least=3))
+    counts = None if segments is None else options.segments_range(segments)
+    if responses.is_dir():
+        from vseg.dataset import Dataset, checked_layout
+
+        dataset = Dataset(responses)
+        return Source(checked_layout(dataset, size), counts or _fixed(dataset), dataset)
+    if size is None or counts is None:
+        missing = "--grid" if size is None else "--segments"
+        raise typer.BadParameter(
+            "a file of responses needs it; only a folder written by vseg export knows its own.",
+            param_hint=missing,
+        )
+    return Source(size, counts)
+
+
+def _fixed(dataset: "Dataset") -> list[int]:
+    segments = dataset.study.segments
+    if segments == "free":
+        raise InvalidInput(
+            f"The study in {dataset.folder} leaves the number of segments free; "
+            "give a range to choose from, such as --segments 2..6."
+        )
+    return [segments]
+
+
+def _picture(path: Path) -> "NDArray[np.uint8]":
+    """The picture, coarser if it is larger than any figure shows."""
+    from vseg.stimuli import read
+
+    pixels = read(path)
+    step = -(-max(pixels.shape[:2]) // LARGEST_PICTURE_PX)
+    return pixels[::step, ::step]

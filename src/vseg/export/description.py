@@ -1,0 +1,153 @@
+"""The words around the tables: dataset_description.json, README.md, software.json."""
+
+import json
+import platform
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vseg import __version__, dataset
+from vseg.export.variables import EVENTS, RESPONSES, SESSIONS
+from vseg.store.studies import StudyRow
+
+SCHEMA = "Psych-DS 1.5.0"
+PAPER = (
+    "Vacher J, Launay C, Mamassian P, Coen-Cagli R (2023). Measuring uncertainty in human visual segmentation. "
+    "PLoS Computational Biology 19(9): e1011483. https://doi.org/10.1371/journal.pcbi.1011483"
+)
+UNCHECKED = ["study/", dataset.SOFTWARE, dataset.PARQUET, dataset.IDENTITIES]
+README = """# {title}
+
+Same/different judgments about pairs of locations in images, collected with vseg {version} and exported on {date}.
+{counted}
+
+```
+dataset_description.json   this dataset, and every column of the tables in data/ ({schema})
+data/
+  study-…_subject-…_session-…_data.csv                      a row an answer
+  study-…_subject-…_session-…_description-events_data.csv   a row for everything else: consent, calibration, breaks
+  study-…_description-sessions_data.csv                     a row a session: status, images, calibration
+{parquet}study/
+  study.toml         the study file, with its seed
+  images/            what was shown
+  truth/             the maps behind images that vseg generated, and behind the practice picture
+  trials/            what each session was given to do, as the server fixed it
+software.json        versions and seeds
+```
+
+A row of responses is identified by `session` and `seq`. Nothing was left out or changed: practice, catch trials,
+answers to trials that were not shown right (`flags`) and those to the same item when it was asked again are all
+there. The answers that count have `used` = 1: the last one without flags to each item of the real trials.
+
+Text that a spreadsheet would take for a formula, such as a key `=`, stands behind an apostrophe in the CSV files.
+Participants and sessions have random names. {identities}
+
+With vseg:
+
+```python
+import vseg
+
+responses = vseg.load("this-folder")  # the answers that count
+```
+
+```sh
+vseg fit this-folder --out fit
+```
+"""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How much was exported; `responses` are all answers, `used` those that count."""
+
+    sessions: int
+    completed: int
+    withdrawn: int
+    responses: int
+    used: int
+
+    def __str__(self) -> str:
+        gone = (
+            f" {self.withdrawn} withdrew: of them nothing is here but this count." if self.withdrawn else ""
+        )
+        return (
+            f"{self.sessions} session{'' if self.sessions == 1 else 's'} ({self.completed} completed) gave "
+            f"{self.responses} answers, of which {self.used} count.{gone}"
+        )
+
+
+def write_description(folder: Path, study: StudyRow, counts: Counts, software: list[dict[str, str]]) -> None:
+    """All that explains the tables; they are there already."""
+    now = datetime.now(UTC)
+    _write_json(folder / dataset.DESCRIPTION, _description(study, counts, now))
+    _write_json(folder / dataset.SOFTWARE, _software(study, software, now))
+    folder.joinpath(dataset.IGNORE).write_text("".join(f"{name}\n" for name in UNCHECKED), encoding="utf-8")
+    identified = folder.joinpath(dataset.IDENTITIES).exists()
+    folder.joinpath(dataset.README).write_text(
+        README.format(
+            title=_title(study),
+            version=__version__,
+            date=f"{now:%Y-%m-%d}",
+            counted=counts,
+            schema=SCHEMA,
+            parquet="responses.parquet    all responses once more\n"
+            * folder.joinpath(dataset.PARQUET).exists(),
+            identities=(
+                "Who they are on Prolific stands in identities.csv: keep it apart, and delete it when it has served."
+                if identified
+                else "Who they are elsewhere is not in this folder."
+            ),
+        ),
+        encoding="utf-8",
+    )
+
+
+def _description(study: StudyRow, counts: Counts, now: datetime) -> dict[str, Any]:
+    variables = {variable.name: variable for variable in (*RESPONSES, *EVENTS, *SESSIONS)}
+    segments = study.study.segments
+    asked = "as many segments as they saw" if segments == "free" else f"{segments} segments"
+    return {
+        "@context": "https://schema.org/",
+        "@type": "Dataset",
+        "schemaVersion": SCHEMA,
+        "name": _title(study),
+        "description": (
+            f"Same/different judgments about pairs of locations on {study.study.layout.build()}, "
+            f"images: {len(study.study.images)}, by people who were asked to see {asked}. {counts}"
+        ),
+        "author": ["Put the names of those who collected these data here"],
+        "citation": PAPER,
+        "keywords": ["vision science", "psychophysics", "image segmentation", "same-different"],
+        "dateModified": f"{now:%Y-%m-%d}",
+        "isBasedOn": {"@type": "SoftwareApplication", "name": "vseg", "softwareVersion": __version__},
+        "variableMeasured": [variable.as_property() for variable in variables.values()],
+    }
+
+
+def _software(study: StudyRow, drawn_by: list[dict[str, str]], now: datetime) -> dict[str, Any]:
+    """The versions that exported, those that drew the trials, and what started chance."""
+    distinct = {json.dumps(versions, sort_keys=True): versions for versions in drawn_by}
+    return {
+        "vseg": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "exported_at": now.isoformat(timespec="seconds"),
+        "study": study.name,
+        "study_sha256": study.digest,
+        "frozen_at_ms": study.frozen_at_ms,
+        "trials_drawn_by": list(distinct.values()),
+        "seed": study.study.seed,
+        "image_seeds": {image.name: image.seed for image in study.study.images},
+        "image_sha256": {name: image.sha256 for name, image in study.images.items()},
+    }
+
+
+def _title(study: StudyRow) -> str:
+    return " ".join(study.study.title.split()) or study.name
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

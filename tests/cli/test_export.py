@@ -1,0 +1,161 @@
+"""`vseg export`, `vseg fit FOLDER` and `vseg simulate-participants` as people type them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from commands import files, vseg
+from servers import served
+from vseg import Maps, dataset, load
+
+STUDY = """
+name = "two-images"
+segments = {segments}
+participants = 4
+layout = {{grid = 4}}
+images = [{{name = "warm", colours = 2}}, {{name = "cold", colours = 2, seed = 3}}]
+design = {{blocks = 2}}
+practice = {{trials = 2}}
+catch = {{per_block = 1}}
+"""
+DB = "sqlite:///vseg.db"
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory) -> Path:
+    """A database in which two people have seen each image."""
+    from vseg import bots
+
+    folder = tmp_path_factory.mktemp("collected")
+    with served(f"sqlite:///{folder}/vseg.db", STUDY.format(segments=2)) as running:
+        bots.run(f"{running.base}s/two-images/", count=4, observer="ideal", seed=0)
+    (folder / "study.toml").write_text(STUDY.format(segments=2))
+    return folder
+
+
+@pytest.fixture
+def there(here, collected) -> Path:
+    shutil.copytree(collected, here, dirs_exist_ok=True)
+    return here
+
+
+def test_export_then_fit_each_image(there, capsys):
+    code, out, err = vseg("export two-images --out exported", capsys)
+    assert (code, err) == (0, "")
+    assert out.startswith("exported: 4 sessions (4 completed) gave ")
+    assert out.endswith("Next: vseg fit exported --out fit\n")
+    code, out, err = vseg("fit exported --smoothness 1", capsys)
+    assert (code, err) == (0, "")
+    assert out == "fit: 2 images fitted separately, in images.csv.\n"
+    for image in ("warm", "cold"):
+        own = {"maps.npz", "summary.json", "maps.png", "boundaries.png"}
+        assert files(Path("fit/images", image)) == own  # the folder brings the pictures
+        assert Maps.load(f"fit/images/{image}/maps.npz").segments == 2
+
+
+def test_one_image_or_everyone(there, capsys):
+    assert vseg("export study.toml --out exported", capsys)[0] == 0
+    code, _, _ = vseg("fit exported --image warm --by participant --smoothness 1 --out warm", capsys)
+    assert code == 0
+    assert len(list(Path("warm/participants").iterdir())) == 2
+    code, _, err = vseg("fit exported --by all --out all", capsys)
+    assert code == 1
+    assert "The responses are about 2 images (cold, warm); choose one with --image NAME" in err
+    assert vseg("fit exported --image cold --segments 2-3 --smoothness 1 --out cold", capsys)[0] == 0
+    assert "segments_table" in json.loads(Path("cold/summary.json").read_text("utf-8"))
+
+
+def test_grid_may_be_said_but_not_contradicted(there, capsys):
+    vseg("export two-images --out exported", capsys)
+    assert vseg("fit exported --grid 4 --image warm --smoothness 1", capsys)[0] == 0
+    code, _, err = vseg("fit exported --grid 5 --out other", capsys)
+    assert (code, err) == (
+        1, "vseg: exported holds answers on a 4x4 grid, not on a 5x5 grid; leave the layout out.\n",
+    )  # fmt: skip
+
+
+def test_a_free_number_of_segments_is_asked_for(there, capsys):
+    vseg("export two-images --out exported", capsys)
+    Path("exported", dataset.STUDY).write_text(STUDY.format(segments='"free"'))
+    code, _, err = vseg("fit exported", capsys)
+    assert code == 1
+    assert "leaves the number of segments free; give a range to choose from, such as --segments 2..6." in err
+
+
+def test_force_replaces_an_export_and_nothing_else(there, capsys):
+    assert vseg("export two-images --out exported", capsys)[0] == 0
+    code, _, err = vseg("export two-images --out exported", capsys)
+    assert (code, "exported exists" in err) == (1, True)
+    assert vseg("export two-images --out exported --force", capsys)[0] == 0
+    Path("exported/notes.txt").write_text("mine")
+    assert vseg("export two-images --out exported --force", capsys)[0] == 1
+    Path("project/data").mkdir(parents=True)
+    Path("project/README.md").write_text("mine")
+    code, _, err = vseg("export two-images --out project --force", capsys)
+    assert code == 1
+    assert "which vseg did not write" in err
+    assert Path("project/README.md").read_text() == "mine"
+
+
+def test_a_folder_called_like_the_study_can_be_replaced(there, capsys):
+    assert vseg("export two-images --out two-images", capsys)[0] == 0
+    assert vseg("export two-images --out two-images --force", capsys)[0] == 0
+
+
+def test_a_database_in_the_folder_outlives_it(there, capsys):
+    vseg("export two-images --out exported", capsys)
+    shutil.copy("vseg.db", "exported/study/vseg.db")
+    code, _, err = vseg(
+        "export two-images --out exported --force --db sqlite:///exported/study/vseg.db", capsys
+    )
+    assert code == 1
+    assert "--force would delete exported/study/vseg.db" in err
+
+
+@pytest.mark.parametrize("command", ["export", "simulate-participants"])
+def test_help_shows_an_example(command, capsys):
+    code, out, _ = vseg(f"{command} --help", capsys)
+    assert code == 0
+    assert f"vseg {command}" in out.split("Example")[1]
+
+
+def test_a_failed_export_leaves_nothing(there, capsys):
+    for arguments, message in (
+        ("export other --out new", "There is no study 'other' in this database; it has: two-images."),
+        ("export none.toml --out new", "No study file none.toml"),
+        ("export two-images --out new --db sqlite:///none.db", "There is no database none.db; give the --db"),
+        ("export two-images --out new --db mysql://x/y", "There is no way to keep data in 'mysql'"),
+    ):
+        code, _, err = vseg(arguments, capsys)
+        assert code == 1
+        assert message in err
+    assert {path.name for path in there.iterdir()} <= {"vseg.db", "vseg.db-wal", "vseg.db-shm", "study.toml"}
+
+
+def test_participants_from_the_command_line(here, capsys):
+    with served(f"sqlite:///{here}/vseg.db", STUDY.format(segments=2)) as running:
+        url = f"{running.base}s/two-images/"
+        code, out, err = vseg(f"simulate-participants {url} --count 2 --flagged 0 --observer random", capsys)
+        assert (code, err) == (0, "")
+        assert out.startswith("2 participants gave 136 answers (0 flagged) in ")
+        vseg("export two-images --out exported", capsys)
+        truth = "exported/study/truth"
+        code, _, err = vseg(f"simulate-participants {url} --count 3 --observer ideal --truth {truth}", capsys)
+        assert code == 0
+        assert err.startswith("vseg: warning: 1 participant could not take part: ")
+    assert len(load("exported")) == 2 * 2 * 32
+
+
+def test_participants_with_wrong_options(here, capsys):
+    for arguments, message in (
+        ("--count 0", "--count is a whole number from 1 up"),
+        ("--observer sleepy", "An observer is ideal, lapsing:RATE"),
+        ("--truth nothing.npz", "No maps at nothing.npz"),
+        ("--truth .", ". holds no .npz files; expected maps called after the images"),
+        ("--flagged 2", "--flagged is a number from 0 to 0.5"),
+    ):
+        code, _, err = vseg(f"simulate-participants http://127.0.0.1:1/s/x/ {arguments}", capsys)
+        assert code == 1
+        assert message in err
