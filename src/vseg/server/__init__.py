@@ -1,0 +1,17 @@
+"""The server of an experiment: what participants' pages talk to, and the researcher's own pages.
+
+app           every route on one screen
+participants  the way of one participant: session, records, completion
+records       what a participant's page may send, checked once
+known         sessions in memory, for the hot route
+standing      where a session goes on after a pause
+dashboard     the researcher's pages
+research      the researcher's API
+auth          passwords, the one-time link, signed cookies, and requests from other sites
+wire          JSON in under a cap, one shape of errors out
+html          pages from templates
+headers       what every answer carries, and the path prefix of a reverse proxy
+run           one process, or several that share the socket
+
+Participants have a token, researchers a cookie; neither opens the other's door.
+"""

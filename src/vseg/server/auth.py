@@ -1,0 +1,201 @@
+"""Who the researcher is: a one-time link first, then a password, then a signed cookie.
+
+Every browser that opens a researcher's page has a signed cookie with a random nonce and, after the login, a name.
+Forms and API calls that change something bring a token made from that nonce, and come from this very site.
+Participants have nothing of this: their token is a header, and no route looks at both.
+"""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Self
+from urllib.parse import urlsplit
+
+import anyio
+import argon2
+from itsdangerous import BadData, URLSafeTimedSerializer
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vseg import store
+from vseg.errors import InvalidInput, NotAllowed
+from vseg.server.html import root_of
+from vseg.server.wire import in_thread
+
+COOKIE = "vseg_researcher"
+LASTS_S = 12 * 60 * 60
+SHORTEST_PASSWORD, LONGEST_PASSWORD, LONGEST_NAME = 12, 1000, 64
+FREE_TRIES, LONGEST_WAIT_S, MOST_NAMES = 5, 60, 10_000
+USED_LINK = "This link was used or replaced; start vseg serve again for a new one."
+SIGNING_KEY, SETUP = "cookie_key", "setup_token_hash"
+
+_hasher = argon2.PasswordHasher()
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """A browser on the researcher's pages: who is logged in, if anyone."""
+
+    nonce: str
+    name: str | None = None
+    is_new: bool = False
+
+    @classmethod
+    def new(cls, name: str | None = None) -> Self:
+        """Someone whose cookie is not there yet."""
+        return cls(secrets.token_urlsafe(16), name, is_new=True)
+
+
+class Keys:
+    """Signs cookies and form tokens with the database's own secret, which all workers share."""
+
+    def __init__(self, db: store.Database):
+        key = store.researchers.agreed_setting(db, SIGNING_KEY, secrets.token_urlsafe(32))
+        self._key = key.encode()
+        self._cookies = URLSafeTimedSerializer(key, salt="vseg researcher")
+
+    def visitor(self, request: Request) -> Visitor:
+        """Who this is; a new nobody where there is no cookie, or none of ours."""
+        try:
+            nonce, name = self._cookies.loads(request.cookies.get(COOKIE, ""), max_age=LASTS_S)
+        except (BadData, ValueError, TypeError):
+            return Visitor.new()
+        return Visitor(nonce, name)
+
+    def form_token(self, visitor: Visitor) -> str:
+        """What forms and API calls of this browser bring along."""
+        return hmac.new(self._key, f"form {visitor.nonce}".encode(), hashlib.sha256).hexdigest()
+
+    def remember(self, response: Response, request: Request, visitor: Visitor) -> None:
+        """Give this browser its cookie."""
+        response.set_cookie(
+            COOKIE, self._cookies.dumps([visitor.nonce, visitor.name]), max_age=LASTS_S, path=root_of(request) or "/",
+            secure=request.url.scheme == "https", httponly=True, samesite="lax",
+        )  # fmt: skip
+
+    def check_from_here(self, request: Request, token: str) -> None:
+        """403 unless a request that changes something comes from a page of ours, in this browser."""
+        if not _same_site(request):
+            raise HTTPException(403, "This request comes from another site; use the researcher's own pages.")
+        expected = self.form_token(self.visitor(request))
+        if not hmac.compare_digest(expected.encode(), token.encode()):
+            raise HTTPException(
+                403, "This form is too old or not from here; reload the page and send it again."
+            )
+
+
+def forget(response: Response, request: Request) -> None:
+    """Log out."""
+    response.delete_cookie(COOKIE, path=root_of(request) or "/", httponly=True, samesite="lax")
+
+
+def new_setup_token(db: store.Database) -> str:
+    """A one-time token for the first researcher; those given before are void."""
+    token = secrets.token_urlsafe(24)
+    store.researchers.set_setting(db, SETUP, _digest(token))
+    return token
+
+
+def setup_is_open(db: store.Database, token: str) -> bool:
+    """Whether this is the token of the one-time link that was printed last."""
+    stored = store.researchers.setting(db, SETUP) or ""
+    return hmac.compare_digest(stored.encode(), _digest(token).encode())
+
+
+async def set_up(db: store.Database, tries: "Tries", token: str, name: str, password: str) -> None:
+    """Make the first researcher; the token is used up."""
+    name = checked_name(name)
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise InvalidInput(f"A password has at least {SHORTEST_PASSWORD} characters, got {len(password)}.")
+    if not await in_thread(setup_is_open, db, token):
+        raise NotAllowed(USED_LINK)
+    async with tries.one_at_a_time:
+        hashed = await in_thread(_hasher.hash, password)
+    if not await in_thread(store.researchers.take_setting, db, SETUP, _digest(token)):
+        raise NotAllowed(USED_LINK)
+    await in_thread(store.researchers.add, db, name, hashed)
+
+
+def checked_name(name: str) -> str:
+    """A researcher's name as it is stored."""
+    name = name.strip()
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+        raise InvalidInput(f"A name has 1 to {LONGEST_NAME} characters, got {len(name)}.")
+    return name
+
+
+async def verify(db: store.Database, tries: "Tries", name: str, password: str) -> str:
+    """The researcher's name if the password is right; 429 for those who guess too often."""
+    name = name.strip()[:LONGEST_NAME].replace("\0", "")
+    tries.check(name)
+    stored = await in_thread(store.researchers.password_hash, db, name)
+    async with tries.one_at_a_time:
+        right = await in_thread(_matches, stored, password[:LONGEST_PASSWORD])
+    if stored is None or not right:
+        tries.failed(name)
+        raise NotAllowed("The name or the password is wrong; please try again.")
+    tries.succeeded(name)
+    return name
+
+
+class Tries:
+    """Failed logins by name, in memory: after a few, each one makes the next wait longer."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        # A verification takes 64 MB and a core for a moment; many at once would be a way to stop the experiment.
+        self.one_at_a_time = anyio.Lock()
+        self._clock = clock
+        self._failed: OrderedDict[str, tuple[int, float]] = OrderedDict()
+
+    def check(self, name: str) -> None:
+        """429 while this name has to wait."""
+        _, until = self._failed.get(name, (0, 0.0))
+        if (wait := until - self._clock()) > 0:
+            raise HTTPException(
+                429,
+                f"Too many wrong passwords; wait {wait:.0f} s and try again.",
+                {"Retry-After": f"{wait:.0f}"},
+            )
+
+    def failed(self, name: str) -> None:
+        """One more wrong password."""
+        count = self._failed.pop(name, (0, 0.0))[0] + 1
+        wait = min(2.0 ** (count - FREE_TRIES), LONGEST_WAIT_S) if count >= FREE_TRIES else 0.0
+        self._failed[name] = (count, self._clock() + wait)
+        while len(self._failed) > MOST_NAMES:
+            self._failed.popitem(last=False)
+
+    def succeeded(self, name: str) -> None:
+        """The right one: all is forgotten."""
+        self._failed.pop(name, None)
+
+
+@cache
+def _nobodys() -> str:
+    return _hasher.hash(secrets.token_urlsafe())
+
+
+def _matches(hashed: str | None, password: str) -> bool:
+    """Whether this is the password; for an unknown name no, after the same time."""
+    try:
+        return _hasher.verify(hashed or _nobodys(), password)
+    except argon2.exceptions.VerificationError:
+        return False
+
+
+def _same_site(request: Request) -> bool:
+    """Browsers say where a request comes from; programs without these headers still need the token."""
+    if fetched := request.headers.get("sec-fetch-site"):
+        return fetched in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

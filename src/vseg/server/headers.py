@@ -1,0 +1,54 @@
+"""What every answer carries, whatever route or error it comes from, and the path prefix of a reverse proxy."""
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+# Scripts, styles and pictures come from here alone; nobody shows these pages inside theirs; and since Prolific's
+# ids are in the address, no other site is told the address.
+SECURITY = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+        "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Permissions-Policy": "fullscreen=(self), camera=(), microphone=(), geolocation=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class Secured:
+    """Adds the security headers; files may be kept but are asked for again, data are not kept."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer through the app inside."""
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(SECURITY)
+                headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
+            await send(message)
+
+        await self.app(scope, receive, with_headers)
+
+
+class Prefixed:
+    """Serves under a path prefix, whether or not the proxy in front strips it."""
+
+    def __init__(self, app: ASGIApp, prefix: str):
+        self.app = app
+        self.prefix = prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer through the app inside, which learns the prefix as its root path."""
+        if scope["type"] == "http" and self.prefix:
+            path = scope["path"]
+            if path != self.prefix and not path.startswith(f"{self.prefix}/"):
+                path = f"{self.prefix}{path}"
+            scope = {**scope, "root_path": self.prefix, "path": path}
+        await self.app(scope, receive, send)

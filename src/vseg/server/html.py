@@ -1,0 +1,21 @@
+"""Pages made from templates/, with the addresses and the form token they need."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.templating import Jinja2Templates
+
+TEMPLATES = Jinja2Templates(Path(str(files("vseg.server"))) / "templates")
+
+
+def page_of(request: Request, template: str, /, *, status: int = 200, **values: Any) -> Response:
+    """The page of this template; `root` is the path all our addresses begin with."""
+    return TEMPLATES.TemplateResponse(request, template, {"root": root_of(request), **values}, status)
+
+
+def root_of(request: Request) -> str:
+    """The prefix our pages lie under, as the browser sees it: "" or "/path"."""
+    return request.base_url.path.rstrip("/")

@@ -1,0 +1,97 @@
+"""Sessions in memory: what the hot route needs to know of them, small, so that thousands fit.
+
+This saves a query a post; it is no authority. Whether a session still takes records, and under this token, is asked
+by the writer in the transaction that stores them.
+"""
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterable
+from threading import Lock
+from typing import Any
+
+from vseg.errors import InvalidInput
+from vseg.plan import Trials
+
+MOST_SESSIONS = 5000
+SEQ_PER_TRIAL, SEQ_BESIDE = 4, 1000
+
+
+class Known:
+    """The trials of one session, by item."""
+
+    __slots__ = ("_flags", "_image", "_images", "_numbers", "session", "study")
+
+    def __init__(self, session: int, study: str, trials: Trials):
+        self.session = session
+        self.study = study
+        self._images = sorted(set(trials.image))
+        self._image = array("H", (self._images.index(name) for name in trials.image))
+        self._numbers = {name: array("l", getattr(trials, name)) for name in ("block", "trial", "i", "j")}
+        self._flags = {name: bytes(getattr(trials, name)) for name in ("practice", "catch")}
+
+    @staticmethod
+    def most_records(trials: int) -> int:
+        """How many records a session of so many trials may send."""
+        return SEQ_PER_TRIAL * trials + SEQ_BESIDE
+
+    def rows(self, records: Iterable[Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Responses, with what was asked filled in, and events; `InvalidInput` for what is not of this session."""
+        responses, events = [], []
+        seen: set[int] = set()
+        for record in records:
+            seq = record["seq"]
+            if seq >= self.most_records(len(self._image)):
+                most = self.most_records(len(self._image))
+                raise InvalidInput(f"seq {seq} is out of range; this session has fewer than {most} records.")
+            if seq in seen:
+                raise InvalidInput(f"seq {seq} comes twice in one post; number records from 0, each once.")
+            seen.add(seq)
+            if record["kind"] == "response":
+                responses.append(self._response(record))
+            else:
+                events.append(record)
+        return responses, events
+
+    def _response(self, record: Any) -> dict[str, Any]:
+        item = record["item"]
+        if item >= len(self._image):
+            raise InvalidInput(
+                f"item {item} is not of this session, whose items are 0..{len(self._image) - 1}."
+            )
+        row = {name: value for name, value in record.items() if name != "kind"}
+        row["image"] = self._images[self._image[item]]
+        row.update((name, column[item]) for name, column in self._numbers.items())
+        row.update((name, column[item] == 1) for name, column in self._flags.items())
+        return row
+
+
+class KnownSessions:
+    """The sessions whose tokens were used last."""
+
+    def __init__(self, most: int = MOST_SESSIONS):
+        self._most = most
+        self._by_token: OrderedDict[str, Known] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, token: str, study: str) -> Known | None:
+        """The session of this token in this study, if it is remembered."""
+        with self._lock:
+            known = self._by_token.get(token)
+            if known is None or known.study != study:
+                return None
+            self._by_token.move_to_end(token)
+            return known
+
+    def remember(self, token: str, known: Known) -> None:
+        """Keep a session; the one used longest ago makes room."""
+        with self._lock:
+            self._by_token[token] = known
+            while len(self._by_token) > self._most:
+                self._by_token.popitem(last=False)
+
+    def forget(self, session: int) -> None:
+        """Drop every token of a session, since it has been given a new one."""
+        with self._lock:
+            for token in [token for token, known in self._by_token.items() if known.session == session]:
+                del self._by_token[token]

@@ -1,0 +1,265 @@
+"""The way of one participant: the page, a session, its records, completion or leaving.
+
+`records` is the hot route: one validation, one wait for the commit. Everything else is called a few times a
+session. A session's trials are the server's own; what a page sends names an item, never a pair.
+"""
+
+import asyncio
+import re
+import time
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import AfterValidator, Field, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from typing_extensions import TypedDict
+
+from vseg import plan, store
+from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from vseg.server.html import page_of
+from vseg.server.known import Known
+from vseg.server.records import BATCH, LARGEST_BODY, STRICT
+from vseg.server.standing import standing
+from vseg.server.wire import error, in_thread, json_body
+from vseg.store.sessions import Identity, SessionRow
+from vseg.store.studies import StudyRow
+
+STATIC = Path(str(files("vseg.server"))) / "static"
+PROLIFIC = "https://app.prolific.com/submissions/complete?cc="
+FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+SHOWN_BEFORE_CONSENT = {
+    "name", "title", "language", "segments", "timing", "keys", "display", "calibration", "contours", "practice",
+    "breaks", "personal_links_only",
+}  # fmt: skip
+
+ProlificId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
+
+
+def _agreed(consented: bool) -> bool:
+    if not consented:
+        raise ValueError("should be true: nobody takes part without having agreed")
+    return consented
+
+
+class Entry(TypedDict):
+    """Who begins: someone who agreed, perhaps sent by Prolific or with a personal link."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    consented: Annotated[bool, AfterValidator(_agreed)]
+    prolific_pid: NotRequired[ProlificId]
+    prolific_study: NotRequired[ProlificId]
+    prolific_session: NotRequired[ProlificId]
+    link: NotRequired[Token]
+
+
+class Completion(TypedDict):
+    """How many records the page has sent."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    count: Annotated[int, Field(ge=0)]
+
+
+class Leaving(TypedDict):
+    """What becomes of the answers of someone who leaves."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    data: Literal["keep", "withdraw"]
+
+
+ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
+COMPLETION: TypeAdapter[Completion] = TypeAdapter(Completion)
+LEAVING: TypeAdapter[Leaving] = TypeAdapter(Leaving)
+
+
+async def records(request: Request) -> Response:
+    """Store answers and events; a 200 means that they are on the disk, and a resend does no harm."""
+    known = await _known(request)
+    batch = await json_body(request, BATCH, LARGEST_BODY)
+    responses, events = known.rows(batch["records"])
+    db, token = request.app.state.db, _token(request)
+    await asyncio.wrap_future(store.responses.append(db, known.session, responses, events, token=token))
+    return JSONResponse({"stored": [record["seq"] for record in batch["records"]]})
+
+
+async def sessions(request: Request) -> Response:
+    """Begin a session, or go on with the one this person has."""
+    db, study = request.app.state.db, await _study(request)
+    entry = await json_body(request, ENTRY)
+    identity = None
+    if "prolific_pid" in entry:
+        identity = Identity(
+            entry["prolific_pid"], entry.get("prolific_study", ""), entry.get("prolific_session", "")
+        )
+
+    def begin() -> dict[str, Any]:
+        begun = store.sessions.begin(
+            db, study, study_draw(study), identity=identity, link=entry.get("link"), now_ms=_now_ms()
+        )
+        if begun.resumed:
+            request.app.state.known.forget(begun.session.id)
+        return _state(db, study, begun.session, is_new=not begun.resumed) | {"token": begun.token}
+
+    return JSONResponse(await in_thread(begin), 201)
+
+
+async def session(request: Request) -> Response:
+    """Where this session stands."""
+    study, row = await _session(request)
+    return JSONResponse(await in_thread(_state, request.app.state.db, study, row))
+
+
+async def complete(request: Request) -> Response:
+    """The completion code, once everything the page sent is here; else the numbers of what is missing."""
+    study, row = await _session(request)
+    count = (await json_body(request, COMPLETION))["count"]
+    if count > Known.most_records(len(row.trials)):
+        raise InvalidInput(f"count is the number of records sent, got {count}; a session has fewer.")
+    missing = await in_thread(store.sessions.complete, request.app.state.db, row, count)
+    if missing:
+        message = f"{len(missing)} of {count} records have not arrived; send them again, then complete."
+        return error(409, "Conflict", message, reason="missing", missing=missing)
+    code = study.study.prolific.completion_code if study.study.prolific else None
+    return JSONResponse({"completion_code": code, "return_url": PROLIFIC + code if code else None})
+
+
+async def leave(request: Request) -> Response:
+    """End before the end; the answers stay or go, as the person chose."""
+    _, row = await _session(request)
+    keep = (await json_body(request, LEAVING))["data"] == "keep"
+    await in_thread(store.sessions.leave, request.app.state.db, row, keep=keep)
+    return JSONResponse({})
+
+
+async def study_json(request: Request) -> Response:
+    """What the page needs before anyone agreed to anything. The completion code is not in it."""
+    db, study = request.app.state.db, await _study(request)
+    reason = await in_thread(store.sessions.reason_to_refuse, db, study, now_ms=_now_ms())
+    said = study.study.model_dump(mode="json", include=SHOWN_BEFORE_CONSENT)
+    said |= {
+        "open": reason is None,
+        "reason": reason,
+        "blocks": study.study.design.blocks,
+        "texts": study.study.all_texts,
+        "prolific": study.study.prolific is not None,
+        "prolific_required": bool(study.study.prolific and study.study.prolific.required),
+    }
+    return JSONResponse(said)
+
+
+async def image(request: Request) -> Response:
+    """An image by its digest: the same bytes for ever."""
+    digest = request.path_params["sha256"]
+    if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        raise NotFound("There is no such image; images are named by their SHA-256 digest.")
+    study = await _study(request)
+    png = await in_thread(store.studies.image, request.app.state.db, study.id, digest)
+    return Response(png, media_type="image/png", headers=FOR_EVER)
+
+
+async def page(request: Request) -> Response:
+    """The experiment itself, or plain words where there is no such study."""
+    try:
+        await _study(request)
+    except NotFound:
+        return page_of(request, "unknown.html", status=404)
+    return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+
+
+async def to_page(request: Request) -> Response:
+    """The page's addresses are relative to its own, which therefore ends in a slash."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"{request.path_params['study']}/{query}", 307)
+
+
+def study_draw(study: StudyRow) -> Any:
+    """The function that draws the trials of someone who is given some units."""
+    sizes = {name: (image.width_px, image.height_px) for name, image in study.images.items()}
+    return lambda units: plan.trials(study.study, units, sizes)
+
+
+def _state(db: store.Database, study: StudyRow, row: SessionRow, is_new: bool = False) -> dict[str, Any]:
+    _check_goes_on(row.status)
+    progress = store.sessions.progress(db, row)
+    policy, after_ms = study.study.interruption.policy, study.study.interruption.after_minutes * 60_000
+    comes_back = not is_new and row.status == "active"
+    # A page reports that it is back, which is no sign of work: only answers end the need to repeat a block.
+    repeat = comes_back and policy == "repeat-block" and _now_ms() - progress.answered_at_ms > after_ms
+    now = standing(row.trials, progress.answers, repeat_block=repeat)
+    away = comes_back and policy == "end" and _now_ms() - progress.last_at_ms > after_ms
+    if away and len(now.answered) < len(row.trials):
+        store.sessions.end(db, row)
+        _check_goes_on("ended")
+    return {
+        "session": row.name,
+        "participant": row.participant,
+        "status": row.status,
+        "images": {
+            name: {
+                "url": f"images/{shown.sha256}.png",
+                "width_px": shown.width_px,
+                "height_px": shown.height_px,
+            }
+            for name, shown in study.images.items()
+            if name in set(row.trials.image)
+        },
+        "trials": row.trials.wire(),
+        "next_seq": progress.next_seq,
+        "missing": progress.missing,
+        "next_item": now.next_item,
+        "answered": now.answered,
+        "asked_again": now.asked_again,
+    }
+
+
+def _check_goes_on(status: str) -> None:
+    if status == "ended":
+        raise Conflict("This session was away for longer than its study allows and has ended.", "ended")
+    if status in ("left", "withdrawn"):
+        raise Conflict("This participant has left the study, so that the session does not go on.", "already")
+
+
+async def _study(request: Request) -> StudyRow:
+    name = request.path_params["study"]
+    try:
+        if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
+            return await in_thread(store.studies.named, request.app.state.db, name)
+    except NotFound:
+        pass  # the store's own sentence lists all studies, which participants need not know
+    raise NotFound(f"There is no study {name!r:.80} here; check the link.")
+
+
+async def _session(request: Request) -> tuple[StudyRow, SessionRow]:
+    token = _token(request)
+    study = await _study(request)
+    row = await in_thread(store.sessions.by_token, request.app.state.db, token)
+    if row.study != study.id:
+        raise NotAllowed(f"This token belongs to another study than {study.name}; begin there.")
+    return study, row
+
+
+async def _known(request: Request) -> Known:
+    """The session of a token, from memory where it was seen before; the writer checks that it is still good."""
+    token, name = _token(request), request.path_params["study"]
+    known: Known | None = request.app.state.known.of(token, name)
+    if known is None:
+        study, row = await _session(request)
+        known = Known(row.id, study.name, row.trials)
+        request.app.state.known.remember(token, known)
+    return known
+
+
+def _token(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", token):
+        raise NotAllowed("Expected the session's token in the header Authorization: Bearer ….")
+    return token
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,99 @@
+"""What a participant's page may send, checked once, before anything is queued: a bad row would fail its batch.
+
+Numbers are limited to what can happen and to what every database holds. The pair and the image of a response
+are not here: they follow from the session's own trials.
+"""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
+from typing_extensions import TypedDict
+
+MOST_RECORDS = 100
+MOST_EVENT_BYTES = 64_000
+LARGEST_BODY = 256_000
+STRICT = ConfigDict(strict=True, extra="forbid")
+FLAGS = frozenset({"late", "hidden", "blurred", "window", "slow_refresh"})
+
+Kind = Literal[
+    "consent", "device", "keys", "distance", "gamma", "screen", "resumed", "break", "interruption", "contours",
+    "left", "comment",
+]  # fmt: skip
+
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+Instant = Annotated[int, Field(ge=0, le=10_000_000_000_000)]  # epoch ms, until the year 2286
+Duration = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Onset = Annotated[float, Field(ge=0, le=1e13, allow_inf_nan=False)]
+
+
+def _known_flags(flags: str) -> str:
+    given = flags.split(" ") if flags else []
+    if len(set(given)) < len(given) or not FLAGS.issuperset(given):
+        raise ValueError(
+            f"should be words among {', '.join(sorted(FLAGS))}, each once, one space between them"
+        )
+    return flags
+
+
+def _as_json(data: dict[str, Any]) -> str:
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    if len(text) > MOST_EVENT_BYTES:
+        raise ValueError(f"should take at most {MOST_EVENT_BYTES} bytes as JSON, takes {len(text)}")
+    return text
+
+
+class Response(TypedDict):
+    """One trial as it was shown and answered."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    kind: Literal["response"]
+    seq: Count
+    item: Count
+    same: bool
+    # A key can go down within the frame that shows the response screen, a little before the frame's own time.
+    rt_ms: Annotated[float, Field(ge=-100, le=1e9, allow_inf_nan=False)]
+    key: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,16}$")]
+    shown_at_ms: Instant
+    cue_onset_ms: Onset
+    cue_asked_ms: Duration
+    cue_ms: Duration
+    cue_frames: Count
+    image_onset_ms: Onset
+    image_asked_ms: Duration
+    image_ms: Duration
+    image_frames: Count
+    response_onset_ms: Onset
+    frames_dropped: Count
+    longest_gap_ms: Duration
+    refresh_hz: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)]
+    visible: bool
+    focused: bool
+    full_screen: bool
+    flags: Annotated[str, Field(max_length=200), AfterValidator(_known_flags)]
+
+
+class Event(TypedDict):
+    """Everything else a session reports; `data` becomes the JSON text that is stored."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    kind: Kind
+    seq: Count
+    at_ms: Instant
+    data: Annotated[dict[str, Any], AfterValidator(_as_json)]
+
+
+class Batch(TypedDict):
+    """The body of a post."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    records: Annotated[
+        list[Annotated[Response | Event, Field(discriminator="kind")]],
+        Field(min_length=1, max_length=MOST_RECORDS),
+    ]
+
+
+BATCH: TypeAdapter[Batch] = TypeAdapter(Batch)

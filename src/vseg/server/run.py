@@ -1,0 +1,122 @@
+"""Running the server: one process, or several that share the socket.
+
+Several processes are this module run as a script, a child for each worker. A child stops when its standard input
+ends, so that none outlives a parent that was killed.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from vseg import store
+from vseg.errors import VsegError
+from vseg.server import auth
+from vseg.server.app import app
+
+STOP_WITHIN_S = 10
+STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
+DATABASE, PREFIX, TRUSTED = "VSEG_SERVE_DB", "VSEG_SERVE_PREFIX", "VSEG_SERVE_TRUSTED"
+
+
+def researcher_path(db: store.Database) -> str:
+    """Where the researcher begins: a new one-time link as long as there is nobody, then the list of studies."""
+    if store.researchers.count(db):
+        return "/"
+    return f"/setup?token={auth.new_setup_token(db)}"
+
+
+def serve(
+    db: store.Database,
+    listening: socket.socket,
+    *,
+    url: str,
+    prefix: str = "",
+    workers: int = 1,
+    forwarded_allow_ips: str = "127.0.0.1",
+) -> None:
+    """Serve until SIGINT or SIGTERM; requests under way are answered, and the caller closes the database."""
+    if workers > 1:
+        given = {DATABASE: url, PREFIX: prefix, TRUSTED: forwarded_allow_ips}
+        _supervise(listening, workers, {**os.environ, **given})
+    else:
+        _run(app(db, prefix=prefix), listening, forwarded_allow_ips)
+
+
+def _run(served: ASGIApp, listening: socket.socket, forwarded_allow_ips: str) -> None:
+    # Uvicorn sends itself the signal again when it has stopped; that is no failure here.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    # Nothing that tells who took part is logged: no addresses, no requests, only failures.
+    config = uvicorn.Config(
+        served, access_log=False, log_level="warning", server_header=False, ws="none",
+        forwarded_allow_ips=forwarded_allow_ips, timeout_graceful_shutdown=STOP_WITHIN_S,
+    )  # fmt: skip
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _supervise(listening: socket.socket, workers: int, environment: dict[str, str]) -> None:
+    """Keep so many workers running; one that dies is replaced, unless it could not even begin."""
+    running: dict[int, subprocess.Popen[bytes]] = {}
+    stopping = False
+
+    def start() -> None:
+        command = [sys.executable, "-m", "vseg.server.run", str(listening.fileno())]
+        worker = subprocess.Popen(
+            command,
+            env=environment,
+            pass_fds=[listening.fileno()],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+        running[worker.pid] = worker
+
+    def stop(*_: Any) -> None:
+        nonlocal stopping
+        stopping = True
+        for worker in list(running.values()):
+            worker.terminate()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    for _ in range(workers):
+        start()
+    failed = False
+    while running:
+        ended, status = os.wait()
+        if (worker := running.pop(ended, None)) is None:
+            continue
+        worker.returncode = os.waitstatus_to_exitcode(status)
+        if worker.stdin is not None:
+            worker.stdin.close()
+        if not stopping and worker.returncode in (STOPPED_BEFORE_IT_BEGAN, 1):
+            failed = True
+            stop()
+        elif not stopping:
+            start()
+    if failed:
+        raise VsegError("A worker could not begin; the log above has its reason.")
+
+
+def _work(listening: socket.socket) -> None:
+    """One worker, told by its environment what the command was told."""
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    with store.open(os.environ[DATABASE]) as db:
+        _run(app(db, prefix=os.environ[PREFIX]), listening, os.environ[TRUSTED])
+
+
+def _stop_with_parent() -> None:
+    # The bare file: Python's own stdin could not be closed at the end while this waits for it.
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    _work(socket.socket(fileno=int(sys.argv[1])))

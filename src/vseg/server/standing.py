@@ -1,0 +1,75 @@
+"""Where a session goes on: from the answers so far, by the study's policy on interruptions. Pure.
+
+An item is good once it has an answer without flags, or MOST_TRIES flagged ones; before, it is asked again at
+the end of its block. A good item is answered anew only when its block is repeated, so that such an answer tells
+that the block began again: what was good in it before is open again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from vseg.plan import Trials
+
+MOST_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The items that are done, those to ask again, and the first one never asked (or their number)."""
+
+    answered: list[int]
+    asked_again: list[int]
+    next_item: int
+
+
+def standing(
+    trials: Trials, answers: Iterable[tuple[int, int, str]], *, repeat_block: bool = False
+) -> Standing:
+    """Where a session stands after these answers: (seq, item, flags), in the order of seq.
+
+    Parameters
+    ----------
+    repeat_block : whether the block that was interrupted is to be asked from its first item
+    """
+    block = blocks(trials)
+    good: set[int] = set()
+    tries: Counter[int] = Counter()
+    for _, item, flags in answers:
+        if item in good:
+            _reopen(block[item], block, good, tries)
+        tries[item] += 1
+        if not flags or tries[item] >= MOST_TRIES:
+            good.add(item)
+    pending = next((item for item in range(len(block)) if item not in good), None)
+    if repeat_block and pending is not None:
+        _reopen(block[pending], block, good, tries)
+    return Standing(
+        answered=sorted(good),
+        asked_again=sorted(item for item in tries if item not in good),
+        next_item=next((item for item in range(len(block)) if item not in tries), len(block)),
+    )
+
+
+def blocks(trials: Trials) -> Sequence[int]:
+    """For each item the running number of its block over practice and all images.
+
+    A catch trial is shown on another image but belongs to the block around it.
+    """
+    numbers: list[int] = []
+    before: tuple[bool, str, int] | None = None
+    columns = zip(trials.practice, trials.image, trials.block, trials.catch, strict=True)
+    for practice, image, block, catch in columns:
+        if catch and before is not None:
+            numbers.append(numbers[-1])
+            continue
+        here = (practice, image, block)
+        numbers.append(0 if before is None else numbers[-1] + (here != before))
+        before = here
+    return numbers
+
+
+def _reopen(number: int, block: Sequence[int], good: set[int], tries: Counter[int]) -> None:
+    for item in [item for item in tries if block[item] == number]:
+        good.discard(item)
+        del tries[item]

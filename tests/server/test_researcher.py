@@ -1,0 +1,321 @@
+"""The researcher's door: the one-time link, the password, the cookie, forms of our own, and the API behind it."""
+
+import io
+import re
+import zipfile
+from http.cookies import SimpleCookie
+
+import argon2
+import httpx
+import pytest
+from starlette.exceptions import HTTPException
+
+from servers import STUDY, response, served
+from vseg import store
+from vseg.errors import VsegError
+from vseg.server import auth
+
+NAME, PASSWORD = "Ann Lee", "correct horse battery"
+
+
+CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # its settings travel in the hash
+
+
+@pytest.fixture
+def server(tmp_path):
+    with served(f"sqlite:///{tmp_path}/vseg.db") as running:
+        yield running
+
+
+@pytest.fixture
+def on_both(database_url):
+    """The same, on PostgreSQL too: for what asks the database something new."""
+    with served(database_url) as running:
+        yield running
+
+
+@pytest.fixture
+def logged_in(server):
+    log_in(server)
+    return server
+
+
+@pytest.fixture
+def logged_in_on_both(on_both):
+    log_in(on_both)
+    return on_both
+
+
+def form_token(client: httpx.Client, path: str = "login") -> str:
+    found = re.search(r'name="form[_-]token" (?:value|content)="([0-9a-f]{64})"', client.get(path).text)
+    assert found
+    return found[1]
+
+
+def post(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
+    return client.post(path, data={"form_token": form_token(client), **fields})
+
+
+def log_in(server) -> None:
+    store.researchers.add(server.db, NAME, CHEAP.hash(PASSWORD))
+    answer = post(server.client, "login", name=NAME, password=PASSWORD)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
+def test_the_one_time_link_works_once(on_both):
+    client, token = on_both.client, auth.new_setup_token(on_both.db)
+    assert "Choose a name and a password" in client.get(f"setup?token={token}").text
+    assert post(client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 303
+    again = post(client, "setup", token=token, name="Eve", password=PASSWORD)
+    assert again.status_code == client.get(f"setup?token={token}").status_code == 401
+    assert "was used or replaced" in again.text
+    assert store.researchers.count(on_both.db) == 1
+    assert post(client, "login", name=NAME, password=PASSWORD).headers["location"] == "/"
+    assert client.get("api/me").json()["name"] == NAME
+
+
+def test_a_newer_link_replaces_the_one_before(server):
+    old, new = auth.new_setup_token(server.db), auth.new_setup_token(server.db)
+    assert server.client.get(f"setup?token={old}").status_code == 401
+    assert server.client.get(f"setup?token={new}").status_code == 200
+    assert server.client.get("setup").status_code == 401
+
+
+def test_neither_token_nor_password_is_stored(server):
+    token = auth.new_setup_token(server.db)
+    assert token not in (store.researchers.setting(server.db, auth.SETUP) or "")
+    post(server.client, "setup", token=token, name=NAME, password=PASSWORD)
+    stored = store.researchers.password_hash(server.db, NAME)
+    assert stored.startswith("$argon2id$")
+    assert PASSWORD not in stored
+
+
+def test_a_short_password_leaves_the_link_good(server):
+    token = auth.new_setup_token(server.db)
+    short = post(server.client, "setup", token=token, name=NAME, password="short")
+    assert short.status_code == 422
+    assert "at least 12 characters, got 5" in short.text
+    assert post(server.client, "setup", token=token, name=" ", password=PASSWORD).status_code == 422
+    assert post(server.client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 303
+
+
+def test_wrong_passwords(server):
+    log_in(server)
+    with httpx.Client(base_url=server.base, trust_env=False) as stranger:
+        unknown = post(stranger, "login", name="Nobody", password=PASSWORD)
+        wrong = post(stranger, "login", name=NAME, password="wrong password")
+        assert unknown.status_code == wrong.status_code == 401
+        said = "The name or the password is wrong; please try again."
+        assert said in unknown.text
+        assert said in wrong.text
+        assert stranger.get("api/me").status_code == 401
+
+
+def test_guessing_has_to_wait(server):
+    """Waits grow, so that however slow this machine is, one of a few tries comes too early."""
+    log_in(server)
+    with httpx.Client(base_url=server.base, trust_env=False) as stranger:
+        guesses = (post(stranger, "login", name=NAME, password=f"wrong password {n}") for n in range(20))
+        late = next(answer for answer in guesses if answer.status_code != 401)
+        assert late.status_code == 429
+        assert "Too many wrong passwords; wait" in late.text
+        assert int(late.headers["retry-after"]) >= 0
+
+
+def test_waits_grow_and_end():
+    now = [0.0]
+    tries = auth.Tries(clock=lambda: now[0])
+    for _ in range(auth.FREE_TRIES):
+        tries.check("Ann")
+        tries.failed("Ann")
+    for wait in (1, 2, 4, 8, 16, 32, 60, 60):
+        now[0] += wait - 0.1
+        with pytest.raises(HTTPException):
+            tries.check("Ann")
+        tries.check("Bob")
+        now[0] += 0.1
+        tries.check("Ann")
+        tries.failed("Ann")
+    tries.succeeded("Ann")
+    tries.check("Ann")
+
+
+def test_the_cookie_is_out_of_reach_of_scripts(server):
+    log_in(server)
+    client = server.client
+    answer = post(client, "login", name=NAME, password=PASSWORD)
+    cookie = SimpleCookie(answer.headers["set-cookie"])[auth.COOKIE]
+    assert cookie["httponly"]
+    assert (cookie["samesite"], cookie["path"], cookie["max-age"]) == ("lax", "/", str(12 * 3600))
+    assert not cookie["secure"]
+    secured = client.get("login", headers={"X-Forwarded-Proto": "https", "Cookie": ""})
+    assert SimpleCookie(secured.headers["set-cookie"])[auth.COOKIE]["secure"]
+
+
+def test_cookies_made_by_others_open_nothing(logged_in):
+    cookie = logged_in.client.cookies[auth.COOKIE]
+    for forged in ("", "x", cookie[:-2] + "aa", "eyJhIjoxfQ.x.y", cookie.split(".")[0]):
+        answer = httpx.get(
+            f"{logged_in.base}api/me", headers={"Cookie": f"{auth.COOKIE}={forged}"}, trust_env=False
+        )
+        assert answer.status_code == 401
+
+
+def test_logging_out(logged_in):
+    assert logged_in.client.get("api/me").json()["name"] == NAME
+    assert post(logged_in.client, "logout").status_code == 303
+    assert logged_in.client.get("api/me").status_code == 401
+    assert logged_in.client.get("").headers["location"] == "/login"
+
+
+def test_forms_of_other_sites_do_nothing(logged_in):
+    """The browser sends the cookie along; the token, and where the form came from, it cannot fake."""
+    client, token = logged_in.client, form_token(logged_in.client)
+    bad = [
+        ({}, {}),
+        ({"form_token": "0" * 64}, {}),
+        ({"form_token": token}, {"Sec-Fetch-Site": "cross-site"}),
+        ({"form_token": token}, {"Sec-Fetch-Site": "same-site"}),
+        ({"form_token": token}, {"Origin": "https://evil.example"}),
+        ({"form_token": token}, {"Origin": "null"}),
+    ]
+    for data, headers in bad:
+        answer = client.post("studies/tiny/close", data=data, headers=headers)
+        assert (answer.status_code, answer.json()["error"]) == (403, "Forbidden")
+    for headers in ({}, {"X-CSRF-Token": "wrong"}, {"X-CSRF-Token": token, "Sec-Fetch-Site": "cross-site"}):
+        assert client.post("api/studies/tiny/close", headers=headers).status_code == 403
+    assert store.studies.named(logged_in.db, "tiny").status == "open"
+    good = {"Sec-Fetch-Site": "same-origin", "Origin": logged_in.base.rstrip("/")}
+    assert client.post("studies/tiny/close", data={"form_token": token}, headers=good).status_code == 303
+    assert store.studies.named(logged_in.db, "tiny").status == "closed"
+
+
+def test_the_researchers_cookie_opens_no_session(logged_in):
+    assert logged_in.client.get("s/tiny/session").status_code == 401
+
+
+def test_everything_of_the_api_needs_the_login(server):
+    for path in (
+        "me",
+        "studies",
+        "studies/tiny",
+        "studies/tiny/sessions",
+        "studies/tiny/export.zip",
+        "openapi.json",
+    ):
+        answer = server.client.get(f"api/{path}")
+        assert (answer.status_code, answer.json()["error"]) == (401, "NotAllowed")
+    for path in ("close", "reopen", "links"):
+        assert server.client.post(f"api/studies/tiny/{path}").status_code == 401
+    assert server.client.get("api/").headers["location"] == "/login"
+
+
+def test_studies_and_sessions(logged_in_on_both):
+    done, left = logged_in_on_both.begin(prolific_pid="secret-pid"), logged_in_on_both.begin()
+    done.post("complete", {"count": done.answer_all()})
+    left.send(response(0, 0))
+    left.post("leave", {"data": "keep"})
+    logged_in_on_both.begin()
+    client = logged_in_on_both.client
+    study = client.get("api/studies").json()[0]
+    assert {name: study[name] for name in ("name", "status", "frozen", "completed", "active", "left")} == {
+        "name": "tiny", "status": "open", "frozen": True, "completed": 1, "active": 1, "left": 1,
+    }  # fmt: skip
+    assert study["link"] == f"{logged_in_on_both.base}s/tiny/"
+    assert study["prolific_link"].startswith(f"{study['link']}?PROLIFIC_PID={{{{%PROLIFIC_PID%}}}}&STUDY_ID=")
+    sessions = client.get("api/studies/tiny/sessions")
+    assert [row["status"] for row in sessions.json()] == ["completed", "left", "active"]
+    assert "secret-pid" not in sessions.text
+    assert client.get("api/studies/tiny").json()["images"]["patches"]["completed"] == 1
+    page = client.get("").text
+    assert "A tiny study" in page
+    assert "1 of 3" in page
+
+
+def test_closing_and_links_by_the_api(logged_in_on_both):
+    client = logged_in_on_both.client
+    headers = {"X-CSRF-Token": client.get("api/me").json()["csrf_token"]}
+    assert client.post("api/studies/tiny/close", headers=headers).json()["status"] == "closed"
+    assert client.post("api/studies/tiny/reopen", headers=headers).json()["status"] == "open"
+    links = client.post("api/studies/tiny/links?count=2", headers=headers).json()["links"]
+    tokens = [link.removeprefix(f"{logged_in_on_both.base}s/tiny/?link=") for link in links]
+    assert len({logged_in_on_both.begin(link=token).state["session"] for token in tokens}) == 2
+    for count in ("0", "1001", "many"):
+        refused = client.post(f"api/studies/tiny/links?count={count}", headers=headers)
+        assert (refused.status_code, refused.json()["error"]) == (422, "InvalidInput")
+    for path in ("api/studies/nope", "api/studies/nope/sessions", "api/nope"):
+        assert (client.get(path).status_code, client.get(path).json()["error"]) == (404, "NotFound")
+
+
+def test_links_by_the_page(logged_in):
+    page = post(logged_in.client, "studies/tiny/links", count="3").text
+    assert len(re.findall(r"/s/tiny/\?link=[\w-]{32}", page)) == 3
+    assert post(logged_in.client, "studies/tiny/links", count="x").status_code == 422
+    assert post(logged_in.client, "studies/tiny/explode").status_code == 404
+
+
+def test_the_export(logged_in_on_both):
+    person = logged_in_on_both.begin(prolific_pid="secret-pid")
+    person.post("complete", {"count": person.answer_all()})
+    answer = logged_in_on_both.client.get("api/studies/tiny/export.zip")
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as found:
+        assert "tiny/dataset_description.json" in found.namelist()
+        assert all(b"secret-pid" not in found.read(name) for name in found.namelist())
+
+
+def test_the_api_page_is_ours_alone(logged_in):
+    page = logged_in.client.get("api/").text
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//', page)
+    assert "<script>" not in page
+    described = logged_in.client.get("api/openapi.json").json()
+    assert described["servers"] == [{"url": "/api"}]
+    assert "/studies/{name}/export.zip" in described["paths"]
+
+
+@pytest.mark.parametrize("strips", [True, False])
+def test_behind_a_proxy_with_a_prefix(tmp_path, strips):
+    """Whether or not the proxy takes the prefix off, links and cookies have it."""
+    forwarded = {"X-Forwarded-Proto": "https", "Host": "lab.example.org"}
+    with served(f"sqlite:///{tmp_path}/vseg.db", prefix="/vseg", headers=forwarded) as server:
+        reached = server.base.replace("/vseg/", "/") if strips else server.base
+        with httpx.Client(base_url=reached, headers=forwarded, trust_env=False) as client:
+            assert client.get("").headers["location"] == "/vseg/login"
+            login = client.get("login")
+            assert 'action="/vseg/login"' in login.text
+            assert 'href="/vseg/pages/researcher.css"' in login.text
+            cookie = SimpleCookie(login.headers["set-cookie"])[auth.COOKIE]
+            assert (cookie["path"], bool(cookie["secure"])) == ("/vseg", True)
+            token = auth.new_setup_token(server.db)
+            client.headers["Cookie"] = f"{auth.COOKIE}={cookie.value}"
+            form = {
+                "form_token": re.search(r'"([0-9a-f]{64})"', login.text)[1],
+                "name": NAME,
+                "password": PASSWORD,
+            }
+            client.post("setup", data={**form, "token": token})
+            entered = client.post("login", data=form, headers={"Origin": "https://lab.example.org"})
+            assert entered.headers["location"] == "/vseg/"
+            cookie = SimpleCookie(entered.headers["set-cookie"])[auth.COOKIE]
+            client.headers["Cookie"] = f"{auth.COOKIE}={cookie.value}"
+            assert client.get("api/studies").json()[0]["link"] == "https://lab.example.org/vseg/s/tiny/"
+            assert client.get("api/openapi.json").json()["servers"] == [{"url": "/vseg/api"}]
+            assert client.get("s/tiny").headers["location"] == "tiny/"
+            assert client.get("s/tiny/study.json").json()["name"] == "tiny"
+
+
+@pytest.mark.parametrize("prefix", ["vseg", "/a b", "/s", "/api/x", "/<b>"])
+def test_prefixes_that_cannot_be(prefix):
+    from vseg.server.app import checked_prefix
+
+    with pytest.raises(VsegError, match="--prefix"):
+        checked_prefix(prefix)
+
+
+def test_two_studies_on_one_page(tmp_path):
+    other = STUDY.replace('"tiny"', '"other"').replace("A tiny study", "<b>Bold</b>")
+    with served(f"sqlite:///{tmp_path}/vseg.db", STUDY, other) as server:
+        log_in(server)
+        page = server.client.get("").text
+        assert "&lt;b&gt;Bold" in page
+        assert page.count('class="study"') == 2

@@ -1,0 +1,252 @@
+"""`vseg serve` as a process of its own: what it prints, how it stops, and what survives when it is killed."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from servers import STUDY, Person, event, response
+from vseg import store
+from vseg.cli import main
+from vseg.server import app
+
+STOPPED = "Stopped; everything that was acknowledged is stored.\n"
+
+
+@dataclass
+class Process:
+    """A running `vseg serve`, and what it has printed."""
+
+    process: subprocess.Popen
+    printed: str
+
+    def link(self, label: str) -> str:
+        found = re.search(rf"^ *{label} +(\S+)", self.printed, re.MULTILINE)
+        assert found, self.printed
+        return found[1]
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def study(tmp_path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.replace("participants = 3", "participants = 100"))
+    return path
+
+
+@contextmanager
+def serving(*arguments: object) -> Iterator[Process]:
+    """The command on a free port; it has printed its links, so it listens."""
+    command = [sys.executable, "-m", "vseg", "serve", *map(str, arguments), "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        printed = ""
+        while "Stop with Ctrl+C" not in printed:
+            line = process.stdout.readline()
+            if not line:
+                pytest.fail(process.stderr.read())
+            printed += line
+        yield Process(process, printed)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def refused(capsys):
+    """The one sentence of a command that cannot serve."""
+
+    def refused(*arguments: object) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        assert (ended.value.code, out, err.count("\n")) == (1, "", 1)
+        return err.removeprefix("vseg: ").rstrip("\n")
+
+    return refused
+
+
+def begin(link: str, **entry: str) -> Person:
+    """Someone whose every request is a connection of its own, so that it may reach any worker."""
+    client = httpx.Client(
+        base_url=link.partition("s/")[0],
+        timeout=60,
+        trust_env=False,
+        limits=httpx.Limits(max_keepalive_connections=0),
+    )
+    answer = client.post("s/tiny/sessions", json={"consented": True, **entry})
+    assert answer.status_code == 201, answer.text
+    return Person(client, "tiny", answer.json())
+
+
+def test_links_and_a_graceful_stop(study, tmp_path):
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    with serving(study, "--db", url, "--prefix", "/lab") as server:
+        link = server.link("participants")
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/lab/s/tiny/", link)
+        assert server.link("Prolific").startswith(
+            f"{link}?PROLIFIC_PID={{{{%PROLIFIC_PID%}}}}&STUDY_ID={{{{%"
+        )
+        assert server.link("Data") == f"{tmp_path}/vseg.db"
+        setup = server.link("Researcher")
+        assert httpx.get(setup, trust_env=False).status_code == 200
+        page = httpx.get(link, trust_env=False)
+        assert "<html" in page.text
+        for relative in re.findall(r'(?:src|href)="([^"]+\.(?:js|css))"', page.text):
+            assert httpx.get(httpx.URL(link).join(relative), trust_env=False).status_code == 200
+        person = begin(link)
+        with closing(person.client):
+            assert person.send(response(0, 0)).status_code == 200
+        assert server.stop() == (0, STOPPED, "")
+    with store.open(url) as db:
+        assert sum(map(len, store.responses.stream(db, store.studies.named(db, "tiny").id))) == 1
+
+
+def test_ctrl_c_is_no_failure(study, tmp_path):
+    with serving(study, "--db", f"sqlite:///{tmp_path}/vseg.db") as server:
+        assert httpx.get(server.link("participants"), trust_env=False).status_code == 200
+        assert server.stop(signal.SIGINT) == (0, STOPPED, "")
+
+
+def test_the_one_time_link_is_printed_until_there_is_a_researcher(study, tmp_path):
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    with serving(study, "--db", url) as server:
+        assert "/setup?token=" in server.link("Researcher")
+        server.stop()
+    with store.open(url) as db:
+        store.researchers.add(db, "Ann", "a hash")
+    with serving(study, "--db", url) as server:
+        assert server.link("Researcher").endswith("/")
+
+
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed(study, tmp_path):
+    """kill -9 in mid-traffic: every answer that got its 200 is in the database, once."""
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    acknowledged: list[tuple[str, int]] = []
+    enough = threading.Semaphore(0)
+
+    def answer(link: str) -> None:
+        person = begin(link)
+        with closing(person.client):
+            for seq in range(1000):
+                try:
+                    answered = person.send(response(seq, seq % person.items))
+                except httpx.TransportError:
+                    return
+                assert answered.status_code == 200
+                acknowledged.append((person.state["session"], seq))
+                enough.release()
+
+    with serving(study, "--db", url) as server:
+        people = [threading.Thread(target=answer, args=[server.link("participants")]) for _ in range(8)]
+        for each in people:
+            each.start()
+        for _ in range(200):
+            assert enough.acquire(timeout=60)
+        server.process.kill()
+        for each in people:
+            each.join()
+    with store.open(url) as db:
+        rows = [
+            row for rows in store.responses.stream(db, store.studies.named(db, "tiny").id) for row in rows
+        ]
+    stored = [(row["session"], row["seq"]) for row in rows]
+    assert len(acknowledged) >= 200
+    assert len(set(stored)) == len(stored)
+    assert set(acknowledged) <= set(stored)
+
+
+def test_two_workers_share_tokens(study, postgres_server):
+    """Each connection may reach another process; whoever it is knows everyone."""
+    url = postgres_server.fresh()
+    with serving(study, "--db", url, "--workers", "2") as server:
+        person = begin(server.link("participants"))
+        with closing(person.client):
+            for seq in range(40):
+                one = person.send(event(seq))
+                assert (one.status_code, one.json()) == (200, {"stored": [seq]})
+        children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+        if children.exists():
+            assert len(children.read_text().split()) == 2
+        assert server.stop() == (0, STOPPED, "")
+    postgres_server.drop(url)
+
+
+def test_an_old_token_is_refused_by_every_worker(study, postgres_server):
+    """A worker that remembers the old token is told better by the transaction."""
+    url = postgres_server.fresh()
+    with serving(study, "--db", url, "--workers", "2") as server:
+        old = begin(server.link("participants"), prolific_pid="a1")
+        assert {old.send(event(seq)).status_code for seq in range(20)} == {200}
+        new = begin(server.link("participants"), prolific_pid="a1")
+        assert {old.send(event(100 + seq)).status_code for seq in range(20)} == {401}
+        assert {new.send(event(20 + seq)).status_code for seq in range(20)} == {200}
+        old.client.close()
+        new.client.close()
+    postgres_server.drop(url)
+
+
+def test_a_port_in_use(study, tmp_path, refused):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refused(study, "--db", f"sqlite:///{tmp_path}/vseg.db", "--port", port)
+    assert said == f"Port {port} of 127.0.0.1 is in use; stop what runs there or choose another --port."
+    assert not (tmp_path / "vseg.db").exists()
+
+
+def test_what_cannot_be_served(study, tmp_path, refused):
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    assert refused(study, "--db", url, "--workers", "2", "--port", "0").startswith(
+        "--workers 2 needs PostgreSQL"
+    )
+    assert refused(study, "--db", url, "--prefix", "lab").startswith("--prefix is a path such as /vseg")
+    assert refused(tmp_path / "none.toml", "--db", url).startswith(f"No study file {tmp_path}/none.toml")
+    study.write_text(STUDY.replace("colours = 2", 'file = "none.png"'))
+    assert "none.png" in refused(study, "--db", url, "--port", "0")
+
+
+def test_a_study_that_changed_after_its_first_session(study, tmp_path, refused):
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    with serving(study, "--db", url) as server:
+        begin(server.link("participants")).client.close()
+        server.stop()
+    study.write_text(study.read_text().replace("blocks = 2", "blocks = 3"))
+    assert "frozen" in refused(study, "--db", url, "--port", "0")
+
+
+def test_a_page_that_was_not_built(monkeypatch, tmp_path):
+    monkeypatch.setattr(app, "STATIC", tmp_path / "static")
+    with pytest.raises(store.studies.NotFound, match="is not built"):
+        app.check_built()
+
+
+def test_personal_links(study, tmp_path):
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    command = [sys.executable, "-m", "vseg", "links", "tiny", "--count", "2", "--db", url]
+    with serving(study, "--db", url) as server:
+        base = server.link("participants").partition("/s/")[0]
+        done = subprocess.run([*command, "--url", base], capture_output=True, text=True, check=True)
+        links = done.stdout.split()
+        assert len(links) == 2
+        token = links[0].removeprefix(f"{base}/s/tiny/?link=")
+        entered = httpx.post(
+            f"{base}/s/tiny/sessions", json={"consented": True, "link": token}, trust_env=False
+        )
+        assert entered.status_code == 201

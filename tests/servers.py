@@ -1,0 +1,133 @@
+"""A real server on a free port, spoken to over HTTP: `with served(url) as server: server.client.get(...)`."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from vseg import plan, store
+from vseg.server.app import app
+from vseg.study import parsed
+
+STUDY = """
+name = "tiny"
+title = "A tiny study"
+segments = 2
+participants = 3
+layout = {grid = 4}
+images = [{name = "patches", colours = 2}]
+design = {trials = 12, blocks = 2}
+practice = {trials = 2}
+catch = {per_block = 1}
+[prolific]
+completion_code = "THANKS42"
+"""
+"""Two practice trials, then two blocks of twelve pairs and a catch trial: 28 items."""
+
+
+@dataclass
+class Served:
+    """A running server, its database, and a client of its pages."""
+
+    db: store.Database
+    base: str
+    client: httpx.Client
+
+    def begin(self, study: str = "tiny", **entry: Any) -> "Person":
+        """Someone new, who has agreed."""
+        answer = self.client.post(f"s/{study}/sessions", json={"consented": True, **entry})
+        assert answer.status_code == 201, answer.text
+        return Person(self.client, study, answer.json())
+
+    def responses(self, study: str = "tiny") -> list[dict[str, Any]]:
+        """Everything that is stored, a dict a row."""
+        number = store.studies.named(self.db, study).id
+        return [dict(row) for rows in store.responses.stream(self.db, number) for row in rows]
+
+
+@dataclass
+class Person:
+    """A participant's page, as far as the server sees it."""
+
+    client: httpx.Client
+    study: str
+    state: dict[str, Any]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.state['token']}"}
+
+    @property
+    def items(self) -> int:
+        return len(self.state["trials"]["image"])
+
+    def post(self, what: str, body: Any) -> httpx.Response:
+        return self.client.post(f"s/{self.study}/{what}", json=body, headers=self.headers)
+
+    def send(self, *records: dict[str, Any]) -> httpx.Response:
+        return self.post("records", {"records": list(records)})
+
+    def now(self) -> httpx.Response:
+        return self.client.get(f"s/{self.study}/session", headers=self.headers)
+
+    def answer_all(self) -> int:
+        """Answer every item once; the number of records."""
+        for start in range(0, self.items, 100):
+            items = range(start, min(start + 100, self.items))
+            assert self.send(*(response(item, item) for item in items)).status_code == 200
+        return self.items
+
+
+def response(seq: int, item: int, **changes: Any) -> dict[str, Any]:
+    """An answer to a trial that was shown as asked."""
+    return {
+        "seq": seq, "kind": "response", "item": item, "same": item % 2 == 0, "rt_ms": 412.5, "key": "f",
+        "shown_at_ms": 1_760_000_000_000, "cue_onset_ms": 1000.0, "cue_asked_ms": 300, "cue_ms": 300.1,
+        "cue_frames": 18, "image_onset_ms": 1300.1, "image_asked_ms": 300, "image_ms": 299.9, "image_frames": 18,
+        "response_onset_ms": 1600.0, "frames_dropped": 0, "longest_gap_ms": 16.9, "refresh_hz": 60.0,
+        "visible": True, "focused": True, "full_screen": True, "flags": "",
+    } | changes  # fmt: skip
+
+
+def event(seq: int, kind: str = "device", **data: Any) -> dict[str, Any]:
+    """Something else that happened."""
+    return {"seq": seq, "kind": kind, "at_ms": 1_760_000_000_000, "data": data}
+
+
+def register(db: store.Database, *texts: str) -> None:
+    """Put studies into a database."""
+    for text in texts:
+        study = parsed(text)
+        store.studies.register(db, text, study, plan.shown(study, Path()))
+
+
+@contextmanager
+def served(
+    url: str, *texts: str, prefix: str = "", headers: dict[str, str] | None = None
+) -> Iterator[Served]:
+    """The server over a new database with these studies, for the time of this block."""
+    with store.open(url) as db, socket.create_server(("127.0.0.1", 0), backlog=512) as listening:
+        register(db, *(texts or (STUDY,)))
+        config = uvicorn.Config(
+            app(db, prefix=prefix),
+            access_log=False,
+            log_level="error",
+            ws="none",
+            forwarded_allow_ips="127.0.0.1",
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        base = f"http://127.0.0.1:{listening.getsockname()[1]}{prefix}/"
+        try:
+            with httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
+                yield Served(db, base, client)
+        finally:
+            server.should_exit = True
+            thread.join()
