@@ -9,6 +9,9 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constrain
 PYTHON ?=
 CANDIDATES = $(if $(PYTHON),"$(PYTHON)",python3.11 python3.12 python3.13 python3)
 
+# The participant's page is built at set-up, so a change of its sources sets up anew.
+FRONTEND := $(shell find frontend -name node_modules -prune -o -type f -print 2>/dev/null)
+
 # Passed on to the command: make test ARGS="-k layout", make demo ARGS=--help
 ARGS ?=
 
@@ -23,7 +26,7 @@ help: ## List the targets
 demo: .venv/.ready ## Run the demonstration
 	@$(BIN)/vseg demo $(ARGS)
 
-test: .venv/.ready ## Run the tests
+test: .venv/.ready .venv/.browser ## Run the tests, with a real Chromium and a real PostgreSQL
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: .venv/.ready ## Lint, check the format, the types and who imports whom
@@ -40,7 +43,7 @@ clean: ## Delete .venv, caches and builds; results stay
 	find . -path ./.git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # A .venv that works is kept and brought up to date; a missing or half-made one is made anew.
-.venv/.ready: pyproject.toml constraints.txt
+.venv/.ready: pyproject.toml constraints.txt hatch_build.py $(FRONTEND)
 	@rm -f $@; \
 	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  python=; bare=; \
@@ -64,6 +67,15 @@ clean: ## Delete .venv, caches and builds; results stay
 	$(PIP) -e '.[all,test]' || { \
 	  echo 'The set-up did not finish; the lines above say why. Run the command again to resume.' >&2; exit 1; }; \
 	touch $@
+
+# The browser tests drive a Chromium or Chrome that is there; without one, Debian's is installed if we may.
+.venv/.browser: .venv/.ready
+	@if ! $(BIN)/python tests/browsers.py >/dev/null 2>&1 && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  echo 'Installing Chromium for the browser tests (first time only, under a minute)...'; \
+	  apt-get -qq update >/dev/null && \
+	  apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1 || true; \
+	fi; \
+	$(BIN)/python tests/browsers.py >/dev/null && touch $@
 
 .venv/.bench: .venv/.ready
 	@echo 'Adding PyTorch for the benchmarks (first time only): about 200 MB to download for the CPU build.'; \

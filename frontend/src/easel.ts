@@ -1,0 +1,142 @@
+/** The canvas trials are drawn on: as many pixels as the screen has, images scaled and gamma-corrected beforehand. */
+
+import { type Display, fitted } from "./display.ts";
+import type { ImageInfo } from "./wire.ts";
+
+/** An image as it will be shown, in pixels of the screen. */
+export interface Picture {
+  pixels: HTMLCanvasElement;
+  left: number;
+  top: number;
+  /** Pixels of the screen per pixel of the image. */
+  scale: number;
+}
+
+const RED = "rgb(255, 0, 0)";
+const MARGIN = 0.94; // of the window an image may fill
+
+export class Easel {
+  readonly canvas: HTMLCanvasElement;
+  display: Display;
+  private readonly context: CanvasRenderingContext2D;
+  private readonly images = new Map<string, { image: HTMLImageElement; info: ImageInfo }>();
+  private pictures = new Map<string, Picture>();
+
+  constructor(canvas: HTMLCanvasElement, display: Display) {
+    const context = canvas.getContext("2d", { alpha: false });
+    if (!context) throw new Error("This browser cannot draw on a canvas.");
+    this.canvas = canvas;
+    this.context = context;
+    this.display = display;
+  }
+
+  /** Take an image, decoded before it is needed. */
+  add(name: string, image: HTMLImageElement, info: ImageInfo): void {
+    this.images.set(name, { image, info });
+  }
+
+  /** The decoded image itself. */
+  image(name: string): HTMLImageElement | undefined {
+    return this.images.get(name)?.image;
+  }
+
+  /** The image, scaled and corrected; made at first use, and again when the window changed. */
+  picture(name: string): Picture {
+    this.fit();
+    const made = this.pictures.get(name) ?? this.made(name);
+    this.pictures.set(name, made);
+    return made;
+  }
+
+  /** How wide an image is shown, in CSS pixels. */
+  width_px(name: string): number {
+    return this.picture(name).pixels.width / devicePixelRatio;
+  }
+
+  background(): void {
+    const { background: grey } = this.display;
+    this.context.fillStyle = `rgb(${grey}, ${grey}, ${grey})`;
+    this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+  }
+
+  show(picture: Picture): void {
+    this.background();
+    this.context.drawImage(picture.pixels, picture.left, picture.top);
+  }
+
+  /** A red circle at each place, given in pixels of the image. */
+  dots(picture: Picture, places: [x: number, y: number][]): void {
+    const radius = (this.display.dot_px * devicePixelRatio) / 2;
+    this.context.fillStyle = RED;
+    for (const [x, y] of places) {
+      this.context.beginPath();
+      this.context.arc(picture.left + x * picture.scale, picture.top + y * picture.scale, radius, 0, 2 * Math.PI);
+      this.context.fill();
+    }
+  }
+
+  /** Lines of words in the middle, on grey. */
+  words(text: string): void {
+    this.background();
+    const lines = text.split(/\n+| {3,}/);
+    const first = this.canvas.height / 2 - (lines.length - 1) * 18 * devicePixelRatio;
+    lines.forEach((line, index) => this.line(line, first + index * 36 * devicePixelRatio));
+  }
+
+  /** A line above the picture, if there is room. */
+  caption(picture: Picture, text: string): void {
+    const middle = picture.top / 2;
+    if (middle >= 14 * devicePixelRatio) this.line(text, middle);
+  }
+
+  /** Black or white, whichever is easier to read. */
+  private line(text: string, y: number): void {
+    this.context.font = `${20 * devicePixelRatio}px system-ui, sans-serif`;
+    this.context.textAlign = "center";
+    this.context.textBaseline = "middle";
+    this.context.fillStyle = this.display.background > 110 ? "black" : "white";
+    this.context.fillText(text, this.canvas.width / 2, y, 0.96 * this.canvas.width);
+  }
+
+  /** As many pixels as the window has; what was made for another size is forgotten. */
+  private fit(): void {
+    const width = Math.round(innerWidth * devicePixelRatio);
+    const height = Math.round(innerHeight * devicePixelRatio);
+    if (this.canvas.width === width && this.canvas.height === height) return;
+    this.canvas.width = width;
+    this.canvas.height = height;
+    this.canvas.style.width = `${width / devicePixelRatio}px`;
+    this.canvas.style.height = `${height / devicePixelRatio}px`;
+    this.pictures = new Map();
+    this.background();
+  }
+
+  private made(name: string): Picture {
+    const given = this.images.get(name);
+    if (!given) throw new Error(`The study has no image ${name}.`);
+    const room = { width: MARGIN * this.canvas.width, height: MARGIN * this.canvas.height };
+    const size = fitted(given.info, this.display.width_px * devicePixelRatio, room);
+    const width = Math.round(size.width);
+    const height = Math.round(size.height);
+    const pixels = corrected(given.image, width, height, this.display.lut);
+    const left = Math.round((this.canvas.width - width) / 2);
+    const top = Math.round((this.canvas.height - height) / 2);
+    return { pixels, left, top, scale: width / given.info.width_px };
+  }
+}
+
+/** The image at that size, every value sent through the table. */
+function corrected(image: HTMLImageElement, width: number, height: number, lut: Uint8ClampedArray): HTMLCanvasElement {
+  const canvas = document.createElement("canvas");
+  canvas.width = width;
+  canvas.height = height;
+  const context = canvas.getContext("2d", { willReadFrequently: true })!;
+  context.imageSmoothingQuality = "high";
+  context.drawImage(image, 0, 0, width, height);
+  const data = context.getImageData(0, 0, width, height);
+  for (let at = 0; at < data.data.length; at++) {
+    if (at % 4 !== 3) data.data[at] = lut[data.data[at]!]!;
+  }
+  context.putImageData(data, 0, 0);
+  return canvas;
+}

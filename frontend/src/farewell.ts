@@ -1,0 +1,109 @@
+/** The last words: done, left, refused, or another tab has the study. */
+
+import { mark } from "./dom.ts";
+import type { Said } from "./screen.ts";
+import { notice } from "./screens/notice.ts";
+import { keptFile } from "./session.ts";
+import type { Visit } from "./visit.ts";
+import { type Completed, Refused } from "./wire.ts";
+
+const SLOW_MS = 15_000;
+
+export class Farewell {
+  private readonly visit: Visit;
+
+  constructor(visit: Visit) {
+    this.visit = visit;
+  }
+
+  /** Another tab has the study; when it closes, this one goes on by itself. */
+  readonly otherTab = (): void => {
+    void this.show("other-tab", { text: this.visit.text("other_tab") });
+  };
+
+  /** Whether this tab has already come to the end; a new tab may be another person's. */
+  repeated(): boolean {
+    const done = sessionStorage.getItem(this.visit.who);
+    if (!done) return false;
+    void this.done(JSON.parse(done) as Completed);
+    return true;
+  }
+
+  /** Whether this person can't begin; says so. */
+  unwelcome(): boolean {
+    const { study } = this.visit;
+    const { link, prolific_pid } = this.visit.entry;
+    const reason =
+      study.reason ??
+      (study.personal_links_only && !link ? "link" : null) ??
+      (study.prolific_required && !prolific_pid ? "prolific" : null);
+    // Someone who has begun elsewhere may come back to a full study: the server knows them by name.
+    if (!reason || (reason === "full" && (link || prolific_pid))) return false;
+    void this.refused(reason);
+    return true;
+  }
+
+  /** Whatever the way has come to. */
+  async say(): Promise<void> {
+    const { ending, session } = this.visit;
+    this.visit.exit.close();
+    if (ending?.why === "declined") return this.show("left", { text: this.visit.text("consent_declined") });
+    if (ending?.why === "refused") return this.refused(ending.refusal.reason, ending.refusal.message);
+    if (!session) return;
+    const sending = this.sending();
+    if (ending) {
+      await session.leave(ending.data);
+      sending.over();
+      return this.show("left", { text: this.visit.text(ending.data === "keep" ? "left_kept" : "left_withdrawn") });
+    }
+    const completed = await session.complete();
+    sending.over();
+    sessionStorage.setItem(this.visit.who, JSON.stringify(completed));
+    return this.done(completed);
+  }
+
+  /** Something failed that should not: say so, and offer what this computer has. */
+  async failed(error: unknown): Promise<void> {
+    console.error(error);
+    this.visit.exit.close();
+    if (error instanceof Refused) return this.refused(error.reason, error.message);
+    return this.show("error", { text: this.visit.text("error_unexpected") }, true);
+  }
+
+  /** Says that the last answers are on their way, and more if that takes long. */
+  private sending(): { over: () => void } {
+    const { text } = this.visit;
+    void this.show("finishing", { title: text("saving"), text: text("finishing") });
+    const slow = setTimeout(() => {
+      void this.show("finishing", { title: text("saving"), text: text("finishing_slow") }, true);
+    }, SLOW_MS);
+    return { over: () => clearTimeout(slow) };
+  }
+
+  private async done({ completion_code, return_url }: Completed): Promise<void> {
+    const { text } = this.visit;
+    this.visit.exit.close();
+    if (document.fullscreenElement) await document.exitFullscreen().catch(() => {});
+    const code = completion_code ? `\n\n${text("done_code", { code: completion_code })}` : "";
+    const actions = return_url ? [{ name: "done_return", label: text("done_return"), href: return_url }] : [];
+    return this.show("done", { text: text("done") + code, actions });
+  }
+
+  private async refused(reason: string, message = ""): Promise<void> {
+    const { text, study } = this.visit;
+    const known = `refused_${reason}` in study.texts;
+    const words = known ? text(`refused_${reason}`) : `${text("error_unexpected")}\n\n${message}`;
+    return this.show("refused", { title: text("refused_title"), text: words }, true);
+  }
+
+  /** `download`: with a way to save what this computer still has, if anything. */
+  private async show(step: string, said: Said, download = false): Promise<void> {
+    const file = download ? await keptFile(this.visit.shelf, this.visit.who) : null;
+    mark(step);
+    const href = file && URL.createObjectURL(file);
+    const offer = href ? [{ name: "download", label: this.visit.text("download"), href }] : [];
+    const place = document.getElementById("experiment")!;
+    void notice({ ...said, actions: [...(said.actions ?? []), ...offer] })(place, this.visit.context());
+    if (file) place.querySelector("[data-testid=download]")?.setAttribute("download", file.name);
+  }
+}

@@ -1,0 +1,87 @@
+/** The participant's way, from the address of the page to the last word. */
+
+import { initJsPsych } from "jspsych";
+
+import { el, mark } from "./dom.ts";
+import { persistently } from "./outbox.ts";
+import type { Screen } from "./screen.ts";
+import { rest } from "./screens/break.ts";
+import { consent } from "./screens/consent.ts";
+import { contours } from "./screens/contours.ts";
+import { debriefing } from "./screens/debriefing.ts";
+import { device } from "./screens/device.ts";
+import { distance } from "./screens/distance.ts";
+import { feedback } from "./screens/feedback.ts";
+import { fullScreen } from "./screens/full-screen.ts";
+import { gamma } from "./screens/gamma.ts";
+import { instructions } from "./screens/instructions.ts";
+import { keys } from "./screens/keys.ts";
+import { notice } from "./screens/notice.ts";
+import { Farewell } from "./farewell.ts";
+import { openShelf } from "./shelf.ts";
+import { type Node, step, when, whilst } from "./step.ts";
+import { alone } from "./tabs.ts";
+import { Visit } from "./visit.ts";
+import { entry, Refused, study } from "./wire.ts";
+
+function way(visit: Visit): Node[] {
+  const { context } = visit;
+  const show = <Result>(name: string, screen: Screen<Result>, then?: (result: Result) => unknown) =>
+    step(name, () => screen, context, then);
+  const wants = visit.study;
+
+  return [
+    when(() => !visit.session, show("device", device, visit.checked), show("consent", consent, visit.agreed)),
+    when(() => wants.display.full_screen, show("full-screen", fullScreen(false), visit.fullScreenAsked)),
+    when(() => visit.lacks("keys"), show("keys", keys, visit.keysChosen)),
+    when(
+      () => wants.calibration.distance && visit.lacks("distance"),
+      distance(context(), (found) => visit.record("distance", found)),
+    ),
+    when(
+      () => wants.calibration.gamma && visit.lacks("gamma"),
+      show("gamma", gamma, (found) => visit.record("gamma", found)),
+    ),
+    when(() => visit.unasked, show("instructions", instructions)),
+    whilst(
+      visit.more,
+      when(visit.is("block"), step(visit.blockStep, () => notice(visit.blockSaid()), context, visit.prepared)),
+      when(visit.is("preview"), visit.preview()),
+      when(visit.is("rest"), step("break", () => rest(visit.pauseNow()), context, () => visit.rested())),
+      when(visit.fullScreenLost, show("full-screen", fullScreen(true), visit.fullScreenBack)),
+      when(visit.is("trial"), visit.trial()),
+      when(visit.feedbackDue, step("feedback", () => feedback(...visit.verdict()), context)),
+    ),
+    whilst(visit.toDraw, show("contours", contours, visit.drawn)),
+    show("debriefing", debriefing, (text) => text && visit.record("comment", { text })),
+  ];
+}
+
+async function main(): Promise<void> {
+  const info = await persistently(study);
+  document.documentElement.lang = info.language;
+  document.title = info.title || info.texts["title"] || info.name;
+  const jsPsych = initJsPsych({ display_element: "experiment" });
+  const visit = new Visit(info, entry(location.search), await openShelf(), jsPsych);
+  const farewell = new Farewell(visit);
+  try {
+    await alone(visit.who, farewell.otherTab);
+    document.getElementById("experiment")?.replaceChildren();
+    mark("loading");
+    if (farewell.repeated()) return;
+    await visit.resume();
+    if (!visit.session && farewell.unwelcome()) return;
+    visit.exit.offer();
+    if (visit.session?.state.status !== "completed") await jsPsych.run(way(visit) as Parameters<typeof jsPsych.run>[0]);
+    await farewell.say();
+  } catch (error) {
+    await farewell.failed(error);
+  }
+}
+
+main().catch((error: unknown) => {
+  // Without the study's texts there is nothing to say it with but the server's own words.
+  mark("refused");
+  const words = error instanceof Refused ? error.message : String(error);
+  document.getElementById("experiment")?.replaceChildren(el("p", { class: "panel", role: "alert" }, words));
+});

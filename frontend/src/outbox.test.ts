@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { type Delivery, Outbox, pause_ms, persistently, type Post, type Wait } from "./outbox.ts";
+import { memory } from "./shelf.ts";
+import { type Event, type Numbered, Refused } from "./wire.ts";
+
+const event = (note: string): Event => ({ kind: "comment", at_ms: 0, data: { note } });
+const atOnce: Wait = async () => {};
+
+/** A server: stores by number, and fails or refuses as told. */
+function server(trouble: (batch: Numbered[], request: number) => Error | null = () => null) {
+  const stored = new Map<number, Numbered>();
+  const requests: Numbered[][] = [];
+  const post: Post = async (batch) => {
+    requests.push(batch);
+    const error = trouble(batch, requests.length);
+    if (error) throw error;
+    for (const record of batch) if (!stored.has(record.seq)) stored.set(record.seq, record);
+    return batch.map(({ seq }) => seq);
+  };
+  return { stored, requests, post };
+}
+
+const refusal = (status: number) => new Refused(status, { error: "X", message: "no" });
+
+test("a record is on the shelf before it is sent", async () => {
+  const shelf = memory();
+  const kept: number[] = [];
+  const post: Post = async (batch) => {
+    kept.push(...(await shelf.records("s")).map(({ seq }) => seq));
+    return batch.map(({ seq }) => seq);
+  };
+  const outbox = await Outbox.open({ shelf, session: "s", post });
+  outbox.add(event("a"));
+  await outbox.flushed();
+  assert.deepEqual(kept, [0]);
+});
+
+test("numbers go from 0 without gaps, and add does not wait", async () => {
+  const { stored, post } = server();
+  const outbox = await Outbox.open({ shelf: memory(), session: "s", post });
+  const numbers = ["a", "b", "c"].map((note) => outbox.add(event(note)).seq);
+  assert.deepEqual(numbers, [0, 1, 2]);
+  assert.equal(stored.size, 0);
+  await outbox.flushed();
+  assert.deepEqual([...stored.keys()], [0, 1, 2]);
+  assert.equal("session" in stored.get(0)!, false);
+});
+
+test("a network that fails a thousand times loses nothing", async () => {
+  const { stored, post } = server((_batch, request) => (request <= 1000 ? new TypeError("offline") : null));
+  const seen = new Set<Delivery>();
+  const watch = (delivery: Delivery) => void seen.add(delivery);
+  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce, watch });
+  for (let count = 0; count < 250; count++) outbox.add(event(String(count)));
+  await outbox.flushed();
+  assert.equal(stored.size, 250);
+  assert.deepEqual([...seen].sort(), ["sending", "sent", "waiting"]);
+});
+
+test("at most a hundred records and 256 kB a request", async () => {
+  const { requests, post } = server((_batch, request) => (request === 1 ? new TypeError("offline") : null));
+  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce });
+  for (let count = 0; count < 150; count++) outbox.add(event("x"));
+  for (let count = 0; count < 10; count++) outbox.add(event("x".repeat(60_000)));
+  await outbox.flushed();
+  for (const batch of requests) {
+    assert.ok(batch.length <= 100);
+    assert.ok(JSON.stringify({ records: batch }).length < 256_000);
+  }
+});
+
+test("after a reload, what was not sent is sent, and counting goes on", async () => {
+  const shelf = memory();
+  const never: Wait = () => new Promise(() => {});
+  const dead = await Outbox.open({
+    shelf, session: "s", post: () => Promise.reject(new TypeError("offline")), wait: never,
+  });
+  dead.add(event("a"));
+  dead.add(event("b"));
+  await new Promise((resolve) => setImmediate(resolve));
+  const { stored, post } = server();
+  const outbox = await Outbox.open({ shelf, session: "s", post });
+  assert.equal(outbox.add(event("c")).seq, 2);
+  await outbox.flushed();
+  assert.deepEqual([...stored.keys()], [0, 1, 2]);
+  const third = server();
+  await (await Outbox.open({ shelf, session: "s", post: third.post })).flushed();
+  assert.deepEqual(third.requests, [], "nothing is sent twice after it arrived");
+});
+
+test("another session's records are not ours", async () => {
+  const shelf = memory();
+  await shelf.keepRecords([{ ...event("a"), seq: 0, session: "other" }]);
+  const { requests, post } = server();
+  const outbox = await Outbox.open({ shelf, session: "s", post });
+  await outbox.flushed();
+  assert.deepEqual([requests.length, outbox.next], [0, 0]);
+});
+
+for (const status of [401, 409]) {
+  test(`${status} stops it: everything stays on the shelf, and it says so`, async () => {
+    const shelf = memory();
+    const { post, requests } = server(() => refusal(status));
+    const seen: [Delivery, number | undefined][] = [];
+    const watch = (delivery: Delivery, why?: Refused) => void seen.push([delivery, why?.status]);
+    const outbox = await Outbox.open({ shelf, session: "s", post, watch, wait: atOnce });
+    outbox.add(event("a"));
+    await assert.rejects(outbox.flushed(), Refused);
+    outbox.add(event("b"));
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(requests.length, 1);
+    assert.deepEqual(seen.at(-1), ["stopped", status]);
+    assert.deepEqual((await shelf.records("s")).map(({ seq, sent }) => [seq, sent]), [[0, undefined], [1, undefined]]);
+  });
+}
+
+test("a record the server cannot take does not hold up the others", async () => {
+  const bad = (batch: Numbered[]) => (batch.some(({ seq }) => seq === 2) ? refusal(422) : null);
+  const { stored, post } = server((batch, request) => (request === 1 ? new TypeError("offline") : bad(batch)));
+  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce });
+  for (let count = 0; count < 5; count++) outbox.add(event(String(count)));
+  await assert.rejects(outbox.flushed(), { status: 422 });
+  assert.deepEqual([...stored.keys()], [0, 1, 3, 4]);
+});
+
+test("an answer that names nothing stored is no delivery", async () => {
+  let requests = 0;
+  const post: Post = async (batch) => (++requests < 3 ? [] : batch.map(({ seq }) => seq));
+  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce });
+  outbox.add(event("a"));
+  await outbox.flushed();
+  assert.equal(requests, 3);
+});
+
+test("what the server lacks is sent again; what this computer lost too is sent as lost", async () => {
+  const { stored, post } = server();
+  const outbox = await Outbox.open({ shelf: memory(), session: "s", post });
+  outbox.startAt(1);
+  outbox.add(event("b"));
+  await outbox.flushed();
+  stored.clear();
+  outbox.resend([0, 1], { kind: "interruption", at_ms: 0, data: { reason: "lost" } });
+  await outbox.flushed();
+  assert.equal(stored.get(0)!.kind, "interruption");
+  assert.equal(stored.get(1)!.kind, "comment");
+});
+
+test("a page that goes away sends what is left in one request that outlives it", async () => {
+  const lasts: [number, boolean | undefined][] = [];
+  const post: Post = async (batch, last) => {
+    lasts.push([JSON.stringify(batch).length, last]);
+    throw new TypeError("offline");
+  };
+  const never: Wait = () => new Promise(() => {});
+  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: never });
+  for (let count = 0; count < 20; count++) outbox.add(event("x".repeat(10_000)));
+  await new Promise((resolve) => setImmediate(resolve));
+  outbox.lastWord();
+  const [size, last] = lasts.at(-1)!;
+  assert.ok(last && size < 64_000, `${size}`);
+});
+
+test("the network's return hastens the next try", async () => {
+  const { stored, post } = server((_batch, request) => (request === 1 ? new TypeError("offline") : null));
+  const waitsFor: Wait = (_failures, sooner) => sooner;
+  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: waitsFor });
+  outbox.add(event("a"));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(stored.size, 0);
+  outbox.hasten();
+  await outbox.flushed();
+  assert.equal(stored.size, 1);
+});
+
+test("a full disk does not keep records from the server", async () => {
+  const { stored, post } = server();
+  const shelf = { ...memory(), keepRecords: () => Promise.reject(new Error("QuotaExceededError")) };
+  const outbox = await Outbox.open({ shelf, session: "s", post });
+  outbox.add(event("a"));
+  await outbox.flushed();
+  assert.equal(stored.size, 1);
+});
+
+test("pauses grow from half a second to half a minute, spread by chance", () => {
+  const longest = [1, 2, 3, 4, 5, 6, 7, 8, 100].map((failures) => pause_ms(failures, 1));
+  assert.deepEqual(longest, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
+  assert.equal(pause_ms(1, 0), 250);
+  assert.equal(pause_ms(2000, 0), 15_000);
+});
+
+test("a question is put until it is answered; only a refusal ends it", async () => {
+  let tries = 0;
+  const answer = await persistently(async () => {
+    if (++tries < 50) throw new TypeError("offline");
+    return "yes";
+  }, () => {}, atOnce);
+  assert.deepEqual([answer, tries], ["yes", 50]);
+  await assert.rejects(persistently(() => Promise.reject(refusal(409)), () => {}, atOnce), Refused);
+});

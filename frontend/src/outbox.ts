@@ -1,0 +1,213 @@
+/**
+ * Nothing lost: a record is on this computer's disk before it is sent, and it is sent until the server says that it
+ * has it. Nobody waits for that: `add` returns at once.
+ */
+
+import type { KeptRecord, Shelf } from "./shelf.ts";
+import { type Numbered, Refused, type Report } from "./wire.ts";
+
+/** `waiting`: the server can't be reached, we try again. `stopped`: it refused; everything is kept here. */
+export type Delivery = "sent" | "sending" | "waiting" | "stopped";
+
+/** Sends records; resolves with the numbers stored. `last`: the page is going away. */
+export type Post = (records: Numbered[], last?: boolean) => Promise<number[]>;
+
+export interface Settings {
+  shelf: Shelf;
+  session: string;
+  post: Post;
+  watch?: (delivery: Delivery, refusal?: Refused) => void;
+  wait?: Wait;
+}
+
+/** Resolves after the pause before the next try, the `failures`-th one; or sooner, when `sooner` does. */
+export type Wait = (failures: number, sooner: Promise<void>) => Promise<void>;
+
+const ABOUT_ONE = new Set([413, 422]); // refusals that say something of a record, not of the session
+const MOST = 100; // records in one request
+const LARGEST = 200_000; // characters in one request; the server takes 256 kB
+const LARGEST_LAST = 60_000; // a page that goes away may send 64 kB
+
+export class Outbox {
+  /** Every record of the session this computer has, by number. */
+  readonly kept = new Map<number, KeptRecord>();
+  /** The number of the next record: also how many there are. */
+  next = 0;
+  refusal: Refused | null = null;
+  private readonly settings: Settings;
+  private readonly ready = new Map<number, KeptRecord>();
+  private spoilt: Refused | null = null;
+  private writing = 0;
+  private running = false;
+  private closed = false;
+  private hurry: () => void = () => {};
+  private waiting: (() => void)[] = [];
+
+  private constructor(settings: Settings) {
+    this.settings = settings;
+  }
+
+  /** The outbox of a session, with what an earlier page left; that is sent first. */
+  static async open(settings: Settings): Promise<Outbox> {
+    const outbox = new Outbox(settings);
+    for (const record of await settings.shelf.records(settings.session)) {
+      outbox.kept.set(record.seq, record);
+      if (!record.sent) outbox.ready.set(record.seq, record);
+      outbox.startAt(record.seq + 1);
+    }
+    void outbox.run();
+    return outbox;
+  }
+
+  /** Go on counting at `seq`, where the server knows of more records than this computer. */
+  startAt(seq: number): void {
+    this.next = Math.max(this.next, seq);
+  }
+
+  /** Keep a record and send it as soon as it is kept. */
+  add(report: Report): Numbered {
+    return this.keep({ ...report, seq: this.next++ });
+  }
+
+  /** Keep and send a record under a number that is already given. */
+  private keep(numbered: Numbered): Numbered {
+    const record: KeptRecord = { ...numbered, session: this.settings.session };
+    this.kept.set(record.seq, record);
+    this.writing += 1;
+    void this.settings.shelf
+      .keepRecords([record])
+      .catch(() => {}) // a full disk: memory and the server still have it
+      .then(() => {
+        this.writing -= 1;
+        this.ready.set(record.seq, record);
+        void this.run();
+      });
+    return numbered;
+  }
+
+  /** Resolves when the server has everything; rejects when it refused. */
+  async flushed(): Promise<void> {
+    while (!this.refusal && (this.writing || this.ready.size || this.running)) {
+      await new Promise<void>((resolve) => this.waiting.push(resolve));
+    }
+    if (this.refusal) throw this.refusal;
+  }
+
+  /** Send nothing any more: the participant withdrew. */
+  close(): void {
+    this.ready.clear();
+    this.closed = true;
+  }
+
+  /** Send records again that the server says it lacks; one this computer lost too is sent as lost. */
+  resend(seqs: number[], lost: Report): void {
+    for (const seq of seqs) {
+      const record = this.kept.get(seq);
+      if (record) this.ready.set(seq, record);
+      else this.keep({ ...lost, seq });
+    }
+    void this.run();
+  }
+
+  /** Try now: the network is back. */
+  hasten(): void {
+    this.hurry();
+  }
+
+  /** The page is going away: one more request, which outlives it. What it carries stays kept as not sent. */
+  lastWord(): void {
+    if (this.refusal || !this.ready.size) return;
+    void this.settings.post(this.batch(LARGEST_LAST), true).catch(() => {});
+  }
+
+  private async run(): Promise<void> {
+    if (this.running || this.refusal || this.closed) return;
+    this.running = true;
+    let failures = 0;
+    let most = MOST;
+    while (this.ready.size && !this.refusal) {
+      const batch = this.batch(LARGEST, most);
+      try {
+        if (!failures) this.say("sending");
+        await this.delivered(await this.settings.post(batch));
+        failures = 0;
+      } catch (error) {
+        if (!(error instanceof Refused)) await this.pause(++failures);
+        else if (!ABOUT_ONE.has(error.status)) this.refusal = error;
+        else if (batch.length > 1) most = 1;
+        else this.spoiled(batch, error);
+      }
+    }
+    this.running = false;
+    this.refusal ??= this.spoilt;
+    this.say(this.refusal ? "stopped" : "sent");
+    this.waiting.splice(0).forEach((resolve) => resolve());
+  }
+
+  /** A record the server will never take must not keep the others from arriving. */
+  private spoiled(batch: Numbered[], error: Refused): void {
+    batch.forEach(({ seq }) => this.ready.delete(seq));
+    this.spoilt = error;
+  }
+
+  private async pause(failures: number): Promise<void> {
+    this.say("waiting");
+    const sooner = new Promise<void>((resolve) => (this.hurry = resolve));
+    await (this.settings.wait ?? grown)(failures, sooner);
+    this.hurry = () => {};
+  }
+
+  private batch(largest: number, most = MOST): Numbered[] {
+    const batch: Numbered[] = [];
+    let size = 0;
+    for (const { session: _session, sent: _sent, ...record } of this.ready.values()) {
+      size += JSON.stringify(record).length + 1;
+      if (batch.length && (size > largest || batch.length >= most)) break;
+      batch.push(record as Numbered);
+    }
+    return batch;
+  }
+
+  private async delivered(stored: number[]): Promise<void> {
+    if (!Array.isArray(stored) || !stored.length) throw new Error("The server stored nothing.");
+    const records = stored.flatMap((seq) => this.ready.get(seq) ?? []);
+    for (const record of records) {
+      record.sent = true;
+      this.ready.delete(record.seq);
+    }
+    await this.settings.shelf.keepRecords(records).catch(() => {}); // at worst they are sent once more
+  }
+
+  private say(delivery: Delivery): void {
+    this.settings.watch?.(delivery, this.refusal ?? undefined);
+  }
+}
+
+/** 0.5 s, 1 s, 2 s … 30 s, each shortened by chance, so that not everyone comes back at once. */
+export function pause_ms(failures: number, chance: number): number {
+  return Math.min(30_000, 500 * 2 ** (failures - 1)) * (0.5 + chance / 2);
+}
+
+const grown: Wait = (failures, sooner) =>
+  Promise.race([new Promise<void>((resolve) => setTimeout(resolve, pause_ms(failures, Math.random()))), sooner]);
+
+/** Ask the server until it answers; only a refusal ends it. */
+export async function persistently<Answer>(
+  ask: () => Promise<Answer>,
+  failed: () => void = () => {},
+  wait: Wait = grown,
+): Promise<Answer> {
+  for (let failures = 1; ; failures++) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (error instanceof Refused) throw error;
+      failed();
+      await wait(failures, online());
+    }
+  }
+}
+
+function online(): Promise<void> {
+  return new Promise((resolve) => globalThis.addEventListener?.("online", () => resolve(), { once: true }));
+}

@@ -1,0 +1,232 @@
+/**
+ * The trial: two red circles on grey, the same circles on the image, then the question; a jsPsych plugin drawn on a
+ * canvas, frame by frame. What was achieved is recorded, not what was asked for.
+ */
+
+import { type JsPsych, type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
+
+import { mark } from "./dom.ts";
+import type { Easel } from "./easel.ts";
+import { keyOf } from "./screens/keys.ts";
+import { type Achieved, late, type Stage } from "./stage.ts";
+import { watch } from "./vigil.ts";
+import type { Response } from "./wire.ts";
+
+/** What trials share. */
+export interface Scene {
+  stage: Stage;
+  easel: Easel;
+  /** Aborts this trial: the participant paused it. */
+  interrupted: AbortSignal;
+  /** Resolves when the pause is over. */
+  resumed: () => Promise<void>;
+  /** The slowest refresh the study takes. */
+  least_hz: number;
+}
+
+const info = {
+  name: "vseg-same-different",
+  version: "0.1.0",
+  parameters: {
+    /** Number of the trial in the session. */
+    item: { type: ParameterType.INT, default: undefined },
+    /** Name of the image, known to the easel. */
+    image: { type: ParameterType.STRING, default: undefined },
+    /** The two places, in pixels of the image. */
+    places: { type: ParameterType.INT, array: true, default: undefined },
+    /** Empty screen before the cue. */
+    pause_ms: { type: ParameterType.INT, default: 0 },
+    /** Circles on grey. */
+    cue_ms: { type: ParameterType.INT, default: 300 },
+    /** Circles on the image. */
+    image_ms: { type: ParameterType.INT, default: 300 },
+    /** Keys of the answers: {same, different}. */
+    keys: { type: ParameterType.OBJECT, default: undefined },
+    /** What the response screen says. */
+    question: { type: ParameterType.STRING, default: "" },
+    /** Stage, easel and the way to pause. */
+    scene: { type: ParameterType.OBJECT, default: undefined },
+  },
+  data: {
+    /** Whether the trial was paused and has to be asked anew; the rest is then missing. */
+    interrupted: { type: ParameterType.BOOL },
+    /** jsPsych's own name of rt_ms. */
+    rt: { type: ParameterType.FLOAT },
+    /** jsPsych's own name of key. */
+    response: { type: ParameterType.STRING },
+    kind: { type: ParameterType.STRING },
+    item: { type: ParameterType.INT },
+    same: { type: ParameterType.BOOL },
+    rt_ms: { type: ParameterType.FLOAT },
+    key: { type: ParameterType.STRING },
+    shown_at_ms: { type: ParameterType.INT },
+    cue_onset_ms: { type: ParameterType.FLOAT },
+    cue_asked_ms: { type: ParameterType.FLOAT },
+    cue_ms: { type: ParameterType.FLOAT },
+    cue_frames: { type: ParameterType.INT },
+    image_onset_ms: { type: ParameterType.FLOAT },
+    image_asked_ms: { type: ParameterType.FLOAT },
+    image_ms: { type: ParameterType.FLOAT },
+    image_frames: { type: ParameterType.INT },
+    response_onset_ms: { type: ParameterType.FLOAT },
+    frames_dropped: { type: ParameterType.INT },
+    longest_gap_ms: { type: ParameterType.FLOAT },
+    refresh_hz: { type: ParameterType.FLOAT },
+    visible: { type: ParameterType.BOOL },
+    focused: { type: ParameterType.BOOL },
+    full_screen: { type: ParameterType.BOOL },
+    flags: { type: ParameterType.STRING },
+  },
+} as const;
+
+type Info = typeof info;
+type Asked = Required<TrialType<Info>>;
+type Answered = Response & { interrupted: false; rt: number; response: string };
+export type Outcome = Answered | { interrupted: true };
+
+interface Pressed {
+  key: string;
+  rt_ms: number;
+}
+
+export class SameDifferent implements JsPsychPlugin<Info> {
+  static info = info;
+  private readonly jsPsych: JsPsych;
+
+  constructor(jsPsych: JsPsych) {
+    this.jsPsych = jsPsych;
+  }
+
+  async trial(_place: HTMLElement, trial: Asked, loaded: () => void): Promise<Outcome> {
+    const scene = trial.scene as Scene;
+    const keys = trial.keys as { same: string; different: string };
+    mark("trial", trial.item);
+    const watched = watch();
+    const drawn = drawing(scene.easel, trial);
+    loaded();
+    const { stage } = scene;
+    await stage.ready();
+    const shown_at_ms = Date.now();
+    await stage.show(drawn.empty, trial.pause_ms);
+    const cue = await stage.show(drawn.cue, trial.cue_ms);
+    const image = await stage.show(drawn.image, trial.image_ms);
+    const onset = stage.switch(drawn.question);
+    mark("response", trial.item);
+    const pressed = await press([keys.same, keys.different], onset, scene.interrupted);
+    const seen = watched();
+    if (!pressed) {
+      await scene.resumed();
+      return { interrupted: true };
+    }
+    const flags = [...seen.flags, ...shownWrong(trial, cue, image, scene)];
+    return answered(trial, pressed, pressed.key === keys.same, { shown_at_ms, cue, image, onset, scene, seen, flags });
+  }
+
+  /** An answer by chance, after a plausible time: "data-only" at once, "visual" through the real screen. */
+  simulate(trial: Asked, mode: string, options: { data?: Partial<Response> }, loaded: () => void): void {
+    const keys = trial.keys as { same: string; different: string };
+    const same = options.data?.same ?? this.jsPsych.randomization.sampleBernoulli(0.5) === 1;
+    const rt_ms = options.data?.rt_ms ?? this.jsPsych.randomization.sampleExGaussian(500, 50, 1 / 150, true);
+    const key = same ? keys.same : keys.different;
+    if (mode === "visual") {
+      const duration = trial.pause_ms + trial.cue_ms + trial.image_ms;
+      this.jsPsych.pluginAPI.pressKey(key, duration + rt_ms + 50);
+      void this.trial(this.jsPsych.getDisplayElement(), trial, loaded).then((data) => this.jsPsych.finishTrial(data));
+      return;
+    }
+    const { stage } = trial.scene as Scene;
+    const phase = (onset: number, ms: number): Achieved => {
+      const frames = Math.round(ms / stage.refresh_ms);
+      return { onset, ms: frames * stage.refresh_ms, frames, dropped: 0, longest_gap: stage.refresh_ms };
+    };
+    const cue = phase(0, trial.cue_ms);
+    const image = phase(cue.ms, trial.image_ms);
+    const seen = { visible: true, focused: true, full_screen: false, flags: [] };
+    const shown = { shown_at_ms: Date.now(), cue, image, onset: cue.ms + image.ms, scene: trial.scene as Scene };
+    loaded();
+    this.jsPsych.finishTrial({ ...answered(trial, { key, rt_ms }, same, { ...shown, seen, flags: [] }), ...options.data });
+  }
+}
+
+function drawing(easel: Easel, trial: Asked) {
+  const picture = easel.picture(trial.image);
+  const [x1, y1, x2, y2] = trial.places as [number, number, number, number];
+  const dots = () => easel.dots(picture, [[x1, y1], [x2, y2]]);
+  return {
+    empty: () => easel.background(),
+    cue: () => (easel.background(), dots()),
+    image: () => (easel.show(picture), dots()),
+    question: () => easel.words(trial.question),
+  };
+}
+
+/** The first press of one of the keys on the response screen; null when the trial is interrupted. */
+function press(keys: string[], onset: number, interrupted: AbortSignal): Promise<Pressed | null> {
+  return new Promise((resolve) => {
+    if (interrupted.aborted) return resolve(null);
+    const over = new AbortController();
+    const end = (pressed: Pressed | null) => (over.abort(), resolve(pressed));
+    const signal = over.signal;
+    interrupted.addEventListener("abort", () => end(null), { signal });
+    const pressed = (event: KeyboardEvent) => {
+      const key = keyOf(event);
+      // A key held since before the question repeats, and one pressed before it carries an earlier time.
+      if (event.repeat || event.timeStamp < onset || key === null || !keys.includes(key)) return;
+      event.preventDefault();
+      end({ key, rt_ms: event.timeStamp - onset });
+    };
+    document.addEventListener("keydown", pressed, { signal });
+  });
+}
+
+function shownWrong(trial: Asked, cue: Achieved, image: Achieved, { stage, least_hz }: Scene): string[] {
+  const phases = [{ asked: trial.cue_ms, achieved: cue }, { asked: trial.image_ms, achieved: image }];
+  const slow = stage.refresh_hz < 0.98 * least_hz;
+  return [...(late(phases, stage.refresh_ms) ? ["late"] : []), ...(slow ? ["slow_refresh"] : [])];
+}
+
+interface Shown {
+  shown_at_ms: number;
+  cue: Achieved;
+  image: Achieved;
+  onset: number;
+  scene: Scene;
+  seen: { visible: boolean; focused: boolean; full_screen: boolean };
+  flags: string[];
+}
+
+function answered(trial: Asked, pressed: Pressed, same: boolean, shown: Shown): Answered {
+  const { cue, image, seen } = shown;
+  return {
+    interrupted: false,
+    kind: "response",
+    rt: pressed.rt_ms,
+    response: pressed.key,
+    item: trial.item,
+    same,
+    rt_ms: pressed.rt_ms,
+    key: pressed.key,
+    shown_at_ms: shown.shown_at_ms,
+    cue_onset_ms: cue.onset,
+    cue_asked_ms: trial.cue_ms,
+    cue_ms: cue.ms,
+    cue_frames: cue.frames,
+    image_onset_ms: image.onset,
+    image_asked_ms: trial.image_ms,
+    image_ms: image.ms,
+    image_frames: image.frames,
+    response_onset_ms: shown.onset,
+    frames_dropped: cue.dropped + image.dropped,
+    longest_gap_ms: Math.max(cue.longest_gap, image.longest_gap),
+    refresh_hz: shown.scene.stage.refresh_hz,
+    visible: seen.visible,
+    focused: seen.focused,
+    full_screen: seen.full_screen,
+    flags: shown.flags.join(" "),
+  };
+}
+
+/** What goes over the wire of a trial's outcome: jsPsych's own names stay in jsPsych's data. */
+export function reported({ interrupted: _interrupted, rt: _rt, response: _response, ...rest }: Answered): Response {
+  return rest;
+}

@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ATTEMPTS, Schedule, type Step } from "./schedule.ts";
+import type { Trials } from "./wire.ts";
+
+/** Practice of `practice` trials, then blocks of those images, `each` trials a block, the second one a catch trial. */
+function session({ practice = 0, images = ["a"], blocks = 2, each = 3, catches = false } = {}): Trials {
+  const trials: Trials = {
+    image: [], block: [], trial: [], x1: [], y1: [], x2: [], y2: [], practice: [], catch: [], answer: [],
+  };
+  const add = (image: string, block: number, trial: number, isPractice: boolean, isCatch: boolean) => {
+    trials.image.push(isCatch ? "practice" : image);
+    trials.block.push(block);
+    trials.trial.push(trial);
+    for (const key of ["x1", "y1", "x2", "y2"] as const) trials[key].push(0);
+    trials.practice.push(isPractice);
+    trials.catch.push(isCatch);
+    trials.answer.push(isPractice ? true : null);
+  };
+  for (let trial = 0; trial < practice; trial++) add("practice", 0, trial, true, false);
+  for (const image of images)
+    for (let block = 0; block < blocks; block++)
+      for (let trial = 0; trial < each; trial++) add(image, block, trial, false, catches && trial === 1);
+  return trials;
+}
+
+/** Goes through, answering well unless `bad` says otherwise; the steps as words. */
+function walk(schedule: Schedule, bad: (item: number, attempt: number) => boolean = () => false, most = 1000): string[] {
+  const words: string[] = [];
+  const asked = new Map<number, number>();
+  for (let step = schedule.next(); step.kind !== "end" && words.length < most; step = schedule.next()) {
+    words.push(said(step));
+    if (step.kind !== "trial") continue;
+    const attempt = (asked.get(step.item) ?? 0) + 1;
+    asked.set(step.item, attempt);
+    schedule.answer({ item: step.item, good: !bad(step.item, attempt) });
+  }
+  return words;
+}
+
+function said(step: Step): string {
+  if (step.kind === "trial") return String(step.item);
+  if (step.kind === "preview") return `see ${step.image}`;
+  if (step.kind === "block") return step.block.practice ? "practice" : `${step.number}/${step.blocks}`;
+  return step.kind;
+}
+
+test("block by block: a start, a preview, its trials, a rest before the next", () => {
+  const steps = walk(new Schedule(session({ practice: 2, catches: true }), 0));
+  assert.deepEqual(steps, [
+    "practice", "see practice", "0", "1",
+    "1/2", "see a", "2", "3", "4", "rest",
+    "2/2", "see a", "5", "6", "7",
+  ]);
+});
+
+test("another image is another block, though it has the same number", () => {
+  const steps = walk(new Schedule(session({ images: ["a", "b"], blocks: 1, each: 2 }), 0));
+  assert.deepEqual(steps, ["1/2", "see a", "0", "1", "rest", "2/2", "see b", "2", "3"]);
+});
+
+test("a catch trial on another image does not end a block", () => {
+  assert.equal(new Schedule(session({ catches: true, blocks: 3 }), 0).blocks.length, 3);
+});
+
+test("a rest after so many trials, repeats counted", () => {
+  const steps = walk(new Schedule(session({ blocks: 1, each: 5 }), 2), (item, attempt) => item === 0 && attempt === 1);
+  assert.deepEqual(steps, ["1/1", "see a", "0", "1", "rest", "2", "3", "rest", "4", "0"]);
+});
+
+test("a flagged trial is asked again at the end of its block", () => {
+  const steps = walk(new Schedule(session(), 0), (item, attempt) => item === 1 && attempt === 1);
+  assert.deepEqual(steps, ["1/2", "see a", "0", "1", "2", "1", "rest", "2/2", "see a", "3", "4", "5"]);
+});
+
+test("three times in all, then it stays as it is; those asked again take turns", () => {
+  const steps = walk(new Schedule(session({ blocks: 1 }), 0), (item) => item < 2);
+  assert.deepEqual(steps, ["1/1", "see a", "0", "1", "2", "0", "1", "0", "1"]);
+  assert.equal(steps.filter((step) => step === "0").length, ATTEMPTS);
+});
+
+test("after a reload at any point, exactly the open trials are asked, each once", () => {
+  const trials = session({ practice: 2, blocks: 2, each: 3 });
+  const all = trials.image.map((_, item) => item);
+  for (const done of all) {
+    const schedule = new Schedule(trials, 0);
+    schedule.recall(all.slice(0, done).map((item) => ({ item, good: true })));
+    const asked = walk(schedule).filter((step) => /^\d+$/.test(step)).map(Number);
+    assert.deepEqual(asked, all.slice(done));
+  }
+});
+
+test("a reload does not begin with a rest, and shows the preview again", () => {
+  const schedule = new Schedule(session(), 2);
+  schedule.recall([0, 1].map((item) => ({ item, good: true })));
+  assert.deepEqual(walk(schedule, () => false, 3), ["1/2", "see a", "2"]);
+});
+
+test("attempts before a reload count", () => {
+  const schedule = new Schedule(session({ blocks: 1 }), 0);
+  schedule.recall([0, 1, 2, 0].map((item) => ({ item, good: item !== 0 })));
+  assert.deepEqual(walk(schedule, () => true), ["1/1", "see a", "0"]);
+});
+
+test("a block to be repeated is asked whole, what came before stays", () => {
+  const schedule = new Schedule(session(), 0);
+  schedule.recall([0, 1, 2, 3, 4].map((item) => ({ item, good: true })));
+  schedule.repeatFrom(3);
+  assert.deepEqual(walk(schedule), ["2/2", "see a", "3", "4", "5"]);
+});
+
+test("a trial that is paused stays the next one", () => {
+  const schedule = new Schedule(session(), 0);
+  schedule.next();
+  schedule.next();
+  assert.deepEqual(schedule.next(), { kind: "trial", item: 0 });
+  assert.deepEqual(schedule.next(), { kind: "trial", item: 0 });
+});
+
+test("how much is done", () => {
+  const schedule = new Schedule(session(), 0);
+  assert.equal(schedule.percent, 0);
+  schedule.recall([0, 1, 2].map((item) => ({ item, good: true })));
+  assert.equal(schedule.percent, 50);
+  walk(schedule);
+  assert.equal(schedule.percent, 100);
+});
+
+test("nothing to ask is the end", () => {
+  assert.deepEqual(new Schedule(session({ images: [] }), 0).next(), { kind: "end" });
+});

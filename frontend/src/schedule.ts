@@ -1,0 +1,150 @@
+/**
+ * What comes next: pure, so that every way through the experiment can be tested without one.
+ *
+ * Block by block: a start, the preview of its image, its trials in order, then those again that were not shown
+ * right (three times in all, then the last one stays as it is). Whatever already has an answer is not asked again,
+ * so a reload goes on at the next trial; `repeatFrom` asks one block's answers anew.
+ */
+
+import type { Trials } from "./wire.ts";
+
+export const ATTEMPTS = 3;
+
+export type Step =
+  | { kind: "block"; block: Block; number: number; blocks: number }
+  | { kind: "preview"; image: string }
+  | { kind: "rest"; percent: number }
+  | { kind: "trial"; item: number }
+  | { kind: "end" };
+
+/** Items that belong together: one block of one image, or the practice. */
+export interface Block {
+  first: number;
+  end: number;
+  image: string;
+  practice: boolean;
+}
+
+/** An answer given before: by this tab, or known to the server. */
+export interface Given {
+  item: number;
+  good: boolean;
+}
+
+export class Schedule {
+  readonly blocks: Block[];
+  private readonly answered = new Set<number>();
+  private readonly attempts = new Map<number, number>();
+  private readonly every: number;
+  private readonly asked: number;
+  private opened = -1;
+  private previewed = -1;
+  private sinceRest = 0;
+  private rested = true;
+
+  /** `answer` tells it what was already given. `every`: a rest after so many trials; 0: only between blocks. */
+  constructor(trials: Trials, every: number) {
+    this.blocks = divided(trials);
+    this.every = every;
+    this.asked = trials.image.length;
+  }
+
+  /** Take an answer into account; a flagged one is asked again, unless it was the last attempt. */
+  answer(given: Given): void {
+    const attempts = (this.attempts.get(given.item) ?? 0) + 1;
+    this.attempts.set(given.item, attempts);
+    if (given.good || attempts >= ATTEMPTS) this.answered.add(given.item);
+    this.sinceRest += 1;
+    this.rested = false;
+  }
+
+  /** Answers from before a reload: they count, but nobody needs a rest from them. */
+  recall(given: Given[]): void {
+    given.forEach((answer) => this.answer(answer));
+    this.sinceRest = 0;
+    this.rested = true;
+  }
+
+  /** Ask everything of the block of `item` again. */
+  repeatFrom(item: number): void {
+    const block = this.blocks.find(({ first, end }) => first <= item && item < end);
+    for (let each = block?.first ?? 0; each < (block?.end ?? 0); each++) {
+      this.answered.delete(each);
+      this.attempts.delete(each);
+    }
+  }
+
+  /** How much is done, of a hundred. */
+  get percent(): number {
+    return Math.floor((100 * this.answered.size) / Math.max(1, this.asked));
+  }
+
+  /** Whether an item is asked in the practice, among the others not. */
+  isPractice(item: number): boolean {
+    return this.blocks.some(({ first, end, practice }) => practice && first <= item && item < end);
+  }
+
+  /** The next step. Calling it again without an answer gives the step after: a trial stays until it is answered. */
+  next(): Step {
+    const index = this.blocks.findIndex((block) => this.open(block) !== undefined);
+    const block = this.blocks[index];
+    const item = block && this.open(block);
+    if (block === undefined || item === undefined) return { kind: "end" };
+    if (this.restIsDue(index)) {
+      this.sinceRest = 0;
+      this.rested = true;
+      return { kind: "rest", percent: this.percent };
+    }
+    if (this.opened < index) {
+      this.opened = index;
+      return { kind: "block", block, ...this.count(index) };
+    }
+    if (this.previewed < index) {
+      this.previewed = index;
+      return { kind: "preview", image: block.image };
+    }
+    return { kind: "trial", item };
+  }
+
+  /** The item to ask in a block: the first without any answer, then the first to be asked again. */
+  private open({ first, end }: Block): number | undefined {
+    let again: number | undefined;
+    for (let item = first; item < end; item++) {
+      if (this.answered.has(item)) continue;
+      const attempts = this.attempts.get(item) ?? 0;
+      if (attempts === 0) return item;
+      if (again === undefined || attempts < (this.attempts.get(again) ?? 0)) again = item;
+    }
+    return again;
+  }
+
+  private restIsDue(index: number): boolean {
+    const before = this.blocks[this.opened];
+    if (this.rested || before === undefined || before.practice) return false;
+    return this.opened < index || (this.every > 0 && this.sinceRest >= this.every);
+  }
+
+  /** The how many-th block of how many, the practice not counted. */
+  private count(index: number): { number: number; blocks: number } {
+    const real = (blocks: Block[]) => blocks.filter(({ practice }) => !practice).length;
+    return { number: real(this.blocks.slice(0, index + 1)), blocks: real(this.blocks) };
+  }
+}
+
+/** Blocks of consecutive items. Catch trials show another image; they never begin a block. */
+function divided(trials: Trials): Block[] {
+  const blocks: Block[] = [];
+  let number = -1;
+  trials.image.forEach((image, item) => {
+    const last = blocks.at(-1);
+    const practice = trials.practice[item] ?? false;
+    const same = last && last.practice === practice && trials.block[item] === number;
+    if (last && same && (trials.catch[item] || image === last.image)) {
+      last.end = item + 1;
+      return;
+    }
+    number = trials.block[item] ?? 0;
+    blocks.push({ first: item, end: item + 1, image, practice });
+  });
+  return blocks;
+}

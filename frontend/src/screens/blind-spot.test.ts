@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { distanceOf, dotAt, possible } from "./blind-spot.ts";
+
+test("the blind spot lies 13.5 degrees out: 144 mm for someone 60 cm away", () => {
+  assert.ok(Math.abs(distanceOf(144.05 * 4, 4) - 600) < 0.1);
+});
+
+test("the dot's speed does not depend on how often it is drawn", () => {
+  assert.equal(dotAt(800, 0), 800);
+  assert.equal(dotAt(800, 1000), 680);
+  assert.equal(dotAt(800, 500), 740);
+});
+
+test("a dot that reached the edge begins anew", () => {
+  assert.ok(Math.abs(dotAt(600, 5000) - 600) < 1e-9);
+  assert.ok(Math.abs(dotAt(600, 6000) - 480) < 1e-9);
+});
+
+test("distances at which nobody sits are not believed", () => {
+  assert.deepEqual([199, 200, 600, 2000, 2001, NaN].map(possible), [false, true, true, true, false, false]);
+});

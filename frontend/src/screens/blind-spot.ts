@@ -1,0 +1,20 @@
+/** The arithmetic of the blind spot: how far away someone sits for whom a dot vanishes there. */
+
+const BLIND_SPOT_DEG = 13.5; // as in the virtual chinrest, after Li et al. (2020)
+const SPEED_PX_PER_S = 120;
+const POSSIBLE_MM = { nearest: 200, farthest: 2000 };
+
+/** The distance at which a dot that far from the fixation falls on the blind spot. */
+export function distanceOf(offset_px: number, px_per_mm: number): number {
+  return offset_px / px_per_mm / Math.tan((BLIND_SPOT_DEG * Math.PI) / 180);
+}
+
+/** Whether someone could sit there and see the whole screen. */
+export function possible(distance_mm: number): boolean {
+  return distance_mm >= POSSIBLE_MM.nearest && distance_mm <= POSSIBLE_MM.farthest;
+}
+
+/** Where the dot is after so long: it runs left from where it rested, and begins anew at the edge. */
+export function dotAt(rest_px: number, elapsed_ms: number): number {
+  return rest_px - (((SPEED_PX_PER_S * elapsed_ms) / 1000) % Math.max(rest_px, 1));
+}

@@ -1,0 +1,223 @@
+/**
+ * How large a pixel is, and how far away the person sits: jsPsych's virtual chinrest (Li et al. 2020) with a card
+ * and the blind spot.
+ *
+ * The plugin is used as it is, and looked after: our page allows no inline styles, so they are taken out of its
+ * markup and stand in experiment.css; texts are put in as text; the card also follows keys, buttons, pens and
+ * fingers; the dot's speed does not depend on the screen's refresh, its way reaches as far as a person may sit, and
+ * comes back from the edge; measuring again measures as often as at first.
+ */
+
+import VirtualChinrest from "@jspsych/plugin-virtual-chinrest";
+import type { TrialType } from "jspsych";
+
+import { el, mark, paragraphs } from "../dom.ts";
+import type { Context, DistanceFound } from "../screen.ts";
+import { distanceOf, dotAt, possible } from "./blind-spot.ts";
+import { card } from "./card.ts";
+import { announcer, button, forDialog } from "./panel.ts";
+
+const CARD_MM = { width: 85.6, height: 53.98 };
+const START_PX = 320;
+const MEASUREMENTS = 5;
+const SWEEP_MM = 290; // a dot that far out is in the blind spot of someone 1.2 m away
+
+type Phase = "card" | "blind-spot" | "report";
+
+/** What is known so far. */
+interface Measuring {
+  px_per_mm: number;
+  measured_mm: number[];
+}
+
+/** A node of the timeline; calls `found` once, at its end. */
+export function distance(context: Context, found: (result: DistanceFound) => void): Record<string, unknown> {
+  const known: Measuring = { px_per_mm: START_PX / CARD_MM.width, measured_mm: [] };
+  return {
+    type: chinrestFor(context, known),
+    item_width_mm: CARD_MM.width,
+    item_height_mm: CARD_MM.height,
+    item_init_size: START_PX,
+    blindspot_reps: MEASUREMENTS,
+    // Texts are filled in as nodes once the plugin has drawn itself.
+    adjustment_prompt: `<div id="distance-words"></div>`,
+    adjustment_button_prompt: "",
+    blindspot_prompt: `<div id="distance-words"></div>`,
+    blindspot_measurements_prompt: "",
+    viewing_distance_report: `<div id="distance-words"></div><span id="distance-estimate"></span>`,
+    redo_measurement_button_label: "",
+    blindspot_done_prompt: "",
+    on_finish: ({ view_dist_mm }: { view_dist_mm: number }) => {
+      found({ ...known, distance_mm: possible(view_dist_mm) ? view_dist_mm : null });
+    },
+  };
+}
+
+/** The plugin, looked after on behalf of one participant. */
+function chinrestFor(context: Context, known: Measuring) {
+  return class Chinrest extends VirtualChinrest {
+    private readonly over = new AbortController();
+
+    override trial(place: HTMLElement, trial: TrialType<typeof VirtualChinrest.info>): void {
+      const signal = AbortSignal.any([context.signal, this.over.signal]);
+      withoutInlineStyles(place, () => this.shown(place, signal));
+      super.trial(place, trial);
+      Reflect.deleteProperty(place, "innerHTML"); // jsPsych clears the place itself afterwards
+    }
+
+    private shown(place: HTMLElement, signal: AbortSignal): void {
+      const phase: Phase = place.querySelector("#page-size")
+        ? "card"
+        : place.querySelector("#blind-spot")
+          ? "blind-spot"
+          : "report";
+      const content = place.querySelector("#content")!;
+      if (content.getAttribute("data-phase") === phase || !content.firstElementChild) return;
+      content.setAttribute("data-phase", phase);
+      mark(phase === "card" ? "distance-card" : phase === "report" ? "distance-result" : "distance-blind-spot");
+      scrollTo(0, 0);
+      if (phase === "card") showCard(place, context, known, signal);
+      // The plugin places dot and square right after this; only then can they be moved.
+      else if (phase === "blind-spot") queueMicrotask(() => watchDot(place, context, known, signal));
+      else this.report(place);
+    }
+
+    private report(place: HTMLElement): void {
+      const again = labelled(place, "#redo_blindspot", context, "distance_again", "plain");
+      const done = labelled(place, "#proceed", context, "continue", "main");
+      again.addEventListener("click", () => {
+        this["reps_remaining"] = MEASUREMENTS; // which the plugin forgets
+        known.measured_mm = [];
+      });
+      done.addEventListener("click", () => this.over.abort());
+      const row = el("div", { class: "buttons" });
+      again.replaceWith(row);
+      row.append(done, again);
+      const mean = known.measured_mm.reduce((sum, mm) => sum + mm, 0) / known.measured_mm.length;
+      const key = possible(mean) ? "distance_result" : "distance_unlikely";
+      say(place, context, context.text(key, { distance_cm: Math.round(mean / 10) }));
+      (possible(mean) ? done : again).focus();
+    }
+  };
+}
+
+/** The card, with every way to size it. */
+function showCard(place: HTMLElement, context: Context, known: Measuring, signal: AbortSignal): void {
+  const item = place.querySelector<HTMLElement>("#item")!;
+  const resize = (width: number) => {
+    const kept = Math.max(120, Math.min(width, place.clientWidth - 100));
+    item.style.width = `${kept}px`;
+    item.style.height = `${(kept * CARD_MM.height) / CARD_MM.width}px`;
+  };
+  const by = (pixels: number) => resize(parseFloat(item.style.width) + pixels);
+  item.prepend(card());
+  item.setAttribute("role", "img");
+  item.setAttribute("aria-label", context.text("distance_card_done"));
+  resize(START_PX);
+  say(place, context, context.text("distance_card"));
+  const done = labelled(place, "#end_resize_phase", context, "distance_card_done", "main");
+  const smaller = button(context, "distance_smaller", "plain", () => by(-2));
+  const larger = button(context, "distance_larger", "plain", () => by(2));
+  const row = el("div", { class: "buttons" });
+  done.replaceWith(row);
+  row.append(smaller, larger, done);
+  done.focus({ preventScroll: true });
+  // Before the plugin draws the blind spot, its way is made as long as this card says.
+  const reach = () => {
+    known.px_per_mm = parseFloat(item.style.width) / CARD_MM.width;
+    place.style.setProperty("--sweep", `${Math.round(SWEEP_MM * known.px_per_mm)}px`);
+  };
+  done.addEventListener("click", reach, { capture: true, signal });
+  document.addEventListener("keydown", (event) => item.isConnected && arrows(event, by), { signal });
+  touched(place.querySelector("#jspsych-resize-handle")!, item, resize, signal);
+}
+
+function arrows(event: KeyboardEvent, by: (pixels: number) => void): void {
+  const steps: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+  const step = steps[event.key];
+  if (!step) return;
+  event.preventDefault();
+  by(event.shiftKey || event.repeat ? 4 * step : step);
+}
+
+/** Pens and fingers; the plugin itself follows the mouse. */
+function touched(handle: HTMLElement, item: HTMLElement, resize: (width: number) => void, signal: AbortSignal): void {
+  const move = (event: PointerEvent) => {
+    if (event.pointerType === "mouse" || !handle.hasPointerCapture(event.pointerId)) return;
+    const box = item.getBoundingClientRect();
+    resize(2 * (event.clientX - (box.left + box.right) / 2));
+  };
+  handle.addEventListener("pointerdown", (event) => handle.setPointerCapture(event.pointerId), { signal });
+  handle.addEventListener("pointermove", move, { signal });
+}
+
+/** Moves the dot by the clock, and notes where it is at each press. */
+function watchDot(place: HTMLElement, context: Context, known: Measuring, signal: AbortSignal): void {
+  const dot = place.querySelector<HTMLElement>("#virtual-chinrest-circle")!;
+  const square = place.querySelector<HTMLElement>("#virtual-chinrest-square")!;
+  const remaining = place.querySelector("#click")!;
+  const rest = parseFloat(dot.style.left);
+  const left = announcer("note");
+  say(place, context, context.text("distance_blind_spot"));
+  remaining.parentElement!.append(left);
+  const count = () => {
+    left.textContent = context.text("distance_blind_spot_left", { remaining: remaining.textContent?.trim() ?? "" });
+  };
+  count();
+  new MutationObserver(count).observe(remaining, { childList: true });
+  let began: number | null = null;
+  const frame = (now: number) => {
+    if (!dot.isConnected || signal.aborted) return;
+    // The plugin itself takes two pixels a frame; the clock has the last word.
+    if (parseFloat(dot.style.left) === rest) began = null;
+    else dot.style.left = `${dotAt(rest, now - (began ??= now - 1))}px`;
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+  const pressed = (event: KeyboardEvent) => {
+    if (event.key !== " " || !dot.isConnected || forDialog(event)) return;
+    event.preventDefault();
+    if (event.repeat || began === null) return;
+    const mm = distanceOf(centre(square) - centre(dot), known.px_per_mm);
+    known.measured_mm.push(Math.round(10 * mm) / 10);
+  };
+  window.addEventListener("keydown", pressed, { capture: true, signal });
+}
+
+function centre(element: HTMLElement): number {
+  const box = element.getBoundingClientRect();
+  return (box.left + box.right) / 2;
+}
+
+function say(place: HTMLElement, context: Context, text: string): void {
+  const heading = el("h1", { tabindex: -1 }, context.text("distance_title"));
+  const words = place.querySelector("#distance-words")!;
+  words.replaceChildren(heading, el("div", { role: "status" }, ...paragraphs(text)));
+  heading.focus({ preventScroll: true }); // within the place, where jsPsych listens for the space bar
+}
+
+/** One of the plugin's buttons in our words and looks. */
+function labelled(place: Element, id: string, context: Context, key: string, kind: string): HTMLButtonElement {
+  const found = place.querySelector<HTMLButtonElement>(id)!;
+  found.className = `button ${kind}`;
+  found.dataset["testid"] = key;
+  found.textContent = context.text(key);
+  return found;
+}
+
+/**
+ * Takes style attributes out of whatever is written to this element as HTML, and to the elements within that get
+ * HTML of their own; calls `written` each time.
+ */
+function withoutInlineStyles(element: Element, written: () => void): void {
+  const native = Object.getOwnPropertyDescriptor(Element.prototype, "innerHTML")!;
+  Object.defineProperty(element, "innerHTML", {
+    configurable: true,
+    get: () => native.get!.call(element),
+    set: (html: string) => {
+      native.set!.call(element, html.replace(/ style="[^"]*"/g, ""));
+      for (const inner of element.querySelectorAll("#content, #svgDiv")) withoutInlineStyles(inner, written);
+      written();
+    },
+  });
+}

@@ -1,0 +1,92 @@
+/** What is kept on this computer: sessions by who came to which study, and every record until the study is over. */
+
+import type { Numbered } from "./wire.ts";
+
+/** A session as this browser knows it. */
+export interface KeptSession {
+  session: string;
+  token: string;
+  /** Set while a block is asked anew: its item, and the first record that counts. */
+  repeat?: { item: number; seq: number };
+}
+
+export type KeptRecord = Numbered & { session: string; sent?: true };
+
+export interface Shelf {
+  session(who: string): Promise<KeptSession | undefined>;
+  keepSession(who: string, session: KeptSession): Promise<void>;
+  records(session: string): Promise<KeptRecord[]>;
+  keepRecords(records: KeptRecord[]): Promise<void>;
+  /** Nothing of this session stays. */
+  clear(who: string, session: string): Promise<void>;
+}
+
+/** The browser's database; where it has none (some private windows), memory, which a reload empties. */
+export async function openShelf(): Promise<Shelf> {
+  try {
+    return indexed(await opened());
+  } catch {
+    return memory();
+  }
+}
+
+function opened(): Promise<IDBDatabase> {
+  const request = indexedDB.open("vseg", 1);
+  request.onupgradeneeded = () => {
+    request.result.createObjectStore("sessions");
+    request.result.createObjectStore("records", { keyPath: ["session", "seq"] });
+  };
+  return result(request);
+}
+
+function indexed(database: IDBDatabase): Shelf {
+  /** Resolves when what was written is on the disk. */
+  const write = (name: string, change: (store: IDBObjectStore) => void) =>
+    new Promise<void>((resolve, reject) => {
+      const transaction = database.transaction(name, "readwrite", { durability: "strict" });
+      transaction.oncomplete = () => resolve();
+      transaction.onabort = () => reject(transaction.error);
+      change(transaction.objectStore(name));
+    });
+  const read = (name: string) => database.transaction(name).objectStore(name);
+  const all = (session: string) => IDBKeyRange.bound([session, 0], [session, Infinity]);
+
+  return {
+    session: (who) => result(read("sessions").get(who)),
+    keepSession: (who, session) => write("sessions", (store) => store.put(session, who)),
+    records: (session) => result(read("records").getAll(all(session))),
+    keepRecords: (records) => write("records", (store) => records.forEach((record) => store.put(record))),
+    async clear(who, session) {
+      await write("sessions", (store) => store.delete(who));
+      await write("records", (store) => store.delete(all(session)));
+    },
+  };
+}
+
+function result<Value>(request: IDBRequest<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+/** The same, for as long as the page lives. */
+export function memory(): Shelf {
+  const sessions = new Map<string, KeptSession>();
+  const records = new Map<string, Map<number, KeptRecord>>();
+  return {
+    session: async (who) => sessions.get(who),
+    keepSession: async (who, session) => void sessions.set(who, session),
+    records: async (session) => [...(records.get(session)?.values() ?? [])],
+    async keepRecords(kept) {
+      for (const record of kept) {
+        const own = records.get(record.session) ?? new Map<number, KeptRecord>();
+        records.set(record.session, own.set(record.seq, record));
+      }
+    },
+    async clear(who, session) {
+      sessions.delete(who);
+      records.delete(session);
+    },
+  };
+}

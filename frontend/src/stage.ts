@@ -1,0 +1,107 @@
+/**
+ * Frames, not timeouts. A phase is drawn in an animation frame and stays until the frame closest to its asked
+ * duration; what was achieved is measured, not assumed.
+ *
+ *     await stage.ready();
+ *     const cue = await stage.show(drawCue, 300);      // {onset, ms, frames, dropped, longest_gap}
+ *     const image = await stage.show(drawImage, 300);
+ *     const onset = stage.switch(drawQuestion);
+ */
+
+/** When the next frame begins, in milliseconds: requestAnimationFrame, or a test's own time. */
+export type Clock = () => Promise<number>;
+
+export const screenClock: Clock = () => new Promise((resolve) => requestAnimationFrame(resolve));
+
+/** What was achieved of a phase. */
+export interface Achieved {
+  onset: number;
+  ms: number;
+  frames: number;
+  dropped: number;
+  longest_gap: number;
+}
+
+const REMEMBERED = 60; // intervals the refresh is the median of
+
+export class Stage {
+  /** The frame we are in: what is drawn now is seen from it on. */
+  now = 0;
+  private readonly clock: Clock;
+  private intervals: number[] = [];
+  private refresh: number;
+
+  constructor(clock: Clock = screenClock, refresh_ms = 1000 / 60) {
+    this.clock = clock;
+    this.refresh = refresh_ms;
+  }
+
+  /** One refresh of the screen: the median of the last 60 intervals between frames. */
+  get refresh_ms(): number {
+    return this.refresh;
+  }
+
+  get refresh_hz(): number {
+    return 1000 / this.refresh;
+  }
+
+  /** Learn the refresh from 60 fresh intervals. */
+  async measure(): Promise<number> {
+    this.intervals = [];
+    await this.ready();
+    for (let count = 0; count < REMEMBERED; count++) await this.next();
+    this.refresh = median(this.intervals);
+    return this.refresh_hz;
+  }
+
+  /** Wait for a frame after a time without; the way there is not an interval. */
+  async ready(): Promise<void> {
+    this.now = await this.clock();
+  }
+
+  /** Draw now, keep for `asked` milliseconds, return in the frame in which the next phase is to be drawn. */
+  async show(draw: () => void, asked: number): Promise<Achieved> {
+    const onset = this.now;
+    const { refresh } = this;
+    let frames = 0;
+    let dropped = 0;
+    let longest_gap = 0;
+    if (asked > 0) draw();
+    while (this.now - onset < asked - refresh / 2) {
+      const gap = await this.next();
+      frames += 1;
+      dropped += Math.max(0, Math.round(gap / refresh) - 1);
+      longest_gap = Math.max(longest_gap, gap);
+    }
+    this.refresh = this.intervals.length >= REMEMBERED ? median(this.intervals) : refresh;
+    return { onset, ms: this.now - onset, frames, dropped, longest_gap };
+  }
+
+  /** Draw now and leave it there; its onset. */
+  switch(draw: () => void): number {
+    draw();
+    return this.now;
+  }
+
+  private async next(): Promise<number> {
+    const before = this.now;
+    this.now = await this.clock();
+    this.intervals.push(this.now - before);
+    if (this.intervals.length > REMEMBERED) this.intervals.shift();
+    return this.now - before;
+  }
+}
+
+/** Whether phases were not shown as asked: off by more than half a frame, or with a frame dropped. */
+export function late(phases: { asked: number; achieved: Achieved }[], refresh_ms: number): boolean {
+  return phases.some(
+    ({ asked, achieved }) => achieved.dropped > 0 || Math.abs(achieved.ms - asked) > refresh_ms / 2 + 0.5,
+  );
+}
+
+function median(values: number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? 0;
+  return sorted.length % 2 ? upper : ((sorted[middle - 1] ?? 0) + upper) / 2;
+}

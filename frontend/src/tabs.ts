@@ -1,0 +1,46 @@
+/** One tab at a time: two would ask the same trials and number their records alike. */
+
+/**
+ * Resolves when this tab has the study to itself, which it keeps until it closes; `busy` is called once if another
+ * tab has it now.
+ */
+export async function alone(study: string, busy: () => void): Promise<void> {
+  const name = `vseg ${study}`;
+  if (!navigator.locks) return aloneByAsking(name, busy);
+  if (await taken(name, { ifAvailable: true })) return;
+  busy();
+  await taken(name, {});
+}
+
+/** Resolves with whether the lock is ours; if so, it is held for good. */
+function taken(name: string, options: LockOptions): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    navigator.locks
+      .request(name, options, (lock) => {
+        resolve(lock !== null);
+        return lock ? new Promise<never>(() => {}) : undefined;
+      })
+      .catch(reject);
+  });
+}
+
+const ANSWER_MS = 300;
+const ASK_AGAIN_MS = 2000;
+
+/** Without locks (pages not served by https): ask whether anyone is there, and answer whoever asks later. */
+async function aloneByAsking(name: string, busy: () => void): Promise<void> {
+  const channel = new BroadcastChannel(name);
+  for (let told = false; await someoneAnswers(channel); told = true) {
+    if (!told) busy();
+    await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+  }
+  channel.onmessage = ({ data }) => data === "anyone?" && channel.postMessage("here");
+}
+
+function someoneAnswers(channel: BroadcastChannel): Promise<boolean> {
+  return new Promise((resolve) => {
+    channel.onmessage = ({ data }) => data === "here" && resolve(true);
+    channel.postMessage("anyone?");
+    setTimeout(() => resolve(false), ANSWER_MS);
+  });
+}

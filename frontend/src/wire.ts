@@ -1,0 +1,208 @@
+/**
+ * What goes over the wire, under the names it has in the database. Every address is relative to the page, so the
+ * experiment works behind any prefix.
+ */
+
+/** `study.json`: what the page needs to know before anyone agreed to anything. */
+export interface StudyInfo {
+  name: string;
+  title: string;
+  language: string;
+  open: boolean;
+  reason: "full" | "closed" | null;
+  segments: number | "free";
+  blocks: number;
+  texts: Record<string, string>;
+  timing: { preview_ms: number; cue_ms: number; image_ms: number; pause_ms: number };
+  keys: { same: string; different: string; remappable: boolean };
+  display: {
+    width_deg: number;
+    width_px: number;
+    dot_deg: number;
+    dot_px: number;
+    background: number;
+    window_px: [number, number];
+    refresh_hz: number;
+    full_screen: boolean;
+  };
+  calibration: { distance: boolean; gamma: boolean; gamma_matches: number; image_gamma: number };
+  contours: { draw: boolean };
+  practice: { trials: number; feedback: boolean };
+  breaks: { every_trials: number; at_least_s: number };
+  personal_links_only: boolean;
+  prolific: boolean;
+  prolific_required: boolean;
+}
+
+/** The session's trials as columns; an item is a row's number. Only practice trials bring their answer. */
+export interface Trials {
+  image: string[];
+  block: number[];
+  trial: number[];
+  x1: number[];
+  y1: number[];
+  x2: number[];
+  y2: number[];
+  practice: boolean[];
+  catch: boolean[];
+  answer: (boolean | null)[];
+}
+
+export interface ImageInfo {
+  url: string;
+  width_px: number;
+  height_px: number;
+}
+
+/** Where a session stands, as the server knows it. */
+export interface State {
+  session: string;
+  participant: string;
+  status: string;
+  images: Record<string, ImageInfo>;
+  trials: Trials;
+  next_seq: number;
+  next_item: number;
+  answered: number[];
+  asked_again: number[];
+}
+
+/** One trial, as it was shown and answered. Onsets are milliseconds of the page's clock. */
+export interface Response {
+  kind: "response";
+  item: number;
+  same: boolean;
+  rt_ms: number;
+  key: string;
+  shown_at_ms: number;
+  cue_onset_ms: number;
+  cue_asked_ms: number;
+  cue_ms: number;
+  cue_frames: number;
+  image_onset_ms: number;
+  image_asked_ms: number;
+  image_ms: number;
+  image_frames: number;
+  response_onset_ms: number;
+  frames_dropped: number;
+  longest_gap_ms: number;
+  refresh_hz: number;
+  visible: boolean;
+  focused: boolean;
+  full_screen: boolean;
+  flags: string;
+}
+
+export type EventKind =
+  | "consent" | "device" | "keys" | "distance" | "gamma" | "screen" | "resumed"
+  | "break" | "interruption" | "contours" | "left" | "comment";
+
+/** Everything else a session reports. */
+export interface Event {
+  kind: EventKind;
+  at_ms: number;
+  data: Record<string, unknown>;
+}
+
+export type Report = Response | Event;
+/** A report with its place in the session: one counter from 0 for both kinds, without gaps. */
+export type Numbered = Report & { seq: number };
+
+/** Who comes: from the address of the page. */
+export interface Entry {
+  prolific_pid?: string;
+  prolific_study?: string;
+  prolific_session?: string;
+  link?: string;
+}
+
+/** The end of the way: the code and the way back, where the study has them. */
+export interface Completed {
+  completion_code: string | null;
+  return_url: string | null;
+}
+
+interface Refusal {
+  error?: string;
+  reason?: string;
+  message?: string;
+  missing?: number[];
+}
+
+/** The server understood and said no: trying again would not help. */
+export class Refused extends Error {
+  readonly status: number;
+  /** "full", "closed", "already", "link", "ended", "prolific", "missing", or what the error is called. */
+  readonly reason: string;
+  /** Records the server lacks, when it counted. */
+  readonly missing: number[];
+
+  constructor(status: number, said: Refusal) {
+    super(said.message ?? `The server answered ${status}.`);
+    this.status = status;
+    this.reason = said.reason ?? said.error ?? String(status);
+    this.missing = said.missing ?? [];
+  }
+}
+
+const FINAL = new Set([401, 404, 409, 413, 422]);
+const PATIENCE_MS = 20_000;
+
+/** The study of this page. */
+export const study = () => call<StudyInfo>("GET", "study.json");
+
+/** Everything the page asks of the server in the name of one session. */
+export const sessions = {
+  begin: (entry: Entry) => call<State & { token: string }>("POST", "sessions", { body: { consented: true, ...entry } }),
+  state: (token: string) => call<State>("GET", "session", { token }),
+  complete: (token: string, count: number) => call<Completed>("POST", "complete", { token, body: { count } }),
+  leave: (token: string, data: "keep" | "withdraw") => call<object>("POST", "leave", { token, body: { data } }),
+
+  /** Resolves with the numbers the server has stored for good. `last`: the page is going away. */
+  async records(token: string, records: Numbered[], last = false): Promise<number[]> {
+    const { stored } = await call<{ stored: number[] }>("POST", "records", { token, body: { records }, keepalive: last });
+    return stored;
+  },
+};
+
+interface Options {
+  token?: string;
+  body?: object;
+  keepalive?: boolean;
+}
+
+/** One request. Throws `Refused` where the server said no, another error where it could not be asked. */
+async function call<Answer>(method: string, path: string, options: Options = {}): Promise<Answer> {
+  const { token, body, keepalive = false } = options;
+  const reply = await fetch(path, {
+    method,
+    keepalive,
+    cache: "no-store",
+    signal: AbortSignal.timeout(PATIENCE_MS),
+    headers: {
+      ...(token ? { Authorization: `Bearer ${token}` } : {}),
+      ...(body ? { "Content-Type": "application/json" } : {}),
+    },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  });
+  // A proxy or a hotel's log-in page may answer in the server's place: only JSON is an answer of ours.
+  const said: unknown = await reply.json();
+  if (typeof said !== "object" || said === null) throw new Error(`${path} answered no object.`);
+  if (reply.ok) return said as Answer;
+  if (FINAL.has(reply.status) && "error" in said) throw new Refused(reply.status, said as Refusal);
+  throw new Error(`${path} answered ${reply.status}.`);
+}
+
+/** Who comes, from the address of the page: Prolific's parameters or a personal link. */
+export function entry(search: string): Entry {
+  const given = new URLSearchParams(search);
+  const names = {
+    prolific_pid: "PROLIFIC_PID",
+    prolific_study: "STUDY_ID",
+    prolific_session: "SESSION_ID",
+    link: "link",
+  } as const;
+  return Object.fromEntries(
+    Object.entries(names).flatMap(([name, key]) => (given.get(key) ? [[name, given.get(key)]] : [])),
+  );
+}

@@ -1,0 +1,87 @@
+"""A real Chromium, and `vseg serve` as a process of its own, so that neither slows the other's clock."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from browsers import chromium
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from visitors import Truth, Visitor, always_same
+
+WINDOW = {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        opened = playwright.chromium.launch(executable_path=chromium(), args=flags)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    opened = browser.new_context(viewport=WINDOW, screen=WINDOW)
+    yield opened
+    opened.close()
+
+
+class Server:
+    """`vseg serve` on a study; `kill` and `start` it as often as you like, on the same port and database."""
+
+    def __init__(self, study: Path, db: str):
+        self.study, self.db, self.port = study, db, "0"
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "vseg", "serve", str(self.study), "--db", self.db, "--port", self.port]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.said = ""
+        while "Ctrl+C" not in self.said:
+            line = self.process.stdout.readline() if self.process.stdout else ""
+            assert line, f"vseg serve stopped: {self.said}"
+            self.said += line
+        found = re.search(r"participants\s+(\S+)", self.said)
+        assert found
+        self.url = found[1]
+        self.port = self.url.split(":")[2].split("/")[0]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    running: list[Server] = []
+
+    def start(text: str, db: str | None = None) -> Server:
+        study = tmp_path / "study.toml"
+        study.write_text(text, encoding="utf-8")
+        running.append(Server(study, db or f"sqlite:///{tmp_path}/study.db"))
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.kill()
+
+
+@pytest.fixture
+def visitor(context: BrowserContext) -> Iterator[Callable[..., Visitor]]:
+    """Someone at the door of a study; whatever the page complained of fails the test."""
+    visitors: list[Visitor] = []
+
+    def come(url: str, query: str = "", truth: Truth = always_same) -> Visitor:
+        visitors.append(Visitor(context.new_page(), url, truth).come(query))
+        return visitors[-1]
+
+    yield come
+    for each in visitors:
+        assert each.problems == []

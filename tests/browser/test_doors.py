@@ -1,0 +1,84 @@
+"""Who can't take part is told why, in words."""
+
+import pytest
+
+from vseg import store
+
+STUDY = """
+name = "doors"
+segments = 2
+participants = 1
+layout = {grid = 4}
+images = [{name = "patches", colours = 2}]
+design = {blocks = 1, trials = 8}
+practice = {trials = 0}
+catch = {per_block = 0}
+calibration = {distance = false, gamma = false}
+timing = {preview_ms = 50, cue_ms = 50, image_ms = 50}
+"""
+
+
+def test_phone(serve, browser):
+    server = serve(STUDY)
+    phone = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = phone.new_page()
+    page.goto(server.url)
+    page.wait_for_selector("[data-testid=device_phone]")
+    assert "computer" in page.inner_text("body")
+    phone.close()
+
+
+def test_small_window_is_told_the_sizes_and_may_grow(serve, visitor, browser):
+    server = serve(STUDY + "display = {full_screen = false, window_px = [800, 600]}")
+    context = browser.new_context(viewport={"width": 700, "height": 500})
+    page = context.new_page()
+    page.goto(server.url)
+    page.wait_for_selector("[data-testid=device_window]")
+    assert "800 × 600" in page.inner_text("body")
+    assert "700 × 500" in page.inner_text("body")
+    page.set_viewport_size({"width": 900, "height": 700})
+    page.wait_for_selector("[data-testid=consent_agree]")
+    context.close()
+
+
+def test_slow_screen(serve, visitor):
+    server = serve(STUDY + "display = {refresh_hz = 100.0}")
+    person = visitor(server.url)
+    person.page.wait_for_selector("[data-testid=device_refresh]")
+    assert "100" in person.words()
+
+
+def test_declining_stores_nothing(serve, visitor):
+    server = serve(STUDY)
+    person = visitor(server.url).walk("consent")
+    person.choose("consent_decline")
+    person.walk("left")
+    with store.open(server.db) as database:
+        assert store.studies.named(database, "doors").frozen_at_ms is None
+
+
+def test_full_study(serve, visitor, browser):
+    server = serve(STUDY)
+    visitor(server.url).walk("done")
+    other = browser.new_context()
+    page = other.new_page()
+    page.goto(server.url)
+    page.wait_for_selector("body[data-step=refused]")
+    assert "Enough people have taken part" in page.inner_text("body")
+    other.close()
+
+
+def test_unknown_study(serve, context):
+    server = serve(STUDY)
+    page = context.new_page()
+    answer = page.goto(server.url.replace("doors", "windows"))
+    assert answer.status == 404
+    assert "no study at this address" in page.inner_text("body")
+
+
+@pytest.mark.parametrize(("language", "word"), [("fr", "écran"), ("de", "Bildschirm")])
+def test_languages(serve, visitor, language, word):
+    server = serve(STUDY + f'language = "{language}"')
+    person = visitor(server.url).walk("full-screen")
+    assert word in person.words()
+    assert person.page.get_attribute("html", "lang") == language

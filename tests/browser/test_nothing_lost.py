@@ -1,0 +1,133 @@
+"""Reloads, crashes, dead networks and dead servers: every answer arrives, once, and none is asked for again."""
+
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+from playwright.sync_api import Error
+
+from vseg import store
+
+STUDY = """
+name = "short"
+segments = 2
+participants = 10
+layout = {grid = 4}
+images = [{name = "patches", colours = 2}]
+design = {blocks = 1, trials = 16}
+practice = {trials = 0}
+catch = {per_block = 0}
+calibration = {distance = false, gamma = false}
+timing = {preview_ms = 50, cue_ms = 50, image_ms = 50}
+display = {full_screen = false}
+prolific = {completion_code = "THANKS42"}
+"""
+
+
+def stored(server):
+    with store.open(server.db) as database:
+        study = store.studies.named(database, "short")
+        return [dict(row) for rows in store.responses.stream(database, study.id) for row in rows]
+
+
+def all_there(server):
+    """Each of the 16 pairs has one good answer, unless three were shown wrong; and no number is there twice."""
+    rows = stored(server)
+    assert len({row["session"] for row in rows}) == 1
+    good = Counter(row["item"] for row in rows if not row["flags"])
+    wrong = Counter(row["item"] for row in rows if row["flags"])
+    assert all(good[item] == 1 or (good[item], wrong[item]) == (0, 3) for item in range(16))
+    assert len({row["seq"] for row in rows}) == len(rows)
+    return True
+
+
+def test_reload_goes_on_with_the_next_trial(serve, visitor):
+    server = serve(STUDY)
+    person = visitor(server.url).walk(trials=5)
+    person.page.reload()
+    person.walk()
+    assert list(dict.fromkeys(row["item"] for row in stored(server))) == list(range(16))
+    assert all_there(server)
+
+
+def test_crash_of_the_tab(serve, visitor):
+    """The tab is killed, not closed: nothing on the page can still say a word."""
+    server = serve(STUDY)
+    person = visitor(server.url).walk(trials=7)
+    with person.page.expect_event("crash"), suppress(Error):
+        person.page.goto("chrome://crash")
+    visitor(server.url).walk()
+    assert all_there(server)
+
+
+def test_network_gone_for_a_while(serve, visitor, context):
+    """Trials go on without it; the code waits for it."""
+    server = serve(STUDY)
+    person = visitor(server.url).walk(trials=2)
+    context.set_offline(True)
+    person.walk("finishing")
+    assert "THANKS42" not in person.words()
+    assert len(stored(server)) < 16
+    context.set_offline(False)
+    person.walk("done")
+    assert "THANKS42" in person.words()
+    assert all_there(server)
+
+
+def test_server_killed_and_started_again(serve, visitor):
+    server = serve(STUDY)
+    person = visitor(server.url).walk(trials=4)
+    server.kill()
+    person.walk(trials=6)
+    server.start()
+    person.walk("done")
+    assert all_there(server)
+
+
+def test_second_tab_says_so_and_takes_over(serve, visitor):
+    server = serve(STUDY)
+    first = visitor(server.url).walk(trials=3)
+    second = visitor(server.url).walk("other-tab")
+    assert "another tab" in second.words()
+    first.page.close()
+    second.page.wait_for_selector("body:not([data-step=other-tab])")
+    second.walk("done")
+    assert all_there(server)
+
+
+def test_answers_sent_twice_count_once(serve, visitor, context):
+    """A reply that never arrives makes the page send again what the server already has."""
+    server = serve(STUDY)
+    swallowed = []
+
+    def lose_the_reply(route):
+        if len(swallowed) < 3:
+            swallowed.append(route.fetch().status)  # the server has it
+            route.abort()  # but the page never hears of it
+        else:
+            route.continue_()
+
+    context.route("**/records", lose_the_reply)
+    visitor(server.url).walk("done")
+    assert swallowed == [200, 200, 200]
+    assert all_there(server)
+
+
+@pytest.mark.parametrize("choice", ["keep", "withdraw"])
+def test_leaving(serve, visitor, choice):
+    server = serve(STUDY)
+    person = visitor(server.url).walk(trials=5)
+    person.page.keyboard.press("Escape")
+    person.choose(f"leave_{choice}")
+    person.walk("left")
+    assert len(stored(server)) == (5 if choice == "keep" else 0)
+
+
+def test_paused_trial_is_asked_anew(serve, visitor):
+    """Escape and stay: nothing is recorded of the trial that was on the screen."""
+    server = serve(STUDY)
+    person = visitor(server.url).walk(trials=5)
+    person.page.keyboard.press("Escape")
+    person.choose("leave_stay")
+    person.walk("done")
+    assert all_there(server)

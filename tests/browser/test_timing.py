@@ -1,0 +1,78 @@
+"""What is shown, and for how long, in a real browser at its own refresh."""
+
+import numpy as np
+
+from vseg import store
+
+STUDY = """
+name = "timing"
+segments = 2
+participants = 10
+layout = {grid = 8}
+images = [{name = "patches", colours = 2}]
+design = {blocks = 1, trials = 100}
+practice = {trials = 0}
+catch = {per_block = 0}
+breaks = {every_trials = 0}
+calibration = {distance = false, gamma = false}
+timing = {preview_ms = 200}
+"""
+
+
+def stored(server):
+    with store.open(server.db) as database:
+        study = store.studies.named(database, "timing")
+        return [dict(row) for rows in store.responses.stream(database, study.id) for row in rows]
+
+
+def column(rows, name):
+    return np.array([row[name] for row in rows])
+
+
+def test_durations_over_a_hundred_trials(serve, visitor):
+    """Median within 1 ms of 300, 95 % within half a frame; whatever is not is flagged and asked again."""
+    server = serve(STUDY)
+    visitor(server.url).walk("done")
+    rows = stored(server)
+    frame_ms = 1000 / np.median(column(rows, "refresh_hz"))
+    for name in ("cue_ms", "image_ms"):
+        off = np.abs(column(rows, name) - 300)
+        assert abs(np.median(column(rows, name)) - 300) < 1
+        assert np.mean(off <= frame_ms / 2) >= 0.95
+        late = np.array(["late" in row["flags"] for row in rows])
+        assert late[off > frame_ms / 2 + 0.5].all()
+    good = [row["item"] for row in rows if not row["flags"]]
+    assert sorted(good) == list(range(100))
+    assert (column(rows, "image_onset_ms") >= column(rows, "cue_onset_ms")).all()
+    assert (column(rows, "rt_ms") > 0).all()
+
+
+def test_busy_page_drops_frames_and_asks_again(serve, visitor):
+    """A script that keeps the page busy for six frames in the middle of a trial."""
+    server = serve(STUDY.replace("trials = 100", "trials = 40"))
+    person = visitor(server.url).walk(trials=3)
+    person.page.wait_for_selector("body[data-step=trial]")
+    disturbed = int(person.page.evaluate("document.body.dataset.item"))
+    person.page.evaluate("() => { const end = performance.now() + 100; while (performance.now() < end); }")
+    person.walk("done")
+    first, *again = [row for row in stored(server) if row["item"] == disturbed]
+    assert "late" in first["flags"]
+    assert first["frames_dropped"] >= 4
+    assert first["longest_gap_ms"] > 60
+    assert again[-1]["flags"] == ""
+    assert again[-1]["seq"] > first["seq"] + 30  # at the end of the block
+
+
+def test_leaving_full_screen_flags_the_trial_and_asks_for_it_back(serve, visitor):
+    server = serve(STUDY.replace("trials = 100", "trials = 40"))
+    person = visitor(server.url).walk(trials=3)
+    person.page.wait_for_selector("body[data-step=trial]")
+    disturbed = int(person.page.evaluate("document.body.dataset.item"))
+    person.page.evaluate("document.exitFullscreen()")
+    person.walk("done")
+    assert person.visited.count("full-screen") == 2
+    first, *again = [row for row in stored(server) if row["item"] == disturbed]
+    assert "window" in first["flags"]
+    assert not first["full_screen"]
+    assert again[-1]["flags"] == ""
+    assert again[-1]["full_screen"]

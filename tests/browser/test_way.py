@@ -1,0 +1,94 @@
+"""The whole way of a participant, from the link to the code, and what comes of their answers."""
+
+import json
+
+import numpy as np
+import pytest
+
+import vseg
+from visitors import GAMMA
+from vseg import export, store
+
+STUDY = """
+name = "two-halves"
+segments = 2
+participants = 4
+layout = {grid = 6}
+images = [{name = "patches", colours = 2, seed = 3}]
+design = {blocks = 2, trials = 72}
+practice = {trials = 3}
+catch = {per_block = 2}
+timing = {preview_ms = 200, cue_ms = 50, image_ms = 50}
+contours = {draw = true}
+prolific = {completion_code = "THANKS42"}
+"""
+
+ORDER = (
+    "consent", "full-screen", "keys", "distance-card", "distance-blind-spot", "distance-result", "gamma",
+    "instructions", "practice", "block", "break", "contours", "debriefing", "done",
+)  # fmt: skip
+
+
+@pytest.fixture
+def truth(tmp_path):
+    """What the patches really are, by the location of a pair."""
+    from vseg import plan, study
+
+    labels = plan.shown(study.parsed(STUDY), tmp_path)["patches"].truth.labels
+
+    def same(trials, item):
+        if trials["practice"][item] or trials["catch"][item]:
+            return trials["answer"][item] is not False
+        return bool(labels[trials["i"][item]] == labels[trials["j"][item]])
+
+    same.labels = labels
+    return same
+
+
+def test_whole_way_by_keyboard_and_back_to_the_truth(serve, visitor, truth, tmp_path):
+    server = serve(STUDY)
+    person = visitor(server.url, "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b", truth)
+    person.walk("contours")
+    draw_two_lines_and_take_one_back(person)
+    person.walk("done")
+
+    firsts = [step for step in dict.fromkeys(person.visited) if step in ORDER]
+    assert tuple(firsts) == ORDER
+    assert "THANKS42" in person.words()
+    assert person.page.get_attribute("[data-testid=done_return]", "href").endswith("cc=THANKS42")
+
+    data = tmp_path / "data"
+    data.mkdir()
+    with store.open(server.db) as database:
+        study = store.studies.named(database, "two-halves")
+        export.write(database, study, data)
+        batches = list(store.responses.events(database, study.id))
+    events = {row["kind"]: json.loads(row["data"]) for rows in batches for row in rows}  # the last of each kind
+    responses = vseg.load(data)
+    assert len(responses) == 144
+    maps = vseg.reconstruct(responses, segments=2, seed=0).maps
+    agree = maps.labels == truth.labels
+    assert max(agree.mean(), 1 - agree.mean()) == 1.0  # an observer without doubt: no location may be wrong
+
+    assert events["gamma"]["gamma"] == pytest.approx(GAMMA, abs=0.02)  # the grey is whole, so is no match exact
+    px_per_mm = events["distance"]["px_per_mm"]
+    assert px_per_mm == pytest.approx(320 / 85.6)  # the card was left as it was
+    far = 500 / px_per_mm / np.tan(np.radians(13.5))
+    assert np.allclose(events["distance"]["measured_mm"], far, rtol=0.1)  # a dot that moves: within some frames
+    shown = events["screen"]
+    degree = px_per_mm * events["distance"]["distance_mm"] * np.tan(np.radians(1))
+    assert shown["width_px"] == pytest.approx(10 * degree, rel=0.02)
+    assert len(events["contours"]["contours"]) == 1
+
+
+def draw_two_lines_and_take_one_back(person):
+    """By mouse."""
+    box = person.page.locator("[data-testid=drawing]").bounding_box()
+    for share in (0.3, 0.6):
+        y = box["y"] + share * box["height"]
+        person.page.mouse.move(box["x"] + 20, y)
+        person.page.mouse.down()
+        person.page.mouse.move(box["x"] + box["width"] - 20, y + 30, steps=10)
+        person.page.mouse.up()
+    person.choose("contours_undo")
+
