@@ -106,8 +106,8 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     loaded();
     const { stage } = scene;
     await stage.ready();
-    const shown_at_ms = Date.now();
     await stage.show(drawn.empty, trial.pause_ms);
+    const shown_at_ms = Date.now();
     const cue = await stage.show(drawn.cue, trial.cue_ms);
     const image = await stage.show(drawn.image, trial.image_ms);
     const onset = stage.switch(drawn.question);
@@ -137,7 +137,7 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     const { stage } = trial.scene as Scene;
     const phase = (onset: number, ms: number): Achieved => {
       const frames = Math.round(ms / stage.refresh_ms);
-      return { onset, ms: frames * stage.refresh_ms, frames, dropped: 0, longest_gap: stage.refresh_ms };
+      return { onset, ms: frames * stage.refresh_ms, frames, dropped: 0, longest_gap: stage.refresh_ms, hesitated: 0 };
     };
     const cue = phase(0, trial.cue_ms);
     const image = phase(cue.ms, trial.image_ms);

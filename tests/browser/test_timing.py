@@ -48,17 +48,17 @@ def test_durations_over_a_hundred_trials(serve, visitor):
 
 
 def test_busy_page_drops_frames_and_asks_again(serve, visitor):
-    """A script that keeps the page busy for six frames in the middle of a trial."""
+    """A script that keeps the page busy across the end of the cue."""
     server = serve(STUDY.replace("trials = 100", "trials = 40"))
     person = visitor(server.url).walk(trials=3)
     person.page.wait_for_selector("body[data-step=trial]")
     disturbed = int(person.page.evaluate("document.body.dataset.item"))
-    person.page.evaluate("() => { const end = performance.now() + 100; while (performance.now() < end); }")
+    person.page.evaluate("() => { const end = performance.now() + 400; while (performance.now() < end); }")
     person.walk("done")
     first, *again = [row for row in stored(server) if row["item"] == disturbed]
     assert "late" in first["flags"]
-    assert first["frames_dropped"] >= 4
-    assert first["longest_gap_ms"] > 60
+    assert first["frames_dropped"] >= 10
+    assert first["longest_gap_ms"] > 300
     assert again[-1]["flags"] == ""
     assert again[-1]["seq"] > first["seq"] + 30  # at the end of the block
 

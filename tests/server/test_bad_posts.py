@@ -41,7 +41,7 @@ def refusal(answer, status: int, error: str) -> str:
     [
         ({"rt_ms": "fast"}, "records[1].rt_ms should be a valid number, got 'fast'."),
         ({"rt_ms": None}, "records[1].rt_ms should be a valid number, got None."),
-        ({"rt_ms": -101}, "records[1].rt_ms should be greater than or equal to -100, got -101"),
+        ({"rt_ms": -1}, "records[1].rt_ms should be greater than or equal to 0, got -1"),
         ({"rt_ms": 1e300}, "records[1].rt_ms should be less than or equal to 1000000000, got 1e+300."),
         ({"same": 1}, "records[1].same should be a valid boolean, got 1."),
         ({"seq": -1}, "records[1].seq should be greater than or equal to 0, got -1."),

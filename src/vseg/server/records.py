@@ -53,7 +53,7 @@ class Response(TypedDict):
     item: Count
     same: bool
     # A key can go down within the frame that shows the response screen, a little before the frame's own time.
-    rt_ms: Annotated[float, Field(ge=-100, le=1e9, allow_inf_nan=False)]
+    rt_ms: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
     key: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,16}$")]
     shown_at_ms: Instant
     cue_onset_ms: Onset
