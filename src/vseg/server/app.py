@@ -21,14 +21,14 @@ def app(db: store.Database, *, prefix: str = "") -> ASGIApp:
     """The server over a database, under a path prefix."""
     keys = auth.Keys(db)
     routes = [
-        # participants, by token
+        # participants, by token; the one that everybody calls all the time comes first
+        Route("/s/{study}/records", participants.records, methods=["POST"]),
         Route("/s/{study}", participants.to_page),
         Route("/s/{study}/", participants.page),
         Route("/s/{study}/study.json", participants.study_json),
         Route("/s/{study}/images/{sha256}.png", participants.image),
         Route("/s/{study}/sessions", participants.sessions, methods=["POST"]),
         Route("/s/{study}/session", participants.session),
-        Route("/s/{study}/records", participants.records, methods=["POST"]),
         Route("/s/{study}/complete", participants.complete, methods=["POST"]),
         Route("/s/{study}/leave", participants.leave, methods=["POST"]),
         # researchers, by cookie

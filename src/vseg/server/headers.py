@@ -1,6 +1,5 @@
 """What every answer carries, whatever route or error it comes from, and the path prefix of a reverse proxy."""
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # Scripts, styles and pictures come from here alone; nobody shows these pages inside theirs; and since Prolific's
@@ -16,6 +15,9 @@ SECURITY = {
     "Permissions-Policy": "fullscreen=(self), camera=(), microphone=(), geolocation=()",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+ENCODED = [(name.lower().encode(), value.encode()) for name, value in SECURITY.items()]
+NO_CACHE = [(b"cache-control", b"no-cache")]
+NO_STORE = [(b"cache-control", b"no-store")]
 
 
 class Secured:
@@ -29,9 +31,9 @@ class Secured:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(SECURITY)
-                headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
+                given = {name for name, _ in message["headers"]}
+                kept = () if b"cache-control" in given else NO_CACHE if b"etag" in given else NO_STORE
+                message["headers"] = [*message["headers"], *ENCODED, *kept]
             await send(message)
 
         await self.app(scope, receive, with_headers)

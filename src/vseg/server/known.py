@@ -26,7 +26,8 @@ class Known:
         self.session = session
         self.study = study
         self._images = sorted(set(trials.image))
-        self._image = array("H", (self._images.index(name) for name in trials.image))
+        number = {name: at for at, name in enumerate(self._images)}
+        self._image = array("H", (number[name] for name in trials.image))
         self._numbers = {name: array("l", getattr(trials, name)) for name in ("block", "trial", "i", "j")}
         self._flags = {name: bytes(getattr(trials, name)) for name in ("practice", "catch")}
 
@@ -59,11 +60,14 @@ class Known:
             raise InvalidInput(
                 f"item {item} is not of this session, whose items are 0..{len(self._image) - 1}."
             )
-        row = {name: value for name, value in record.items() if name != "kind"}
-        row["image"] = self._images[self._image[item]]
-        row.update((name, column[item]) for name, column in self._numbers.items())
-        row.update((name, column[item] == 1) for name, column in self._flags.items())
-        return row
+        numbers, flags = self._numbers, self._flags
+        return {
+            **record,
+            "image": self._images[self._image[item]],
+            "block": numbers["block"][item], "trial": numbers["trial"][item],
+            "i": numbers["i"][item], "j": numbers["j"][item],
+            "practice": flags["practice"][item] == 1, "catch": flags["catch"][item] == 1,
+        }  # fmt: skip
 
 
 class KnownSessions:

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from vseg import plan, store
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from vseg.server.html import page_of
-from vseg.server.known import Known
+from vseg.server.known import Known, KnownSessions
 from vseg.server.records import BATCH, LARGEST_BODY, STRICT
 from vseg.server.standing import standing
 from vseg.server.wire import error, in_thread, json_body
@@ -79,10 +79,10 @@ LEAVING: TypeAdapter[Leaving] = TypeAdapter(Leaving)
 
 async def records(request: Request) -> Response:
     """Store answers and events; a 200 means that they are on the disk, and a resend does no harm."""
-    known = await _known(request)
+    db, token = request.app.state.db, _token(request)
+    known = await _known(request, token)
     batch = await json_body(request, BATCH, LARGEST_BODY)
     responses, events = known.rows(batch["records"])
-    db, token = request.app.state.db, _token(request)
     await asyncio.wrap_future(store.responses.append(db, known.session, responses, events, token=token))
     return JSONResponse({"stored": [record["seq"] for record in batch["records"]]})
 
@@ -101,8 +101,10 @@ async def sessions(request: Request) -> Response:
         begun = store.sessions.begin(
             db, study, study_draw(study), identity=identity, link=entry.get("link"), now_ms=_now_ms()
         )
+        known: KnownSessions = request.app.state.known
         if begun.resumed:
-            request.app.state.known.forget(begun.session.id)
+            known.forget(begun.session.id)
+        known.remember(begun.token, Known(begun.session.id, study.name, begun.session.trials))
         return _state(db, study, begun.session, is_new=not begun.resumed) | {"token": begun.token}
 
     return JSONResponse(await in_thread(begin), 201)
@@ -243,9 +245,9 @@ async def _session(request: Request) -> tuple[StudyRow, SessionRow]:
     return study, row
 
 
-async def _known(request: Request) -> Known:
+async def _known(request: Request, token: str) -> Known:
     """The session of a token, from memory where it was seen before; the writer checks that it is still good."""
-    token, name = _token(request), request.path_params["study"]
+    name = request.path_params["study"]
     known: Known | None = request.app.state.known.of(token, name)
     if known is None:
         study, row = await _session(request)

@@ -6,6 +6,7 @@ whoever is told "stored" can rely on it.
 """
 
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from vseg.store.database import Database
 
 ROWS_A_COMMIT = 2000
+GATHER_S = 0.004  # while many are answering, a commit waits so long for more: half as many commits
 MOST_WAITING = 50_000  # requests; beyond, the database is too slow and the browsers keep what they have
 
 
@@ -71,7 +73,10 @@ class Writer:
             thread.join()
 
     def _run(self) -> None:
+        rows = 0
         while (first := self._queue.get()) is not None:
+            if rows > 1:
+                time.sleep(GATHER_S)
             batch, rows = [first], len(first)
             while rows < ROWS_A_COMMIT and not self._queue.empty():
                 if (following := self._queue.get()) is None:
