@@ -61,7 +61,9 @@ class Visitor:
         enough = None if trials is None else len(self.answered) + trials
         step = self.step()
         while step != until and (enough is None or len(self.answered) < enough):
-            assert step not in LAST, f"Came to {step!r} on the way to {until!r}: {self.words()} {self.problems}"
+            assert step not in LAST, (
+                f"Came to {step!r} on the way to {until!r}: {self.words()} {self.problems}"
+            )
             self.take(step)
             step = self.step()
         self._note(step)

@@ -27,9 +27,10 @@ _HOME = {
     "Live": "live",
 }  # fmt: skip
 _ROOMS = (
-    "bots", "dataset", "demo", "designs", "errors", "export", "figures", "layout", "live", "losses", "maps", "metrics", "objective",
-    "observers", "pairs", "plan", "reconstruction", "report", "responses", "seeds", "selection", "smoothness",
-    "solvers", "statistics", "stimuli", "store", "study", "tables", "texts", "uncertainty", "validation",
+    "bots", "dataset", "demo", "designs", "errors", "export", "figures", "layout", "live", "losses", "maps",
+    "metrics", "objective", "observers", "pairs", "plan", "reconstruction", "report", "responses", "seeds",
+    "selection", "smoothness", "solvers", "statistics", "stimuli", "store", "study", "tables", "texts",
+    "uncertainty", "validation",
 )  # fmt: skip
 
 __all__ = [*_HOME, *_ROOMS]

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browsers import chromium
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from browsers import chromium
 from visitors import Truth, Visitor, always_same
 
 WINDOW = {"width": 1280, "height": 900}
@@ -39,7 +40,17 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "vseg", "serve", str(self.study), "--db", self.db, "--port", self.port]
+        command = [
+            sys.executable,
+            "-m",
+            "vseg",
+            "serve",
+            str(self.study),
+            "--db",
+            self.db,
+            "--port",
+            self.port,
+        ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.said = ""
         while "Ctrl+C" not in self.said:

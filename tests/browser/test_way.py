@@ -63,18 +63,24 @@ def test_whole_way_by_keyboard_and_back_to_the_truth(serve, visitor, truth, tmp_
         study = store.studies.named(database, "two-halves")
         export.write(database, study, data)
         batches = list(store.responses.events(database, study.id))
-    events = {row["kind"]: json.loads(row["data"]) for rows in batches for row in rows}  # the last of each kind
+    events = {
+        row["kind"]: json.loads(row["data"]) for rows in batches for row in rows
+    }  # the last of each kind
     responses = vseg.load(data)
     assert len(responses) == 144
     maps = vseg.reconstruct(responses, segments=2, seed=0).maps
     agree = maps.labels == truth.labels
     assert max(agree.mean(), 1 - agree.mean()) == 1.0  # an observer without doubt: no location may be wrong
 
-    assert events["gamma"]["gamma"] == pytest.approx(GAMMA, abs=0.02)  # the grey is whole, so is no match exact
+    assert events["gamma"]["gamma"] == pytest.approx(
+        GAMMA, abs=0.02
+    )  # the grey is whole, so is no match exact
     px_per_mm = events["distance"]["px_per_mm"]
     assert px_per_mm == pytest.approx(320 / 85.6)  # the card was left as it was
     far = 500 / px_per_mm / np.tan(np.radians(13.5))
-    assert np.allclose(events["distance"]["measured_mm"], far, rtol=0.1)  # a dot that moves: within some frames
+    assert np.allclose(
+        events["distance"]["measured_mm"], far, rtol=0.1
+    )  # a dot that moves: within some frames
     shown = events["screen"]
     degree = px_per_mm * events["distance"]["distance_mm"] * np.tan(np.radians(1))
     assert shown["width_px"] == pytest.approx(10 * degree, rel=0.02)
@@ -91,4 +97,3 @@ def draw_two_lines_and_take_one_back(person):
         person.page.mouse.move(box["x"] + box["width"] - 20, y + 30, steps=10)
         person.page.mouse.up()
     person.choose("contours_undo")
-
