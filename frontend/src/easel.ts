@@ -17,7 +17,7 @@ const MARGIN = 0.94; // of the window an image may fill
 
 export class Easel {
   readonly canvas: HTMLCanvasElement;
-  display: Display;
+  private shown: Display;
   private readonly context: CanvasRenderingContext2D;
   private readonly images = new Map<string, { image: HTMLImageElement; info: ImageInfo }>();
   private pictures = new Map<string, Picture>();
@@ -27,7 +27,20 @@ export class Easel {
     if (!context) throw new Error("This browser cannot draw on a canvas.");
     this.canvas = canvas;
     this.context = context;
-    this.display = display;
+    this.shown = display;
+  }
+
+  get display(): Display {
+    return this.shown;
+  }
+
+  /** From now on this; the screens between trials take the same grey, so that nothing flickers. */
+  set display(display: Display) {
+    this.shown = display;
+    this.pictures = new Map();
+    const grey = display.background;
+    document.documentElement.style.setProperty("--grey", `rgb(${grey}, ${grey}, ${grey})`);
+    document.documentElement.style.setProperty("--on-grey", this.ink);
   }
 
   /** Take an image, decoded before it is needed. */
@@ -90,11 +103,15 @@ export class Easel {
   }
 
   /** Black or white, whichever is easier to read. */
+  private get ink(): string {
+    return this.shown.background > 110 ? "black" : "white";
+  }
+
   private line(text: string, y: number): void {
     this.context.font = `${20 * devicePixelRatio}px system-ui, sans-serif`;
     this.context.textAlign = "center";
     this.context.textBaseline = "middle";
-    this.context.fillStyle = this.display.background > 110 ? "black" : "white";
+    this.context.fillStyle = this.ink;
     this.context.fillText(text, this.canvas.width / 2, y, 0.96 * this.canvas.width);
   }
 
