@@ -64,9 +64,9 @@ export class Farewell {
 
   /** Something failed that should not: say so, and offer what this computer has. */
   async failed(error: unknown): Promise<void> {
-    console.error(error);
     this.visit.exit.close();
     if (error instanceof Refused) return this.refused(error.reason, error.message);
+    console.error(error);
     return this.show("error", { text: this.visit.text("error_unexpected") }, true);
   }
 

@@ -56,8 +56,7 @@ export class Session {
       sessions.records(kept.token, records, last);
     const outbox = await Outbox.open({ shelf, session: kept.session, post, watch });
     outbox.startAt(state.next_seq);
-    // The server sends back to an item that has its answer only where the block is to be done again.
-    if (state.answered.includes(state.next_item)) {
+    if (state.repeat_block) {
       kept.repeat = { item: state.next_item, seq: outbox.next };
       await shelf.keepSession(place.who, kept).catch(() => {});
     }

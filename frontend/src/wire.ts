@@ -63,6 +63,8 @@ export interface State {
   trials: Trials;
   next_seq: number;
   next_item: number;
+  /** Whether the block of `next_item` is to be done again from its beginning, after a long absence. */
+  repeat_block: boolean;
   answered: number[];
   asked_again: number[];
 }

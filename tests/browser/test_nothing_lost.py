@@ -1,11 +1,14 @@
 """Reloads, crashes, dead networks and dead servers: every answer arrives, once, and none is asked for again."""
 
+import re
 from collections import Counter
 from contextlib import suppress
 
 import pytest
 from playwright.sync_api import Error
 
+from commands import vseg
+from visitors import Visitor
 from vseg import store
 
 STUDY = """
@@ -130,4 +133,52 @@ def test_paused_trial_is_asked_anew(serve, visitor):
     person.page.keyboard.press("Escape")
     person.choose("leave_stay")
     person.walk("done")
+    assert all_there(server)
+
+
+def test_long_absence_repeats_the_block(serve, visitor):
+    server = serve(STUDY + 'interruption = {policy = "repeat-block", after_minutes = 0}')
+    person = visitor(server.url).walk(trials=5)
+    person.page.reload()
+    person.walk("done")
+    first_time, again = person.answered[:5], person.answered[5:]
+    assert first_time == list(range(5))
+    assert set(again) == set(range(16))
+
+
+def test_long_absence_ends_the_session(serve, visitor):
+    server = serve(STUDY + 'interruption = {policy = "end", after_minutes = 0}')
+    person = visitor(server.url).walk(trials=5)
+    person.page.reload()
+    person.walk("refused")
+    assert len(stored(server)) == 5
+
+
+def test_prolific_participant_goes_on_in_another_browser(serve, visitor, browser):
+    """The session moves; the page that is left behind says so, and offers what it still has as a file."""
+    server = serve(STUDY)
+    query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
+    first = visitor(server.url, query).walk(trials=5)
+    elsewhere = browser.new_context(viewport={"width": 1280, "height": 900})
+    second = Visitor(elsewhere.new_page(), server.url).come(query).walk(trials=3)
+    assert second.answered == [5, 6, 7]
+    first.walk("refused")
+    assert first.page.get_attribute("[data-testid=download]", "download").endswith(".json")
+    second.walk("done")
+    elsewhere.close()
+    assert all_there(server)
+
+
+def test_personal_link(serve, visitor, browser, capsys):
+    """It brings its person back, and nobody a second time."""
+    server = serve(STUDY + "personal_links_only = true")
+    assert "link" in visitor(server.url).walk("refused").words()
+    _, printed, _ = vseg(f"links short --db {server.db}", capsys)
+    query = "?link=" + re.search(r"link=(\S+)", printed)[1]
+    visitor(server.url, query).walk("done")
+    elsewhere = browser.new_context(viewport={"width": 1280, "height": 900})
+    again = Visitor(elsewhere.new_page(), server.url).come(query).walk("consent")
+    again.choose("consent_agree")
+    again.walk("refused")
+    elsewhere.close()
     assert all_there(server)

@@ -214,6 +214,7 @@ def _state(db: store.Database, study: StudyRow, row: SessionRow, is_new: bool = 
         "next_seq": progress.next_seq,
         "missing": progress.missing,
         "next_item": now.next_item,
+        "repeat_block": repeat and now.next_item < len(row.trials),
         "answered": now.answered,
         "asked_again": now.asked_again,
     }
