@@ -1,6 +1,11 @@
 """A real server on a free port, spoken to over HTTP: `with served(url) as server: server.client.get(...)`."""
 
+import os
+import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -131,3 +136,51 @@ def served(
         finally:
             server.should_exit = True
             thread.join()
+
+
+@dataclass
+class Process:
+    """A running `vseg serve`, and what it has printed."""
+
+    process: subprocess.Popen[str]
+    printed: str
+
+    def link(self, label: str) -> str:
+        found = re.search(rf"^ *{label} +(\S+)", self.printed, re.MULTILINE)
+        assert found, self.printed
+        return found[1]
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def started(*arguments: object, port: int | str = 0) -> Process:
+    """The command in a process of its own; it has printed its links, so it listens."""
+    command = [sys.executable, "-m", "vseg", "serve", *map(str, arguments), "--port", str(port)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    printed = ""
+    while "Stop with Ctrl+C" not in printed:
+        line = process.stdout.readline() if process.stdout else ""
+        if not line:
+            raise AssertionError(process.communicate()[1])
+        printed += line
+    return Process(process, printed)
+
+
+@contextmanager
+def serving(*arguments: object) -> Iterator[Process]:
+    """`vseg serve` on a free port for the time of this block."""
+    running = started(*arguments)
+    try:
+        yield running
+    finally:
+        running.kill()

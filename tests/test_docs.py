@@ -2,12 +2,15 @@
 
 import re
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import vseg
+from servers import serving
+from vseg import bots
 from vseg.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -49,8 +52,9 @@ def test_python_runs(document, size, images, tmp_path, monkeypatch):
         exec(compile(block, document, "exec"), names)
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/analysing.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/analysing.md", "docs/collecting.md"])
 def test_vseg_commands_run(document, tmp_path, monkeypatch):
+    """In the order of the page. Behind `vseg serve`, which stays, two people take part before the next line."""
     from PIL import Image
 
     monkeypatch.chdir(tmp_path)
@@ -60,10 +64,19 @@ def test_vseg_commands_run(document, tmp_path, monkeypatch):
         line for block in blocks(document, "sh") for line in block.splitlines() if line.startswith("vseg ")
     ]
     assert commands
-    for command in commands:
-        with pytest.raises(SystemExit) as left:
-            main(shlex.split(command, comments=True)[1:])
-        assert left.value.code == 0, command
+    with ExitStack() as servers:
+        link = ""
+        for command in commands:
+            _, name, *arguments = shlex.split(command, comments=True)
+            if name == "serve":
+                link = servers.enter_context(serving(*arguments)).link("participants")
+                bots.run(link, count=2, seed=0)
+                continue
+            if name == "simulate-participants":
+                arguments[0] = link  # the page's address has the default port, which may be taken here
+            with pytest.raises(SystemExit) as left:
+                main([name, *arguments])
+            assert left.value.code == 0, command
 
 
 def test_the_coverage_that_is_quoted_is_printed():

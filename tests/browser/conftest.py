@@ -1,9 +1,6 @@
 """A real Chromium, and `vseg serve` as a process of its own, so that neither slows the other's clock."""
 
 import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from browsers import chromium
+from servers import started
 from visitors import Truth, Visitor, always_same
 
 WINDOW = {"width": 1280, "height": 900}
@@ -40,33 +38,12 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "vseg",
-            "serve",
-            str(self.study),
-            "--db",
-            self.db,
-            "--port",
-            self.port,
-        ]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.said = ""
-        while "Ctrl+C" not in self.said:
-            line = self.process.stdout.readline() if self.process.stdout else ""
-            assert line, f"vseg serve stopped: {self.said}"
-            self.said += line
-        found = re.search(r"participants\s+(\S+)", self.said)
-        assert found
-        self.url = found[1]
+        self.running = started(self.study, "--db", self.db, port=self.port)
+        self.url = self.running.link("participants")
         self.port = self.url.split(":")[2].split("/")[0]
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        if self.process.stdout:
-            self.process.stdout.close()
+        self.running.kill()
 
 
 @pytest.fixture

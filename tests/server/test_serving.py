@@ -1,21 +1,18 @@
 """`vseg serve` as a process of its own: what it prints, how it stops, and what survives when it is killed."""
 
-import os
 import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
-from servers import STUDY, Person, event, response
+from servers import STUDY, Person, event, response, serving
 from vseg import store
 from vseg.cli import main
 from vseg.server import app
@@ -23,50 +20,11 @@ from vseg.server import app
 STOPPED = "Stopped; everything that was acknowledged is stored.\n"
 
 
-@dataclass
-class Process:
-    """A running `vseg serve`, and what it has printed."""
-
-    process: subprocess.Popen
-    printed: str
-
-    def link(self, label: str) -> str:
-        found = re.search(rf"^ *{label} +(\S+)", self.printed, re.MULTILINE)
-        assert found, self.printed
-        return found[1]
-
-    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
-        self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=60)
-        return self.process.returncode, out, err
-
-
 @pytest.fixture
 def study(tmp_path) -> Path:
     path = tmp_path / "study.toml"
     path.write_text(STUDY.replace("participants = 3", "participants = 100"))
     return path
-
-
-@contextmanager
-def serving(*arguments: object) -> Iterator[Process]:
-    """The command on a free port; it has printed its links, so it listens."""
-    command = [sys.executable, "-m", "vseg", "serve", *map(str, arguments), "--port", "0"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
-    try:
-        printed = ""
-        while "Stop with Ctrl+C" not in printed:
-            line = process.stdout.readline()
-            if not line:
-                pytest.fail(process.stderr.read())
-            printed += line
-        yield Process(process, printed)
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.fixture
