@@ -166,8 +166,10 @@ def _compare(url: str, acknowledged: set[tuple[str, int]]) -> tuple[int, int]:
     with store.open(url) as database:
         study = store.studies.named(database, "crowd")
         batches = store.responses.stream(database, study.id)
-        rows = [(row["session"], row["seq"]) for batch in batches for row in batch]
-    return len(acknowledged - set(rows)), len(rows) - len(set(rows))
+        rows = [row for batch in batches for row in batch]
+    stored = {(row["session"], row["seq"]) for row in rows}
+    asked = {(row["session"], row["item"]) for row in rows}  # each person answers each item once
+    return len(acknowledged - stored), len(rows) - len(asked)
 
 
 def _flat_out(folder: Path, kind: str, seconds: float) -> float:
