@@ -17,11 +17,13 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench clean
+.PHONY: help setup demo test check bench clean
 
 help: ## List the targets
 	@echo 'make <target> [ARGS="..."] [PYTHON=/path/to/python]'
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' Makefile
+
+setup: .venv/.ready ## Set up .venv and nothing else; then: . .venv/bin/activate
 
 demo: .venv/.ready ## Run the demonstration
 	@$(BIN)/vseg demo $(ARGS)

@@ -208,7 +208,8 @@ def test_a_missing_file_is_answered_by_a_sentence(tmp_path):
     with pytest.raises(NotFound) as caught:
         load(path, Grid(3))
     assert str(caught.value) == (
-        f"No file {path}; expected a CSV or Parquet file with the columns i, j, same."
+        f"No file or folder {path}; expected a CSV or Parquet file with the columns i, j, same, "
+        "or a folder that vseg export wrote."
     )
 
 

@@ -38,9 +38,7 @@ def load(path: str | Path, layout: Layout | None = None) -> Responses:
     if path.is_dir():
         return _exported(path, layout)
     if not path.is_file():
-        raise NotFound(
-            f"No file {path}; expected a CSV or Parquet file with the columns {', '.join(REQUIRED)}."
-        )
+        raise nothing_at(path)
     if not isinstance(layout, Layout):
         raise InvalidInput(f"The locations of a file need a layout such as vseg.Grid(16), got {layout!r}.")
     return Responses(layout, **_counting(path, layout))
@@ -77,6 +75,14 @@ def _counting(path: Path, layout: Layout, *, may_be_empty: bool = False) -> dict
     if len(rows):
         _check_locations(path, layout, rows, columns["i"], columns["j"])
     return columns
+
+
+def nothing_at(path: Path) -> NotFound:
+    """What to say where neither a table nor a folder is."""
+    return NotFound(
+        f"No file or folder {path}; expected a CSV or Parquet file with the columns {', '.join(REQUIRED)}, "
+        "or a folder that vseg export wrote."
+    )
 
 
 def _csv_columns(path: Path) -> dict[str, NDArray[Any]]:

@@ -5,6 +5,7 @@ whole number from 0 to 60000, got -5". `lines(text)` finds the line of every key
 """
 
 import json
+import math
 import re
 import tomllib
 from bisect import bisect_right
@@ -53,7 +54,8 @@ def refused(error: ValidationError, text: str, schema: dict[str, Any], where: st
         steps = (*_known_steps(schema, one["loc"], one["type"]), *one.get("ctx", {}).get("steps", ()))
         line = _line(at, steps)
         sentence = f"{where}{f', line {line}' if line else ''}: {_reason(one, steps, schema)}"
-        found.setdefault(steps, (line or 0, sentence))
+        # What is missing has no line; a misspelt key, which has one, may be the reason.
+        found.setdefault(steps, (line or math.inf, sentence))
     first = min(found.values(), key=lambda line_sentence: line_sentence[0])[1]
     return first if len(found) == 1 else f"{first} {_more(len(found) - 1)}"
 

@@ -66,7 +66,8 @@ def test_a_location_paired_with_itself(capsys):
 
 def test_no_file(capsys):
     assert failure("fit none.csv --grid 4 --segments 2", capsys) == (
-        "No file none.csv; expected a CSV or Parquet file with the columns i, j, same."
+        "No file or folder none.csv; expected a CSV or Parquet file with the columns i, j, same, "
+        "or a folder that vseg export wrote."
     )
 
 

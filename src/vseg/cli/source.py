@@ -55,6 +55,10 @@ def source_of(responses: Path, grid: str | None, segments: str | None) -> Source
 
         dataset = Dataset(responses)
         return Source(checked_layout(dataset, size), counts or _fixed(dataset), dataset)
+    if not responses.exists():
+        from vseg.tables import nothing_at
+
+        raise nothing_at(responses)
     if size is None or counts is None:
         missing = "--grid" if size is None else "--segments"
         raise typer.BadParameter(

@@ -56,7 +56,7 @@ class Coverage:
     @property
     def _partners(self) -> str:
         if self.fewest == self.most:
-            return f"{self.most} partners"
+            return f"{self.most} partner{'' if self.most == 1 else 's'}"
         return f"{self.fewest} to {self.most} partners (mean {self.mean:.1f})"
 
     def __str__(self) -> str:

@@ -91,6 +91,7 @@ def _write_sessions(found: Snapshot, study: str, folder: Path, progress: Progres
         sessions=len(rows),
         completed=sum(row["status"] == "completed" for row in rows),
         withdrawn=found.withdrawn,
+        simulated=sum(row["simulated"] for row in rows),
         responses=sum(row["responses"] for row in rows),
         used=sum(row["answers_used"] for row in rows),
     )
@@ -160,8 +161,11 @@ def _summary(session: SessionHead, responses: Columns, events: Columns) -> dict[
         "measured_refresh_hz": _number(last, "device", "refresh_hz"),
         "px_per_mm": _number(last, "distance", "px_per_mm"),
         "distance_mm": _number(last, "distance", "distance_mm"),
+        "width_deg_asked": _number(last, "screen", "width_deg_asked"),
+        "width_deg": _number(last, "screen", "width_deg"),
         "gamma": _number(last, "gamma", "gamma"),
         "gamma_spread": _number(last, "gamma", "spread"),
+        "simulated": last.get("consent", {}).get("simulated") is True,
         "vseg_version": session.software.get("vseg", ""),
     }
 

@@ -54,7 +54,7 @@ responses = vseg.load("this-folder")  # the answers that count
 ```
 
 ```sh
-vseg fit this-folder --out fit
+vseg fit this-folder{segments} --out fit
 ```
 """
 
@@ -66,6 +66,7 @@ class Counts:
     sessions: int
     completed: int
     withdrawn: int
+    simulated: int
     responses: int
     used: int
 
@@ -73,9 +74,10 @@ class Counts:
         gone = (
             f" {self.withdrawn} withdrew: of them nothing is here but this count." if self.withdrawn else ""
         )
+        made = f" {self.simulated} of the sessions are simulated people's." if self.simulated else ""
         return (
             f"{self.sessions} session{'' if self.sessions == 1 else 's'} ({self.completed} completed) gave "
-            f"{self.responses} answers, of which {self.used} count.{gone}"
+            f"{self.responses} answers, of which {self.used} count.{made}{gone}"
         )
 
 
@@ -92,6 +94,7 @@ def write_description(folder: Path, study: StudyRow, counts: Counts, software: l
             version=__version__,
             date=f"{now:%Y-%m-%d}",
             counted=counts,
+            segments=" --segments 2..6" if study.study.segments == "free" else "",
             schema=SCHEMA,
             parquet="responses.parquet    all responses once more\n"
             * folder.joinpath(dataset.PARQUET).exists(),

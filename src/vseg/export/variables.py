@@ -64,8 +64,8 @@ RESPONSES = (
     Variable(
         "flags", "text",
         "What went wrong with the presentation, words with a space between; empty if nothing did. "
-        "late: a duration off by over half a frame, or a frame dropped; hidden: the page was not visible; "
-        "blurred: it had lost the focus; window: full screen was left or the window resized; "
+        "late: a duration off by over half a frame, or a frame dropped right after the onset; hidden: the page was not "
+        "visible; blurred: it had lost the focus; window: full screen was left or the window resized; "
         "slow_refresh: the screen had become slower",
     ),
     Variable("shown_at_ms", "whole", "When the trial began, by the participant's computer", EPOCH),
@@ -120,7 +120,10 @@ SESSIONS = (
     Variable("measured_refresh_hz", "number", "Refresh rate at the device check", "Hz"),
     Variable("px_per_mm", "number", "Size of the screen's pixels, from the card", "px of the screen / mm"),
     Variable("distance_mm", "number", "Viewing distance, from the blind spot", "mm"),
+    Variable("width_deg_asked", "number", "Width the image was to have", "degrees"),
+    Variable("width_deg", "number", "Width it had; empty where the distance is not known", "degrees"),
     Variable("gamma", "number", "The screen's gamma, median of the matches"),
     Variable("gamma_spread", "number", "Standard deviation of the single estimates of gamma"),
+    Variable("simulated", "truth", "Whether vseg simulate-participants answered instead of a person"),
     Variable("vseg_version", "text", "The version of vseg that drew the trials"),
 )  # fmt: skip
