@@ -4,6 +4,7 @@ import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = resolve(process.argv[2] ?? join(here, "../src/vseg/server/static"));
@@ -31,6 +32,9 @@ copyFileSync(join(here, "src/index.html"), join(out, "index.html"));
 mkdirSync(join(out, "swagger"));
 for (const name of ["swagger-ui.css", "swagger-ui-bundle.js"]) copyFileSync(join(swagger, name), join(out, "swagger", name));
 writeFileSync(join(out, "THIRD_PARTY.txt"), notices());
+for (const name of readdirSync(out, { recursive: true }).filter((name) => /\.(js|css|html)$/.test(name))) {
+  writeFileSync(join(out, `${name}.gz`), gzipSync(readFileSync(join(out, name)), { level: 9 }));
+}
 
 /** The licence of every package whose code is in the bundle, or lies beside it. */
 function notices() {

@@ -70,9 +70,11 @@ def draw(units: Sequence[Unit]) -> Trials:
     )  # fmt: skip
 
 
-def begin(db: store.Database, study: StudyRow, pid: str | None = None, *, link=None, now_ms=NOW) -> Begun:
+def begin(
+    db: store.Database, study: StudyRow, pid: str | None = None, *, link=None, entry=None, now_ms=NOW
+) -> Begun:
     identity = None if pid is None else Identity(pid, "a-study", "a-session")
-    return store.sessions.begin(db, study, draw, identity=identity, link=link, now_ms=now_ms)
+    return store.sessions.begin(db, study, draw, identity=identity, link=link, entry=entry, now_ms=now_ms)
 
 
 def response(seq: int, item: int = 0, **other: Any) -> dict[str, Any]:

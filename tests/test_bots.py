@@ -197,11 +197,14 @@ def unsteady(port: int) -> Iterator[int]:
 
 
 def test_a_line_that_breaks_again_and_again_loses_and_doubles_nothing(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db", OPEN) as running:
+    with served(f"sqlite:///{tmp_path}/vseg.db", OPEN.partition("[prolific]")[0]) as running:
         with unsteady(int(running.base.rsplit(":", 1)[1].strip("/"))) as port:
             summary = bots.run(f"http://127.0.0.1:{port}/s/tiny/", count=3, at_once=2, seed=0)
         finished = [rows for rows in by_session(running) if rows[0]["status"] == "completed"]
-    assert summary.people == 3 == len(finished)
+        begun = store.sessions.listed(running.db, store.studies.named(running.db, "tiny"))
+    assert summary.people == 3 == len(finished) == len(begun), (
+        "a first post that was cut off is the same person"
+    )
     assert all([row["item"] for row in rows] == list(range(28)) for rows in finished)
 
 

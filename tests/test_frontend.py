@@ -109,4 +109,7 @@ def test_sdist_and_wheel_carry_the_page_and_the_sdist_needs_no_node(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = hashlib.sha256(archive.read("vseg/server/static/experiment.js")).digest()
+        for name in ("experiment.js", "experiment.css", "index.html", "swagger/swagger-ui-bundle.js"):
+            path = f"vseg/server/static/{name}"
+            assert gzip.decompress(archive.read(f"{path}.gz")) == archive.read(path)
     assert packed == hashlib.sha256((STATIC / "experiment.js").read_bytes()).digest()

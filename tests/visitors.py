@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 
 PATIENCE_MS = 30_000
 FORWARD = {
-    "consent": "consent_agree", "full-screen": "full_screen_enter", "keys": "continue",
+    "returning": "returning_go_on", "consent": "consent_agree", "full-screen": "full_screen_enter", "keys": "continue",
     "distance-card": "distance_card_done", "distance-result": "continue", "instructions": "continue",
     "practice": "continue", "block": "continue", "break": "continue", "contours": "contours_skip",
     "debriefing": "continue",
@@ -47,6 +47,7 @@ class Visitor:
         self.visited: list[str] = []
         self.answered: list[int] = []
         self.problems: list[str] = []
+        self.keys = {"same": "f", "different": "j"}
         page.set_default_timeout(PATIENCE_MS)
         page.on("response", self._heard)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
@@ -105,7 +106,8 @@ class Visitor:
     def answer(self) -> None:
         """Answer the question on the screen, and see it gone."""
         item = int(self.page.evaluate("document.body.dataset.item"))
-        self.page.keyboard.press("f" if self.truth(self.state["trials"], item) else "j")
+        same = self.truth(self.state["trials"], item)
+        self.page.keyboard.press(self.keys["same" if same else "different"])
         self.answered.append(item)
         self.page.wait_for_function(
             "item => document.body.dataset.step !== 'response' || document.body.dataset.item !== item",

@@ -9,15 +9,28 @@ const study = {
   calibration: { image_gamma: 2.2 },
 } as StudyInfo;
 
+const measured = { measured_mm: [], device_pixel_ratio: 1 };
+
 test("ten degrees seen from 57.3 cm are about ten centimetres", () => {
-  const shown = display(study, { px_per_mm: 4, distance_mm: 573 });
+  const shown = display(study, { px_per_mm: 4, distance_mm: 573, ...measured });
   assert.ok(Math.abs(shown.width_px / 4 - 100.26) < 0.1, `${shown.width_px / 4} mm`);
   assert.ok(Math.abs(shown.dot_px / 4 - 2.5) < 0.01);
   assert.ok(Math.abs(shown.px_per_deg! - 40) < 0.1);
 });
 
+test("what is shown is measured back in degrees, however large: the width asked for, or half of it", () => {
+  for (const width_deg of [1, 10, 40]) {
+    const wide = { ...study, display: { ...study.display, width_deg } };
+    const shown = display(wide, { px_per_mm: 4, distance_mm: 573, ...measured });
+    assert.ok(Math.abs(shown.degrees(shown.width_px)! - width_deg) < 1e-9);
+    const half = (360 / Math.PI) * Math.atan(Math.tan((width_deg * Math.PI) / 360) / 2);
+    assert.ok(Math.abs(shown.degrees(shown.width_px / 2)! - half) < 1e-9);
+  }
+  assert.equal(display(study).degrees(512), null);
+});
+
 test("without the distance, the study's own pixels", () => {
-  for (const distance of [undefined, null, { px_per_mm: 4, distance_mm: null }]) {
+  for (const distance of [undefined, null, { px_per_mm: 4, distance_mm: null, ...measured }]) {
     const shown = display(study, distance);
     assert.deepEqual([shown.width_px, shown.dot_px, shown.px_per_deg], [512, 12, null]);
   }

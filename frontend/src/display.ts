@@ -9,6 +9,8 @@ export interface Display {
   dot_px: number;
   /** CSS pixels per degree in the middle of the screen; null where the distance is not known. */
   px_per_deg: number | null;
+  /** How wide so many CSS pixels are in degrees, seen from the middle; null where the distance is not known. */
+  degrees: (width_px: number) => number | null;
   /** What the participant's matches said; null without them. */
   gamma: number | null;
   /** What a grey value of the image becomes on this screen. */
@@ -28,6 +30,7 @@ export function display(study: StudyInfo, distance?: DistanceFound | null, gamma
     width_px: size(width_deg, width_px),
     dot_px: size(dot_deg, dot_px),
     px_per_deg: seen && size(1, 0),
+    degrees: (width) => seen && (360 / Math.PI) * Math.atan(width / (2 * seen.per_mm * seen.from_mm)),
     gamma: gamma?.gamma ?? null,
     lut,
     background: lut[background] ?? background,

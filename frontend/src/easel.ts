@@ -142,8 +142,8 @@ export class Easel {
   }
 }
 
-/** The image at that size, every value sent through the table. */
-function corrected(image: HTMLImageElement, width: number, height: number, lut: Uint8ClampedArray): HTMLCanvasElement {
+/** The image at that size, every value sent through the table that makes up for the screen's gamma. */
+export function corrected(image: HTMLImageElement, width: number, height: number, lut: Uint8ClampedArray): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   canvas.width = width;
   canvas.height = height;

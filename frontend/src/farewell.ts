@@ -37,8 +37,8 @@ export class Farewell {
       study.reason ??
       (study.personal_links_only && !link ? "link" : null) ??
       (study.prolific_required && !prolific_pid ? "prolific" : null);
-    // Someone who has begun elsewhere may come back to a full study: the server knows them by name.
-    if (!reason || (reason === "full" && (link || prolific_pid))) return false;
+    // Someone who has begun elsewhere may come back to a full or closed study: the server knows them by name.
+    if (!reason || (reason === study.reason && (link || prolific_pid))) return false;
     void this.refused(reason);
     return true;
   }
@@ -49,13 +49,15 @@ export class Farewell {
     this.visit.exit.close();
     if (ending?.why === "declined") return this.show("left", { text: this.visit.text("consent_declined") });
     if (ending?.why === "refused") return this.refused(ending.refusal.reason, ending.refusal.message);
-    if (!session) return;
     const sending = this.sending();
     if (ending) {
-      await session.leave(ending.data);
+      await this.visit.leave(ending.data);
       sending.over();
       return this.show("left", { text: this.visit.text(ending.data === "keep" ? "left_kept" : "left_withdrawn") });
     }
+    if (!session) return;
+    await session.outbox.flushed();
+    if (this.visit.unfinished) return location.reload(); // and go on with what the server would not take
     const completed = await session.complete();
     sending.over();
     sessionStorage.setItem(this.visit.who, JSON.stringify(completed));
@@ -86,7 +88,7 @@ export class Farewell {
     if (document.fullscreenElement) await document.exitFullscreen().catch(() => {});
     const code = completion_code ? `\n\n${text("done_code", { code: completion_code })}` : "";
     const actions = return_url ? [{ name: "done_return", label: text("done_return"), href: return_url }] : [];
-    return this.show("done", { text: text("done") + code, actions });
+    return this.show("done", { title: text("done_title"), text: text("done") + code, actions });
   }
 
   private async refused(reason: string, message = ""): Promise<void> {
@@ -100,6 +102,7 @@ export class Farewell {
   private async show(step: string, said: Said, download = false): Promise<void> {
     const file = download ? await keptFile(this.visit.shelf, this.visit.who) : null;
     mark(step);
+    document.getElementById("delivery")?.replaceChildren(); // what it said is over, or said here
     const href = file && URL.createObjectURL(file);
     const offer = href ? [{ name: "download", label: this.visit.text("download"), href }] : [];
     const place = document.getElementById("experiment")!;

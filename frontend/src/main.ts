@@ -28,24 +28,20 @@ function way(visit: Visit): Node[] {
   const { context } = visit;
   const show = <Result>(name: string, screen: Screen<Result>, then?: (result: Result) => unknown) =>
     step(name, () => screen, context, then);
-  const wants = visit.study;
+  const calibration = () => [
+    when(() => visit.needs("distance"), distance(context(), (found) => visit.record("distance", found))),
+    when(() => visit.needs("gamma"), show("gamma", gamma, (found) => visit.record("gamma", found))),
+  ];
 
   return [
     when(() => !visit.session, show("device", device, visit.checked), show("consent", consent, visit.agreed)),
-    when(() => wants.display.full_screen, show("full-screen", fullScreen(false), visit.fullScreenAsked)),
+    when(() => visit.study.display.full_screen, show("full-screen", fullScreen(false), visit.fullScreenAsked)),
     when(() => visit.lacks("keys"), show("keys", keys, visit.keysChosen)),
-    when(
-      () => wants.calibration.distance && visit.lacks("distance"),
-      distance(context(), (found) => visit.record("distance", found)),
-    ),
-    when(
-      () => wants.calibration.gamma && visit.lacks("gamma"),
-      show("gamma", gamma, (found) => visit.record("gamma", found)),
-    ),
+    ...calibration(),
     when(() => visit.unasked, show("instructions", instructions)),
     whilst(
       visit.more,
-      when(visit.is("block"), step(visit.blockStep, () => notice(visit.blockSaid()), context, visit.prepared)),
+      when(visit.is("block"), ...calibration(), step(visit.blockStep, () => notice(visit.blockSaid()), context, visit.prepared)),
       when(visit.is("preview"), visit.preview()),
       when(visit.is("rest"), step("break", () => rest(visit.pauseNow()), context, () => visit.rested())),
       when(visit.fullScreenLost, show("full-screen", fullScreen(true), visit.fullScreenBack)),
@@ -70,6 +66,7 @@ async function main(): Promise<void> {
     mark("loading");
     if (farewell.repeated()) return;
     await visit.resume();
+    if (visit.ending) return await farewell.say();
     if (!visit.session && farewell.unwelcome()) return;
     visit.exit.offer();
     if (visit.session?.state.status !== "completed") await jsPsych.run(way(visit) as Parameters<typeof jsPsych.run>[0]);

@@ -116,13 +116,29 @@ for (const status of [401, 409]) {
   });
 }
 
-test("a record the server cannot take does not hold up the others", async () => {
-  const bad = (batch: Numbered[]) => (batch.some(({ seq }) => seq === 2) ? refusal(422) : null);
+test("a record the server cannot take is replaced by an event, kept here, and told of", async () => {
+  const bad = (batch: Numbered[]) => (batch.some(({ seq, kind }) => seq === 2 && kind === "comment") ? refusal(422) : null);
   const { stored, post } = server((batch, request) => (request === 1 ? new TypeError("offline") : bad(batch)));
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce });
+  const shelf = memory();
+  const refused: Numbered[] = [];
+  const told = (record: Numbered) => void refused.push(record);
+  const outbox = await Outbox.open({ shelf, session: "s", post, wait: atOnce, refused: told });
   for (let count = 0; count < 5; count++) outbox.add(event(String(count)));
+  await outbox.flushed();
+  assert.deepEqual([...stored.keys()].sort(), [0, 1, 2, 3, 4]);
+  const { at_ms: _at, ...replacement } = stored.get(2)! as Event & { seq: number };
+  const data = { reason: "refused", kind: "comment", item: null, message: "no" };
+  assert.deepEqual(replacement, { seq: 2, kind: "interruption", data });
+  assert.deepEqual(refused, [{ ...event("2"), seq: 2 }]);
+  const kept = (await shelf.records("s")).find(({ seq }) => seq === 2)!;
+  assert.deepEqual([kept.sent, kept.refused], [true, { ...event("2"), seq: 2 }]);
+});
+
+test("a server that takes not even the event in a record's place stops it", async () => {
+  const { post } = server(() => refusal(422));
+  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce });
+  outbox.add(event("a"));
   await assert.rejects(outbox.flushed(), { status: 422 });
-  assert.deepEqual([...stored.keys()], [0, 1, 3, 4]);
 });
 
 test("an answer that names nothing stored is no delivery", async () => {

@@ -17,6 +17,8 @@ export interface Settings {
   session: string;
   post: Post;
   watch?: (delivery: Delivery, refusal?: Refused) => void;
+  /** Told of a record the server will never take. */
+  refused?: (record: Numbered) => void;
   wait?: Wait;
 }
 
@@ -36,7 +38,6 @@ export class Outbox {
   refusal: Refused | null = null;
   private readonly settings: Settings;
   private readonly ready = new Map<number, KeptRecord>();
-  private spoilt: Refused | null = null;
   private writing = 0;
   private running = false;
   private closed = false;
@@ -74,15 +75,17 @@ export class Outbox {
     const record: KeptRecord = { ...numbered, session: this.settings.session };
     this.kept.set(record.seq, record);
     this.writing += 1;
-    void this.settings.shelf
-      .keepRecords([record])
-      .catch(() => {}) // a full disk: memory and the server still have it
-      .then(() => {
-        this.writing -= 1;
-        this.ready.set(record.seq, record);
-        void this.run();
-      });
+    void this.written(record).then(() => {
+      this.writing -= 1;
+      this.ready.set(record.seq, record);
+      void this.run();
+    });
     return numbered;
+  }
+
+  /** Resolves also when the disk is full: memory and the server still have it. */
+  private written(...records: KeptRecord[]): Promise<void> {
+    return this.settings.shelf.keepRecords(records).catch(() => {});
   }
 
   /** Resolves when the server has everything; rejects when it refused. */
@@ -135,19 +138,31 @@ export class Outbox {
         if (!(error instanceof Refused)) await this.pause(++failures);
         else if (!ABOUT_ONE.has(error.status)) this.refusal = error;
         else if (batch.length > 1) most = 1;
-        else this.spoiled(batch, error);
+        else await this.replace(batch[0]!.seq, error);
       }
     }
     this.running = false;
-    this.refusal ??= this.spoilt;
     this.say(this.refusal ? "stopped" : "sent");
     this.waiting.splice(0).forEach((resolve) => resolve());
   }
 
-  /** A record the server will never take must not keep the others from arriving. */
-  private spoiled(batch: Numbered[], error: Refused): void {
-    batch.forEach(({ seq }) => this.ready.delete(seq));
-    this.spoilt = error;
+  /**
+   * A record the server will never take must not keep the others from arriving, nor the session from its end: an
+   * event stands in its place. The record itself stays on this computer, in the file that can be downloaded.
+   */
+  private async replace(seq: number, error: Refused): Promise<void> {
+    const { session, refused, ...record } = this.ready.get(seq)!;
+    if (refused) {
+      this.refusal = error; // not even the event
+      return;
+    }
+    const item = record.kind === "response" ? record.item : null;
+    const data = { reason: "refused", kind: record.kind, item, message: error.message.slice(0, 500) };
+    const event: KeptRecord = { kind: "interruption", at_ms: Date.now(), data, seq, session, refused: record };
+    this.kept.set(seq, event);
+    this.ready.set(seq, event);
+    await this.written(event);
+    this.settings.refused?.(record);
   }
 
   private async pause(failures: number): Promise<void> {
@@ -160,7 +175,7 @@ export class Outbox {
   private batch(largest: number, most = MOST): Numbered[] {
     const batch: Numbered[] = [];
     let size = 0;
-    for (const { session: _session, sent: _sent, ...record } of this.ready.values()) {
+    for (const { session: _session, sent: _sent, refused: _refused, ...record } of this.ready.values()) {
       size += JSON.stringify(record).length + 1;
       if (batch.length && (size > largest || batch.length >= most)) break;
       batch.push(record as Numbered);
@@ -175,7 +190,7 @@ export class Outbox {
       record.sent = true;
       this.ready.delete(record.seq);
     }
-    await this.settings.shelf.keepRecords(records).catch(() => {}); // at worst they are sent once more
+    await this.written(...records); // at worst they are sent once more
   }
 
   private say(delivery: Delivery): void {

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ATTEMPTS, Schedule, type Step } from "./schedule.ts";
+import { Schedule, type Step } from "./schedule.ts";
 import type { Trials } from "./wire.ts";
+
+const TRIES = 3;
 
 /** Practice of `practice` trials, then blocks of those images, `each` trials a block, the second one a catch trial. */
 function session({ practice = 0, images = ["a"], blocks = 2, each = 3, catches = false } = {}): Trials {
@@ -47,7 +49,7 @@ function said(step: Step): string {
 }
 
 test("block by block: a start, a preview, its trials, a rest before the next", () => {
-  const steps = walk(new Schedule(session({ practice: 2, catches: true }), 0));
+  const steps = walk(new Schedule(session({ practice: 2, catches: true }), 0, TRIES));
   assert.deepEqual(steps, [
     "practice", "see practice", "0", "1",
     "1/2", "see a", "2", "3", "4", "rest",
@@ -56,35 +58,35 @@ test("block by block: a start, a preview, its trials, a rest before the next", (
 });
 
 test("another image is another block, though it has the same number", () => {
-  const steps = walk(new Schedule(session({ images: ["a", "b"], blocks: 1, each: 2 }), 0));
+  const steps = walk(new Schedule(session({ images: ["a", "b"], blocks: 1, each: 2 }), 0, TRIES));
   assert.deepEqual(steps, ["1/2", "see a", "0", "1", "rest", "2/2", "see b", "2", "3"]);
 });
 
 test("a catch trial on another image does not end a block", () => {
-  assert.equal(new Schedule(session({ catches: true, blocks: 3 }), 0).blocks.length, 3);
+  assert.equal(new Schedule(session({ catches: true, blocks: 3 }), 0, TRIES).blocks.length, 3);
 });
 
 test("a rest after so many trials, repeats counted", () => {
-  const steps = walk(new Schedule(session({ blocks: 1, each: 5 }), 2), (item, attempt) => item === 0 && attempt === 1);
+  const steps = walk(new Schedule(session({ blocks: 1, each: 5 }), 2, TRIES), (item, attempt) => item === 0 && attempt === 1);
   assert.deepEqual(steps, ["1/1", "see a", "0", "1", "rest", "2", "3", "rest", "4", "0"]);
 });
 
 test("a flagged trial is asked again at the end of its block", () => {
-  const steps = walk(new Schedule(session(), 0), (item, attempt) => item === 1 && attempt === 1);
+  const steps = walk(new Schedule(session(), 0, TRIES), (item, attempt) => item === 1 && attempt === 1);
   assert.deepEqual(steps, ["1/2", "see a", "0", "1", "2", "1", "rest", "2/2", "see a", "3", "4", "5"]);
 });
 
 test("three times in all, then it stays as it is; those asked again take turns", () => {
-  const steps = walk(new Schedule(session({ blocks: 1 }), 0), (item) => item < 2);
+  const steps = walk(new Schedule(session({ blocks: 1 }), 0, TRIES), (item) => item < 2);
   assert.deepEqual(steps, ["1/1", "see a", "0", "1", "2", "0", "1", "0", "1"]);
-  assert.equal(steps.filter((step) => step === "0").length, ATTEMPTS);
+  assert.equal(steps.filter((step) => step === "0").length, TRIES);
 });
 
 test("after a reload at any point, exactly the open trials are asked, each once", () => {
   const trials = session({ practice: 2, blocks: 2, each: 3 });
   const all = trials.image.map((_, item) => item);
   for (const done of all) {
-    const schedule = new Schedule(trials, 0);
+    const schedule = new Schedule(trials, 0, TRIES);
     schedule.recall(all.slice(0, done).map((item) => ({ item, good: true })));
     const asked = walk(schedule).filter((step) => /^\d+$/.test(step)).map(Number);
     assert.deepEqual(asked, all.slice(done));
@@ -92,26 +94,26 @@ test("after a reload at any point, exactly the open trials are asked, each once"
 });
 
 test("a reload does not begin with a rest, and shows the preview again", () => {
-  const schedule = new Schedule(session(), 2);
+  const schedule = new Schedule(session(), 2, TRIES);
   schedule.recall([0, 1].map((item) => ({ item, good: true })));
   assert.deepEqual(walk(schedule, () => false, 3), ["1/2", "see a", "2"]);
 });
 
 test("attempts before a reload count", () => {
-  const schedule = new Schedule(session({ blocks: 1 }), 0);
+  const schedule = new Schedule(session({ blocks: 1 }), 0, TRIES);
   schedule.recall([0, 1, 2, 0].map((item) => ({ item, good: item !== 0 })));
   assert.deepEqual(walk(schedule, () => true), ["1/1", "see a", "0"]);
 });
 
 test("a block to be repeated is asked whole, what came before stays", () => {
-  const schedule = new Schedule(session(), 0);
+  const schedule = new Schedule(session(), 0, TRIES);
   schedule.recall([0, 1, 2, 3, 4].map((item) => ({ item, good: true })));
   schedule.repeatFrom(3);
   assert.deepEqual(walk(schedule), ["2/2", "see a", "3", "4", "5"]);
 });
 
 test("a trial that is paused stays the next one", () => {
-  const schedule = new Schedule(session(), 0);
+  const schedule = new Schedule(session(), 0, TRIES);
   schedule.next();
   schedule.next();
   assert.deepEqual(schedule.next(), { kind: "trial", item: 0 });
@@ -119,7 +121,7 @@ test("a trial that is paused stays the next one", () => {
 });
 
 test("how much is done", () => {
-  const schedule = new Schedule(session(), 0);
+  const schedule = new Schedule(session(), 0, TRIES);
   assert.equal(schedule.percent, 0);
   schedule.recall([0, 1, 2].map((item) => ({ item, good: true })));
   assert.equal(schedule.percent, 50);
@@ -128,5 +130,21 @@ test("how much is done", () => {
 });
 
 test("nothing to ask is the end", () => {
-  assert.deepEqual(new Schedule(session({ images: [] }), 0).next(), { kind: "end" });
+  assert.deepEqual(new Schedule(session({ images: [] }), 0, TRIES).next(), { kind: "end" });
+});
+
+test("the study says how often a trial is asked", () => {
+  const steps = walk(new Schedule(session({ blocks: 1, each: 1 }), 0, 2), () => true);
+  assert.deepEqual(steps, ["1/1", "see a", "0", "0"]);
+});
+
+test("an answer the server would not take counts as a flagged one, even when all seemed done", () => {
+  const schedule = new Schedule(session({ blocks: 1, each: 2 }), 0, TRIES);
+  walk(schedule);
+  schedule.retract(1);
+  assert.deepEqual(walk(schedule), ["1"]);
+  schedule.retract(1);
+  assert.deepEqual(walk(schedule), ["1"]);
+  schedule.retract(1);
+  assert.deepEqual(walk(schedule), []);
 });

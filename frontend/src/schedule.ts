@@ -2,13 +2,11 @@
  * What comes next: pure, so that every way through the experiment can be tested without one.
  *
  * Block by block: a start, the preview of its image, its trials in order, then those again that were not shown
- * right (three times in all, then the last one stays as it is). Whatever already has an answer is not asked again,
+ * right (`tries` times in all, then the last one stays as it is). Whatever already has an answer is not asked again,
  * so a reload goes on at the next trial; `repeatFrom` asks one block's answers anew.
  */
 
 import type { Trials } from "./wire.ts";
-
-export const ATTEMPTS = 3;
 
 export type Step =
   | { kind: "block"; block: Block; number: number; blocks: number }
@@ -36,16 +34,21 @@ export class Schedule {
   private readonly answered = new Set<number>();
   private readonly attempts = new Map<number, number>();
   private readonly every: number;
+  private readonly tries: number;
   private readonly asked: number;
   private opened = -1;
   private previewed = -1;
   private sinceRest = 0;
   private rested = true;
 
-  /** `answer` tells it what was already given. `every`: a rest after so many trials; 0: only between blocks. */
-  constructor(trials: Trials, every: number) {
+  /**
+   * `recall` tells it what was already given. `every`: a rest after so many trials; 0: only between blocks. `tries`:
+   * how often a trial is asked that is never shown right.
+   */
+  constructor(trials: Trials, every: number, tries: number) {
     this.blocks = divided(trials);
     this.every = every;
+    this.tries = tries;
     this.asked = trials.image.length;
   }
 
@@ -53,7 +56,7 @@ export class Schedule {
   answer(given: Given): void {
     const attempts = (this.attempts.get(given.item) ?? 0) + 1;
     this.attempts.set(given.item, attempts);
-    if (given.good || attempts >= ATTEMPTS) this.answered.add(given.item);
+    if (given.good || attempts >= this.tries) this.answered.add(given.item);
     this.sinceRest += 1;
     this.rested = false;
   }
@@ -63,6 +66,11 @@ export class Schedule {
     given.forEach((answer) => this.answer(answer));
     this.sinceRest = 0;
     this.rested = true;
+  }
+
+  /** The last answer to an item did not count after all: as if it had been flagged. */
+  retract(item: number): void {
+    if ((this.attempts.get(item) ?? 0) < this.tries) this.answered.delete(item);
   }
 
   /** Ask everything of the block of `item` again. */
@@ -77,11 +85,6 @@ export class Schedule {
   /** How much is done, of a hundred. */
   get percent(): number {
     return Math.floor((100 * this.answered.size) / Math.max(1, this.asked));
-  }
-
-  /** Whether an item is asked in the practice, among the others not. */
-  isPractice(item: number): boolean {
-    return this.blocks.some(({ first, end, practice }) => practice && first <= item && item < end);
   }
 
   /** The next step. Calling it again without an answer gives the step after: a trial stays until it is answered. */

@@ -19,8 +19,8 @@ export interface Context {
   signal: AbortSignal;
   /** The picture a screen is about, already decoded: contours, instructions. */
   image?: HTMLImageElement;
-  /** Known after the calibration; without it, sizes in pixels. */
-  display?: Display;
+  /** Sizes and greys as the calibration found them, or the study's own. */
+  display: Display;
 }
 
 export interface Keys {
@@ -42,20 +42,24 @@ export interface DeviceFound {
 /** screens/distance.ts: `distance(context, found): JsPsychTimeline`, calling `found` once at its end. */
 export interface DistanceFound {
   px_per_mm: number;
-  /** From the blind spot; null where it was not measured, or is not possible (below 20 cm, above 2 m). */
+  /** From the blind spot; null where it was not measured, or is not possible (below 30 cm, above 1.5 m). */
   distance_mm: number | null;
   /** Each measurement of the blind spot. */
   measured_mm: number[];
+  /** The pixels are those of this zoom, on this monitor. */
+  device_pixel_ratio: number;
 }
 
 /** screens/gamma.ts: `gamma: Screen<GammaFound>`. */
 export interface GammaFound {
-  /** Median of the matches; null if none of them is possible on any screen: then show without correction. */
+  /** Median of the matches of the last round; null if they are not reliable: then show without correction. */
   gamma: number | null;
   /** Standard deviation of the single estimates; null below two. */
   spread: number | null;
-  /** One a match: share of white pixels, the grey matched to it, where that began, the gamma it means. */
-  matches: { share: number; level: number; start: number; gamma: number | null }[];
+  /** Whether most of the last round's matches are possible on some screen, and agree with each other. */
+  reliable: boolean;
+  /** One a match: share of white pixels, the grey matched to it, where that began, the gamma it means, its round. */
+  matches: { share: number; level: number; start: number; gamma: number | null; round: number }[];
   device_pixel_ratio: number;
   /** Whether a pixel of the dither was a pixel of the screen. */
   one_to_one: boolean;

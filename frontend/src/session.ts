@@ -4,7 +4,8 @@ import { type Delivery, Outbox, persistently } from "./outbox.ts";
 import { type Given, Schedule } from "./schedule.ts";
 import type { KeptSession, Shelf } from "./shelf.ts";
 import {
-  type Completed, type Entry, type Event, type EventKind, Refused, type Response, sessions, type State,
+  type Completed, type Entry, type Event, type EventKind, type Numbered, Refused, type Response, sessions, type State,
+  type StudyInfo,
 } from "./wire.ts";
 
 export interface Place {
@@ -12,6 +13,8 @@ export interface Place {
   /** Who came to which study: the key under which this browser keeps the session. */
   who: string;
   watch: (delivery: Delivery, refusal?: Refused) => void;
+  /** Told of an answer the server will never take. */
+  retract: (item: number) => void;
 }
 
 export class Session {
@@ -25,44 +28,41 @@ export class Session {
     this.outbox = outbox;
     this.kept = kept;
     this.place = place;
+    outbox.startAt(state.next_seq);
+    addEventListener("online", () => outbox.hasten());
+    addEventListener("pagehide", () => outbox.lastWord());
   }
 
   /** A new session for someone who agreed; or, by their link or Prolific's name, the one they had elsewhere. */
   static async begin(entry: Entry, place: Place): Promise<Session> {
-    const { token, ...state } = await persistently(() => sessions.begin(entry), () => place.watch("waiting"));
+    const asked = { ...entry, entry: await entryOf(place) };
+    const { token, ...state } = await persistently(() => sessions.begin(asked), () => place.watch("waiting"));
     const kept = { session: state.session, token };
     await place.shelf.keepSession(place.who, kept).catch(() => {});
-    return Session.at(state, kept, place);
+    return new Session(state, await outboxOf(kept, place), kept, place);
   }
 
-  /** The session this browser had before a reload; null where there was none, or none the server knows of. */
-  static async resume(place: Place): Promise<Session | null> {
-    const kept = await place.shelf.session(place.who);
-    if (!kept) return null;
+  /**
+   * The session this browser had before a reload; null where the server knows of none. What an earlier page could
+   * not send goes first, so that the server's answer takes it into account.
+   */
+  static async resume(kept: KeptSession, place: Place): Promise<Session | null> {
+    let known = false;
+    const watch: Place["watch"] = (delivery, refusal) => {
+      if (known || delivery !== "stopped") place.watch(delivery, refusal);
+    };
+    const outbox = await outboxOf(kept, { ...place, watch });
+    const undelivered = await outbox.flushed().catch((refusal: Refused) => refusal);
     try {
       const state = await persistently(() => sessions.state(kept.token), () => place.watch("waiting"));
-      return await Session.at(state, kept, place);
+      if (undelivered && state.status === "active") throw undelivered;
+      known = true;
+      return new Session(state, outbox, kept, place);
     } catch (error) {
-      const unsent = (await place.shelf.records(kept.session)).some(({ sent }) => !sent);
-      if (!(error instanceof Refused) || error.status === 409 || unsent) throw error;
+      if (!(error instanceof Refused) || error.status === 409 || undelivered) throw error;
       await place.shelf.clear(place.who, kept.session);
       return null;
     }
-  }
-
-  private static async at(state: State, kept: KeptSession, place: Place): Promise<Session> {
-    const { shelf, watch } = place;
-    const post = (records: Parameters<typeof sessions.records>[1], last?: boolean) =>
-      sessions.records(kept.token, records, last);
-    const outbox = await Outbox.open({ shelf, session: kept.session, post, watch });
-    outbox.startAt(state.next_seq);
-    if (state.repeat_block) {
-      kept.repeat = { item: state.next_item, seq: outbox.next };
-      await shelf.keepSession(place.who, kept).catch(() => {});
-    }
-    addEventListener("online", () => outbox.hasten());
-    addEventListener("pagehide", () => outbox.lastWord());
-    return new Session(state, outbox, kept, place);
   }
 
   /** Whether anything was reported before this page. */
@@ -70,9 +70,9 @@ export class Session {
     return this.outbox.next > 0;
   }
 
-  /** What this computer last reported of a kind: a calibration that need not be done again. */
-  found<Data>(kind: EventKind): Data | undefined {
-    return this.events(kind).at(-1)?.data as Data | undefined;
+  /** What this computer last reported of a kind, if `like` says that it still holds. */
+  found<Data>(kind: EventKind, like: (data: Data) => boolean = () => true): Data | undefined {
+    return this.events(kind).map(({ data }) => data as Data).findLast(like);
   }
 
   events(kind: EventKind): Event[] {
@@ -83,22 +83,35 @@ export class Session {
     this.outbox.add({ kind, at_ms: Date.now(), data: { ...data } });
   }
 
-  /** What is still to be asked, after everything this computer and the server know of. */
-  schedule(every: number): Schedule {
-    const schedule = new Schedule(this.state.trials, every);
-    const responses = [...this.outbox.kept.values()].filter((record) => record.kind === "response");
-    const here = responses.map((record) => given(record));
-    const known = new Set(here.map(({ item }) => item));
-    const elsewhere = (items: number[], good: boolean): Given[] =>
-      items.filter((item) => !known.has(item)).map((item) => ({ item, good }));
-    const { answered, asked_again } = this.state;
-    schedule.recall([...here, ...elsewhere(answered, true), ...elsewhere(asked_again, false)]);
-    const { repeat } = this.kept;
-    if (repeat) {
-      schedule.repeatFrom(repeat.item);
-      schedule.recall(responses.filter(({ seq }) => seq >= repeat.seq).map((record) => given(record)));
-    }
+  /** Report that the participant is back, and which block is asked anew because they were away for long. */
+  comeBack(): void {
+    const records = [...this.outbox.kept.values()];
+    const times = records.map((record) => (record.kind === "response" ? record.shown_at_ms : record.at_ms));
+    const away_ms = times.length ? Date.now() - Math.max(...times) : null;
+    this.record("resumed", { away_ms, repeat: this.state.repeat_block ? this.state.next_item : null });
+  }
+
+  /** What is still to be asked. The server has everything and says so; only this computer counts how often. */
+  schedule(study: StudyInfo): Schedule {
+    const schedule = new Schedule(this.state.trials, study.breaks.every_trials, study.tries);
+    const answered = new Set(this.state.answered);
+    const failed = this.failures().filter((item) => !answered.has(item));
+    const elsewhere = this.state.asked_again.filter((item) => !failed.includes(item));
+    const given = (items: Iterable<number>, good: boolean): Given[] => Array.from(items, (item) => ({ item, good }));
+    schedule.recall([...given(answered, true), ...given([...failed, ...elsewhere], false)]);
+    if (this.state.repeat_block) schedule.repeatFrom(this.state.next_item);
     return schedule;
+  }
+
+  /** The item of every answer that did not count, since a block was last begun anew. */
+  private failures(): number[] {
+    const records = [...this.outbox.kept.values()];
+    const restart = records.findLast((record) => record.kind === "resumed" && record.data["repeat"] !== null);
+    return records.flatMap((record) => {
+      if (record.seq < (restart?.seq ?? 0)) return [];
+      const answer = (record.refused ?? record) as Numbered;
+      return answer.kind === "response" && (record.refused || answer.flags) ? [answer.item] : [];
+    });
   }
 
   /** Resolves once the server has counted and lacks nothing. Nothing then stays on this computer. */
@@ -119,16 +132,33 @@ export class Session {
   }
 
   /** Leave for good, with the answers kept or withdrawn. Nothing then stays on this computer. */
-  async leave(data: "keep" | "withdraw"): Promise<void> {
-    const { token, session } = this.kept;
-    if (data === "keep") {
-      this.record("left", { data });
-      await this.outbox.flushed();
-    }
-    this.outbox.close();
-    await persistently(() => sessions.leave(token, data), () => this.place.watch("waiting"));
-    await this.place.shelf.clear(this.place.who, session);
+  leave(data: "keep" | "withdraw"): Promise<void> {
+    return depart(this.kept, this.place, data, this.outbox);
   }
+}
+
+/**
+ * Leave a session for good. The choice is kept before it is sent, so that a page that dies meanwhile does not undo it:
+ * the next one asks this again. `why` goes with the answers that stay.
+ */
+export async function depart(
+  kept: KeptSession,
+  place: Place,
+  data: "keep" | "withdraw",
+  opened?: Outbox,
+  why: object = {},
+): Promise<void> {
+  const { shelf, who } = place;
+  await shelf.keepSession(who, { ...kept, leaving: data }).catch(() => {});
+  if (data === "keep") {
+    const outbox = opened ?? (await outboxOf(kept, place));
+    const said = [...outbox.kept.values()].some(({ kind }) => kind === "left");
+    if (!said) outbox.add({ kind: "left", at_ms: Date.now(), data: { data, ...why } });
+    await outbox.flushed();
+  }
+  opened?.close();
+  await persistently(() => sessions.leave(kept.token, data), () => place.watch("waiting"));
+  await shelf.clear(who, kept.session);
 }
 
 /** Everything this computer has of a session, for the researcher, when nothing else works; null if it has nothing. */
@@ -140,7 +170,20 @@ export async function keptFile(shelf: Shelf, who: string): Promise<File | null> 
   return new File([JSON.stringify(content, null, 1)], `vseg-${kept.session}.json`, { type: "application/json" });
 }
 
-function given(record: object): Given {
-  const { item, flags } = record as Response;
-  return { item, good: flags === "" };
+/** The name under which someone asks to begin, on the disk before they ask: asking twice then begins nothing twice. */
+async function entryOf({ shelf, who }: Place): Promise<string> {
+  const entry = (await shelf.entry(who).catch(() => undefined)) ?? random();
+  await shelf.keepEntry(who, entry).catch(() => {});
+  return entry;
+}
+
+/** 24 letters and digits by chance; `randomUUID` is not there on pages without https. */
+function random(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(24)), (byte) => (byte % 36).toString(36)).join("");
+}
+
+function outboxOf({ session, token }: KeptSession, { shelf, watch, retract }: Place): Promise<Outbox> {
+  const post = (records: Numbered[], last?: boolean) => sessions.records(token, records, last);
+  const refused = (record: Numbered) => record.kind === "response" && retract((record as Response).item);
+  return Outbox.open({ shelf, session, post, watch, refused });
 }

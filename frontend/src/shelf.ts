@@ -6,13 +6,17 @@ import type { Numbered } from "./wire.ts";
 export interface KeptSession {
   session: string;
   token: string;
-  /** Set while a block is asked anew: its item, and the first record that counts. */
-  repeat?: { item: number; seq: number };
+  /** Set once the participant chose to leave, until the server knows. */
+  leaving?: "keep" | "withdraw";
 }
 
-export type KeptRecord = Numbered & { session: string; sent?: true };
+/** `refused`: what the server would not take, in whose place this record stands. */
+export type KeptRecord = Numbered & { session: string; sent?: true; refused?: Numbered };
 
 export interface Shelf {
+  /** The random name under which someone asked to begin. */
+  entry(who: string): Promise<string | undefined>;
+  keepEntry(who: string, entry: string): Promise<void>;
   session(who: string): Promise<KeptSession | undefined>;
   keepSession(who: string, session: KeptSession): Promise<void>;
   records(session: string): Promise<KeptRecord[]>;
@@ -33,6 +37,7 @@ export async function openShelf(): Promise<Shelf> {
 function opened(): Promise<IDBDatabase> {
   const request = indexedDB.open("vseg", 1);
   request.onupgradeneeded = () => {
+    request.result.createObjectStore("entries");
     request.result.createObjectStore("sessions");
     request.result.createObjectStore("records", { keyPath: ["session", "seq"] });
   };
@@ -52,11 +57,14 @@ function indexed(database: IDBDatabase): Shelf {
   const all = (session: string) => IDBKeyRange.bound([session, 0], [session, Infinity]);
 
   return {
+    entry: (who) => result(read("entries").get(who)),
+    keepEntry: (who, entry) => write("entries", (store) => store.put(entry, who)),
     session: (who) => result(read("sessions").get(who)),
     keepSession: (who, session) => write("sessions", (store) => store.put(session, who)),
     records: (session) => result(read("records").getAll(all(session))),
     keepRecords: (records) => write("records", (store) => records.forEach((record) => store.put(record))),
     async clear(who, session) {
+      await write("entries", (store) => store.delete(who));
       await write("sessions", (store) => store.delete(who));
       await write("records", (store) => store.delete(all(session)));
     },
@@ -72,9 +80,12 @@ function result<Value>(request: IDBRequest<Value>): Promise<Value> {
 
 /** The same, for as long as the page lives. */
 export function memory(): Shelf {
+  const entries = new Map<string, string>();
   const sessions = new Map<string, KeptSession>();
   const records = new Map<string, Map<number, KeptRecord>>();
   return {
+    entry: async (who) => entries.get(who),
+    keepEntry: async (who, entry) => void entries.set(who, entry),
     session: async (who) => sessions.get(who),
     keepSession: async (who, session) => void sessions.set(who, session),
     records: async (session) => [...(records.get(session)?.values() ?? [])],
@@ -85,6 +96,7 @@ export function memory(): Shelf {
       }
     },
     async clear(who, session) {
+      entries.delete(who);
       sessions.delete(who);
       records.delete(session);
     },

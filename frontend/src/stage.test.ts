@@ -116,3 +116,12 @@ test("a wait between trials is not a dropped frame", async () => {
   const shown = await stage.show(() => {}, 300);
   assert.equal(shown.dropped, 0);
 });
+
+test("a clock that stands still, or races, is told but not believed", async () => {
+  for (const [step, said] of [[0, Infinity], [1, 1000]] as const) {
+    let now = 1000;
+    const stage = new Stage(async () => (now += step));
+    assert.equal(await stage.measure(), said);
+    assert.equal(stage.refresh_ms, 1000 / 60);
+  }
+});

@@ -26,6 +26,9 @@ export interface Achieved {
 
 const REMEMBERED = 60; // intervals the refresh is the median of
 
+/** No screen is faster: a page that measures more has a clock that does not tell the time. */
+export const FASTEST_HZ = 500;
+
 export class Stage {
   /** The frame we are in: what is drawn now is seen from it on. */
   now = 0;
@@ -47,13 +50,13 @@ export class Stage {
     return 1000 / this.refresh;
   }
 
-  /** Learn the refresh from 60 fresh intervals. */
+  /** Learn the refresh from 60 fresh intervals; returns what they say, believable or not. */
   async measure(): Promise<number> {
     this.intervals = [];
     await this.ready();
     for (let count = 0; count < REMEMBERED; count++) await this.next();
-    this.refresh = median(this.intervals);
-    return this.refresh_hz;
+    this.learn();
+    return 1000 / median(this.intervals);
   }
 
   /** Wait for a frame after a time without; the way there is not an interval. */
@@ -78,7 +81,7 @@ export class Stage {
       dropped += missed;
       longest_gap = Math.max(longest_gap, gap);
     }
-    this.refresh = this.intervals.length >= REMEMBERED ? median(this.intervals) : refresh;
+    this.learn();
     return { onset, ms: this.now - onset, frames, dropped, longest_gap, hesitated };
   }
 
@@ -86,6 +89,11 @@ export class Stage {
   switch(draw: () => void): number {
     draw();
     return this.now;
+  }
+
+  private learn(): void {
+    const found = this.intervals.length >= REMEMBERED ? median(this.intervals) : NaN;
+    if (found >= 1000 / FASTEST_HZ) this.refresh = found;
   }
 
   private async next(): Promise<number> {

@@ -27,20 +27,31 @@ function taken(name: string, options: LockOptions): Promise<boolean> {
 const ANSWER_MS = 300;
 const ASK_AGAIN_MS = 2000;
 
-/** Without locks (pages not served by https): ask whether anyone is there, and answer whoever asks later. */
-async function aloneByAsking(name: string, busy: () => void): Promise<void> {
+/** What tabs say to each other: someone asks, by a number of chance, or is here. */
+type Word = { asks: number } | "here";
+
+/**
+ * Without locks (pages not served by https): ask whether anyone is there, and answer whoever asks later. Of two who
+ * ask at the same time, the lower number wins.
+ */
+export async function aloneByAsking(name: string, busy: () => void): Promise<void> {
   const channel = new BroadcastChannel(name);
   for (let told = false; await someoneAnswers(channel); told = true) {
+    channel.onmessage = null;
     if (!told) busy();
     await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
   }
-  channel.onmessage = ({ data }) => data === "anyone?" && channel.postMessage("here");
+  channel.onmessage = ({ data }: MessageEvent<Word>) => data !== "here" && channel.postMessage("here");
 }
 
 function someoneAnswers(channel: BroadcastChannel): Promise<boolean> {
+  const mine = Math.random();
   return new Promise((resolve) => {
-    channel.onmessage = ({ data }) => data === "here" && resolve(true);
-    channel.postMessage("anyone?");
+    channel.onmessage = ({ data }: MessageEvent<Word>) => {
+      if (data === "here" || data.asks < mine) resolve(true);
+      else channel.postMessage("here");
+    };
+    channel.postMessage({ asks: mine });
     setTimeout(() => resolve(false), ANSWER_MS);
   });
 }

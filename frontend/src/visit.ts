@@ -2,17 +2,21 @@
 
 import type { JsPsych } from "jspsych";
 
+import { arrive, settle } from "./arrival.ts";
 import { type Display, display } from "./display.ts";
-import { el } from "./dom.ts";
+import { el, mark } from "./dom.ts";
 import { Easel } from "./easel.ts";
 import { Exit } from "./exit.ts";
 import { type Delivery, persistently } from "./outbox.ts";
 import { Preview } from "./preview.ts";
 import { type Outcome, reported, SameDifferent, type Scene } from "./same-different.ts";
 import type { Schedule, Step } from "./schedule.ts";
-import type { Context, ContoursFound, DeviceFound, DistanceFound, GammaFound, Keys, Pause, Said } from "./screen.ts";
+import type {
+  Context, ContoursFound, DeviceFound, DistanceFound, GammaFound, Keys, Pause, Said, Screen,
+} from "./screen.ts";
 import { keyLabel } from "./screens/keys.ts";
-import { Session } from "./session.ts";
+import { returning } from "./screens/returning.ts";
+import { depart, type Place, Session } from "./session.ts";
 import type { Shelf } from "./shelf.ts";
 import { Stage } from "./stage.ts";
 import type { Node } from "./step.ts";
@@ -76,8 +80,7 @@ export class Visit {
   }
 
   get display(): Display {
-    const { session } = this;
-    return display(this.study, session?.found<DistanceFound>("distance"), session?.found<GammaFound>("gamma"));
+    return display(this.study, this.calibrated<DistanceFound>("distance"), this.calibrated<GammaFound>("gamma"));
   }
 
   /** Before the questions the practice picture may serve as an example, never an image that will be asked about. */
@@ -93,13 +96,41 @@ export class Visit {
     return !this.session?.found(kind);
   }
 
-  /** Go on with the session from before a reload. */
+  /** Whether the screen is still to be measured, or anew, since the zoom or the monitor changed. */
+  needs(kind: "distance" | "gamma"): boolean {
+    return this.study.calibration[kind] && !this.calibrated(kind);
+  }
+
+  private calibrated<Data extends { device_pixel_ratio: number }>(kind: EventKind): Data | undefined {
+    return this.session?.found<Data>(kind, (found) => Math.abs(found.device_pixel_ratio - devicePixelRatio) < 0.001);
+  }
+
+  /** Go on with the session from before a reload, or with leaving it. */
   async resume(): Promise<void> {
-    this.session = await Session.resume(this.place);
-    if (!this.session) return;
-    const last = Math.max(0, ...[...this.session.outbox.kept.values()].map((record) => "at_ms" in record ? record.at_ms : record.shown_at_ms));
-    if (this.session.begun) this.record("resumed", { away_ms: last ? Date.now() - last : null });
+    const named = Boolean(this.entry.link ?? this.entry.prolific_pid);
+    const found = await arrive(this.place, named, () => this.asked("returning", returning));
+    if (typeof found === "string") this.ending = { why: "left", data: found };
+    else if (found) this.came(found);
+  }
+
+  /** A screen outside of the way. */
+  private asked<Result>(step: string, screen: Screen<Result>): Promise<Result> {
+    mark(step);
+    return screen(document.getElementById("experiment")!, this.context());
+  }
+
+  private came(session: Session): void {
+    this.session = session;
+    settle(this.who, session.state.session);
+    if (session.begun) session.comeBack();
     this.load();
+  }
+
+  /** Send the choice to leave. */
+  async leave(data: "keep" | "withdraw"): Promise<void> {
+    if (this.session) return this.session.leave(data);
+    const kept = await this.shelf.session(this.who);
+    if (kept) await depart(kept, this.place, data);
   }
 
   readonly checked = (found: DeviceFound): void => {
@@ -109,7 +140,7 @@ export class Visit {
   readonly agreed = async (agreed: boolean): Promise<void> => {
     if (!agreed) return this.end({ why: "declined" });
     try {
-      this.session = await Session.begin(this.entry, this.place);
+      this.came(await Session.begin(this.entry, this.place));
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       return this.end({ why: "refused", refusal: error });
@@ -117,7 +148,6 @@ export class Visit {
     this.delivery("sent");
     this.record("consent", { language: this.study.language });
     if (this.device) this.record("device", this.device);
-    this.load();
   };
 
   readonly fullScreenAsked = (granted: boolean): void => {
@@ -151,7 +181,7 @@ export class Visit {
 
   /** Whether there is a next step; if so, it is now the current one. */
   readonly more = (): boolean => {
-    this.schedule ??= this.session!.schedule(this.study.breaks.every_trials);
+    this.schedule ??= this.session!.schedule(this.study);
     this.current = this.schedule.next();
     if (this.current.kind === "rest") this.began = Date.now();
     return this.current.kind !== "end";
@@ -199,12 +229,14 @@ export class Visit {
   };
 
   private screen(image: string): object {
-    const { px_per_deg, gamma, dot_px, background } = this.display;
+    const { px_per_deg, gamma, dot_px, background, degrees, width_px: asked_px } = this.display;
     const width_px = this.easel.width_px(image);
     return {
       image,
       width_px,
-      width_deg: px_per_deg && width_px / px_per_deg,
+      width_deg: degrees(width_px),
+      width_deg_asked: px_per_deg && this.study.display.width_deg,
+      shrunk: width_px < asked_px - 1, // it would not fit into the window
       dot_px,
       px_per_deg,
       gamma,
@@ -325,8 +357,14 @@ export class Visit {
     if (delivery === "stopped" && refusal && !this.exit.left.signal.aborted) this.end({ why: "refused", refusal });
   };
 
-  private get place() {
-    return { shelf: this.shelf, who: this.who, watch: this.delivery };
+  /** Whether the server refused an answer after all seemed to be said. */
+  get unfinished(): boolean {
+    return this.schedule !== null && this.schedule.next().kind !== "end";
+  }
+
+  private get place(): Place {
+    const retract = (item: number) => this.schedule?.retract(item);
+    return { shelf: this.shelf, who: this.who, watch: this.delivery, retract };
   }
 
   private left(data: "keep" | "withdraw"): void {

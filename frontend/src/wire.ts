@@ -29,6 +29,8 @@ export interface StudyInfo {
   contours: { draw: boolean };
   practice: { trials: number; feedback: boolean };
   breaks: { every_trials: number; at_least_s: number };
+  /** How often a trial is asked that was not shown right. */
+  tries: number;
   personal_links_only: boolean;
   prolific: boolean;
   prolific_required: boolean;
@@ -110,8 +112,9 @@ export type Report = Response | Event;
 /** A report with its place in the session: one counter from 0 for both kinds, without gaps. */
 export type Numbered = Report & { seq: number };
 
-/** Who comes: from the address of the page. */
+/** Who comes: from the address of the page, and `entry`, by which a request that is sent again begins nothing twice. */
 export interface Entry {
+  entry?: string;
   prolific_pid?: string;
   prolific_study?: string;
   prolific_session?: string;
@@ -134,7 +137,7 @@ interface Refusal {
 /** The server understood and said no: trying again would not help. */
 export class Refused extends Error {
   readonly status: number;
-  /** "full", "closed", "already", "link", "ended", "prolific", "missing", or what the error is called. */
+  /** "full", "closed", "already", "link", "ended", "prolific", "missing", "unanswered", or the error's own name. */
   readonly reason: string;
   /** Records the server lacks, when it counted. */
   readonly missing: number[];

@@ -33,12 +33,12 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 class Server:
     """`vseg serve` on a study; `kill` and `start` it as often as you like, on the same port and database."""
 
-    def __init__(self, study: Path, db: str):
-        self.study, self.db, self.port = study, db, "0"
+    def __init__(self, study: Path, db: str, *options: str):
+        self.study, self.db, self.options, self.port = study, db, options, "0"
         self.start()
 
     def start(self) -> None:
-        self.running = started(self.study, "--db", self.db, port=self.port)
+        self.running = started(self.study, "--db", self.db, *self.options, port=self.port)
         self.url = self.running.link("participants")
         self.port = self.url.split(":")[2].split("/")[0]
 
@@ -50,10 +50,10 @@ class Server:
 def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     running: list[Server] = []
 
-    def start(text: str, db: str | None = None) -> Server:
+    def start(text: str, *options: str) -> Server:
         study = tmp_path / "study.toml"
         study.write_text(text, encoding="utf-8")
-        running.append(Server(study, db or f"sqlite:///{tmp_path}/study.db"))
+        running.append(Server(study, f"sqlite:///{tmp_path}/study.db", *options))
         return running[-1]
 
     yield start

@@ -68,6 +68,32 @@ def test_full_study(serve, visitor, browser):
     other.close()
 
 
+def test_closed_study_sends_only_strangers_away(serve, visitor, context):
+    server = serve(STUDY)
+    query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
+    with store.open(server.db) as database:
+        store.studies.close(database, "doors")
+    assert "closed" in visitor(server.url).walk("refused").words()
+    known = visitor(server.url, query).walk("consent")  # the server may know them
+    context.route("**/sessions", lambda route: route.abort())
+    known.choose("consent_agree")
+    known.page.wait_for_selector("#delivery:not(:empty)")
+    context.unroute("**/sessions")
+    known.walk("refused")
+    assert "closed" in known.words()
+    assert "safe" not in known.words()  # there are no answers
+
+
+def test_clock_that_stands_still(serve, context):
+    server = serve(STUDY)
+    page = context.new_page()
+    page.add_init_script(
+        "const real = requestAnimationFrame; window.requestAnimationFrame = (act) => real(() => act(1000));"
+    )
+    page.goto(server.url)
+    page.wait_for_selector("[data-testid=device_browser]")
+
+
 def test_unknown_study(serve, context):
     server = serve(STUDY)
     page = context.new_page()

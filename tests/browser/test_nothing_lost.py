@@ -1,5 +1,6 @@
 """Reloads, crashes, dead networks and dead servers: every answer arrives, once, and none is asked for again."""
 
+import json
 import re
 from collections import Counter
 from contextlib import suppress
@@ -33,6 +34,20 @@ def stored(server):
         return [dict(row) for rows in store.responses.stream(database, study.id) for row in rows]
 
 
+def happened(server, kind):
+    """The events of a kind: (seq, data)."""
+    with store.open(server.db) as database:
+        study = store.studies.named(database, "short")
+        rows = [row for rows in store.responses.events(database, study.id) for row in rows]
+    return [(row["seq"], json.loads(row["data"])) for row in rows if row["kind"] == kind]
+
+
+def crash(page):
+    """Kill the tab, not close it: nothing on the page can still say a word."""
+    with page.expect_event("crash"), suppress(Error):
+        page.goto("chrome://crash")
+
+
 def all_there(server):
     """Each of the 16 pairs has one good answer, unless three were shown wrong; and no number is there twice."""
     rows = stored(server)
@@ -54,13 +69,107 @@ def test_reload_goes_on_with_the_next_trial(serve, visitor):
 
 
 def test_crash_of_the_tab(serve, visitor):
-    """The tab is killed, not closed: nothing on the page can still say a word."""
     server = serve(STUDY)
-    person = visitor(server.url).walk(trials=7)
-    with person.page.expect_event("crash"), suppress(Error):
-        person.page.goto("chrome://crash")
+    crash(visitor(server.url).walk(trials=7).page)
     visitor(server.url).walk()
     assert all_there(server)
+
+
+@pytest.mark.parametrize("policy", ["resume", "repeat-block"])
+def test_crash_with_answers_that_were_never_sent(serve, visitor, policy):
+    """They are sent before the page asks where to go on: nothing is lost, or asked for as if it were."""
+    server = serve(STUDY + f'interruption = {{policy = "{policy}", after_minutes = 0}}')
+    first = visitor(server.url)
+    first.page.route("**/records", lambda route: route.abort())
+    first.walk(trials=7)
+    assert stored(server) == []
+    crash(first.page)
+    second = visitor(server.url).walk("done")
+    rows = stored(server)
+    assert [row["item"] for row in rows[:7]] == first.answered
+    ((seq, resumed),) = happened(server, "resumed")
+    assert resumed["repeat"] == (0 if policy == "repeat-block" else None)
+    assert rows[6]["seq"] < seq < rows[7]["seq"]
+    if policy == "resume":
+        assert not set(first.answered) & set(second.answered) - {row["item"] for row in rows if row["flags"]}
+        assert all_there(server)
+    else:
+        assert set(second.answered) == set(range(16))
+
+
+def test_reply_to_the_beginning_is_lost(serve, visitor, context):
+    """Asking to begin again, even in a new tab, begins no second session."""
+    server = serve(STUDY)
+
+    def lose_the_reply(route):
+        route.fetch()
+        route.abort()
+
+    context.route("**/sessions", lose_the_reply)
+    first = visitor(server.url).walk("consent")
+    with first.page.expect_event("requestfailed"):
+        first.choose("consent_agree")
+    first.page.close()
+    context.unroute("**/sessions")
+    visitor(server.url).walk("done")
+    with store.open(server.db) as database:
+        assert len(store.sessions.listed(database, store.studies.named(database, "short"))) == 1
+    assert all_there(server)
+
+
+def test_someone_else_at_a_shared_computer(serve, visitor):
+    """Begins anew; what the one before answered is kept, as of someone who left."""
+    server = serve(STUDY)
+    visitor(server.url).walk(trials=5).page.close()
+    second = visitor(server.url).walk("returning")
+    assert "on this computer" in second.words()
+    second.choose("returning_new")
+    second.walk("done")
+    assert set(second.answered) == set(range(16))
+    rows = stored(server)
+    assert sorted(Counter(row["session"] for row in rows if not row["flags"]).values()) == [5, 16]
+    with store.open(server.db) as database:
+        listed = store.sessions.listed(database, store.studies.named(database, "short"))
+    assert sorted(row["status"] for row in listed) == ["completed", "left"]
+
+
+def test_answer_the_server_will_not_take(serve, visitor, context):
+    """An event takes its place, and it is asked again; so the session is completed."""
+    server = serve(STUDY)
+
+    def spoil(route):
+        records = route.request.post_data_json["records"]
+        for record in records:
+            if record["kind"] == "response" and record["item"] == 15 and not spoilt:
+                record["refresh_hz"] = None
+        answer = route.fetch(post_data=json.dumps({"records": records}))
+        if answer.status == 422 and len(records) == 1:
+            spoilt.append(records)
+        route.fulfill(response=answer)
+
+    spoilt = []
+    context.route("**/records", spoil)
+    person = visitor(server.url).walk("done")
+    assert len(spoilt) == 1
+    assert person.answered.count(15) > 1
+    ((_, data),) = happened(server, "interruption")
+    assert (data["reason"], data["item"]) == ("refused", 15)
+    assert all_there(server)
+
+
+@pytest.mark.parametrize("choice", ["keep", "withdraw"])
+def test_crash_while_leaving(serve, visitor, choice):
+    """What was chosen is done by the next page."""
+    server = serve(STUDY)
+    person = visitor(server.url, "?PROLIFIC_PID=someone").walk(trials=5)
+    person.page.route("**/leave", lambda route: route.abort())
+    person.page.keyboard.press("Escape")
+    person.choose(f"leave_{choice}")
+    person.walk("finishing")
+    person.page.wait_for_selector("#delivery:not(:empty)")
+    crash(person.page)
+    visitor(server.url, "?PROLIFIC_PID=someone").walk("left")
+    assert len(stored(server)) == (5 if choice == "keep" else 0)
 
 
 def test_network_gone_for_a_while(serve, visitor, context):

@@ -125,7 +125,7 @@ def test_a_failed_export_leaves_nothing(there, capsys):
     for arguments, message in (
         ("export other --out new", "There is no study 'other' in this database; it has: two-images."),
         ("export none.toml --out new", "No study file none.toml"),
-        ("export two-images --out new --db sqlite:///none.db", "There is no database none.db; give the --db"),
+        ("export two-images --out new --db sqlite:///none.db", "There is no database none.db; name the one"),
         ("export two-images --out new --db mysql://x/y", "There is no way to keep data in 'mysql'"),
     ):
         code, _, err = vseg(arguments, capsys)

@@ -1,6 +1,7 @@
 """Whatever a browser or a stranger sends: the right status, one sentence, and nothing stored half."""
 
 import json
+import re
 import socket
 
 import pytest
@@ -115,6 +116,10 @@ def test_more_records_than_a_post_may_have(person):
 def test_an_event_that_is_too_large(person):
     answer = person.send(event(0, "contours", lines="x" * 64_001))
     assert "should take at most 64000 bytes" in refusal(answer, 422, "InvalidInput")
+    for kind in ("comment", "device", "resumed"):
+        answer = person.send(event(0, kind, text="x" * 4_000))
+        message = refusal(answer, 422, "InvalidInput")
+        assert message.startswith("records[0].data should take at most 4000 bytes as JSON, takes 4011, got")
 
 
 def test_a_body_that_is_too_large(person):
@@ -193,7 +198,11 @@ def test_a_participants_token_opens_no_researchers_door(server, person):
         {"consented": True, "prolific_pid": "a\0"},
         {"consented": True, "prolific_pid": "x" * 65},
         {"consented": True, "prolific_pid": ["a"]},
+        {"consented": True, "prolific_pid": "{{%PROLIFIC_PID"},
         {"consented": True, "link": "x" * 129},
+        {"consented": True, "entry": "x" * 15},
+        {"consented": True, "entry": "x" * 65},
+        {"consented": True, "entry": "x" * 16 + "!"},
         {"consented": True, "name": "Ann"},
     ],
 )
@@ -225,6 +234,28 @@ def test_a_study_that_is_not_there(server, name):
     ):
         assert answer.status_code == 404
         assert "other" not in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "https:evil.example", "https:evil.example%2f", "https:%2f%2fevil.example", "%2fevil.example", "/evil.example",
+        "/evil", "%5cevil.example", "javascript:alert(1)", "..", "%2e%2e", ".%2f", "tiny%0d%0aLocation:%20x", "nope",
+    ],
+)  # fmt: skip
+def test_nobody_is_sent_elsewhere(server, name):
+    """A link to this server that leads to another: only a study's own name is ever redirected to."""
+    for slash in ("", "/"):
+        host, port = server.base.removeprefix("http://").rstrip("/").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            asked = f"GET /s/{name}{slash}?next=x HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            connection.sendall(asked.encode())
+            answer = connection.makefile("rb").read().partition(b"\r\n\r\n")[0].decode()
+        sent = re.search(r"^location: (.*)$", answer, re.MULTILINE | re.IGNORECASE)
+        if sent is None:
+            assert answer.startswith("HTTP/1.1 404")
+        else:  # two slashes at the end become none, which is then not found
+            assert sent[1].startswith(f"http://{host}/s/")
 
 
 def test_methods_and_addresses(server):

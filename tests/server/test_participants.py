@@ -5,6 +5,7 @@ import pytest
 
 from servers import STUDY, Person, event, response, served
 from vseg import store
+from vseg.store.snapshot import snapshot
 
 
 @pytest.fixture
@@ -38,6 +39,7 @@ def test_what_the_page_knows_before_consent(server):
     assert (known["open"], known["reason"], known["blocks"], known["segments"]) == (True, None, 2, 2)
     assert (known["prolific"], known["prolific_required"]) == (True, False)
     assert known["texts"]["continue"]
+    assert known["tries"] == 3
     assert "THANKS42" not in before.text
 
 
@@ -51,7 +53,7 @@ def test_the_code_is_nowhere_before_completion(server):
 def test_the_page_is_found_with_and_without_its_slash(server):
     """Prolific's ids survive the redirect, which is relative so that any prefix works."""
     answer = server.client.get("s/tiny?PROLIFIC_PID=a1&STUDY_ID=b")
-    assert (answer.status_code, answer.headers["location"]) == (307, "tiny/?PROLIFIC_PID=a1&STUDY_ID=b")
+    assert (answer.status_code, answer.headers["location"]) == (307, "./tiny/?PROLIFIC_PID=a1&STUDY_ID=b")
 
 
 def test_images_are_kept_for_ever_and_named_by_content(server):
@@ -126,8 +128,8 @@ def test_withdrawing_erases_answers_and_identity(server):
     person = server.begin(prolific_pid="a1")
     person.send(response(0, 0), event(1))
     assert person.post("leave", {"data": "withdraw"}).status_code == 200
-    study = store.studies.named(server.db, "tiny")
-    assert (server.responses(), store.sessions.who_is_who(server.db, study)) == ([], {})
+    with snapshot(server.db, store.studies.named(server.db, "tiny")) as found:
+        assert (server.responses(), found.identities()) == ([], {})
     assert person.send(response(0, 0)).status_code == 409
     assert server.responses() == []
 
@@ -142,6 +144,41 @@ def test_the_same_prolific_participant_goes_on(server):
     assert second.state["answered"] == [0, 1]
     assert first.send(response(2, 2)).status_code == 401
     assert second.send(response(2, 2)).status_code == 200
+
+
+def test_the_same_page_goes_on(server):
+    """A page whose first post was cut off asks again, with the same secret."""
+    first = server.begin(entry="an-entry-of-24-letters--")
+    first.send(event(0, "consent"))
+    second = server.begin(entry="an-entry-of-24-letters--")
+    assert second.state["session"] == first.state["session"]
+    assert second.state["next_seq"] == 1
+    assert first.send(event(1)).status_code == 401
+    assert second.send(event(1)).status_code == 200
+    assert server.begin(entry="another-entry-24-letters").state["session"] != first.state["session"]
+
+
+def test_a_link_from_prolifics_form_that_was_not_filled_in_is_somebody_without_ids(server):
+    """The researcher opens the very template, to try the study: again and again, and not as one person."""
+    template = {f"prolific_{name}": "{{%PROLIFIC_PID%}}" for name in ("pid", "study", "session")}
+    first, second = server.begin(**template), server.begin(**template)
+    assert first.state["session"] != second.state["session"]
+    third = server.begin(**template | {"prolific_pid": "a1"})
+    with snapshot(server.db, store.studies.named(server.db, "tiny")) as found:
+        assert [(who.prolific_pid, who.prolific_study) for who in found.identities().values()] == [("a1", "")]
+    assert third.state["participant"]
+
+
+def test_a_session_cannot_send_events_without_end(server):
+    """28 items and one image: 228 events, of which 3 with contours. Answers are taken all the same."""
+    person = server.begin()
+    drawn = [person.send(event(seq, "contours", lines="x" * 60_000)).status_code for seq in range(4)]
+    assert drawn == [200, 200, 200, 422]
+    for start in (3, 78, 153):
+        assert person.send(*(event(seq, "break") for seq in range(start, start + 75))).status_code == 200
+    many = person.send(event(228, "break"))
+    assert many.json()["message"] == "A session like this one sends at most 228 events, got 229."
+    assert person.send(event(227, "break"), response(228, 0)).status_code == 200
 
 
 def test_who_is_done_does_not_begin_again(server):
@@ -179,9 +216,70 @@ def test_after_a_long_pause(database_url, policy):
             assert person.send(response(6, 5)).status_code == 409
             assert len(server.responses()) == 5
             return
+        assert "missing" not in state.json()
         expected = {"resume": ([0, 1, 2, 3, 4], 5), "repeat-block": ([0, 1], 2)}[policy]
         assert (state.json()["answered"], state.json()["next_item"]) == expected
         assert state.json()["next_seq"] == 6
+
+
+def test_a_block_that_begins_again(database_url):
+    """The page says so; from then on what it answers counts, however often it is loaded anew."""
+    text = f'{STUDY}\n[interruption]\npolicy = "repeat-block"\nafter_minutes = 5\n'
+    with served(database_url, text) as server:
+        person = server.begin()
+        first = [response(0, 0), response(1, 1), response(2, 2, flags="late"), response(3, 3), response(4, 4)]
+        person.send(*first)
+        person.send(event(5, "resumed", away_ms=400_000, repeat=2))
+        state = person.now().json()
+        assert (state["answered"], state["asked_again"], state["next_item"]) == ([0, 1], [], 2)
+        person.send(*(response(4 + item, item) for item in range(2, 6)))
+        person.send(event(10, "resumed", away_ms=1000, repeat=None))
+        person.send(*(response(5 + item, item) for item in range(6, 8)))
+        state = person.now().json()
+        assert (state["answered"], state["asked_again"], state["next_item"]) == (list(range(8)), [], 8)
+        assert not state["repeat_block"]
+
+
+def test_what_is_large_is_packed_for_those_who_can_unpack(server):
+    plain, packed = {"Accept-Encoding": "identity"}, {"Accept-Encoding": "br, gzip;q=0.8"}
+    person = server.begin()
+    asked = [
+        ("GET", "s/tiny/study.json", None), ("GET", "s/tiny/session", None), ("GET", "s/tiny/", None),
+        ("POST", "s/tiny/sessions", {"consented": True, "prolific_pid": "a1"}), ("GET", "static/experiment.js", None),
+        ("GET", "static/experiment.css", None), ("GET", "static/swagger/swagger-ui.css", None),
+    ]  # fmt: skip
+    for method, path, body in asked:
+        answers = [
+            server.client.request(method, path, json=body, headers={**person.headers, **accepting})
+            for accepting in (packed, plain, {"Accept-Encoding": "gzip;q=0"})
+        ]
+        assert [answer.headers.get("content-encoding") for answer in answers] == ["gzip", None, None], path
+        assert {answer.headers["vary"] for answer in answers} == {"Accept-Encoding"}
+        assert len({answer.headers["content-type"] for answer in answers}) == 1
+        assert int(answers[0].headers["content-length"]) < int(answers[1].headers["content-length"])
+        if method == "GET":
+            assert answers[0].content == answers[1].content
+    stored = person.post("records", {"records": [event(seq) for seq in range(100)]})
+    assert "content-encoding" not in stored.headers, "the hot route has no time for it"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("js", "text/javascript"), ("css", "text/css")])
+def test_what_the_browser_has_is_not_sent_again(server, name, kind):
+    seen = set()
+    for accepting in ("gzip", "identity"):
+        path, headers = f"static/experiment.{name}", {"Accept-Encoding": accepting}
+        answer = server.client.get(path, headers=headers)
+        assert answer.headers["content-type"].startswith(kind)
+        seen.add(answer.headers["etag"])
+        again = server.client.get(path, headers={**headers, "If-None-Match": answer.headers["etag"]})
+        assert (again.status_code, again.headers["vary"]) == (304, "Accept-Encoding")
+    assert len(seen) == 2
+    page = server.client.get("s/tiny/")
+    assert (page.headers["content-type"], page.headers["cache-control"]) == (
+        "text/html; charset=utf-8",
+        "no-cache",
+    )
+    assert server.client.get("s/tiny/", headers={"If-None-Match": page.headers["etag"]}).status_code == 304
 
 
 def test_a_full_study(database_url):

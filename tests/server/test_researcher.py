@@ -57,7 +57,7 @@ def post(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
 
 
 def log_in(server) -> None:
-    store.researchers.add(server.db, NAME, CHEAP.hash(PASSWORD))
+    store.researchers.set_password(server.db, NAME, CHEAP.hash(PASSWORD))
     answer = post(server.client, "login", name=NAME, password=PASSWORD)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
 
@@ -168,6 +168,33 @@ def test_logging_out(logged_in):
     assert logged_in.client.get("").headers["location"] == "/login"
 
 
+def test_logging_out_ends_the_login_everywhere(logged_in_on_both):
+    """A cookie that someone copied, or left in another browser, opens nothing; a new login does at once."""
+    server = logged_in_on_both
+    copied = {"Cookie": f"{auth.COOKIE}={server.client.cookies[auth.COOKIE]}"}
+    assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 200
+    post(server.client, "logout")
+    assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 401
+    assert httpx.get(server.base, headers=copied, trust_env=False).headers["location"] == "/login"
+    assert post(server.client, "login", name=NAME, password=PASSWORD).headers["location"] == "/"
+    assert server.client.get("api/me").status_code == 200
+    assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 401
+
+
+def test_a_new_link_gives_a_new_password_or_another_researcher(logged_in_on_both):
+    server, other = logged_in_on_both, "another horse battery"
+    with httpx.Client(base_url=server.base, trust_env=False) as client:
+        for name in (NAME, "Bob"):
+            token = auth.new_setup_token(server.db)
+            assert post(client, "setup", token=token, name=name, password=other).status_code == 303
+        assert server.client.get("api/me").status_code == 401, "whoever was logged in with the old password"
+        assert post(client, "login", name=NAME, password=PASSWORD).status_code == 401
+        for name in (NAME, "Bob"):
+            assert post(client, "login", name=name, password=other).status_code == 303
+            assert client.get("api/me").json()["name"] == name
+    assert store.researchers.count(server.db) == 2
+
+
 def test_forms_of_other_sites_do_nothing(logged_in):
     """The browser sends the cookie along; the token, and where the form came from, it cannot fake."""
     client, token = logged_in.client, form_token(logged_in.client)
@@ -240,7 +267,7 @@ def test_closing_and_links_by_the_api(logged_in_on_both):
     links = client.post("api/studies/tiny/links?count=2", headers=headers).json()["links"]
     tokens = [link.removeprefix(f"{logged_in_on_both.base}s/tiny/?link=") for link in links]
     assert len({logged_in_on_both.begin(link=token).state["session"] for token in tokens}) == 2
-    for count in ("0", "1001", "many"):
+    for count in ("0", "10001", "many"):
         refused = client.post(f"api/studies/tiny/links?count={count}", headers=headers)
         assert (refused.status_code, refused.json()["error"]) == (422, "InvalidInput")
     for path in ("api/studies/nope", "api/studies/nope/sessions", "api/nope"):
@@ -250,7 +277,8 @@ def test_closing_and_links_by_the_api(logged_in_on_both):
 def test_links_by_the_page(logged_in):
     page = post(logged_in.client, "studies/tiny/links", count="3").text
     assert len(re.findall(r"/s/tiny/\?link=[\w-]{32}", page)) == 3
-    assert post(logged_in.client, "studies/tiny/links", count="x").status_code == 422
+    for count in ("x", "0", "10001", "9" * 30, "²"):
+        assert post(logged_in.client, "studies/tiny/links", count=count).status_code == 422
     assert post(logged_in.client, "studies/tiny/explode").status_code == 404
 
 
@@ -300,7 +328,7 @@ def test_behind_a_proxy_with_a_prefix(tmp_path, strips):
             client.headers["Cookie"] = f"{auth.COOKIE}={cookie.value}"
             assert client.get("api/studies").json()[0]["link"] == "https://lab.example.org/vseg/s/tiny/"
             assert client.get("api/openapi.json").json()["servers"] == [{"url": "/vseg/api"}]
-            assert client.get("s/tiny").headers["location"] == "tiny/"
+            assert client.get("s/tiny").headers["location"] == "./tiny/"
             assert client.get("s/tiny/study.json").json()["name"] == "tiny"
 
 

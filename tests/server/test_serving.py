@@ -89,9 +89,12 @@ def test_the_one_time_link_is_printed_until_there_is_a_researcher(study, tmp_pat
         assert "/setup?token=" in server.link("Researcher")
         server.stop()
     with store.open(url) as db:
-        store.researchers.add(db, "Ann", "a hash")
+        store.researchers.set_password(db, "Ann", "a hash")
     with serving(study, "--db", url) as server:
         assert server.link("Researcher").endswith("/")
+        server.stop()
+    with serving(study, "--db", url, "--new-researcher-link") as server:
+        assert "/setup?token=" in server.link("Researcher")
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(study, tmp_path):
@@ -208,3 +211,12 @@ def test_personal_links(study, tmp_path):
             f"{base}/s/tiny/sessions", json={"consented": True, "link": token}, trust_env=False
         )
         assert entered.status_code == 201
+
+
+@pytest.mark.parametrize("command", ["links tiny", "export tiny --out exported"])
+def test_a_database_that_is_not_there_is_not_made(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--db", "sqlite:///typo.db"])
+    assert "There is no database typo.db" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,7 @@
 """Where a session goes on, for every way of answering."""
 
+from dataclasses import dataclass
+
 from hypothesis import given, strategies as st
 
 from vseg.plan import Trials
@@ -23,11 +25,23 @@ OTHER = [(False, "b", 1, False), (False, "b", 1, False)]
 TRIALS = trials(*PRACTICE, *FIRST, *SECOND, *OTHER)  # items 0-1, 2-4, 5-7, 8-9
 
 
-def after(*answers: tuple[int, str] | int, repeat_block: bool = False) -> Standing:
-    each = [answer if isinstance(answer, tuple) else (answer, "") for answer in answers]
-    return standing(
-        TRIALS, [(seq, item, flags) for seq, (item, flags) in enumerate(each)], repeat_block=repeat_block
-    )
+@dataclass(frozen=True)
+class Again:
+    """The page says that the block of this item begins again."""
+
+    item: int
+
+
+def after(
+    *records: tuple[int, str] | int | Again, of: Trials = TRIALS, repeat_block: bool = False
+) -> Standing:
+    answers, restarts = [], []
+    for seq, record in enumerate(records):
+        if isinstance(record, Again):
+            restarts.append((seq, record.item))
+        else:
+            answers.append((seq, *(record if isinstance(record, tuple) else (record, ""))))
+    return standing(of, answers, restarts, repeat_block=repeat_block)
 
 
 def test_catch_trials_belong_to_the_block_around_them():
@@ -66,14 +80,52 @@ def test_between_blocks_there_is_nothing_to_repeat():
 
 def test_a_reload_within_a_repeated_block_goes_on_there():
     """Items 2 and 3 were answered, the block began again with 2: so 3 is open, although it has an answer."""
-    assert after(0, 1, 2, 3, 2) == Standing([0, 1, 2], [], 3)
-    assert after(0, 1, 2, 3, 2, 3, 4) == Standing([0, 1, 2, 3, 4], [], 5)
+    assert after(0, 1, 2, 3, Again(2), 2) == Standing([0, 1, 2], [], 3)
+    assert after(0, 1, 2, 3, Again(2), 2, 3, 4) == Standing([0, 1, 2, 3, 4], [], 5)
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["", "late"]))), st.booleans())
-def test_every_item_is_in_one_place(answers, repeat_block):
+def test_a_flagged_answer_before_the_block_began_again_is_forgotten():
+    """And the block goes on after a reload where it was, not at its beginning."""
+    one_block = trials(*[(False, "a", 0, False)] * 8)
+    before = [(0, "late"), 1, 2]
+    assert after(*before, Again(0), of=one_block) == Standing([], [], 0)
+    assert after(*before, Again(0), 0, 1, 2, 3, of=one_block) == Standing([0, 1, 2, 3], [], 4)
+    assert after(*before, Again(0), 0, 1, 2, 3, 4, 5, of=one_block) == Standing(list(range(6)), [], 6)
+
+
+def test_a_second_answer_alone_opens_nothing():
+    assert after(0, 1, 2, 3, 2, (3, "late")) == Standing([0, 1, 2, 3], [], 4)
+
+
+def test_only_its_own_block_begins_again():
+    assert after(*range(7), Again(5)) == Standing([0, 1, 2, 3, 4], [], 5)
+    assert after(*range(7), Again(7)) == Standing([0, 1, 2, 3, 4], [], 5)
+
+
+items = st.integers(0, 9)
+record = st.tuples(items, st.sampled_from(["", "late"])) | items.map(Again)
+
+
+@given(st.lists(record), st.booleans())
+def test_every_item_is_in_one_place(records, repeat_block):
     """Done, to be asked again, or not asked; the next one is the first that was not asked."""
-    found = after(*answers, repeat_block=repeat_block)
+    found = after(*records, repeat_block=repeat_block)
     assert not set(found.answered) & set(found.asked_again)
     rest = set(range(10)) - set(found.answered) - set(found.asked_again)
     assert found.next_item == min(rest, default=10)
+
+
+@given(st.lists(record))
+def test_what_was_answered_right_since_its_block_began_again_is_done(records):
+    """And what has had no answer at all since is not."""
+    block, found = blocks(TRIALS), after(*records)
+    for item in range(10):
+        starts = [
+            at
+            for at, each in enumerate(records)
+            if isinstance(each, Again) and block[each.item] == block[item]
+        ]
+        since = [each for each in records[max(starts, default=-1) + 1 :] if not isinstance(each, Again)]
+        flags = [flags for asked, flags in since if asked == item]
+        assert (item in found.answered) == ("" in flags or len(flags) >= MOST_TRIES)
+        assert (item in found.asked_again) == (bool(flags) and item not in found.answered)

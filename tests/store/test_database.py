@@ -226,7 +226,7 @@ HOSTILE = ["'; DROP TABLE sessions; --", '" OR "1"="1', "\\'; SELECT 1", "%(name
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_only_names(db, name):
-    store.researchers.add(db, name, "hash")
+    store.researchers.set_password(db, name, "hash")
     store.researchers.set_setting(db, name, name)
     assert store.researchers.password_hash(db, name) == "hash"
     assert store.researchers.setting(db, name) == name

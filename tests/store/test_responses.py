@@ -16,6 +16,7 @@ from taking_part import NOW, answer, begin, event, response, study_of
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.store import schema
+from vseg.store.intake import Limits
 
 
 def stored(db, table=schema.responses) -> list[tuple[int, int]]:
@@ -49,6 +50,85 @@ def test_a_resend_changes_nothing(db):
         store.responses.append(db, session.id, [response(0, same=same)], [event(1)]).result()
     ((row,),) = store.responses.stream(db, study.id)
     assert row["same"] is True
+
+
+def test_a_number_is_used_once_by_a_response_or_an_event(db):
+    """Whichever comes second is acknowledged and left out, also when both come together or after the end."""
+    session = begin(db, study_of(db)).session
+
+    def send(answers, others):
+        return store.responses.append(
+            db, session.id, [response(seq) for seq in answers], [event(seq) for seq in others]
+        ).result()
+
+    send([0, 1], [2, 3])
+    send([2, 4], [1, 5])
+    send([3], [])
+    send([], [0])
+    send([6], [6])
+    assert [seq for _, seq in stored(db)] == [0, 1, 4, 6]
+    assert [seq for _, seq in stored(db, schema.events)] == [2, 3, 5]
+    store.sessions.leave(db, session, keep=True)
+    assert send([2, 0], [6]) is None
+
+
+def test_a_number_is_used_once_whoever_stores_it(db, database_url):
+    """Two workers, the one with responses, the other with events of the same numbers."""
+    session = begin(db, study_of(db)).session
+    gate = threading.Barrier(2)
+
+    def pour(database, kind):
+        gate.wait()
+        for seq in range(60):
+            rows = ([response(seq)], []) if kind == "response" else ([], [event(seq)])
+            store.responses.append(database, session.id, *rows).result()
+
+    with store.open(database_url) as other:
+        threads = [threading.Thread(target=pour, args=each) for each in ((db, "response"), (other, "event"))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    both = sorted(stored(db) + stored(db, schema.events))
+    assert both == [(session.id, seq) for seq in range(60)]
+
+
+def test_a_session_has_so_many_events_and_no_more(db):
+    """A resend is no new event; answers are not counted; what was refused is stored nowhere."""
+    study = study_of(db)
+    session, other = begin(db, study).session, begin(db, study).session
+    limits = Limits(events=5, contours=2)
+
+    def send(*seqs, kind="break", answers=(), to=session):
+        rows = [event(seq, kind) for seq in seqs]
+        future = store.responses.append(db, to.id, [response(seq) for seq in answers], rows, limits=limits)
+        return future.exception()
+
+    assert send(0, 1, 2) is None
+    assert send(10, 11, kind="contours") is None
+    assert send(0, 1, 2) is None
+    assert send(10, 11, kind="contours", answers=[12, 13]) is None
+    refused = send(2, 3, answers=[14])
+    assert isinstance(refused, InvalidInput)
+    assert str(refused) == "A session like this one sends at most 5 events, got 6."
+    assert send(*range(5), to=other) is None
+    assert [seq for _, seq in stored(db)] == [12, 13]
+    assert len(stored(db, schema.events)) == 10
+
+
+def test_contours_have_a_limit_of_their_own(db):
+    session = begin(db, study_of(db)).session
+    limits = Limits(events=50, contours=2)
+    futures = [
+        store.responses.append(db, session.id, [], [event(seq, "contours")], limits=limits)
+        for seq in range(4)
+    ]
+    told = [future.exception() for future in futures]
+    assert told[:2] == [None, None]
+    assert [str(each) for each in told[2:]] == [
+        "A session like this one sends at most 2 events with contours, got 3."
+    ] * 2
+    assert store.responses.append(db, session.id, [], [event(9, "break")], limits=limits).exception() is None
 
 
 def test_the_same_rows_from_many_at_once_are_stored_once(db):

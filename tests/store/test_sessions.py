@@ -6,16 +6,22 @@ from sqlalchemy import func, select
 
 from taking_part import MINUTE, NOW, answer, begin, event, finish, response, study_of
 from vseg import store
-from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from vseg.errors import Conflict, InvalidInput, NotAllowed
 from vseg.plan import Unit
 from vseg.store.schema import events, identities, participants, responses, sessions
 from vseg.store.sessions import Identity
+from vseg.store.snapshot import snapshot
 
 
 def refused(db, study, *arguments, **options) -> str:
     with pytest.raises(Conflict) as caught:
         begin(db, study, *arguments, **options)
     return caught.value.reason
+
+
+def identities_of(db, study) -> dict[str, Identity]:
+    with snapshot(db, study) as found:
+        return found.identities()
 
 
 def count(db, table) -> int:
@@ -30,7 +36,6 @@ def test_begin_gives_a_place_and_a_token_of_which_only_the_hash_is_kept(db):
     assert begun.session.status == "active"
     assert begun.session.units == [Unit(begun.session.trials.image[0], 0)]
     assert store.sessions.by_token(db, begun.token) == begun.session
-    assert store.sessions.named(db, study, begun.session.name) == begun.session
     assert set(begun.session.software) == {"vseg", "python", "numpy"}
     with db.reading() as connection:
         assert begun.token not in str(connection.execute(select(sessions)).all())
@@ -88,9 +93,72 @@ def test_whoever_falls_silent_makes_room_and_can_still_come_back(db):
 
 def test_a_longer_interruption_may_be_allowed(db):
     study = study_of(db, "a", participants=1, more="interruption = {after_minutes = 600}")
-    begin(db, study)
+    answer(db, begin(db, study), now_ms=NOW)
     assert refused(db, study, now_ms=NOW + 599 * MINUTE) == "full"
     begin(db, study, now_ms=NOW + 601 * MINUTE)
+
+
+def test_a_session_that_never_sent_anything_keeps_its_place_for_minutes_only(db):
+    """Who only asks for sessions does not keep others out; whoever reports the consent is there for an hour."""
+    study = study_of(db, "a", participants=2)
+    silent, real = begin(db, study, "silent"), begin(db, study)
+    store.responses.append(db, real.session.id, [], [event(0, "consent")], now_ms=NOW).result()
+    assert refused(db, study, now_ms=NOW + 4 * MINUTE) == "full"
+    heir = begin(db, study, now_ms=NOW + 6 * MINUTE)
+    assert heir.session.units == silent.session.units
+    assert refused(db, study, now_ms=NOW + 6 * MINUTE) == "full"
+    assert begin(db, study, "silent", now_ms=NOW + 7 * MINUTE).resumed
+
+
+def test_a_study_begins_so_many_sessions_and_no_more(db):
+    """However they end: each takes room on the disk. Who has begun goes on."""
+    study = study_of(db, "a", participants=1)
+    for _ in range(119):
+        store.sessions.leave(db, begin(db, study).session, keep=True)
+    assert store.sessions.reason_to_refuse(db, study, now_ms=NOW) is None
+    begin(db, study, "pid")
+    later = NOW + 90 * MINUTE
+    assert refused(db, study, now_ms=later) == "full"
+    assert store.sessions.reason_to_refuse(db, study, now_ms=later) == "full"
+    assert begin(db, study, "pid", now_ms=later).resumed
+
+
+def test_the_same_entry_is_the_same_session(db):
+    study, other = study_of(db), study_of(db, name="other")
+    first, second = begin(db, study, entry="e" * 16), begin(db, study, entry="e" * 16)
+    assert (first.resumed, second.resumed) == (False, True)
+    assert second.session == first.session
+    with pytest.raises(NotAllowed):
+        store.sessions.by_token(db, first.token)
+    assert begin(db, study, entry="f" * 16).session.id != first.session.id
+    assert not begin(db, other, entry="e" * 16).resumed
+    with db.reading() as connection:
+        assert "e" * 16 not in str(connection.execute(select(sessions)).all())
+    finish(db, second)
+    assert refused(db, study, entry="e" * 16) == "already"
+
+
+def test_an_entry_tells_nobody_apart_who_has_a_link_or_an_identity(db):
+    """Several people may use one browser: who is on Prolific, or has a link, is that person."""
+    study = study_of(db, participants=6)
+    (link,) = store.sessions.new_links(db, study, 1)
+    entry = "e" * 16
+    people = [
+        begin(db, study, entry=entry),
+        begin(db, study, "pid", entry=entry),
+        begin(db, study, "other", entry=entry),
+        begin(db, study, link=link, entry=entry),
+    ]
+    assert not any(each.resumed for each in people)
+    assert begin(db, study, "pid", entry=entry).session == people[1].session
+    assert begin(db, study, entry=entry).session == people[0].session
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_many_at_once_with_one_entry_are_one_person(db, round_):
+    study = study_of(db)
+    together(8, lambda _: begin(db, study, entry=f"entry-of-sixteen-{round_}"))
+    assert count(db, sessions) == count(db, participants) == 1
 
 
 def test_a_closed_study_lets_only_those_finish_who_have_begun(db):
@@ -138,7 +206,7 @@ def test_identities_are_apart_and_of_sensible_length(db):
     study = study_of(db)
     name = begin(db, study, "pid").session.participant
     begin(db, study)
-    assert store.sessions.who_is_who(db, study) == {name: Identity("pid", "a-study", "a-session")}
+    assert identities_of(db, study) == {name: Identity("pid", "a-study", "a-session")}
     for odd in ("", "x" * 65, "a\x00b"):
         with pytest.raises(InvalidInput, match="prolific_pid"):
             begin(db, study, odd)
@@ -188,14 +256,25 @@ def test_the_last_place_is_given_once(db):
 def test_progress_says_what_has_arrived(db):
     begun = begin(db, study_of(db))
     empty = store.sessions.progress(db, begun.session)
-    assert (empty.next_seq, empty.last_at_ms, empty.answers, empty.missing) == (0, NOW, [], [])
+    assert (empty.next_seq, empty.last_at_ms, empty.answers, empty.restarts) == (0, NOW, [], [])
     rows = [response(1, 0, flags="late"), response(4, 0)]
     store.responses.append(db, begun.session.id, rows, [event(0)], now_ms=NOW + 5).result()
     store.responses.append(db, begun.session.id, [], [event(5)], now_ms=NOW + 9).result()
     found = store.sessions.progress(db, begun.session)
-    assert (found.next_seq, found.last_at_ms, found.missing) == (6, NOW + 9, [2, 3])
+    assert (found.next_seq, found.last_at_ms) == (6, NOW + 9)
     assert found.answered_at_ms == NOW + 5
     assert found.answers == [(1, 0, "late"), (4, 0, "")]
+
+
+def test_progress_says_where_blocks_began_again(db):
+    begun = begin(db, study_of(db))
+    told = [1, None, 0, 2, -1, True, 1.0, "1", [1], {}]
+    rows = [event(seq, "resumed", away_ms=5, repeat=repeat) for seq, repeat in enumerate(told)]
+    more = [event(20, "break", repeat=1), event(21, "resumed")]
+    store.responses.append(db, begun.session.id, [], [*rows, *more]).result()
+    assert store.sessions.progress(db, begun.session).restarts == [(0, 1), (2, 0)], (
+        "this session has two items"
+    )
 
 
 def test_a_token_that_was_replaced_stores_nothing(db):
@@ -237,7 +316,7 @@ def test_leaving_with_data_kept(db):
     store.sessions.leave(db, begun.session, keep=True)
     assert store.sessions.by_token(db, begun.token).status == "left"
     assert count(db, responses) == 2
-    assert list(store.sessions.who_is_who(db, study)) == [begun.session.participant]
+    assert list(identities_of(db, study)) == [begun.session.participant]
 
 
 @pytest.mark.parametrize("before", ["active", "left", "completed"])
@@ -256,7 +335,7 @@ def test_withdrawing_erases_data_and_identity_at_any_time(db, before):
     assert store.sessions.by_token(db, begun.token).status == "withdrawn"
     assert count(db, responses) == 2
     assert count(db, events) == 0
-    assert list(store.sessions.who_is_who(db, study)) == [other.session.participant]
+    assert list(identities_of(db, study)) == [other.session.participant]
 
 
 def test_counts_and_list_for_the_researcher(db):
@@ -272,12 +351,6 @@ def test_counts_and_list_for_the_researcher(db):
     rows = store.sessions.listed(db, study)
     assert [row["name"] for row in rows] == [each.session.name for each in (done, gone, here, silent)]
     assert [row["responses"] for row in rows] == [2, 0, 0, 0]
-    assert [each.name for each in store.sessions.each(db, study)] == [row["name"] for row in rows]
-
-
-def test_an_unknown_session_is_not_found(db):
-    with pytest.raises(NotFound, match="no session 'sx'"):
-        store.sessions.named(db, study_of(db), "sx")
 
 
 def together(many: int, work):

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { distanceOf, dotAt, possible } from "./blind-spot.ts";
+import { distanceOf, dotAt, possible, scattered } from "./blind-spot.ts";
 
 test("the blind spot lies 13.5 degrees out: 144 mm for someone 60 cm away", () => {
   assert.ok(Math.abs(distanceOf(144.05 * 4, 4) - 600) < 0.1);
@@ -18,6 +18,10 @@ test("a dot that reached the edge begins anew", () => {
   assert.ok(Math.abs(dotAt(600, 6000) - 480) < 1e-9);
 });
 
+test("measurements a fifth of their mean apart say little, one alone contradicts nobody", () => {
+  assert.deepEqual([[600], [580, 600, 620], [400, 600, 800], []].map(scattered), [false, false, true, false]);
+});
+
 test("distances at which nobody sits are not believed", () => {
-  assert.deepEqual([199, 200, 600, 2000, 2001, NaN].map(possible), [false, true, true, true, false, false]);
+  assert.deepEqual([299, 300, 600, 1500, 1501, NaN].map(possible), [false, true, true, true, false, false]);
 });

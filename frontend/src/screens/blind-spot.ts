@@ -1,8 +1,11 @@
 /** The arithmetic of the blind spot: how far away someone sits for whom a dot vanishes there. */
 
+import { deviation, mean } from "./numbers.ts";
+
 const BLIND_SPOT_DEG = 13.5; // as in the virtual chinrest, after Li et al. (2020)
 const SPEED_PX_PER_S = 120;
-const POSSIBLE_MM = { nearest: 200, farthest: 2000 };
+const POSSIBLE_MM = { nearest: 300, farthest: 1500 };
+const LARGEST_SPREAD = 0.2; // of the mean
 
 /** The distance at which a dot that far from the fixation falls on the blind spot. */
 export function distanceOf(offset_px: number, px_per_mm: number): number {
@@ -12,6 +15,11 @@ export function distanceOf(offset_px: number, px_per_mm: number): number {
 /** Whether someone could sit there and see the whole screen. */
 export function possible(distance_mm: number): boolean {
   return distance_mm >= POSSIBLE_MM.nearest && distance_mm <= POSSIBLE_MM.farthest;
+}
+
+/** Whether single measurements differ so much that their mean says little. */
+export function scattered(measured_mm: readonly number[]): boolean {
+  return (deviation(measured_mm) ?? 0) > LARGEST_SPREAD * mean(measured_mm);
 }
 
 /** Where the dot is after so long: it runs left from where it rested, and begins anew at the edge. */

@@ -2,12 +2,16 @@
 
 import { el, paragraphs } from "../dom.ts";
 import { fitted } from "../display.ts";
+import { corrected } from "../easel.ts";
 import type { Context, ContoursFound, Screen } from "../screen.ts";
 import { closedIfNear, type Line, packed, type Point } from "./contour-lines.ts";
 import { announcer, button, panel, settled } from "./panel.ts";
 import { svg } from "./pictures.ts";
 
 const ARROWS: Record<string, Point> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const SMALLEST_PX = 380;
+const LARGEST_SHARE = 0.7; // of the window's height
+const STRIP_PX = 70; // for the way out, below
 const CLOSES_PX = 10; // of the screen: a line that ends so near its start is meant to be closed
 
 /** The lines drawn, in pixels of the image. */
@@ -27,32 +31,24 @@ export const contours: Screen<ContoursFound> = async (place, context) => {
     count.textContent = context.text("contours_count", { lines });
   };
   const words = [...paragraphs(context.text("contours")), ...paragraphs(context.text("contours_keyboard"))];
-  const picture = el("div", { class: "drawing" }, shown(image, context), drawing.surface);
-  const buttons = el("div", { class: "buttons" }, done, undo, clear);
-  const sheet = panel(place, context.text("contours_title"), ...words, picture, count, buttons);
-  sheet.classList.add("on-grey");
-  const room = { width: sheet.clientWidth - 8, height: Math.max(320, innerHeight * 0.7) };
-  const { width } = fitted(size, context.display?.width_px ?? context.study.display.width_px, room);
-  Object.assign(picture.style, { width: `${width}px`, aspectRatio: `${size.width_px} / ${size.height_px}` });
+  const shown = corrected(image, size.width_px, size.height_px, context.display.lut);
+  const picture = el("div", { class: "drawing" }, shown, drawing.surface);
+  const buttons = el("div", { class: "buttons" }, done, undo, clear, count);
+  const sheet = panel(place, context.text("contours_title"), ...words, picture, buttons);
+  sheet.classList.add("on-grey", "wide");
+  Object.assign(picture.style, { width: `${widest(size, sheet)}px`, aspectRatio: `${size.width_px} / ${size.height_px}` });
+  drawing.surface.focus({ preventScroll: true });
   drawing.changed();
   await promise;
   drawing.end();
   return { contours: packed(drawing.lines), ...size };
 };
 
-/** The picture as in the trials: through the table that makes up for the screen's gamma. */
-function shown(image: HTMLImageElement, context: Context): HTMLCanvasElement {
-  const [width, height] = [image.naturalWidth, image.naturalHeight];
-  const canvas = el("canvas", { width, height });
-  const paper = canvas.getContext("2d")!;
-  paper.drawImage(image, 0, 0);
-  const lut = context.display?.lut;
-  if (lut) {
-    const pixels = paper.getImageData(0, 0, width, height);
-    for (let at = 0; at < pixels.data.length; at++) if (at % 4 < 3) pixels.data[at] = lut[pixels.data[at]!]!;
-    paper.putImageData(pixels, 0, 0);
-  }
-  return canvas;
+/** As wide as the window leaves room for beside the words, and at least so that one can draw. */
+function widest(size: { width_px: number; height_px: number }, sheet: HTMLElement): number {
+  const left = innerHeight - STRIP_PX - sheet.offsetHeight;
+  const height = Math.max(SMALLEST_PX, Math.min(LARGEST_SHARE * innerHeight, left));
+  return fitted(size, Infinity, { width: sheet.querySelector("h1")!.clientWidth, height }).width;
 }
 
 /** The lines, and the surface over the picture on which they appear. Coordinates are pixels of the image. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { tooSlow, tooSmall, unable } from "./device.ts";
+import { tooSlow, tooSmall, unable, unbelievable } from "./device.ts";
 
 const able = { touch_only: false, storage: true, modern: true, full_screen: true };
 const found = {
@@ -34,4 +34,9 @@ test("with full screen the screen counts, without it the window, and both number
 test("a screen just below its nominal refresh is fast enough, half of it is not", () => {
   assert.equal(tooSlow(59.4, 60), null);
   assert.deepEqual(tooSlow(30, 50)?.values, { needed: "50", found: "30" });
+});
+
+test("a clock of frames that no screen can have is the browser's fault", () => {
+  for (const refresh_hz of [Infinity, NaN, 501, 1000]) assert.equal(unbelievable(refresh_hz)?.key, "device_browser");
+  for (const refresh_hz of [30, 60, 480, 500]) assert.equal(unbelievable(refresh_hz), null);
 });

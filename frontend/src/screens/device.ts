@@ -2,7 +2,7 @@
 
 import { el, once, paragraphs } from "../dom.ts";
 import type { Context, DeviceFound, Screen } from "../screen.ts";
-import { Stage } from "../stage.ts";
+import { FASTEST_HZ, Stage } from "../stage.ts";
 import type { StudyInfo } from "../wire.ts";
 import { button, panel } from "./panel.ts";
 
@@ -41,6 +41,11 @@ export function tooSmall(found: DeviceFound, asked: StudyInfo["display"]): Probl
   return { key: "device_window", values: { needed: asked.window_px.join(" × "), found: `${width} × ${height}` } };
 }
 
+/** Whether the browser's clock of frames can be trusted: some blur it so much that no time passes between them. */
+export function unbelievable(refresh_hz: number): Problem | null {
+  return refresh_hz <= FASTEST_HZ ? null : { key: "device_browser" };
+}
+
 /** Whether the screen is fast enough. */
 export function tooSlow(refresh_hz: number, asked_hz: number): Problem | null {
   if (refresh_hz >= asked_hz * (1 - TOLERANCE)) return null;
@@ -60,6 +65,8 @@ export const device: Screen<DeviceFound> = async (place, context) => {
       await once(window, "resize", context.signal);
     }
     const refresh_hz = await new Stage().measure();
+    const blurred = unbelievable(refresh_hz);
+    if (blurred) return refuse(place, context, blurred);
     const slow = tooSlow(refresh_hz, asked.refresh_hz);
     if (!slow) return sizes(refresh_hz);
     const again = button(context, "device_again", "main", () => {});

@@ -13,13 +13,16 @@ import type { TrialType } from "jspsych";
 
 import { el, mark, paragraphs } from "../dom.ts";
 import type { Context, DistanceFound } from "../screen.ts";
-import { distanceOf, dotAt, possible } from "./blind-spot.ts";
+import { distanceOf, dotAt, possible, scattered } from "./blind-spot.ts";
 import { card } from "./card.ts";
-import { announcer, button, forDialog } from "./panel.ts";
+import { mean } from "./numbers.ts";
+import { announcer, button, forDialog, toTop } from "./panel.ts";
 
 const CARD_MM = { width: 85.6, height: 53.98 };
 const START_PX = 320;
 const MEASUREMENTS = 5;
+const TOO_SOON_MS = 300; // after the start of a sweep: nobody has looked by then
+const HINT_MS = 20_000;
 const SWEEP_MM = 290; // a dot that far out is in the blind spot of someone 1.2 m away
 
 type Phase = "card" | "blind-spot" | "report";
@@ -47,8 +50,12 @@ export function distance(context: Context, found: (result: DistanceFound) => voi
     viewing_distance_report: `<div id="distance-words"></div><span id="distance-estimate"></span>`,
     redo_measurement_button_label: "",
     blindspot_done_prompt: "",
-    on_finish: ({ view_dist_mm }: { view_dist_mm: number }) => {
-      found({ ...known, distance_mm: possible(view_dist_mm) ? view_dist_mm : null });
+    on_start: () => {
+      known.measured_mm = []; // it may be measured anew, after a change of zoom
+    },
+    on_finish: ({ view_dist_mm }: { view_dist_mm: number | null }) => {
+      const distance_mm = view_dist_mm !== null && possible(view_dist_mm) ? view_dist_mm : null;
+      found({ ...known, distance_mm, device_pixel_ratio: devicePixelRatio });
     },
   };
 }
@@ -75,16 +82,31 @@ function chinrestFor(context: Context, known: Measuring) {
       if (content.getAttribute("data-phase") === phase || !content.firstElementChild) return;
       content.setAttribute("data-phase", phase);
       mark(phase === "card" ? "distance-card" : phase === "report" ? "distance-result" : "distance-blind-spot");
-      scrollTo(0, 0);
+      toTop(place);
       if (phase === "card") showCard(place, context, known, signal);
       // The plugin places dot and square right after this; only then can they be moved.
-      else if (phase === "blind-spot") queueMicrotask(() => watchDot(place, context, known, signal));
+      else if (phase === "blind-spot") {
+        queueMicrotask(() => watchDot(place, context, known, signal));
+        const skip = button(context, "distance_skip", "plain", () => this.skip());
+        place.querySelector("#blind-spot")!.append(el("div", { class: "buttons" }, skip));
+      }
       else this.report(place);
     }
 
+    /** For those who cannot: who sees with one eye only has no blind spot to find there. */
+    private skip(): void {
+      this.over.abort();
+      cancelAnimationFrame(this["ball_animation_frame_id"]);
+      this["jsPsych"].pluginAPI.cancelAllKeyboardResponses();
+      this["jsPsych"].finishTrial({ view_dist_mm: null });
+    }
+
     private report(place: HTMLElement): void {
-      const again = labelled(place, "#redo_blindspot", context, "distance_again", "plain");
-      const done = labelled(place, "#proceed", context, "continue", "main");
+      const mm = mean(known.measured_mm);
+      const key = !possible(mm) ? "unlikely" : scattered(known.measured_mm) ? "uneven" : "result";
+      const good = key === "result";
+      const again = labelled(place, "#redo_blindspot", context, "distance_again", good ? "plain" : "main");
+      const done = labelled(place, "#proceed", context, "continue", good ? "main" : "plain");
       again.addEventListener("click", () => {
         this["reps_remaining"] = MEASUREMENTS; // which the plugin forgets
         known.measured_mm = [];
@@ -92,11 +114,9 @@ function chinrestFor(context: Context, known: Measuring) {
       done.addEventListener("click", () => this.over.abort());
       const row = el("div", { class: "buttons" });
       again.replaceWith(row);
-      row.append(done, again);
-      const mean = known.measured_mm.reduce((sum, mm) => sum + mm, 0) / known.measured_mm.length;
-      const key = possible(mean) ? "distance_result" : "distance_unlikely";
-      say(place, context, context.text(key, { distance_cm: Math.round(mean / 10) }));
-      (possible(mean) ? done : again).focus();
+      row.append(...(good ? [done, again] : [again, done]));
+      // The title keeps the focus: a space too many must not press a button.
+      say(place, context, context.text(`distance_${key}`, { distance_cm: Math.round(mm / 10) }));
     }
   };
 }
@@ -114,7 +134,7 @@ function showCard(place: HTMLElement, context: Context, known: Measuring, signal
   item.setAttribute("role", "img");
   item.setAttribute("aria-label", context.text("distance_card_done"));
   resize(START_PX);
-  say(place, context, context.text("distance_card"));
+  say(place, context, `${context.text("distance_card")}\n\n${context.text("distance_zoom")}`);
   const done = labelled(place, "#end_resize_phase", context, "distance_card_done", "main");
   const smaller = button(context, "distance_smaller", "plain", () => by(-2));
   const larger = button(context, "distance_larger", "plain", () => by(2));
@@ -159,27 +179,34 @@ function watchDot(place: HTMLElement, context: Context, known: Measuring, signal
   const rest = parseFloat(dot.style.left);
   const left = announcer("note");
   say(place, context, context.text("distance_blind_spot"));
-  remaining.parentElement!.append(left);
+  const hint = announcer("advice");
+  remaining.after(left, hint);
   const count = () => {
     left.textContent = context.text("distance_blind_spot_left", { remaining: remaining.textContent?.trim() ?? "" });
   };
   count();
   new MutationObserver(count).observe(remaining, { childList: true });
-  let began: number | null = null;
+  let began: number | null = null; // when the dot was first seen to move
+  let asked = -Infinity; // when it was asked to
   const frame = (now: number) => {
     if (!dot.isConnected || signal.aborted) return;
     // The plugin itself takes two pixels a frame; the clock has the last word.
     if (parseFloat(dot.style.left) === rest) began = null;
     else dot.style.left = `${dotAt(rest, now - (began ??= now - 1))}px`;
+    if (began !== null && now - began > HINT_MS) hint.textContent ||= context.text("distance_blind_spot_hint");
     requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
   const pressed = (event: KeyboardEvent) => {
     if (event.key !== " " || !dot.isConnected || forDialog(event)) return;
     event.preventDefault();
-    if (event.repeat || began === null) return;
+    if (event.repeat) return;
+    if (event.timeStamp - (began ?? asked) < TOO_SOON_MS) return event.stopPropagation(); // nor may the plugin hear it
+    if (began === null) return void (asked = event.timeStamp);
     const mm = distanceOf(centre(square) - centre(dot), known.px_per_mm);
     known.measured_mm.push(Math.round(10 * mm) / 10);
+    began = null;
+    hint.textContent = "";
   };
   window.addEventListener("keydown", pressed, { capture: true, signal });
 }

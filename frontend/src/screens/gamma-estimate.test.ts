@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { estimateGamma, gammaOf, median, SHARES, white } from "./gamma-estimate.ts";
+import { estimateGamma, gammaOf, levelOf, objection, SHARES, startOf, white } from "./gamma-estimate.ts";
 
 const match = (share: number, level: number) => ({ share, level, start: 100 });
-const levelFor = (share: number, gamma: number) => 255 * share ** (1 / gamma);
+const round = (...gammas: number[]) => gammas.map((gamma, index) => match(SHARES[index % 3]!, levelOf(SHARES[index % 3]!, gamma)));
 
 test("an eye without error finds the gamma of its screen, whatever the share", () => {
   for (const gamma of [1, 1.8, 2.2, 2.6]) {
-    const found = estimateGamma(SHARES.map((share) => match(share, levelFor(share, gamma))));
+    const found = estimateGamma([round(gamma, gamma, gamma)]);
+    assert.ok(found.reliable);
     assert.ok(Math.abs(found.gamma! - gamma) < 1e-9);
     assert.ok(found.spread! < 1e-9);
   }
@@ -16,31 +17,68 @@ test("an eye without error finds the gamma of its screen, whatever the share", (
 
 test("levels are whole numbers, which costs less than 0.03 of gamma", () => {
   for (const share of SHARES) {
-    assert.ok(Math.abs(gammaOf(match(share, Math.round(levelFor(share, 2.2))))! - 2.2) < 0.03);
+    assert.ok(Math.abs(gammaOf(match(share, Math.round(levelOf(share, 2.2))))! - 2.2) < 0.03);
   }
 });
 
 test("one careless match does not move the median", () => {
-  const found = estimateGamma([match(1 / 2, 186), match(1 / 4, 136), match(3 / 4, 224), match(1 / 2, 60)]);
+  const found = estimateGamma([[match(1 / 2, 186), match(1 / 4, 136), match(3 / 4, 224), match(1 / 2, 60)]]);
   assert.ok(Math.abs(found.gamma! - 2.2) < 0.05, String(found.gamma));
 });
 
 test("black, white and other impossible matches are kept but do not count", () => {
-  const found = estimateGamma([match(1 / 2, 0), match(1 / 2, 255), match(1 / 4, 254), match(1 / 2, 186)]);
-  assert.deepEqual(found.matches.map((m) => m.gamma !== null), [false, false, false, true]);
+  const found = estimateGamma([[match(1 / 2, 0), match(1 / 2, 186), match(1 / 2, 186)]]);
+  assert.deepEqual(found.matches.map((m) => m.gamma !== null), [false, true, true]);
+  assert.ok(found.reliable);
   assert.ok(Math.abs(found.gamma! - 2.2) < 0.01);
-  assert.equal(found.spread, null);
+});
+
+test("where more than half of them are impossible, what is left is not believed", () => {
+  const found = estimateGamma([[match(1 / 2, 0), match(1 / 2, 255), match(1 / 4, 254), match(1 / 2, 186)]]);
+  assert.deepEqual([found.gamma, found.reliable, found.matches.length], [null, false, 4]);
+});
+
+test("matches that contradict each other are not believed, nor applied", () => {
+  const found = estimateGamma([round(1, 2.2, 3.4)]);
+  assert.deepEqual([found.gamma, found.reliable], [null, false]);
+  assert.ok(found.spread! > 1);
+});
+
+test("a further round replaces the first, whose matches are kept", () => {
+  const better = estimateGamma([round(1, 2.2, 3.4), round(2.1, 2.2, 2.3)]);
+  assert.ok(better.reliable);
+  assert.ok(Math.abs(better.gamma! - 2.2) < 1e-9);
+  assert.deepEqual(better.matches.map((m) => m.round), [1, 1, 1, 2, 2, 2]);
+  const worse = estimateGamma([round(1, 2.2, 3.4), round(1, 2.2, 3.4)]);
+  assert.deepEqual([worse.gamma, worse.reliable, worse.matches.length], [null, false, 6]);
+});
+
+test("a disc that was not moved is never taken, an impossible one only if it is meant", () => {
+  assert.equal(objection(match(1 / 2, 186), false, true), "gamma_untouched");
+  assert.equal(objection(match(1 / 2, 20), true, false), "gamma_unlikely");
+  assert.equal(objection(match(1 / 2, 20), true, true), null);
+  assert.equal(objection(match(1 / 2, 186), true, false), null);
+});
+
+test("no match starts where it will probably end, and each starts on the screen", () => {
+  for (const share of SHARES) {
+    for (const chance of [0, 0.3, 0.49, 0.5, 0.7, 0.999]) {
+      const start = startOf(share, () => chance);
+      assert.ok(start >= 30 && start <= 250, String(start));
+      assert.ok(start < levelOf(share, 1.4) - 8 || start > levelOf(share, 3) + 8, String(start));
+    }
+  }
 });
 
 test("without one usable match there is no gamma, and it travels as JSON", () => {
-  const found = estimateGamma([match(1 / 2, 0), match(1 / 2, 255)]);
+  const found = estimateGamma([[match(1 / 2, 0), match(1 / 2, 255)]]);
   assert.equal(found.gamma, null);
   assert.deepEqual(JSON.parse(JSON.stringify(found)), found);
   assert.equal(estimateGamma([]).gamma, null);
 });
 
 test("the spread is the sample standard deviation", () => {
-  const found = estimateGamma([match(1 / 2, levelFor(1 / 2, 2)), match(1 / 2, levelFor(1 / 2, 3))]);
+  const found = estimateGamma([round(2, 3)]);
   assert.ok(Math.abs(found.spread! - Math.SQRT1_2) < 1e-9);
 });
 
@@ -50,9 +88,4 @@ test("the dither has exactly the share of white pixels it claims", () => {
     for (let y = 0; y < 64; y++) for (let x = 0; x < 64; x++) if (white(x, y, share)) lit++;
     assert.equal(lit / 64 ** 2, share);
   }
-});
-
-test("median of even and odd numbers of values", () => {
-  assert.equal(median([3, 1, 2]), 2);
-  assert.equal(median([4, 1, 3, 2]), 2.5);
 });

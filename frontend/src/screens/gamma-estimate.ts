@@ -5,53 +5,80 @@
  * looks the same has the luminance (v/255)^gamma, so gamma = ln s / ln(v/255).
  */
 
+import { deviation, median } from "./numbers.ts";
+
 export interface Match {
   share: number;
   level: number;
   start: number;
 }
 
+/** A match, what it says, and in which round it was made. */
+export type Judged = Match & { gamma: number | null; round: number };
+
 export interface Estimate {
-  /** Median over the usable matches; null when there is none. */
+  /** Median over the possible matches of the last round; null where they are not reliable. */
   gamma: number | null;
   /** Their standard deviation; null below two. */
   spread: number | null;
-  matches: (Match & { gamma: number | null })[];
+  /** Whether the last round had possible matches enough, and they agreed. */
+  reliable: boolean;
+  /** All of them, also those that do not count. */
+  matches: Judged[];
 }
 
 /** Shares of white pixels, asked in turn. */
 export const SHARES = [1 / 2, 1 / 4, 3 / 4] as const;
 
 /** No screen is outside; a match that says so was not made by looking. */
-const PLAUSIBLE = { lowest: 0.5, highest: 5 };
+const POSSIBLE = { lowest: 0.5, highest: 5 };
+/** Where nearly all screens are: no match starts there, so that each is made by moving. */
+const USUAL = { lowest: 1.4, highest: 3 };
+const LARGEST_SPREAD = 0.5;
+const START_AWAY = { least: 10, most: 60 }; // levels
 
-/** What all matches say together. */
-export function estimateGamma(matches: readonly Match[]): Estimate {
-  const judged = matches.map((match) => ({ ...match, gamma: gammaOf(match) }));
-  const usable = judged.map((match) => match.gamma).filter((gamma) => gamma !== null);
-  return { gamma: median(usable), spread: deviation(usable), matches: judged };
+/** What the matches say together; the last round replaces the ones before it. */
+export function estimateGamma(rounds: readonly (readonly Match[])[]): Estimate {
+  const matches = rounds.flatMap((made, index) =>
+    made.map((match) => ({ ...match, gamma: gammaOf(match), round: index + 1 })),
+  );
+  const last = matches.filter(({ round }) => round === rounds.length);
+  const usable = last.map(({ gamma }) => gamma).filter((gamma) => gamma !== null);
+  const spread = deviation(usable);
+  const reliable = usable.length > 0 && 2 * usable.length >= last.length && (spread ?? 0) <= LARGEST_SPREAD;
+  return { gamma: reliable ? median(usable) : null, spread, reliable, matches };
+}
+
+/**
+ * Why a match is not taken as it is: the text that says so. A disc that was never moved is never taken; one that no
+ * screen could show like that is asked about once, for eyes and screens may be odd.
+ */
+export function objection(match: Match, moved: boolean, asked: boolean): "gamma_untouched" | "gamma_unlikely" | null {
+  if (!moved) return "gamma_untouched";
+  return gammaOf(match) === null && !asked ? "gamma_unlikely" : null;
+}
+
+/** Where a match starts: darker or lighter, at some distance from where it will probably end. `random` is in [0, 1). */
+export function startOf(share: number, random: () => number): number {
+  const { least, most } = START_AWAY;
+  const away = least + (most - least) * random();
+  const darker = random() < 0.5;
+  const start = darker ? levelOf(share, USUAL.lowest) - away : levelOf(share, USUAL.highest) + away;
+  return Math.round(Math.min(250, start));
+}
+
+/** The level that looks like the dither on a screen of that gamma. */
+export function levelOf(share: number, gamma: number): number {
+  return 255 * share ** (1 / gamma);
 }
 
 /** What one match says; null if no screen could look like that. */
 export function gammaOf({ share, level }: Match): number | null {
   const gamma = Math.log(share) / Math.log(level / 255);
-  return gamma >= PLAUSIBLE.lowest && gamma <= PLAUSIBLE.highest ? gamma : null;
+  return gamma >= POSSIBLE.lowest && gamma <= POSSIBLE.highest ? gamma : null;
 }
 
 /** Whether a pixel of the dither is white: one, two or three of each square of four. */
 export function white(x: number, y: number, share: number): boolean {
   return (y % 2) * 2 + (x % 2) < 4 * share;
-}
-
-export function median(numbers: readonly number[]): number | null {
-  if (numbers.length === 0) return null;
-  const sorted = [...numbers].sort((a, b) => a - b);
-  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
-}
-
-function deviation(numbers: readonly number[]): number | null {
-  if (numbers.length < 2) return null;
-  const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
-  const squares = numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0);
-  return Math.sqrt(squares / (numbers.length - 1));
 }

@@ -5,27 +5,32 @@
 
 import { el, paragraphs } from "../dom.ts";
 import type { Context, GammaFound, Screen } from "../screen.ts";
-import { estimateGamma, type Match, SHARES, white } from "./gamma-estimate.ts";
+import { estimateGamma, type Match, objection, SHARES, startOf, white } from "./gamma-estimate.ts";
 import { announcer, button, panel, settled } from "./panel.ts";
 
 const SIZE = 256; // CSS pixels, a multiple of four so that it stays whole at 125 and 150 %
+const MOST_ROUNDS = 2;
 const DISC = 0.28; // radius of the disc, as a share of the size
 
-/** Several matches from random starts, and what they say together. */
+/** Several matches from random starts, and what they say together; as many again if they do not agree. */
 export const gamma: Screen<GammaFound> = async (place, context) => {
   const canvas = el("canvas", { class: "dither", role: "img", "aria-label": context.text("gamma_title") });
-  const matches: Match[] = [];
-  const of = context.study.calibration.gamma_matches;
+  const each = context.study.calibration.gamma_matches;
   const controls = new Controls(place, context, canvas);
   const one_to_one = await fitToScreenPixels(canvas);
-  if (!one_to_one) controls.warn(context.text("gamma_zoom"));
-  while (matches.length < of) {
-    const share = SHARES[matches.length % SHARES.length]!;
-    const start = Math.round(40 + 175 * Math.random());
-    const level = await controls.match(share, start, context.text("gamma_progress", { done: matches.length + 1, of }));
-    matches.push({ share, level, start });
-  }
-  return { ...estimateGamma(matches), device_pixel_ratio: devicePixelRatio, one_to_one };
+  const rounds: Match[][] = [];
+  do {
+    if (rounds.length > 0) controls.say(context.text("gamma_more"));
+    const before = rounds.length * each;
+    const made: Match[] = [];
+    while (made.length < each) {
+      const values = { done: before + made.length + 1, of: before + each };
+      const share = SHARES[made.length % SHARES.length]!;
+      made.push(await controls.match(share, context.text("gamma_progress", values)));
+    }
+    rounds.push(made);
+  } while (rounds.length < MOST_ROUNDS && !estimateGamma(rounds).reliable);
+  return { ...estimateGamma(rounds), device_pixel_ratio: devicePixelRatio, one_to_one };
 };
 
 /** The slider, its two buttons, the arrow keys, and the picture they change. */
@@ -33,14 +38,17 @@ class Controls {
   private readonly canvas: HTMLCanvasElement;
   private readonly slider = el("input", { type: "range", min: 0, max: 255, step: 1, "data-testid": "gamma_level" });
   private readonly progress = announcer("note");
-  private readonly warning = announcer("problem");
+  private readonly advice = announcer("advice");
+  private readonly text: Context["text"];
+  private moved = false;
   private share: number = SHARES[0];
   private matched: () => void = () => {};
 
   constructor(place: HTMLElement, context: Context, canvas: HTMLCanvasElement) {
     this.canvas = canvas;
+    this.text = context.text;
     this.slider.setAttribute("aria-label", `${context.text("gamma_darker")} – ${context.text("gamma_lighter")}`);
-    this.slider.addEventListener("input", () => this.draw());
+    this.slider.addEventListener("input", () => this.change());
     const row = el(
       "div",
       { class: "slider" },
@@ -51,26 +59,34 @@ class Controls {
     const done = button(context, "gamma_match", "main", () => this.matched());
     const end = el("div", { class: "buttons" }, done, this.progress);
     const text = paragraphs(context.text("gamma"));
-    const sheet = panel(place, context.text("gamma_title"), ...text, this.warning, canvas, row, end);
+    const sheet = panel(place, context.text("gamma_title"), ...text, canvas, row, end, this.advice);
     sheet.classList.add("on-grey");
     sheet.addEventListener("keydown", (event) => this.pressed(event), { signal: context.signal });
     this.slider.focus({ preventScroll: true });
   }
 
   /** The level at which the person says that disc and dither look alike. */
-  async match(share: number, start: number, progress: string): Promise<number> {
-    const { promise, resolve } = settled<void>();
-    this.matched = resolve;
+  async match(share: number, progress: string): Promise<Match> {
+    const start = startOf(share, Math.random);
     this.share = share;
+    this.moved = false;
     this.slider.value = String(start);
     this.progress.textContent = progress;
     this.draw();
-    await promise;
-    return Number(this.slider.value);
+    for (let asked = false; ; ) {
+      const { promise, resolve } = settled<void>();
+      this.matched = resolve;
+      await promise;
+      const match = { share, level: Number(this.slider.value), start };
+      const why = objection(match, this.moved, asked);
+      this.say(why ? this.text(why) : "");
+      if (!why) return match;
+      asked ||= why === "gamma_unlikely";
+    }
   }
 
-  warn(text: string): void {
-    this.warning.textContent = text;
+  say(text: string): void {
+    this.advice.textContent = text;
   }
 
   private pressed(event: KeyboardEvent): void {
@@ -84,6 +100,11 @@ class Controls {
 
   private step(by: number): void {
     this.slider.value = String(Number(this.slider.value) + by);
+    this.change();
+  }
+
+  private change(): void {
+    this.moved = true;
     this.draw();
   }
 

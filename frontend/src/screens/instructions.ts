@@ -29,25 +29,29 @@ function written(context: Context): HTMLElement[][] {
   };
   const parts =
     segments === "free" ? context.text("instructions_free") : context.text("instructions_segments", { segments });
+  const drawn = segments === 2 ? 2 : 3;
   const divided = [
     figure(landscape(), context.text("instructions_picture")),
-    figure(partition(), context.text("instructions_partition")),
+    figure(partition(drawn), context.text("instructions_partition", { segments: drawn })),
   ];
   return [
     [row(...divided), ...paragraphs(parts)],
-    [...paragraphs(context.text("instructions_trial")), row(...sequence(keys))],
+    [...paragraphs(context.text("instructions_trial")), row(...sequence(context, keys))],
     [
-      ...paragraphs(context.text("instructions_keys", keys)),
       row(...examples(context, keys)),
+      ...paragraphs(context.text("instructions_keys")),
       ...paragraphs(context.text("instructions_dots")),
     ],
   ];
 }
 
 /** The screens of a trial, numbered. */
-function sequence(keys: { same: string; different: string }): HTMLElement[] {
+function sequence(context: Context, keys: { same: string; different: string }): HTMLElement[] {
   const places = [[30, 50], [109, 62]] as const;
-  const answers = question([keys.same, keys.different]);
+  const answers = question(
+    [keys.same, context.text("instructions_same_short")],
+    [keys.different, context.text("instructions_different_short")],
+  );
   const screens = [grey(...circles(...places)), landscape(...circles(...places)), answers];
   return screens.map((screen, index) => figure(screen, String(index + 1)));
 }

@@ -16,6 +16,10 @@ test("keys that mean something else to the browser, or to few keyboards, are no 
   }
 });
 
+test("a key held together with Ctrl, Alt or the command key is the browser's", () => {
+  for (const held of ["ctrlKey", "altKey", "metaKey"]) assert.equal(keyOf({ key: "f", [held]: true }), null, held);
+});
+
 test("the key of the other answer is refused, the same key again is fine", () => {
   const keys = { same: "f", different: "j" };
   assert.equal(remapped(keys, "same", "j"), "keys_taken");

@@ -8,10 +8,24 @@ type Answer = keyof Keys;
 
 const ARROWS: Record<string, string> = { arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓" };
 
+/** A key as it was pressed: a `KeyboardEvent`, as far as it matters. */
+interface Pressed {
+  key: string;
+  ctrlKey?: boolean;
+  metaKey?: boolean;
+  altKey?: boolean;
+}
+
 /** The name of a pressed key as the study file writes it; null for one that cannot be an answer. */
-export function keyOf(event: { key: string }): string | null {
+export function keyOf(event: Pressed): string | null {
+  if (isShortcut(event)) return null;
   const name = event.key === " " ? "space" : event.key.toLowerCase();
   return /^([a-z0-9]|arrow(left|right|up|down)|space|enter)$/.test(name) ? name : null;
+}
+
+/** Ctrl and R is for the browser, not for us. */
+function isShortcut({ ctrlKey, metaKey, altKey }: Pressed): boolean {
+  return Boolean(ctrlKey || metaKey || altKey);
 }
 
 /** What a person calls the key. */
@@ -53,7 +67,7 @@ export const keys: Screen<Keys> = (place, context) => {
     if (answer === null) go.focus();
   };
   const take = (event: KeyboardEvent, answer: Answer) => {
-    if (["Tab", "Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
+    if (isShortcut(event) || ["Tab", "Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
     event.preventDefault();
     event.stopPropagation();
     if (event.repeat) return;

@@ -8,9 +8,14 @@ export function panel(place: HTMLElement, title: string, ...content: (Node | str
   const heading = el("h1", { tabindex: -1 }, title);
   const sheet = el("section", { class: "panel", "aria-label": title }, heading, ...content);
   place.replaceChildren(sheet);
-  if (!place.closest("dialog")) scrollTo(0, 0);
+  toTop(place);
   heading.focus({ preventScroll: true });
   return sheet;
+}
+
+/** Scrolls whatever this place scrolls in back to its beginning. */
+export function toTop(place: HTMLElement): void {
+  place.closest("#experiment")?.scrollTo(0, 0);
 }
 
 /** A button of the study's words; `data-testid` is the text's key. */

@@ -37,18 +37,22 @@ export function landscape(...over: SVGElement[]): SVGSVGElement {
   );
 }
 
-/** The same, divided: three areas and their borders. */
-export function partition(): SVGSVGElement {
+/** The same, divided into numbered areas: the sky, the hill, and the tree by itself or, of two, as part of the hill. */
+export function partition(segments: 2 | 3): SVGSVGElement {
   const border = { stroke: "#ffffff", "stroke-width": 2.5, "stroke-linejoin": "round" };
+  const hill = { d: HILL, fill: "#8c7340" };
+  const tree = { d: TREE, fill: segments === 3 ? "#7d5a86" : hill.fill };
+  // Once more without borders, hill and tree become one.
+  const joined = segments === 3 ? [] : [svg("path", hill), svg("path", tree)];
+  const centred = { "text-anchor": "middle", "font-size": 15, "font-weight": 600, fill: "#ffffff" };
   return framed(
     svg("path", { d: SKY, fill: "#5b7fa3", ...border }),
-    svg("path", { d: HILL, fill: "#b7995c", ...border }),
-    svg("path", { d: TREE, fill: "#7d5a86", ...border }),
-    ...(["1", "2", "3"] as const).map((number, index) => {
-      const [x, y] = ([[50, 40], [40, 100], [109, 68]] as const)[index]!;
-      const centred = { "text-anchor": "middle", "font-size": 15, "font-weight": 600, fill: "#ffffff" };
-      return svg("text", { x, y, ...centred }, number);
-    }),
+    svg("path", { ...hill, ...border }),
+    svg("path", { ...tree, ...border }),
+    ...joined,
+    ...([[50, 40], [40, 100], [109, 68]] as const)
+      .slice(0, segments)
+      .map(([x, y], index) => svg("text", { x, y, ...centred }, String(index + 1))),
   );
 }
 
@@ -62,14 +66,15 @@ export function grey(...over: SVGElement[]): SVGSVGElement {
   return framed(svg("rect", { width: 160, height: 120, fill: "#808080" }), ...over);
 }
 
-/** The question after the picture: two keys. */
-export function question(labels: readonly string[]): SVGSVGElement {
-  const caps = labels.flatMap((label, index) => {
-    const x = index ? 110 : 50;
+/** The question after the picture: two keys, and what each of them means. */
+export function question(...answers: (readonly [key: string, meaning: string])[]): SVGSVGElement {
+  const caps = answers.flatMap(([label, meaning], index) => {
+    const x = index ? 115 : 45;
     const centred = { "text-anchor": "middle", "font-weight": 600, fill: "#111111" };
     return [
       svg("rect", { x: x - 24, y: 46, width: 48, height: 28, rx: 5, fill: "#f4f4f2", stroke: "#333333" }),
       svg("text", { x, y: 65, "font-size": label.length > 3 ? 9 : 14, ...centred }, label),
+      svg("text", { x, y: 92, "font-size": 12, ...centred }, meaning),
     ];
   });
   return grey(...caps);
@@ -89,7 +94,7 @@ export function examples(context: Context, keys: Record<"same" | "different", st
   const { same, different } = keys;
   return [
     figure(landscape(...circles([30, 50], [134, 34])), context.text("instructions_same", { same })),
-    figure(landscape(...circles([109, 62], [46, 98])), context.text("instructions_different", { different })),
+    figure(landscape(...circles([46, 30], [46, 98])), context.text("instructions_different", { different })),
   ];
 }
 

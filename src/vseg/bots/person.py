@@ -66,7 +66,10 @@ class _Outbox:
 
 async def begin(wire: Wire, study: dict[str, Any]) -> dict[str, Any]:
     """A session: its state and its token."""
-    body: dict[str, Any] = {"consented": True}
+    entry = secrets.token_urlsafe(
+        24
+    )  # the same in every try, so that one whose answer is lost is no second person
+    body: dict[str, Any] = {"consented": True, "entry": entry}
     if study.get("prolific"):
         pid = f"simulated-{secrets.token_hex(7)}"
         body |= {"prolific_pid": pid, "prolific_study": "simulated", "prolific_session": pid}

@@ -8,7 +8,6 @@ import typer
 
 from vseg.cli.output import new_folder, progress_bar
 from vseg.cli.serve import DEFAULT_DATABASE, DatabaseOption
-from vseg.errors import NotFound
 
 
 def export(
@@ -41,8 +40,7 @@ def export(
     with new_folder(out, force=force, inputs=inputs, ours=ours) as folder:
         from vseg import export as exporting, store
 
-        _check_there(db)
-        with store.open(db) as database:
+        with store.open(db, must_exist=True) as database:
             row = store.studies.named(database, _name(study))
             bar = partial(progress_bar, "Exporting sessions", fits=False)
             counts = exporting.write(database, row, folder, identities=identities, progress=bar)
@@ -64,10 +62,3 @@ def _name(study: str) -> str:
 def _file(db: str) -> list[Path]:
     kind, _, path = db.partition(":///")
     return [Path(path)] if kind.startswith("sqlite") and path else []
-
-
-def _check_there(db: str) -> None:
-    """Opening a SQLite database makes it; one that is not there has nothing to export."""
-    for path in _file(db):
-        if not path.exists():
-            raise NotFound(f"There is no database {path}; give the --db that vseg serve was given.")

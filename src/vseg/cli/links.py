@@ -19,6 +19,8 @@ def links(
 ) -> None:
     """Print new personal links to STUDY, one a line; each is for one person and is not shown again.
 
+    They begin with --url, the address under which participants reach your server.
+
     \b
     Example:
       vseg links two-textures --count 20 --url https://lab.example.org/vseg
@@ -29,7 +31,7 @@ def links(
 
     from vseg import store
 
-    with store.open(db) as database:
+    with store.open(db, must_exist=True) as database:
         row = store.studies.named(database, study)
         for token in store.sessions.new_links(database, row, number):
             typer.echo(f"{url.rstrip('/')}/s/{row.name}/?link={token}")

@@ -11,7 +11,11 @@ from vseg.cli import options
 from vseg.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
+    from vseg.plan import Shown
+    from vseg.store import Database
     from vseg.study import Study
+
+    Read = tuple[str, Study, dict[str, Shown]]
 
 DEFAULT_DATABASE = "sqlite:///vseg.db"
 
@@ -23,16 +27,26 @@ DatabaseOption = Annotated[
 ]
 
 
+StudiesArgument = Annotated[
+    list[Path], typer.Argument(metavar="STUDY…", help="Study files.", show_default=False)
+]
+ProxiesOption = Annotated[
+    str, typer.Option(metavar="LIST", help="Reverse proxies whose X-Forwarded-… headers are believed.")
+]
+NewLinkOption = Annotated[
+    bool, typer.Option("--new-researcher-link", help="Print a one-time link to set a password.")
+]
+
+
 def serve(
-    studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="Study files.", show_default=False)],
+    studies: StudiesArgument,
     db: DatabaseOption = DEFAULT_DATABASE,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[str, typer.Option(metavar="NUMBER", help="The port; 0 takes a free one.")] = "8000",
     prefix: Annotated[str, typer.Option(metavar="PATH", help="Path behind a reverse proxy: /vseg.")] = "",
     workers: Annotated[str, typer.Option(metavar="NUMBER", help="Processes (PostgreSQL only).")] = "1",
-    forwarded_allow_ips: Annotated[
-        str, typer.Option(metavar="LIST", help="Reverse proxies whose X-Forwarded-… headers are believed.")
-    ] = "127.0.0.1",
+    forwarded_allow_ips: ProxiesOption = "127.0.0.1",
+    new_researcher_link: NewLinkOption = False,
 ) -> None:
     """Serve studies to participants, and store what they answer.
 
@@ -46,41 +60,52 @@ def serve(
     """
     number, processes = options.whole(port, "--port"), options.whole(workers, "--workers", 1)
 
-    from vseg import plan, store, study
+    from vseg import store
     from vseg.server import run
     from vseg.server.app import check_built, checked_prefix
 
-    prefix = checked_prefix(prefix)
+    proxies = {"prefix": checked_prefix(prefix), "forwarded_allow_ips": forwarded_allow_ips}
     check_built()
-    files = [(study.read(path), study.load(path), path.parent) for path in studies]
-    shown = [plan.shown(each, folder) for _, each, folder in files]
+    read = [_read(path) for path in dict.fromkeys(studies)]
     with _bound(host, number) as listening, store.open(db) as database:
-        if processes > 1 and database.is_sqlite:
-            raise InvalidInput(
-                f"--workers {processes} needs PostgreSQL, since SQLite has one writer; leave --workers out, or "
-                "give --db postgresql://…."
-            )
-        for (text, each, _), images in zip(files, shown, strict=True):
-            store.studies.register(database, text, each, images)
-        base = _base(host, listening, prefix)
-        for _, each, _ in files:
-            _say_study(each, base)
-        _say_server(base, host, run.researcher_path(database), database.place)
-        run.serve(
-            database,
-            listening,
-            url=db,
-            prefix=prefix,
-            workers=processes,
-            forwarded_allow_ips=forwarded_allow_ips,
-        )
+        _check_workers(processes, database.is_sqlite)
+        _register(database, read)
+        base = _base(host, listening, proxies["prefix"])
+        _say_studies([study for _, study, _ in read], base)
+        _say_server(base, host, run.researcher_path(database, new_link=new_researcher_link), database.place)
+        run.serve(database, listening, url=db, workers=processes, **proxies)
     typer.echo("Stopped; everything that was acknowledged is stored.")
+
+
+def _register(database: "Database", read: "list[Read]") -> None:
+    from vseg import store
+
+    for text, study, shown in read:
+        store.studies.register(database, text, study, shown)
+
+
+def _read(path: Path) -> "Read":
+    """A study file: its text, what it says, and its images."""
+    from vseg import plan, study
+
+    loaded = study.load(path)
+    return study.read(path), loaded, plan.shown(loaded, path.parent)
+
+
+def _check_workers(processes: int, is_sqlite: bool) -> None:
+    if processes > 1 and is_sqlite:
+        raise InvalidInput(
+            f"--workers {processes} needs PostgreSQL, since SQLite has one writer; leave --workers out, or "
+            "give --db postgresql://…."
+        )
 
 
 def _bound(host: str, port: int) -> socket.socket:
     """The socket, before anything is printed or written."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        if not 0 <= port < 65536:
+            raise OverflowError
         bound = socket.socket(family, kind, protocol)
     except (socket.gaierror, OverflowError, UnicodeError):
         raise InvalidInput(
@@ -107,14 +132,19 @@ def _base(host: str, listening: socket.socket, prefix: str) -> str:
     return f"http://{name}:{listening.getsockname()[1]}{prefix}"
 
 
-def _say_study(study: "Study", base: str) -> None:
+def _say_studies(studies: "list[Study]", base: str) -> None:
     from vseg.server.research import PROLIFIC_QUERY
 
-    link = f"{base}/s/{study.name}/"
-    typer.echo(f"Study {study.name}")
-    typer.echo(f"  participants  {link}")
-    if study.prolific:
-        typer.echo(f"  Prolific      {link}?{PROLIFIC_QUERY}")
+    for study in studies:
+        link = f"{base}/s/{study.name}/"
+        typer.echo(f"Study {study.name}")
+        typer.echo(f"  participants  {link}")
+        if study.prolific:
+            typer.echo(f"  Prolific      {link}?{PROLIFIC_QUERY}")
+        if "consent" not in study.texts:
+            typer.echo(
+                "  note          The consent is vseg's example; write your own in [texts] before people come."
+            )
 
 
 def _say_server(base: str, host: str, path: str, place: str) -> None:

@@ -9,6 +9,7 @@ dashboard     the researcher's pages
 research      the researcher's API
 auth          passwords, the one-time link, signed cookies, and requests from other sites
 wire          JSON in under a cap, one shape of errors out
+compressed    files and JSON for browsers that take gzip
 html          pages from templates
 headers       what every answer carries, and the path prefix of a reverse proxy
 run           one process, or several that share the socket

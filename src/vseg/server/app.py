@@ -40,7 +40,7 @@ def app(db: store.Database, *, prefix: str = "") -> ASGIApp:
         Route("/api/", dashboard.api_page),
         Mount("/api", research.api(db, keys)),
         # files
-        Mount("/static", StaticFiles(directory=STATIC, check_dir=False)),
+        Mount("/static", participants.FILES),
         Mount("/pages", StaticFiles(directory=PAGES)),
     ]
     inner = Starlette(routes=routes, exception_handlers=wire.HANDLERS)

@@ -1,6 +1,7 @@
 """Who the researcher is: a one-time link first, then a password, then a signed cookie.
 
-Every browser that opens a researcher's page has a signed cookie with a random nonce and, after the login, a name.
+Every browser that opens a researcher's page has a signed cookie with a random nonce and, after the login, a name and
+when its logins were ended last: a later logout or a new password makes all cookies of before worthless.
 Forms and API calls that change something bring a token made from that nonce, and come from this very site.
 Participants have nothing of this: their token is a header, and no route looks at both.
 """
@@ -32,7 +33,7 @@ COOKIE = "vseg_researcher"
 LASTS_S = 12 * 60 * 60
 SHORTEST_PASSWORD, LONGEST_PASSWORD, LONGEST_NAME = 12, 1000, 64
 FREE_TRIES, LONGEST_WAIT_S, MOST_NAMES = 5, 60, 10_000
-USED_LINK = "This link was used or replaced; start vseg serve again for a new one."
+USED_LINK = "This link was used or replaced; vseg serve --new-researcher-link prints a new one."
 SIGNING_KEY, SETUP = "cookie_key", "setup_token_hash"
 
 _hasher = argon2.PasswordHasher()
@@ -40,16 +41,17 @@ _hasher = argon2.PasswordHasher()
 
 @dataclass(frozen=True)
 class Visitor:
-    """A browser on the researcher's pages: who is logged in, if anyone."""
+    """A browser on the researcher's pages: who is logged in, if anyone, and when that one had last signed out."""
 
     nonce: str
     name: str | None = None
+    signed_out_at_ms: int | None = None
     is_new: bool = False
 
     @classmethod
-    def new(cls, name: str | None = None) -> Self:
+    def new(cls, name: str | None = None, signed_out_at_ms: int | None = None) -> Self:
         """Someone whose cookie is not there yet."""
-        return cls(secrets.token_urlsafe(16), name, is_new=True)
+        return cls(secrets.token_urlsafe(16), name, signed_out_at_ms, is_new=True)
 
 
 class Keys:
@@ -57,16 +59,17 @@ class Keys:
 
     def __init__(self, db: store.Database):
         key = store.researchers.agreed_setting(db, SIGNING_KEY, secrets.token_urlsafe(32))
-        self._key = key.encode()
+        self._db, self._key = db, key.encode()
         self._cookies = URLSafeTimedSerializer(key, salt="vseg researcher")
 
     def visitor(self, request: Request) -> Visitor:
-        """Who this is; a new nobody where there is no cookie, or none of ours."""
-        try:
-            nonce, name = self._cookies.loads(request.cookies.get(COOKIE, ""), max_age=LASTS_S)
-        except (BadData, ValueError, TypeError):
+        """Who this is, by the cookie and the database; a new nobody where there is no cookie, or none of ours."""
+        visitor = self._by_cookie(request)
+        if visitor.name is None:
+            return visitor
+        if store.researchers.signed_out_at_ms(self._db, visitor.name) != visitor.signed_out_at_ms:
             return Visitor.new()
-        return Visitor(nonce, name)
+        return visitor
 
     def form_token(self, visitor: Visitor) -> str:
         """What forms and API calls of this browser bring along."""
@@ -75,7 +78,8 @@ class Keys:
     def remember(self, response: Response, request: Request, visitor: Visitor) -> None:
         """Give this browser its cookie."""
         response.set_cookie(
-            COOKIE, self._cookies.dumps([visitor.nonce, visitor.name]), max_age=LASTS_S, path=root_of(request) or "/",
+            COOKIE, self._cookies.dumps([visitor.nonce, visitor.name, visitor.signed_out_at_ms]), max_age=LASTS_S,
+            path=root_of(request) or "/",
             secure=request.url.scheme == "https", httponly=True, samesite="lax",
         )  # fmt: skip
 
@@ -83,20 +87,27 @@ class Keys:
         """403 unless a request that changes something comes from a page of ours, in this browser."""
         if not _same_site(request):
             raise HTTPException(403, "This request comes from another site; use the researcher's own pages.")
-        expected = self.form_token(self.visitor(request))
+        expected = self.form_token(self._by_cookie(request))
         if not hmac.compare_digest(expected.encode(), token.encode()):
             raise HTTPException(
                 403, "This form is too old or not from here; reload the page and send it again."
             )
 
+    def _by_cookie(self, request: Request) -> Visitor:
+        """What the cookie says; the login it speaks of may be over."""
+        try:
+            return Visitor(*self._cookies.loads(request.cookies.get(COOKIE, ""), max_age=LASTS_S))
+        except (BadData, ValueError, TypeError):
+            return Visitor.new()
+
 
 def forget(response: Response, request: Request) -> None:
-    """Log out."""
+    """Take the cookie back."""
     response.delete_cookie(COOKIE, path=root_of(request) or "/", httponly=True, samesite="lax")
 
 
 def new_setup_token(db: store.Database) -> str:
-    """A one-time token for the first researcher; those given before are void."""
+    """A one-time token to set a researcher's password; those given before are void."""
     token = secrets.token_urlsafe(24)
     store.researchers.set_setting(db, SETUP, _digest(token))
     return token
@@ -109,7 +120,7 @@ def setup_is_open(db: store.Database, token: str) -> bool:
 
 
 async def set_up(db: store.Database, tries: "Tries", token: str, name: str, password: str) -> None:
-    """Make the first researcher; the token is used up."""
+    """Make a researcher, or give the one of this name another password; the token is used up."""
     name = checked_name(name)
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise InvalidInput(f"A password has at least {SHORTEST_PASSWORD} characters, got {len(password)}.")
@@ -119,7 +130,8 @@ async def set_up(db: store.Database, tries: "Tries", token: str, name: str, pass
         hashed = await in_thread(_hasher.hash, password)
     if not await in_thread(store.researchers.take_setting, db, SETUP, _digest(token)):
         raise NotAllowed(USED_LINK)
-    await in_thread(store.researchers.add, db, name, hashed)
+    await in_thread(store.researchers.set_password, db, name, hashed)
+    tries.succeeded(name)
 
 
 def checked_name(name: str) -> str:
@@ -130,10 +142,12 @@ def checked_name(name: str) -> str:
     return name
 
 
-async def verify(db: store.Database, tries: "Tries", name: str, password: str) -> str:
-    """The researcher's name if the password is right; 429 for those who guess too often."""
+async def verify(db: store.Database, tries: "Tries", name: str, password: str) -> Visitor:
+    """The researcher, logged in, if the password is right; 429 for those who guess too often."""
     name = name.strip()[:LONGEST_NAME].replace("\0", "")
     tries.check(name)
+    # Asked before the password is: one that changes meanwhile ends this login, too.
+    signed_out_at_ms = await in_thread(store.researchers.signed_out_at_ms, db, name)
     stored = await in_thread(store.researchers.password_hash, db, name)
     async with tries.one_at_a_time:
         right = await in_thread(_matches, stored, password[:LONGEST_PASSWORD])
@@ -141,7 +155,7 @@ async def verify(db: store.Database, tries: "Tries", name: str, password: str) -
         tries.failed(name)
         raise NotAllowed("The name or the password is wrong; please try again.")
     tries.succeeded(name)
-    return name
+    return Visitor.new(name, signed_out_at_ms)
 
 
 class Tries:

@@ -15,19 +15,17 @@ from vseg.errors import InvalidInput, NotAllowed, VsegError
 from vseg.server import auth, research, wire
 from vseg.server.html import page_of, root_of
 
-MOST_LINKS = 1000
-
 
 async def studies(request: Request) -> Response:
     """All studies, how far they are, and their links."""
-    if _visitor(request).name is None:
+    if (await _visitor(request)).name is None:
         return _to(request, "/login")
     return await _studies(request)
 
 
 async def change(request: Request) -> Response:
     """Close or reopen a study, or make personal links, which are shown this once."""
-    if _visitor(request).name is None:
+    if (await _visitor(request)).name is None:
         return _to(request, "/login")
     form = await _form(request)
     db, name, what = request.app.state.db, request.path_params["name"], request.path_params["what"]
@@ -43,46 +41,54 @@ async def change(request: Request) -> Response:
 
 
 async def setup(request: Request) -> Response:
-    """The one-time link: choose a name and a password."""
+    """The one-time link: choose a name and a password; a name that is there gets the new one."""
     db = request.app.state.db
     if request.method == "GET":
         token = request.query_params.get("token", "")
         if not await wire.in_thread(auth.setup_is_open, db, token):
-            return _page(request, "message.html", status=401, said=auth.USED_LINK)
-        return _page(request, "setup.html", token=token)
+            return await _page(request, "message.html", status=401, said=auth.USED_LINK)
+        return await _page(request, "setup.html", token=token)
     form = await _form(request)
-    name, token = form.get("name", ""), form.get("token", "")
+    name, password, token = form.get("name", ""), form.get("password", ""), form.get("token", "")
+    tries = request.app.state.tries
     try:
-        await auth.set_up(db, request.app.state.tries, token, name, form.get("password", ""))
+        await auth.set_up(db, tries, token, name, password)
+        visitor = await auth.verify(db, tries, name, password)
     except InvalidInput as error:
-        return _page(request, "setup.html", status=422, token=token, name=name, said=error)
+        return await _page(request, "setup.html", status=422, token=token, name=name, said=error)
     except VsegError as error:
-        return _page(request, "message.html", status=wire.status_of(error), said=error)
-    return _to(request, "/login")
+        return await _page(request, "message.html", status=wire.status_of(error), said=error)
+    return _logged_in(request, visitor)
 
 
 async def login(request: Request) -> Response:
     """Log in with name and password."""
     if request.method == "GET":
-        return _page(request, "login.html")
+        return await _page(request, "login.html")
     form = await _form(request)
     db, tries = request.app.state.db, request.app.state.tries
     try:
-        name = await auth.verify(db, tries, form.get("name", ""), form.get("password", ""))
+        visitor = await auth.verify(db, tries, form.get("name", ""), form.get("password", ""))
     except NotAllowed as error:
-        return _page(request, "login.html", status=401, name=form.get("name", ""), said=error)
+        return await _page(request, "login.html", status=401, name=form.get("name", ""), said=error)
     except HTTPException as error:
-        page = _page(request, "login.html", status=error.status_code, said=error.detail)
+        page = await _page(request, "login.html", status=error.status_code, said=error.detail)
         page.headers.update(error.headers or {})
         return page
+    return _logged_in(request, visitor)
+
+
+def _logged_in(request: Request, visitor: auth.Visitor) -> Response:
     answer = _to(request, "/")
-    request.app.state.keys.remember(answer, request, auth.Visitor.new(name))
+    request.app.state.keys.remember(answer, request, visitor)
     return answer
 
 
 async def logout(request: Request) -> Response:
-    """Forget who this browser is."""
+    """End this researcher's logins, here and in every other browser."""
     await _form(request)
+    if (name := (await _visitor(request)).name) is not None:
+        await wire.in_thread(store.researchers.sign_out, request.app.state.db, name)
     answer = _to(request, "/login")
     auth.forget(answer, request)
     return answer
@@ -90,9 +96,9 @@ async def logout(request: Request) -> Response:
 
 async def api_page(request: Request) -> Response:
     """The API, to read and to try."""
-    if _visitor(request).name is None:
+    if (await _visitor(request)).name is None:
         return _to(request, "/login")
-    return _page(request, "api.html")
+    return await _page(request, "api.html")
 
 
 async def _studies(request: Request, **values: Any) -> Response:
@@ -101,11 +107,12 @@ async def _studies(request: Request, **values: Any) -> Response:
     def summaries() -> list[dict[str, Any]]:
         return [research.summary(db, row, request) for row in store.studies.listed(db)]
 
-    return _page(request, "studies.html", studies=await wire.in_thread(summaries), **values)
+    shown, most = await wire.in_thread(summaries), store.sessions.MOST_LINKS
+    return await _page(request, "studies.html", studies=shown, most_links=most, **values)
 
 
-def _page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-    keys, visitor = request.app.state.keys, _visitor(request)
+async def _page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
+    keys, visitor = request.app.state.keys, await _visitor(request)
     token = keys.form_token(visitor)
     page = page_of(request, template, status=status, form_token=token, researcher=visitor.name, **values)
     if visitor.is_new:
@@ -122,16 +129,16 @@ async def _form(request: Request) -> dict[str, str]:
     return form
 
 
-def _visitor(request: Request) -> auth.Visitor:
+async def _visitor(request: Request) -> auth.Visitor:
     if not hasattr(request.state, "visitor"):
-        request.state.visitor = request.app.state.keys.visitor(request)
+        request.state.visitor = await wire.in_thread(request.app.state.keys.visitor, request)
     visitor: auth.Visitor = request.state.visitor
     return visitor
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:6]) <= MOST_LINKS:
-        raise InvalidInput(f"The number of links is 1 to {MOST_LINKS}, got {text!r:.20}.")
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise InvalidInput(f"The number of links is a whole number, got {text!r:.20}.")
     return int(text)
 
 

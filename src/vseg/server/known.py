@@ -12,15 +12,18 @@ from typing import Any
 
 from vseg.errors import InvalidInput
 from vseg.plan import Trials
+from vseg.store.intake import Limits
 
 MOST_SESSIONS = 5000
+MOST_TRIALS = 3_000_000  # of all sessions together; one takes 20 bytes
 SEQ_PER_TRIAL, SEQ_BESIDE = 4, 1000
+EVENTS_BESIDE, CONTOURS_BESIDE = 200, 2
 
 
 class Known:
     """The trials of one session, by item."""
 
-    __slots__ = ("_flags", "_image", "_images", "_numbers", "session", "study")
+    __slots__ = ("_flags", "_image", "_images", "_numbers", "limits", "session", "study")
 
     def __init__(self, session: int, study: str, trials: Trials):
         self.session = session
@@ -28,8 +31,14 @@ class Known:
         self._images = sorted(set(trials.image))
         number = {name: at for at, name in enumerate(self._images)}
         self._image = array("H", (number[name] for name in trials.image))
-        self._numbers = {name: array("l", getattr(trials, name)) for name in ("block", "trial", "i", "j")}
+        self._numbers = {name: array("i", getattr(trials, name)) for name in ("block", "trial", "i", "j")}
         self._flags = {name: bytes(getattr(trials, name)) for name in ("practice", "catch")}
+        asked = zip(trials.image, trials.practice, trials.catch, strict=True)
+        shown = {name for name, practice, catch in asked if not (practice or catch)}
+        self.limits = Limits(EVENTS_BESIDE + len(trials), CONTOURS_BESIDE + len(shown))
+
+    def __len__(self) -> int:
+        return len(self._image)
 
     @staticmethod
     def most_records(trials: int) -> int:
@@ -42,8 +51,7 @@ class Known:
         seen: set[int] = set()
         for record in records:
             seq = record["seq"]
-            if seq >= self.most_records(len(self._image)):
-                most = self.most_records(len(self._image))
+            if seq >= (most := self.most_records(len(self))):
                 raise InvalidInput(f"seq {seq} is out of range; this session has fewer than {most} records.")
             if seq in seen:
                 raise InvalidInput(f"seq {seq} comes twice in one post; number records from 0, each once.")
@@ -56,10 +64,8 @@ class Known:
 
     def _response(self, record: Any) -> dict[str, Any]:
         item = record["item"]
-        if item >= len(self._image):
-            raise InvalidInput(
-                f"item {item} is not of this session, whose items are 0..{len(self._image) - 1}."
-            )
+        if item >= len(self):
+            raise InvalidInput(f"item {item} is not of this session, whose items are 0..{len(self) - 1}.")
         numbers, flags = self._numbers, self._flags
         return {
             **record,
@@ -71,10 +77,11 @@ class Known:
 
 
 class KnownSessions:
-    """The sessions whose tokens were used last."""
+    """The sessions whose tokens were used last: so many, and so many trials of them all."""
 
-    def __init__(self, most: int = MOST_SESSIONS):
-        self._most = most
+    def __init__(self, most: int = MOST_SESSIONS, most_trials: int = MOST_TRIALS):
+        self._most, self._most_trials = most, most_trials
+        self._trials = 0
         self._by_token: OrderedDict[str, Known] = OrderedDict()
         self._lock = Lock()
 
@@ -88,14 +95,20 @@ class KnownSessions:
             return known
 
     def remember(self, token: str, known: Known) -> None:
-        """Keep a session; the one used longest ago makes room."""
+        """Keep a session; those used longest ago make room."""
         with self._lock:
+            self._drop(token)
             self._by_token[token] = known
-            while len(self._by_token) > self._most:
-                self._by_token.popitem(last=False)
+            self._trials += len(known)
+            while len(self._by_token) > self._most or self._trials > self._most_trials:
+                self._drop(next(iter(self._by_token)))
 
     def forget(self, session: int) -> None:
         """Drop every token of a session, since it has been given a new one."""
         with self._lock:
             for token in [token for token, known in self._by_token.items() if known.session == session]:
-                del self._by_token[token]
+                self._drop(token)
+
+    def _drop(self, token: str) -> None:
+        if (known := self._by_token.pop(token, None)) is not None:
+            self._trials -= len(known)

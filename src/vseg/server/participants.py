@@ -11,22 +11,24 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, Field, TypeAdapter
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from typing_extensions import TypedDict
 
 from vseg import plan, store
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from vseg.server.compressed import PackedFiles, json_response
 from vseg.server.html import page_of
 from vseg.server.known import Known, KnownSessions
 from vseg.server.records import BATCH, LARGEST_BODY, STRICT
-from vseg.server.standing import standing
+from vseg.server.standing import MOST_TRIES, standing
 from vseg.server.wire import error, in_thread, json_body
 from vseg.store.sessions import Identity, SessionRow
 from vseg.store.studies import StudyRow
 
 STATIC = Path(str(files("vseg.server"))) / "static"
+FILES = PackedFiles(directory=STATIC, check_dir=False)
 PROLIFIC = "https://app.prolific.com/submissions/complete?cc="
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 SHOWN_BEFORE_CONSENT = {
@@ -34,8 +36,17 @@ SHOWN_BEFORE_CONSENT = {
     "breaks", "personal_links_only",
 }  # fmt: skip
 
-ProlificId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+def _filled_in(value: Any) -> Any:
+    """None for Prolific's placeholder itself: someone who opens the template of the link, to try it."""
+    return None if isinstance(value, str) and re.fullmatch(r"\{\{%\w{1,64}%\}\}", value) else value
+
+
+ProlificId = Annotated[
+    Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None, BeforeValidator(_filled_in)
+]
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
+EntryKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")]
 
 
 def _agreed(consented: bool) -> bool:
@@ -45,7 +56,10 @@ def _agreed(consented: bool) -> bool:
 
 
 class Entry(TypedDict):
-    """Who begins: someone who agreed, perhaps sent by Prolific or with a personal link."""
+    """Who begins: someone who agreed, perhaps sent by Prolific or with a personal link.
+
+    `entry` is a secret that the page has made and keeps: who sends it again goes on with the same session.
+    """
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
 
@@ -54,6 +68,7 @@ class Entry(TypedDict):
     prolific_study: NotRequired[ProlificId]
     prolific_session: NotRequired[ProlificId]
     link: NotRequired[Token]
+    entry: NotRequired[EntryKey]
 
 
 class Completion(TypedDict):
@@ -83,7 +98,8 @@ async def records(request: Request) -> Response:
     known = await _known(request, token)
     batch = await json_body(request, BATCH, LARGEST_BODY)
     responses, events = known.rows(batch["records"])
-    await asyncio.wrap_future(store.responses.append(db, known.session, responses, events, token=token))
+    stored = store.responses.append(db, known.session, responses, events, token=token, limits=known.limits)
+    await asyncio.wrap_future(stored)
     return JSONResponse({"stored": [record["seq"] for record in batch["records"]]})
 
 
@@ -91,29 +107,33 @@ async def sessions(request: Request) -> Response:
     """Begin a session, or go on with the one this person has."""
     db, study = request.app.state.db, await _study(request)
     entry = await json_body(request, ENTRY)
-    identity = None
-    if "prolific_pid" in entry:
-        identity = Identity(
-            entry["prolific_pid"], entry.get("prolific_study", ""), entry.get("prolific_session", "")
-        )
+    pid = entry.get("prolific_pid")
+    more = (entry.get("prolific_study") or "", entry.get("prolific_session") or "")
 
-    def begin() -> dict[str, Any]:
+    def begin() -> Response:
         begun = store.sessions.begin(
-            db, study, study_draw(study), identity=identity, link=entry.get("link"), now_ms=_now_ms()
+            db,
+            study,
+            study_draw(study),
+            identity=Identity(pid, *more) if pid else None,
+            link=entry.get("link"),
+            entry=entry.get("entry"),
+            now_ms=_now_ms(),
         )
         known: KnownSessions = request.app.state.known
         if begun.resumed:
             known.forget(begun.session.id)
         known.remember(begun.token, Known(begun.session.id, study.name, begun.session.trials))
-        return _state(db, study, begun.session, is_new=not begun.resumed) | {"token": begun.token}
+        state = _state(db, study, begun.session, is_new=not begun.resumed)
+        return json_response(request, state | {"token": begun.token}, 201)
 
-    return JSONResponse(await in_thread(begin), 201)
+    return await in_thread(begin)
 
 
 async def session(request: Request) -> Response:
     """Where this session stands."""
-    study, row = await _session(request)
-    return JSONResponse(await in_thread(_state, request.app.state.db, study, row))
+    db, (study, row) = request.app.state.db, await _session(request)
+    return await in_thread(lambda: json_response(request, _state(db, study, row)))
 
 
 async def complete(request: Request) -> Response:
@@ -147,11 +167,12 @@ async def study_json(request: Request) -> Response:
         "open": reason is None,
         "reason": reason,
         "blocks": study.study.design.blocks,
+        "tries": MOST_TRIES,
         "texts": study.study.all_texts,
         "prolific": study.study.prolific is not None,
         "prolific_required": bool(study.study.prolific and study.study.prolific.required),
     }
-    return JSONResponse(said)
+    return await in_thread(json_response, request, said)
 
 
 async def image(request: Request) -> Response:
@@ -170,13 +191,17 @@ async def page(request: Request) -> Response:
         await _study(request)
     except NotFound:
         return page_of(request, "unknown.html", status=404)
-    return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+    return FILES.of(STATIC / "index.html", request.headers)
 
 
 async def to_page(request: Request) -> Response:
     """The page's addresses are relative to its own, which therefore ends in a slash."""
+    try:
+        study = await _study(request)
+    except NotFound:  # nobody is sent to an address that a stranger has written into the link
+        return page_of(request, "unknown.html", status=404)
     query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(f"{request.path_params['study']}/{query}", 307)
+    return RedirectResponse(f"./{study.name}/{query}", 307)
 
 
 def study_draw(study: StudyRow) -> Any:
@@ -192,7 +217,7 @@ def _state(db: store.Database, study: StudyRow, row: SessionRow, is_new: bool = 
     comes_back = not is_new and row.status == "active"
     # A page reports that it is back, which is no sign of work: only answers end the need to repeat a block.
     repeat = comes_back and policy == "repeat-block" and _now_ms() - progress.answered_at_ms > after_ms
-    now = standing(row.trials, progress.answers, repeat_block=repeat)
+    now = standing(row.trials, progress.answers, progress.restarts, repeat_block=repeat)
     away = comes_back and policy == "end" and _now_ms() - progress.last_at_ms > after_ms
     if away and len(now.answered) < len(row.trials):
         store.sessions.end(db, row)
@@ -212,7 +237,6 @@ def _state(db: store.Database, study: StudyRow, row: SessionRow, is_new: bool = 
         },
         "trials": row.trials.wire(),
         "next_seq": progress.next_seq,
-        "missing": progress.missing,
         "next_item": now.next_item,
         "repeat_block": repeat and now.next_item < len(row.trials),
         "answered": now.answered,

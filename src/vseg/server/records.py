@@ -11,14 +11,13 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 MOST_RECORDS = 100
-MOST_EVENT_BYTES = 64_000
+MOST_EVENT_BYTES, MOST_CONTOUR_BYTES = 4_000, 64_000
 LARGEST_BODY = 256_000
 STRICT = ConfigDict(strict=True, extra="forbid")
 FLAGS = frozenset({"late", "hidden", "blurred", "window", "slow_refresh"})
 
 Kind = Literal[
-    "consent", "device", "keys", "distance", "gamma", "screen", "resumed", "break", "interruption", "contours",
-    "left", "comment",
+    "consent", "device", "keys", "distance", "gamma", "screen", "resumed", "break", "interruption", "left", "comment",
 ]  # fmt: skip
 
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -36,11 +35,14 @@ def _known_flags(flags: str) -> str:
     return flags
 
 
-def _as_json(data: dict[str, Any]) -> str:
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    if len(text) > MOST_EVENT_BYTES:
-        raise ValueError(f"should take at most {MOST_EVENT_BYTES} bytes as JSON, takes {len(text)}")
-    return text
+def _as_json(most: int) -> AfterValidator:
+    def checked(data: dict[str, Any]) -> str:
+        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+        if len(text) > most:
+            raise ValueError(f"should take at most {most} bytes as JSON, takes {len(text)}")
+        return text
+
+    return AfterValidator(checked)
 
 
 class Response(TypedDict):
@@ -52,8 +54,7 @@ class Response(TypedDict):
     seq: Count
     item: Count
     same: bool
-    # A key can go down within the frame that shows the response screen, a little before the frame's own time.
-    rt_ms: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+    rt_ms: Duration
     key: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,16}$")]
     shown_at_ms: Instant
     cue_onset_ms: Onset
@@ -82,7 +83,18 @@ class Event(TypedDict):
     kind: Kind
     seq: Count
     at_ms: Instant
-    data: Annotated[dict[str, Any], AfterValidator(_as_json)]
+    data: Annotated[dict[str, Any], _as_json(MOST_EVENT_BYTES)]
+
+
+class Contours(TypedDict):
+    """The event that may be large: what someone drew on an image."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    kind: Literal["contours"]
+    seq: Count
+    at_ms: Instant
+    data: Annotated[dict[str, Any], _as_json(MOST_CONTOUR_BYTES)]
 
 
 class Batch(TypedDict):
@@ -91,7 +103,7 @@ class Batch(TypedDict):
     __pydantic_config__ = STRICT  # type: ignore[misc]
 
     records: Annotated[
-        list[Annotated[Response | Event, Field(discriminator="kind")]],
+        list[Annotated[Response | Event | Contours, Field(discriminator="kind")]],
         Field(min_length=1, max_length=MOST_RECORDS),
     ]
 

@@ -42,6 +42,7 @@ class StudySummary(BaseModel):
     completed: int
     active: int
     left: int
+    withdrawn: int
     link: str
     prolific_link: str | None
 
@@ -159,7 +160,9 @@ def reopen(request: Request, name: str) -> StudySummary:
     return StudySummary(**summary(db, store.studies.named(db, name), request))
 
 
-def links(request: Request, name: str, count: Annotated[int, Query(ge=1, le=1000)] = 1) -> Links:
+def links(
+    request: Request, name: str, count: Annotated[int, Query(ge=1, le=store.sessions.MOST_LINKS)] = 1
+) -> Links:
     """New personal links, each for one person."""
     db = request.app.state.db
     row = store.studies.named(db, name)
@@ -197,6 +200,7 @@ def summary(db: store.Database, row: StudyRow, request: Request) -> dict[str, An
         "completed": counts.completed,
         "active": counts.active,
         "left": counts.left,
+        "withdrawn": counts.withdrawn,
         "link": link,
         "prolific_link": f"{link}?{PROLIFIC_QUERY}" if row.study.prolific else None,
     }

@@ -25,9 +25,9 @@ STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
 DATABASE, PREFIX, TRUSTED = "VSEG_SERVE_DB", "VSEG_SERVE_PREFIX", "VSEG_SERVE_TRUSTED"
 
 
-def researcher_path(db: store.Database) -> str:
-    """Where the researcher begins: a new one-time link as long as there is nobody, then the list of studies."""
-    if store.researchers.count(db):
+def researcher_path(db: store.Database, *, new_link: bool = False) -> str:
+    """Where the researcher begins: a one-time link if there is nobody yet or one is wanted, else the studies."""
+    if store.researchers.count(db) and not new_link:
         return "/"
     return f"/setup?token={auth.new_setup_token(db)}"
 

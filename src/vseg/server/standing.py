@@ -1,8 +1,7 @@
 """Where a session goes on: from the answers so far, by the study's policy on interruptions. Pure.
 
 An item is good once it has an answer without flags, or MOST_TRIES flagged ones; before, it is asked again at
-the end of its block. A good item is answered anew only when its block is repeated, so that such an answer tells
-that the block began again: what was good in it before is open again.
+the end of its block. When the page says that a block begins again, all of it is open again.
 """
 
 from collections import Counter
@@ -24,20 +23,28 @@ class Standing:
 
 
 def standing(
-    trials: Trials, answers: Iterable[tuple[int, int, str]], *, repeat_block: bool = False
+    trials: Trials,
+    answers: Iterable[tuple[int, int, str]],
+    restarts: Iterable[tuple[int, int]] = (),
+    *,
+    repeat_block: bool = False,
 ) -> Standing:
-    """Where a session stands after these answers: (seq, item, flags), in the order of seq.
+    """Where a session stands.
 
     Parameters
     ----------
+    answers : (seq, item, flags) of each
+    restarts : (seq, item), where the page began the block of that item again
     repeat_block : whether the block that was interrupted is to be asked from its first item
     """
     block = blocks(trials)
     good: set[int] = set()
     tries: Counter[int] = Counter()
-    for _, item, flags in answers:
-        if item in good:
+    begins_again = [(seq, item, None) for seq, item in restarts]
+    for _, item, flags in sorted([*answers, *begins_again], key=lambda record: record[0]):
+        if flags is None:
             _reopen(block[item], block, good, tries)
+            continue
         tries[item] += 1
         if not flags or tries[item] >= MOST_TRIES:
             good.add(item)

@@ -1,34 +1,37 @@
 """Researchers' password hashes, and the secrets of this database."""
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import Connection, case, delete, func, insert, select, update
 
-from vseg.errors import Conflict, NotFound
 from vseg.store.database import Database, now_ms
 from vseg.store.schema import researchers, settings
 
 
-def add(db: Database, name: str, password_hash: str) -> None:
-    """A new researcher; `Conflict` if the name is taken."""
-    row = {"name": name, "password_hash": password_hash, "created_at_ms": now_ms()}
+def set_password(db: Database, name: str, password_hash: str) -> None:
+    """A new researcher, or another password for the one of this name, whose logins all end."""
+    row = {"name": name, "password_hash": password_hash, "created_at_ms": now_ms(), "signed_out_at_ms": 0}
     with db.writing() as connection:
         if connection.scalar(db.insert(researchers).values(row).returning(researchers.c.id)) is None:
-            raise Conflict(f"There is already a researcher called {name!r}; choose another name.", "name")
+            mine = researchers.c.name == name
+            connection.execute(update(researchers).where(mine).values(password_hash=password_hash))
+            _end_logins(connection, name)
 
 
 def password_hash(db: Database, name: str) -> str | None:
-    """What `add` or `change` stored, or None for someone unknown."""
+    """What `set_password` stored last, or None for someone unknown."""
     with db.reading() as connection:
         return connection.scalar(select(researchers.c.password_hash).where(researchers.c.name == name))
 
 
-def change(db: Database, name: str, password_hash: str) -> None:
-    """Another password for a researcher."""
+def sign_out(db: Database, name: str) -> None:
+    """End all logins of a researcher, in every browser."""
     with db.writing() as connection:
-        changed = connection.execute(
-            update(researchers).where(researchers.c.name == name).values(password_hash=password_hash)
-        )
-        if not changed.rowcount:
-            raise NotFound(f"There is no researcher called {name!r}.")
+        _end_logins(connection, name)
+
+
+def signed_out_at_ms(db: Database, name: str) -> int | None:
+    """When the logins of a researcher were ended last, 0 for never, or None for someone unknown."""
+    with db.reading() as connection:
+        return connection.scalar(select(researchers.c.signed_out_at_ms).where(researchers.c.name == name))
 
 
 def count(db: Database) -> int:
@@ -62,3 +65,12 @@ def take_setting(db: Database, name: str, value: str) -> bool:
     with db.writing() as connection:
         taken = connection.execute(delete(settings).where(settings.c.name == name, settings.c.value == value))
         return bool(taken.rowcount)
+
+
+def _end_logins(connection: Connection, name: str) -> None:
+    """A login holds this number as it was: it has to change, whatever the clocks of several computers say."""
+    later = case(
+        (researchers.c.signed_out_at_ms < now_ms(), now_ms()), else_=researchers.c.signed_out_at_ms + 1
+    )
+    mine = researchers.c.name == name
+    connection.execute(update(researchers).where(mine).values(signed_out_at_ms=later))

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, RowMapping, Table, select, true
 from vseg.errors import InvalidInput
 from vseg.responses import COLUMNS, Responses
 from vseg.store.database import Database, now_ms as clock_ms
+from vseg.store.intake import Limits
 from vseg.store.schema import events as event_table, participants, responses as response_table, sessions
 from vseg.store.sessions.rows import token_hash
 from vseg.store.studies import StudyRow
@@ -29,14 +30,16 @@ def append(
     events: Sequence[Mapping[str, Any]],
     *,
     token: str | None = None,
+    limits: Limits | None = None,
     now_ms: int | None = None,
 ) -> "Future[None]":
     """Store records of one session; the future is resolved once they are durable.
 
     A response has the names in `RESPONSE`, an event those in `EVENT`; other names are passed over. A record that is
-    there already stays as it is, so that a resend does no harm. The future fails with `Conflict` ("ended") if the
-    session takes no more records, `NotAllowed` if it no longer has this `token`, `NotFound` if there is none,
-    `InvalidInput` if the database refuses a value, and `VsegError` if the database does not answer: then send again.
+    there already stays as it is, so that a resend does no harm; a number is used once, by a response or by an event.
+    The future fails with `Conflict` ("ended") if the session takes no more records, `NotAllowed` if it no longer has
+    this `token`, `NotFound` if there is none, `InvalidInput` if there are more events than the `limits` or the
+    database refuses a value, and `VsegError` if the database does not answer: then send again.
     """
     added = {"session": session_id, "received_at_ms": clock_ms() if now_ms is None else now_ms}
     try:
@@ -47,9 +50,8 @@ def append(
     for row in others:
         if not isinstance(row["data"], str):
             row["data"] = json.dumps(row["data"], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return db.writer.append(
-        Records(session_id, answers, others, None if token is None else token_hash(token))
-    )
+    hashed = None if token is None else token_hash(token)
+    return db.writer.append(Records(session_id, answers, others, hashed, limits))
 
 
 def stream(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapping]]:

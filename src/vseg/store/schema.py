@@ -107,11 +107,13 @@ sessions = Table(
     Column("participant", ForeignKey("participants.id", ondelete="CASCADE"), nullable=False),
     Column("name", String(32), nullable=False, unique=True),
     Column("token_hash", String(64), nullable=False, unique=True),
+    Column("entry_hash", String(64)),  # of what the page of someone without a name of any kind came in with
     Column("status", String(16), nullable=False),  # active, completed, left, withdrawn, ended
     Column("trials", Text),  # plan.Trials as JSON, columns of equal length
     Column("software", Text, nullable=False),  # versions that drew the trials, as JSON
     Column("started_at_ms", BigInteger, nullable=False),
     Column("finished_at_ms", BigInteger),
+    UniqueConstraint("study", "entry_hash"),
     Index(None, "study", "status"),
     Index(None, "participant"),
 )  # fmt: skip
@@ -180,6 +182,7 @@ researchers = Table(
     Column("name", String(64), nullable=False, unique=True),
     Column("password_hash", Text, nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
+    Column("signed_out_at_ms", BigInteger, nullable=False),  # 0: never; logins of before are over
 )  # fmt: skip
 
 settings = Table(

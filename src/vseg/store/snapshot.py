@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Table, func, select
 
 from vseg.plan import Trials, Unit
 from vseg.store.database import Database
-from vseg.store.schema import assignments, events, identities, participants, responses, sessions
+from vseg.store.schema import events, identities, participants, responses, sessions
 from vseg.store.sessions import Identity
+from vseg.store.sessions.rows import units_of
 from vseg.store.studies import StudyRow
 
 
@@ -91,13 +92,7 @@ def snapshot(db: Database, study: StudyRow) -> Iterator[Snapshot]:
         )
         heads_of = select(*columns, participants.c.name.label("participant")).join(participants)
         rows = connection.execute(heads_of.where(mine).order_by(sessions.c.id)).all()
-        units: dict[int, list[Unit]] = {}
-        given = select(assignments.c.session, assignments.c.image, assignments.c.unit)
-        mine_too = given.where(assignments.c.study == study.id)
-        for number, *unit in connection.execute(
-            mine_too.order_by(assignments.c.session, assignments.c.position)
-        ):
-            units.setdefault(number, []).append(Unit(*unit))
+        units = units_of(connection, sessions.c.study == study.id)
         gone = select(func.count()).where(sessions.c.study == study.id, sessions.c.status == "withdrawn")
         heads = [
             SessionHead(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, select
 
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
+from vseg.store.intake import Limits, beyond_limits, one_a_number
 from vseg.store.schema import events, responses, sessions
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Records:
     responses: list[dict[str, Any]]
     events: list[dict[str, Any]]
     token_hash: str | None = None
+    limits: Limits | None = None
     stored: Future[None] = field(default_factory=Future)
 
     def __len__(self) -> int:
@@ -111,21 +113,17 @@ class Writer:
 
 def _write(db: "Database", connection: Connection, batch: list[Records]) -> dict[Records, VsegError]:
     """Store the records of active sessions; the others are returned with the reason."""
-    ids = sorted({each.session for each in batch})
-    # Shared locks: on PostgreSQL nobody can withdraw a session between this look and our insert.
-    wanted = select(sessions.c.id, sessions.c.status, sessions.c.token_hash).where(sessions.c.id.in_(ids))
-    found = connection.execute(wanted.order_by(sessions.c.id).with_for_update(read=True)).all()
-    status = {row.id: row.status for row in found}
-    token = {row.id: row.token_hash for row in found}
+    status, token = _locked(connection, batch)
     refused: dict[Records, VsegError] = {}
     for each in batch:
         if each.token_hash not in (None, token.get(each.session)):
             refused[each] = NotAllowed("This session goes on elsewhere, under a newer token; use that one.")
     active = [each for each in batch if status.get(each.session) == "active" and each not in refused]
-    for table, rows in (
-        (responses, [row for each in active for row in each.responses]),
-        (events, [row for each in active for row in each.events]),
-    ):
+    refused |= beyond_limits(connection, active)
+    taken = [each for each in active if each not in refused]
+    answers = [row for each in taken for row in each.responses]
+    others = [row for each in taken for row in each.events]
+    for table, rows in zip((responses, events), one_a_number(connection, answers, others), strict=True):
         if rows:
             # Always in the same order, so that two workers with the same rows never wait for each other.
             rows.sort(key=lambda row: (row["session"], row["seq"]))
@@ -136,14 +134,28 @@ def _write(db: "Database", connection: Connection, batch: list[Records]) -> dict
     return refused
 
 
+def _locked(connection: Connection, batch: list[Records]) -> tuple[dict[int, str], dict[int, str]]:
+    """Status and token's hash of the batch's sessions, which on PostgreSQL nobody else changes from here on.
+
+    Answers alone need shared locks: nobody can withdraw a session between this look and our insert. With events, no
+    other worker stores records of these sessions meanwhile, since they are counted.
+    """
+    ids = {each.session for each in batch}
+    counted = any(each.events for each in batch)
+    wanted = select(sessions.c.id, sessions.c.status, sessions.c.token_hash).where(sessions.c.id.in_(ids))
+    ordered = wanted.order_by(sessions.c.id)  # so that two workers never wait for each other
+    found = connection.execute(ordered.with_for_update(read=not counted, key_share=counted)).all()
+    return {row.id: row.status for row in found}, {row.id: row.token_hash for row in found}
+
+
 def _there(connection: Connection, records: Records) -> bool:
     """Whether all of it was stored before: a resend after the end of a session is answered like the first time."""
-    for table, rows in ((responses, records.responses), (events, records.events)):
-        wanted = {row["seq"] for row in rows}
+    wanted = {row["seq"] for row in (*records.responses, *records.events)}
+    stored: set[int] = set()
+    for table in (responses, events):
         mine = select(table.c.seq).where(table.c.session == records.session, table.c.seq.in_(wanted))
-        if wanted and wanted != set(connection.scalars(mine)):
-            return False
-    return True
+        stored.update(connection.scalars(mine))
+    return wanted == stored
 
 
 def _refusal(status: str | None) -> VsegError:

@@ -1,7 +1,8 @@
 """Who is given what: images by fewest sessions, then the lowest share of an image's pairs that nobody has.
 
 A session counts while it is completed or alive. Alive is an active one that was heard of lately; what someone who
-left or fell silent was asked to do is free again.
+left or fell silent was asked to do is free again. A page reports the consent at once: a session that never sent
+anything is nobody's after a few minutes.
 """
 
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from vseg.errors import Conflict
 from vseg.plan import Unit
@@ -17,6 +18,8 @@ from vseg.store.schema import assignments, events, responses, sessions
 from vseg.study import Study
 
 ALIVE_AT_LEAST_MIN = 60
+ALIVE_UNHEARD_MIN = 5
+SESSIONS_A_PLACE, SESSIONS_BESIDE = 20, 100
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,18 @@ def taken(connection: Connection, study_id: int, study: Study, now_ms: int) -> T
         per_image=Counter(row.image for row in rows),
         per_condition=Counter(condition for _, condition in conditions if condition is not None),
     )
+
+
+def begun(connection: Connection, study_id: int, study: Study) -> int:
+    """How many sessions there have been; `Conflict` beyond what any study needs, since each takes room on the disk."""
+    number = connection.scalar(select(func.count()).where(sessions.c.study == study_id)) or 0
+    if number >= SESSIONS_A_PLACE * study.participants + SESSIONS_BESIDE:
+        raise Conflict(
+            f"{number} sessions were begun for {study.participants} places, so that this study takes no more; "
+            "serve it under another name.",
+            "full",
+        )
+    return number
 
 
 def chosen(study: Study, held: Taken, number: int) -> list[Unit]:
@@ -93,8 +108,9 @@ def counts(study: Study, now_ms: int) -> ColumnElement[bool]:
 
 
 def alive(study: Study, now_ms: int) -> ColumnElement[bool]:
-    """Whether a session is active and began, or sent something, not too long ago."""
+    """Whether a session is active and sent something not too long ago, or has only just begun."""
     since = now_ms - 60_000 * max(ALIVE_AT_LEAST_MIN, study.interruption.after_minutes)
+    just_now = now_ms - 60_000 * ALIVE_UNHEARD_MIN
     # The newest record by its number: one look into the primary key, however many there are.
     heard = [
         select(table.c.received_at_ms)
@@ -106,7 +122,7 @@ def alive(study: Study, now_ms: int) -> ColumnElement[bool]:
     ]
     return and_(
         sessions.c.status == "active",
-        or_(sessions.c.started_at_ms >= since, *(each >= since for each in heard)),
+        or_(sessions.c.started_at_ms >= just_now, *(each >= since for each in heard)),
     )
 
 

@@ -1,5 +1,6 @@
 """The course of a session: how far it is, and how it ends."""
 
+import json
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select, update
@@ -15,17 +16,15 @@ class Progress:
     """How far a session is: the number of its next record, when it was last heard of, its answers in order.
 
     `answered_at_ms` is when the last answer came, or the session began: events that a page sends by itself when it
-    is opened again do not count there.
-
-    `missing` are numbers below `next_seq` that never arrived; a browser that no longer has those records can only
-    say so, with an event in the place of each.
+    is opened again do not count there. `answers` are (seq, item, flags); `restarts` are (seq, item): the page said
+    with its record `seq` that the block of `item` begins again.
     """
 
     next_seq: int
     last_at_ms: int
     answered_at_ms: int
     answers: list[tuple[int, int, str]]
-    missing: list[int]
+    restarts: list[tuple[int, int]]
 
 
 def progress(db: Database, session: SessionRow) -> Progress:
@@ -38,14 +37,20 @@ def progress(db: Database, session: SessionRow) -> Progress:
         others = connection.execute(
             select(events.c.seq, events.c.received_at_ms).where(events.c.session == session.id)
         ).all()
-    arrived = {row.seq for row in (*answers, *others)}
-    next_seq = max(arrived, default=-1) + 1
+        resumed = connection.execute(
+            select(events.c.seq, events.c.data)
+            .where(events.c.session == session.id, events.c.kind == "resumed")
+            .order_by(events.c.seq)
+        ).all()
+    heard = (*answers, *others)
+    items = range(len(session.trials))
+    repeats = [(row.seq, json.loads(row.data).get("repeat")) for row in resumed]
     return Progress(
-        next_seq=next_seq,
-        last_at_ms=max((row.received_at_ms for row in (*answers, *others)), default=session.started_at_ms),
+        next_seq=max((row.seq for row in heard), default=-1) + 1,
+        last_at_ms=max((row.received_at_ms for row in heard), default=session.started_at_ms),
         answered_at_ms=max((row.received_at_ms for row in answers), default=session.started_at_ms),
         answers=[(row.seq, row.item, row.flags) for row in answers],
-        missing=sorted(set(range(next_seq)) - arrived),
+        restarts=[(seq, item) for seq, item in repeats if type(item) is int and item in items],
     )
 
 

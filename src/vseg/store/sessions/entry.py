@@ -6,10 +6,10 @@ import platform
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sqlalchemy import Connection, Row, Table, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Table, delete, insert, select, update
 
 from vseg import __version__
 from vseg.errors import Conflict, InvalidInput
@@ -39,6 +39,24 @@ class Identity:
 
 
 @dataclass(frozen=True)
+class _Visitor:
+    """Who stands at the door: someone from Prolific, with a personal link, or only with what their page remembers.
+
+    `entry` is for those who have neither: a page shared by several people could bring in one as the other.
+    """
+
+    identity: Identity | None
+    link_hash: str | None
+    entry_hash: str | None
+
+    @classmethod
+    def of(cls, identity: Identity | None, link: str | None, entry: str | None) -> Self:
+        nameless = identity is None and link is None
+        hashed = token_hash(entry) if nameless and entry is not None else None
+        return cls(identity, None if link is None else token_hash(link), hashed)
+
+
+@dataclass(frozen=True)
 class Begun:
     """A session with a new token; `resumed` if it was there before."""
 
@@ -54,23 +72,26 @@ def begin(
     *,
     identity: Identity | None = None,
     link: str | None = None,
+    entry: str | None = None,
     now_ms: int,
 ) -> Begun:
     """Give someone a place in a study, or the place they had.
 
+    They are known again by their `identity`, by their `link`, or else by `entry`, a secret of their page's own.
     `Conflict.reason` says why not: "full", "closed", "already", "ended", "link", "prolific", or "changed" if the
     study was replaced since it was read. The first session freezes the study. `draw` makes the trials of the
     assigned units; they are stored before the token leaves.
     """
     token = secrets.token_urlsafe(24)
+    visitor = _Visitor.of(identity, link, entry)
     with db.writing() as connection:
         _lock(connection, study)
-        old = _session_of(connection, study, identity, link)
+        old = _session_of(connection, study, visitor)
         if old is not None:
-            number = _take_up(connection, old, identity, token)
+            number = _take_up(connection, old, visitor, token)
         else:
-            _check_entry(connection, study, identity, link)
-            number = _enrol(connection, study, identity, link, token, now_ms)
+            _check_entry(connection, study, visitor)
+            number = _enrol(connection, study, visitor, token, now_ms)
     _fix_trials(db, number, draw)
     return Begun(numbered(db, number), token, resumed=old is not None)
 
@@ -93,29 +114,30 @@ def _lock(connection: Connection, study: StudyRow) -> None:
         raise Conflict("The study was changed a moment ago; load the page again.", "changed")
 
 
-def _session_of(
-    connection: Connection, study: StudyRow, identity: Identity | None, link: str | None
-) -> Row | None:
-    """The session that this link or this Prolific participant has begun before."""
+def _session_of(connection: Connection, study: StudyRow, visitor: _Visitor) -> Row | None:
+    """The session that this visitor has begun before."""
     begun = select(sessions.c.id, sessions.c.participant, sessions.c.status)
-    if link is not None:
+    if visitor.link_hash is not None:
         wanted = select(links.c.participant).where(
-            links.c.study == study.id, links.c.token_hash == token_hash(link)
+            links.c.study == study.id, links.c.token_hash == visitor.link_hash
         )
         bound = connection.execute(wanted).one_or_none()
         if bound is None:
             raise Conflict("This personal link is not one of this study; check that it is complete.", "link")
         if bound.participant is not None:
             return connection.execute(begun.where(sessions.c.participant == bound.participant)).one()
-    if identity is not None:
+    if visitor.identity is not None:
         whose = select(identities.c.participant).where(
-            identities.c.study == study.id, identities.c.prolific_pid == identity.prolific_pid
+            identities.c.study == study.id, identities.c.prolific_pid == visitor.identity.prolific_pid
         )
         return connection.execute(begun.where(sessions.c.participant.in_(whose))).one_or_none()
+    if visitor.entry_hash is not None:
+        mine = (sessions.c.study == study.id) & (sessions.c.entry_hash == visitor.entry_hash)
+        return connection.execute(begun.where(mine)).one_or_none()
     return None
 
 
-def _take_up(connection: Connection, old: Row, identity: Identity | None, token: str) -> int:
+def _take_up(connection: Connection, old: Row, visitor: _Visitor, token: str) -> int:
     """Go on with a session under a new token; the old one is no longer good for anything."""
     if old.status == "ended":
         raise Conflict("This session was interrupted for too long and has ended.", "ended")
@@ -124,54 +146,45 @@ def _take_up(connection: Connection, old: Row, identity: Identity | None, token:
             "You have already taken part in this study, and each person can do so once.", "already"
         )
     connection.execute(update(sessions).where(sessions.c.id == old.id).values(token_hash=token_hash(token)))
-    if identity is not None:  # the same person may come with a newer Prolific session
+    if visitor.identity is not None:  # the same person may come with a newer Prolific session
         mine = identities.c.participant == old.participant
-        same = identities.c.prolific_pid == identity.prolific_pid
-        connection.execute(update(identities).where(mine, same).values(**asdict(identity)))
+        same = identities.c.prolific_pid == visitor.identity.prolific_pid
+        connection.execute(update(identities).where(mine, same).values(**asdict(visitor.identity)))
     return int(old.id)
 
 
-def _check_entry(
-    connection: Connection, study: StudyRow, identity: Identity | None, link: str | None
-) -> None:
+def _check_entry(connection: Connection, study: StudyRow, visitor: _Visitor) -> None:
     if connection.scalar(select(studies.c.status).where(studies.c.id == study.id)) != "open":
         raise Conflict("This study is closed and takes no new participants.", "closed")
-    if study.study.personal_links_only and link is None:
+    if study.study.personal_links_only and visitor.link_hash is None:
         raise Conflict(
             "This study is open to those with a personal link only; use the one you were sent.", "link"
         )
-    if study.study.prolific is not None and study.study.prolific.required and identity is None:
+    if study.study.prolific is not None and study.study.prolific.required and visitor.identity is None:
         raise Conflict(
             "This study is open to participants from Prolific only; enter from its page there.", "prolific"
         )
 
 
-def _enrol(
-    connection: Connection,
-    study: StudyRow,
-    identity: Identity | None,
-    link: str | None,
-    token: str,
-    now_ms: int,
-) -> int:
+def _enrol(connection: Connection, study: StudyRow, visitor: _Visitor, token: str, now_ms: int) -> int:
     """A new participant with a session and its units; the study is frozen from here on."""
     held = assignment.taken(connection, study.id, study.study, now_ms)
-    number = connection.scalar(select(func.count()).where(sessions.c.study == study.id)) or 0
-    units = assignment.chosen(study.study, held, number)
+    units = assignment.chosen(study.study, held, assignment.begun(connection, study.id, study.study))
     freeze = update(studies).where(studies.c.id == study.id, studies.c.frozen_at_ms.is_(None))
     connection.execute(freeze.values(frozen_at_ms=now_ms))
     participant = _inserted(
         connection, participants, study=study.id, name=_random_name("p"), created_at_ms=now_ms
     )
-    if identity is not None:
+    if visitor.identity is not None:
         whose = {"participant": participant, "study": study.id}
-        connection.execute(insert(identities).values(**whose, **asdict(identity)))
-    if link is not None:
-        mine = links.c.token_hash == token_hash(link)
+        connection.execute(insert(identities).values(**whose, **asdict(visitor.identity)))
+    if visitor.link_hash is not None:
+        mine = links.c.token_hash == visitor.link_hash
         connection.execute(update(links).where(mine).values(participant=participant))
     session = _inserted(
         connection, sessions, study=study.id, participant=participant, name=_random_name("s"),
-        token_hash=token_hash(token), status="active", software=json.dumps(_software()), started_at_ms=now_ms,
+        token_hash=token_hash(token), entry_hash=visitor.entry_hash, status="active",
+        software=json.dumps(_software()), started_at_ms=now_ms,
     )  # fmt: skip
     rows = [
         {"session": session, "study": study.id, "position": position, "image": unit.image, "unit": unit.unit}

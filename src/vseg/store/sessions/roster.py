@@ -8,9 +8,8 @@ from sqlalchemy import func, select
 
 from vseg.errors import Conflict
 from vseg.store.database import Database, now_ms as clock_ms
-from vseg.store.schema import assignments, identities, participants, responses, sessions, studies
+from vseg.store.schema import assignments, participants, responses, sessions, studies
 from vseg.store.sessions import assignment
-from vseg.store.sessions.entry import Identity
 from vseg.store.studies import StudyRow
 
 
@@ -36,7 +35,10 @@ def reason_to_refuse(db: Database, study: StudyRow, *, now_ms: int) -> str | Non
         if connection.scalar(select(studies.c.status).where(studies.c.id == study.id)) == "closed":
             return "closed"
         try:
-            assignment.chosen(study.study, assignment.taken(connection, study.id, study.study, now_ms), 0)
+            number = assignment.begun(connection, study.id, study.study)
+            assignment.chosen(
+                study.study, assignment.taken(connection, study.id, study.study, now_ms), number
+            )
         except Conflict as full:
             return full.reason
     return None
@@ -86,17 +88,6 @@ def listed(db: Database, study: StudyRow) -> list[dict[str, Any]]:
     )
     with db.reading() as connection:
         return [dict(row) for row in connection.execute(wanted).mappings()]
-
-
-def who_is_who(db: Database, study: StudyRow) -> dict[str, Identity]:
-    """The participants' names with who they are on Prolific. Nothing else in the store gives that away."""
-    columns = (identities.c.prolific_pid, identities.c.prolific_study, identities.c.prolific_session)
-    wanted = select(participants.c.name, *columns).join(
-        participants, participants.c.id == identities.c.participant
-    )
-    with db.reading() as connection:
-        rows = connection.execute(wanted.where(identities.c.study == study.id).order_by(participants.c.id))
-        return {name: Identity(*identity) for name, *identity in rows}
 
 
 def _of_image(given: list[tuple[int, str]]) -> dict[str, Any]:

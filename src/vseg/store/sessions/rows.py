@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, select
@@ -11,7 +10,6 @@ from vseg.errors import NotAllowed, NotFound
 from vseg.plan import Trials, Unit
 from vseg.store.database import Database
 from vseg.store.schema import assignments, participants, sessions
-from vseg.store.studies import StudyRow
 
 
 @dataclass(frozen=True)
@@ -38,14 +36,6 @@ def by_token(db: Database, token: str) -> SessionRow:
     raise NotAllowed("This token belongs to no session; open the study's link again.")
 
 
-def named(db: Database, study: StudyRow, name: str) -> SessionRow:
-    """One session of a study by its name."""
-    with db.reading() as connection:
-        for row in _rows(connection, (sessions.c.study == study.id) & (sessions.c.name == name)):
-            return row
-    raise NotFound(f"Study {study.name!r} has no session {name!r}.")
-
-
 def numbered(db: Database, number: int) -> SessionRow:
     """One session by its `id`."""
     with db.reading() as connection:
@@ -54,22 +44,15 @@ def numbered(db: Database, number: int) -> SessionRow:
     raise NotFound("There is no such session any more.")
 
 
-def each(db: Database, study: StudyRow) -> Iterator[SessionRow]:
-    """All sessions of a study in the order in which they began, one after the other: each holds its trials."""
-    mine = sessions.c.study == study.id
-    with db.reading() as connection:
-        numbers = connection.scalars(select(sessions.c.id).where(mine).order_by(sessions.c.id)).all()
-        for number in numbers:
-            yield from _rows(connection, sessions.c.id == number)
-
-
 def token_hash(token: str) -> str:
-    """What is stored of a token."""
+    """What is stored of a token, or of another secret."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _rows(connection: Connection, condition: ColumnElement[bool]) -> list[SessionRow]:
-    columns = [column for column in sessions.c if column.name not in ("participant", "token_hash")]
+    columns = [
+        column for column in sessions.c if column.name not in ("participant", "token_hash", "entry_hash")
+    ]
     wanted = select(*columns, participants.c.name.label("participant")).join(participants)
     found = connection.execute(
         wanted.where(condition, sessions.c.trials.is_not(None)).order_by(sessions.c.id)

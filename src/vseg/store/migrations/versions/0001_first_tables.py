@@ -92,6 +92,7 @@ def _sessions() -> None:
         sa.Column("participant", sa.Integer(), nullable=False),
         sa.Column("name", sa.String(32), nullable=False),
         sa.Column("token_hash", sa.String(64), nullable=False),
+        sa.Column("entry_hash", sa.String(64)),
         sa.Column("status", sa.String(16), nullable=False),
         sa.Column("trials", sa.Text()),
         sa.Column("software", sa.Text(), nullable=False),
@@ -103,6 +104,7 @@ def _sessions() -> None:
         sa.ForeignKeyConstraint(["study"], ["studies.id"], name="fk_sessions_study", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name="pk_sessions"),
         sa.UniqueConstraint("name", name="uq_sessions_name"),
+        sa.UniqueConstraint("study", "entry_hash", name="uq_sessions_study_entry_hash"),
         sa.UniqueConstraint("token_hash", name="uq_sessions_token_hash"),
     )
     op.create_index("ix_sessions_participant", "sessions", ["participant"])
@@ -182,6 +184,7 @@ def _researchers() -> None:
         sa.Column("name", sa.String(64), nullable=False),
         sa.Column("password_hash", sa.Text(), nullable=False),
         sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("signed_out_at_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_researchers"),
         sa.UniqueConstraint("name", name="uq_researchers_name"),
     )

