@@ -105,7 +105,10 @@ class Visitor:
 
     def answer(self) -> None:
         """Answer the question on the screen, and see it gone."""
-        item = int(self.page.evaluate("document.body.dataset.item"))
+        shown = self.page.evaluate("document.body.dataset.item")
+        if shown is None:  # the page has gone on since it was looked at
+            return
+        item = int(shown)
         same = self.truth(self.state["trials"], item)
         self.page.keyboard.press(self.keys["same" if same else "different"])
         self.answered.append(item)
