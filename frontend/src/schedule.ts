@@ -87,6 +87,12 @@ export class Schedule {
     return Math.floor((100 * this.answered.size) / Math.max(1, this.asked));
   }
 
+  /** Whether some of a block's questions have been answered: after a reload it goes on in the middle. */
+  begun({ first, end }: Block): boolean {
+    for (let item = first; item < end; item++) if (this.answered.has(item)) return true;
+    return false;
+  }
+
   /** The next step. Calling it again without an answer gives the step after: a trial stays until it is answered. */
   next(): Step {
     const index = this.blocks.findIndex((block) => this.open(block) !== undefined);

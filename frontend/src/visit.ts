@@ -208,6 +208,9 @@ export class Visit {
       return { title: this.text("practice_title"), text: this.text("practice_start", { trials }), actions };
     }
     const values = { block: number, blocks };
+    if (this.schedule!.begun(block)) {
+      return { title: this.text("block_title", values), text: this.text("block_resumed"), actions };
+    }
     const practised = number === 1 && this.study.practice.trials > 0;
     const text = [
       practised && this.text("practice_done"),

@@ -18,8 +18,14 @@ timing = {preview_ms = 50, cue_ms = 50, image_ms = 50}
 """
 
 
-def test_phone(serve, browser):
+def test_phone_and_a_browser_whose_clock_stands_still(serve, browser, context):
     server = serve(STUDY)
+    blurred = context.new_page()
+    blurred.add_init_script(
+        "const real = requestAnimationFrame; window.requestAnimationFrame = (act) => real(() => act(1000));"
+    )
+    blurred.goto(server.url)
+    blurred.wait_for_selector("[data-testid=device_browser]")
     phone = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = phone.new_page()
     page.goto(server.url)
@@ -82,16 +88,6 @@ def test_closed_study_sends_only_strangers_away(serve, visitor, context):
     known.walk("refused")
     assert "closed" in known.words()
     assert "safe" not in known.words()  # there are no answers
-
-
-def test_clock_that_stands_still(serve, context):
-    server = serve(STUDY)
-    page = context.new_page()
-    page.add_init_script(
-        "const real = requestAnimationFrame; window.requestAnimationFrame = (act) => real(() => act(1000));"
-    )
-    page.goto(server.url)
-    page.wait_for_selector("[data-testid=device_browser]")
 
 
 def test_unknown_study(serve, context):

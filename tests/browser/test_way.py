@@ -84,6 +84,9 @@ def test_whole_way_by_keyboard_and_back_to_the_truth(serve, visitor, truth, tmp_
     shown = events["screen"]
     degree = px_per_mm * events["distance"]["distance_mm"] * np.tan(np.radians(1))
     assert shown["width_px"] == pytest.approx(10 * degree, rel=0.02)
+    assert shown["width_deg"] == pytest.approx(10, rel=0.01)
+    assert (shown["width_deg_asked"], shown["shrunk"]) == (10, False)
+    assert events["distance"]["device_pixel_ratio"] == 1
     assert len(events["contours"]["contours"]) == 1
 
 

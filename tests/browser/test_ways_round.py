@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from visitors import Visitor
 from vseg import store
 
 FRONTEND = Path(__file__).parents[2] / "frontend"
@@ -17,7 +16,7 @@ segments = 2
 participants = 10
 layout = {grid = 4}
 images = [{name = "patches", colours = 2}]
-design = {blocks = 2, trials = 8}
+design = {blocks = 2, trials = 4}
 practice = {trials = 0}
 catch = {per_block = 0}
 timing = {preview_ms = 50, cue_ms = 50, image_ms = 50}
@@ -75,45 +74,34 @@ def test_other_keys_arrows_among_them(serve, visitor):
 
 
 def test_other_zoom_is_calibrated_anew(serve, visitor):
-    """Between two blocks; what does not fit into the window is shown smaller, and says so."""
-    server = serve(STUDY + "calibration = {gamma_matches = 2}\n")
+    """Between two blocks; what no longer fits into the window is shown smaller, and says so."""
+    server = serve(STUDY + "calibration = {distance = false, gamma_matches = 2}\n")
     person = visitor(server.url).walk("break")
     before = stored(server)[1]
     metrics = {"width": 640, "height": 450, "deviceScaleFactor": 2, "mobile": False}
     person.page.context.new_cdp_session(person.page).send("Emulation.setDeviceMetricsOverride", metrics)
     person.walk("done")
-    assert person.visited.count("distance-card") == person.visited.count("gamma") == 2
+    assert person.visited.count("gamma") == 2
     after = stored(server)[1]
-    for events, ratio in ((before, 1), (after, 2)):
-        assert events["distance"]["device_pixel_ratio"] == ratio
-        assert events["gamma"]["device_pixel_ratio"] == ratio
-        assert len(events["distance"]["measured_mm"]) == 5
-        assert events["screen"]["width_deg_asked"] == 10
-    assert before["screen"]["width_deg"] == pytest.approx(10, rel=0.01)
-    assert not before["screen"]["shrunk"]
-    assert after["screen"]["width_deg"] < 9.9
+    assert [events["gamma"]["device_pixel_ratio"] for events in (before, after)] == [1, 2]
+    assert (before["screen"]["width_px"], before["screen"]["shrunk"]) == (512, False)
+    assert after["screen"]["width_px"] < 450
     assert after["screen"]["shrunk"]
 
 
-def test_contours_by_finger(serve, browser):
-    server = serve(
-        STUDY.replace("blocks = 2, trials = 8", "blocks = 1, trials = 8")
-        + UNCALIBRATED
-        + "contours = {draw = true}"
-    )
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, has_touch=True)
-    person = Visitor(context.new_page(), server.url).come()
+def test_contours_by_finger(serve, visitor):
+    study = STUDY.replace("blocks = 2", "blocks = 1") + UNCALIBRATED + "contours = {draw = true}"
+    server = serve(study)
+    person = visitor(server.url)
     person.walk("contours")
     box = person.page.locator("[data-testid=drawing]").bounding_box()
-    touch = context.new_cdp_session(person.page)
+    touch = person.page.context.new_cdp_session(person.page)
     for step in range(11):
         at = {"x": box["x"] + (0.1 + 0.08 * step) * box["width"], "y": box["y"] + 0.5 * box["height"]}
         kind = "touchMove" if step else "touchStart"
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [at]})
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    person.choose("contours_done")
     person.walk("done")
-    context.close()
     drawn = stored(server)[1]["contours"]
     (line,) = drawn["contours"]
     assert line[0][0] == pytest.approx(0.1 * drawn["width_px"], abs=3)
@@ -124,8 +112,9 @@ def test_contours_by_finger(serve, browser):
 def test_behind_a_path(serve, visitor):
     server = serve(STUDY + UNCALIBRATED, "--prefix", "/lab")
     assert "/lab/s/round" in server.url
-    visitor(server.url).walk("done")
-    assert len({row["item"] for row in stored(server)[0]}) == 16
+    person = visitor(server.url).walk(trials=2)  # page, study, images and session are there
+    person.page.wait_for_selector("body[data-delivery=sent]")
+    assert [row["item"] for row in stored(server)[0]] == [0, 1]
 
 
 def test_simulated_trial(context):

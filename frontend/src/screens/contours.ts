@@ -9,7 +9,7 @@ import { announcer, button, panel, settled } from "./panel.ts";
 import { svg } from "./pictures.ts";
 
 const ARROWS: Record<string, Point> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const SMALLEST_PX = 380;
+const SMALLEST_PX = 300;
 const LARGEST_SHARE = 0.7; // of the window's height
 const STRIP_PX = 70; // for the way out, below
 const CLOSES_PX = 10; // of the screen: a line that ends so near its start is meant to be closed

@@ -87,6 +87,7 @@ class Controls {
 
   say(text: string): void {
     this.advice.textContent = text;
+    if (text) this.advice.scrollIntoView({ block: "nearest" }); // in a low window it is below the edge
   }
 
   private pressed(event: KeyboardEvent): void {
@@ -95,7 +96,10 @@ class Controls {
     if (step) {
       event.preventDefault();
       this.step(event.shiftKey || event.repeat ? 3 * step : step);
-    } else if (event.key === "Enter" && event.target === this.slider && !event.repeat) this.matched();
+    } else if (event.key === "Enter" && event.target === this.slider) {
+      event.preventDefault(); // or the same press would go on to press the next screen's button
+      if (!event.repeat) this.matched();
+    }
   }
 
   private step(by: number): void {

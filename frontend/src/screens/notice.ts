@@ -16,7 +16,7 @@ export function notice(said: Said): Screen<string> {
     });
     const message = el("div", { role: "status" }, ...paragraphs(said.text));
     const buttons = actions.length > 0 ? [el("div", { class: "buttons" }, ...actions)] : [];
-    panel(place, said.title ?? context.text("title"), message, ...buttons);
+    panel(place, said.title ?? (context.study.title || context.text("title")), message, ...buttons);
     actions[0]?.focus({ preventScroll: true });
     return promise;
   };

@@ -74,7 +74,7 @@ export function question(...answers: (readonly [key: string, meaning: string])[]
     return [
       svg("rect", { x: x - 24, y: 46, width: 48, height: 28, rx: 5, fill: "#f4f4f2", stroke: "#333333" }),
       svg("text", { x, y: 65, "font-size": label.length > 3 ? 9 : 14, ...centred }, label),
-      svg("text", { x, y: 92, "font-size": 12, ...centred }, meaning),
+      svg("text", { x, y: 90, "font-size": 10, ...centred }, meaning),
     ];
   });
   return grey(...caps);
