@@ -349,6 +349,7 @@ export class Visit {
     if (this.ending) return;
     this.ending = ending;
     this.exit.close();
+    this.pause.abort(); // a question that nobody needs to answer any more
     this.jsPsych.abortExperiment();
   }
 

@@ -55,6 +55,7 @@ def test_whole_way_by_keyboard_and_back_to_the_truth(serve, visitor, truth, tmp_
     firsts = [step for step in dict.fromkeys(person.visited) if step in ORDER]
     assert tuple(firsts) == ORDER
     assert "THANKS42" in person.words()
+    assert "Thank you" in person.page.inner_text("h1")
     assert person.page.get_attribute("[data-testid=done_return]", "href").endswith("cc=THANKS42")
 
     data = tmp_path / "data"
