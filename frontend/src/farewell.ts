@@ -102,7 +102,7 @@ export class Farewell {
   private async show(step: string, said: Said, download = false): Promise<void> {
     const file = download ? await keptFile(this.visit.shelf, this.visit.who) : null;
     mark(step);
-    document.getElementById("delivery")?.replaceChildren(); // what it said is over, or said here
+    if (step !== "finishing") document.getElementById("delivery")?.replaceChildren(); // what it said is over
     const href = file && URL.createObjectURL(file);
     const offer = href ? [{ name: "download", label: this.visit.text("download"), href }] : [];
     const place = document.getElementById("experiment")!;

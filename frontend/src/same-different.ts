@@ -111,7 +111,8 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     const cue = await stage.show(drawn.cue, trial.cue_ms);
     const image = await stage.show(drawn.image, trial.image_ms);
     const onset = stage.switch(drawn.question);
-    mark("response", trial.item);
+    // Whoever leaves in the middle of a trial is by now told that their answers are being sent.
+    if (!scene.interrupted.aborted) mark("response", trial.item);
     const pressed = await press([keys.same, keys.different], onset, scene.interrupted);
     const seen = watched();
     if (!pressed) {

@@ -224,6 +224,7 @@ export class Visit {
   readonly prepared = async (): Promise<void> => {
     this.measure();
     await this.loading;
+    if (this.ending) return;
     this.easel.display = this.display;
     document.body.dataset["step"] = "preview"; // the canvas takes over, empty
     for (const name of Object.keys(this.session!.state.images)) this.easel.picture(name);

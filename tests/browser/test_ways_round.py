@@ -66,7 +66,7 @@ def test_other_keys_arrows_among_them(serve, visitor):
     assert person.step() == "response"
     person.truth = lambda _trials, item: item % 2 == 0
     person.walk(trials=4)
-    person.page.wait_for_function("document.body.dataset.delivery === 'sent'")
+    person.page.wait_for_selector("body[data-delivery=sent]")
     responses, events = stored(server)
     assert events["keys"] == {"same": "arrowleft", "different": "arrowright"}
     assert all(row["same"] == (row["item"] % 2 == 0) for row in responses)
