@@ -88,8 +88,9 @@ def _read(path: Path) -> "Read":
     """A study file: its text, what it says, and its images."""
     from vseg import plan, study
 
-    loaded = study.load(path)
-    return study.read(path), loaded, plan.shown(loaded, path.parent)
+    text = study.read(path)
+    loaded = study.parsed(text, str(path))
+    return text, loaded, plan.shown(loaded, path.parent)
 
 
 def _check_workers(processes: int, is_sqlite: bool) -> None:
