@@ -259,11 +259,22 @@ def test_progress_says_what_has_arrived(db):
     assert (empty.next_seq, empty.last_at_ms, empty.answers, empty.restarts) == (0, NOW, [], [])
     rows = [response(1, 0, flags="late"), response(4, 0)]
     store.responses.append(db, begun.session.id, rows, [event(0)], now_ms=NOW + 5).result()
-    store.responses.append(db, begun.session.id, [], [event(5)], now_ms=NOW + 9).result()
     found = store.sessions.progress(db, begun.session)
-    assert (found.next_seq, found.last_at_ms) == (6, NOW + 9)
-    assert found.answered_at_ms == NOW + 5
+    assert (found.next_seq, found.last_at_ms, found.answered_at_ms) == (5, NOW + 5, NOW + 5)
     assert found.answers == [(1, 0, "late"), (4, 0, "")]
+
+
+@pytest.mark.parametrize("clock_off_ms", [-7_200_000, 0, 90_000])
+def test_progress_tells_when_answers_were_given_not_when_they_arrived(db, clock_off_ms):
+    """Two answers were given offline and come an hour later, from a page whose clock may be wrong."""
+    begun, hour_ms = begin(db, study_of(db)), 3_600_000
+    at = {"at_ms": NOW + clock_off_ms}
+    store.responses.append(db, begun.session.id, [], [event(0) | at], now_ms=NOW + 40).result()
+    kept = [response(seq, 0, shown_at_ms=NOW + clock_off_ms + 1000 * seq) for seq in (1, 2)]
+    back = event(3, "resumed") | {"at_ms": NOW + clock_off_ms + hour_ms}
+    store.responses.append(db, begun.session.id, kept, [back], now_ms=NOW + hour_ms + 900).result()
+    found = store.sessions.progress(db, begun.session)
+    assert (found.answered_at_ms, found.last_at_ms) == (NOW + 2040, NOW + hour_ms + 40)
 
 
 def test_progress_says_where_blocks_began_again(db):

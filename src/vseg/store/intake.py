@@ -4,14 +4,17 @@ Asked inside the transaction that stores, with the sessions locked, so that it h
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table, select, tuple_
+from sqlalchemy import Connection, Table, bindparam, exists, select
 
 from vseg.errors import InvalidInput, VsegError
-from vseg.store.schema import events, responses
+from vseg.store.schema import events
+
+if TYPE_CHECKING:
+    from vseg.store.database import Database
 
 Row = dict[str, Any]
 
@@ -65,26 +68,11 @@ def beyond_limits(connection: Connection, batch: Iterable[Any]) -> dict[Any, Vse
     return refused
 
 
-def one_a_number(
-    connection: Connection, answers: list[Row], others: list[Row]
-) -> tuple[list[Row], list[Row]]:
-    """Responses and events without those whose number the session has used for the other kind.
+def insertion(db: "Database", table: Table, other: Table) -> Any:
+    """The statement that stores rows of one table whose number the session has used neither there nor in the other.
 
-    What was stored first stays; of two that come together, the response.
+    What was stored first stays. The look is part of the statement, so that it costs no journey of its own.
     """
-    answers = _without(answers, _there(connection, events, answers))
-    others = _without(others, _there(connection, responses, others))
-    return answers, _without(others, {(row["session"], row["seq"]) for row in answers})
-
-
-def _there(connection: Connection, table: Table, rows: Collection[Row]) -> set[tuple[int, int]]:
-    if not rows:
-        return set()
-    numbers = {(row["session"], row["seq"]) for row in rows}
-    place = tuple_(table.c.session, table.c.seq)
-    found = connection.execute(select(table.c.session, table.c.seq).where(place.in_(numbers)))
-    return {(session, seq) for session, seq in found}
-
-
-def _without(rows: list[Row], numbers: set[tuple[int, int]]) -> list[Row]:
-    return [row for row in rows if (row["session"], row["seq"]) not in numbers] if numbers else rows
+    row = select(*(bindparam(column.name, type_=column.type) for column in table.c))
+    is_taken = exists().where(other.c.session == bindparam("session"), other.c.seq == bindparam("seq"))
+    return db.insert(table).from_select(list(table.c.keys()), row.where(~is_taken))

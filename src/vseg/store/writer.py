@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, select
 
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
-from vseg.store.intake import Limits, beyond_limits, one_a_number
+from vseg.store.intake import Limits, beyond_limits, insertion
 from vseg.store.schema import events, responses, sessions
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 ROWS_A_COMMIT = 2000
 GATHER_S = 0.004  # while many are answering, a commit waits so long for more: half as many commits
 MOST_WAITING = 50_000  # requests; beyond, the database is too slow and the browsers keep what they have
+
+Inserts = tuple[Any, Any]  # of responses first: where a response and an event come under one number, it is taken
 
 
 @dataclass(eq=False)
@@ -47,6 +49,7 @@ class Writer:
 
     def __init__(self, db: "Database"):
         self._db = db
+        self._inserts = insertion(db, responses, events), insertion(db, events, responses)
         self._queue: SimpleQueue[Records | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -94,7 +97,7 @@ class Writer:
             return
         try:
             with self._db.writing() as connection:
-                refused = _write(self._db, connection, batch)
+                refused = _write(self._inserts, connection, batch)
         except VsegError as error:  # the database is gone: everyone is told, and every browser sends again
             _fail(batch, error)
         except BaseException as error:
@@ -111,7 +114,7 @@ class Writer:
                     each.stored.set_result(None)
 
 
-def _write(db: "Database", connection: Connection, batch: list[Records]) -> dict[Records, VsegError]:
+def _write(inserts: Inserts, connection: Connection, batch: list[Records]) -> dict[Records, VsegError]:
     """Store the records of active sessions; the others are returned with the reason."""
     status, token = _locked(connection, batch)
     refused: dict[Records, VsegError] = {}
@@ -123,11 +126,11 @@ def _write(db: "Database", connection: Connection, batch: list[Records]) -> dict
     taken = [each for each in active if each not in refused]
     answers = [row for each in taken for row in each.responses]
     others = [row for each in taken for row in each.events]
-    for table, rows in zip((responses, events), one_a_number(connection, answers, others), strict=True):
+    for insert, rows in zip(inserts, (answers, others), strict=True):
         if rows:
             # Always in the same order, so that two workers with the same rows never wait for each other.
             rows.sort(key=lambda row: (row["session"], row["seq"]))
-            connection.execute(db.insert(table), rows)
+            connection.execute(insert, rows)
     for each in batch:
         if each not in refused and status.get(each.session) != "active" and not _there(connection, each):
             refused[each] = _refusal(status.get(each.session))

@@ -15,8 +15,9 @@ from vseg.store.sessions.rows import SessionRow
 class Progress:
     """How far a session is: the number of its next record, when it was last heard of, its answers in order.
 
-    `answered_at_ms` is when the last answer came, or the session began: events that a page sends by itself when it
-    is opened again do not count there. `answers` are (seq, item, flags); `restarts` are (seq, item): the page said
+    `answered_at_ms` is when the last answer was given, or the session began: events that a page sends by itself when
+    it is opened again do not count there. Both times are the server's, but of what happened, not of its arrival: a
+    page that was offline, or closed, sends what it had kept when it is back. `answers` are (seq, item, flags); `restarts` are (seq, item): the page said
     with its record `seq` that the block of `item` begins again.
     """
 
@@ -29,13 +30,19 @@ class Progress:
 
 def progress(db: Database, session: SessionRow) -> Progress:
     """What has arrived of a session so far."""
-    mine = select(responses.c.seq, responses.c.item, responses.c.flags, responses.c.received_at_ms)
+    mine = select(
+        responses.c.seq,
+        responses.c.item,
+        responses.c.flags,
+        responses.c.shown_at_ms.label("at_ms"),
+        responses.c.received_at_ms,
+    )
     with db.reading() as connection:
         answers = connection.execute(
             mine.where(responses.c.session == session.id).order_by(responses.c.seq)
         ).all()
         others = connection.execute(
-            select(events.c.seq, events.c.received_at_ms).where(events.c.session == session.id)
+            select(events.c.seq, events.c.at_ms, events.c.received_at_ms).where(events.c.session == session.id)
         ).all()
         resumed = connection.execute(
             select(events.c.seq, events.c.data)
@@ -43,12 +50,14 @@ def progress(db: Database, session: SessionRow) -> Progress:
             .order_by(events.c.seq)
         ).all()
     heard = (*answers, *others)
+    # The page's clock may be wrong, but it is one clock: the record that was under way the least tells by how much.
+    behind = min((row.received_at_ms - row.at_ms for row in heard), default=0)
     items = range(len(session.trials))
     repeats = [(row.seq, json.loads(row.data).get("repeat")) for row in resumed]
     return Progress(
         next_seq=max((row.seq for row in heard), default=-1) + 1,
-        last_at_ms=max((row.received_at_ms for row in heard), default=session.started_at_ms),
-        answered_at_ms=max((row.received_at_ms for row in answers), default=session.started_at_ms),
+        last_at_ms=max((row.at_ms + behind for row in heard), default=session.started_at_ms),
+        answered_at_ms=max((row.at_ms + behind for row in answers), default=session.started_at_ms),
         answers=[(row.seq, row.item, row.flags) for row in answers],
         restarts=[(seq, item) for seq, item in repeats if type(item) is int and item in items],
     )
