@@ -122,12 +122,10 @@ def _added(trials: Trials, responses: Columns) -> dict[str, list[Any]]:
         return [column[item] for item in responses["item"]]
 
     right = zip(asked("answer"), responses["same"], strict=True)
-    names = ("session", "seq", "item", "practice", "catch", "flags")
-    rows = zip(*(responses[name] for name in names), strict=True)
     return {
         **{name: asked(name) for name in ("x1", "y1", "x2", "y2")},
         "correct": [None if answer is None else answer == same for answer, same in right],
-        "used": store.responses.used([dict(zip(names, row)) for row in rows]),  # noqa: B905 (in the inner loop)
+        "used": store.responses.used(responses),
     }
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from vseg.store.writer import Records
 ADDED = ("session", "received_at_ms")
 """The columns that the store fills in by itself."""
 RESPONSE = tuple(column.name for column in response_table.c if column.name not in ADDED)
+DECIDING = ("session", "seq", "item", "practice", "catch", "flags")
+"""What `used` looks at."""
 EVENT = tuple(column.name for column in event_table.c if column.name not in ADDED)
 
 
@@ -68,34 +71,32 @@ def events(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapp
     return _whole_sessions(_streamed(db, event_table, study, batch), batch)
 
 
-def used(rows: Sequence[Mapping[Any, Any]]) -> list[bool]:
+def used(columns: Mapping[str, Sequence[Any]]) -> list[bool]:
     """Which of the responses of whole sessions count: the last one to each item that was shown right.
 
-    Practice and catch trials never count, nor does an answer with a flag.
+    Practice and catch trials never count, nor does an answer with a flag. The columns are those in `DECIDING`.
     """
-    last = {
-        (row["session"], row["item"]): row["seq"]
-        for row in sorted(rows, key=lambda row: row["seq"])
-        if not (row["practice"] or row["catch"] or row["flags"])
-    }
+    session, seq, item, *reasons = (columns[name] for name in DECIDING)
+    plain = [not any(of_one) for of_one in zip(*reasons, strict=True)]
+    places = list(zip(session, item, strict=True))
+    last: dict[tuple[Any, Any], int] = {}
+    for place, number, counts in zip(places, seq, plain, strict=True):
+        if counts and number >= last.get(place, number):
+            last[place] = number
     return [
-        not (row["practice"] or row["catch"] or row["flags"])
-        and last[row["session"], row["item"]] == row["seq"]
-        for row in rows
+        counts and last[place] == number for place, number, counts in zip(places, seq, plain, strict=True)
     ]
 
 
 def of_study(db: Database, study: StudyRow, image: str | None = None) -> Responses:
     """The answers of a study that count, of all images or of one."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    needed = [
-        name for name in (*COLUMNS, "seq", "item", "practice", "catch", "flags") if name in response_table.c
-    ]
+    needed = [name for name in (*COLUMNS, *DECIDING) if name in response_table.c]
     condition = true() if image is None else response_table.c.image == image
     for rows in _whole_sessions(_streamed(db, response_table, study.id, 5000, needed, condition), 5000):
-        counting = [row for row, counts in zip(rows, used(rows), strict=True) if counts]
+        counts = used({name: [row[name] for row in rows] for name in DECIDING})
         for name, column in columns.items():
-            column.extend([row[name] for row in counting])
+            column.extend([row[name] for row in compress(rows, counts)])
     # A study without answers has empty columns, and those need a type.
     types: dict[str, Any] = {"participant": np.str_, "image": np.str_, "same": np.bool_, "rt_ms": np.float64}
     arrays: dict[str, Any] = {

@@ -17,8 +17,8 @@ class Progress:
 
     `answered_at_ms` is when the last answer was given, or the session began: events that a page sends by itself when
     it is opened again do not count there. Both times are the server's, but of what happened, not of its arrival: a
-    page that was offline, or closed, sends what it had kept when it is back. `answers` are (seq, item, flags); `restarts` are (seq, item): the page said
-    with its record `seq` that the block of `item` begins again.
+    page that was offline, or closed, sends what it had kept when it is back. `answers` are (seq, item, flags);
+    `restarts` are (seq, item): the page said with its record `seq` that the block of `item` begins again.
     """
 
     next_seq: int
@@ -42,7 +42,9 @@ def progress(db: Database, session: SessionRow) -> Progress:
             mine.where(responses.c.session == session.id).order_by(responses.c.seq)
         ).all()
         others = connection.execute(
-            select(events.c.seq, events.c.at_ms, events.c.received_at_ms).where(events.c.session == session.id)
+            select(events.c.seq, events.c.at_ms, events.c.received_at_ms).where(
+                events.c.session == session.id
+            )
         ).all()
         resumed = connection.execute(
             select(events.c.seq, events.c.data)
