@@ -14,8 +14,9 @@ from visitors import Truth, Visitor, always_same
 WINDOW = {"width": 1280, "height": 900}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Closed after each module: while Playwright runs, its event loop does, and no test could have one of its own."""
     with sync_playwright() as playwright:
         flags = ["--no-sandbox"] if os.geteuid() == 0 else []
         opened = playwright.chromium.launch(executable_path=chromium(), args=flags)
