@@ -4,6 +4,7 @@ Several processes are this module run as a script, a child for each worker. A ch
 ends, so that none outlives a parent that was killed.
 """
 
+import gc
 import os
 import signal
 import socket
@@ -58,6 +59,9 @@ def _run(served: ASGIApp, listening: socket.socket, forwarded_allow_ips: str) ->
         served, access_log=False, log_level="warning", server_header=False, ws="none",
         forwarded_allow_ips=forwarded_allow_ips, timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip
+    # What was loaded so far stays for good. Looking through it for garbage would hold up everybody for 0.1 s each time.
+    gc.collect()
+    gc.freeze()
     uvicorn.Server(config).run(sockets=[listening])
 
 
