@@ -276,3 +276,34 @@ def test_a_photograph_is_seen_softly():
     assert np.array_equal(*seen)
     assert ((seen[0] >= 0) & (seen[0] <= 1)).all()
     assert np.ptp(seen[0]) > 0.5
+
+
+def test_a_model_is_what_they_see(server):
+    """Left and right halves, as labels or as probabilities: the same answers, and none but those of the halves."""
+
+    def halves(image):
+        assert image.dtype == np.uint8
+        return np.arange(image.shape[1])[None, :] * np.ones((image.shape[0], 1)) >= image.shape[1] / 2
+
+    def unsure(image):
+        right = 0.9 * halves(image) + 0.05
+        return np.stack([right, 1 - right], axis=2)
+
+    columns = np.arange(16) % 4 >= 2
+    for model, agreement in ((halves, 1.0), (unsure, 0.6)):
+        bots.run(f"{server.base}s/tiny/", count=1, observer=ideal, model=model, seed=8)
+        rows = [row for row in by_session(server)[-1] if row["image"] == "patches" and not row["catch"]]
+        assert np.mean([row["same"] == (columns[row["i"]] == columns[row["j"]]) for row in rows]) >= agreement
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda image: image[0], "The model said uint8"),
+        (lambda image: np.full((*image.shape[:2], 2), np.nan), "expected labels"),
+        (lambda image: 1 / 0, "The model failed on image patches: ZeroDivisionError"),
+    ],
+)
+def test_a_model_that_does_not_work(server, model, message):
+    with pytest.raises(InvalidInput, match=message):
+        bots.run(f"{server.base}s/tiny/", count=1, model=model, seed=9)

@@ -15,20 +15,21 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vseg.bots.person import Taken, begin, take_part
-from vseg.bots.seeing import Sight
+from vseg.bots.seeing import Model, Sight
 from vseg.bots.wire import Wire
-from vseg.errors import Conflict, InvalidInput
+from vseg.errors import Conflict, InvalidInput, NotFound
 from vseg.maps import Maps
 from vseg.observers import Lapsing, Observer, ideal
 
 AT_ONCE = 16
 
-__all__ = ["Summary", "observer_named", "run"]
+__all__ = ["Summary", "maps_of", "observer_named", "run"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def run(
     observer: Observer | str = ideal,
     truth: Maps | Mapping[str, Maps] | None = None,
     segments: int | None = None,
+    model: Model | None = None,
     flagged: float = 0.0,
     pace: float = 0.0,
     at_once: int = AT_ONCE,
@@ -94,6 +96,8 @@ def run(
         What they see; of images without, the maps are made from the picture's colours.
     segments : int, optional
         K of maps made from a picture; the study's own by default.
+    model : callable, optional
+        What they see instead: an image (H, W, 3) as uint8 -> labels (H, W), or probabilities (H, W, K).
     flagged : float
         Share of trials reported as not shown right; these are asked again.
     pace : float
@@ -106,7 +110,7 @@ def run(
     """
     _check(count, flagged, pace, at_once)
     chosen = observer_named(observer) if isinstance(observer, str) else observer
-    sight = Sight(chosen, truth, segments)
+    sight = Sight(chosen, truth, segments, model)
     started = time.perf_counter()
     manner = {"flagged": flagged, "pace": pace}
     try:
@@ -147,6 +151,18 @@ def observer_named(name: str) -> Observer:
             f"An observer is ideal, lapsing:RATE with a rate from 0 to 1, or random, got {name!r}."
         )
     return Lapsing(share)
+
+
+def maps_of(path: Path) -> Maps | dict[str, Maps]:
+    """What people see, from a file of maps for every image, or a folder with one called after each image."""
+    if not path.is_dir():
+        return Maps.load(path)
+    found = {file.stem: Maps.load(file) for file in sorted(path.glob("*.npz"))}
+    if not found:
+        raise NotFound(
+            f"{path} holds no .npz files; expected maps called after the images, such as IMAGE.npz."
+        )
+    return found
 
 
 async def _all(

@@ -2,16 +2,14 @@
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from vseg import callables
 from vseg.cli import options
 from vseg.cli.output import counted, progress_bar
-from vseg.errors import MissingExtra, NotFound, VsegWarning
-
-if TYPE_CHECKING:
-    from vseg.maps import Maps
+from vseg.errors import MissingExtra, VsegWarning
 
 
 def simulate_participants(
@@ -25,6 +23,13 @@ def simulate_participants(
         typer.Option(
             metavar="PATH",
             help="Maps they see, .npz, or a folder with IMAGE.npz [default: made from each picture].",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py[:NAME]",
+            help="A function of yours, image -> labels (H, W) or probabilities (H, W, K), that they see by.",
         ),
     ] = None,
     segments: Annotated[
@@ -49,6 +54,7 @@ def simulate_participants(
     Examples:
       vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --count 15
       vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --observer ideal --truth study/truth
+      vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --model mine.py:segment
     """
     people = options.whole(count, "--count", least=1)
     settings: dict[str, Any] = {
@@ -63,7 +69,8 @@ def simulate_participants(
     except ModuleNotFoundError as error:
         raise MissingExtra('Simulated participants need httpx: pip install "vseg[server]".') from error
 
-    chosen, seen = bots.observer_named(observer), None if truth is None else _truth(truth)
+    settings["model"] = None if model is None else callables.named(model)
+    chosen, seen = bots.observer_named(observer), None if truth is None else bots.maps_of(truth)
     with progress_bar("Taking part", people, fits=False) as advance:
         summary = bots.run(url, count=people, observer=chosen, truth=seen, progress=advance, **settings)
     if summary.refused:
@@ -73,16 +80,3 @@ def simulate_participants(
             stacklevel=1,
         )
     typer.echo(str(summary))
-
-
-def _truth(path: Path) -> "Maps | dict[str, Maps]":
-    from vseg import Maps
-
-    if not path.is_dir():
-        return Maps.load(path)
-    found = {file.stem: Maps.load(file) for file in sorted(path.glob("*.npz"))}
-    if not found:
-        raise NotFound(
-            f"{path} holds no .npz files; expected maps called after the images, such as IMAGE.npz."
-        )
-    return found

@@ -1,0 +1,47 @@
+"""A user's own function, from a file: found, or told why not."""
+
+import pytest
+
+from vseg import callables
+from vseg.errors import InvalidInput, NotFound
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "beside.py").write_text("THREE = 3\n")
+    (tmp_path / "mine.py").write_text(
+        "from beside import THREE\n\ndef model(image):\n    return THREE\n\ndef other(image):\n    return 4\n\nCONSTANT = 5\n"
+    )
+    return tmp_path
+
+
+def test_a_function_by_name_or_the_one_called_model(mine):
+    assert callables.named("mine.py")(None) == 3
+    assert callables.named("mine.py:other")(None) == 4
+    assert callables.named(f"{mine}/mine.py:other")(None) == 4
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "message"),
+    [
+        ("none.py", NotFound, "There is no file none.py"),
+        ("mine", InvalidInput, "Expected FILE.py or FILE.py:NAME, got 'mine'"),
+        ("mine.py:1x", InvalidInput, "Expected FILE.py or FILE.py:NAME"),
+        (
+            "mine.py:nothing",
+            InvalidInput,
+            "mine.py has no function nothing; it has model, other. Name one as",
+        ),
+        ("mine.py:CONSTANT", InvalidInput, "mine.py has no function CONSTANT"),
+    ],
+)
+def test_what_is_not_there(mine, source, kind, message):
+    with pytest.raises(kind, match=message):
+        callables.named(source)
+
+
+def test_a_file_that_fails(mine):
+    (mine / "broken.py").write_text("1 / 0\n")
+    with pytest.raises(InvalidInput, match="broken.py could not be run: ZeroDivisionError"):
+        callables.named("broken.py")
