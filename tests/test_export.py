@@ -14,9 +14,9 @@ from hypothesis import given, strategies as st
 import vseg
 from taking_part import answer, begin, event, finish, response, study_of
 from vseg import dataset, export, store
+from vseg.dataset.variables import EVENTS, RESPONSES, SESSIONS, Variable
+from vseg.dataset.writing import FORMULA, defused, write_csv
 from vseg.errors import InvalidInput, NotFound, VsegWarning
-from vseg.export.variables import EVENTS, RESPONSES, SESSIONS, Variable
-from vseg.export.writing import FORMULA, defused, write_csv
 from vseg.plan import Trials
 
 DATA_FILE = re.compile(
@@ -66,7 +66,7 @@ def test_everything_is_there_and_described(db, tmp_path):
     for _ in range(3):
         finish(db, begin(db, study))
     folder = exported(db, study, tmp_path / "out")
-    assert {path.name for path in folder.iterdir()} == dataset.TOP - {dataset.IDENTITIES}
+    assert {path.name for path in folder.iterdir()} == dataset.TOP - {dataset.IDENTITIES, dataset.MARKERS}
     assert (folder / "study/study.toml").read_text("utf-8") == study.text
     assert {path.name for path in (folder / "study/images").iterdir()} == {"a.png", "b.png"}
     assert len(list((folder / "study/trials").iterdir())) == 3
@@ -292,3 +292,112 @@ def test_what_happens_meanwhile_is_in_all_of_an_export_or_in_none(db, tmp_path):
 def test_each_beginning_of_a_formula_is_defused(text):
     assert defused(text) == f"'{text}"
     assert text.startswith(FORMULA)
+
+
+MARKED = "[lab]\nmarkers = true\nphotodiode = {corner = 'top-right'}\n"
+
+
+def markers_of(folder: Path) -> list[dict[str, str]]:
+    (path,) = folder.glob("markers/*_events.tsv")
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_markers_are_left_out_unless_the_study_asks_for_them(db, tmp_path):
+    study = study_of(db, "a")
+    finish(db, begin(db, study))
+    assert not (exported(db, study, tmp_path / "out") / dataset.MARKERS).exists()
+
+
+def test_markers_have_the_onset_and_the_code_of_every_event(db, tmp_path):
+    study = study_of(db, "a", more=MARKED, name="eeg-study")
+    begun = begin(db, study)
+    rows = [
+        response(1, 0, cue_onset_ms=1000.25, image_onset_ms=1300.5, response_onset_ms=1600.75, rt_ms=400.0),
+        response(
+            2,
+            1,
+            cue_onset_ms=2100.0,
+            image_onset_ms=2400.0,
+            response_onset_ms=2700.0,
+            same=False,
+            flags="late",
+        ),
+    ]
+    opened = [event(0, "screen", page_opened_at_ms=1_800_000_000_000.5)]
+    store.responses.append(db, begun.session.id, rows, opened).result()
+    folder = exported(db, study, tmp_path / "out")
+    table = markers_of(folder)
+    kinds = ["cue", "image", "response_screen"]
+    assert [row["trial_type"] for row in table] == [*kinds, "key_same", *kinds, "key_different"]
+    assert [row["value"] for row in table] == ["10", "20", "30", "41", "10", "20", "30", "42"]
+    onsets = [float(row["onset"]) for row in table]
+    assert onsets == pytest.approx([0, 0.30025, 0.6005, 1.0005, 1.09975, 1.39975, 1.69975, 2.11225])
+    durations = [float(row["duration"]) for row in table]
+    assert durations == pytest.approx([0.3001, 0.2999, 0.4, 0, 0.3001, 0.2999, 0.4125, 0])
+    assert [row["page_ms"] for row in table[:2]] == ["1000.250", "1300.500"]
+    assert table[0]["epoch_ms"] == "1800000001000.750"
+    assert [(row["trial"], row["item"], row["image"], row["flags"]) for row in table[3:5]] == [
+        ("1", "0", "a", "n/a"), ("2", "1", "a", "late"),
+    ]  # fmt: skip
+    head = begun.session
+    assert (folder / f"markers/sub-{head.participant}_ses-{head.name}_task-eegstudy_events.tsv").is_file()
+    assert "markers/" in (folder / "README.md").read_text("utf-8")
+    assert "markers/" in (folder / dataset.IGNORE).read_text("utf-8")
+    assert len(vseg.load(folder)) == 1
+
+
+def test_the_sidecar_describes_every_column_and_every_code(db, tmp_path):
+    from vseg.export.markers import CODES
+
+    study = study_of(db, "a", more=MARKED)
+    finish(db, begin(db, study))
+    folder = exported(db, study, tmp_path / "out")
+    said = json.loads((folder / "markers/task-small_events.json").read_text("utf-8"))
+    assert set(markers_of(folder)[0]) == set(said) - {"Photodiode"}
+    assert all(said[name]["Description"] for name in said)
+    assert set(said["trial_type"]["Levels"]) == set(CODES)
+    assert set(said["value"]["Levels"]) == {str(code) for code in CODES.values()}
+    assert len(set(CODES.values())) == len(CODES)
+    assert all(0 < code < 256 for code in CODES.values())  # what a parallel port can say
+    assert {name: said["Photodiode"][name] for name in ("corner", "phase", "size_px")} == {
+        "corner": "top-right", "phase": "image", "size_px": 80,
+    }  # fmt: skip
+
+
+def test_markers_go_on_in_time_over_a_reload_of_the_page(db, tmp_path):
+    """Each page has a clock of its own; without its word, the trial's own two clocks tell."""
+    study = study_of(db, "a", more=MARKED)
+    begun = begin(db, study)
+    rows = [
+        response(1, 0, cue_onset_ms=5000.0),
+        response(4, 1, cue_onset_ms=700.0),
+        response(5, 1, cue_onset_ms=900.0),
+    ]
+    events = [
+        event(0, "screen", page_opened_at_ms=1_800_000_000_000),
+        event(2, "resumed", away_ms=1),
+        event(3, "screen", page_opened_at_ms=1_800_000_060_000.0),
+    ]
+    store.responses.append(db, begun.session.id, rows, events).result()
+    cues = [row for row in markers_of(exported(db, study, tmp_path / "out")) if row["trial_type"] == "cue"]
+    assert [float(row["onset"]) for row in cues] == pytest.approx([0, 55.7, 55.9])
+
+    other = study_of(db, "a", more=MARKED, name="unsaid")
+    begun = begin(db, other)
+    rows = [
+        response(0, 0, cue_onset_ms=5000.0),
+        response(1, 1, cue_onset_ms=40.0, shown_at_ms=1_800_000_009_000),
+    ]
+    store.responses.append(db, begun.session.id, rows, [event(2, "screen", page_opened_at_ms="x")]).result()
+    cues = [row for row in markers_of(exported(db, other, tmp_path / "two")) if row["trial_type"] == "cue"]
+    assert [float(row["onset"]) for row in cues] == pytest.approx([0, 9])
+
+
+def test_a_cue_that_was_not_to_be_shown_has_no_marker(db, tmp_path):
+    study = study_of(db, "a", more=MARKED)
+    begun = begin(db, study)
+    rows = [response(0, 0, cue_asked_ms=0.0, cue_ms=0.0), response(1, 1)]
+    store.responses.append(db, begun.session.id, rows, []).result()
+    table = markers_of(exported(db, study, tmp_path / "out"))
+    assert [row["trial_type"] for row in table].count("cue") == 1

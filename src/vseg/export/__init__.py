@@ -1,11 +1,11 @@
 """A study out of the database: a Psych-DS folder that `vseg.load` and `vseg fit` take as it is.
 
-writing      CSV, safe to open in a spreadsheet, and Parquet
-variables    every column described
+markers      onsets and codes of every trial for EEG and the like, where the study file asks for them
 description  dataset_description.json, README.md and the other words around the tables
 
-What lies where is in vseg.dataset. Sessions are read and written one by one, so that memory does not grow with
-their number. Whoever withdrew is in nothing but a count.
+What lies where is in vseg.dataset, with every column described and the writing of CSV and Parquet. Sessions are
+read and written one by one, so that memory does not grow with their number. Whoever withdrew is in nothing but a
+count.
 """
 
 import json
@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from vseg import dataset, store
+from vseg.dataset.variables import EVENTS, RESPONSES, SESSIONS, Variable
+from vseg.dataset.writing import Columns, Parquet, write_csv
 from vseg.errors import VsegWarning
 from vseg.export.description import Counts, write_description
-from vseg.export.variables import EVENTS, RESPONSES, SESSIONS, Variable
-from vseg.export.writing import Columns, Parquet, write_csv
+from vseg.export.markers import write_markers, write_sidecar
 from vseg.plan import Trials
 from vseg.store.snapshot import SessionHead, Snapshot, snapshot
 
@@ -53,8 +54,11 @@ def write(
     _write_study(db, study, folder)
     folder.joinpath(dataset.DATA).mkdir()
     folder.joinpath(dataset.TRIALS).mkdir()
+    if study.study.lab.markers:
+        folder.joinpath(dataset.MARKERS).mkdir()
+        write_sidecar(folder, study)
     with snapshot(db, study) as found:
-        counts = _write_sessions(found, study.name, folder, progress)
+        counts = _write_sessions(found, study, folder, progress)
         who = found.identities() if identities else {}
         software = [session.software for session in found.sessions]
     if identities:
@@ -75,7 +79,9 @@ def _write_study(db: store.Database, study: store.studies.StudyRow, folder: Path
             truth.save(folder / dataset.TRUTH / f"{name}.npz")
 
 
-def _write_sessions(found: Snapshot, study: str, folder: Path, progress: Progress) -> Counts:
+def _write_sessions(
+    found: Snapshot, study: store.studies.StudyRow, folder: Path, progress: Progress
+) -> Counts:
     rows: list[dict[str, Any]] = []
     with Parquet(folder / dataset.PARQUET) as parquet, progress(len(found.sessions)) as advance:
         for session in found.sessions:
@@ -86,7 +92,9 @@ def _write_sessions(found: Snapshot, study: str, folder: Path, progress: Progres
     if parquet.missing:
         warnings.warn(f"{dataset.PARQUET} is left out. {parquet.missing}", VsegWarning, stacklevel=3)
     table = {variable.name: [row[variable.name] for row in rows] for variable in SESSIONS}
-    write_csv(folder / dataset.DATA / f"study-{_word(study)}_description-sessions_data.csv", SESSIONS, table)
+    write_csv(
+        folder / dataset.DATA / f"study-{_word(study.name)}_description-sessions_data.csv", SESSIONS, table
+    )
     return Counts(
         sessions=len(rows),
         completed=sum(row["status"] == "completed" for row in rows),
@@ -98,17 +106,19 @@ def _write_sessions(found: Snapshot, study: str, folder: Path, progress: Progres
 
 
 def _write_session(
-    found: Snapshot, session: SessionHead, study: str, folder: Path
+    found: Snapshot, session: SessionHead, study: store.studies.StudyRow, folder: Path
 ) -> tuple[Columns, Columns]:
-    """The three tables of a session; its responses and its events are handed back."""
+    """The tables of a session; its responses and its events are handed back."""
     trials, responses, events = found.trials(session), found.responses(session), found.events(session)
     who = {"participant": session.participant, "session": session.name}
     responses = {**_repeated(who, responses), **responses}
     responses |= _added(trials, responses)
     events = {**_repeated(who, events), **events}
-    start = f"study-{_word(study)}_subject-{_word(session.participant)}_session-{_word(session.name)}"
+    start = f"study-{_word(study.name)}_subject-{_word(session.participant)}_session-{_word(session.name)}"
     write_csv(folder / dataset.DATA / f"{start}_data.csv", RESPONSES, responses)
     write_csv(folder / dataset.DATA / f"{start}_description-events_data.csv", EVENTS, events)
+    if study.study.lab.markers:
+        write_markers(folder, study, who, responses, events)
     given = {"item": range(len(trials)), **vars(trials)}
     write_csv(folder / dataset.TRIALS / f"{session.name}.csv", (ITEM, *TRIALS, ANSWER), given)
     return {variable.name: responses[variable.name] for variable in RESPONSES}, events

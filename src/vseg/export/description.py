@@ -10,15 +10,10 @@ from typing import Any
 import numpy as np
 
 from vseg import __version__, dataset
-from vseg.export.variables import EVENTS, RESPONSES, SESSIONS
+from vseg.dataset.description import SCHEMA, described, write_ignore, write_json
+from vseg.dataset.variables import EVENTS, RESPONSES, SESSIONS
 from vseg.store.studies import StudyRow
 
-SCHEMA = "Psych-DS 1.5.0"
-PAPER = (
-    "Vacher J, Launay C, Mamassian P, Coen-Cagli R (2023). Measuring uncertainty in human visual segmentation. "
-    "PLoS Computational Biology 19(9): e1011483. https://doi.org/10.1371/journal.pcbi.1011483"
-)
-UNCHECKED = ["study/", dataset.SOFTWARE, dataset.PARQUET, dataset.IDENTITIES]
 README = """# {title}
 
 Same/different judgments about pairs of locations in images, collected with vseg {version} and exported on {date}.
@@ -30,7 +25,7 @@ data/
   study-…_subject-…_session-…_data.csv                      a row an answer
   study-…_subject-…_session-…_description-events_data.csv   a row for everything else: consent, calibration, breaks
   study-…_description-sessions_data.csv                     a row a session: status, images, calibration
-{parquet}study/
+{parquet}{markers}study/
   study.toml         the study file, with its seed
   images/            what was shown
   truth/             the maps behind images that vseg generated, and behind the practice picture
@@ -84,9 +79,9 @@ class Counts:
 def write_description(folder: Path, study: StudyRow, counts: Counts, software: list[dict[str, str]]) -> None:
     """All that explains the tables; they are there already."""
     now = datetime.now(UTC)
-    _write_json(folder / dataset.DESCRIPTION, _description(study, counts, now))
-    _write_json(folder / dataset.SOFTWARE, _software(study, software, now))
-    folder.joinpath(dataset.IGNORE).write_text("".join(f"{name}\n" for name in UNCHECKED), encoding="utf-8")
+    write_json(folder / dataset.DESCRIPTION, _description(study, counts, now))
+    write_json(folder / dataset.SOFTWARE, _software(study, software, now))
+    write_ignore(folder)
     identified = folder.joinpath(dataset.IDENTITIES).exists()
     folder.joinpath(dataset.README).write_text(
         README.format(
@@ -98,6 +93,8 @@ def write_description(folder: Path, study: StudyRow, counts: Counts, software: l
             schema=SCHEMA,
             parquet="responses.parquet    all responses once more\n"
             * folder.joinpath(dataset.PARQUET).exists(),
+            markers="markers/             onsets of every trial with their codes, BIDS-like, a table a session\n"
+            * folder.joinpath(dataset.MARKERS).exists(),
             identities=(
                 "Who they are on Prolific stands in identities.csv: keep it apart, and delete it when it has served."
                 if identified
@@ -109,25 +106,13 @@ def write_description(folder: Path, study: StudyRow, counts: Counts, software: l
 
 
 def _description(study: StudyRow, counts: Counts, now: datetime) -> dict[str, Any]:
-    variables = {variable.name: variable for variable in (*RESPONSES, *EVENTS, *SESSIONS)}
     segments = study.study.segments
     asked = "as many segments as they saw" if segments == "free" else f"{segments} segments"
-    return {
-        "@context": "https://schema.org/",
-        "@type": "Dataset",
-        "schemaVersion": SCHEMA,
-        "name": _title(study),
-        "description": (
-            f"Same/different judgments about pairs of locations on {study.study.layout.build()}, "
-            f"images: {len(study.study.images)}, by people who were asked to see {asked}. {counts}"
-        ),
-        "author": ["Put the names of those who collected these data here"],
-        "citation": PAPER,
-        "keywords": ["vision science", "psychophysics", "image segmentation", "same-different"],
-        "dateModified": f"{now:%Y-%m-%d}",
-        "isBasedOn": {"@type": "SoftwareApplication", "name": "vseg", "softwareVersion": __version__},
-        "variableMeasured": [variable.as_property() for variable in variables.values()],
-    }
+    about = (
+        f"Same/different judgments about pairs of locations on {study.study.layout.build()}, "
+        f"images: {len(study.study.images)}, by people who were asked to see {asked}. {counts}"
+    )
+    return described(_title(study), about, (*RESPONSES, *EVENTS, *SESSIONS), now)
 
 
 def _software(study: StudyRow, drawn_by: list[dict[str, str]], now: datetime) -> dict[str, Any]:
@@ -150,7 +135,3 @@ def _software(study: StudyRow, drawn_by: list[dict[str, str]], now: datetime) ->
 
 def _title(study: StudyRow) -> str:
     return " ".join(study.study.title.split()) or study.name
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,13 +1,16 @@
 """An exported folder: what lies where in it, and what it says of itself.
 
-`vseg export` writes such folders, `vseg.load` and `vseg fit` read them; the names stand here, once.
+`vseg export` and `vseg import` write such folders, `vseg.load` and `vseg fit` read them; the names stand here, once.
 
 dataset_description.json   Psych-DS: the dataset, and every column of the tables in data/
 data/                      a table of responses and one of events for each session, and one of the sessions
 responses.parquet          all responses once more, if pyarrow was there
+markers/                   onsets and codes of every trial, BIDS-like, if the study file asks for them
 study/                     study.toml, images/, truth/ where it is known, trials/ as each session was given them
 software.json, README.md   versions and seeds; what this folder is
 identities.csv             who the participants are elsewhere, only if that was asked for
+
+variables.py has every column described, writing.py writes CSV and Parquet, description.py what all such folders say.
 """
 
 import json
@@ -21,9 +24,10 @@ from vseg.layout import Layout
 from vseg.study import Study, load
 
 DESCRIPTION, DATA, PARQUET = "dataset_description.json", "data", "responses.parquet"
+MARKERS = "markers"
 STUDY, IMAGES, TRUTH, TRIALS = "study/study.toml", "study/images", "study/truth", "study/trials"
 SOFTWARE, README, IDENTITIES, IGNORE = "software.json", "README.md", "identities.csv", ".psychds-ignore"
-TOP = {DESCRIPTION, DATA, PARQUET, "study", SOFTWARE, README, IDENTITIES, IGNORE}
+TOP = {DESCRIPTION, DATA, PARQUET, MARKERS, "study", SOFTWARE, README, IDENTITIES, IGNORE}
 """Everything at the top of such a folder."""
 
 

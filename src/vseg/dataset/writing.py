@@ -5,8 +5,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from vseg.dataset.variables import RESPONSES, Variable
 from vseg.errors import MissingExtra
-from vseg.export.variables import RESPONSES, Variable
 from vseg.responses import arrow, parquet
 
 Columns = Mapping[str, Sequence[Any]]
@@ -60,11 +60,11 @@ def _quoted(text: str) -> str:
 class Parquet:
     """responses.parquet, written session by session; without pyarrow nothing is, and `missing` says why."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, variables: Sequence[Variable] = RESPONSES):
         self.missing = ""
-        self._waiting: dict[str, list[Any]] = {variable.name: [] for variable in RESPONSES}
+        self._waiting: dict[str, list[Any]] = {variable.name: [] for variable in variables}
         try:
-            self._arrow, schema = arrow(), _schema()
+            self._arrow, schema = arrow(), _schema(variables)
             self._writer = parquet().ParquetWriter(path, schema, compression="zstd")
         except MissingExtra as error:
             self.missing = str(error)
@@ -95,12 +95,12 @@ class Parquet:
             waiting.clear()
 
 
-def _schema() -> Any:
+def _schema(variables: Sequence[Variable]) -> Any:
     pa = arrow()
     types = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
     return pa.schema(
         [
             pa.field(variable.name, types[variable.kind], metadata={"description": variable.description})
-            for variable in RESPONSES
+            for variable in variables
         ]
     )
