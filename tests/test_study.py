@@ -341,3 +341,27 @@ def test_files(tmp_path):
         load(path)
     with pytest.raises(NotFound):
         load(tmp_path)
+
+
+def test_the_lab_table():
+    plain = parsed(FILE)
+    assert (plain.lab.photodiode, plain.lab.markers) == (None, False)
+    lab = parsed(FILE + 'lab = {markers = true, photodiode = {corner = "top-left"}}').lab
+    assert lab.markers
+    assert (lab.photodiode.corner, lab.photodiode.size_px, lab.photodiode.phase) == ("top-left", 80, "image")
+
+
+@pytest.mark.parametrize(
+    ("lab", "message"),
+    [
+        ('photodiode = {corner = "left"}', 'lab.photodiode.corner should be'),
+        ("photodiode = {size_px = 2}", "lab.photodiode.size_px should be a whole number from 8 to 1000, got 2."),
+        ('photodiode = {phase = "response"}', 'should be "cue" or "image", got "response".'),
+        ("markers = 1", "lab.markers should be true or false, got 1."),
+        ("patch = true", "patch"),
+    ],
+)  # fmt: skip
+def test_a_lab_table_that_is_refused(lab, message):
+    said = refusal(f"{FILE}[lab]\n{lab}\n")
+    assert said.startswith("s.toml, line 7: ")
+    assert message in said

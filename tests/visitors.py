@@ -148,5 +148,5 @@ class Visitor:
 
     def _heard(self, response: Any) -> None:
         path = response.url.partition("?")[0]
-        if path.endswith(("/sessions", "/session")) and response.ok:
+        if path.endswith(("/sessions", "/session", "/preview")) and response.ok:
             self.state = response.json()

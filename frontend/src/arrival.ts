@@ -15,14 +15,14 @@ export type Arrival = Session | "keep" | "withdraw" | null;
 export async function arrive(place: Place, named: boolean, ask: () => Promise<"same" | "new">): Promise<Arrival> {
   const kept = await place.shelf.session(place.who);
   if (!kept) return null;
-  const isTheSame = named || sessionStorage.getItem(here(place.who)) === kept.session;
+  const isTheSame = named || place.tab.getItem(here(place.who)) === kept.session;
   if (!isTheSame && (kept.leaving || (await ask()) === "new")) return dismissed(kept, place);
   return kept.leaving ?? Session.resume(kept, place);
 }
 
 /** From now on a session is this tab's. */
-export function settle(who: string, session: string): void {
-  sessionStorage.setItem(here(who), session);
+export function settle({ tab, who }: Place, session: string): void {
+  tab.setItem(here(who), session);
 }
 
 const here = (who: string) => `here ${who}`;

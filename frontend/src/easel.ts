@@ -1,6 +1,7 @@
 /** The canvas trials are drawn on: as many pixels as the screen has, images scaled and gamma-corrected beforehand. */
 
 import { type Display, fitted } from "./display.ts";
+import { lit, type Phase, type Photodiode, placed } from "./patch.ts";
 import type { ImageInfo } from "./wire.ts";
 
 /** An image as it will be shown, in pixels of the screen. */
@@ -20,14 +21,16 @@ export class Easel {
   private shown: Display;
   private readonly context: CanvasRenderingContext2D;
   private readonly images = new Map<string, { image: HTMLImageElement; info: ImageInfo }>();
+  private readonly photodiode: Photodiode | null;
   private pictures = new Map<string, Picture>();
 
-  constructor(canvas: HTMLCanvasElement, display: Display) {
+  constructor(canvas: HTMLCanvasElement, display: Display, photodiode: Photodiode | null = null) {
     const context = canvas.getContext("2d", { alpha: false });
     if (!context) throw new Error("This browser cannot draw on a canvas.");
     this.canvas = canvas;
     this.context = context;
     this.shown = display;
+    this.photodiode = photodiode;
   }
 
   get display(): Display {
@@ -66,14 +69,24 @@ export class Easel {
     return this.picture(name).pixels.width / devicePixelRatio;
   }
 
-  background(): void {
+  /** The side of the photodiode's patch as it is drawn, in CSS pixels; null without one. */
+  get patch_px(): number | null {
+    return this.photodiode && this.patch(this.photodiode).size / devicePixelRatio;
+  }
+
+  /** Plain grey, with the photodiode's patch as the phase wants it: everything that is drawn begins here. */
+  background(phase?: Phase): void {
     const { background: grey } = this.display;
     this.context.fillStyle = `rgb(${grey}, ${grey}, ${grey})`;
     this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    if (!this.photodiode) return;
+    const { left, top, size } = this.patch(this.photodiode);
+    this.context.fillStyle = lit(this.photodiode, phase) ? "white" : "black";
+    this.context.fillRect(left, top, size, size);
   }
 
-  show(picture: Picture): void {
-    this.background();
+  show(picture: Picture, phase?: Phase): void {
+    this.background(phase);
     this.context.drawImage(picture.pixels, picture.left, picture.top);
   }
 
@@ -100,6 +113,12 @@ export class Easel {
   caption(picture: Picture, text: string): void {
     const middle = picture.top / 2;
     if (middle >= 14 * devicePixelRatio) this.line(text, middle);
+  }
+
+  /** One size for all images of the session, so that it does not change from trial to trial. */
+  private patch(photodiode: Photodiode) {
+    const images = [...this.pictures.values()].map(({ pixels }) => pixels);
+    return placed(photodiode, devicePixelRatio, this.canvas, images);
   }
 
   /** Black or white, whichever is easier to read. */

@@ -23,7 +23,7 @@ export class Farewell {
 
   /** Whether this tab has already come to the end; a new tab may be another person's. */
   repeated(): boolean {
-    const done = sessionStorage.getItem(this.visit.who);
+    const done = this.visit.ground.tab.getItem(this.visit.who);
     if (!done) return false;
     void this.done(JSON.parse(done) as Completed);
     return true;
@@ -31,7 +31,8 @@ export class Farewell {
 
   /** Whether this person can't begin; says so. */
   unwelcome(): boolean {
-    const { study } = this.visit;
+    const { study, ground } = this.visit;
+    if (ground.rehearsal) return false; // whoever prepares a study may look at it at any time
     const { link, prolific_pid } = this.visit.entry;
     const reason =
       study.reason ??
@@ -57,10 +58,10 @@ export class Farewell {
     }
     if (!session) return;
     await session.outbox.flushed();
-    if (this.visit.unfinished) return location.reload(); // and go on with what the server would not take
+    if (this.visit.questions.unfinished) return location.reload(); // and go on with what the server would not take
     const completed = await session.complete();
     sending.over();
-    sessionStorage.setItem(this.visit.who, JSON.stringify(completed));
+    this.visit.ground.tab.setItem(this.visit.who, JSON.stringify(completed));
     return this.done(completed);
   }
 
@@ -95,12 +96,14 @@ export class Farewell {
     const { text, study } = this.visit;
     const known = `refused_${reason}` in study.texts;
     const words = known ? text(`refused_${reason}`) : `${text("error_unexpected")}\n\n${message}`;
-    return this.show("refused", { title: text("refused_title"), text: words }, true);
+    if (reason !== "log_in") return this.show("refused", { title: text("refused_title"), text: words }, true);
+    const actions = [{ name: "rehearsal_log_in", label: text("rehearsal_log_in"), href: "../../login" }];
+    return this.show("refused", { title: text("rehearsal_title"), text: words, actions });
   }
 
   /** `download`: with a way to save what this computer still has, if anything. */
   private async show(step: string, said: Said, download = false): Promise<void> {
-    const file = download ? await keptFile(this.visit.shelf, this.visit.who) : null;
+    const file = download ? await keptFile(this.visit.ground.shelf, this.visit.who) : null;
     mark(step);
     if (step !== "finishing") document.getElementById("delivery")?.replaceChildren(); // what it said is over
     const href = file && URL.createObjectURL(file);

@@ -3,6 +3,7 @@
 import { initJsPsych } from "jspsych";
 
 import { el, mark } from "./dom.ts";
+import { ground } from "./ground.ts";
 import { persistently } from "./outbox.ts";
 import type { Screen } from "./screen.ts";
 import { rest } from "./screens/break.ts";
@@ -18,20 +19,19 @@ import { instructions } from "./screens/instructions.ts";
 import { keys } from "./screens/keys.ts";
 import { notice } from "./screens/notice.ts";
 import { Farewell } from "./farewell.ts";
-import { openShelf } from "./shelf.ts";
 import { type Node, step, when, whilst } from "./step.ts";
-import { alone } from "./tabs.ts";
 import { Visit } from "./visit.ts";
 import { entry, Refused, study } from "./wire.ts";
 
 function way(visit: Visit): Node[] {
-  const { context } = visit;
+  const { context, questions } = visit;
   const show = <Result>(name: string, screen: Screen<Result>, then?: (result: Result) => unknown) =>
     step(name, () => screen, context, then);
   const calibration = () => [
     when(() => visit.needs("distance"), distance(context(), (found) => visit.record("distance", found))),
     when(() => visit.needs("gamma"), show("gamma", gamma, (found) => visit.record("gamma", found))),
   ];
+  const block = step(questions.blockStep, () => notice(questions.blockSaid()), context, questions.prepared);
 
   return [
     when(() => !visit.session, show("device", device, visit.checked), show("consent", consent, visit.agreed)),
@@ -40,13 +40,13 @@ function way(visit: Visit): Node[] {
     ...calibration(),
     when(() => visit.unasked, show("instructions", instructions)),
     whilst(
-      visit.more,
-      when(visit.is("block"), ...calibration(), step(visit.blockStep, () => notice(visit.blockSaid()), context, visit.prepared)),
-      when(visit.is("preview"), visit.preview()),
-      when(visit.is("rest"), step("break", () => rest(visit.pauseNow()), context, () => visit.rested())),
+      questions.more,
+      when(questions.is("block"), ...calibration(), block),
+      when(questions.is("preview"), questions.preview()),
+      when(questions.is("rest"), step("break", () => rest(questions.pauseNow()), context, () => questions.rested())),
       when(visit.fullScreenLost, show("full-screen", fullScreen(true), visit.fullScreenBack)),
-      when(visit.is("trial"), visit.trial()),
-      when(visit.feedbackDue, step("feedback", () => feedback(...visit.verdict()), context)),
+      when(questions.is("trial"), questions.trial()),
+      when(questions.feedbackDue, step("feedback", () => feedback(...questions.verdict()), context)),
     ),
     whilst(visit.toDraw, show("contours", contours, visit.drawn)),
     show("debriefing", debriefing, (text) => text && visit.record("comment", { text })),
@@ -58,10 +58,10 @@ async function main(): Promise<void> {
   document.documentElement.lang = info.language;
   document.title = info.title || info.texts["title"] || info.name;
   const jsPsych = initJsPsych({ display_element: "experiment" });
-  const visit = new Visit(info, entry(location.search), await openShelf(), jsPsych);
+  const visit = new Visit(info, entry(location.search), await ground(location.search, info.name), jsPsych);
   const farewell = new Farewell(visit);
   try {
-    await alone(visit.who, farewell.otherTab);
+    await visit.ground.enter(visit.who, farewell.otherTab);
     document.getElementById("experiment")?.replaceChildren();
     mark("loading");
     if (farewell.repeated()) return;

@@ -6,6 +6,7 @@
 import { type JsPsych, type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
 
 import { mark } from "./dom.ts";
+import { drawing } from "./drawing.ts";
 import type { Easel } from "./easel.ts";
 import { keyOf } from "./screens/keys.ts";
 import { type Achieved, late, type Stage } from "./stage.ts";
@@ -102,7 +103,7 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     const keys = trial.keys as { same: string; different: string };
     mark("trial", trial.item);
     const watched = watch();
-    const drawn = drawing(scene.easel, trial);
+    const drawn = drawing(scene.easel, trial.image, trial.places as number[], trial.question);
     loaded();
     const { stage } = scene;
     await stage.ready();
@@ -147,18 +148,6 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     loaded();
     this.jsPsych.finishTrial({ ...answered(trial, { key, rt_ms }, same, { ...shown, seen, flags: [] }), ...options.data });
   }
-}
-
-function drawing(easel: Easel, trial: Asked) {
-  const picture = easel.picture(trial.image);
-  const [x1, y1, x2, y2] = trial.places as [number, number, number, number];
-  const dots = () => easel.dots(picture, [[x1, y1], [x2, y2]]);
-  return {
-    empty: () => easel.background(),
-    cue: () => (easel.background(), dots()),
-    image: () => (easel.show(picture), dots()),
-    question: () => easel.words(trial.question),
-  };
 }
 
 /** The first press of one of the keys on the response screen; null when the trial is interrupted. */

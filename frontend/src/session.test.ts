@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 
+import { forgetful } from "./ground.ts";
 import { depart, type Place, Session } from "./session.ts";
 import { type KeptRecord, memory } from "./shelf.ts";
-import type { Event, Response, State, StudyInfo } from "./wire.ts";
+import { type Event, type Response, sessions, type State, type StudyInfo } from "./wire.ts";
 
 const study = { breaks: { every_trials: 0 }, tries: 3 } as StudyInfo;
 const trials = { image: ["a", "a", "a", "a"], block: [0, 0, 0, 0], practice: [], catch: [] } as unknown as State["trials"];
@@ -31,7 +32,7 @@ function page(context: TestContext, reply: (path: string, body: any) => object |
   });
   globalThis.addEventListener ??= () => {}; // a page's own
   const shelf = memory();
-  const place: Place = { shelf, who: "w", watch: () => {}, retract: () => {} };
+  const place: Place = { server: sessions, shelf, tab: forgetful, who: "w", watch: () => {}, retract: () => {} };
   return { shelf, place, asked, bodies };
 }
 

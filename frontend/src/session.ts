@@ -1,15 +1,14 @@
 /** One participant's session: its trials from the server, its records on this computer, and how they get together. */
 
+import type { Ground } from "./ground.ts";
 import { type Delivery, Outbox, persistently } from "./outbox.ts";
 import { type Given, Schedule } from "./schedule.ts";
 import type { KeptSession, Shelf } from "./shelf.ts";
 import {
-  type Completed, type Entry, type Event, type EventKind, type Numbered, Refused, type Response, sessions, type State,
-  type StudyInfo,
+  type Completed, type Entry, type Event, type EventKind, type Numbered, Refused, type Response, type State, type StudyInfo,
 } from "./wire.ts";
 
-export interface Place {
-  shelf: Shelf;
+export interface Place extends Pick<Ground, "server" | "shelf" | "tab"> {
   /** Who came to which study: the key under which this browser keeps the session. */
   who: string;
   watch: (delivery: Delivery, refusal?: Refused) => void;
@@ -36,7 +35,7 @@ export class Session {
   /** A new session for someone who agreed; or, by their link or Prolific's name, the one they had elsewhere. */
   static async begin(entry: Entry, place: Place): Promise<Session> {
     const asked = { ...entry, entry: await entryOf(place) };
-    const { token, ...state } = await persistently(() => sessions.begin(asked), () => place.watch("waiting"));
+    const { token, ...state } = await persistently(() => place.server.begin(asked), () => place.watch("waiting"));
     const kept = { session: state.session, token };
     await place.shelf.keepSession(place.who, kept).catch(() => {});
     return new Session(state, await outboxOf(kept, place), kept, place);
@@ -54,7 +53,7 @@ export class Session {
     const outbox = await outboxOf(kept, { ...place, watch });
     const undelivered = await outbox.flushed().catch((refusal: Refused) => refusal);
     try {
-      const state = await persistently(() => sessions.state(kept.token), () => place.watch("waiting"));
+      const state = await persistently(() => place.server.state(kept.token), () => place.watch("waiting"));
       if (undelivered && state.status === "active") throw undelivered;
       known = true;
       return new Session(state, outbox, kept, place);
@@ -121,8 +120,9 @@ export class Session {
       try {
         const { token, session } = this.kept;
         const count = this.outbox.next;
-        const completed = await persistently(() => sessions.complete(token, count), () => this.place.watch("waiting"));
-        await this.place.shelf.clear(this.place.who, session);
+        const { server, shelf, who, watch } = this.place;
+        const completed = await persistently(() => server.complete(token, count), () => watch("waiting"));
+        await shelf.clear(who, session);
         return completed;
       } catch (error) {
         if (!(error instanceof Refused) || !error.missing.length) throw error;
@@ -157,7 +157,7 @@ export async function depart(
     await outbox.flushed();
   }
   opened?.close();
-  await persistently(() => sessions.leave(kept.token, data), () => place.watch("waiting"));
+  await persistently(() => place.server.leave(kept.token, data), () => place.watch("waiting"));
   await shelf.clear(who, kept.session);
 }
 
@@ -182,8 +182,8 @@ function random(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(24)), (byte) => (byte % 36).toString(36)).join("");
 }
 
-function outboxOf({ session, token }: KeptSession, { shelf, watch, retract }: Place): Promise<Outbox> {
-  const post = (records: Numbered[], last?: boolean) => sessions.records(token, records, last);
+function outboxOf({ session, token }: KeptSession, { server, shelf, watch, retract }: Place): Promise<Outbox> {
+  const post = (records: Numbered[], last?: boolean) => server.records(token, records, last);
   const refused = (record: Numbered) => record.kind === "response" && retract((record as Response).item);
   return Outbox.open({ shelf, session, post, watch, refused });
 }

@@ -3,13 +3,15 @@
  * experiment works behind any prefix.
  */
 
+import type { Photodiode } from "./patch.ts";
+
 /** `study.json`: what the page needs to know before anyone agreed to anything. */
 export interface StudyInfo {
   name: string;
   title: string;
   language: string;
   open: boolean;
-  reason: "full" | "closed" | null;
+  reason: "full" | "closed" | "paused" | null;
   segments: number | "free";
   blocks: number;
   texts: Record<string, string>;
@@ -29,6 +31,7 @@ export interface StudyInfo {
   contours: { draw: boolean };
   practice: { trials: number; feedback: boolean };
   breaks: { every_trials: number; at_least_s: number };
+  lab: { photodiode: Photodiode | null; markers: boolean };
   /** How often a trial is asked that was not shown right. */
   tries: number;
   personal_links_only: boolean;
@@ -70,6 +73,9 @@ export interface State {
   answered: number[];
   asked_again: number[];
 }
+
+/** A session that has begun, with the token that opens it. */
+export type Begun = State & { token: string };
 
 /** One trial, as it was shown and answered. Onsets are milliseconds of the page's clock. */
 export interface Response {
@@ -156,15 +162,25 @@ const PATIENCE_MS = 20_000;
 /** The study of this page. */
 export const study = () => call<StudyInfo>("GET", "study.json");
 
-/** Everything the page asks of the server in the name of one session. */
-export const sessions = {
-  begin: (entry: Entry) => call<State & { token: string }>("POST", "sessions", { body: { consented: true, ...entry } }),
-  state: (token: string) => call<State>("GET", "session", { token }),
-  complete: (token: string, count: number) => call<Completed>("POST", "complete", { token, body: { count } }),
-  leave: (token: string, data: "keep" | "withdraw") => call<object>("POST", "leave", { token, body: { data } }),
+/** What a participant would be given, for a researcher who is logged in; the server keeps nothing of it. */
+export const previewed = (name: string) => call<Begun>("GET", `../../api/studies/${name}/preview`);
 
+/** Everything the page asks of the server in the name of one session. */
+export interface Server {
+  begin: (entry: Entry) => Promise<Begun>;
+  state: (token: string) => Promise<State>;
+  complete: (token: string, count: number) => Promise<Completed>;
+  leave: (token: string, data: "keep" | "withdraw") => Promise<object>;
   /** Resolves with the numbers the server has stored for good. `last`: the page is going away. */
-  async records(token: string, records: Numbered[], last = false): Promise<number[]> {
+  records: (token: string, records: Numbered[], last?: boolean) => Promise<number[]>;
+}
+
+export const sessions: Server = {
+  begin: (entry) => call("POST", "sessions", { body: { consented: true, ...entry } }),
+  state: (token) => call("GET", "session", { token }),
+  complete: (token, count) => call("POST", "complete", { token, body: { count } }),
+  leave: (token, data) => call("POST", "leave", { token, body: { data } }),
+  async records(token, records, last = false) {
     const { stored } = await call<{ stored: number[] }>("POST", "records", { token, body: { records }, keepalive: last });
     return stored;
   },

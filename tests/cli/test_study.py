@@ -95,7 +95,10 @@ def test_the_example_with_every_default_is_the_same_study(here, capsys):
     """Defaults that are switched on change nothing."""
     vseg("study new all", capsys)
     example = load("all.toml")
-    free = r"points|per_participant|quota_per_image|quota_per_condition|condition|completion_code|required|debriefing"
+    free = (
+        r"points|photodiode|per_participant|quota_per_image|quota_per_condition|condition|completion_code|required|"
+        r"debriefing"
+    )
     text = re.sub(
         rf"^# (?!{free})([a-z_]+ = (?!\"\"\"))", r"\1", Path("all.toml").read_text(), flags=re.MULTILINE
     )

@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { rehearsal } from "./ground.ts";
+import { Session } from "./session.ts";
+import type { Event } from "./wire.ts";
+
+const state = {
+  session: "s", participant: "p", status: "active", images: {}, next_seq: 0, next_item: 0, repeat_block: false,
+  trials: { image: ["a"], block: [0], practice: [], catch: [] }, answered: [], asked_again: [], token: "",
+};
+
+test("a rehearsal asks the server for trials once, and for nothing else", async (context) => {
+  const asked: string[] = [];
+  context.mock.method(globalThis, "fetch", async (path: string, { method }: RequestInit) => {
+    asked.push(`${method} ${path}`);
+    return new Response(JSON.stringify(state));
+  });
+  globalThis.addEventListener ??= () => {}; // a page's own
+  const ground = rehearsal("cats");
+  await ground.enter("w", () => assert.fail("no other tab matters"));
+  const place = { ...ground, who: "w", watch: () => {}, retract: () => {} };
+  const session = await Session.begin({}, place);
+  session.record("consent", {});
+  session.record("comment", { text: "!" });
+  await session.outbox.flushed();
+  assert.equal(session.found<Event["data"]>("comment")!["text"], "!");
+  assert.deepEqual(await session.complete(), { completion_code: null, return_url: null });
+  await session.leave("withdraw");
+  assert.deepEqual(asked, ["GET ../../api/studies/cats/preview"]);
+  ground.tab.setItem("here", "s");
+  assert.equal(ground.tab.getItem("here"), null);
+});
+
+test("whoever is not logged in is told so", async (context) => {
+  context.mock.method(globalThis, "fetch", async () => new Response('{"error":"NotAllowed"}', { status: 401 }));
+  await assert.rejects(rehearsal("cats").enter("w", () => {}), { reason: "log_in" });
+});

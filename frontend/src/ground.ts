@@ -1,0 +1,60 @@
+/**
+ * Where a visit takes place: whom it talks to, and what it may leave behind. A participant's is real; a researcher who
+ * looks at the study as a participant would has a rehearsal (`?preview=1`), of which nothing stays anywhere.
+ */
+
+import { el } from "./dom.ts";
+import { persistently } from "./outbox.ts";
+import { memory, openShelf, type Shelf } from "./shelf.ts";
+import { alone } from "./tabs.ts";
+import { type Begun, previewed, Refused, type Server, sessions } from "./wire.ts";
+
+export interface Ground {
+  rehearsal: boolean;
+  server: Server;
+  shelf: Shelf;
+  /** What this tab remembers over a reload. */
+  tab: Pick<Storage, "getItem" | "setItem">;
+  /** Resolves when the visit may begin; `busy` is called if it has to wait for another tab. */
+  enter: (who: string, busy: () => void) => Promise<void>;
+}
+
+/** The ground that the address of the page asks for. */
+export function ground(search: string, study: string): Promise<Ground> {
+  return new URLSearchParams(search).get("preview") === "1" ? Promise.resolve(rehearsal(study)) : real();
+}
+
+async function real(): Promise<Ground> {
+  return { rehearsal: false, server: sessions, shelf: await openShelf(), tab: sessionStorage, enter: alone };
+}
+
+/** The server gives trials and hears of nothing else; two tabs can't come into each other's way. */
+export function rehearsal(study: string): Ground {
+  let given: Begun | null = null;
+  const state = async () => given!;
+  return {
+    rehearsal: true,
+    shelf: memory(),
+    tab: forgetful,
+    server: {
+      begin: state,
+      state,
+      complete: async () => ({ completion_code: null, return_url: null }),
+      leave: async () => ({}),
+      records: async (_token, records) => records.map(({ seq }) => seq),
+    },
+    enter: async () => {
+      given = await persistently(() => previewed(study)).catch((error: unknown) => {
+        if (error instanceof Refused && error.status === 401) throw new Refused(401, { reason: "log_in" });
+        throw error;
+      });
+    },
+  };
+}
+
+export const forgetful: Ground["tab"] = { getItem: () => null, setItem: () => {} };
+
+/** Says on every screen that nothing is stored; page.css takes it away while something is shown. */
+export function banner(words: string): HTMLElement {
+  return el("p", { id: "rehearsal", role: "note" }, words);
+}

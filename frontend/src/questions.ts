@@ -1,0 +1,163 @@
+/** The questions of a visit, one after the other: what comes next, what is said before it, what comes of an answer. */
+
+import { Preview } from "./preview.ts";
+import { type Outcome, reported, SameDifferent, type Scene } from "./same-different.ts";
+import type { Schedule, Step } from "./schedule.ts";
+import type { Pause, Said } from "./screen.ts";
+import { keyLabel } from "./screens/keys.ts";
+import type { Node } from "./step.ts";
+import type { Visit } from "./visit.ts";
+
+export class Questions {
+  private readonly visit: Visit;
+  private schedule: Schedule | null = null;
+  private current: Step = { kind: "end" };
+  private judged: { right: boolean; same: boolean } | null = null;
+  private pause = new AbortController();
+  private resting = 0;
+
+  constructor(visit: Visit) {
+    this.visit = visit;
+  }
+
+  /** Whether there is a next step; if so, it is now the current one. */
+  readonly more = (): boolean => {
+    this.schedule ??= this.visit.session!.schedule(this.visit.study);
+    this.current = this.schedule.next();
+    if (this.current.kind === "rest") this.resting = Date.now();
+    return this.current.kind !== "end";
+  };
+
+  readonly is = (kind: Step["kind"]) => (): boolean => this.current.kind === kind;
+
+  /** Whether everything has been asked. */
+  get allAnswered(): boolean {
+    return this.schedule !== null && this.current.kind === "end";
+  }
+
+  /** Whether the server refused an answer after all seemed to be said. */
+  get unfinished(): boolean {
+    return this.schedule !== null && this.schedule.next().kind !== "end";
+  }
+
+  /** An answer did not count after all. */
+  readonly retract = (item: number): void => this.schedule?.retract(item);
+
+  /** Let go of the question on the screen. */
+  interrupt(): void {
+    this.pause.abort();
+  }
+
+  // Blocks.
+
+  readonly blockStep = (): string => (this.current.kind === "block" && this.current.block.practice ? "practice" : "block");
+
+  /** What is said before a block. */
+  blockSaid(): Said {
+    const { text, study, session } = this.visit;
+    const actions = [{ name: "continue", label: text("continue") }];
+    if (this.current.kind !== "block") return { text: "", actions };
+    const { block, number, blocks } = this.current;
+    if (block.practice) {
+      const trials = block.end - block.first;
+      return { title: text("practice_title"), text: text("practice_start", { trials }), actions };
+    }
+    const values = { block: number, blocks };
+    const title = text("block_title", values);
+    if (this.schedule!.begun(block)) return { title, text: text("block_resumed"), actions };
+    const practised = number === 1 && study.practice.trials > 0;
+    const said = [
+      practised && text("practice_done"),
+      text("block_start", values),
+      number === 1 && session!.state.trials.catch.includes(true) && text("block_catch"),
+    ];
+    return { title, text: said.filter(Boolean).join("\n\n"), actions };
+  }
+
+  /** Everything a block needs is there before its first frame. */
+  readonly prepared = async (): Promise<void> => {
+    const { visit } = this;
+    const { studio } = visit;
+    await studio.ready();
+    if (visit.ending) return;
+    studio.prepare(visit.display, Object.keys(visit.session!.state.images));
+    if (this.current.kind === "block") visit.record("screen", studio.report(this.current.block.image));
+  };
+
+  pauseNow(): Pause {
+    const percent = this.current.kind === "rest" ? this.current.percent : 0;
+    return { percent, at_least_s: this.visit.study.breaks.at_least_s };
+  }
+
+  rested(): void {
+    this.visit.record("break", { ms: Date.now() - this.resting });
+  }
+
+  // Trials.
+
+  preview(): Node {
+    const image = () => (this.current.kind === "preview" ? this.current.image : "");
+    const { preview_ms } = this.visit.study.timing;
+    return { type: Preview, image, preview_ms, words: this.visit.text("preview"), scene: () => this.scene() };
+  }
+
+  trial(): Node {
+    const { visit } = this;
+    const item = () => (this.current.kind === "trial" ? this.current.item : 0);
+    const { pause_ms, cue_ms, image_ms } = visit.study.timing;
+    const of = <Value>(column: Value[]): Value => column[item()]!;
+    const trials = () => visit.session!.state.trials;
+    const places = () => [of(trials().x1), of(trials().y1), of(trials().x2), of(trials().y2)];
+    const label = (key: string) => keyLabel(key, visit.text);
+    return {
+      type: SameDifferent,
+      item,
+      image: () => of(trials().image),
+      places,
+      pause_ms,
+      cue_ms,
+      image_ms,
+      keys: () => visit.keys,
+      question: () => visit.text("question", { same: label(visit.keys.same), different: label(visit.keys.different) }),
+      scene: () => this.scene(),
+      on_finish: (outcome: Outcome) => this.answered(outcome, of(trials().answer)),
+    };
+  }
+
+  /** Keep the answer, and look whether it is to be asked again. */
+  private answered(outcome: Outcome, answer: boolean | null): void {
+    this.judged = null;
+    if (outcome.interrupted !== false) return;
+    const { trial_type, trial_index, time_elapsed, plugin_version, ...data } = outcome as Outcome & Record<string, unknown>;
+    const response = reported(data as Extract<Outcome, { interrupted: false }>);
+    const session = this.visit.session!;
+    session.outbox.add(response);
+    this.schedule!.answer({ item: response.item, good: response.flags === "" });
+    const practice = session.state.trials.practice[response.item];
+    if (practice && this.visit.study.practice.feedback && answer !== null) {
+      this.judged = { right: response.same === answer, same: answer };
+    }
+  }
+
+  readonly feedbackDue = (): boolean => this.judged !== null;
+
+  /** Whether the last answer was right, and what would have been. */
+  verdict(): [right: boolean, same: boolean] {
+    const { right, same } = this.judged!;
+    this.judged = null;
+    return [right, same];
+  }
+
+  private scene(): Scene {
+    const { exit, studio, study } = this.visit;
+    this.pause = new AbortController();
+    if (exit.open) this.pause.abort(); // asked between two trials
+    return {
+      stage: studio.stage,
+      easel: studio.easel,
+      interrupted: this.pause.signal,
+      resumed: () => exit.answered(),
+      least_hz: study.display.refresh_hz,
+    };
+  }
+}

@@ -1,0 +1,85 @@
+/** What trials are shown with: the canvas, the clock of its frames, and the images, all there before they are needed. */
+
+import { type Display, display } from "./display.ts";
+import { el } from "./dom.ts";
+import { Easel } from "./easel.ts";
+import { persistently } from "./outbox.ts";
+import { darkened } from "./patch.ts";
+import { Stage } from "./stage.ts";
+import type { State, StudyInfo } from "./wire.ts";
+
+export class Studio {
+  readonly stage = new Stage();
+  readonly easel: Easel;
+  private readonly study: StudyInfo;
+  private loading: Promise<unknown> = Promise.resolve();
+  private measured = false;
+
+  constructor(study: StudyInfo) {
+    this.study = study;
+    const { photodiode } = study.lab;
+    const canvas = el("canvas", { id: "easel", "aria-hidden": "true" });
+    document.body.append(...(photodiode ? [darkened(photodiode)] : []), canvas);
+    this.easel = new Easel(canvas, display(study), photodiode);
+  }
+
+  /** Fetch and decode the images while the participant reads. */
+  load(images: State["images"], waiting: () => void): void {
+    if (!this.study.display.full_screen) this.measure(); // else in full screen, which may refresh otherwise
+    this.loading = Promise.all([this.loading, ...Object.entries(images).map(async ([name, info]) => {
+      this.easel.add(name, await persistently(() => decoded(info.url), waiting), info);
+    })]);
+  }
+
+  /** Learn the refresh of the screen, once. */
+  measure(): void {
+    if (!this.measured) this.loading = Promise.all([this.loading, this.stage.measure()]);
+    this.measured = true;
+  }
+
+  /** Resolves when the images are decoded and the refresh is known. */
+  async ready(): Promise<void> {
+    this.measure();
+    await this.loading;
+  }
+
+  /** Make every picture as it will be shown, and show the empty canvas. */
+  prepare(shown: Display, images: string[]): void {
+    this.easel.display = shown;
+    document.body.dataset["step"] = "preview"; // the canvas takes over
+    for (const name of images) this.easel.picture(name);
+    this.easel.background();
+  }
+
+  /** What the screen is like, and how it shows an image. */
+  report(image: string): object {
+    const { px_per_deg, gamma, dot_px, background, degrees, width_px: asked_px } = this.easel.display;
+    const width_px = this.easel.width_px(image);
+    const { photodiode } = this.study.lab;
+    return {
+      image,
+      width_px,
+      width_deg: degrees(width_px),
+      width_deg_asked: px_per_deg && this.study.display.width_deg,
+      shrunk: width_px < asked_px - 1, // it would not fit into the window
+      dot_px,
+      px_per_deg,
+      gamma,
+      background,
+      photodiode: photodiode && { ...photodiode, size_px: this.easel.patch_px },
+      refresh_hz: this.stage.refresh_hz,
+      device_pixel_ratio: devicePixelRatio,
+      window_width_px: innerWidth,
+      window_height_px: innerHeight,
+      full_screen: document.fullscreenElement !== null,
+      page_opened_at_ms: performance.timeOrigin, // the zero of all onsets
+    };
+  }
+}
+
+async function decoded(url: string): Promise<HTMLImageElement> {
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  return image;
+}
