@@ -18,14 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from vseg.errors import InvalidInput
 from vseg.layout import Grid, Layout, as_floats
 from vseg.maps import Maps
+from vseg.palette import SEGMENT_COLOURS
 
-# The paper's blue, green and yellow in Okabe and Ito's hues and the rest of their palette; then colours added
-# one by one, each as far as possible (OKLab) from black and from all before it, for normal, protanopic and
-# deuteranopic eyes. Beyond sixteen segments the colours come round again, and the letters tell them apart.
-SEGMENT_COLOURS = (
-    "#0072B2", "#009E73", "#F0E442", "#D55E00", "#CC79A7", "#56B4E9", "#E69F00", "#78FFFF",
-    "#962D00", "#0000FF", "#87D2A5", "#960F69", "#FFFFB4", "#5A87FF", "#C31E96", "#96D2FF",
-)  # fmt: skip
 # Lines and dots on white, where yellow and pale blue would be lost.
 LINE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#333333", "#3A9BD9", "#B07900", "#882255")
 LINE_STYLES = ("-", "--", ":", "-.")

@@ -1,8 +1,9 @@
-"""Who the researcher is: a one-time link first, then a password, then a signed cookie.
+"""Who the researcher is: a one-time link first, then a password, then a signed cookie; or a script's token.
 
 Every browser that opens a researcher's page has a signed cookie with a random nonce and, after the login, a name and
 when its logins were ended last: a later logout or a new password makes all cookies of before worthless.
 Forms and API calls that change something bring a token made from that nonce, and come from this very site.
+A script brings a personal token in a header, which no other site can make a browser send, and nothing else.
 Participants have nothing of this: their token is a header, and no route looks at both.
 """
 
@@ -34,6 +35,7 @@ LASTS_S = 12 * 60 * 60
 SHORTEST_PASSWORD, LONGEST_PASSWORD, LONGEST_NAME = 12, 1000, 64
 FREE_TRIES, LONGEST_WAIT_S, MOST_NAMES = 5, 60, 10_000
 USED_LINK = "This link was used or replaced; vseg serve --new-researcher-link prints a new one."
+USED_SIGN_IN = "This link was used before or is too old; log in with your name and password."
 SIGNING_KEY, SETUP = "cookie_key", "setup_token_hash"
 
 _hasher = argon2.PasswordHasher()
@@ -101,6 +103,17 @@ class Keys:
             return Visitor.new()
 
 
+def by_token(db: store.Database, request: Request) -> str | None:
+    """The researcher whose personal token a request brings; None if it brings none, `NotAllowed` if it is not good."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        return None
+    name = store.tokens.researcher_of(db, token) if token.startswith(store.tokens.PREFIX) else None
+    if name is None:
+        raise NotAllowed("This token is not known here, or was revoked; make one on the page Settings.")
+    return name
+
+
 def forget(response: Response, request: Request) -> None:
     """Take the cookie back."""
     response.delete_cookie(COOKIE, path=root_of(request) or "/", httponly=True, samesite="lax")
@@ -119,11 +132,36 @@ def setup_is_open(db: store.Database, token: str) -> bool:
     return hmac.compare_digest(stored.encode(), _digest(token).encode())
 
 
+def new_sign_in_link(db: store.Database, name: str) -> str:
+    """A token for /signin that logs a researcher in, once and within ten minutes."""
+    return store.tokens.new_sign_in(db, name)
+
+
+def sign_in(db: store.Database, token: str) -> Visitor:
+    """The researcher of such a link, logged in; the token is used up."""
+    name = store.tokens.take_sign_in(db, token)
+    if name is None:
+        raise NotAllowed(USED_SIGN_IN)
+    return Visitor.new(name, store.researchers.signed_out_at_ms(db, name))
+
+
+def set_password(db: store.Database, name: str, password: str) -> None:
+    """Make a researcher, or give the one of this name another password."""
+    store.researchers.set_password(db, checked_name(name), _hasher.hash(checked_password(password)))
+
+
+async def change_password(db: store.Database, tries: "Tries", name: str, old: str, password: str) -> Visitor:
+    """Another password for someone who knows the old one: all logins of before end, and this one is new."""
+    checked_password(password)
+    await verify(db, tries, name, old)
+    async with tries.one_at_a_time:
+        await in_thread(set_password, db, name, password)
+    return Visitor.new(name, await in_thread(store.researchers.signed_out_at_ms, db, name))
+
+
 async def set_up(db: store.Database, tries: "Tries", token: str, name: str, password: str) -> None:
     """Make a researcher, or give the one of this name another password; the token is used up."""
-    name = checked_name(name)
-    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        raise InvalidInput(f"A password has at least {SHORTEST_PASSWORD} characters, got {len(password)}.")
+    name, password = checked_name(name), checked_password(password)
     if not await in_thread(setup_is_open, db, token):
         raise NotAllowed(USED_LINK)
     async with tries.one_at_a_time:
@@ -140,6 +178,13 @@ def checked_name(name: str) -> str:
     if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
         raise InvalidInput(f"A name has 1 to {LONGEST_NAME} characters, got {len(name)}.")
     return name
+
+
+def checked_password(password: str) -> str:
+    """A password that is long enough."""
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise InvalidInput(f"A password has at least {SHORTEST_PASSWORD} characters, got {len(password)}.")
+    return password
 
 
 async def verify(db: store.Database, tries: "Tries", name: str, password: str) -> Visitor:

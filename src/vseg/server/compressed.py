@@ -7,7 +7,9 @@ import gzip
 import json
 import mimetypes
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -18,6 +20,7 @@ from starlette.types import Scope
 
 SMALLEST = 1000  # bytes; below, packing saves no packet
 LEVEL = 5
+TEXT = ("application/json", "image/svg+xml")
 VARY = {"Vary": "Accept-Encoding"}
 PACKED = {"Content-Encoding": "gzip"}
 
@@ -52,10 +55,21 @@ class PackedFiles(StaticFiles):
 def json_response(request: Request, content: Any, status: int = 200) -> Response:
     """JSON, packed if that is worth it and the browser takes it; large ones take a while, so call it in a thread."""
     body = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    packed = len(body) >= SMALLEST and takes_gzip(request.headers)
-    if packed:
+    return packed(request, body, "application/json", status)
+
+
+def packed(
+    request: Request,
+    body: bytes,
+    media_type: str,
+    status: int = 200,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> Response:
+    """A body as it is, or packed if that is worth it and the browser takes it; pictures are packed as they come."""
+    smaller = len(body) >= SMALLEST and media_type in TEXT and takes_gzip(request.headers)
+    if smaller:
         body = gzip.compress(body, LEVEL, mtime=0)
-    return Response(body, status, {**VARY, **(PACKED if packed else {})}, "application/json")
+    return Response(body, status, {**headers, **VARY, **(PACKED if smaller else {})}, media_type)
 
 
 def takes_gzip(asked: Headers) -> bool:

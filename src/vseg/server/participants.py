@@ -22,7 +22,7 @@ from vseg.server.compressed import PackedFiles, json_response
 from vseg.server.html import page_of
 from vseg.server.known import Known, KnownSessions
 from vseg.server.records import BATCH, LARGEST_BODY, STRICT
-from vseg.server.standing import MOST_TRIES, standing
+from vseg.server.standing import MOST_TRIES, Standing, standing
 from vseg.server.wire import error, in_thread, json_body
 from vseg.store.sessions import Identity, SessionRow
 from vseg.store.studies import StudyRow
@@ -33,7 +33,7 @@ PROLIFIC = "https://app.prolific.com/submissions/complete?cc="
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 SHOWN_BEFORE_CONSENT = {
     "name", "title", "language", "segments", "timing", "keys", "display", "calibration", "contours", "practice",
-    "breaks", "personal_links_only",
+    "breaks", "personal_links_only", "lab",
 }  # fmt: skip
 
 
@@ -222,6 +222,13 @@ def _state(db: store.Database, study: StudyRow, row: SessionRow, is_new: bool = 
     if away and len(now.answered) < len(row.trials):
         store.sessions.end(db, row)
         _check_goes_on("ended")
+    return described(study, row, now, next_seq=progress.next_seq, repeat=repeat)
+
+
+def described(
+    study: StudyRow, row: SessionRow, now: Standing, *, next_seq: int = 0, repeat: bool = False
+) -> dict[str, Any]:
+    """A session as its page is told about it; a preview is one that is not stored."""
     return {
         "session": row.name,
         "participant": row.participant,
@@ -236,7 +243,7 @@ def _state(db: store.Database, study: StudyRow, row: SessionRow, is_new: bool = 
             if name in set(row.trials.image)
         },
         "trials": row.trials.wire(),
-        "next_seq": progress.next_seq,
+        "next_seq": next_seq,
         "next_item": now.next_item,
         "repeat_block": repeat and now.next_item < len(row.trials),
         "answered": now.answered,

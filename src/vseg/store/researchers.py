@@ -1,9 +1,19 @@
 """Researchers' password hashes, and the secrets of this database."""
 
+from dataclasses import dataclass
+
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
 from vseg.store.database import Database, now_ms
 from vseg.store.schema import researchers, settings
+
+
+@dataclass(frozen=True)
+class Researcher:
+    """Someone with a login."""
+
+    name: str
+    created_at_ms: int
 
 
 def set_password(db: Database, name: str, password_hash: str) -> None:
@@ -38,6 +48,13 @@ def count(db: Database) -> int:
     """How many there are; 0 before the first log-in."""
     with db.reading() as connection:
         return connection.scalar(select(func.count()).select_from(researchers)) or 0
+
+
+def listed(db: Database) -> list[Researcher]:
+    """All of them, by name."""
+    wanted = select(researchers.c.name, researchers.c.created_at_ms).order_by(researchers.c.name)
+    with db.reading() as connection:
+        return [Researcher(*row) for row in connection.execute(wanted)]
 
 
 def setting(db: Database, name: str) -> str | None:

@@ -10,6 +10,8 @@ assignments  which image, and which share of its pairs, a session was given
 responses    a row a trial: what was asked, what was shown, what was answered
 events       everything else a session reports: consent, calibration, contours, interruptions
 researchers  names and password hashes
+tokens       personal tokens for scripts, by their hashes
+sign_ins     links that log a researcher in, once and soon
 settings     secrets of this database: the key that signs cookies, the one-time token
 
 Times are milliseconds since 1970, UTC. A column has the name it has on the wire and in an export.
@@ -56,7 +58,7 @@ studies = Table(
     Column("name", String(63), nullable=False, unique=True),
     Column("text", Text, nullable=False),
     Column("digest", String(64), nullable=False),
-    Column("status", String(16), nullable=False),  # open, closed
+    Column("status", String(16), nullable=False),  # open, paused, closed
     Column("created_at_ms", BigInteger, nullable=False),
     Column("frozen_at_ms", BigInteger),
 )  # fmt: skip
@@ -109,10 +111,11 @@ sessions = Table(
     Column("token_hash", String(64), nullable=False, unique=True),
     Column("entry_hash", String(64)),  # of what the page of someone without a name of any kind came in with
     Column("status", String(16), nullable=False),  # active, completed, left, withdrawn, ended
-    Column("trials", Text),  # plan.Trials as JSON, columns of equal length
     Column("software", Text, nullable=False),  # versions that drew the trials, as JSON
     Column("started_at_ms", BigInteger, nullable=False),
     Column("finished_at_ms", BigInteger),
+    # plan.Trials as JSON, columns of equal length. Last, since SQLite has to pass over it to reach what lies behind.
+    Column("trials", Text),
     UniqueConstraint("study", "entry_hash"),
     Index(None, "study", "status"),
     Index(None, "participant"),
@@ -183,6 +186,24 @@ researchers = Table(
     Column("password_hash", Text, nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
     Column("signed_out_at_ms", BigInteger, nullable=False),  # 0: never; logins of before are over
+)  # fmt: skip
+
+tokens = Table(
+    "tokens", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("researcher", ForeignKey("researchers.id", ondelete="CASCADE"), nullable=False),
+    Column("label", String(64), nullable=False),
+    Column("token_hash", String(64), nullable=False, unique=True),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("last_used_at_ms", BigInteger),
+    Index(None, "researcher"),
+)  # fmt: skip
+
+sign_ins = Table(
+    "sign_ins", metadata,
+    Column("token_hash", String(64), primary_key=True),
+    Column("researcher", ForeignKey("researchers.id", ondelete="CASCADE"), nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False),
 )  # fmt: skip
 
 settings = Table(

@@ -33,7 +33,7 @@ class ImageRow:
 
 @dataclass(frozen=True)
 class StudyRow:
-    """A study in the database. `status` is open or closed; `frozen_at_ms` is None before the first session."""
+    """A study in the database. `status` is open, paused or closed; `frozen_at_ms` is None before the first session."""
 
     id: int
     name: str
@@ -110,13 +110,18 @@ def image(db: Database, study: int, sha256: str) -> bytes:
     return bytes(png)
 
 
+def pause(db: Database, name: str) -> None:
+    """Let nobody begin for the time being; those who have begun go on."""
+    _set_status(db, name, "paused")
+
+
 def close(db: Database, name: str) -> None:
     """Let nobody begin any more; those who have begun can finish."""
     _set_status(db, name, "closed")
 
 
 def reopen(db: Database, name: str) -> None:
-    """Undo `close`."""
+    """Undo `pause` or `close`."""
     _set_status(db, name, "open")
 
 

@@ -4,6 +4,7 @@ entry       begin() gives a place and a token, new_links() personal links
 assignment  who is given which image, and which share of its pairs
 rows        by_token() recognises the browser
 course      progress(); complete(), leave() and end() close a session
+erasure     erase() deletes a person
 roster      counts(), listed(), and reason_to_refuse() for the page's first look
 
 Only hashes of tokens are stored.
@@ -11,10 +12,11 @@ Only hashes of tokens are stored.
 
 from vseg.store.sessions.course import Progress, complete, end, leave, progress
 from vseg.store.sessions.entry import MOST_LINKS, Begun, Identity, begin, new_links
+from vseg.store.sessions.erasure import Erased, erase
 from vseg.store.sessions.roster import Counts, counts, listed, reason_to_refuse
 from vseg.store.sessions.rows import SessionRow, by_token
 
 __all__ = [
-    "MOST_LINKS", "Begun", "Counts", "Identity", "Progress", "SessionRow", "begin", "by_token", "complete",
-    "counts", "end", "leave", "listed", "new_links", "progress", "reason_to_refuse",
+    "MOST_LINKS", "Begun", "Counts", "Erased", "Identity", "Progress", "SessionRow", "begin", "by_token", "complete",
+    "counts", "end", "erase", "leave", "listed", "new_links", "progress", "reason_to_refuse",
 ]  # fmt: skip

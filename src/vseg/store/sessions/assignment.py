@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, and_, func, or_, select
 
 from vseg.errors import Conflict
 from vseg.plan import Unit
@@ -78,6 +78,12 @@ def chosen(study: Study, held: Taken, number: int) -> list[Unit]:
     return [Unit(name, _lowest_free(held.units[name])) for name in names]
 
 
+def previewed(study: Study, number: int) -> list[Unit]:
+    """What someone could be given in a study that nobody has begun."""
+    nobody = Taken(0, {image.name: set() for image in study.images}, Counter(), Counter())
+    return chosen(study, nobody, number)
+
+
 def available(study: Study, held: Taken) -> list[str]:
     """The images that still have a place, by their own quota and by their condition's.
 
@@ -111,19 +117,17 @@ def alive(study: Study, now_ms: int) -> ColumnElement[bool]:
     """Whether a session is active and sent something not too long ago, or has only just begun."""
     since = now_ms - 60_000 * max(ALIVE_AT_LEAST_MIN, study.interruption.after_minutes)
     just_now = now_ms - 60_000 * ALIVE_UNHEARD_MIN
-    # The newest record by its number: one look into the primary key, however many there are.
-    heard = [
-        select(table.c.received_at_ms)
-        .where(table.c.session == sessions.c.id)
-        .order_by(table.c.seq.desc())
-        .limit(1)
-        .scalar_subquery()
-        for table in (responses, events)
-    ]
-    return and_(
-        sessions.c.status == "active",
-        or_(sessions.c.started_at_ms >= just_now, *(each >= since for each in heard)),
-    )
+    heard = [newest_at_ms(table) >= since for table in (responses, events)]
+    return and_(sessions.c.status == "active", or_(sessions.c.started_at_ms >= just_now, *heard))
+
+
+def newest_at_ms(table: Table) -> ScalarSelect[int]:
+    """When the newest record of a session arrived, newest by its number.
+
+    That is one look into the primary key, however many records there are.
+    """
+    newest = select(table.c.received_at_ms).where(table.c.session == sessions.c.id)
+    return newest.order_by(table.c.seq.desc()).limit(1).scalar_subquery()
 
 
 def _lowest_free(held: Collection[int]) -> int:

@@ -78,8 +78,8 @@ def begin(
     """Give someone a place in a study, or the place they had.
 
     They are known again by their `identity`, by their `link`, or else by `entry`, a secret of their page's own.
-    `Conflict.reason` says why not: "full", "closed", "already", "ended", "link", "prolific", or "changed" if the
-    study was replaced since it was read. The first session freezes the study. `draw` makes the trials of the
+    `Conflict.reason` says why not: "full", "closed", "paused", "already", "ended", "link", "prolific", or "changed" if
+    the study was replaced since it was read. The first session freezes the study. `draw` makes the trials of the
     assigned units; they are stored before the token leaves.
     """
     token = secrets.token_urlsafe(24)
@@ -154,7 +154,12 @@ def _take_up(connection: Connection, old: Row, visitor: _Visitor, token: str) ->
 
 
 def _check_entry(connection: Connection, study: StudyRow, visitor: _Visitor) -> None:
-    if connection.scalar(select(studies.c.status).where(studies.c.id == study.id)) != "open":
+    status = connection.scalar(select(studies.c.status).where(studies.c.id == study.id))
+    if status == "paused":
+        raise Conflict(
+            "This study is paused and takes no new participants for now; come back later.", "paused"
+        )
+    if status != "open":
         raise Conflict("This study is closed and takes no new participants.", "closed")
     if study.study.personal_links_only and visitor.link_hash is None:
         raise Conflict(

@@ -30,10 +30,11 @@ class Counts:
 
 
 def reason_to_refuse(db: Database, study: StudyRow, *, now_ms: int) -> str | None:
-    """Why nobody new can begin: "closed", "full", or None if someone can."""
+    """Why nobody new can begin: "closed", "paused", "full", or None if someone can."""
     with db.reading() as connection:
-        if connection.scalar(select(studies.c.status).where(studies.c.id == study.id)) == "closed":
-            return "closed"
+        status = connection.scalar(select(studies.c.status).where(studies.c.id == study.id))
+        if status in ("closed", "paused"):
+            return str(status)
         try:
             number = assignment.begun(connection, study.id, study.study)
             assignment.chosen(
@@ -70,17 +71,12 @@ def listed(db: Database, study: StudyRow) -> list[dict[str, Any]]:
     """The sessions of a study in the order in which they began: names, status, times and how many responses."""
     shown = ("name", "status", "started_at_ms", "finished_at_ms")
     answers = select(func.count()).where(responses.c.session == sessions.c.id).scalar_subquery()
-    last = (
-        select(func.max(responses.c.received_at_ms))
-        .where(responses.c.session == sessions.c.id)
-        .scalar_subquery()
-    )
     wanted = (
         select(
             participants.c.name.label("participant"),
             *(sessions.c[name] for name in shown),
             answers.label("responses"),
-            last.label("last_response_at_ms"),
+            assignment.newest_at_ms(responses).label("last_response_at_ms"),
         )
         .join(participants, participants.c.id == sessions.c.participant)
         .where(sessions.c.study == study.id)

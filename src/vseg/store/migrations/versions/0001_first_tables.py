@@ -94,10 +94,10 @@ def _sessions() -> None:
         sa.Column("token_hash", sa.String(64), nullable=False),
         sa.Column("entry_hash", sa.String(64)),
         sa.Column("status", sa.String(16), nullable=False),
-        sa.Column("trials", sa.Text()),
         sa.Column("software", sa.Text(), nullable=False),
         sa.Column("started_at_ms", sa.BigInteger(), nullable=False),
         sa.Column("finished_at_ms", sa.BigInteger()),
+        sa.Column("trials", sa.Text()),
         sa.ForeignKeyConstraint(
             ["participant"], ["participants.id"], name="fk_sessions_participant", ondelete="CASCADE"
         ),
@@ -187,6 +187,31 @@ def _researchers() -> None:
         sa.Column("signed_out_at_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_researchers"),
         sa.UniqueConstraint("name", name="uq_researchers_name"),
+    )
+    op.create_table(
+        "tokens",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("researcher", sa.Integer(), nullable=False),
+        sa.Column("label", sa.String(64), nullable=False),
+        sa.Column("token_hash", sa.String(64), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("last_used_at_ms", sa.BigInteger()),
+        sa.ForeignKeyConstraint(
+            ["researcher"], ["researchers.id"], name="fk_tokens_researcher", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name="pk_tokens"),
+        sa.UniqueConstraint("token_hash", name="uq_tokens_token_hash"),
+    )
+    op.create_index("ix_tokens_researcher", "tokens", ["researcher"])
+    op.create_table(
+        "sign_ins",
+        sa.Column("token_hash", sa.String(64), nullable=False),
+        sa.Column("researcher", sa.Integer(), nullable=False),
+        sa.Column("expires_at_ms", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["researcher"], ["researchers.id"], name="fk_sign_ins_researcher", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("token_hash", name="pk_sign_ins"),
     )
     op.create_table(
         "settings",

@@ -1,0 +1,21 @@
+"""A study as it runs: its answers in memory, how far it is, and what they show. For pages and for the API.
+
+answers   Answers: all responses of a study as columns
+watch     Watch: keeps them up to date, reading only what is new
+progress  one study at a glance, as a Progress
+people    one Person a session, with the reasons for a second look
+maps      the maps of an image as they stand; contours as participants drew them
+tiles     small pictures of maps, without matplotlib
+"""
+
+from vseg.monitor.answers import Answers, SessionHead
+from vseg.monitor.maps import Contours, Need, contours, fitted, need
+from vseg.monitor.people import Person, people, person
+from vseg.monitor.progress import ImageProgress, Progress, progress
+from vseg.monitor.summaries import Distribution, Share, Timing
+from vseg.monitor.watch import Watch
+
+__all__ = [
+    "Answers", "Contours", "Distribution", "ImageProgress", "Need", "Person", "Progress", "SessionHead", "Share",
+    "Timing", "Watch", "contours", "fitted", "need", "people", "person", "progress",
+]  # fmt: skip

@@ -1,0 +1,201 @@
+"""Maps of an image as its answers stand, and contours as participants drew them."""
+
+import hashlib
+import warnings
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from vseg import store
+from vseg.errors import InvalidInput, NotConverged, VsegWarning
+from vseg.layout import Layout
+from vseg.monitor.answers import Answers
+from vseg.reconstruction import Reconstruction, reconstruct
+from vseg.responses import Tally
+from vseg.store.incoming import events_of
+from vseg.store.studies import StudyRow
+
+FEWEST_SEGMENTS, MOST_SEGMENTS = 2, 12
+MOST_SMOOTHNESS = 1e6
+MOST_KEPT = 256
+SEED = 0  # the same answers give the same maps
+
+
+@dataclass(frozen=True)
+class Need:
+    """How many answers there are for a map of so many segments, and how many distinct pairs it takes."""
+
+    segments: int
+    answers: int
+    distinct_pairs: int
+    needed: int
+    advised: int
+    locations: int
+    locations_asked: int
+
+    @property
+    def missing(self) -> int:
+        """Distinct pairs still to be answered before there is a map."""
+        return max(self.needed - self.distinct_pairs, 0)
+
+    @property
+    def sentence(self) -> str:
+        """What is missing, or "" if there is enough for a map."""
+        if not self.missing:
+            return ""
+        return (
+            f"Only {self.distinct_pairs} distinct {'pair was' if self.distinct_pairs == 1 else 'pairs were'} answered; "
+            f"a map of {self.segments} segments on {self.locations} locations needs at least {self.needed}: "
+            f"{self.missing} {'is' if self.missing == 1 else 'are'} missing."
+        )
+
+
+@dataclass(frozen=True)
+class Contours:
+    """What one participant drew on one image.
+
+    `data` has `contours`, lines of x, y in the pixels of a picture of `width_px` by `height_px`.
+    """
+
+    participant: str
+    session: str
+    image: str
+    at_ms: int
+    data: dict[str, Any]
+
+
+def pairs_wanted(layout: Layout, segments: int) -> tuple[int, int]:
+    """Distinct pairs that maps of K segments need, (K-1)n, and that are advised, Kn; never more than there are."""
+    n = len(layout)
+    there = n * (n - 1) // 2
+    return min((segments - 1) * n, there), min(segments * n, there)
+
+
+def need(answers: Answers, image: str, *, participant: str | None = None, segments: int) -> Need:
+    """How many answers there are, and how many a map takes; `NotFound` for an unknown image or participant."""
+    tally = answers.tally(image, participant)
+    needed, advised = pairs_wanted(answers.layout, _checked_segments(segments))
+    asked = int((tally.pairs.partners > 0).sum())
+    return Need(segments, tally.trials, len(tally), needed, advised, len(answers.layout), asked)
+
+
+def fitted(
+    answers: Answers,
+    image: str,
+    *,
+    participant: str | None = None,
+    segments: int,
+    smoothness: float | str = "auto",
+) -> Reconstruction:
+    """The maps of an image from all answers that count, or from one participant's.
+
+    `InvalidInput` says how many distinct pairs are missing where there are too few. A fit that stopped before its
+    tolerance is shown all the same; its `message` says so.
+    """
+    smoothness = _checked_smoothness(smoothness)
+    wanted = need(answers, image, participant=participant, segments=segments)
+    if wanted.missing:
+        raise InvalidInput(wanted.sentence)
+    return _fits.of(answers.tally(image, participant), segments, smoothness)
+
+
+def state(answers: Answers, image: str, participant: str | None = None) -> str:
+    """A word for the answers that maps follow from: others give another one."""
+    return _fingerprint(answers.tally(image, participant)).hex()
+
+
+def contours(
+    db: store.Database, study: StudyRow, image: str, participant: str | None = None
+) -> list[Contours]:
+    """The contours that were drawn on an image, the last drawing of each session."""
+    last = {}
+    for event in events_of(db, study.id, ["contours"], participant=participant):
+        if event["data"].get("image") == image and (drawn := _drawn(event)) is not None:
+            last[drawn.session] = drawn
+    return list(last.values())
+
+
+class _Fits:
+    """Reconstructions by what they are made from, the last ones kept; one is made at a time."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Any, Reconstruction] = OrderedDict()
+        self._lock = Lock()
+        self._fitting = Lock()
+
+    def of(self, tally: Tally, segments: int, smoothness: float | str) -> Reconstruction:
+        key = (_fingerprint(tally), tally.layout, segments, smoothness)
+        if (found := self._found(key)) is not None:
+            return found
+        with self._fitting:  # on a page of many maps the first cores would only take time from each other
+            if (found := self._found(key)) is None:
+                found = _fit(tally, segments, smoothness)
+                with self._lock:
+                    self._kept[key] = found
+                    while len(self._kept) > MOST_KEPT:
+                        self._kept.popitem(last=False)
+            return found
+
+    def _found(self, key: Any) -> Reconstruction | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+
+_fits = _Fits()
+
+
+def _fit(tally: Tally, segments: int, smoothness: float | str) -> Reconstruction:
+    with warnings.catch_warnings():
+        # Locations that nobody was asked about yet are no news while a study runs; `Need` counts them.
+        warnings.simplefilter("ignore", VsegWarning)
+        try:
+            return reconstruct(tally, segments=segments, smoothness=smoothness, seed=SEED)
+        except NotConverged as error:
+            if isinstance(error.result, Reconstruction):
+                return error.result
+            raise
+
+
+def _fingerprint(tally: Tally) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for column in (tally.pairs.i, tally.pairs.j, tally.k, tally.n):
+        digest.update(column.tobytes())
+    return digest.digest()
+
+
+def _checked_segments(segments: int) -> int:
+    if not FEWEST_SEGMENTS <= segments <= MOST_SEGMENTS:
+        raise InvalidInput(
+            f"A map has {FEWEST_SEGMENTS} to {MOST_SEGMENTS} segments, got {segments}; choose a number between."
+        )
+    return segments
+
+
+def _checked_smoothness(smoothness: float | str) -> float | str:
+    if smoothness == "auto":
+        return smoothness
+    try:
+        number = float(smoothness)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= MOST_SMOOTHNESS:
+        raise InvalidInput(
+            f"Smoothness is 'auto' or a number from 0 to {MOST_SMOOTHNESS:g}, got {smoothness!r:.40}."
+        )
+    return number
+
+
+def _drawn(event: dict[str, Any]) -> Contours | None:
+    """A drawing as a page reported it, which may be anything: None where it is not one."""
+    data = event["data"]
+    try:
+        cleaned = {
+            "contours": [[[float(x), float(y)] for x, y in line] for line in data["contours"]],
+            **{name: float(data[name]) for name in ("width_px", "height_px")},
+        }
+    except (KeyError, TypeError, ValueError):
+        return None
+    return Contours(event["participant"], event["session"], data["image"], event["at_ms"], cleaned)

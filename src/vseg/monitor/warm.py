@@ -1,0 +1,38 @@
+"""Compile what maps need, in a process of its own, so that the first map on a new machine does not wait for it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vseg import compiled, designs, observers, reconstruction, stimuli
+from vseg.layout import Grid
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """While the block lasts, unless the machine code is on disk already: some 15 s of one core, once."""
+    if compiled.are_kept():
+        yield
+        return
+    command = [sys.executable, "-m", "vseg.monitor.warm"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def main() -> None:
+    """A small fit of each kind that pages ask for."""
+    for segments in (2, 3, 4):
+        truth = stimuli.random_maps(Grid(6), segments=segments, entropy=0.2, seed=0)
+        pairs = designs.scattered(truth.layout, segments=segments, seed=0)
+        answers = observers.simulate(truth, pairs, blocks=3, seed=0)
+        for smoothness in (0.0, 1.0, "auto"):
+            reconstruction.reconstruct(answers, segments=segments, smoothness=smoothness, seed=0)
+
+
+if __name__ == "__main__":
+    main()

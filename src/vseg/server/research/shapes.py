@@ -1,0 +1,175 @@
+"""What requests and answers look like; what is not here are the dataclasses of the store and of monitor."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from vseg.monitor import Person, Progress
+from vseg.study import LARGEST_FILE
+
+STUDY_EXAMPLE = """\
+name = "two-textures"
+segments = 2
+participants = 30
+layout = {grid = 11}
+images = [{name = "low", texture = "low"}, {name = "high", texture = "high"}]
+"""
+
+
+def _body(example: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(strict=True, extra="forbid", json_schema_extra={"example": example})
+
+
+class Problem(BaseModel):
+    """Whatever went wrong: its kind and a sentence; for conflicts also a word for programs."""
+
+    error: str
+    message: str
+    reason: str | None = None
+
+
+class NewStudy(BaseModel):
+    """A study to create: the text of its file, whose images are generated or samples."""
+
+    model_config = _body({"text": STUDY_EXAMPLE})
+    text: Annotated[str, Field(max_length=LARGEST_FILE, description="The study file, TOML.")]
+
+
+class NewToken(BaseModel):
+    """A token to make: what it is for."""
+
+    model_config = _body({"label": "analysis notebook"})
+    label: Annotated[str, Field(description="What it is for, 1 to 64 characters.")]
+
+
+class Token(BaseModel):
+    """A new token, which is not shown again."""
+
+    token: Annotated[str, Field(examples=["vseg_9bXw…"])]
+
+
+class Me(BaseModel):
+    """Who is asking, and the header that requests with a cookie bring along if they change something."""
+
+    name: str
+    csrf_token: Annotated[str, Field(description="For X-CSRF-Token; empty for those who come with a token.")]
+
+
+class StudySummary(BaseModel):
+    """A study and how far it is; counts are sessions."""
+
+    name: str
+    title: str
+    status: Literal["open", "paused", "closed"]
+    frozen: Annotated[bool, Field(description="Whether someone has begun, so that the file stays as it is.")]
+    participants: Annotated[int, Field(description="How many are wanted.")]
+    completed: int
+    active: int
+    left: int
+    withdrawn: int
+    link: Annotated[str, Field(description="Where participants begin.")]
+    prolific_link: Annotated[str | None, Field(description="The same for Prolific, with its placeholders.")]
+
+
+class ImageCounts(BaseModel):
+    """Sessions with one image: wanted, completed, alive, and the status of each share of its pairs."""
+
+    wanted: int
+    completed: int
+    alive: int
+    units: dict[int, str]
+
+
+class StudyDetail(StudySummary):
+    """A study with its file and its sessions by image."""
+
+    text: str
+    created_at_ms: int
+    frozen_at_ms: int | None
+    images: dict[str, ImageCounts]
+
+
+class Session(BaseModel):
+    """One session: nobody's identity."""
+
+    participant: str
+    name: str
+    status: Literal["active", "completed", "left", "withdrawn", "ended"]
+    started_at_ms: int
+    finished_at_ms: int | None
+    responses: int
+    last_response_at_ms: int | None
+
+
+class Links(BaseModel):
+    """New personal links; they are not shown again."""
+
+    links: list[str]
+
+
+class ProgressAndPeople(BaseModel):
+    """A study at a glance, and everyone in it who has not withdrawn."""
+
+    progress: Progress
+    people: list[Person]
+
+
+class AnswerColumns(BaseModel):
+    """One session's answers as columns of equal length, in their order."""
+
+    seq: list[int]
+    shown_at_ms: list[int]
+    image: list[str]
+    i: list[int]
+    j: list[int]
+    same: list[bool]
+    rt_ms: list[float]
+    flagged: list[bool]
+    used: list[bool]
+    correct: list[bool | None]
+
+
+class Event(BaseModel):
+    """Something else that a session reported: consent, calibration, breaks, contours."""
+
+    session: str
+    seq: int
+    kind: str
+    at_ms: int
+    data: dict[str, Any]
+
+
+class PersonAndTimeline(BaseModel):
+    """One participant, all their answers, and everything else their session reported."""
+
+    person: Person
+    answers: AnswerColumns
+    events: list[Event]
+
+
+class MapsAsArrays(BaseModel):
+    """Maps as numbers, locations in their order.
+
+    `probabilities` has a row a location and a column a segment; `entropy` is in nats.
+    """
+
+    image: str
+    participant: str | None
+    segments: int
+    smoothness: Annotated[float, Field(description="λ, as given or as the answers chose it.")]
+    answers: Annotated[int, Field(description="Answers that count.")]
+    distinct_pairs: int
+    needed: Annotated[int, Field(description="Distinct pairs that such a map needs at least, (K-1)n.")]
+    advised: Annotated[int, Field(description="Distinct pairs that are advised, Kn.")]
+    message: Annotated[str, Field(description="The fit in one sentence.")]
+    positions: Annotated[list[list[float]], Field(description="x, y as fractions of width and height.")]
+    probabilities: list[list[float]]
+    labels: Annotated[list[int], Field(description="The most probable segment of each location.")]
+    entropy: list[float]
+    mean_entropy: float
+
+
+NEW_STUDY: TypeAdapter[NewStudy] = TypeAdapter(NewStudy)
+NEW_TOKEN: TypeAdapter[NewToken] = TypeAdapter(NewToken)
+PEOPLE: TypeAdapter[list[Person]] = TypeAdapter(list[Person])
+PROGRESS: TypeAdapter[Progress] = TypeAdapter(Progress)

@@ -1,0 +1,56 @@
+"""Links that log in once, and a password that its owner changes."""
+
+import httpx
+import pytest
+from starlette.exceptions import HTTPException
+
+from servers import served
+from vseg import store
+from vseg.errors import InvalidInput, NotAllowed
+from vseg.server import auth
+
+OLD, NEW = "correct horse battery", "another horse battery"
+
+
+@pytest.fixture
+def server(database_url):
+    with served(database_url) as running:
+        auth.set_password(running.db, "Ann", OLD)
+        yield running
+
+
+def test_a_link_logs_in_once(server):
+    token = auth.new_sign_in_link(server.db, "Ann")
+    assert server.client.get(f"signin?token={token}").status_code == 303
+    assert server.client.get("api/me").json()["name"] == "Ann"
+    with httpx.Client(base_url=server.base, trust_env=False) as late:
+        again = late.get(f"signin?token={token}")
+        assert (again.status_code, "used before or is too old" in again.text) == (401, True)
+        assert late.get("signin").status_code == 401
+        assert late.get("api/me").status_code == 401
+
+
+def test_a_login_by_link_ends_like_any_other(server):
+    server.client.get(f"signin?token={auth.new_sign_in_link(server.db, 'Ann')}")
+    store.researchers.sign_out(server.db, "Ann")
+    assert server.client.get("api/me").status_code == 401
+
+
+@pytest.mark.anyio
+async def test_changing_a_password_needs_the_old_one(server):
+    db, tries = server.db, auth.Tries()
+    before = await auth.verify(db, tries, "Ann", OLD)
+    with pytest.raises(NotAllowed, match="name or the password is wrong"):
+        await auth.change_password(db, tries, "Ann", "wrong password", NEW)
+    with pytest.raises(InvalidInput, match="at least 12 characters, got 5"):
+        await auth.change_password(db, tries, "Ann", OLD, "short")
+    after = await auth.change_password(db, tries, "Ann", OLD, NEW)
+    assert after.signed_out_at_ms == store.researchers.signed_out_at_ms(db, "Ann") != before.signed_out_at_ms
+    assert (await auth.verify(db, tries, "Ann", NEW)).name == "Ann"
+    with pytest.raises((NotAllowed, HTTPException)):
+        await auth.verify(db, tries, "Ann", OLD)
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"

@@ -1,0 +1,110 @@
+"""Erasing a person leaves no row of theirs in any table, and everybody else's as they were."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from taking_part import answer, begin, draw, event, finish, study_of
+from vseg import store
+from vseg.errors import Conflict, NotFound
+from vseg.store.schema import metadata
+from vseg.store.sessions import Identity
+
+
+def rows(db) -> dict[str, list[tuple]]:
+    """All that is stored, table by table."""
+    with db.reading() as connection:
+        return {
+            table.name: sorted(map(tuple, connection.execute(table.select())), key=repr)
+            for table in metadata.sorted_tables
+            if table.name not in ("studies", "images", "alembic_version")
+        }
+
+
+def take_part(db, study, pid, link, how):
+    identity = Identity(pid) if pid else None
+    begun = store.sessions.begin(db, study, draw, identity=identity, link=link, now_ms=1_800_000_000_000)
+    store.responses.append(db, begun.session.id, [], [event(1000, "comment", text="hello")]).result()
+    if how == "finish":
+        answer(db, begun)
+    elif how == "leave":
+        answer(db, begun)
+        store.sessions.leave(db, begun.session, keep=True)
+    elif how == "withdraw":
+        store.sessions.leave(db, begun.session, keep=False)
+    return begun
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
+@given(
+    how=st.sampled_from(["begin", "finish", "leave", "withdraw"]),
+    named=st.booleans(),
+    linked=st.booleans(),
+    number=st.integers(0, 2**40),
+)
+def test_erasing_undoes_taking_part(db, how, named, linked, number):
+    study = study_of(db, participants=100)
+    take_part(db, study, f"other-{number}", None, "finish")
+    links = store.sessions.new_links(db, study, 1) if linked else [None]
+    before = rows(db)
+    begun = take_part(db, study, f"pid-{number}" if named else None, links[0], how)
+    assert rows(db) != before
+    erased = store.sessions.erase(db, study, begun.session.participant)
+    after = rows(db)
+    if linked:  # the link, which was there before, goes with the person
+        assert len(after["links"]) == len(before["links"]) - 1
+        after["links"] = before["links"]
+    assert after == before
+    assert (erased.sessions, erased.links) == (1, int(linked))
+    assert erased.identities == (named and how != "withdraw")
+    assert erased.responses == (2 if how in ("finish", "leave") else 0)
+    assert erased.events == (how != "withdraw")
+
+
+def test_nobody_of_that_name(db):
+    study, other = study_of(db), study_of(db, name="other")
+    one = begin(db, study)
+    with pytest.raises(NotFound, match="no participant 'pnobody' in study 'small'"):
+        store.sessions.erase(db, study, "pnobody")
+    with pytest.raises(NotFound):
+        store.sessions.erase(db, other, one.session.participant)
+    store.sessions.erase(db, study, one.session.participant)
+    with pytest.raises(NotFound, match="or no longer"):
+        store.sessions.erase(db, study, one.session.participant)
+
+
+def test_what_arrives_afterwards_is_refused(db):
+    study = study_of(db)
+    one = begin(db, study)
+    store.sessions.erase(db, study, one.session.participant)
+    with pytest.raises(NotFound, match="no such session"):
+        answer(db, one)
+
+
+def test_a_place_is_free_again_but_the_link_is_not_good(db):
+    study = study_of(db, participants=1, more="personal_links_only = true")
+    first, second = store.sessions.new_links(db, study, 2)
+    one = begin(db, study, link=first)
+    finish(db, one)
+    with pytest.raises(Conflict):
+        begin(db, study, link=second)
+    store.sessions.erase(db, study, one.session.participant)
+    with pytest.raises(Conflict) as refused:
+        begin(db, study, link=first)
+    assert refused.value.reason == "link"
+    assert not begin(db, study, link=second).resumed
+
+
+def test_a_paused_study_takes_nobody_new_and_lets_others_go_on(db):
+    study = study_of(db)
+    one = begin(db, study, "pid-1")
+    store.studies.pause(db, study.name)
+    assert store.studies.named(db, study.name).status == "paused"
+    assert store.sessions.reason_to_refuse(db, study, now_ms=1_800_000_000_000) == "paused"
+    with pytest.raises(Conflict, match="paused") as refused:
+        begin(db, study, "pid-2")
+    assert refused.value.reason == "paused"
+    again = begin(db, study, "pid-1")
+    assert (again.resumed, again.session.name) == (True, one.session.name)
+    finish(db, again)
+    store.studies.reopen(db, study.name)
+    assert not begin(db, study, "pid-2").resumed
