@@ -103,12 +103,12 @@ def test_the_command_takes_the_next_free_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(demo, "run", partial(demo.run, participants=2, segments=[2]))
     Path("vseg-demo").mkdir()
     with pytest.raises(SystemExit) as ended:
-        main(["demo", "--no-browser"])
+        main(["demo", "--report-only", "--no-browser"])
     report = tmp_path.resolve() / "vseg-demo-2" / "report.html"
     assert (ended.value.code, capsys.readouterr()) == (0, (f"Report: {report}\n", ""))
     assert report.is_file()
     with pytest.raises(SystemExit) as ended:
-        main(["demo", "--no-browser", "--out", "vseg-demo"])
+        main(["demo", "--report-only", "--no-browser", "--out", "vseg-demo"])
     assert ended.value.code == 1
     assert capsys.readouterr().err.startswith("vseg: vseg-demo exists; choose another --out")
     assert sorted(os.listdir()) == ["vseg-demo", "vseg-demo-2"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from servers import STUDY, Person, event, response, serving
+from servers import STUDY, Person, event, response, serving, started
 from vseg import store
 from vseg.cli import main
 from vseg.server import app
@@ -220,3 +220,13 @@ def test_a_database_that_is_not_there_is_not_made(command, tmp_path, capsys, mon
         main([*command.split(), "--db", "sqlite:///typo.db"])
     assert "There is no database typo.db" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_signal_that_comes_at_once_is_heard(study, postgres_server, workers):
+    """The links are printed before the server runs: whoever stops it right then does not wait for ever."""
+    url = postgres_server.fresh()
+    for _ in range(3):
+        ended, _, _ = started(study, "--db", url, "--workers", workers).stop()
+        assert ended in (0, -signal.SIGTERM), "it stopped, before it served or after"
+    postgres_server.drop(url)

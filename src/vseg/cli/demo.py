@@ -1,4 +1,4 @@
-"""`vseg demo`: the whole job on simulated people, as a report to read."""
+"""`vseg demo`: the whole system alive, with simulated people; `--report-only` for the report alone."""
 
 import os
 import sys
@@ -11,6 +11,7 @@ from vseg.cli import options
 from vseg.cli.output import new_folder, progress_bar, unused
 
 DEFAULT = "vseg-demo"
+OURS = {"report", "study.toml", "demo.db", "demo.db-wal", "demo.db-shm"}
 
 
 def demo(
@@ -18,38 +19,79 @@ def demo(
         Path | None,
         typer.Option(metavar="FOLDER", help=f"New folder to write [default: {DEFAULT}, {DEFAULT}-2, …]."),
     ] = None,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Write the report of two experiments and stop: no server.")
+    ] = False,
+    port: Annotated[str, typer.Option(metavar="NUMBER", help="The port; 0 takes a free one.")] = "0",
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the report in a browser.")
+        bool, typer.Option("--browser/--no-browser", help="Open the dashboard, or the report, in a browser.")
     ] = True,
     seed: Annotated[str, typer.Option(metavar="NUMBER", help="Another seed, other people.")] = "0",
     force: Annotated[bool, typer.Option("--force", help="Replace the folder if it exists.")] = False,
 ) -> None:
-    """Run two experiments on simulated people and write a report.
+    """Show the whole system alive: a study, fifteen simulated people in it, and their maps as they grow.
 
-    Textures of low and high uncertainty, and a photograph whose number of segments is unknown: from the
-    image to answers, maps and statistics, with the data beside the report. It takes well under a minute.
+    A server starts with a sample study; its dashboard's and a participant's link are printed, and it runs until
+    you press Ctrl+C. Take part yourself, or watch. A report of two larger experiments is one click away.
 
     \b
-    Example:
-      vseg demo --out vseg-demo --no-browser
+    Examples:
+      vseg demo
+      vseg demo --report-only --out vseg-report --no-browser
     """
-    number = options.whole(seed, "--seed")
-    folder = out or unused(DEFAULT)
+    number, folder = options.whole(seed, "--seed"), out or unused(DEFAULT)
+    if report_only:
+        _report(folder, number, browser, force)
+    else:
+        _show(folder, number, options.whole(port, "--port"), browser, force)
+
+
+def _report(folder: Path, seed: int, browser: bool, force: bool) -> None:
     with new_folder(folder, force=force) as new:
         from vseg import demo
 
         with progress_bar("Running two experiments", demo.steps()) as advance:
-            name = demo.run(new, seed=number, progress=advance).name
+            name = demo.run(new, seed=seed, progress=advance).name
     report = (folder / name).resolve()
     typer.echo(f"Report: {report}")
-    if browser and _has_display():
+    if browser:
+        _open(report.as_uri())
+
+
+def _show(folder: Path, seed: int, port: int, browser: bool, force: bool) -> None:
+    from vseg import store
+    from vseg.cli.serve import bound
+    from vseg.server import run, showing
+    from vseg.server.app import check_built
+    from vseg.server.simulation import Simulations
+
+    check_built()
+    with bound("127.0.0.1", port) as listening:
+        with new_folder(folder, force=force, ours=OURS):
+            pass  # what follows grows while the server runs, so the folder itself comes first
+        url, simulations = f"sqlite:///{folder}/demo.db", Simulations()
+        with store.open(url) as db:
+            shown = showing.prepare(db, folder)
+            base = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            _say(base, shown.sign_in, shown.password, folder)
+            showing.start(simulations, shown, f"{base}/", folder, seed)
+            if browser:
+                _open(base + shown.sign_in)
+            run.serve(db, listening, url=url, simulations=simulations, report=folder)
+    typer.echo(f"Stopped; the study, its database and the report are in {folder}.")
+
+
+def _say(base: str, sign_in: str, password: str, folder: Path) -> None:
+    typer.echo(f"Dashboard    {base}{sign_in}")
+    typer.echo(f"             the link works once; later sign in as demo, password {password}")
+    typer.echo(f"Participant  {base}/s/demo/")
+    typer.echo(f"Report       {base}/report (in about a minute)")
+    typer.echo(f"Fifteen simulated people are answering; everything is kept in {folder}. Stop with Ctrl+C.")
+
+
+def _open(address: str) -> None:
+    """Without a display, `webbrowser` may start a text browser in this very terminal."""
+    if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         import webbrowser
 
-        webbrowser.open(report.as_uri())
-
-
-def _has_display() -> bool:
-    """Without one, `webbrowser` may start a text browser in this very terminal."""
-    return sys.platform in ("darwin", "win32") or bool(
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
+        webbrowser.open(address)

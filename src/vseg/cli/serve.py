@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vseg import callables
 from vseg.cli import options
 from vseg.errors import Conflict, InvalidInput
 
@@ -36,6 +37,13 @@ ProxiesOption = Annotated[
 NewLinkOption = Annotated[
     bool, typer.Option("--new-researcher-link", help="Print a one-time link to set a password.")
 ]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE.py[:NAME]",
+        help="A model of yours that simulated participants can see by: image -> labels or probabilities.",
+    ),
+]
 
 
 def serve(
@@ -47,6 +55,7 @@ def serve(
     workers: Annotated[str, typer.Option(metavar="NUMBER", help="Processes (PostgreSQL only).")] = "1",
     forwarded_allow_ips: ProxiesOption = "127.0.0.1",
     new_researcher_link: NewLinkOption = False,
+    model: ModelOption = None,
 ) -> None:
     """Serve studies to participants, and store what they answer.
 
@@ -63,17 +72,28 @@ def serve(
     from vseg import store
     from vseg.server import run
     from vseg.server.app import check_built, checked_prefix
+    from vseg.server.simulation import Simulations
 
-    proxies = {"prefix": checked_prefix(prefix), "forwarded_allow_ips": forwarded_allow_ips}
+    if model is not None:
+        callables.named(model)  # what is wrong with it is said now, and not when someone needs it
+    path = checked_prefix(prefix)
     check_built()
     read = [_read(path) for path in dict.fromkeys(studies)]
-    with _bound(host, number) as listening, store.open(db) as database:
+    with bound(host, number) as listening, store.open(db) as database:
         _check_workers(processes, database.is_sqlite)
         _register(database, read)
-        base = _base(host, listening, proxies["prefix"])
+        base = _base(host, listening, path)
         _say_studies([study for _, study, _ in read], base)
         _say_server(base, host, run.researcher_path(database, new_link=new_researcher_link), database.place)
-        run.serve(database, listening, url=db, workers=processes, **proxies)
+        run.serve(
+            database,
+            listening,
+            url=db,
+            prefix=path,
+            workers=processes,
+            forwarded_allow_ips=forwarded_allow_ips,
+            simulations=Simulations(model),
+        )
     typer.echo("Stopped; everything that was acknowledged is stored.")
 
 
@@ -101,7 +121,7 @@ def _check_workers(processes: int, is_sqlite: bool) -> None:
         )
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
     """The socket, before anything is printed or written."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

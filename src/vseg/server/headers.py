@@ -33,7 +33,8 @@ class Secured:
             if message["type"] == "http.response.start":
                 given = {name for name, _ in message["headers"]}
                 kept = () if b"cache-control" in given else NO_CACHE if b"etag" in given else NO_STORE
-                message["headers"] = [*message["headers"], *ENCODED, *kept]
+                ours = [header for header in ENCODED if header[0] not in given]
+                message["headers"] = [*message["headers"], *ours, *kept]
             await send(message)
 
         await self.app(scope, receive, with_headers)

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -18,12 +19,15 @@ from starlette.types import ASGIApp
 
 from vseg import store
 from vseg.errors import VsegError
+from vseg.monitor import warm
 from vseg.server import auth
 from vseg.server.app import app
+from vseg.server.simulation import Simulations
 
 STOP_WITHIN_S = 10
 STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
 DATABASE, PREFIX, TRUSTED = "VSEG_SERVE_DB", "VSEG_SERVE_PREFIX", "VSEG_SERVE_TRUSTED"
+MODEL = "VSEG_SERVE_MODEL"
 
 
 def researcher_path(db: store.Database, *, new_link: bool = False) -> str:
@@ -41,28 +45,43 @@ def serve(
     prefix: str = "",
     workers: int = 1,
     forwarded_allow_ips: str = "127.0.0.1",
+    simulations: Simulations | None = None,
+    report: Path | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; requests under way are answered, and the caller closes the database."""
-    if workers > 1:
-        given = {DATABASE: url, PREFIX: prefix, TRUSTED: forwarded_allow_ips}
-        _supervise(listening, workers, {**os.environ, **given})
-    else:
-        _run(app(db, prefix=prefix), listening, forwarded_allow_ips)
+    simulations = simulations or Simulations()
+    with warm.compiling():
+        if workers > 1:
+            given = {
+                DATABASE: url,
+                PREFIX: prefix,
+                TRUSTED: forwarded_allow_ips,
+                MODEL: simulations.model or "",
+            }
+            _supervise(listening, workers, {**os.environ, **given})
+        else:
+            served = app(db, prefix=prefix, simulations=simulations, report=report)
+            _run(served, listening, forwarded_allow_ips)
 
 
 def _run(served: ASGIApp, listening: socket.socket, forwarded_allow_ips: str) -> None:
-    # Uvicorn sends itself the signal again when it has stopped; that is no failure here.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
     # Nothing that tells who took part is logged: no addresses, no requests, only failures.
     config = uvicorn.Config(
         served, access_log=False, log_level="warning", server_header=False, ws="none",
         forwarded_allow_ips=forwarded_allow_ips, timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip
+    server = uvicorn.Server(config)
+
+    def stop(*_: Any) -> None:
+        server.should_exit = True
+
+    # For a signal that comes before uvicorn listens for them, and for the one that it sends itself when it has stopped.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     # What was loaded so far stays for good. Looking through it for garbage would hold up everybody for 0.1 s each time.
     gc.collect()
     gc.freeze()
-    uvicorn.Server(config).run(sockets=[listening])
+    server.run(sockets=[listening])
 
 
 def _supervise(listening: socket.socket, workers: int, environment: dict[str, str]) -> None:
@@ -112,7 +131,9 @@ def _work(listening: socket.socket) -> None:
     """One worker, told by its environment what the command was told."""
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     with store.open(os.environ[DATABASE]) as db:
-        _run(app(db, prefix=os.environ[PREFIX]), listening, os.environ[TRUSTED])
+        simulations = Simulations(os.environ[MODEL] or None)
+        served = app(db, prefix=os.environ[PREFIX], simulations=simulations)
+        _run(served, listening, os.environ[TRUSTED])
 
 
 def _stop_with_parent() -> None:

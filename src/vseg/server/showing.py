@@ -1,0 +1,95 @@
+"""The demonstration: a sample study, simulated people who answer it while one looks on, and the report beside.
+
+Everything is the real thing: the study is registered like any other, and its people come over HTTP.
+"""
+
+import secrets
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from vseg import plan, store
+from vseg.errors import NotFound, VsegError
+from vseg.server import auth
+from vseg.server.html import page_of
+from vseg.server.simulation import Simulations
+from vseg.store.studies import StudyRow
+from vseg.study import parsed
+
+STUDY = """\
+# What `vseg demo` shows: three pictures, each seen by a third of the people.
+name = "demo"
+title = "One segment or two?"
+segments = 3
+participants = 60
+layout = {grid = 12}
+images = [
+  {name = "coffee", sample = "coffee"},
+  {name = "cat", sample = "chelsea"},
+  {name = "patches", colours = 3},
+]
+design = {blocks = 1, split = 3}   # nine people answer each picture's pairs three times
+practice = {trials = 6}
+catch = {per_block = 4}
+calibration = {distance = false, gamma = false}
+"""
+RESEARCHER = "demo"
+AT_ONCE, WATCHED, PACE = (
+    12,
+    3,
+    0.12,
+)  # twelve have answered when one looks, three more do so before one's eyes
+# The report is one file with styles and pictures inside, and no script.
+REPORT_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What there is to see, and how to get in."""
+
+    study: StudyRow
+    password: str
+    sign_in: str
+
+
+def prepare(db: store.Database, folder: Path) -> Shown:
+    """The sample study, as a file and in the database, and a researcher who may look at it."""
+    folder.joinpath("study.toml").write_text(STUDY, encoding="utf-8")
+    study = parsed(STUDY)
+    row = store.studies.register(db, STUDY, study, plan.shown(study, folder))
+    password = secrets.token_urlsafe(12)
+    auth.set_password(db, RESEARCHER, password)
+    return Shown(row, password, f"/signin?token={auth.new_sign_in_link(db, RESEARCHER)}")
+
+
+def start(simulations: Simulations, shown: Shown, address: str, folder: Path, seed: int) -> None:
+    """Send the people in, then write the report; both go on while the server runs."""
+    threading.Thread(target=_go_on, args=(simulations, shown, address, folder, seed), daemon=True).start()
+
+
+def _go_on(simulations: Simulations, shown: Shown, address: str, folder: Path, seed: int) -> None:
+    for count, pace in ((AT_ONCE, 0.0), (WATCHED, PACE)):
+        job = simulations.start(address, shown.study, count=count, pace=pace, seed=seed)
+        if not pace:
+            job.finished.wait()
+    command = [sys.executable, "-m", "vseg", "demo", "--report-only", "--no-browser", "--seed", str(seed)]
+    with simulations.alongside([*command, "--out", str(folder / "report")]) as process:
+        process.wait()
+
+
+async def report(request: Request) -> Response:
+    """The report of the demonstration, or a word that it is not there yet."""
+    folder: Path | None = request.app.state.report
+    if folder is None:
+        raise NotFound("This server shows no report; vseg demo does.")
+    file = folder / "report" / "report.html"
+    if not file.is_file():
+        waiting = (
+            "The report is still being written, which takes about half a minute; then load this page again."
+        )
+        return page_of(request, "message.html", status=503, said=VsegError(waiting))
+    return FileResponse(file, headers=REPORT_POLICY)
