@@ -1,4 +1,4 @@
-/** Builds the participant's page: node build.mjs [FOLDER]. Without a folder, into the Python package. */
+/** Builds the participant's page and the script of the researcher's: node build.mjs [FOLDER]. Without a folder, into the Python package. */
 
 import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -17,6 +17,8 @@ const { metafile } = await build({
   entryPoints: [
     { in: "src/main.ts", out: "experiment" },
     { in: "src/style.css", out: "experiment" }, // without jsPsych's own, which carries 350 kB of fonts
+    { in: "src/dashboard/main.ts", out: "dashboard" },
+    { in: "src/dashboard/dashboard.css", out: "dashboard" },
   ],
   outdir: out,
   bundle: true,
@@ -41,7 +43,7 @@ function notices() {
   const used = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs));
   const names = used.map((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]).filter(Boolean);
   const all = [...new Set([...names, "swagger-ui-dist"])].sort();
-  const head = "The participant's page holds code of these packages, and the API's page that of swagger-ui-dist.\n";
+  const head = "The pages hold code of these packages: the API's that of swagger-ui-dist, the researcher's uplot.\n";
   return [head, ...all.map(notice)].join(`\n${"-".repeat(78)}\n\n`);
 }
 

@@ -346,4 +346,4 @@ def test_two_studies_on_one_page(tmp_path):
         log_in(server)
         page = server.client.get("").text
         assert "&lt;b&gt;Bold" in page
-        assert page.count('class="study"') == 2
+        assert page.count('class="study card"') == 2

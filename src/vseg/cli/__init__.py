@@ -1,6 +1,7 @@
 """The command line: one file a command, each of them parse, call, print.
 
-simulate, fit, evaluate, demo, study, serve, links, export, simulate-participants   the commands
+simulate, fit, evaluate, demo, study, serve, lab, links, export, import, simulate-participants   the commands
+models, bench                   commands with commands of their own
 options                         numbers and names as they are typed
 output                          an output folder that is whole or not there, progress bars, and counts
 
@@ -18,11 +19,15 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from vseg import __version__
+from vseg.cli.bench import bench
 from vseg.cli.demo import demo
 from vseg.cli.evaluate import evaluate
 from vseg.cli.export import export
 from vseg.cli.fit import fit
+from vseg.cli.imports import HELP, HELP_JSPSYCH, import_
+from vseg.cli.lab import lab
 from vseg.cli.links import links
+from vseg.cli.models import models
 from vseg.cli.serve import serve
 from vseg.cli.simulate import simulate
 from vseg.cli.simulate_participants import simulate_participants
@@ -36,9 +41,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (simulate, fit, evaluate, demo, serve, links, export, simulate_participants):
+for command in (simulate, fit, evaluate, demo, serve, lab, links, export, simulate_participants):
     app.command()(command)
+app.command("import", help=HELP)(import_)
+app.command("import-jspsych", help=HELP_JSPSYCH)(import_)
 app.add_typer(study, name="study")
+app.add_typer(models, name="models")
+app.add_typer(bench, name="bench")
 
 
 def _version(wanted: bool) -> None:

@@ -11,8 +11,10 @@ auth          passwords, the one-time link, signed cookies, and requests from ot
 wire          JSON in under a cap, one shape of errors out
 compressed    files and JSON for browsers that take gzip
 html          pages from templates
+words         numbers and times as people read them
 headers       what every answer carries, and the path prefix of a reverse proxy
 run           one process, or several that share the socket
+background    the server in a thread, beside something else
 
 Participants have a token, researchers a cookie; neither opens the other's door.
 """

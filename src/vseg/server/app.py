@@ -7,19 +7,27 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from vseg import store
+from vseg import monitor, store
 from vseg.errors import InvalidInput, NotFound
-from vseg.server import auth, dashboard, participants, research, wire
+from vseg.server import auth, dashboard, participants, research, showing
 from vseg.server.headers import Prefixed, Secured
 from vseg.server.known import KnownSessions
+from vseg.server.simulation import Simulations
 
 PAGES = Path(__file__).with_name("pages")
 STATIC = participants.STATIC
 
 
-def app(db: store.Database, *, prefix: str = "") -> ASGIApp:
-    """The server over a database, under a path prefix."""
-    keys = auth.Keys(db)
+def app(
+    db: store.Database,
+    *,
+    prefix: str = "",
+    simulations: Simulations | None = None,
+    report: Path | None = None,
+) -> ASGIApp:
+    """The server over a database, under a path prefix; `report` is the folder of a demonstration."""
+    keys, watch = auth.Keys(db), monitor.Watch(db)
+    groups = simulations or Simulations()
     routes = [
         # participants, by token; the one that everybody calls all the time comes first
         Route("/s/{study}/records", participants.records, methods=["POST"]),
@@ -36,16 +44,36 @@ def app(db: store.Database, *, prefix: str = "") -> ASGIApp:
         Route("/setup", dashboard.setup, methods=["GET", "POST"]),
         Route("/login", dashboard.login, methods=["GET", "POST"]),
         Route("/logout", dashboard.logout, methods=["POST"]),
-        Route("/studies/{name}/{what}", dashboard.change, methods=["POST"]),
+        Route("/signin", dashboard.sign_in),
+        Route("/new", dashboard.new),
+        Route("/studies", dashboard.create, methods=["POST"]),
+        Route("/studies/{name}", dashboard.study),
+        Route("/studies/{name}/data", dashboard.data),
+        Route("/studies/{name}/images/{image}", dashboard.image),
+        Route("/studies/{name}/participants/{participant}", dashboard.participant),
+        Route("/studies/{name}/participants/{participant}/erase", dashboard.erase, methods=["POST"]),
+        Route("/studies/{name}/links", dashboard.links, methods=["POST"]),
+        Route("/studies/{name}/simulate", dashboard.simulate, methods=["POST"]),
+        Route("/studies/{name}/{what}", dashboard.change_status, methods=["POST"]),
+        Route("/settings", dashboard.settings),
+        Route("/settings/password", dashboard.change_password, methods=["POST"]),
+        Route("/settings/tokens", dashboard.new_token, methods=["POST"]),
+        Route("/settings/tokens/revoke", dashboard.revoke_token, methods=["POST"]),
+        Route("/settings/researchers", dashboard.new_researcher_link, methods=["POST"]),
         Route("/api/", dashboard.api_page),
-        Mount("/api", research.api(db, keys)),
+        Mount("/api", research.api(db, keys, watch, groups)),
+        Route("/report", showing.report),
         # files
         Mount("/static", participants.FILES),
         Mount("/pages", StaticFiles(directory=PAGES)),
+        Route("/favicon.ico", dashboard.favicon),
     ]
-    inner = Starlette(routes=routes, exception_handlers=wire.HANDLERS)
+    inner = Starlette(routes=routes, exception_handlers=dashboard.HANDLERS, lifespan=groups.lifespan)
     inner.state.db, inner.state.keys = db, keys
     inner.state.known, inner.state.tries = KnownSessions(), auth.Tries()
+    inner.state.simulations, inner.state.report = groups, report
+    inner.state.watch = watch
+    inner.state.glances = dashboard.Glances(db, watch)
     return Prefixed(Secured(inner), checked_prefix(prefix))
 
 
@@ -57,7 +85,20 @@ def checked_prefix(prefix: str) -> str:
     prefix = prefix.rstrip("/")
     if prefix and (not prefix.startswith("/") or not all(c.isalnum() or c in "/-_.~" for c in prefix)):
         raise InvalidInput(f"--prefix is a path such as /vseg, got {prefix!r}.")
-    ours = ("s", "setup", "login", "logout", "studies", "api", "static", "pages")
+    ours = (
+        "s",
+        "setup",
+        "login",
+        "logout",
+        "signin",
+        "new",
+        "report",
+        "studies",
+        "settings",
+        "api",
+        "static",
+        "pages",
+    )
     if prefix.split("/")[1:2] and prefix.split("/")[1] in ours:
         raise InvalidInput(f"--prefix cannot begin with /{prefix.split('/')[1]}, which is a page of ours.")
     return prefix

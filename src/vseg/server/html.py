@@ -8,7 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
+from vseg.server.words import FILTERS
+
 TEMPLATES = Jinja2Templates(Path(str(files("vseg.server"))) / "templates")
+TEMPLATES.env.filters.update(FILTERS)
+TEMPLATES.env.trim_blocks = TEMPLATES.env.lstrip_blocks = True
 
 
 def page_of(request: Request, template: str, /, *, status: int = 200, **values: Any) -> Response:

@@ -1,0 +1,39 @@
+"""The researcher's pages: how people see a study that runs, and steer it.
+
+visiting   who asks, forms of our own, pages and the live parts of them
+door       the first login, logging in and out, one-time links
+studies    all studies, and a new one
+study      one study, its people, its live map, and what can be done with it
+image      the maps of one image, by segments, smoothness and participant
+person     one participant, and erasing them
+data       the export, the links, the study file
+settings   the password, API tokens, researchers
+glance     what a study looks like at this moment, computed once for all who look
+charts     numbers for the charts, with a sentence for each
+errors     whatever goes wrong, as a page for those who read pages
+
+Every form brings the browser's token; every page that shows data needs the login, and leads to it. A page is whole
+without script; with it, its live parts are fetched again by themselves, by the same route and template.
+"""
+
+from vseg.server.dashboard.data import data, links
+from vseg.server.dashboard.door import api_page, login, logout, setup, sign_in
+from vseg.server.dashboard.errors import HANDLERS, favicon
+from vseg.server.dashboard.glance import Glances
+from vseg.server.dashboard.image import image
+from vseg.server.dashboard.person import erase, participant
+from vseg.server.dashboard.settings import (
+    change_password,
+    new_researcher_link,
+    new_token,
+    revoke_token,
+    settings,
+)
+from vseg.server.dashboard.studies import create, new, studies
+from vseg.server.dashboard.study import change_status, simulate, study
+
+__all__ = [
+    "HANDLERS", "Glances", "api_page", "change_password", "change_status", "create", "data", "erase", "favicon",
+    "image", "links", "login", "logout", "new", "new_researcher_link", "new_token", "participant", "revoke_token",
+    "settings", "setup", "sign_in", "simulate", "studies", "study",
+]  # fmt: skip

@@ -1,0 +1,39 @@
+"""The data of a study: the export and what is in it, links for participants, and the study file."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vseg import store
+from vseg.server import research, wire
+from vseg.server.dashboard.study import whole
+from vseg.server.dashboard.visiting import form, page, researchers_only
+from vseg.store.studies import StudyRow
+
+
+@researchers_only
+async def data(request: Request) -> Response:
+    """Download, links, file."""
+    row = await wire.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
+    return await _shown(request, row)
+
+
+@researchers_only
+async def links(request: Request) -> Response:
+    """Make personal links, which are shown this once."""
+    given = await form(request)
+    db, name = request.app.state.db, request.path_params["name"]
+    row = await wire.in_thread(store.studies.named, db, name)
+    count = whole(given.get("count", ""), "The number of links")
+    tokens = await wire.in_thread(store.sessions.new_links, db, row, count)
+    link = research.participant_link(request, name)
+    return await _shown(request, row, links=[f"{link}?link={token}" for token in tokens])
+
+
+async def _shown(request: Request, row: StudyRow, **values: Any) -> Response:
+    summary = await wire.in_thread(research.summary, request.app.state.db, row, request)
+    most = store.sessions.MOST_LINKS
+    return await page(
+        request, "data.html", row=row, study=row.study, summary=summary, most_links=most, **values
+    )

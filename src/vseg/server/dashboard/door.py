@@ -1,0 +1,81 @@
+"""The first login, logging in and out, and links that work once."""
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vseg import store
+from vseg.errors import InvalidInput, NotAllowed, VsegError
+from vseg.server import auth, wire
+from vseg.server.dashboard.visiting import form, page, researchers_only, to, visitor
+
+
+async def setup(request: Request) -> Response:
+    """The one-time link: choose a name and a password; a name that is there gets the new one."""
+    db = request.app.state.db
+    if request.method == "GET":
+        token = request.query_params.get("token", "")
+        if not await wire.in_thread(auth.setup_is_open, db, token):
+            return await page(request, "message.html", status=401, said=auth.USED_LINK)
+        return await page(request, "setup.html", token=token)
+    given = await form(request)
+    name, password, token = given.get("name", ""), given.get("password", ""), given.get("token", "")
+    tries = request.app.state.tries
+    try:
+        await auth.set_up(db, tries, token, name, password)
+        known = await auth.verify(db, tries, name, password)
+    except InvalidInput as error:
+        return await page(request, "setup.html", status=422, token=token, name=name, said=error)
+    except VsegError as error:
+        return await page(request, "message.html", status=wire.status_of(error), said=error)
+    return logged_in(request, known)
+
+
+async def login(request: Request) -> Response:
+    """Log in with name and password."""
+    if request.method == "GET":
+        return await page(request, "login.html")
+    given = await form(request)
+    db, tries = request.app.state.db, request.app.state.tries
+    try:
+        known = await auth.verify(db, tries, given.get("name", ""), given.get("password", ""))
+    except NotAllowed as error:
+        return await page(request, "login.html", status=401, name=given.get("name", ""), said=error)
+    except HTTPException as error:
+        late = await page(request, "login.html", status=error.status_code, said=error.detail)
+        late.headers.update(error.headers or {})
+        return late
+    return logged_in(request, known)
+
+
+async def sign_in(request: Request) -> Response:
+    """A link that logs in once, within a few minutes, such as the one that `vseg demo` opens."""
+    db, token = request.app.state.db, request.query_params.get("token", "")
+    try:
+        known = await wire.in_thread(auth.sign_in, db, token)
+    except NotAllowed as error:
+        return await page(request, "message.html", status=401, said=error)
+    return logged_in(request, known)
+
+
+def logged_in(request: Request, known: auth.Visitor, path: str = "/") -> Response:
+    """Give the browser its cookie, and go on."""
+    answer = to(request, path)
+    request.app.state.keys.remember(answer, request, known)
+    return answer
+
+
+async def logout(request: Request) -> Response:
+    """End this researcher's logins, here and in every other browser."""
+    await form(request)
+    if (name := (await visitor(request)).name) is not None:
+        await wire.in_thread(store.researchers.sign_out, request.app.state.db, name)
+    answer = to(request, "/login")
+    auth.forget(answer, request)
+    return answer
+
+
+@researchers_only
+async def api_page(request: Request) -> Response:
+    """The API, to read and to try."""
+    return await page(request, "api.html")

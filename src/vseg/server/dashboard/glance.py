@@ -1,0 +1,110 @@
+"""What a study looks like at this moment: computed once for everyone who looks, until something new arrives."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vseg import monitor, store
+from vseg.monitor import Answers, Person, Progress
+from vseg.server import wire
+from vseg.server.dashboard.visiting import page, part, tag_of, unchanged
+from vseg.store.studies import StudyRow
+
+MOST_STUDIES = 8
+LARGE, WAIT_S = 200_000, 0.1  # answers from which on a page does not wait longer for a new glance
+FRESH_S = 60  # how long ago things were changes without anything new
+
+
+@dataclass(frozen=True)
+class Glance:
+    """All answers of a study, and what they amount to."""
+
+    version: str
+    answers: Answers
+    progress: Progress
+    people: list[Person]
+
+    def of(self, participant: str) -> list[Person]:
+        """The sessions of one participant."""
+        return [person for person in self.people if person.participant == participant]
+
+
+class Glances:
+    """The latest glance at each of a few studies; of a large one, the one before while a new one is being made."""
+
+    def __init__(self, db: store.Database, watch: monitor.Watch):
+        self._db, self._watch = db, watch
+        self._latest: OrderedDict[int, Glance] = OrderedDict()
+        self._making: dict[int, Future[Glance]] = {}
+        self._makers = ThreadPoolExecutor(1, "vseg-glance")
+        self._lock = Lock()
+
+    def at(self, row: StudyRow) -> Glance | None:
+        """A study now, or None while it is still being read for the first time."""
+        answers = self._watch.answers(row)
+        if answers is None:
+            return None
+        version = f"{answers.version} {row.status} {time.time() // FRESH_S}"
+        if len(answers) < LARGE:
+            known = self._latest.get(row.id)
+            return known if known and known.version == version else self._made(row, answers, version)
+        with self._lock:
+            known, making = self._latest.get(row.id), self._making.get(row.id)
+            if known is not None and known.version == version:
+                return known
+            if making is None or making.done():
+                making = self._makers.submit(self._made, row, answers, version)
+                self._making[row.id] = making
+        try:
+            return making.result(timeout=WAIT_S)
+        except TimeoutError:
+            return known  # a page that refreshes by itself is better a moment late than slow
+
+    def _made(self, row: StudyRow, answers: Answers, version: str) -> Glance:
+        found = monitor.progress(self._db, row, answers)
+        glance = Glance(version, answers, found, monitor.people(row, answers))
+        with self._lock:
+            self._latest[row.id] = glance
+            self._latest.move_to_end(row.id)
+            while len(self._latest) > MOST_STUDIES:
+                self._latest.popitem(last=False)
+        return glance
+
+
+async def live_page(
+    request: Request, row: StudyRow, name: str, values: Callable[[Glance | None], dict[str, Any]]
+) -> Response:
+    """The page NAME.html about a study, or with ?part=live its live part, 304 where nothing is new.
+
+    `values` says what is shown, from a glance, or from None while the answers are being read.
+    """
+    state = request.app.state
+    glance = await wire.in_thread(state.glances.at, row)
+    reading = None if glance else state.watch.progress(row)
+    asked = request.query_params.get("part")
+    tag = _tag(request, row, glance, reading)
+    if asked is not None and (same := unchanged(request, tag)) is not None:
+        return same
+    shown: dict[str, Any] = {"row": row, "study": row.study, "reading": reading}
+    shown |= await wire.in_thread(values, glance)
+    if asked is None:
+        return await page(request, f"{name}.html", **shown)
+    answer = await part(request, f"parts/{'fit' if asked == 'fit' else name}.html", **shown)
+    answer.headers["ETag"] = tag
+    return answer
+
+
+def _tag(request: Request, row: StudyRow, glance: Glance | None, reading: float | None) -> str:
+    """Of everything that a live part follows from, known before it is computed."""
+    job = request.app.state.simulations.of(row.name)
+    seen = glance.version if glance else f"{reading:.2f}"
+    return tag_of(
+        request.url.path, sorted(request.query_params.multi_items()), seen, row.status, job and job.shown()
+    )

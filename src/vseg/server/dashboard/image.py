@@ -1,0 +1,138 @@
+"""The maps of one image: of everyone together or of one participant, by segments and smoothness."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vseg import monitor, store
+from vseg.errors import InvalidInput, NotFound, VsegError
+from vseg.server import wire
+from vseg.server.dashboard.glance import Glance, live_page
+from vseg.server.dashboard.visiting import researchers_only
+from vseg.store.studies import StudyRow
+
+MOST_SEGMENTS = 12
+MOST_DRAWINGS = 40  # drawn over each other; more would only hide the picture
+SMOOTHNESS = {
+    "auto": "chosen by the answers",
+    "0": "0: none",
+    "0.01": "0.01: hardly any",
+    "0.1": "0.1: weak",
+    "1": "1: medium",
+    "10": "10: strong",
+    "100": "100: very strong",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which maps are asked for."""
+
+    image: str
+    segments: int
+    smoothness: str
+    participant: str
+
+    @property
+    def strength(self) -> float | str:
+        """What `monitor.fitted` takes."""
+        return "auto" if self.smoothness == "auto" else float(self.smoothness)
+
+    @property
+    def query(self) -> str:
+        """The same as part of an address."""
+        asked = {"segments": self.segments, "smoothness": self.smoothness}
+        return urlencode(asked | ({"participant": self.participant} if self.participant else {}))
+
+
+@researchers_only
+async def image(request: Request) -> Response:
+    """The maps of one image; ?part=live its counts and pictures, ?part=fit the numbers of the fit."""
+    row = await wire.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
+    choice = chosen(request, row)
+    values = _fit if request.query_params.get("part") == "fit" else _values
+    return await live_page(request, row, "image", lambda glance: values(request, row, choice, glance))
+
+
+def chosen(request: Request, row: StudyRow) -> Choice:
+    """What the address asks for, or what the study suggests."""
+    name, query = request.path_params["image"], request.query_params
+    if name not in {image.name for image in row.study.images}:
+        raise NotFound(f"Study {row.name!r} has no image {name!r:.80}.")
+    segments = query.get("segments", str(row.study.planned_segments))
+    if not (segments.isascii() and segments.isdecimal() and 2 <= int(segments[:3]) <= MOST_SEGMENTS):
+        raise InvalidInput(f"A map has 2 to {MOST_SEGMENTS} segments, got {segments!r:.20}.")
+    smoothness = query.get("smoothness", "auto")
+    if smoothness != "auto":
+        try:
+            strength = float(smoothness)
+        except ValueError:
+            strength = math.nan
+        if not 0 <= strength < math.inf:
+            raise InvalidInput(f'The smoothness is "auto" or a number from 0 up, got {smoothness!r:.20}.')
+    return Choice(name, int(segments), smoothness, query.get("participant", ""))
+
+
+def maps_of(request: Request, row: StudyRow, glance: Glance, choice: Choice) -> dict[str, Any]:
+    """How many answers there are for these maps, how many they need, and what was drawn by hand."""
+    who = choice.participant or None
+    drawn = monitor.contours(request.app.state.db, row, choice.image, who) if row.study.contours.draw else []
+    return {
+        "choice": choice,
+        "picture": row.images[choice.image],
+        "need": monitor.need(glance.answers, choice.image, participant=who, segments=choice.segments),
+        "state": monitor.maps.state(glance.answers, choice.image, who)[:12],
+        "drawn": len(drawn),
+        "lines": [_points(line) for each in drawn[-MOST_DRAWINGS:] for line in each.data.get("contours", [])],
+    }
+
+
+def _points(line: list[list[float]]) -> str:
+    """A drawn line as SVG wants it."""
+    return " ".join(f"{x:g},{y:g}" for x, y in line)
+
+
+def _values(request: Request, row: StudyRow, choice: Choice, glance: Glance | None) -> dict[str, Any]:
+    values = {
+        "picture": row.images[choice.image],
+        "choice": choice,
+        "smoothnesses": SMOOTHNESS
+        | ({} if choice.smoothness in SMOOTHNESS else {choice.smoothness: choice.smoothness}),
+        "most_segments": MOST_SEGMENTS,
+    }
+    if glance is None:
+        return values | {"participants": []}
+    people = [person for person in glance.people if choice.image in person.images]
+    names = sorted({person.participant for person in people})
+    if choice.participant and choice.participant not in {person.participant for person in glance.people}:
+        raise NotFound(f"Study {row.name!r} has no participant {choice.participant!r:.80}.")
+    found = next(each for each in glance.progress.images if each.name == choice.image)
+    return values | maps_of(request, row, glance, choice) | {"participants": names, "found": found}
+
+
+def _fit(request: Request, row: StudyRow, choice: Choice, glance: Glance | None) -> dict[str, Any]:
+    """What the reconstruction says of itself; computed for the pictures anyway."""
+    if glance is None:
+        return {"choice": choice, "fit": None, "said": ""}
+    try:
+        fit = monitor.fitted(
+            glance.answers,
+            choice.image,
+            participant=choice.participant or None,
+            segments=choice.segments,
+            smoothness=choice.strength,
+        )
+    except VsegError as error:
+        return {"choice": choice, "fit": None, "said": str(error)}
+    shares = fit.maps.probabilities.mean(axis=0).tolist()
+    return {
+        "choice": choice,
+        "fit": fit,
+        "said": "",
+        "shares": shares,
+        "most_entropy": math.log(choice.segments),
+    }

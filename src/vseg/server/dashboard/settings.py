@@ -1,0 +1,74 @@
+"""A researcher's own matters: the password, tokens for scripts, and who else has a login."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vseg import store
+from vseg.errors import InvalidInput, NotAllowed
+from vseg.server import auth, wire
+from vseg.server.dashboard.door import logged_in
+from vseg.server.dashboard.study import whole
+from vseg.server.dashboard.visiting import form, page, researchers_only, to, visitor
+
+
+@researchers_only
+async def settings(request: Request) -> Response:
+    """All of it."""
+    return await _shown(request, changed="changed" in request.query_params)
+
+
+@researchers_only
+async def change_password(request: Request) -> Response:
+    """Another password; all other logins of this researcher end."""
+    given = await form(request)
+    db, tries, name = request.app.state.db, request.app.state.tries, await _name(request)
+    try:
+        known = await auth.change_password(db, tries, name, given.get("old", ""), given.get("password", ""))
+    except (InvalidInput, NotAllowed) as error:
+        return await _shown(request, status=wire.status_of(error), said=error)
+    return logged_in(request, known, "/settings?changed#password")
+
+
+@researchers_only
+async def new_token(request: Request) -> Response:
+    """A token for scripts, shown this once."""
+    given = await form(request)
+    try:
+        made = await wire.in_thread(
+            store.tokens.create, request.app.state.db, await _name(request), given.get("label", "")
+        )
+    except InvalidInput as error:
+        return await _shown(request, status=422, token_said=error)
+    return await _shown(request, token=made)
+
+
+@researchers_only
+async def revoke_token(request: Request) -> Response:
+    """Make a token worthless."""
+    given = await form(request)
+    number = whole(given.get("token", ""), "The number of a token")
+    await wire.in_thread(store.tokens.revoke, request.app.state.db, await _name(request), number)
+    return to(request, "/settings#tokens")
+
+
+@researchers_only
+async def new_researcher_link(request: Request) -> Response:
+    """A one-time link with which someone chooses a name and a password."""
+    await form(request)
+    token = await wire.in_thread(auth.new_setup_token, request.app.state.db)
+    return await _shown(request, link=f"{request.base_url}setup?token={token}")
+
+
+async def _shown(request: Request, *, status: int = 200, **values: Any) -> Response:
+    db, name = request.app.state.db, await _name(request)
+    tokens = await wire.in_thread(store.tokens.listed, db, name)
+    researchers = await wire.in_thread(store.researchers.listed, db)
+    return await page(
+        request, "settings.html", status=status, tokens=tokens, researchers=researchers, **values
+    )
+
+
+async def _name(request: Request) -> str:
+    return (await visitor(request)).name or ""

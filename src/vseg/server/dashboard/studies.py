@@ -1,0 +1,77 @@
+"""All studies, and a new one: from a starter or from a file of one's own."""
+
+import re
+from importlib.resources import files
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vseg import store
+from vseg.errors import VsegError
+from vseg.server import research, wire
+from vseg.server.dashboard.visiting import form, page, part, researchers_only, tag_of, to, unchanged
+from vseg.study import LARGEST_FILE
+
+STARTERS = {
+    "patches": ("Coloured patches", "A short try-out: two minutes a person, answers that are known."),
+    "textures": (
+        "Two textures",
+        "Oriented noise, as in the paper: one border that is easy to see, one that is not.",
+    ),
+    "photographs": ("Photographs", "Pictures that come with vseg, each cut into five segments."),
+}
+MOST_THUMBNAILS = 4
+
+
+@researchers_only
+async def studies(request: Request) -> Response:
+    """All studies, how far they are; the live part of it alone if asked for."""
+    shown = await wire.in_thread(_cards, request)
+    if "part" not in request.query_params:
+        return await page(request, "studies.html", studies=shown)
+    tag = tag_of(shown)
+    answer = unchanged(request, tag) or await part(request, "parts/studies.html", studies=shown)
+    answer.headers["ETag"] = tag
+    return answer
+
+
+@researchers_only
+async def new(request: Request) -> Response:
+    """A form for the study file, with a starter in it."""
+    sample = request.query_params.get("sample", "")
+    text = starter(sample) if sample in STARTERS else ""
+    return await page(request, "new.html", starters=STARTERS, chosen=sample, text=text)
+
+
+@researchers_only
+async def create(request: Request) -> Response:
+    """A new study from the text of its file; what is wrong with it is said above it."""
+    given = await form(request, most=2 * LARGEST_FILE)
+    text = given.get("text", "").replace("\r\n", "\n")
+    try:
+        row = await wire.in_thread(research.create, request.app.state.db, text)
+    except VsegError as error:
+        status = wire.status_of(error)
+        return await page(request, "new.html", status=status, starters=STARTERS, text=text, said=error)
+    return to(request, f"/studies/{row.name}")
+
+
+def starter(name: str) -> str:
+    """The text of a starter's study file."""
+    folder = files("vseg.server.dashboard").joinpath("starters")
+    return folder.joinpath(f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _cards(request: Request) -> list[dict[str, Any]]:
+    db = request.app.state.db
+    return [
+        {
+            **research.summary(db, row, request),
+            "pictures": [row.images[image.name].sha256 for image in row.study.images[:MOST_THUMBNAILS]],
+            "images": len(row.study.images),
+            "segments": row.study.segments,
+            "layout": re.sub(r"(\d)x(\d)", r"\1 × \2", str(row.study.layout.build())),
+        }
+        for row in store.studies.listed(db)
+    ]

@@ -1,0 +1,143 @@
+"""One study: its people, its live map, how well it runs, and what can be done with it."""
+
+import math
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vseg import monitor, store
+from vseg.errors import InvalidInput
+from vseg.monitor import Person
+from vseg.server import research, simulation, wire
+from vseg.server.dashboard import charts
+from vseg.server.dashboard.glance import Glance, live_page
+from vseg.server.dashboard.visiting import form, researchers_only, to
+from vseg.store.studies import StudyRow
+
+PEOPLE_A_PAGE = 50
+SHOWN = {"all": "Everyone", "look": "Worth a look", "active": "Under way", "completed": "Completed"}
+PACES = {"0": "as fast as they can", "0.1": "ten times as fast as people", "1": "as slowly as people"}
+SOURCES = {
+    "truth": "the true maps, where known",
+    "picture": "the picture itself",
+    "model": "your own model (--model)",
+}
+OBSERVERS = {"lapsing:0.05": "attentive (5 % lapses)", "ideal": "flawless", "random": "guessing"}
+STATUS = {"pause": "paused", "close": "closed", "reopen": "open"}
+
+
+@researchers_only
+async def study(request: Request) -> Response:
+    """One study; with ?part=live what changes by itself, 304 where nothing has."""
+    row = await wire.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
+    return await live_page(request, row, "study", lambda glance: _values(request, row, glance))
+
+
+@researchers_only
+async def change_status(request: Request) -> Response:
+    """Pause, close or reopen a study."""
+    await form(request)
+    name, what = request.path_params["name"], request.path_params["what"]
+    if what not in STATUS:
+        raise HTTPException(404)
+    await wire.in_thread(getattr(store.studies, what), request.app.state.db, name)
+    return to(request, f"/studies/{name}")
+
+
+@researchers_only
+async def simulate(request: Request) -> Response:
+    """Send simulated participants through the study."""
+    given = await form(request)
+    name = request.path_params["name"]
+    row = await wire.in_thread(store.studies.named, request.app.state.db, name)
+    settings: dict[str, Any] = {
+        "count": whole(given.get("count", ""), "The number of simulated participants"),
+        "source": given.get("source", "picture"),
+        "observer": given.get("observer", "lapsing:0.05"),
+        "pace": _pace(given.get("pace", "0")),
+    }
+    address = simulation.address_of(request)
+    await wire.in_thread(request.app.state.simulations.start, address, row, **settings)
+    return to(request, f"/studies/{name}#simulate")
+
+
+def whole(text: str, what: str) -> int:
+    """The whole number in a field of a form."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise InvalidInput(f"{what} is a whole number, got {text!r:.20}.")
+    return int(text)
+
+
+def _pace(text: str) -> float:
+    try:
+        pace = float(text)
+    except ValueError:
+        pace = math.nan
+    if not 0 <= pace <= 10:
+        raise InvalidInput(f"The pace is 0 (no waiting) to 10 (slower than people), got {text!r:.20}.")
+    return pace
+
+
+def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str, Any]:
+    """Everything the page shows."""
+    state, query = request.app.state, request.query_params
+    names = [image.name for image in row.study.images]
+    chosen = asked if (asked := query.get("image", "")) in names else names[0]
+    values = {
+        "locations": len(row.study.layout.build()),
+        "chosen": chosen,
+        "job": state.simulations.of(row.name),
+        "link": research.participant_link(request, row.name),
+        "sources": {name: SOURCES[name] for name in state.simulations.sources},
+        "paces": PACES,
+        "observers": OBSERVERS,
+        "most_simulated": simulation.MOST,
+        "query": urlencode({name: query[name] for name in ("image", "show", "page") if name in query}),
+    }
+    if glance is None:
+        return values
+    return values | _numbers(glance, chosen, row.study.planned_segments) | _people(glance.people, request)
+
+
+def _numbers(glance: Glance, chosen: str, segments: int) -> dict[str, Any]:
+    found = glance.progress
+    return {
+        "progress": found,
+        "hero": next(image for image in found.images if image.name == chosen),
+        "need": monitor.need(glance.answers, chosen, segments=segments),
+        "state": monitor.maps.state(glance.answers, chosen)[:12],
+        "advised": sum(image.advised for image in found.images),
+        "last_at_ms": max((person.last_at_ms or 0 for person in glance.people), default=0) or None,
+        "charts": [
+            charts.per_hour(found.per_hour),
+            charts.histogram("Reaction time", found.rt_ms, counted="answers", x_label="reaction time"),
+            charts.histogram("Time to complete", found.minutes, counted="people", x_label="duration"),
+        ],
+    }
+
+
+def _people(people: list[Person], request: Request) -> dict[str, Any]:
+    """One page of the people that are asked for: first those worth a look, then who answered last."""
+    show = request.query_params.get("show", "all")
+    show = show if show in SHOWN else "all"
+    groups = {
+        "all": people,
+        "look": [person for person in people if person.reasons],
+        "active": [person for person in people if person.status == "active"],
+        "completed": [person for person in people if person.status == "completed"],
+    }
+    wanted = sorted(groups[show], key=lambda person: (not person.reasons, -(person.last_at_ms or 0)))
+    pages = max(1, math.ceil(len(wanted) / PEOPLE_A_PAGE))
+    asked = request.query_params.get("page", "1")
+    number = min(int(asked), pages) if asked.isascii() and asked.isdecimal() and len(asked) < 6 else 1
+    start = (max(number, 1) - 1) * PEOPLE_A_PAGE
+    return {
+        "people": wanted[start : start + PEOPLE_A_PAGE],
+        "show": show,
+        "shown_choices": {name: (label, len(groups[name])) for name, label in SHOWN.items()},
+        "page_number": max(number, 1),
+        "pages": pages,
+    }

@@ -1,0 +1,87 @@
+"""Who asks, what their forms say, and the two kinds of answers: a page, or one live part of it."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from vseg.server import auth, wire
+from vseg.server.html import page_of, root_of
+
+Page = Callable[[Request], Awaitable[Response]]
+
+
+async def visitor(request: Request) -> auth.Visitor:
+    """The browser that asks, looked up once a request."""
+    if not hasattr(request.state, "visitor"):
+        request.state.visitor = await wire.in_thread(request.app.state.keys.visitor, request)
+    found: auth.Visitor = request.state.visitor
+    return found
+
+
+def researchers_only(page: Page) -> Page:
+    """A page that leads to the login if nobody is logged in; a live part says 401, since nobody reads it."""
+
+    @wraps(page)
+    async def guarded(request: Request) -> Response:
+        if (await visitor(request)).name is not None:
+            return await page(request)
+        if "part" in request.query_params:
+            return Response(status_code=401)
+        return to(request, "/login")
+
+    return guarded
+
+
+async def page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
+    """The whole page, with the browser's form token."""
+    answer = page_of(request, template, status=status, **await _known(request), **values)
+    who = await visitor(request)
+    if who.is_new:
+        request.app.state.keys.remember(answer, request, who)
+    return answer
+
+
+async def part(request: Request, template: str, **values: Any) -> Response:
+    """One live part of a page, from the template that the page itself includes."""
+    return page_of(request, template, **await _known(request), **values)
+
+
+def tag_of(*state: object) -> str:
+    """An ETag of everything that a part shows."""
+    return f'"{hashlib.sha256(repr(state).encode()).hexdigest()[:24]}"'
+
+
+def unchanged(request: Request, tag: str) -> Response | None:
+    """304 if the browser has a part in this very state."""
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"ETag": tag})
+    return None
+
+
+async def form(request: Request, most: int = wire.SMALL_BODY) -> dict[str, str]:
+    """The fields of a form of ours, once it is clear that it is one."""
+    content = await wire.body(request, most)
+    fields = parse_qs(content.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    given = {name: values[-1] for name, values in fields.items()}
+    request.app.state.keys.check_from_here(request, given.get("form_token", ""))
+    return given
+
+
+def to(request: Request, path: str) -> Response:
+    """Go there, with GET."""
+    return RedirectResponse(f"{root_of(request)}{path}", 303)
+
+
+async def _known(request: Request) -> dict[str, Any]:
+    who = await visitor(request)
+    state = request.app.state
+    return {
+        "form_token": state.keys.form_token(who),
+        "researcher": who.name,
+        "has_report": state.report is not None,
+    }

@@ -1,0 +1,249 @@
+"""The researcher's pages over plain HTTP: who may see them, what their forms need, and what they say."""
+
+import re
+
+import argon2
+import httpx
+import pytest
+
+from servers import STUDY, response, served
+from vseg import store
+from vseg.server import auth
+
+NAME, PASSWORD = "Ann Lee", "correct horse battery"
+CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+PEOPLE = {"Accept": "text/html,application/xhtml+xml"}
+PAGES = ("", "new", "studies/tiny", "studies/tiny/data", "studies/tiny/images/patches", "settings")
+FORMS = (
+    "studies",
+    "studies/tiny/pause",
+    "studies/tiny/links",
+    "studies/tiny/simulate",
+    "studies/tiny/participants/p-1/erase",
+    "settings/password",
+    "settings/tokens",
+    "settings/tokens/revoke",
+    "settings/researchers",
+)
+NEW = STUDY.replace('"tiny"', '"fresh"').replace("A tiny study", "Fresh")
+
+
+@pytest.fixture
+def stranger(tmp_path):
+    with served(f"sqlite:///{tmp_path}/vseg.db") as running:
+        yield running
+
+
+@pytest.fixture
+def server(stranger):
+    """With Ann logged in."""
+    store.researchers.set_password(stranger.db, NAME, CHEAP.hash(PASSWORD))
+    assert post(stranger.client, "login", name=NAME, password=PASSWORD).status_code == 303
+    return stranger
+
+
+def post(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
+    token = re.search(r'name="form_token" value="([0-9a-f]{64})"', client.get("login").text)[1]
+    return client.post(path, data={"form_token": token, **fields}, headers=PEOPLE)
+
+
+def answered(server) -> str:
+    """Someone who answers everything; their name."""
+    person = server.begin()
+    person.post("complete", {"count": person.answer_all()})
+    return store.sessions.by_token(server.db, person.state["token"]).participant
+
+
+def test_pages_lead_strangers_to_the_login(stranger):
+    for path in (*PAGES, "studies/nope", "studies/tiny/participants/p-1"):
+        assert stranger.client.get(path).headers["location"] == "/login", path
+    for path in ("?part=live", "studies/tiny?part=live", "studies/tiny/images/patches?part=fit"):
+        assert stranger.client.get(path).status_code == 401, path
+
+
+def test_forms_do_nothing_for_strangers_nor_without_the_token(server):
+    for path in FORMS:
+        assert server.client.post(path, data={"count": "1"}).status_code == 403, path
+    with httpx.Client(base_url=server.base, trust_env=False) as stranger:
+        for path in FORMS:
+            assert stranger.post(path).headers["location"] == "/login", path
+    assert store.studies.named(server.db, "tiny").status == "open"
+
+
+def test_every_page_is_whole_without_script(server):
+    who = answered(server)
+    for path in (*PAGES, f"studies/tiny/participants/{who}"):
+        page = server.client.get(path)
+        assert page.status_code == 200, path
+        assert "<h1" in page.text
+        assert 'href="#main"' in page.text
+        assert not re.search(r"<script(?![^>]* src=)|\sstyle=|\son[a-z]+=", page.text), path
+        assert not re.search(r'(?:src|href)="(?:https?:)?//', page.text.replace(server.base, "/")), path
+
+
+def test_what_is_not_there_is_a_page_for_people_and_json_for_scripts(server):
+    paths = (
+        "foo",
+        "studies/nope",
+        "studies/tiny/images/nope",
+        "studies/tiny/participants/nope",
+        "studies/nope/data",
+    )
+    for path in paths:
+        page = server.client.get(path, headers=PEOPLE)
+        assert page.status_code == 404
+        assert "There is nothing here" in page.text
+        assert page.headers["content-type"].startswith("text/html")
+        assert server.client.get(path).json()["error"] == "NotFound"
+    assert server.client.get("api/nope", headers=PEOPLE).json()["error"] == "NotFound"
+    assert "&lt;b&gt;" in server.client.get("studies/<b>", headers=PEOPLE).text
+    assert "<b>" not in server.client.get("studies/<b>", headers=PEOPLE).text
+
+
+def test_what_people_write_is_shown_as_they_wrote_it(server):
+    bold = NEW.replace("Fresh", "<b>Bold</b> & co") + "# <script>alert(1)</script>"
+    assert post(server.client, "studies", text=bold).headers["location"] == "/studies/fresh"
+    for path in ("", "studies/fresh", "studies/fresh/data", "studies/fresh/images/patches"):
+        page = server.client.get(path).text
+        assert "&lt;b&gt;Bold&lt;/b&gt; &amp; co" in page
+        assert "<b>Bold" not in page
+        assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)" in server.client.get("studies/fresh/data").text
+
+
+def test_a_new_study_from_each_starter(server):
+    names = re.findall(r"/new\?sample=([a-z]+)", server.client.get("new").text)
+    assert len(names) == 3
+    for name in names:
+        text = re.search(
+            r"<textarea[^>]*>(.*?)</textarea>", server.client.get(f"new?sample={name}").text, re.S
+        )[1]
+        made = post(server.client, "studies", text=text.replace("&#34;", '"').replace("&amp;", "&"))
+        assert made.status_code == 303, made.text
+        assert server.client.get(made.headers["location"].lstrip("/")).status_code == 200
+
+
+def test_a_study_that_cannot_be_says_why_and_keeps_the_text(server):
+    wrong = NEW.replace("segments = 2", "segments = 99")
+    page = post(server.client, "studies", text=wrong)
+    assert page.status_code == 422
+    assert "segments" in re.search(r'role="alert"[^>]*>(.*?)</p>', page.text, re.S)[1]
+    assert "segments = 99" in page.text
+    files = NEW.replace("colours = 2", 'file = "/etc/passwd"')
+    assert post(server.client, "studies", text=files).status_code == 422
+    assert len(store.studies.listed(server.db)) == 1
+
+
+def test_a_live_part_is_sent_again_only_when_something_is_new(server):
+    for path in ("?part=live", "studies/tiny?part=live", "studies/tiny/images/patches?part=live"):
+        first = server.client.get(path)
+        assert "<html" not in first.text
+        assert "data-live" in first.text
+        again = {"If-None-Match": first.headers["etag"]}
+        assert server.client.get(path, headers=again).status_code in (200, 304)  # 200 if a minute has passed
+        server.begin()
+        assert server.client.get(path, headers=again).status_code == 200
+
+
+def test_too_few_answers_say_how_many_are_missing(server):
+    page = server.client.get("studies/tiny/images/patches?segments=3").text
+    assert "32 pairs missing" in page
+    assert "segmentation.png" not in page
+    block = range(2, 15)  # after two of practice: twelve pairs and a catch trial
+    server.begin().send(*(response(seq, item) for seq, item in enumerate(block)))
+    page = server.client.get("studies/tiny/images/patches").text
+    assert "4 pairs missing" in page
+    assert "there are 12" in page
+
+
+@pytest.mark.parametrize(
+    "query", ["segments=1", "segments=x", "segments=99", "smoothness=-1", "smoothness=nan"]
+)
+def test_maps_that_cannot_be(server, query):
+    page = server.client.get(f"studies/tiny/images/patches?{query}", headers=PEOPLE)
+    assert page.status_code == 422
+    assert "got" in page.text
+
+
+def test_pausing_closing_and_opening(server):
+    for what, status in (("pause", "paused"), ("reopen", "open"), ("close", "closed"), ("reopen", "open")):
+        assert post(server.client, f"studies/tiny/{what}").headers["location"] == "/studies/tiny"
+        assert store.studies.named(server.db, "tiny").status == status
+        assert f'class="pill {status}"' in server.client.get("studies/tiny").text
+    assert post(server.client, "studies/tiny/explode").status_code == 404
+    assert post(server.client, "studies/nope/pause").status_code == 404
+
+
+def test_erasing_needs_a_word_and_is_for_good(server):
+    who = answered(server)
+    path = f"studies/tiny/participants/{who}"
+    assert who in server.client.get("studies/tiny").text
+    refused = post(server.client, f"{path}/erase")
+    assert refused.status_code == 422
+    assert "cannot be undone" in refused.text
+    done = post(server.client, f"{path}/erase", confirmed="yes")
+    assert "1 session, 28 answers" in done.text
+    assert server.client.get(path, headers=PEOPLE).status_code == 404
+    assert who not in server.client.get("studies/tiny").text
+    assert post(server.client, f"{path}/erase", confirmed="yes").status_code == 404
+    assert server.responses() == []
+
+
+def test_simulations_that_cannot_be(server):
+    for fields in (
+        {"count": "0"},
+        {"count": "x"},
+        {"count": "1", "pace": "-1"},
+        {"count": "1", "source": "ghost"},
+    ):
+        page = post(server.client, "studies/tiny/simulate", **fields)
+        assert page.status_code == 422
+        assert "<h1>" in page.text
+
+
+def test_tokens_are_shown_once_and_can_be_revoked(server):
+    made = post(server.client, "settings/tokens", label="<i>notebook</i>").text
+    token = re.search(r'value="(vseg_[\w-]+)"', made)[1]
+    page = server.client.get("settings").text
+    assert token not in page
+    assert "&lt;i&gt;notebook" in page
+    number = re.search(r'name="token" value="(\d+)"', page)[1]
+    assert post(server.client, "settings/tokens/revoke", token=number).status_code == 303
+    assert store.tokens.researcher_of(server.db, token) is None
+    assert post(server.client, "settings/tokens", label=" ").status_code == 422
+    assert post(server.client, "settings/tokens/revoke", token="x").status_code == 422
+
+
+def test_another_password(server):
+    wrong = post(server.client, "settings/password", old="not this one", password="another horse battery")
+    assert wrong.status_code == 401
+    assert "wrong" in wrong.text
+    short = post(server.client, "settings/password", old=PASSWORD, password="short")
+    assert "at least 12" in short.text
+    copied = {"Cookie": f"{auth.COOKIE}={server.client.cookies[auth.COOKIE]}"}
+    changed = post(server.client, "settings/password", old=PASSWORD, password="another horse battery")
+    assert changed.headers["location"].startswith("/settings")
+    assert server.client.get("settings").status_code == 200
+    assert httpx.get(f"{server.base}settings", headers=copied, trust_env=False).status_code == 303
+
+
+def test_links_that_log_in_once(stranger):
+    store.researchers.set_password(stranger.db, NAME, CHEAP.hash(PASSWORD))
+    token = auth.new_sign_in_link(stranger.db, NAME)
+    assert stranger.client.get(f"signin?token={token}").headers["location"] == "/"
+    assert stranger.client.get("").status_code == 200
+    for used in (token, "", "x"):
+        page = stranger.client.get(f"signin?token={used}")
+        assert page.status_code == 401
+        assert "log in with your name and password" in page.text
+
+
+def test_a_link_for_another_researcher(server):
+    page = post(server.client, "settings/researchers").text
+    link = re.search(r'value="(http[^"]*/setup\?token=[^"]+)"', page)[1]
+    assert "Choose a name and a password" in httpx.get(link, trust_env=False).text
+
+
+def test_the_icon(stranger):
+    assert stranger.client.get("favicon.ico").headers["location"] == "/pages/favicon.svg"
+    assert stranger.client.get("pages/favicon.svg").headers["content-type"].startswith("image/svg")
