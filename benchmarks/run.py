@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import collecting
+import dashboard
 import exporting
 import large
 import live
@@ -33,7 +34,8 @@ included, and must end within 1e-4 of its minimum too.
 def main() -> None:
     sections = {
         "single": _single, "batch": _batch, "live": live.main, "large": large.main, "minima": minima.main,
-        "collecting": collecting.main, "exporting": exporting.main, "startup": startup.main,
+        "collecting": collecting.main, "exporting": exporting.main, "dashboard": dashboard.main,
+        "startup": startup.main,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"some of: {', '.join(sections)}")

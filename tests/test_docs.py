@@ -1,7 +1,10 @@
 """What the README and docs/ show is run: each block of Python, each line of shell that calls vseg."""
 
+import csv
+import json
 import re
 import shlex
+import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -34,17 +37,46 @@ def answers(size, images):
     vseg.responses.concatenated(parts).save("responses.csv")
 
 
+def answers_from_elsewhere():
+    """The same answers as jsPsych, JATOS and a spreadsheet would have them, and the picture."""
+    from PIL import Image
+
+    found = vseg.load("responses.csv", vseg.Grid(16))
+    at = found.layout.pixels(512, 512).tolist()
+    trials = [
+        {"subject": who, "stimulus": f"{image}.png", "dots": [at[i], at[j]], "response": "f" if same else "j"}
+        for who, image, i, j, same in zip(
+            found.participant.tolist(), found.image.tolist(), found.i, found.j, found.same, strict=True
+        )
+    ]
+    Path("data.json").write_text(json.dumps(trials))
+    with zipfile.ZipFile("jatos_results.jrzip", "w") as archive:
+        archive.writestr("study_result_1/comp-result_1/data.txt", json.dumps(trials))
+    with open("trials.csv", "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["participant", "image", "x1", "y1", "x2", "y2", "same"])
+        for one in trials:
+            table.writerow(
+                [one["subject"], one["stimulus"], *one["dots"][0], *one["dots"][1], one["response"] == "f"]
+            )
+    Path("pictures").mkdir()
+    Image.fromarray(np.zeros((512, 512, 3), np.uint8)).save("pictures/boat.png")
+
+
 @pytest.mark.parametrize(
     ("document", "size", "images"),
     [
         ("README.md", 16, ["boat"]),
         ("docs/analysing.md", 11, ["low", "high"]),
         ("docs/designing.md", 16, ["boat"]),
+        ("docs/importing.md", 16, ["boat"]),
     ],
 )
 def test_python_runs(document, size, images, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answers(size, images)
+    if document == "docs/importing.md":
+        answers_from_elsewhere()
     names = {}
     shown = blocks(document, "python")
     assert shown
@@ -52,13 +84,17 @@ def test_python_runs(document, size, images, tmp_path, monkeypatch):
         exec(compile(block, document, "exec"), names)
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/analysing.md", "docs/collecting.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "docs/analysing.md", "docs/collecting.md", "docs/importing.md"]
+)
 def test_vseg_commands_run(document, tmp_path, monkeypatch):
     """In the order of the page. Behind `vseg serve`, which stays, two people take part before the next line."""
     from PIL import Image
 
     monkeypatch.chdir(tmp_path)
     answers(16, ["boat"])
+    if document == "docs/importing.md":
+        answers_from_elsewhere()
     Image.fromarray(np.zeros((64, 64, 3), np.uint8)).save("photo.jpg")
     commands = [
         line for block in blocks(document, "sh") for line in block.splitlines() if line.startswith("vseg ")

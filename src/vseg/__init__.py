@@ -27,8 +27,8 @@ _HOME = {
     "Live": "live",
 }  # fmt: skip
 _ROOMS = (
-    "bots", "dataset", "demo", "designs", "errors", "export", "figures", "layout", "live", "losses", "maps",
-    "metrics", "objective", "observers", "pairs", "plan", "reconstruction", "report", "responses", "seeds",
+    "bots", "dataset", "demo", "designs", "errors", "export", "figures", "importing", "layout", "live", "losses",
+    "maps", "metrics", "objective", "observers", "pairs", "plan", "reconstruction", "report", "responses", "seeds",
     "selection", "smoothness", "solvers", "statistics", "stimuli", "store", "study", "tables", "texts",
     "uncertainty", "validation",
 )  # fmt: skip
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         errors as errors,
         export as export,
         figures as figures,
+        importing as importing,
         layout as layout,
         live as live,
         losses as losses,
