@@ -27,10 +27,10 @@ _HOME = {
     "Live": "live",
 }  # fmt: skip
 _ROOMS = (
-    "bots", "dataset", "demo", "designs", "errors", "export", "figures", "importing", "layout", "live", "losses",
-    "maps", "metrics", "objective", "observers", "pairs", "plan", "reconstruction", "report", "responses", "seeds",
-    "selection", "smoothness", "solvers", "statistics", "stimuli", "store", "study", "tables", "texts",
-    "uncertainty", "validation",
+    "bots", "compare", "dataset", "demo", "designs", "errors", "export", "features", "figures", "importing", "layout",
+    "live", "losses", "maps", "metrics", "models", "objective", "observers", "pairs", "plan", "reconstruction",
+    "report", "responses", "seeds", "selection", "smoothness", "solvers", "statistics", "stimuli", "store", "study",
+    "tables", "texts", "uncertainty", "validation",
 )  # fmt: skip
 
 __all__ = [*_HOME, *_ROOMS]
@@ -38,11 +38,13 @@ __all__ = [*_HOME, *_ROOMS]
 if TYPE_CHECKING:
     from vseg import (
         bots as bots,
+        compare as compare,
         dataset as dataset,
         demo as demo,
         designs as designs,
         errors as errors,
         export as export,
+        features as features,
         figures as figures,
         importing as importing,
         layout as layout,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         losses as losses,
         maps as maps,
         metrics as metrics,
+        models as models,
         objective as objective,
         observers as observers,
         pairs as pairs,

@@ -2,6 +2,7 @@
 
 import io
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -90,7 +91,37 @@ FIGURES = {
     "design": lambda: figures.design(some_pairs(Grid(16))),
     "design scatter": lambda: figures.design(some_pairs(scatter()), some_image()),
     "design empty": lambda: figures.design(Pairs(Grid(3), [], [])),
+    "forest": lambda: figures.forest(
+        scores(9), [{"name": "floor", "bits": -0.98}, {"name": "within", "bits": float("nan")}]
+    ),
+    "forest of one": lambda: figures.forest(scores(1)),
+    "forest with all references": lambda: figures.forest(
+        scores(3), [{"name": name, "bits": bits} for name, bits in CEILINGS.items()]
+    ),
+    "calibration": lambda: figures.calibration({f"a model of many words {at}": curve(at) for at in range(7)}),
+    "calibration of one": lambda: figures.calibration({"$_": curve(0)}),
+    "side by side": lambda: figures.side_by_side(
+        {"P1\ncoffee": many(2, Grid(8)), "participant number 2\nrocket": many(4, Grid(8), 12)},
+        {"P1\ncoffee": some_image(), "participant number 2\nrocket": some_image(120, 40)},
+    ),
+    "side by side of many": lambda: figures.side_by_side({"coffee": many(14, scatter())}),
+    "side by side of one": lambda: figures.side_by_side({"": many(1, Grid(8), 1)}, {"": some_image(40, 120)}),
 }
+CEILINGS = {"floor": -0.9, "within": -0.592, "between": -0.543, "entropy": -0.118}
+
+
+def scores(count):
+    rows = np.sort(np.random.default_rng(5).uniform(-0.95, -0.3, count))[::-1]
+    return [
+        {"model": f"model_{at} on $lab+contrast$", "bits": bits, "low": bits - 0.06, "high": bits + 0.04}
+        for at, bits in enumerate(rows.tolist())
+    ]
+
+
+def curve(seed):
+    predicted = np.linspace(0.02, 0.98, 10)
+    observed = np.clip(predicted + np.random.default_rng(seed).normal(0, 0.05, 10), 0, 1)
+    return SimpleNamespace(predicted=predicted.tolist(), observed=observed.tolist(), count=[40] * 10)
 
 
 @pytest.fixture(params=FIGURES, scope="module")
@@ -365,3 +396,31 @@ def test_bad_input_is_answered_by_a_sentence(call, sentence):
     with pytest.raises(InvalidInput) as caught:
         call()
     assert str(caught.value) == sentence
+
+
+def test_side_by_side_has_a_colour_mean_the_same_in_a_row():
+    """Labels are arbitrary: the second column is drawn under the labels of the first."""
+    maps = soft_maps(Grid(8), 3)
+    axes = figures.side_by_side({"coffee": {"people": maps, "slic": maps.permuted([2, 0, 1])}}).axes
+    first, second = (each.images[0].get_array() for each in axes)
+    assert np.allclose(first, second)
+
+
+def test_side_by_side_leaves_a_gap_for_what_is_missing():
+    one, other = many(1, Grid(8)), {"slic": soft_maps(Grid(8), 2)}
+    assert len(figures.side_by_side({"a": one, "b": other}).axes) == 2
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: figures.forest([]),
+        lambda: figures.calibration({}),
+        lambda: figures.side_by_side({}),
+        lambda: figures.side_by_side({"coffee": {}}),
+        lambda: figures.side_by_side({"coffee": {"slic": np.zeros((8, 8))}}),
+    ],
+)
+def test_nothing_to_compare_is_a_sentence(draw):
+    with pytest.raises(InvalidInput, match=r"^Expected .* to draw"):
+        draw()

@@ -1,0 +1,195 @@
+"""What a comparison found: a table with intervals, paired differences, and the words around them."""
+
+import csv
+import io
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg.compare.ceilings import Reference, mean_bits
+from vseg.compare.resampling import Resamples, resamples
+from vseg.compare.scores import Calibration, bits, brier, calibration
+from vseg.maps import Maps
+from vseg.responses import Responses
+
+LEVEL = 0.95
+COLUMNS = ("model", "bits", "low", "high", "normalised", "brier", "entropy_r")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Predictions of answers that were held out, and everything that follows from them.
+
+    Attributes
+    ----------
+    predictions : dict
+        P(same) of every answer, by model.
+    references : list of Reference
+        The floor and the ceilings, in bits on the answers that they can predict.
+    failures : dict
+        Why a model could not be scored, by model.
+    maps : dict
+        By model, then by (group, image): maps fitted to all answers, of models that have maps.
+    """
+
+    responses: Responses
+    predictions: dict[str, NDArray[np.float64]]
+    references: list[Reference]
+    failures: dict[str, str]
+    maps: dict[str, dict[tuple[str, str], Maps]]
+    by: str
+    per: str
+    folds: int
+    seed: int
+    draws: int = 2000
+    _kept: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(self.predictions) or 'nothing'} by {self.by}, {self.folds} folds>"
+
+    @cached_property
+    def resamples(self) -> Resamples:
+        """The bootstrap that all intervals and differences share."""
+        return resamples(self.responses, self.draws, seed=self.seed)
+
+    @cached_property
+    def scores(self) -> dict[str, NDArray[np.float64]]:
+        """Bits of every answer, by model and reference."""
+        said = {**{each.name: each.q for each in self.references}, **self.predictions}
+        return {
+            name: np.where(np.isfinite(q), bits(q, self.responses.same), np.nan) for name, q in said.items()
+        }
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row a model, best first: bits per answer with an interval, raw and between floor and ceiling."""
+        rows = [self._row(name) for name in self.predictions]
+        return sorted(rows, key=lambda row: -row["bits"])
+
+    def differences(self) -> list[dict[str, Any]]:
+        """Each pair of models: by how many bits per answer the first is better, and how probably it is."""
+        order = [row["model"] for row in self.table()]
+        found = []
+        for place, better in enumerate(order):
+            for worse in order[place + 1 :]:
+                apart = self.scores[better] - self.scores[worse]
+                drawn = self.resamples.means(apart)
+                low, high = _interval(drawn)
+                wins = float(np.mean(drawn > 0) + 0.5 * np.mean(drawn == 0))
+                found.append(
+                    {"better": better, "worse": worse, "bits": float(np.mean(apart)), "low": low, "high": high,
+                     "probability": wins}
+                )  # fmt: skip
+        return found
+
+    def calibration(self, model: str, bins: int = 10) -> Calibration:
+        """Whether 70 % means 70 %, for one model."""
+        return calibration(self.predictions[model], self.responses.same, bins)
+
+    def ceilings(self) -> list[dict[str, Any]]:
+        """The floor and the ceilings: bits on the answers they predict, how many those are, and what they are."""
+        return [
+            {"name": each.name, "bits": mean_bits(each, self.responses),
+             "answers": int(np.isfinite(each.q).sum()), "said": each.said}
+            for each in self.references
+        ]  # fmt: skip
+
+    def markdown(self) -> str:
+        """The whole as a text to read."""
+        lines = [
+            "| model | bits per answer (95 %) | of the ceiling | Brier | entropy r |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [
+            f"| {row['model']} | {row['bits']:.3f} ({row['low']:.3f} to {row['high']:.3f}) | "
+            f"{_number(row['normalised'], 2)} | {row['brier']:.3f} | {_number(row['entropy_r'], 2)} |"
+            for row in self.table()
+        ]
+        lines += ["", *(self._said(each) for each in self.ceilings()), ""]
+        lines += [f"- {name} was not scored: {why}" for name, why in self.failures.items()]
+        lines.append(
+            f"{len(self.responses)} answers, {self.folds} folds held out by {self.by}, fitted per {self.per}, "
+            f"seed {self.seed}; intervals resample {self.resamples.what}. Bits are log2 of the probability given to an "
+            "answer: 0 at best, -1 for a coin. 'Of the ceiling' is where a model lies between floor and ceiling."
+        )
+        return "\n".join(lines) + "\n"
+
+    def csv(self) -> str:
+        """The table as CSV."""
+        file = io.StringIO()
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.table())
+        return file.getvalue()
+
+    def json(self) -> str:
+        """Everything but the predictions, as JSON."""
+        found = {
+            "models": self.table(), "differences": self.differences(), "references": self.ceilings(),
+            "failures": self.failures, "by": self.by, "per": self.per, "folds": self.folds, "seed": self.seed,
+            "answers": len(self.responses), "resampled": self.resamples.what,
+            "calibration": {name: vars(self.calibration(name)) for name in self.predictions},
+        }  # fmt: skip
+        return json.dumps(_plain(found), indent=2) + "\n"
+
+    def _row(self, name: str) -> dict[str, Any]:
+        scores = self.scores[name]
+        low, high = _interval(self.resamples.means(scores))
+        return {
+            "model": name, "bits": float(np.mean(scores)), "low": low, "high": high,
+            "normalised": self._normalised(name),
+            "brier": float(np.mean(brier(self.predictions[name], self.responses.same))),
+            "entropy_r": self._entropy_correlation(name),
+        }  # fmt: skip
+
+    def _normalised(self, name: str) -> float | None:
+        """(model - floor) / (ceiling - floor) on the answers that the ceiling predicts; never clipped."""
+        ceiling = next((each.name for each in self.references[1:3] if each.available), None)
+        if ceiling is None:
+            return None
+        there = np.isfinite(self.scores[ceiling])
+        own, top, bottom = (float(np.mean(self.scores[each][there])) for each in (name, ceiling, "floor"))
+        return (own - bottom) / (top - bottom) if top > bottom else None
+
+    def _entropy_correlation(self, name: str) -> float | None:
+        """Of the entropies of this model's maps and of the free maps, where both are there."""
+        free = next((each for each in self.maps if each.startswith("free")), None)
+        shared = set(self.maps.get(name, {})) & set(self.maps.get(free or "", {}))
+        if name == free or not shared:
+            return None
+        own, measured = (
+            np.concatenate([self.maps[each][key].entropy for key in sorted(shared)])
+            for each in (name, free or "")
+        )
+        if own.std() == 0 or measured.std() == 0:
+            return None
+        return float(np.corrcoef(own, measured)[0, 1])
+
+    def _said(self, reference: dict[str, Any]) -> str:
+        value = (
+            ""
+            if np.isnan(reference["bits"])
+            else f" {reference['bits']:.3f} bits on {reference['answers']} answers"
+        )
+        return f"- {reference['name']}:{value} ({reference['said']})"
+
+
+def _interval(drawn: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.nanquantile(drawn, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2])
+    return float(low), float(high)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,226 @@
+"""Figures of models compared: a forest of scores, calibration, and maps side by side."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from vseg.errors import InvalidInput
+from vseg.figures import style
+from vseg.figures.style import GAP, INK, LINE, LINE_COLOURS, LINE_STYLES, MARGIN, SMALL, axes_at, write
+from vseg.maps import Maps
+
+ROW_IN = 0.27  # inches of a model in a forest
+NAME_IN = 1.5  # at most, for a model's name
+PANEL_IN = 1.5  # inches of a calibration panel
+MAP_IN, NARROW_IN = 1.1, 0.72  # inches of a map side by side, and where there are many columns
+MOST_WIDE_IN = 9.0
+SOFT = "#888888"
+NOTE = "colour: most probable segment; paler: less certain; below: mean entropy"
+NOTE_IN = 3.7
+
+
+class Curve(Protocol):
+    """A calibration curve: what was predicted, how often it came true, of how many answers."""
+
+    @property
+    def predicted(self) -> Sequence[float]:
+        """The mean prediction of each bin."""
+        ...
+
+    @property
+    def observed(self) -> Sequence[float]:
+        """The share of 'same' in each."""
+        ...
+
+    @property
+    def count(self) -> Sequence[int]:
+        """The answers in each."""
+        ...
+
+
+def forest(
+    table: Iterable[Mapping[str, Any]],
+    references: Iterable[Mapping[str, Any]] = (),
+    *,
+    xlabel: str = "bits per answer held out (95 % interval)",
+) -> Figure:
+    """A row a model: its score and its interval, with the floor and the ceilings as lines.
+
+    Parameters
+    ----------
+    table : rows with model, bits, low, high
+        Drawn from top to bottom.
+    references : rows with name and bits
+        Those without a number are left out.
+
+    Examples
+    --------
+    >>> rows = [{"model": "logistic", "bits": -0.6, "low": -0.65, "high": -0.55}]
+    >>> [label.get_text() for label in forest(rows).axes[0].get_yticklabels()]
+    ['logistic']
+    """
+    rows = list(table)
+    if not rows:
+        raise InvalidInput("Expected at least one scored model to draw, got none.")
+    known = [each for each in references if each["bits"] is not None and np.isfinite(each["bits"])]
+    figure = style.sheet(6.2, 1.0 + ROW_IN * len(rows) + 0.17 * len(known), tidy=True)
+    axes = figure.add_subplot()
+    lines = []
+    for number, each in enumerate(known):
+        dashes = LINE_STYLES[(number + 1) % len(LINE_STYLES)]
+        colour = LINE_COLOURS[(number + 1) % len(LINE_COLOURS)]
+        lines.append(axes.axvline(each["bits"], color=colour, linestyle=dashes, linewidth=1.2, zorder=1))
+    for place, row in enumerate(rows):
+        axes.plot([row["low"], row["high"]], [place, place], color=LINE_COLOURS[0], linewidth=1.8, zorder=2)
+        axes.plot([row["bits"]], [place], marker="D", markersize=5, color=LINE_COLOURS[0], zorder=3)
+        axes.annotate(
+            _said(row["bits"]), (max(row["high"], row["bits"]), place), xytext=(5, 0), textcoords="offset points",
+            va="center", fontsize=SMALL, color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )  # fmt: skip
+    names = [style.shortened(str(row["model"]), NAME_IN) for row in rows]
+    axes.set_yticks(range(len(rows)), names, parse_math=False)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.margins(x=0.12)
+    style.plain(axes, xlabel, "")
+    if lines:
+        said = [f"{each['name']} {_said(each['bits'])}" for each in known]
+        style.key(figure, lines, said, loc="outside lower center", ncols=min(len(said), 4), handlelength=2.4)
+    return figure
+
+
+def calibration(curves: Mapping[str, Curve]) -> Figure:
+    """A panel a model: the share of 'same' answers against what was predicted; on the diagonal 70 % means 70 %.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> curve = SimpleNamespace(predicted=[0.1, 0.9], observed=[0.2, 0.8], count=[50, 50])
+    >>> [axes.get_title() for axes in calibration({"logistic": curve}).axes]
+    ['logistic']
+    """
+    if not curves:
+        raise InvalidInput("Expected at least one calibration curve to draw, got none.")
+    columns = min(len(curves), 4)
+    lines = ceil(len(curves) / columns)
+    figure = style.sheet(0.8 + (PANEL_IN + 0.15) * columns, 0.6 + (PANEL_IN + 0.35) * lines, tidy=True)
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for axes, (name, curve) in zip(panels, curves.items(), strict=False):
+        _draw_calibration(axes, curve)
+        style.title(axes, style.shortened(str(name), PANEL_IN), SMALL)
+    for axes in panels[len(curves) :]:
+        axes.remove()
+    for place, axes in enumerate(panels[: len(curves)]):
+        if place + columns >= len(curves):
+            axes.tick_params(labelbottom=True)
+    figure.supxlabel("predicted P(same)", fontsize=style.MEDIUM, color=INK)
+    figure.supylabel("share of 'same' (95 %)", fontsize=style.MEDIUM, color=INK)
+    return figure
+
+
+def side_by_side(
+    rows: Mapping[str, Mapping[str, Maps]], images: Mapping[str, ArrayLike] | None = None
+) -> Figure:
+    """What people and models see: a column each, a row an image or a participant.
+
+    Of each there is the segmentation in colours, paler where it is uncertain, under the boundaries. The columns after
+    the first are under its labels, so that a colour means the same in a row.
+
+    Parameters
+    ----------
+    rows : mapping from a row's name to Maps by column name
+        A name may have several lines. A column that a row lacks stays empty there.
+    images : mapping from a row's name to its image, optional
+        Shown first.
+
+    Examples
+    --------
+    >>> from vseg import Grid, Maps
+    >>> halves = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])
+    >>> len(side_by_side({"coffee": {"people": halves, "slic": halves}}).axes)
+    2
+    """
+    if not rows or not any(rows.values()):
+        raise InvalidInput("Expected maps to draw side by side, got none.")
+    for each in rows.values():
+        if each:
+            style.check_maps(list(each.values()))
+    shown = {name: style.as_picture(image) for name, image in (images or {}).items()}
+    columns = list(dict.fromkeys(name for each in rows.values() for name in each))
+    across = len(columns) + bool(shown)
+    side = MAP_IN if across * (MAP_IN + GAP) <= MOST_WIDE_IN else NARROW_IN
+    highs = [side * style.shape_of(shown.get(name)) for name in rows]
+    left = MARGIN + 0.12 + 0.15 * max(name.count("\n") + 1 for name in rows)
+    top = MARGIN + LINE
+    figure = style.sheet(
+        max(left + across * (side + GAP) + MARGIN, NOTE_IN + left),
+        top + sum(highs) + len(rows) * (GAP + 0.16) + 0.24,
+    )
+    for column, head in enumerate((["image"] if shown else []) + columns):
+        write(figure, left + column * (side + GAP) + side / 2, top - 0.1, style.shortened(head, side))
+    for (name, each), high in zip(rows.items(), highs, strict=True):
+        named = "\n".join(style.shortened(line, high) for line in name.split("\n"))
+        write(figure, left / 2, top + high / 2, named, rotation=90)
+        if name in shown:
+            style.picture(axes_at(figure, left, top, side, high), shown[name])
+        for head, maps in _aligned(each).items():
+            place = left + (columns.index(head) + bool(shown)) * (side + GAP)
+            _draw_maps(axes_at(figure, place, top, side, high), maps, high / side)
+            write(
+                figure, place + side / 2, top + high + 0.08, f"{maps.mean_entropy:.2f} nats", size=SMALL - 2
+            )
+        top += high + GAP + 0.16
+    write(figure, left, top + 0.08, NOTE, size=SMALL - 1, ha="left")
+    return figure
+
+
+def _aligned(maps: Mapping[str, Maps]) -> dict[str, Maps]:
+    """Labels are arbitrary (Eq. 4): under those of the first, where the layouts agree."""
+    first = next(iter(maps.values()), None)
+    return {
+        name: one.aligned_to(first) if first is not None and one.layout == first.layout else one
+        for name, one in maps.items()
+    }
+
+
+def _said(bits: float) -> str:
+    """With the minus sign of the axis."""
+    return f"{bits:.3f}".replace("-", "−")
+
+
+def _draw_maps(axes: Axes, maps: Maps, shape: float) -> None:
+    """Each location in the colour of its most probable segment, towards white as the entropy rises."""
+    colours = style.painted(maps.labels)
+    sure = 1 - maps.entropy / style.highest_entropy(maps.segments)
+    pale = 1 - (1 - colours) * (0.15 + 0.85 * sure[:, None])
+    style.picture(axes, _raster_rgb(maps, pale, shape))
+    style.draw_boundaries(axes, maps, shape, width=0.6)
+
+
+def _raster_rgb(maps: Maps, colours: np.ndarray, shape: float) -> np.ndarray:
+    return np.stack([style.raster(maps.layout, colours[:, channel], shape) for channel in range(3)], axis=-1)
+
+
+def _draw_calibration(axes: Axes, curve: Curve) -> None:
+    predicted, observed = np.asarray(curve.predicted), np.asarray(curve.observed)
+    count = np.maximum(np.asarray(curve.count), 1)
+    low, high = _wilson(observed, count)
+    axes.plot([0, 1], [0, 1], color=SOFT, linestyle="--", linewidth=1, zorder=1)
+    axes.vlines(predicted, low, high, color=LINE_COLOURS[0], linewidth=1.2, alpha=0.7, zorder=2)
+    axes.plot(predicted, observed, marker="o", markersize=3.5, color=LINE_COLOURS[0], linewidth=1.2, zorder=3)
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), box_aspect=1)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks([0, 0.5, 1], ["0", "0.5", "1"])
+    style.plain(axes, "", "")
+
+
+def _wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's 95 % interval of a share."""
+    z = 1.96
+    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    reach = z * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)
+    return middle - reach, middle + reach

@@ -1,0 +1,72 @@
+"""A submission's maps are scored like any other model, and nothing but two slips is fitted."""
+
+import numpy as np
+import pytest
+
+import vseg
+from vseg import benchmark
+from vseg.benchmark.scoring import entropy_correlation, given_maps, peoples_maps
+from vseg.benchmark.submissions import Ran
+from vseg.errors import InvalidInput
+from vseg.models import Task
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return vseg.stimuli.random_maps(vseg.Grid(6), segments=2, entropy=0.2, seed=0)
+
+
+@pytest.fixture(scope="module")
+def task(truth):
+    pairs = vseg.designs.scattered(truth.layout, segments=3, seed=1)
+    parts = [
+        vseg.simulate(truth, pairs, blocks=3, participant=f"p{number}", image="a", seed=number)
+        for number in range(3)
+    ]
+    return Task(vseg.responses.concatenated(parts), {"a": np.zeros((12, 12, 3), np.uint8)}, 2)
+
+
+def ran(maps, name="mine"):
+    return Ran(name, "0" * 64, {"a": maps}, 1.234, True)
+
+
+def test_certain_labels_are_not_charged_without_end(task, truth):
+    """Slips take up what the participants' own uncertainty costs labels without any."""
+    certain = vseg.Maps.one_hot(truth.layout, truth.labels, 2)
+    fitted = given_maps({"a": certain})(task, seed=0)
+    assert 0 < min(fitted.slips) <= max(fitted.slips) < 0.5
+    assert np.isfinite(benchmark.score(task, ran(certain), {}).scores["bits"])
+
+
+def test_better_maps_score_better(task, truth):
+    rng = np.random.default_rng(0)
+    guessed = vseg.Maps.one_hot(truth.layout, rng.integers(0, 2, len(truth.layout)), 2)
+    right, wrong = (benchmark.score(task, ran(maps), {"a": truth}) for maps in (truth, guessed))
+    floor = next(each["bits"] for each in right.references if each["name"] == "floor")
+    assert right.scores["bits"] > floor + 0.1
+    assert right.scores["bits"] > wrong.scores["bits"]
+    assert right.scores["low"] < right.scores["bits"] < right.scores["high"]
+    assert right.scores["entropy_r"] == pytest.approx(1)
+    assert right.scores["normalised"] > 0.5
+
+
+def test_the_same_again(task, truth):
+    assert benchmark.score(task, ran(truth), {}) == benchmark.score(task, ran(truth), {})
+    assert benchmark.score(task, ran(truth), {}).key != benchmark.score(task, ran(truth), {}, seed=1).key
+
+
+def test_maps_of_every_image_are_needed(task, truth):
+    with pytest.raises(InvalidInput, match="no maps of image a"):
+        benchmark.score(task, Ran("mine", "0" * 64, {"b": truth}, 1.0, True), {})
+
+
+def test_no_correlation_without_variation(truth):
+    certain = vseg.Maps.one_hot(truth.layout, truth.labels, 2)
+    assert entropy_correlation({"a": certain}, {"a": truth}) is None
+    assert entropy_correlation({"a": truth}, {"b": truth}) is None
+
+
+def test_people_have_no_maps_where_answers_are_too_few(task):
+    few = task.where(np.arange(2))
+    assert set(peoples_maps(few, seed=0)) <= {"a"}
+    assert peoples_maps(task, seed=0)["a"].segments == 2

@@ -1,0 +1,232 @@
+"""`vseg models` and `vseg bench`, typed as a modeller would."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commands import files, vseg
+from vseg.benchmark import datasets
+from vseg.maps import Maps
+
+HALVES = """import numpy as np
+
+
+def model(image):
+    return (np.arange(image.shape[1]) >= image.shape[1] // 2) * np.ones(image.shape[:2], int)
+
+
+def tilted(image):
+    return np.add.outer(np.arange(image.shape[0]), np.arange(image.shape[1])) > sum(image.shape[:2]) // 2
+
+
+def broken(image):
+    raise ValueError("no idea")
+"""
+# Counts how often it is fitted, and stops as if Ctrl+C had been pressed until it may go on.
+INTERRUPTED = """from pathlib import Path
+
+import numpy as np
+
+
+class Coin:
+    def same_probability(self, image, pairs):
+        return np.full(len(pairs), 0.5)
+
+
+def model(task, *, seed):
+    fitted = len(Path("fits.txt").read_text()) if Path("fits.txt").exists() else 0
+    if fitted == 2 and not Path("go_on").exists():
+        raise KeyboardInterrupt
+    Path("fits.txt").write_text("x" * (fitted + 1))
+    return Coin()
+"""
+SCORED = {"table.md", "table.csv", "scores.json", "forest.png", "calibration.png", "maps.png"}
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "samples"
+    folder.mkdir()
+    datasets.from_samples(folder, images=("coffee", "rocket"), people=2, blocks=2, grid=6, segments=2)
+    return folder
+
+
+@pytest.fixture
+def data(made, here) -> str:
+    (here / "mine.py").write_text(HALVES)
+    return str(made)
+
+
+def test_list_names_models_and_features(capsys):
+    code, out, _ = vseg("models list", capsys)
+    assert code == 0
+    assert "logistic" in out
+    assert "Features: rgb, lab" in out
+
+
+def test_fit_writes_parameters_maps_and_figures(data, here, capsys):
+    code, out, err = vseg(f"models fit {data} --model logistic --features lab --out fitted", capsys)
+    assert (code, err) == (0, "")
+    assert out == "fitted: logistic fitted to 2 participants.\n"
+    assert files(here / "fitted") == {
+        "parameters.json", "calibration.png", "maps.png",
+        *(f"maps/observer-{n}/{image}.npz" for n in (1, 2) for image in ("coffee", "rocket")),
+    }  # fmt: skip
+    told = json.loads((here / "fitted/parameters.json").read_text())
+    assert told["fits"]["observer-1"]["parameters"]
+    assert -1 < told["fits"]["observer-1"]["bits_fitted"] < 0
+    assert Maps.load(here / "fitted/maps/observer-1/coffee.npz").segments == 2
+
+
+def test_fit_of_a_model_without_maps(data, here, capsys):
+    code, _, err = vseg(f"models fit {data} --model base_rate --per all --out fitted", capsys)
+    assert (code, err) == (0, "")
+    assert files(here / "fitted") == {"parameters.json", "calibration.png"}
+
+
+def test_fit_that_fails_leaves_nothing(data, here, capsys):
+    code, _, err = vseg(f"models fit {data} --model variance --segments 3 --out fitted", capsys)
+    assert code == 1
+    assert err.startswith(
+        "vseg: variance could not be fitted to observer-1: The variance model has 2 segments"
+    )
+    assert not (here / "fitted").exists()
+
+
+def test_scores_are_the_same_for_any_number_of_workers(data, here, capsys):
+    command = f"models score {data} --models base_rate,logistic,mine.py --folds 3 --per image --out"
+    assert vseg(f"{command} one", capsys)[0] == 0
+    code, out, err = vseg(f"{command} two --workers 2", capsys)
+    assert (code, err) == (0, "")
+    assert "| base_rate |" in out
+    assert files(here / "one") == files(here / "two") == SCORED
+    for name in ("scores.json", "table.csv", "table.md"):
+        assert (here / "one" / name).read_bytes() == (here / "two" / name).read_bytes()
+
+
+def test_a_model_that_fails_is_told_of_and_the_others_are_scored(data, here, capsys):
+    code, out, err = vseg(
+        f"models score {data} --models base_rate,mine.py:broken,nowhere.py,variance --segments 3 --per all",
+        capsys,
+    )
+    assert code == 0
+    assert "scores: 1 model scored" in out
+    assert [line.split(" was not scored")[0] for line in sorted(err.splitlines())] == [
+        f"vseg: warning: {name}" for name in ("mine.py:broken", "nowhere.py", "variance")
+    ]
+    assert files(here / "scores") == SCORED - {"maps.png"}  # no model that is left has any
+
+
+def test_an_unfinished_run_goes_on(data, here, capsys):
+    """What was finished is not fitted again; a finished run is not replaced unasked."""
+    (here / "cut.py").write_text(INTERRUPTED)
+    command = f"models score {data} --models cut.py --folds 4 --per all --out scores"
+    assert vseg(command, capsys)[0] == 130
+    assert files(here / "scores")
+    assert not (here / "scores/table.md").exists()
+    (here / "go_on").touch()
+    assert vseg(command, capsys)[0] == 0
+    # Two before and two after the interruption, and once more on all answers for maps.
+    assert (here / "fits.txt").read_text() == "x" * 5
+    assert not (here / "scores/unfinished").exists()
+    code, _, err = vseg(command, capsys)
+    assert (code, err) == (
+        1, "vseg: scores holds the results of an earlier run; choose another --out, or pass --force.\n",
+    )  # fmt: skip
+    assert vseg(f"{command} --force", capsys)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--models nothing", "There is no model 'nothing'"),
+        ("--models ,", "at least one model"),
+        ("--models chance,chance", "names a model twice"),
+        ("--models mine.py:broken", "No model could be scored; mine.py:broken"),
+        ("--models chance --folds 1", "--folds is a whole number from 2 up"),
+        ("--models chance --by images --per image", "cannot be held out by images"),
+        ("--models chance --by colour", "Unknown --by"),
+        ("--models chance --image moon", "No responses of image 'moon'"),
+        ("--models logistic --features taste", "There are no features 'taste'"),
+    ],
+)
+def test_what_cannot_be_scored_is_one_line(arguments, said, data, here, capsys):
+    code, _, err = vseg(f"models score {data} {arguments} --out scores", capsys)
+    assert code == 1
+    assert said in err
+    assert err.count("\n") == 1
+    assert not (here / "scores").exists()
+
+
+def test_no_dataset(here, capsys):
+    for command in (
+        "models score nowhere --models chance",
+        "models fit nowhere --model chance",
+        "bench run x --model y",
+    ):
+        code, _, err = vseg(command, capsys)
+        assert code == 1
+        assert err.startswith("vseg: There is no folder")
+
+
+def test_results_are_not_mixed_with_other_files(data, here, capsys):
+    (here / "scores").mkdir()
+    (here / "scores/thesis.txt").touch()
+    code, _, err = vseg(f"models score {data} --models chance --out scores", capsys)
+    assert (code, "thesis.txt" in err) == (1, True)
+
+
+def test_a_submission_reaches_the_leaderboard_and_stays_the_same(data, here, capsys):
+    command = (
+        f"bench run {data} --model mine.py --model mine.py:tilted --model mine.py:broken --leaderboard board"
+    )
+    code, out, err = vseg(command, capsys)
+    assert code == 0
+    assert "mine: -" in out
+    assert "board: 2 on the leaderboard; see board/index.html." in out
+    assert err.startswith(
+        "vseg: warning: mine.py:broken was not scored: The model failed on image coffee: ValueError"
+    )
+    first = json.loads((here / "board/leaderboard.json").read_text())["entries"]
+    assert vseg(command, capsys)[0] == 0
+    again = json.loads((here / "board/leaderboard.json").read_text())["entries"]
+    for entry in (*first, *again):
+        entry.pop("seconds")
+    assert again == first
+    assert {entry["name"] for entry in first} == {"mine", "mine:tilted"}
+    assert len({entry["dataset"] for entry in first}) == 1
+
+
+def test_nothing_is_entered_if_nothing_could_be_scored(data, here, capsys):
+    code, _, err = vseg(f"bench run {data} --model mine.py:broken --leaderboard board", capsys)
+    assert code == 1
+    assert err.startswith("vseg: mine.py:broken was not scored:")
+    assert not (here / "board").exists()
+
+
+def test_a_dataset_of_samples(here, capsys):
+    command = "bench dataset --samples --images coffee --grid 4 --segments 2 --out samples"
+    code, out, _ = vseg(command, capsys)
+    assert code == 0
+    assert out.startswith("samples: 256 answers of 4 observers about 1 images on a 4x4 grid, 2 segments.")
+    assert vseg(command, capsys)[0] == 1
+    assert vseg(f"{command} --force", capsys)[0] == 0
+    assert json.loads((here / "samples/software.json").read_text())["images"] == {"coffee": "coffee"}
+
+
+@pytest.mark.parametrize("arguments", ["", "--samples --bsds ."])
+def test_a_dataset_is_made_of_one_thing(arguments, here, capsys):
+    code, _, err = vseg(f"bench dataset {arguments} --out new", capsys)
+    assert (code, err) == (
+        1, "vseg: Say what the dataset is made of: either --bsds FOLDER or --samples.\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command", ["models", "models list", "models fit", "models score", "bench", "bench run", "bench dataset"]
+)
+def test_help_has_an_example(command, capsys):
+    code, out, _ = vseg(f"{command} --help", capsys)
+    assert code == 0
+    assert "vseg" in out

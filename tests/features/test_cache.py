@@ -1,0 +1,98 @@
+"""Features on disk: computed once, never wrong, never in the way."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+
+from vseg import Grid, Scatter, features
+from vseg.errors import InvalidInput
+from vseg.features.cache import cache_folder, cached
+
+IMAGE = np.random.default_rng(0).integers(0, 256, (30, 40, 3)).astype(np.uint8)
+CALLS = []
+
+
+def counted(image, layout, *, gain=1.0):
+    CALLS.append(gain)
+    return gain * np.arange(len(layout), dtype=float)[:, None]
+
+
+@pytest.fixture
+def calls():
+    CALLS.clear()
+    return CALLS
+
+
+def test_computed_once_for_each_content(tmp_path, calls):
+    feature = cached(counted, folder=tmp_path)
+    one = feature(IMAGE, Grid(4))
+    assert np.array_equal(feature(IMAGE.copy(), Grid(4)), one)
+    assert len(calls) == 1
+    darker = IMAGE.copy()
+    darker[0, 0, 0] ^= 1
+    feature(darker, Grid(4))
+    feature(IMAGE, Grid(5))
+    feature(IMAGE, Scatter(Grid(4).positions))
+    cached(partial(counted, gain=2.0), folder=tmp_path)(IMAGE, Grid(4))
+    cached(counted, settings="other weights", folder=tmp_path)(IMAGE, Grid(4))
+    assert len(calls) == 6
+    cached(counted, folder=tmp_path)(IMAGE, Grid(4))
+    assert len(calls) == 6
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", b"rubbish"])
+def test_a_damaged_file_is_computed_anew(tmp_path, calls, damage):
+    feature = cached(counted, folder=tmp_path)
+    one = feature(IMAGE, Grid(4))
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(damage)
+    assert np.array_equal(feature(IMAGE, Grid(4)), one)
+    assert np.array_equal(feature(IMAGE, Grid(4)), one)
+    assert len(calls) == 2
+
+
+def test_a_file_of_another_shape_is_computed_anew(tmp_path, calls):
+    feature = cached(counted, folder=tmp_path)
+    feature(IMAGE, Grid(4))
+    (file,) = tmp_path.iterdir()
+    np.save(file, np.zeros((3, 1)))
+    assert feature(IMAGE, Grid(4)).shape == (16, 1)
+
+
+def test_names_are_the_features_themselves(tmp_path):
+    feature = cached("lab+contrast", folder=tmp_path)
+    for _ in range(2):
+        assert np.array_equal(feature(IMAGE, Grid(4)), features.of("lab+contrast", IMAGE, Grid(4)))
+    assert feature.__name__ == "lab+contrast"
+    assert np.array_equal(features.of(feature, IMAGE, Grid(4)), feature(IMAGE, Grid(4)))
+
+
+def test_many_writers_leave_one_whole_file(tmp_path):
+    feature = cached("rgb", folder=tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: feature(IMAGE, Grid(4)), range(32)))
+    assert all(np.array_equal(each, found[0]) for each in found)
+    assert [file.suffix for file in tmp_path.iterdir()] == [".npy"]
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, calls):
+    (tmp_path / "file").write_text("")
+    feature = cached(counted, folder=tmp_path / "file" / "folder")
+    assert feature(IMAGE, Grid(4)).shape == (16, 1)
+
+
+def test_the_users_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "vseg" / "features"
+    cached("rgb")(IMAGE, Grid(4))
+    assert len(list(cache_folder().iterdir())) == 1
+
+
+def test_what_cannot_be_kept():
+    with pytest.raises(InvalidInput, match="Features are kept by name or by function, got list"):
+        cached([1, 2])
+    with pytest.raises(InvalidInput, match="There are no features 'taste'"):
+        cached("taste")

@@ -1,0 +1,149 @@
+"""Models by name, and a user's own of every kind."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from vseg import Maps, models
+from vseg.errors import InvalidInput, MissingExtra, NotFound
+from vseg.models.catalogue import NAMES, WITH_FEATURES, kind_of, named, own
+
+TORCH = ("multilayer", "convolutional")
+
+MINE = """
+import numpy as np
+
+def model(image):
+    return image[:, :, 0] > image[:, :, 1]
+
+def levels(image, level):
+    return image[:, :, 0] > level
+levels.search = {"level": (10, 240)}
+
+def alike(features, pairs):
+    return np.exp(-np.abs(features[pairs.i] - features[pairs.j]).sum(axis=1) / 20)
+
+def broken(image):
+    raise RuntimeError("no idea")
+
+def short(image):
+    return np.zeros(7)
+
+class Half:
+    def same_probability(self, image, pairs):
+        return np.full(len(pairs), 0.5)
+
+def family(task, *, seed):
+    return Half()
+
+def odd(image):
+    return 1
+odd.kind = "picture"
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(MINE)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TORCH])
+def test_every_model_by_name_can_be_fitted(task, name):
+    small = {"trials": 2} if name in models.catalogue.CLASSICAL else {}
+    two = name == "variance"
+    given = models.Task(task.responses, task.images, 2) if two else task
+    fitted = named(name, **small)(given, seed=0)
+    pairs = task.tallies()["image"].pairs
+    q = fitted.same_probability("image", pairs)
+    assert q.shape == (len(pairs),)
+    assert ((q >= 0) & (q <= 1)).all()
+    if hasattr(fitted, "maps"):
+        assert isinstance(fitted.maps("image"), Maps)
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_networks_by_name(task, name):
+    pytest.importorskip("torch", reason="networks need PyTorch")
+    fitted = named(name, starts=1, steps=3)(task, seed=0)
+    assert fitted.maps("image").segments == 3
+
+
+def test_every_name_has_a_sentence_and_some_take_features():
+    assert all(said.endswith(".") and len(said) > 15 for said in NAMES.values())
+    for name in set(WITH_FEATURES) - set(TORCH):
+        assert "rgb" in named(name, features="rgb").__name__
+    assert named("slic", features="rgb").__name__ == "slic"
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [("model", "maps"), ("levels", "maps"), ("alike", "pairs"), ("family", "family")],
+)
+def test_a_users_own(mine, task, function, kind):
+    from vseg.callables import named as function_of
+
+    assert kind_of(function_of(f"mine.py:{function}")) == kind
+    fitted = named(f"mine.py:{function}", features="lab")(task, seed=0)
+    pairs = task.tallies()["image"].pairs
+    assert fitted.same_probability("image", pairs).shape == (len(pairs),)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        ("nothing", InvalidInput, "There is no model 'nothing'; there are chance, base_rate"),
+        ("none.py", NotFound, "There is no file none.py"),
+        ("mine.py:broken", InvalidInput, "failed on a small picture .*RuntimeError: no idea"),
+        ("mine.py:short", InvalidInput, r"24 x 24 pixels the model gave an array of shape \(7,\)"),
+        ("mine.py:odd", InvalidInput, "A model's kind is one of family, maps, logits, pairs, got 'picture'"),
+    ],
+)
+def test_what_is_no_model(mine, source, error, message):
+    with pytest.raises(error, match=message):
+        named(source)
+
+
+def test_settings_that_a_model_does_not_have():
+    with pytest.raises(InvalidInput, match=r"Model chance: .*unexpected keyword argument 'width'"):
+        named("chance", width=3)
+    with pytest.raises(InvalidInput, match="A model is something to call, got int"):
+        own(5)
+
+
+def test_a_kind_that_is_told():
+    def given(a, b):
+        return 0
+
+    given.kind = "family"
+    assert own(given) is given
+
+
+def test_nothing_loads_torch_that_does_not_need_it():
+    program = (
+        "import sys, vseg, vseg.models, vseg.features, vseg.compare; vseg.models.named('logistic')\n"
+        "vseg.models.catalogue.kind_of(lambda image: image[:, :, 0])\n"
+        "print({'torch', 'sklearn', 'optuna'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: named("multilayer"),
+        lambda: named("convolutional"),
+        lambda: models.load_weights(None, "x.pt"),
+    ],
+)
+def test_without_torch_there_is_a_sentence(monkeypatch, call):
+    monkeypatch.setitem(sys.modules, "torch", None)  # Python's own way to say that there is none
+    with pytest.raises(MissingExtra, match=r'Fitting a network needs PyTorch: pip install "vseg\[torch\]"\.'):
+        call()
+
+
+def test_modules_are_known_without_torch():
+    assert not models.catalogue.is_module(np.zeros(3))
