@@ -12,7 +12,7 @@ import numpy as np
 
 from tables import table
 from vseg import Grid, Maps, Responses, designs, features, stimuli
-from vseg.compare import compare
+from vseg.comparison import compare
 from vseg.models import Task, discrimination, distance_only, free_maps, logistic
 from vseg.pairs import Pairs
 from vseg.stimuli.maps import softmax

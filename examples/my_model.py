@@ -38,4 +38,4 @@ if __name__ == "__main__":
     task = Task(vseg.responses.concatenated(answers), {"coffee": photograph}, segments=3)
 
     rivals = {"mine": black_box(model), "colour": logistic("lab"), "base rate": base_rate()}
-    print(vseg.compare.compare(task, rivals, per="all", seed=0).markdown())
+    print(vseg.compare(task, rivals, per="all", seed=0).markdown())

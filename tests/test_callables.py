@@ -5,14 +5,26 @@ import pytest
 from vseg import callables
 from vseg.errors import InvalidInput, NotFound
 
+MINE = """
+from beside import THREE
+
+CONSTANT = 5
+
+
+def model(image):
+    return THREE
+
+
+def other(image):
+    return 4
+"""
+
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "beside.py").write_text("THREE = 3\n")
-    (tmp_path / "mine.py").write_text(
-        "from beside import THREE\n\ndef model(image):\n    return THREE\n\ndef other(image):\n    return 4\n\nCONSTANT = 5\n"
-    )
+    (tmp_path / "mine.py").write_text(MINE)
     return tmp_path
 
 
@@ -43,5 +55,5 @@ def test_what_is_not_there(mine, source, kind, message):
 
 def test_a_file_that_fails(mine):
     (mine / "broken.py").write_text("1 / 0\n")
-    with pytest.raises(InvalidInput, match="broken.py could not be run: ZeroDivisionError"):
+    with pytest.raises(InvalidInput, match=r"broken\.py could not be run: ZeroDivisionError"):
         callables.named("broken.py")

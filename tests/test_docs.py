@@ -63,6 +63,14 @@ def answers_from_elsewhere():
     Image.fromarray(np.zeros((512, 512, 3), np.uint8)).save("pictures/boat.png")
 
 
+def small_dataset():
+    """What `vseg bench dataset --samples` makes, but smaller."""
+    from vseg.benchmark import datasets
+
+    Path("samples").mkdir()
+    datasets.from_samples(Path("samples"), people=3, blocks=1, grid=8)
+
+
 @pytest.mark.parametrize(
     ("document", "size", "images"),
     [
@@ -70,6 +78,7 @@ def answers_from_elsewhere():
         ("docs/analysing.md", 11, ["low", "high"]),
         ("docs/designing.md", 16, ["boat"]),
         ("docs/importing.md", 16, ["boat"]),
+        ("docs/modelling.md", 16, ["boat"]),
     ],
 )
 def test_python_runs(document, size, images, tmp_path, monkeypatch):
@@ -77,6 +86,8 @@ def test_python_runs(document, size, images, tmp_path, monkeypatch):
     answers(size, images)
     if document == "docs/importing.md":
         answers_from_elsewhere()
+    if document == "docs/modelling.md":
+        small_dataset()
     names = {}
     shown = blocks(document, "python")
     assert shown
@@ -85,7 +96,8 @@ def test_python_runs(document, size, images, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/analysing.md", "docs/collecting.md", "docs/importing.md"]
+    "document",
+    ["README.md", "docs/analysing.md", "docs/collecting.md", "docs/importing.md", "docs/modelling.md"],
 )
 def test_vseg_commands_run(document, tmp_path, monkeypatch):
     """In the order of the page. Behind `vseg serve`, which stays, two people take part before the next line."""
@@ -95,6 +107,8 @@ def test_vseg_commands_run(document, tmp_path, monkeypatch):
     answers(16, ["boat"])
     if document == "docs/importing.md":
         answers_from_elsewhere()
+    if document == "docs/modelling.md":
+        Path("my_model.py").write_text(blocks(document, "python")[0])
     Image.fromarray(np.zeros((64, 64, 3), np.uint8)).save("photo.jpg")
     commands = [
         line for block in blocks(document, "sh") for line in block.splitlines() if line.startswith("vseg ")

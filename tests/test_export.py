@@ -386,10 +386,11 @@ def test_markers_go_on_in_time_over_a_reload_of_the_page(db, tmp_path):
     other = study_of(db, "a", more=MARKED, name="unsaid")
     begun = begin(db, other)
     rows = [
-        response(0, 0, cue_onset_ms=5000.0),
-        response(1, 1, cue_onset_ms=40.0, shown_at_ms=1_800_000_009_000),
+        response(2, 0, cue_onset_ms=5000.0),
+        response(3, 1, cue_onset_ms=40.0, shown_at_ms=1_800_000_009_000),
     ]
-    store.responses.append(db, begun.session.id, rows, [event(2, "screen", page_opened_at_ms="x")]).result()
+    strange = [event(seq, "screen", page_opened_at_ms=value) for seq, value in enumerate(("x", 10**400))]
+    store.responses.append(db, begun.session.id, rows, strange).result()
     cues = [row for row in markers_of(exported(db, other, tmp_path / "two")) if row["trial_type"] == "cue"]
     assert [float(row["onset"]) for row in cues] == pytest.approx([0, 9])
 

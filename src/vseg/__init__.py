@@ -25,20 +25,22 @@ _HOME = {
     "choose_segments": "selection",
     "bootstrap": "uncertainty",
     "Live": "live",
+    "compare": "comparison",
 }  # fmt: skip
 _ROOMS = (
-    "bots", "compare", "dataset", "demo", "designs", "errors", "export", "features", "figures", "importing", "layout",
-    "live", "losses", "maps", "metrics", "models", "objective", "observers", "pairs", "plan", "reconstruction",
-    "report", "responses", "seeds", "selection", "smoothness", "solvers", "statistics", "stimuli", "store", "study",
-    "tables", "texts", "uncertainty", "validation",
+    "benchmark", "bots", "comparison", "dataset", "demo", "designs", "errors", "export", "features", "figures",
+    "importing", "layout", "live", "losses", "maps", "metrics", "models", "monitor", "objective", "observers",
+    "pairs", "plan", "reconstruction", "report", "responses", "seeds", "selection", "smoothness", "solvers",
+    "statistics", "stimuli", "store", "study", "tables", "texts", "uncertainty", "validation",
 )  # fmt: skip
 
 __all__ = [*_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
     from vseg import (
+        benchmark as benchmark,
         bots as bots,
-        compare as compare,
+        comparison as comparison,
         dataset as dataset,
         demo as demo,
         designs as designs,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
         maps as maps,
         metrics as metrics,
         models as models,
+        monitor as monitor,
         objective as objective,
         observers as observers,
         pairs as pairs,
@@ -73,6 +76,7 @@ if TYPE_CHECKING:
         uncertainty as uncertainty,
         validation as validation,
     )
+    from vseg.comparison import compare as compare
     from vseg.layout import Grid as Grid, Layout as Layout, Scatter as Scatter
     from vseg.live import Live as Live
     from vseg.maps import Maps as Maps

@@ -158,3 +158,12 @@ def test_what_windows_writes(tmp_path):
     (tmp_path / "a.csv").write_text("same,note\n1,é\n", encoding="utf-16")
     (row,) = read(tmp_path / "a.csv")
     assert row.cells == {"same": "1", "note": "é"}
+
+
+def test_an_archive_that_was_damaged_under_way(tmp_path):
+    path = archive(tmp_path / "a.zip", {"data.csv": "x,y\n" * 1000})
+    content = bytearray(path.read_bytes())
+    content[38:42] = b"\xff" * 4  # where what is packed begins, behind a header of 30 bytes and the name
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="cannot be read as a zip archive"):
+        read(path)

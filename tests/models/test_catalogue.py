@@ -123,7 +123,7 @@ def test_a_kind_that_is_told():
 
 def test_nothing_loads_torch_that_does_not_need_it():
     program = (
-        "import sys, vseg, vseg.models, vseg.features, vseg.compare; vseg.models.named('logistic')\n"
+        "import sys, vseg, vseg.models, vseg.features, vseg.comparison; vseg.models.named('logistic')\n"
         "vseg.models.catalogue.kind_of(lambda image: image[:, :, 0])\n"
         "print({'torch', 'sklearn', 'optuna'} & set(sys.modules))"
     )

@@ -108,14 +108,30 @@ def test_contours_are_the_last_of_each_session(db):
     for begun, seq, lines in ((one, 0, first), (one, 1, second), (other, 0, first)):
         drawn = event(seq, "contours", image="a", contours=lines, **size)
         store.responses.append(db, begun.session.id, [], [drawn]).result()
-    odd = event(2, "contours", image="a", contours=[["x"]], **size)
-    store.responses.append(db, other.session.id, [], [odd]).result()
+    for seq, odd in enumerate(([["x"]], [[["inf", 0]]], [[[10**400, 0]]]), 2):
+        strange = event(seq, "contours", image="a", contours=odd, **size)
+        store.responses.append(db, other.session.id, [], [strange]).result()
     found = monitor.contours(db, study, "a")
     assert [each.data["contours"] for each in found] == [second, first]
     assert found[0].data["width_px"] == 12
     mine = monitor.contours(db, study, "a", other.session.participant)
     assert [each.session for each in mine] == [other.session.name]
     assert monitor.contours(db, study, "b") == []
+    newest = monitor.contours(db, study, "a", one.session.participant, most=1)
+    assert [each.data["contours"] for each in newest] == [second]
+
+
+def test_a_few_contours_are_those_of_who_began_last(db):
+    study = study_of(db, more="contours = {draw = true}", participants=10)
+    people = [begin(db, study) for _ in range(4)]
+    for begun in people:
+        for seq, image in enumerate("ab"):
+            drawn = event(seq, "contours", image=image, contours=[[[0, 0]]], width_px=12, height_px=12)
+            store.responses.append(db, begun.session.id, [], [drawn]).result()
+    found = monitor.contours(db, study, "a", most=2)
+    assert [each.session for each in found] == [begun.session.name for begun in people[2:]]
+    assert {each.image for each in found} == {"a"}
+    assert len(monitor.contours(db, study, "a")) == 4
 
 
 # ── pictures ──

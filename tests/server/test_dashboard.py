@@ -8,7 +8,7 @@ import pytest
 
 from servers import STUDY, response, served
 from vseg import store
-from vseg.server import auth
+from vseg.server import auth, participants
 
 NAME, PASSWORD = "Ann Lee", "correct horse battery"
 CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -143,6 +143,35 @@ def test_a_live_part_is_sent_again_only_when_something_is_new(server):
         assert server.client.get(path, headers=again).status_code in (200, 304)  # 200 if a minute has passed
         server.begin()
         assert server.client.get(path, headers=again).status_code == 200
+
+
+def test_a_live_part_is_sent_again_to_another_login(server):
+    """Its forms hold the login's token, so that those of the login before would be refused."""
+    first = server.client.get("studies/tiny?part=live")
+    assert post(server.client, "logout").status_code == 303
+    assert post(server.client, "login", name=NAME, password=PASSWORD).status_code == 303
+    again = {"If-None-Match": first.headers["etag"]}
+    assert server.client.get("studies/tiny?part=live", headers=again).status_code == 200
+
+
+def test_who_has_only_begun_has_given_no_answer(server):
+    server.begin()
+    for part in ("live", "fit"):  # the latter is a part of an image's page alone
+        assert "no answer yet" in server.client.get(f"studies/tiny?part={part}").text
+
+
+def test_who_fell_silent_is_not_under_way(server):
+    study = store.studies.named(server.db, "tiny")
+    store.sessions.begin(server.db, study, participants.study_draw(study), now_ms=1)
+    found = server.client.get("api/studies").json()[0]
+    assert (found["active"], found["silent"]) == (0, 1)
+    assert "0, 1 silent" in server.client.get("").text
+
+
+def test_a_form_that_is_none_of_ours_is_refused_in_words(stranger):
+    refused = stranger.client.post("login", content="&".join(f"field{n}=1" for n in range(21)))
+    assert refused.status_code == 422
+    assert "at most 20 fields" in refused.json()["message"]
 
 
 def test_too_few_answers_say_how_many_are_missing(server):

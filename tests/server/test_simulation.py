@@ -24,7 +24,9 @@ def running(tmp_path):
 
 @pytest.mark.parametrize("source", ["truth", "picture", "model"])
 def test_they_take_part_like_anyone(running, tmp_path, source):
-    (tmp_path / "mine.py").write_text("def model(image):\n    return image.sum(axis=2) > 300\n")
+    (tmp_path / "mine.py").write_text(
+        "def model(image):\n    print('seen')\n    return image.sum(axis=2) > 300\n"
+    )
     groups, study = Simulations(f"{tmp_path}/mine.py"), store.studies.named(running.db, "tiny")
     job = groups.start(running.base, study, count=3, source=source, seed=0)
     assert job.finished.wait(60)

@@ -15,8 +15,8 @@ from vseg import __version__
 from vseg.benchmark.leaderboard import Entry
 from vseg.benchmark.submissions import Ran
 from vseg.benchmark.tasks import digest
-from vseg.compare import Comparison, compare
-from vseg.compare.folds import By
+from vseg.comparison import Comparison, compare
+from vseg.comparison.folds import By
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.maps import Maps
 from vseg.models.black_box import BlackBox, slips

@@ -17,7 +17,7 @@ from vseg.cli.output import counted, folder_names, new_folder, progress_bar
 from vseg.errors import Conflict, InvalidInput, MissingExtra, VsegError, VsegWarning
 
 if TYPE_CHECKING:
-    from vseg.compare import Comparison, Family
+    from vseg.comparison import Comparison, Family
     from vseg.maps import Maps
     from vseg.models.task import Task
 
@@ -163,7 +163,7 @@ def score(
     }
     count = options.whole(workers, "--workers", least=1)
     _check_unfinished(out, force)
-    from vseg.compare import compare
+    from vseg.comparison import compare
 
     names = _names(models)
     task = _task(dataset, segments, image)
@@ -292,7 +292,7 @@ def _fits(
     """The fitted model of each group, and why some have none."""
     import numpy as np
 
-    from vseg.compare.folds import groups_of
+    from vseg.comparison.folds import groups_of
 
     groups = groups_of(task.responses, per, "pairs")  # type: ignore[arg-type]
     seeds = np.random.SeedSequence(seed).spawn(len(groups))
@@ -318,9 +318,9 @@ def _write_fits(folder: Path, task: "Task", model: str, per: str, found: Mapping
     import numpy as np
 
     from vseg import figures
-    from vseg.compare.folds import groups_of
-    from vseg.compare.held_out import predicted
-    from vseg.compare.scores import bits, calibration
+    from vseg.comparison.folds import groups_of
+    from vseg.comparison.held_out import predicted
+    from vseg.comparison.scores import bits, calibration
 
     groups = groups_of(task.responses, per, "pairs")  # type: ignore[arg-type]
     told, said = {}, np.full(len(task.responses), np.nan)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vseg import Grid, designs, simulate, stimuli
-from vseg.compare import compare
+from vseg.comparison import compare
 from vseg.errors import InvalidInput
 from vseg.models import Task, base_rate, chance, discrimination, distance_only, free_maps, logistic
 from vseg.responses import concatenated

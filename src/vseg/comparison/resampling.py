@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.compare.folds import pair_keys
+from vseg.comparison.folds import pair_keys
 from vseg.responses import Responses
 
 LEAST_UNITS = 3  # fewer are not resampled: an interval from two people would be a fiction

@@ -6,11 +6,11 @@ from hypothesis import given, strategies as st
 
 from strategies import grids, seeds, some_responses
 from vseg import Grid, Responses
-from vseg.compare import ceilings
-from vseg.compare.ceilings import mean_bits
-from vseg.compare.folds import folds_of, groups_of, pair_keys
-from vseg.compare.resampling import resamples
-from vseg.compare.scores import LEAST, bits, brier, calibration
+from vseg.comparison import ceilings
+from vseg.comparison.ceilings import mean_bits
+from vseg.comparison.folds import folds_of, groups_of, pair_keys
+from vseg.comparison.resampling import resamples
+from vseg.comparison.scores import LEAST, bits, brier, calibration
 from vseg.errors import InvalidInput
 
 # Two people; pair (0, 1) four times, pair (0, 2) once by each, pair (3, 4) once by the first.

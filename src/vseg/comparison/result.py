@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.compare.ceilings import Reference, mean_bits
-from vseg.compare.resampling import Resamples, resamples
-from vseg.compare.scores import Calibration, bits, brier, calibration
+from vseg.comparison.ceilings import Reference, mean_bits
+from vseg.comparison.resampling import Resamples, resamples
+from vseg.comparison.scores import Calibration, bits, brier, calibration
 from vseg.maps import Maps
 from vseg.responses import Responses
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.compare.folds import pair_keys
-from vseg.compare.scores import bits
+from vseg.comparison.folds import pair_keys
+from vseg.comparison.scores import bits
 from vseg.responses import Responses
 
 SHRUNK = 0.5  # added to the counts of both answers, so that one 'same' is not certainty

@@ -5,7 +5,7 @@ held_out     every model fitted without a fold and asked about it; finished work
 scores       bits, Brier score, calibration
 ceilings     the floor and what anything could reach at best
 resampling   intervals over participants and images
-comparison   the result: table, paired differences, Markdown, CSV, JSON
+result       the result: table, paired differences, Markdown, CSV, JSON
 
 Examples
 --------
@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from vseg.compare import ceilings
-from vseg.compare.comparison import Comparison
-from vseg.compare.folds import By, Per, folds_of, groups_of
-from vseg.compare.held_out import Family, Fitted, described, held_out
+from vseg.comparison import ceilings
+from vseg.comparison.folds import By, Per, folds_of, groups_of
+from vseg.comparison.held_out import Family, Fitted, described, held_out
+from vseg.comparison.result import Comparison
 from vseg.errors import InvalidInput
 from vseg.models.task import Task
 
