@@ -18,6 +18,8 @@ import exporting
 import large
 import live
 import minima
+import modelling
+import recovery
 import startup
 
 RESULTS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -35,6 +37,7 @@ def main() -> None:
     sections = {
         "single": _single, "batch": _batch, "live": live.main, "large": large.main, "minima": minima.main,
         "collecting": collecting.main, "exporting": exporting.main, "dashboard": dashboard.main,
+        "modelling": modelling.main, "recovery": recovery.main,
         "startup": startup.main,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__)

@@ -64,6 +64,15 @@ class Comparison:
             name: np.where(np.isfinite(q), bits(q, self.responses.same), np.nan) for name, q in said.items()
         }
 
+    @cached_property
+    def ceiling(self) -> str | None:
+        """The ceiling that scores are set against: within or between people, whichever predicts better.
+
+        With few repeats the same person's other answers are a poor guide, and many other people a better one.
+        """
+        there = [each for each in self.references if each.name in ("within", "between") and each.available]
+        return max(there, key=lambda each: mean_bits(each, self.responses)).name if there else None
+
     def table(self) -> list[dict[str, Any]]:
         """A row a model, best first: bits per answer with an interval, raw and between floor and ceiling."""
         rows = [self._row(name) for name in self.predictions]
@@ -113,7 +122,8 @@ class Comparison:
         lines.append(
             f"{len(self.responses)} answers, {self.folds} folds held out by {self.by}, fitted per {self.per}, "
             f"seed {self.seed}; intervals resample {self.resamples.what}. Bits are log2 of the probability given to an "
-            "answer: 0 at best, -1 for a coin. 'Of the ceiling' is where a model lies between floor and ceiling."
+            "answer: 0 at best, -1 for a coin. 'Of the ceiling' is where a model lies between floor and "
+            f"{self.ceiling or 'a ceiling, of which there is none here'}."
         )
         return "\n".join(lines) + "\n"
 
@@ -147,7 +157,7 @@ class Comparison:
 
     def _normalised(self, name: str) -> float | None:
         """(model - floor) / (ceiling - floor) on the answers that the ceiling predicts; never clipped."""
-        ceiling = next((each.name for each in self.references[1:3] if each.available), None)
+        ceiling = self.ceiling
         if ceiling is None:
             return None
         there = np.isfinite(self.scores[ceiling])
