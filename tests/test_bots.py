@@ -138,7 +138,7 @@ def test_some_get_in_and_the_rest_are_counted(tmp_path):
     with served(f"sqlite:///{tmp_path}/vseg.db") as running:
         summary = bots.run(f"{running.base}s/tiny/", count=5, seed=0)
     assert (summary.people, summary.refused) == (3, 2)
-    assert "3 participants gave 84 answers (0 flagged)" in str(summary)
+    assert "3 participants gave 84 answers (0 not shown right)" in str(summary)
     assert summary.reason
 
 

@@ -139,7 +139,7 @@ def test_participants_from_the_command_line(here, capsys):
         url = f"{running.base}s/two-images/"
         code, out, err = vseg(f"simulate-participants {url} --count 2 --flagged 0 --observer random", capsys)
         assert (code, err) == (0, "")
-        assert out.startswith("2 participants gave 136 answers (0 flagged) in ")
+        assert out.startswith("2 participants gave 136 answers (0 not shown right) in ")
         vseg("export two-images --out exported", capsys)
         truth = "exported/study/truth"
         code, _, err = vseg(f"simulate-participants {url} --count 3 --observer ideal --truth {truth}", capsys)

@@ -121,8 +121,7 @@ def test_locations_before_coordinates_unless_these_are_asked_for():
         (
             [],
             {**DOTS, "response": "f"},
-            "Which answer means 'same'? The column response holds f (1): write for instance "
-            "--map same=response:f.",
+            "Which answer means 'same'? The column response holds f (1): write --map same=response:VALUE",
         ),
     ],
 )

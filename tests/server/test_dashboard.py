@@ -1,6 +1,7 @@
 """The researcher's pages over plain HTTP: who may see them, what their forms need, and what they say."""
 
 import re
+from urllib.parse import urlencode
 
 import argon2
 import httpx
@@ -56,7 +57,9 @@ def answered(server) -> str:
 
 def test_pages_lead_strangers_to_the_login(stranger):
     for path in (*PAGES, "studies/nope", "studies/tiny/participants/p-1"):
-        assert stranger.client.get(path).headers["location"] == "/login", path
+        login, _, wanted = stranger.client.get(path).headers["location"].partition("?")
+        assert login == "/login", path
+        assert wanted == (urlencode({"next": f"/{path}"}) if path else ""), "where one is led afterwards"
     for path in ("?part=live", "studies/tiny?part=live", "studies/tiny/images/patches?part=fit"):
         assert stranger.client.get(path).status_code == 401, path
 

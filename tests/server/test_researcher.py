@@ -234,7 +234,7 @@ def test_everything_of_the_api_needs_the_login(server):
         assert (answer.status_code, answer.json()["error"]) == (401, "NotAllowed")
     for path in ("close", "reopen", "links"):
         assert server.client.post(f"api/studies/tiny/{path}").status_code == 401
-    assert server.client.get("api/").headers["location"] == "/login"
+    assert server.client.get("api/").headers["location"] == "/login?next=%2Fapi%2F"
 
 
 def test_studies_and_sessions(logged_in_on_both):

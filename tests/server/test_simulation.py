@@ -100,7 +100,7 @@ def test_the_demonstration_is_alive(tmp_path):
             signed_in = client.get(links["Dashboard"])
             assert signed_in.status_code == 200
             api = f"{links['Participant'].partition('/s/')[0]}/api/studies/demo"
-            while completed(client.get(f"{api}/progress")) < 12:
+            while completed(client.get(f"{api}/progress")) < 15:
                 assert process.poll() is None
             maps = client.get(f"{api}/images/coffee/maps.json", params={"segments": 3, "smoothness": 1})
             assert maps.status_code == 200, maps.text

@@ -272,9 +272,23 @@ def test_progress_tells_when_answers_were_given_not_when_they_arrived(db, clock_
     store.responses.append(db, begun.session.id, [], [event(0) | at], now_ms=NOW + 40).result()
     kept = [response(seq, 0, shown_at_ms=NOW + clock_off_ms + 1000 * seq) for seq in (1, 2)]
     back = event(3, "resumed") | {"at_ms": NOW + clock_off_ms + hour_ms}
-    store.responses.append(db, begun.session.id, kept, [back], now_ms=NOW + hour_ms + 900).result()
+    store.responses.append(db, begun.session.id, kept, [], now_ms=NOW + hour_ms + 900).result()
+    before = store.sessions.progress(db, begun.session)
+    assert before.answered_at_ms == NOW + 2040
+    store.responses.append(db, begun.session.id, [], [back], now_ms=NOW + hour_ms + 900).result()
+    assert store.sessions.progress(db, begun.session).last_at_ms == NOW + hour_ms + 900
+
+
+def test_progress_on_another_device_goes_by_its_clock(db):
+    """The second device's clock is an hour behind the first one's; nobody was away."""
+    begun, hour_ms = begin(db, study_of(db)), 3_600_000
+    first = [response(0, 0, shown_at_ms=NOW)]
+    store.responses.append(db, begun.session.id, first, [], now_ms=NOW + 30).result()
+    there = event(1, "resumed") | {"at_ms": NOW + 5000 - hour_ms}
+    second = [response(2, 0, shown_at_ms=NOW + 6000 - hour_ms)]
+    store.responses.append(db, begun.session.id, second, [there], now_ms=NOW + 6050).result()
     found = store.sessions.progress(db, begun.session)
-    assert (found.answered_at_ms, found.last_at_ms) == (NOW + 2040, NOW + hour_ms + 40)
+    assert (found.answered_at_ms, found.last_at_ms) == (NOW + 6050, NOW + 6050)
 
 
 def test_progress_says_where_blocks_began_again(db):

@@ -56,7 +56,9 @@ class Summary:
 
     def __str__(self) -> str:
         people = f"{self.people} participant{'' if self.people == 1 else 's'}"
-        return f"{people} gave {self.answers} answers ({self.flagged} flagged) in {self.seconds:.1f} s."
+        return (
+            f"{people} gave {self.answers} answers ({self.flagged} not shown right) in {self.seconds:.1f} s."
+        )
 
 
 @dataclass

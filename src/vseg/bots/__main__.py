@@ -5,6 +5,7 @@ This is what the server starts when a researcher sends simulated participants, s
 
 import json
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,23 @@ def main() -> None:
     """Lines {"done": 1} for participants who came to the end, then {"said": …} or {"failed": …}."""
     settings: dict[str, Any] = json.loads(sys.stdin.readline())
     truth, model = settings.pop("truth", None), settings.pop("model", None)
+    lines = sys.stdout
+
+    def say(**what: Any) -> None:
+        print(json.dumps(what), file=lines, flush=True)
+
     try:
-        summary = bots.run(
-            **settings,
-            truth=bots.maps_of(Path(truth)) if truth else None,
-            model=callables.named(model) if model else None,
-            progress=lambda done: _say(done=done),
-        )
+        with redirect_stdout(sys.stderr):  # a user's model may print what it likes
+            summary = bots.run(
+                **settings,
+                truth=bots.maps_of(Path(truth)) if truth else None,
+                model=callables.named(model) if model else None,
+                progress=lambda done: say(done=done),
+            )
         refused = f" {summary.refused} more could not take part: {summary.reason}" if summary.refused else ""
-        _say(said=f"{summary}{refused}")
+        say(said=f"{summary}{refused}")
     except VsegError as error:
-        _say(failed=str(error))
-
-
-def _say(**what: Any) -> None:
-    print(json.dumps(what), flush=True)
+        say(failed=str(error))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ COLUMNS = {
     "epoch_ms": ("The same instant by the clock of the computer", "ms since 1970-01-01 UTC"),
 }  # fmt: skip
 KEPT = ("item", "image", "block", "practice", "catch", "flags")
+LATEST_MS = 10_000_000_000_000  # epoch ms, until the year 2286; a page may report anything
 
 
 def write_markers(
@@ -108,7 +109,7 @@ def _page_opened(responses: Columns, events: Columns) -> list[float]:
     said: list[tuple[int, float]] = []
     for seq, kind, data in zip(events["seq"], events["kind"], events["data"], strict=True):
         opened = json.loads(data).get("page_opened_at_ms") if kind == "screen" else None
-        if isinstance(opened, int | float) and not isinstance(opened, bool):
+        if isinstance(opened, int | float) and not isinstance(opened, bool) and 0 <= opened <= LATEST_MS:
             said.append((seq, float(opened)))
     found, latest = [], None
     columns = zip(responses["seq"], responses["shown_at_ms"], responses["cue_onset_ms"], strict=True)

@@ -5,9 +5,11 @@ Nothing of an archive is unpacked onto the disk: its texts are read, within limi
 
 import hashlib
 import json
+import lzma
 import re
 import stat
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +26,7 @@ RESULT = re.compile(r"(?:^|/)study_result_(\d+)/comp-result_(\d+)/data\.txt$")
 LARGEST_FILE = 2 * 2**30
 MOST_MEMBERS = 100_000
 LARGEST_UNPACKED = 2 * 2**30
+BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError, OSError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def _archived(path: Path) -> Iterator[Text]:
                 text = _decoded(f"{path}: {name}", unpack(members[name]))
                 if text.strip():
                     yield Text(f"{path}: {name}", text, *_run_of(path, name, about))
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
+    except BROKEN as error:
         if isinstance(error, InvalidInput) or (isinstance(error, OSError) and error.filename):
             raise
         raise InvalidInput(f"{path} cannot be read as a zip archive ({error}); export it again.") from error
@@ -136,7 +139,7 @@ def _is_text(name: str) -> bool:
 
 def _in_order(name: str) -> list[tuple[int, str]]:
     """study_result_9 before study_result_10."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d{1,18})", name)]
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d{1,18})", name)]
 
 
 def _checked(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:

@@ -349,7 +349,7 @@ def _check_same(fields: dict[str, Field], rows: Sequence[Row]) -> None:
         listed = ", ".join(f"{text} ({counts[text]})" for text in top)
         raise InvalidInput(
             f"Which answer means 'same'? The column {field.column} holds {listed}: "
-            f"write for instance --map same={field.column}:{unclear[0]}."
+            f"write --map same={field.column}:VALUE with the one that means 'same'."
         )
 
 

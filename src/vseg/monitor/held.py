@@ -36,6 +36,7 @@ class _Session:
     place: int
     count: int = 0
     last: int = -1
+    is_whole: bool = False  # it has ended, and all of it is here
 
 
 class Held:
@@ -67,8 +68,10 @@ class Held:
     def refresh(self, now: Incoming, study: StudyRow, told: Told) -> Answers:
         """Read what is new, and the answers as they are now; `told` hears which share of it was read."""
         heads, self._withdrawn = now.heads(), now.withdrawn()
-        there = {head.id for head in heads}
-        self._forget([number for number in self._sessions if number not in there])
+        # By name, too: SQLite gives the number of a session that was erased to the next one.
+        there = {head.id: head.name for head in heads}
+        gone = [number for number, known in self._sessions.items() if there.get(number) != known.head.name]
+        self._forget(gone)
         may_have_more = [head.id for head in heads if self._may_have_more(head)]
         counts = now.counts(may_have_more)
         self._enter(heads, now)
@@ -84,12 +87,14 @@ class Held:
             self._empty(late)
             for number in late:
                 self._read(number, 0, now)
+        for head in heads:  # only now: a look that failed half-way is to be made up for
+            self._sessions[head.id].is_whole = head.status != "active"
         self._decide()
         return self._as_answers(study)
 
     def _may_have_more(self, head: Head) -> bool:
         known = self._sessions.get(head.id)
-        return known is None or head.status == "active" or known.head.status != head.status
+        return known is None or not known.is_whole
 
     def _session_is_behind(self, number: int, counted: tuple[int, int]) -> bool:
         known = self._sessions[number]

@@ -1,6 +1,8 @@
 """Maps of an image as its answers stand, and contours as participants drew them."""
 
 import hashlib
+import json
+import math
 import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from vseg.store.studies import StudyRow
 FEWEST_SEGMENTS, MOST_SEGMENTS = 2, 12
 MOST_SMOOTHNESS = 1e6
 MOST_KEPT = 256
+DRAWINGS_A_SESSION = 2  # usually one; who comes back may draw again
 SEED = 0  # the same answers give the same maps
 
 
@@ -106,14 +109,25 @@ def state(answers: Answers, image: str, participant: str | None = None) -> str:
 
 
 def contours(
-    db: store.Database, study: StudyRow, image: str, participant: str | None = None
+    db: store.Database,
+    study: StudyRow,
+    image: str,
+    participant: str | None = None,
+    *,
+    most: int | None = None,
 ) -> list[Contours]:
-    """The contours that were drawn on an image, the last drawing of each session."""
+    """The contours that were drawn on an image, the last drawing of each session; at `most` of so many sessions.
+
+    A drawing is large and takes a millisecond to read, so that those who show a few ask for a few.
+    """
     last = {}
-    for event in events_of(db, study.id, ["contours"], participant=participant):
+    newest = None if most is None else DRAWINGS_A_SESSION * most
+    about = f'"image":{json.dumps(image)}'  # as the store writes it
+    found = events_of(db, study.id, ["contours"], participant=participant, containing=about, newest=newest)
+    for event in found:
         if event["data"].get("image") == image and (drawn := _drawn(event)) is not None:
             last[drawn.session] = drawn
-    return list(last.values())
+    return list(last.values())[-most if most else 0 :]
 
 
 class _Fits:
@@ -193,9 +207,16 @@ def _drawn(event: dict[str, Any]) -> Contours | None:
     data = event["data"]
     try:
         cleaned = {
-            "contours": [[[float(x), float(y)] for x, y in line] for line in data["contours"]],
-            **{name: float(data[name]) for name in ("width_px", "height_px")},
+            "contours": [[[_finite(x), _finite(y)] for x, y in line] for line in data["contours"]],
+            **{name: _finite(data[name]) for name in ("width_px", "height_px")},
         }
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
     return Contours(event["participant"], event["session"], data["image"], event["at_ms"], cleaned)
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):  # "inf" is a number to Python, and none in JSON
+        raise ValueError
+    return number

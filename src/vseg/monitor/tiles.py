@@ -73,12 +73,12 @@ def size_px(shape: float, longest_px: int = LONGEST_PX) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=64)
-def _picture(png: bytes, longest_px: int) -> NDArray[np.float64]:
+def _picture(png: bytes, longest_px: int) -> NDArray[np.uint8]:
     """(height, width, 3) the picture, reduced or enlarged to that size."""
     with Image.open(io.BytesIO(png)) as opened:
         size = size_px(opened.height / opened.width, longest_px)
         reduced = opened.convert("RGB").resize(size, Image.Resampling.BILINEAR)
-    return np.asarray(reduced, np.float64)
+    return np.asarray(reduced)
 
 
 def _with_boundaries(pixels: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:

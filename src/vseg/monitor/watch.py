@@ -12,7 +12,6 @@ from vseg.store.studies import StudyRow
 
 WAIT_S = 0.2
 MOST_ROWS = 5_000_000  # of all studies together; those looked at longest ago make room
-MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 
 
 class Watch:
@@ -37,17 +36,6 @@ class Watch:
     def progress(self, study: StudyRow) -> float:
         """Which share of what is new has been read, 0 to 1; 1 when nothing is being read."""
         return self._of(study).fraction
-
-    def version(self, study: StudyRow, wait_s: float = WAIT_S) -> str:
-        """A word that changes when there is something new to show, the same in every worker.
-
-        What pages show also depends on the clock: who is silent for how long, answers an hour.
-        """
-        answers = self.answers(study, wait_s)
-        if answers is None:
-            return f"reading-{self.progress(study):.2f}"
-        active = any(head.status == "active" for head in answers.sessions)
-        return f"{answers.version}-{_now_ms() // (MINUTE_MS if active else HOUR_MS)}"
 
     def _of(self, study: StudyRow) -> "_Watched":
         with self._lock:
@@ -121,7 +109,3 @@ class _Watched:
     def _told(self, fraction: float) -> None:
         self.fraction = fraction
         time.sleep(0)  # requests come first: this lets go of the interpreter after each session
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -61,7 +61,10 @@ def serve(
             _supervise(listening, workers, {**os.environ, **given})
         else:
             served = app(db, prefix=prefix, simulations=simulations, report=report)
-            _run(served, listening, forwarded_allow_ips)
+            try:
+                _run(served, listening, forwarded_allow_ips)
+            finally:
+                simulations.stop()
 
 
 def _run(served: ASGIApp, listening: socket.socket, forwarded_allow_ips: str) -> None:

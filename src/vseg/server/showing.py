@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from vseg import plan, store
-from vseg.errors import NotFound, VsegError
+from vseg.errors import NotFound
 from vseg.server import auth
 from vseg.server.html import page_of
 from vseg.server.simulation import Simulations
@@ -32,17 +32,16 @@ images = [
   {name = "cat", sample = "chelsea"},
   {name = "patches", colours = 3},
 ]
-design = {blocks = 1, split = 3}   # nine people answer each picture's pairs three times
+design = {blocks = 1, split = 3}   # three people share the pairs of a picture
 practice = {trials = 6}
 catch = {per_block = 4}
 calibration = {distance = false, gamma = false}
 """
 RESEARCHER = "demo"
-AT_ONCE, WATCHED, PACE = (
-    12,
-    3,
-    0.12,
-)  # twelve have answered when one looks, three more do so before one's eyes
+GROUPS = (
+    (15, 0.1),
+    (6, 1.0),
+)  # fifteen within half a minute, so that maps grow; then a few as slowly as people
 # The report is one file with styles and pictures inside, and no script.
 REPORT_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
 
@@ -63,7 +62,8 @@ def prepare(db: store.Database, folder: Path) -> Shown:
     row = store.studies.register(db, STUDY, study, plan.shown(study, folder))
     password = secrets.token_urlsafe(12)
     auth.set_password(db, RESEARCHER, password)
-    return Shown(row, password, f"/signin?token={auth.new_sign_in_link(db, RESEARCHER)}")
+    token = auth.new_sign_in_link(db, RESEARCHER)
+    return Shown(row, password, f"/signin?token={token}&next=/studies/{row.name}")
 
 
 def start(simulations: Simulations, shown: Shown, address: str, folder: Path, seed: int) -> None:
@@ -72,10 +72,9 @@ def start(simulations: Simulations, shown: Shown, address: str, folder: Path, se
 
 
 def _go_on(simulations: Simulations, shown: Shown, address: str, folder: Path, seed: int) -> None:
-    for count, pace in ((AT_ONCE, 0.0), (WATCHED, PACE)):
-        job = simulations.start(address, shown.study, count=count, pace=pace, seed=seed)
-        if not pace:
-            job.finished.wait()
+    first, then = GROUPS
+    simulations.start(address, shown.study, count=first[0], pace=first[1], seed=seed).finished.wait()
+    simulations.start(address, shown.study, count=then[0], pace=then[1], seed=seed + 1)
     command = [sys.executable, "-m", "vseg", "demo", "--report-only", "--no-browser", "--seed", str(seed)]
     with simulations.alongside([*command, "--out", str(folder / "report")]) as process:
         process.wait()
@@ -91,5 +90,5 @@ async def report(request: Request) -> Response:
         waiting = (
             "The report is still being written, which takes about half a minute; then load this page again."
         )
-        return page_of(request, "message.html", status=503, said=VsegError(waiting))
+        return page_of(request, "problem.html", status=503, heading="Not there yet", said=waiting)
     return FileResponse(file, headers=REPORT_POLICY)

@@ -115,11 +115,18 @@ def incoming(db: Database, study: int) -> Iterator[Incoming]:
 
 
 def events_of(
-    db: Database, study: int, kinds: Iterable[str], *, participant: str | None = None
+    db: Database,
+    study: int,
+    kinds: Iterable[str],
+    *,
+    participant: str | None = None,
+    containing: str = "",
+    newest: int | None = None,
 ) -> list[dict[str, Any]]:
     """Events of these kinds of all who have not withdrawn, or of one participant; `data` as an object.
 
-    Each has `participant`, `session` (its name), `seq`, `kind`, `at_ms` and `data`.
+    Each has `participant`, `session` (its name), `seq`, `kind`, `at_ms` and `data`. With `containing`, those alone in
+    whose JSON that text is; with `newest`, at most so many, of those who began last.
     """
     wanted = (
         select(
@@ -130,13 +137,16 @@ def events_of(
         .join(participants, participants.c.id == sessions.c.participant)
         .join(events, events.c.session == sessions.c.id)
         .where(sessions.c.study == study, sessions.c.status != "withdrawn", events.c.kind.in_(list(kinds)))
-        .order_by(events.c.session, events.c.seq)
+        .order_by(events.c.session.desc(), events.c.seq.desc())
+        .limit(newest)
     )  # fmt: skip
     if participant is not None:
         wanted = wanted.where(participants.c.name == participant)
+    if containing:
+        wanted = wanted.where(events.c.data.contains(containing, autoescape=True))
     with db.reading() as connection:
         rows = connection.execute(wanted).mappings().all()
-    return [{**row, "data": json.loads(row["data"])} for row in rows]
+    return [{**row, "data": json.loads(row["data"])} for row in reversed(rows)]
 
 
 def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -111,8 +111,8 @@ def image(db: Database, study: int, sha256: str) -> bytes:
 
 
 def pause(db: Database, name: str) -> None:
-    """Let nobody begin for the time being; those who have begun go on."""
-    _set_status(db, name, "paused")
+    """Let nobody begin for the time being; those who have begun go on. `Conflict` if the study is closed."""
+    _set_status(db, name, "paused", unless="closed")
 
 
 def close(db: Database, name: str) -> None:
@@ -125,12 +125,14 @@ def reopen(db: Database, name: str) -> None:
     _set_status(db, name, "open")
 
 
-def _set_status(db: Database, name: str, status: str) -> None:
+def _set_status(db: Database, name: str, status: str, unless: str = "") -> None:
     with db.writing() as connection:
-        if not connection.execute(
-            update(studies).where(studies.c.name == name).values(status=status)
-        ).rowcount:
+        changed = update(studies).where(studies.c.name == name, studies.c.status != unless)
+        if connection.execute(changed.values(status=status)).rowcount:
+            return
+        if connection.scalar(select(studies.c.status).where(studies.c.name == name)) is None:
             raise _no_study(connection, name)
+        raise Conflict(f"{name} is {unless}, perhaps by someone else meanwhile; open it again first.", unless)
 
 
 def _row(db: Database, connection: Connection, name: str) -> StudyRow:

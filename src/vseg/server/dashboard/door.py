@@ -7,7 +7,7 @@ from starlette.responses import Response
 from vseg import store
 from vseg.errors import InvalidInput, NotAllowed, VsegError
 from vseg.server import auth, wire
-from vseg.server.dashboard.visiting import form, page, researchers_only, to, visitor
+from vseg.server.dashboard.visiting import form, own_path, page, researchers_only, to, visitor
 
 
 async def setup(request: Request) -> Response:
@@ -34,18 +34,20 @@ async def setup(request: Request) -> Response:
 async def login(request: Request) -> Response:
     """Log in with name and password."""
     if request.method == "GET":
-        return await page(request, "login.html")
+        return await page(request, "login.html", next=request.query_params.get("next", ""))
     given = await form(request)
+    wanted = given.get("next", "")
     db, tries = request.app.state.db, request.app.state.tries
     try:
         known = await auth.verify(db, tries, given.get("name", ""), given.get("password", ""))
     except NotAllowed as error:
-        return await page(request, "login.html", status=401, name=given.get("name", ""), said=error)
+        name = given.get("name", "")
+        return await page(request, "login.html", status=401, name=name, said=error, next=wanted)
     except HTTPException as error:
-        late = await page(request, "login.html", status=error.status_code, said=error.detail)
+        late = await page(request, "login.html", status=error.status_code, said=error.detail, next=wanted)
         late.headers.update(error.headers or {})
         return late
-    return logged_in(request, known)
+    return logged_in(request, known, own_path(wanted))
 
 
 async def sign_in(request: Request) -> Response:
@@ -55,7 +57,7 @@ async def sign_in(request: Request) -> Response:
         known = await wire.in_thread(auth.sign_in, db, token)
     except NotAllowed as error:
         return await page(request, "message.html", status=401, said=error)
-    return logged_in(request, known)
+    return logged_in(request, known, own_path(request.query_params.get("next", "")))
 
 
 def logged_in(request: Request, known: auth.Visitor, path: str = "/") -> Response:

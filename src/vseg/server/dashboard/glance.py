@@ -14,7 +14,8 @@ from starlette.responses import Response
 from vseg import monitor, store
 from vseg.monitor import Answers, Person, Progress
 from vseg.server import wire
-from vseg.server.dashboard.visiting import page, part, tag_of, unchanged
+from vseg.server.dashboard.visiting import page, part, visitor
+from vseg.server.research.asked import tag_of, unchanged
 from vseg.store.studies import StudyRow
 
 MOST_STUDIES = 8
@@ -89,22 +90,23 @@ async def live_page(
     glance = await wire.in_thread(state.glances.at, row)
     reading = None if glance else state.watch.progress(row)
     asked = request.query_params.get("part")
-    tag = _tag(request, row, glance, reading)
+    tag = await _tag(request, row, glance, reading)
     if asked is not None and (same := unchanged(request, tag)) is not None:
         return same
     shown: dict[str, Any] = {"row": row, "study": row.study, "reading": reading}
     shown |= await wire.in_thread(values, glance)
     if asked is None:
         return await page(request, f"{name}.html", **shown)
-    answer = await part(request, f"parts/{'fit' if asked == 'fit' else name}.html", **shown)
+    template = "fit" if (name, asked) == ("image", "fit") else name
+    answer = await part(request, f"parts/{template}.html", **shown)
     answer.headers["ETag"] = tag
     return answer
 
 
-def _tag(request: Request, row: StudyRow, glance: Glance | None, reading: float | None) -> str:
-    """Of everything that a live part follows from, known before it is computed."""
+async def _tag(request: Request, row: StudyRow, glance: Glance | None, reading: float | None) -> str:
+    """Of everything that a live part follows from, known before it is computed; its forms hold the login's token."""
     job = request.app.state.simulations.of(row.name)
     seen = glance.version if glance else f"{reading:.2f}"
-    return tag_of(
-        request.url.path, sorted(request.query_params.multi_items()), seen, row.status, job and job.shown()
-    )
+    asked = request.url.path, sorted(request.query_params.multi_items())
+    form_token = request.app.state.keys.form_token(await visitor(request))
+    return tag_of(asked, seen, row.status, job and job.shown(), form_token)

@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from vseg import monitor, store
 from vseg.errors import InvalidInput, NotFound, VsegError
+from vseg.monitor.maps import MOST_SEGMENTS
 from vseg.server import wire
 from vseg.server.dashboard.glance import Glance, live_page
 from vseg.server.dashboard.visiting import researchers_only
 from vseg.store.studies import StudyRow
 
-MOST_SEGMENTS = 12
 MOST_DRAWINGS = 40  # drawn over each other; more would only hide the picture
 SMOOTHNESS = {
     "auto": "chosen by the answers",
@@ -80,14 +80,17 @@ def chosen(request: Request, row: StudyRow) -> Choice:
 def maps_of(request: Request, row: StudyRow, glance: Glance, choice: Choice) -> dict[str, Any]:
     """How many answers there are for these maps, how many they need, and what was drawn by hand."""
     who = choice.participant or None
-    drawn = monitor.contours(request.app.state.db, row, choice.image, who) if row.study.contours.draw else []
+    drawn = []
+    if row.study.contours.draw:
+        drawn = monitor.contours(request.app.state.db, row, choice.image, who, most=MOST_DRAWINGS)
     return {
         "choice": choice,
         "picture": row.images[choice.image],
         "need": monitor.need(glance.answers, choice.image, participant=who, segments=choice.segments),
         "state": monitor.maps.state(glance.answers, choice.image, who)[:12],
         "drawn": len(drawn),
-        "lines": [_points(line) for each in drawn[-MOST_DRAWINGS:] for line in each.data.get("contours", [])],
+        "most_drawings": MOST_DRAWINGS,
+        "lines": [_points(line) for each in drawn for line in each.data["contours"]],
     }
 
 

@@ -60,7 +60,7 @@ def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str,
 
 def _charts(answers: Answers, who: str) -> list[Chart]:
     """Reaction times in the order of the answers, and how they are spread."""
-    mine = np.isin(answers.session, answers.places(who))
+    mine = np.isin(answers.session, answers.places(who)) & answers.used  # those that the median counts
     order = np.lexsort((answers.seq[mine], answers.session[mine]))
     times = answers.rt_ms[mine][order]
     spread = histogram(
@@ -76,7 +76,7 @@ def _charts(answers: Answers, who: str) -> list[Chart]:
         "dots",
         numbers,
         drawn,
-        "answer number",
+        "answer that counts, in order",
         "reaction time (ms)",
         said,
         [],

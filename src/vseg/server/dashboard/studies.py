@@ -10,7 +10,8 @@ from starlette.responses import Response
 from vseg import store
 from vseg.errors import VsegError
 from vseg.server import research, wire
-from vseg.server.dashboard.visiting import form, page, part, researchers_only, tag_of, to, unchanged
+from vseg.server.dashboard.visiting import form, page, part, researchers_only, to
+from vseg.server.research.asked import tag_of, unchanged
 from vseg.study import LARGEST_FILE
 
 STARTERS = {

@@ -110,7 +110,7 @@ def _numbers(glance: Glance, chosen: str, segments: int) -> dict[str, Any]:
         "need": monitor.need(glance.answers, chosen, segments=segments),
         "state": monitor.maps.state(glance.answers, chosen)[:12],
         "advised": sum(image.advised for image in found.images),
-        "last_at_ms": max((person.last_at_ms or 0 for person in glance.people), default=0) or None,
+        "last_at_ms": max((person.last_at_ms for person in glance.people if person.answers), default=None),
         "charts": [
             charts.per_hour(found.per_hour),
             charts.histogram("Reaction time", found.rt_ms, counted="answers", x_label="reaction time"),

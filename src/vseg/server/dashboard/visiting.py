@@ -1,16 +1,19 @@
 """Who asks, what their forms say, and the two kinds of answers: a page, or one live part of it."""
 
-import hashlib
+import re
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vseg.errors import InvalidInput
 from vseg.server import auth, wire
 from vseg.server.html import page_of, root_of
+
+MOST_FIELDS = 20
 
 Page = Callable[[Request], Awaitable[Response]]
 
@@ -32,7 +35,8 @@ def researchers_only(page: Page) -> Page:
             return await page(request)
         if "part" in request.query_params:
             return Response(status_code=401)
-        return to(request, "/login")
+        wanted = _here(request) if request.method == "GET" else "/"
+        return to(request, "/login" if wanted == "/" else f"/login?{urlencode({'next': wanted})}")
 
     return guarded
 
@@ -51,25 +55,34 @@ async def part(request: Request, template: str, **values: Any) -> Response:
     return page_of(request, template, **await _known(request), **values)
 
 
-def tag_of(*state: object) -> str:
-    """An ETag of everything that a part shows."""
-    return f'"{hashlib.sha256(repr(state).encode()).hexdigest()[:24]}"'
-
-
-def unchanged(request: Request, tag: str) -> Response | None:
-    """304 if the browser has a part in this very state."""
-    if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers={"ETag": tag})
-    return None
-
-
 async def form(request: Request, most: int = wire.SMALL_BODY) -> dict[str, str]:
     """The fields of a form of ours, once it is clear that it is one."""
     content = await wire.body(request, most)
-    fields = parse_qs(content.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    try:
+        fields = parse_qs(
+            content.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS
+        )
+    except ValueError:
+        raise InvalidInput(f"A form of ours has at most {MOST_FIELDS} fields; reload the page.") from None
     given = {name: values[-1] for name, values in fields.items()}
     request.app.state.keys.check_from_here(request, given.get("form_token", ""))
     return given
+
+
+def own_path(text: str) -> str:
+    """A path of this site that someone wanted to see, or the studies for anything else.
+
+    Examples
+    --------
+    >>> own_path("/studies/mine?segments=3"), own_path("//elsewhere.org"), own_path("https://elsewhere.org")
+    ('/studies/mine?segments=3', '/', '/')
+    """
+    return text if re.fullmatch(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,500}", text) else "/"
+
+
+def _here(request: Request) -> str:
+    path = request.url.path.removeprefix(root_of(request))
+    return own_path(f"{path}?{request.url.query}" if request.url.query else path)
 
 
 def to(request: Request, path: str) -> Response:

@@ -96,7 +96,7 @@ def schema(request: Request) -> Response:
     root = request.scope["root_path"]
     described = {**request.app.openapi(), "servers": [{"url": root}]}
     base = str(request.base_url).rstrip("/")
-    described["info"] = {**described["info"], "description": DESCRIPTION.format(root=base)}
+    described["info"] = {**described["info"], "description": DESCRIPTION.format(root=f"{base}/api")}
     described["components"] = {**described["components"], "securitySchemes": SECURITY}
     described["security"] = [{name: []} for name in SECURITY]
     return JSONResponse(described)

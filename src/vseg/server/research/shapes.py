@@ -64,8 +64,10 @@ class StudySummary(BaseModel):
     frozen: Annotated[bool, Field(description="Whether someone has begun, so that the file stays as it is.")]
     participants: Annotated[int, Field(description="How many are wanted.")]
     completed: int
-    active: int
+    active: Annotated[int, Field(description="Under way, heard of lately.")]
+    silent: Annotated[int, Field(description="Begun, but not heard of lately; their places are free again.")]
     left: int
+    ended: Annotated[int, Field(description="Away for longer than the study allows.")]
     withdrawn: int
     link: Annotated[str, Field(description="Where participants begin.")]
     prolific_link: Annotated[str | None, Field(description="The same for Prolific, with its placeholders.")]

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, delete, select, update
 
@@ -52,14 +53,20 @@ def progress(db: Database, session: SessionRow) -> Progress:
             .order_by(events.c.seq)
         ).all()
     heard = (*answers, *others)
-    # The page's clock may be wrong, but it is one clock: the record that was under way the least tells by how much.
-    behind = min((row.received_at_ms - row.at_ms for row in heard), default=0)
+    # The page's clock may be wrong, but it is one clock, at least since the page was opened last, perhaps on another
+    # device: the record that was under way the least tells by how much.
+    since = max((row.seq for row in resumed), default=0)
+    behind = min((row.received_at_ms - row.at_ms for row in heard if row.seq >= since), default=0)
+
+    def happened_at_ms(row: Any) -> int:
+        return int(row.at_ms + behind if row.seq >= since else row.received_at_ms)
+
     items = range(len(session.trials))
     repeats = [(row.seq, json.loads(row.data).get("repeat")) for row in resumed]
     return Progress(
         next_seq=max((row.seq for row in heard), default=-1) + 1,
-        last_at_ms=max((row.at_ms + behind for row in heard), default=session.started_at_ms),
-        answered_at_ms=max((row.at_ms + behind for row in answers), default=session.started_at_ms),
+        last_at_ms=max(map(happened_at_ms, heard), default=session.started_at_ms),
+        answered_at_ms=max(map(happened_at_ms, answers), default=session.started_at_ms),
         answers=[(row.seq, row.item, row.flags) for row in answers],
         restarts=[(seq, item) for seq, item in repeats if type(item) is int and item in items],
     )
