@@ -1,11 +1,13 @@
 """Speed and reliability of vseg against the paper's algorithm, in one run: `make bench`.
 
 Times are CPU seconds of one thread unless said otherwise, with compilation excluded and reported apart.
-`python benchmarks/run.py single batch` runs some of them, `--quick` a shorter version of each.
+`python benchmarks/run.py single batch` runs some of them and renews their part of docs/benchmarks.md; `--quick` runs a
+shorter version of each and writes nothing.
 """
 
 import argparse
 import platform
+import re
 import sys
 import time
 from pathlib import Path
@@ -47,17 +49,24 @@ def main() -> None:
     unknown = set(arguments.sections) - set(sections)
     if unknown:
         parser.error(f"unknown section {', '.join(unknown)}; choose from {', '.join(sections)}")
-    texts = []
     for name in arguments.sections or sections:
         began = time.perf_counter()
         print(f"\n--- {name} ---", flush=True)
-        texts.append(sections[name](quick=arguments.quick))
+        text = sections[name](quick=arguments.quick)
         print(f"({name}: {time.perf_counter() - began:.0f} s)", flush=True)
-    if not arguments.sections and not arguments.quick:
-        where = f"Measured on {time.strftime('%Y-%m-%d')}: {platform.machine()}, Python {platform.python_version()}.\n"
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text("\n".join([HEADER, where, *texts]), encoding="utf-8")
-        print(f"\nWritten to {RESULTS}")
+        if not arguments.quick:
+            _renew(name, text, list(sections))
+
+
+def _renew(name: str, text: str, order: list[str]) -> None:
+    """Put a section into the page in place of what it said before; the others stay as they were measured."""
+    page = RESULTS.read_text(encoding="utf-8") if RESULTS.is_file() else ""
+    found = dict(re.findall(r"<!-- (\w+) -->\n(.*?)(?=<!-- \w+ -->|\Z)", page, flags=re.DOTALL))
+    where = f"{platform.machine()}, Python {platform.python_version()}"
+    found[name] = f"{text.rstrip()}\n\n*Measured on {time.strftime('%Y-%m-%d')}: {where}.*\n\n"
+    kept = [f"<!-- {each} -->\n{found[each]}" for each in order if each in found]
+    RESULTS.write_text(f"{HEADER}\n{''.join(kept)}", encoding="utf-8")
+    print(f"Written to {RESULTS}", flush=True)
 
 
 def _single(quick: bool) -> str:

@@ -133,8 +133,8 @@ def test_force_replaces_an_import_and_nothing_else(capsys):
     ("arguments", "message"),
     [
         ("none.json --grid 6", "No file none.json; expected jsPsych's JSON or CSV, or a JATOS archive."),
-        (f"data.json {PLACE}", "Which answer means 'same'? The column response holds j (120), f (96): write for "
-                               "instance --map same=response:f."),
+        (f"data.json {PLACE}", "Which answer means 'same'? The column response holds j (120), f (96): write --map "
+                               "same=response:VALUE with the one that means 'same'."),
         (f"data.json {PLACE} --map same=key:f",
          "--map same=key: there is no column 'key'; found trial_type, stimulus, response, subject, trial_index, "
          "dots, rt."),
