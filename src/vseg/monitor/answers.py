@@ -14,6 +14,7 @@ from vseg.layout import Layout
 from vseg.pairs import Pairs
 from vseg.plan import Unit
 from vseg.responses import Responses, Tally
+from vseg.store.incoming import Head
 
 MOST_CELLS = 1 << 21  # of a table with a place for every pair; beyond, pairs are sorted instead
 SUMS = "sums"  # under which the sums of each session are kept, which the next version goes on from
@@ -25,16 +26,9 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class SessionHead:
+class SessionHead(Head):
     """A session without its trials and answers. `last_at_ms`: when something of it arrived last."""
 
-    id: int
-    name: str
-    participant: str
-    status: str
-    started_at_ms: int
-    finished_at_ms: int | None
-    last_at_ms: int
     units: list[Unit]
     simulated: bool
 

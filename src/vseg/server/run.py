@@ -67,13 +67,17 @@ def serve(
                 simulations.stop()
 
 
-def _run(served: ASGIApp, listening: socket.socket, forwarded_allow_ips: str) -> None:
-    # Nothing that tells who took part is logged: no addresses, no requests, only failures.
+def uvicorn_server(served: ASGIApp, forwarded_allow_ips: str = "127.0.0.1") -> uvicorn.Server:
+    """What serves the app. Nothing that tells who took part is logged: no addresses, no requests, only failures."""
     config = uvicorn.Config(
         served, access_log=False, log_level="warning", server_header=False, ws="none",
         forwarded_allow_ips=forwarded_allow_ips, timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip
-    server = uvicorn.Server(config)
+    return uvicorn.Server(config)
+
+
+def _run(served: ASGIApp, listening: socket.socket, forwarded_allow_ips: str) -> None:
+    server = uvicorn_server(served, forwarded_allow_ips)
 
     def stop(*_: Any) -> None:
         server.should_exit = True
