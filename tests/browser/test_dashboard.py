@@ -40,16 +40,20 @@ def entered(serve, context) -> Callable[..., tuple[str, Page]]:
     """A running server's address, and a page on which Ann has logged in."""
 
     def enter(text: str = STUDY) -> tuple[str, Page]:
-        server = serve(text)
-        base = server.url.split("/s/")[0]
-        with store.open(server.db) as db:
-            auth.set_password(db, NAME, PASSWORD)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        log_in(page, base)
-        return base, page
+        return ann_on(serve(text), context)
 
     return enter
+
+
+def ann_on(server, context) -> tuple[str, Page]:
+    """The server's address, and a page on which Ann has logged in."""
+    base = server.url.split("/s/")[0]
+    with store.open(server.db) as db:
+        auth.set_password(db, NAME, PASSWORD)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    log_in(page, base)
+    return base, page
 
 
 def log_in(page: Page, base: str) -> None:
@@ -178,12 +182,7 @@ def test_what_was_opened_stays_open_and_focus_stays(entered):
 
 def test_a_server_that_is_gone_is_said_and_comes_back(serve, context):
     server = serve(STUDY)
-    base = server.url.split("/s/")[0]
-    with store.open(server.db) as db:
-        auth.set_password(db, NAME, PASSWORD)
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    log_in(page, base)
+    base, page = ann_on(server, context)
     page.goto(f"{base}/studies/served")
     mark(page)
     server.kill()

@@ -125,6 +125,7 @@ def _registered(database: "Database", text: str, described: "Study", folder: Pat
 def _check_place(database: "Database", row: "StudyRow", participant: str | None) -> None:
     """`Conflict` where this person could not take part, before a browser is opened for them."""
     from vseg import store
+    from vseg.store.database import now_ms
 
     required = row.study.prolific is not None and row.study.prolific.required
     if required and participant is None:
@@ -137,7 +138,7 @@ def _check_place(database: "Database", row: "StudyRow", participant: str | None)
             f"Participant {participant} has taken part already (the session is {status}); give another "
             "--participant, or another --db."
         )
-    reason = store.sessions.reason_to_refuse(database, row, now_ms=_now_ms())
+    reason = store.sessions.reason_to_refuse(database, row, now_ms=now_ms())
     if reason == "full":
         raise Conflict(
             f"Study {row.name} has all the participants it needs ({row.study.participants}) in {database.place}; "
@@ -245,7 +246,3 @@ def _say_end(database: "Database", row: "StudyRow", url: str, participant: str |
     typer.echo(f"Next:  vseg export {row.name} --db {url} --out {row.name}-data{identities}")
     if how == "closed":
         raise typer.Exit(1)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

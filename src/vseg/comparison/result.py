@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -46,7 +46,6 @@ class Comparison:
     folds: int
     seed: int
     draws: int = 2000
-    _kept: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.predictions) or 'nothing'} by {self.by}, {self.folds} folds>"

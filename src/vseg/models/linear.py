@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.errors import InvalidInput, NotFound
+from vseg.features import standardised
 from vseg.losses import code_of
 from vseg.maps import Maps
 from vseg.models.scoring import Fit, Shown, probabilities, scored
@@ -82,7 +83,7 @@ def logistic(
 
     def fit(task: Task, *, seed: int) -> Linear:
         rows = np.concatenate([task.features(features, name) for name in task.responses.images])
-        mean, scale = rows.mean(axis=0), np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
+        _, mean, scale = standardised(rows)
 
         def design(x: NDArray[np.float64]) -> NDArray[np.float64]:
             columns = np.concatenate([(x - mean) / scale, np.ones((len(x), 1))], axis=1)

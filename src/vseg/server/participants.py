@@ -6,7 +6,6 @@ session. A session's trials are the server's own; what a page sends names an ite
 
 import asyncio
 import re
-import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
@@ -24,6 +23,7 @@ from vseg.server.known import Known, KnownSessions
 from vseg.server.records import BATCH, LARGEST_BODY, STRICT
 from vseg.server.standing import MOST_TRIES, Standing, standing
 from vseg.server.wire import error, in_thread, json_body
+from vseg.store.database import now_ms
 from vseg.store.sessions import Identity, SessionRow
 from vseg.store.studies import StudyRow
 
@@ -118,7 +118,7 @@ async def sessions(request: Request) -> Response:
             identity=Identity(pid, *more) if pid else None,
             link=entry.get("link"),
             entry=entry.get("entry"),
-            now_ms=_now_ms(),
+            now_ms=now_ms(),
         )
         known: KnownSessions = request.app.state.known
         if begun.resumed:
@@ -161,7 +161,7 @@ async def leave(request: Request) -> Response:
 async def study_json(request: Request) -> Response:
     """What the page needs before anyone agreed to anything. The completion code is not in it."""
     db, study = request.app.state.db, await _study(request)
-    reason = await in_thread(store.sessions.reason_to_refuse, db, study, now_ms=_now_ms())
+    reason = await in_thread(store.sessions.reason_to_refuse, db, study, now_ms=now_ms())
     said = study.study.model_dump(mode="json", include=SHOWN_BEFORE_CONSENT)
     said |= {
         "open": reason is None,
@@ -216,9 +216,9 @@ def _state(db: store.Database, study: StudyRow, row: SessionRow, is_new: bool = 
     policy, after_ms = study.study.interruption.policy, study.study.interruption.after_minutes * 60_000
     comes_back = not is_new and row.status == "active"
     # A page reports that it is back, which is no sign of work: only answers end the need to repeat a block.
-    repeat = comes_back and policy == "repeat-block" and _now_ms() - progress.answered_at_ms > after_ms
+    repeat = comes_back and policy == "repeat-block" and now_ms() - progress.answered_at_ms > after_ms
     now = standing(row.trials, progress.answers, progress.restarts, repeat_block=repeat)
-    away = comes_back and policy == "end" and _now_ms() - progress.last_at_ms > after_ms
+    away = comes_back and policy == "end" and now_ms() - progress.last_at_ms > after_ms
     if away and len(now.answered) < len(row.trials):
         store.sessions.end(db, row)
         _check_goes_on("ended")
@@ -293,7 +293,3 @@ def _token(request: Request) -> str:
     if scheme.lower() != "bearer" or not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", token):
         raise NotAllowed("Expected the session's token in the header Authorization: Bearer ….")
     return token
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
