@@ -1,8 +1,11 @@
 """What is shown, and for how long, in a real browser at its own refresh."""
 
 import numpy as np
+import pytest
 
 from vseg import store
+
+pytestmark = pytest.mark.alone
 
 STUDY = """
 name = "timing"
