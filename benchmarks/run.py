@@ -23,6 +23,7 @@ import minima
 import modelling
 import recovery
 import startup
+import sweeping
 
 RESULTS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 HEADER = """# Benchmarks
@@ -40,7 +41,7 @@ def main() -> None:
         "single": _single, "batch": _batch, "live": live.main, "large": large.main, "minima": minima.main,
         "collecting": collecting.main, "exporting": exporting.main, "dashboard": dashboard.main,
         "modelling": modelling.main, "recovery": recovery.main,
-        "startup": startup.main,
+        "sweeping": sweeping.main, "startup": startup.main,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"some of: {', '.join(sections)}")

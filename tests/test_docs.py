@@ -79,6 +79,7 @@ def small_dataset():
         ("docs/designing.md", 16, ["boat"]),
         ("docs/importing.md", 16, ["boat"]),
         ("docs/modelling.md", 16, ["boat"]),
+        ("docs/simulating.md", 16, ["boat"]),
     ],
 )
 def test_python_runs(document, size, images, tmp_path, monkeypatch):

@@ -26,12 +26,13 @@ _HOME = {
     "bootstrap": "uncertainty",
     "Live": "live",
     "compare": "comparison",
+    "sweep": "sweeps",
 }  # fmt: skip
 _ROOMS = (
     "benchmark", "bots", "comparison", "dataset", "demo", "designs", "errors", "export", "features", "figures",
     "importing", "layout", "live", "losses", "maps", "metrics", "models", "monitor", "objective", "observers",
-    "pairs", "plan", "reconstruction", "report", "responses", "seeds", "selection", "smoothness", "solvers",
-    "statistics", "stimuli", "store", "study", "tables", "texts", "uncertainty", "validation",
+    "pairs", "paper", "plan", "reconstruction", "report", "responses", "seeds", "selection", "smoothness", "solvers",
+    "statistics", "stimuli", "store", "study", "sweeps", "tables", "texts", "uncertainty", "validation",
 )  # fmt: skip
 
 __all__ = [*_HOME, *_ROOMS]
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         objective as objective,
         observers as observers,
         pairs as pairs,
+        paper as paper,
         plan as plan,
         reconstruction as reconstruction,
         report as report,
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
         stimuli as stimuli,
         store as store,
         study as study,
+        sweeps as sweeps,
         tables as tables,
         texts as texts,
         uncertainty as uncertainty,
@@ -89,6 +92,7 @@ if TYPE_CHECKING:
     )
     from vseg.responses import Responses as Responses, Tally as Tally
     from vseg.selection import choose_segments as choose_segments
+    from vseg.sweeps import sweep as sweep
     from vseg.tables import load as load
     from vseg.uncertainty import bootstrap as bootstrap
 

@@ -1,0 +1,94 @@
+"""Sweeps: two workers against one, what sending a trial costs, and what replacing a killed worker costs.
+
+Wall-clock seconds, so the machine should be idle. The trial is a whole simulated session: answers, reconstruction with
+the smoothness chosen by cross-validation, error.
+"""
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import vseg
+from tables import table
+from vseg.sweeps import sweep, workers
+
+SETTINGS = {"blocks": [2, 8, 32]}
+BRIEF_S = 0.01
+
+
+def session(blocks: int, seed: int, where: str = "") -> dict[str, float]:
+    truth = vseg.stimuli.random_maps(vseg.Grid(16), segments=3, seed=0)
+    pairs = vseg.designs.scattered(truth.layout, segments=3, seed=seed)
+    responses = vseg.simulate(truth, pairs, blocks=blocks, seed=seed + 1)
+    result = vseg.reconstruct(responses, segments=3, seed=seed, threads=1)
+    if where:
+        (Path(where) / str(os.getpid())).touch()
+    return {"error": vseg.metrics.mae(result.maps, truth)}
+
+
+def brief(blocks: int, seed: int) -> dict[str, float]:
+    """Ten milliseconds of a processor."""
+    until = time.process_time() + BRIEF_S
+    while time.process_time() < until:
+        pass
+    return {"x": 0.0}
+
+
+def main(quick: bool = False) -> str:
+    repeats, times = (8, 1) if quick else (60, 3)
+    session(2, seed=0)  # compiled kernels are on the disk before anything is timed
+    rows = []
+    for kind in ("threads", "processes"):
+        one, two = ([_seconds(f"{kind}:{count}", repeats) for _ in range(times)] for count in (1, 2))
+        ratio = np.median(two) / np.median(one)
+        rows.append([kind, f"{np.median(one):.2f} s", f"{np.median(two):.2f} s", f"**{ratio:.2f}**"])
+    note = (
+        f"{3 * repeats} simulated sessions (16×16, K = 3), median of {times}, workers started beforehand; wanted: at "
+        f"most 0.6. Sending a trial of 10 ms to a process and keeping it costs {_overhead_ms(quick):.2f} ms "
+        f"(wanted: under 1). A worker that is killed in mid-run costs {_lost_s(repeats):.1f} s more."
+    )
+    return table("Sweeps: two workers against one", ["workers", "one", "two", "two / one"], rows, note)
+
+
+def _seconds(executor: str, repeats: int, **options) -> float:
+    with workers(executor) as place:
+        sweep(session, SETTINGS, repeats=4, seed=1, executor=place)  # imports, and kernels from the disk
+        began = time.perf_counter()
+        sweep(session, SETTINGS, repeats=repeats, seed=0, executor=place, **options)
+        return time.perf_counter() - began
+
+
+def _overhead_ms(quick: bool) -> float:
+    """What a trial takes beyond its own time, with one process and a folder."""
+    trials = 200 if quick else 1000
+    with tempfile.TemporaryDirectory() as folder, workers("processes:1") as place:
+        began = time.perf_counter()
+        sweep(brief, {"blocks": [1]}, repeats=trials, seed=0, executor=place, kept=folder)
+        return 1000 * ((time.perf_counter() - began) / trials - BRIEF_S)
+
+
+def _lost_s(repeats: int) -> float:
+    """How much longer it takes when one of two processes is killed after the first trials."""
+    usual = _seconds("processes:2", repeats)
+    with tempfile.TemporaryDirectory() as where, workers("processes:2") as place:
+        sweep(session, SETTINGS, repeats=4, seed=1, executor=place)
+        killed: list[int] = []
+
+        def kill(_: int) -> None:
+            if not killed:
+                killed.append(int(os.listdir(where)[0]))
+                os.kill(killed[0], signal.SIGKILL)
+
+        began = time.perf_counter()
+        settings = {**SETTINGS, "where": [where]}
+        sweep(session, settings, repeats=repeats, seed=0, executor=place, progress=kill)
+        return time.perf_counter() - began - usual
+
+
+if __name__ == "__main__":
+    main(quick="--quick" in sys.argv)
