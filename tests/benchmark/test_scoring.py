@@ -5,7 +5,7 @@ import pytest
 
 import vseg
 from vseg import benchmark
-from vseg.benchmark.scoring import entropy_correlation, given_maps, peoples_maps
+from vseg.benchmark.scoring import given_maps, peoples_maps
 from vseg.benchmark.submissions import Ran
 from vseg.errors import InvalidInput
 from vseg.models import Task
@@ -60,13 +60,17 @@ def test_maps_of_every_image_are_needed(task, truth):
         benchmark.score(task, Ran("mine", "0" * 64, {"b": truth}, 1.0, True), {})
 
 
-def test_no_correlation_without_variation(truth):
-    certain = vseg.Maps.one_hot(truth.layout, truth.labels, 2)
-    assert entropy_correlation({"a": certain}, {"a": truth}) is None
-    assert entropy_correlation({"a": truth}, {"b": truth}) is None
+def test_people_are_all_of_them_together(task, truth):
+    """Three people's answers tell more than one's."""
+    alone = peoples_maps(task.where(np.flatnonzero(task.responses.participant == "p0")), seed=0)
+    together = peoples_maps(task, seed=0)
+    assert together["a"].distance_to(truth) < alone["a"].distance_to(truth) < 0.7
 
 
-def test_people_have_no_maps_where_answers_are_too_few(task):
-    few = task.where(np.arange(2))
-    assert set(peoples_maps(few, seed=0)) <= {"a"}
-    assert peoples_maps(task, seed=0)["a"].segments == 2
+def test_maps_are_set_against_peoples(task, truth):
+    """Given or found, what people saw is what a submission's maps are compared with."""
+    scores = benchmark.score(task, ran(truth), {"a": truth}).scores
+    assert scores["mae"] == 0
+    assert scores["adjusted_rand_index"] == scores["label_accuracy"] == 1
+    found = benchmark.score(task, ran(truth)).scores
+    assert 0 < found["mae"] == pytest.approx(truth.distance_to(peoples_maps(task, seed=0)["a"]))

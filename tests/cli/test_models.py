@@ -1,6 +1,9 @@
 """`vseg models` and `vseg bench`, typed as a modeller would."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,74 @@ def model(task, *, seed):
     Path("fits.txt").write_text("x" * (fitted + 1))
     return Coin()
 """
+NETWORK = """import torch
+
+
+def model(inputs, segments):
+    return torch.nn.Sequential(torch.nn.Linear(inputs, 4), torch.nn.Tanh(), torch.nn.Linear(4, segments))
+"""
+# One function for each way in which a model may go wrong.
+WRONG = """import numpy as np
+
+
+def shape(image):
+    return np.zeros((3, 3), int)
+
+
+def nan(image):
+    return np.full((*image.shape[:2], 2), np.nan)
+
+
+def outside(image):
+    return np.full((*image.shape[:2], 2), 1.5)
+
+
+def raises(image):
+    raise RuntimeError("no idea\\nat all")
+
+
+def leaves(image):
+    raise SystemExit
+
+
+def hangs(image):
+    while True:
+        pass
+
+
+def eats(image):
+    held = []
+    while True:
+        held.append(np.ones(10**6))
+
+
+def crashes(image):
+    import signal
+
+    signal.raise_signal(signal.SIGSEGV)
+
+
+def nothing(task, *, seed):
+    return None
+
+
+def sized(features, pairs):
+    return np.full(len(pairs), 0.5)
+
+
+sized.features = dict.fromkeys(("coffee", "rocket"), np.zeros((10, 10, 2)))
+"""
+WHY = {
+    "shape": "gave an array of shape (3, 3)",
+    "nan": "Probabilities are finite numbers",
+    "outside": "Probabilities lie from 0 to 1",
+    "raises": "RuntimeError: no idea at all",
+    "leaves": "It called exit().",
+    "eats": "it needed more memory than the 600 MB",
+    "crashes": "Its process crashed (SIGSEGV).",
+    "nothing": "Expected a fitted model to have same_probability",
+    "sized": "Features of shape (10, 10, 2) do not fit an image of 320 x 320 pixels",
+}
 SCORED = {"table.md", "table.csv", "scores.json", "forest.png", "calibration.png", "maps.png"}
 
 
@@ -116,6 +187,83 @@ def test_a_model_that_fails_is_told_of_and_the_others_are_scored(data, here, cap
         f"vseg: warning: {name}" for name in ("mine.py:broken", "nowhere.py", "variance")
     ]
     assert files(here / "scores") == SCORED - {"maps.png"}  # no model that is left has any
+
+
+def test_a_network_of_the_users_own_is_scored(data, here, capsys):
+    pytest.importorskip("torch", reason="networks need PyTorch")
+    (here / "net.py").write_text(NETWORK)
+    code, out, err = vseg(f"models score {data} --models net.py --features lab --per all --folds 2", capsys)
+    assert (code, err) == (0, "")
+    assert "| net.py |" in out
+    assert files(here / "scores") == SCORED
+
+
+def test_whatever_a_model_does_is_one_sentence_and_the_others_are_scored(data, here, capsys):
+    (here / "wrong.py").write_text(WRONG)
+    own = ",".join(f"wrong.py:{name}" for name in WHY)
+    code, out, err = vseg(
+        f"models score {data} --models mine.py,{own} --per all --folds 2 --memory 600", capsys
+    )
+    assert code == 0
+    assert "scores: 1 model scored" in out
+    told = dict(line.removeprefix("vseg: warning: ").split(" was not scored: ") for line in err.splitlines())
+    assert set(told) == {f"wrong.py:{name}" for name in WHY}
+    for name, why in WHY.items():
+        assert why in told[f"wrong.py:{name}"]
+
+
+def test_models_that_hang_are_ended_and_the_others_are_scored(data, here, capsys):
+    (here / "wrong.py").write_text(WRONG)
+    (here / "endless.py").write_text("while True:\n    pass\n")
+    code, out, err = vseg(
+        f"models score {data} --models chance,wrong.py:hangs,endless.py --per all --folds 2 --minutes 0.03",
+        capsys,
+    )
+    assert code == 0
+    assert "scores: 1 model scored" in out
+    ended = "was not scored: It was ended after 1.8 s, all that it may take at a time (--minutes)."
+    assert err.splitlines() == [f"vseg: warning: {name} {ended}" for name in ("wrong.py:hangs", "endless.py")]
+
+
+def test_a_fit_that_hangs_is_ended(data, here, capsys):
+    (here / "wrong.py").write_text(WRONG)
+    code, _, err = vseg(
+        f"models fit {data} --model wrong.py:hangs --per all --minutes 0.02 --out fitted", capsys
+    )
+    assert (code, err) == (
+        1,
+        "vseg: wrong.py:hangs could not be fitted to all: It was ended after 1.2 s, all that it may take at a time "
+        "(--minutes).\n",
+    )
+    assert not (here / "fitted").exists()
+
+
+def test_without_torch_the_others_are_scored(data, here, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # Python's own way to say that there is none
+    code, out, err = vseg(
+        f"models score {data} --models base_rate,multilayer,convolutional --per all", capsys
+    )
+    assert code == 0
+    assert "scores: 1 model scored" in out
+    needs = 'was not scored: Fitting a network needs PyTorch: pip install "vseg[torch]".'
+    assert sorted(err.splitlines()) == [
+        f"vseg: warning: {name} {needs}" for name in ("convolutional", "multilayer")
+    ]
+
+
+def test_a_run_that_was_killed_goes_on(data, here, capsys):
+    """Killed outright in its third fit, it begins there again, and has the numbers of a run that was not."""
+    killing = "__import__('os').kill(__import__('os').getppid(), 9), __import__('os')._exit(1)"
+    (here / "cut.py").write_text(INTERRUPTED.replace("raise KeyboardInterrupt", killing))
+    command = f"models score {data} --models cut.py --folds 4 --per all --out"
+    killed = subprocess.run([sys.executable, "-m", "vseg", *f"{command} scores".split()], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert (here / "fits.txt").read_text() == "x" * 2
+    (here / "go_on").touch()
+    assert vseg(f"{command} scores", capsys)[0] == 0
+    assert (here / "fits.txt").read_text() == "x" * 5  # four folds, and once more all answers
+    assert vseg(f"{command} others", capsys)[0] == 0
+    assert (here / "scores/scores.json").read_bytes() == (here / "others/scores.json").read_bytes()
 
 
 def test_an_unfinished_run_goes_on(data, here, capsys):

@@ -86,8 +86,8 @@ def test_maps_on_the_layout():
             sees(lambda image: np.arange(image[:, :, 0].size).reshape(image.shape[:2])),
             "It finds 3072 segments at 64 loc",
         ),
-        (pairs_said(lambda m: np.full(m, 2.0)), "P.same. lies from 0 to 1, got values from 2 to 2"),
-        (pairs_said(lambda m: np.full(m, np.nan)), "63 of 63 P.same. are not finite numbers"),
+        (pairs_said(lambda m: np.full(m, 2.0)), "P.same. is a number from 0 to 1, got values from 2 to 2"),
+        (pairs_said(lambda m: np.full(m, np.nan)), "63 of 63 are no finite numbers"),
         (
             pairs_said(lambda m: np.full((m, 2), 0.5)),
             r"Expected P.same. of 63 pairs, got an array of shape \(63, 2\)",

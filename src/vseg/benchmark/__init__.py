@@ -12,7 +12,7 @@ Examples
 >>> from vseg import benchmark
 >>> task = benchmark.load("exported")  # doctest: +SKIP
 >>> ran = benchmark.run("mine.py", task.images, task.layout, seconds=600, memory_mb=4000)  # doctest: +SKIP
->>> entry, maps = benchmark.score(task, ran, seed=0)  # doctest: +SKIP
+>>> entry = benchmark.score(task, ran, seed=0)  # doctest: +SKIP
 """
 
 from vseg.benchmark.leaderboard import Entry, Leaderboard

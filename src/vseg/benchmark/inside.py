@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.callables import DEFAULT, named
+from vseg.comparison.fenced import limit_memory
 from vseg.errors import InvalidInput, VsegError
 from vseg.features.cells import as_image
 from vseg.layout import Grid, Layout, Scatter
@@ -35,7 +36,7 @@ def main(folder: Path) -> None:
     images = {name: arrays[f"image-{number}"] for number, name in enumerate(job["images"])}
     said: dict[str, Any] = {}
     try:
-        _limit_memory(job["memory_mb"])
+        limit_memory(job["memory_mb"])
         model = loaded(job["source"])
         started = time.monotonic()
         maps = {name: asked(model, image, name, layout) for name, image in images.items()}
@@ -115,20 +116,6 @@ def _repeats(
     """Whether asking about the first image again gives the same."""
     name, image = next(iter(images.items()))
     return bool(asked(model, image, name, layout) == maps[name])
-
-
-def _limit_memory(most_mb: int) -> None:
-    """No more than this beyond what is in use now; where the system has no such limit, the parent watches."""
-    try:
-        import resource
-    except ImportError:
-        return
-    statm = Path("/proc/self/statm")
-    used = int(statm.read_text().split()[0]) * resource.getpagesize() if statm.exists() else 0
-    try:
-        resource.setrlimit(resource.RLIMIT_AS, (used + most_mb * 2**20,) * 2)
-    except (ValueError, OSError):
-        return
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ class Entry:
     settings : dict
         How it was scored: by, folds, seed, segments.
     scores : dict
-        bits per answer with low and high (95 %), normalised, brier, entropy_r.
+        bits per answer with low and high (95 %), normalised with its interval, brier, entropy_r, and the map metrics
+        against people's maps.
     slips : list
         γ₀ and γ₁, fitted to all answers.
     """
@@ -139,11 +140,16 @@ class Leaderboard:
         scores = entry.scores
         remark = "" if entry.repeatable else ' <span class="soft">(not the same when asked twice)</span>'
         cells = [
-            f"{scores['bits']:.3f}",
+            _number(scores["bits"], 3),
             _bar(scores, entry.references, span),
             *(
-                _number(scores[name], digits)
-                for name, digits in (("normalised", 2), ("brier", 3), ("entropy_r", 2))
+                _number(scores.get(name), digits)
+                for name, digits in (
+                    ("normalised", 2),
+                    ("brier", 3),
+                    ("entropy_r", 2),
+                    ("adjusted_rand_index", 2),
+                )
             ),
             f"{entry.seconds:.1f}",
         ]
@@ -166,12 +172,14 @@ class Leaderboard:
 LEAD = """<p class="lead">Models of segmentation, by how well they foretell people's same/different answers.</p>
 <p>Bits are log2 of the probability given to an answer that was held out: 0 at best, −1 for a coin. A submission sees
 images alone; two rates of slips are fitted to the other answers, so that certain labels are not charged without end.
-“Of the ceiling” is where a model lies between floor (0) and ceiling (1): it may lie outside. Point at a model, or
-move to it with the Tab key, to see its maps beside those of people.</p>"""
+“Of the ceiling” is where a model lies between floor (0) and ceiling (1): it may lie outside. “Entropy r” and “Rand” set
+its maps against those that people's answers give: correlation of entropies, and adjusted Rand index. The dashed ticks
+are the floor and the ceilings. Point at a model, or move to it with the Tab key, to see its maps beside those of
+people.</p>"""
 NUMBER = ' class="number"'
 HEADS = (
     ("#", NUMBER), ("model", ""), ("bits", NUMBER), ("95 % interval", ""), ("of the ceiling", NUMBER),
-    ("Brier", NUMBER), ("entropy r", NUMBER), ("seconds", NUMBER), ("file", ""), ("vseg", ""),
+    ("Brier", NUMBER), ("entropy r", NUMBER), ("Rand", NUMBER), ("seconds", NUMBER), ("file", ""), ("vseg", ""),
 )  # fmt: skip
 OWN_STYLE = """
 main { max-width: 66rem; }
@@ -217,7 +225,8 @@ def _bar(
         for each in references
         if each["name"] in ("floor", "within", "between") and each["bits"] is not None
     )
-    said = f"{scores['bits']:.3f} bits, 95 % interval {scores['low']:.3f} to {scores['high']:.3f}"
+    bits, lowest, highest = (_number(scores[name], 3) for name in ("bits", "low", "high"))
+    said = f"{bits} bits, 95 % interval {lowest} to {highest}"
     return (
         f'<svg viewBox="0 0 {WIDTH} 18" role="img" aria-label="{said}"><title>{said}</title>{ticks}'
         f'<line x1="{low:.1f}" x2="{high:.1f}" y1="9" y2="9" stroke="var(--accent)" stroke-width="2.5"/>'
@@ -226,12 +235,12 @@ def _bar(
 
 
 def _reference(each: Mapping[str, Any]) -> str:
-    value = "" if each["bits"] is None else f" {each['bits']:.3f} bits on {each['answers']} answers"
+    value = "" if each["bits"] is None else f" {_number(each['bits'], 3)} bits on {each['answers']} answers"
     return f"<li>{escape(each['name'])}:{value} ({escape(each['said'])})</li>"
 
 
 def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
+    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
 def _json(entries: Sequence[Entry]) -> str:

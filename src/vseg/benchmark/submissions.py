@@ -18,15 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.benchmark import inside
+from vseg.comparison.fenced import (
+    ENVIRONMENT,
+    LOOK_S,
+    MEMORY_MB,
+    OWN_MB,
+    SECONDS,
+    end,
+    resident_mb,
+    said_of_signal,
+)
 from vseg.errors import InvalidInput, NotFound
 from vseg.layout import Grid, Layout
 from vseg.maps import Maps
-
-SECONDS, MEMORY_MB = 600, 4000
-OWN_MB = 400  # what Python and vseg themselves need
-LOOK_S = 0.05  # how often a process is looked after
-# Weights are loaded as numbers only, whatever a submission asks for: PyTorch heeds this.
-ENVIRONMENT = {"TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1", "PYTHONHASHSEED": "0"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,45 +134,10 @@ def _attended(job: Path, beside: Path, seconds: float, memory_mb: int) -> str:
                 return "" if code >= 0 else signal.Signals(-code).name
             if time.monotonic() > until:
                 return "time"
-            if _resident_mb(process.pid) > memory_mb + OWN_MB:
+            if resident_mb(process.pid) > memory_mb + OWN_MB:
                 return "memory"
     finally:
-        _end(process)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """The process and whatever it has started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
-
-
-def _resident_mb(group: int) -> float:
-    """Memory in use by the processes of a group."""
-    if not Path("/proc/self/stat").exists():
-        return _told_by_ps(group)
-    pages = 0
-    for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            fields = (place / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group:
-                pages += int((place / "statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-def _told_by_ps(group: int) -> float:
-    """The same where there is no /proc; 0 where there is no ps either."""
-    try:
-        listed = subprocess.run(
-            ["ps", "-axo", "pgid=,rss="], capture_output=True, text=True, check=False
-        ).stdout
-    except OSError:
-        return 0.0
-    rows = [line.split() for line in listed.splitlines()]
-    return sum(int(rss) for pgid, rss in rows if int(pgid) == group) / 1024
+        end(process)
 
 
 def _found(
@@ -190,9 +159,7 @@ def _found(
             f"It was ended, since it needed more memory than the {memory_mb} MB it may use; raise --memory."
         )
     if ended:
-        raise Failed(
-            f"Its process was ended by {ended}, as happens when memory runs out: it may use {memory_mb} MB (--memory)."
-        )
+        raise Failed(said_of_signal(ended, memory_mb))
     if "error" in said:
         raise Failed(said["error"])
     if not (job / inside.FOUND).is_file() or "seconds" not in said:

@@ -15,6 +15,7 @@ from vseg.comparison.folds import pair_keys
 from vseg.comparison.scores import bits
 from vseg.responses import Responses
 
+NAMES = ("floor", "within", "between", "entropy")
 SHRUNK = 0.5  # added to the counts of both answers, so that one 'same' is not certainty
 
 
@@ -30,6 +31,11 @@ class Reference:
     def available(self) -> bool:
         """Whether it could be computed for any answer at all."""
         return bool(np.isfinite(self.q).any())
+
+
+def references(responses: Responses, fold: NDArray[np.int64]) -> list[Reference]:
+    """The floor and the three ceilings."""
+    return [floor(responses, fold), within(responses), between(responses), entropy(responses)]
 
 
 def floor(responses: Responses, fold: NDArray[np.int64]) -> Reference:

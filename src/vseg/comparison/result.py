@@ -11,13 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.comparison.ceilings import Reference, mean_bits
+from vseg.comparison.jobs import plain
+from vseg.comparison.people import MAP_SCORES
 from vseg.comparison.resampling import Resamples, resamples
 from vseg.comparison.scores import Calibration, bits, brier, calibration
 from vseg.maps import Maps
 from vseg.responses import Responses
 
 LEVEL = 0.95
-COLUMNS = ("model", "bits", "low", "high", "normalised", "brier", "entropy_r")
+COLUMNS = (
+    "model", "bits", "low", "high", "normalised", "normalised_low", "normalised_high", "brier", "entropy_r",
+    *MAP_SCORES,
+)  # fmt: skip
+SHOWN = {
+    "of the ceiling": ("normalised", 2),
+    "Brier": ("brier", 3),
+    "entropy r": ("entropy_r", 2),
+    "map error": ("mae", 2),
+    "labels": ("label_accuracy", 2),
+    "Rand": ("adjusted_rand_index", 2),
+}  # in a table to read, after bits: heading, column, digits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +47,10 @@ class Comparison:
         Why a model could not be scored, by model.
     maps : dict
         By model, then by (group, image): maps fitted to all answers, of models that have maps.
+    people : dict
+        By (group, image): the maps that people's answers give.
+    agreement : dict
+        By model: `entropy_r` and the map metrics of its maps against people's, None without maps.
     """
 
     responses: Responses
@@ -41,6 +58,8 @@ class Comparison:
     references: list[Reference]
     failures: dict[str, str]
     maps: dict[str, dict[tuple[str, str], Maps]]
+    people: dict[tuple[str, str], Maps]
+    agreement: dict[str, dict[str, float | None]]
     by: str
     per: str
     folds: int
@@ -108,22 +127,18 @@ class Comparison:
     def markdown(self) -> str:
         """The whole as a text to read."""
         lines = [
-            "| model | bits per answer (95 %) | of the ceiling | Brier | entropy r |",
-            "|---|---|---|---|---|",
+            f"| model | bits per answer (95 %) | {' | '.join(SHOWN)} |",
+            f"|{'---|' * (2 + len(SHOWN))}",
         ]
         lines += [
             f"| {row['model']} | {row['bits']:.3f} ({row['low']:.3f} to {row['high']:.3f}) | "
-            f"{_number(row['normalised'], 2)} | {row['brier']:.3f} | {_number(row['entropy_r'], 2)} |"
+            f"{' | '.join(_number(row[name], digits) for name, digits in SHOWN.values())} |"
             for row in self.table()
         ]
         lines += ["", *(self._said(each) for each in self.ceilings()), ""]
         lines += [f"- {name} was not scored: {why}" for name, why in self.failures.items()]
-        lines.append(
-            f"{len(self.responses)} answers, {self.folds} folds held out by {self.by}, fitted per {self.per}, "
-            f"seed {self.seed}; intervals resample {self.resamples.what}. Bits are log2 of the probability given to an "
-            "answer: 0 at best, -1 for a coin. 'Of the ceiling' is where a model lies between floor and "
-            f"{self.ceiling or 'a ceiling, of which there is none here'}."
-        )
+        lines += [""] if self.failures else []
+        lines.append(self._explained())
         return "\n".join(lines) + "\n"
 
     def csv(self) -> str:
@@ -142,40 +157,40 @@ class Comparison:
             "answers": len(self.responses), "resampled": self.resamples.what,
             "calibration": {name: vars(self.calibration(name)) for name in self.predictions},
         }  # fmt: skip
-        return json.dumps(_plain(found), indent=2) + "\n"
+        return json.dumps(plain(found), indent=2) + "\n"
+
+    def _explained(self) -> str:
+        return (
+            f"{len(self.responses)} answers, {self.folds} folds held out by {self.by}, fitted per {self.per}, "
+            f"seed {self.seed}; intervals resample {self.resamples.what}. Bits are log2 of the probability given to an "
+            "answer: 0 at best, -1 for a coin. 'Of the ceiling' is where a model lies between floor and "
+            f"{self.ceiling or 'a ceiling, of which there is none here'}. The last four columns set a model's maps "
+            "against those that people's answers give: correlation of entropies, mean error (0 to 2), share of "
+            "locations with the same label, adjusted Rand index."
+        )
 
     def _row(self, name: str) -> dict[str, Any]:
         scores = self.scores[name]
         low, high = _interval(self.resamples.means(scores))
         return {
-            "model": name, "bits": float(np.mean(scores)), "low": low, "high": high,
-            "normalised": self._normalised(name),
-            "brier": float(np.mean(brier(self.predictions[name], self.responses.same))),
-            "entropy_r": self._entropy_correlation(name),
+            "model": name, "bits": float(np.mean(scores)), "low": low, "high": high, **self._normalised(name),
+            "brier": float(np.mean(brier(self.predictions[name], self.responses.same))), **self.agreement[name],
         }  # fmt: skip
 
-    def _normalised(self, name: str) -> float | None:
+    def _normalised(self, name: str) -> dict[str, float | None]:
         """(model - floor) / (ceiling - floor) on the answers that the ceiling predicts; never clipped."""
-        ceiling = self.ceiling
-        if ceiling is None:
-            return None
-        there = np.isfinite(self.scores[ceiling])
-        own, top, bottom = (float(np.mean(self.scores[each][there])) for each in (name, ceiling, "floor"))
-        return (own - bottom) / (top - bottom) if top > bottom else None
-
-    def _entropy_correlation(self, name: str) -> float | None:
-        """Of the entropies of this model's maps and of the free maps, where both are there."""
-        free = next((each for each in self.maps if each.startswith("free")), None)
-        shared = set(self.maps.get(name, {})) & set(self.maps.get(free or "", {}))
-        if name == free or not shared:
-            return None
-        own, measured = (
-            np.concatenate([self.maps[each][key].entropy for key in sorted(shared)])
-            for each in (name, free or "")
+        columns = ("normalised", "normalised_low", "normalised_high")
+        if self.ceiling is None:
+            return dict.fromkeys(columns)
+        there = np.isfinite(self.scores[self.ceiling])
+        own, top, bottom = (
+            np.where(there, self.scores[each], np.nan) for each in (name, self.ceiling, "floor")
         )
-        if own.std() == 0 or measured.std() == 0:
-            return None
-        return float(np.corrcoef(own, measured)[0, 1])
+        if np.nanmean(top) <= np.nanmean(bottom):
+            return dict.fromkeys(columns)
+        drawn = self.resamples.means(own - bottom) / self.resamples.means(top - bottom)
+        value = float(np.nanmean(own - bottom) / np.nanmean(top - bottom))
+        return dict(zip(columns, (value, *_interval(drawn)), strict=True))
 
     def _said(self, reference: dict[str, Any]) -> str:
         value = (
@@ -193,12 +208,3 @@ def _interval(drawn: NDArray[np.float64]) -> tuple[float, float]:
 
 def _number(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

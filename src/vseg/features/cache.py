@@ -9,7 +9,7 @@ import inspect
 import os
 import sys
 import tempfile
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,8 @@ def cached(what: str | Feature, *, settings: str = "", folder: str | Path | None
     function = _joined(what) if isinstance(what, str) else what
     if not callable(function):
         raise InvalidInput(f"Features are kept by name or by function, got {type(what).__name__}.")
-    identity = f"{__version__}\n{what if isinstance(what, str) else _identity(function)}\n{settings}"
+    told = f"{what} {_sources()}" if isinstance(what, str) else _identity(function)
+    identity = f"{__version__}\n{told}\n{settings}"
 
     def kept(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
         file = (cache_folder() if folder is None else Path(folder)) / f"{_key(identity, image, layout)}.npy"
@@ -68,6 +69,13 @@ def cache_folder() -> Path:
     else:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return home / "vseg" / "features"
+
+
+@cache
+def _sources() -> str:
+    """Of vseg's own features: what was kept before an edit is not taken for what comes after it."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _joined(names: str) -> Feature:

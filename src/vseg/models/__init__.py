@@ -1,12 +1,15 @@
 """Models of segmentation: whatever predicts maps, or judgments, fitted to the same answers with the same cost.
 
 task             Task: answers, images, K
+families         what a model is, and how it reaches another process
 catalogue        models by name, and a user's own from a file
 check            what will not work with a model, said before a long run
 references       chance, the base rate of 'same', and the free maps
 discrimination   P(same) from how different two locations look, or from how far apart they lie
 linear           logistic (Eq. 10) and the K = 2 variance model of the texture experiment
 scoring          how models with linear logits are fitted
+hierarchical     shared and individual weights of many people
+intervals        the bootstrap of any family's parameters
 mixture          clouds in the space of features, smoothed over space
 black_box        any function from an image to a segmentation, or from features to P(same)
 classical        k-means, SLIC, Felzenszwalb, watershed, random walker
@@ -21,6 +24,8 @@ from vseg.models.black_box import BlackBox, Judge, black_box, judge
 from vseg.models.catalogue import NAMES, named, own
 from vseg.models.check import check
 from vseg.models.discrimination import Discrimination, discrimination, distance_only
+from vseg.models.hierarchical import Hierarchical, hierarchical
+from vseg.models.intervals import Draws, bootstrap
 from vseg.models.linear import Linear, Variance, logistic, variance
 from vseg.models.mixture import Mixture, mixture
 from vseg.models.networks import Network, image_network, load_weights, network
@@ -28,7 +33,8 @@ from vseg.models.references import Constant, Free, base_rate, chance, free_maps
 from vseg.models.task import Task
 
 __all__ = [
-    "NAMES", "BlackBox", "Constant", "Discrimination", "Free", "Judge", "Linear", "Mixture", "Network", "Task",
-    "Variance", "base_rate", "black_box", "chance", "check", "discrimination", "distance_only", "free_maps",
-    "image_network", "judge", "load_weights", "logistic", "mixture", "named", "network", "own", "variance",
+    "NAMES", "BlackBox", "Constant", "Discrimination", "Draws", "Free", "Hierarchical", "Judge", "Linear", "Mixture",
+    "Network", "Task", "Variance", "base_rate", "black_box", "bootstrap", "chance", "check", "discrimination",
+    "distance_only", "free_maps", "hierarchical", "image_network", "judge",
+    "load_weights", "logistic", "mixture", "named", "network", "own", "variance",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from vseg.features import as_image, cell_means
 from vseg.layout import Layout
 from vseg.losses import EPS
 from vseg.maps import Maps
+from vseg.models.families import judged, sendable
 from vseg.models.linear import name_of
 from vseg.models.search import TRIALS, Ranges, lowest, spread
 from vseg.models.task import Task
@@ -64,6 +65,7 @@ class Judge:
         return self.said(image, pairs)
 
 
+@sendable
 def black_box(
     function: Callable[..., Any], search: Ranges | None = None, *, trials: int = TRIALS
 ) -> Callable[..., BlackBox]:
@@ -91,7 +93,7 @@ def black_box(
     True
     """
     ranges = dict(getattr(function, "search", {}) if search is None else search)
-    asks_for_segments = "segments" in _arguments(function)
+    asks_for_segments = "segments" in arguments(function)
 
     def fit(task: Task, *, seed: int) -> BlackBox:
         fixed = {"segments": task.segments} if asks_for_segments else {}
@@ -131,6 +133,7 @@ def black_box(
     return fit
 
 
+@sendable
 def judge(
     function: Callable[..., Any], features: Any = "lab", search: Ranges | None = None, *, trials: int = TRIALS
 ) -> Callable[..., Judge]:
@@ -139,13 +142,7 @@ def judge(
 
     def fit(task: Task, *, seed: int) -> Judge:
         def said(image: str, pairs: Pairs, settings: dict[str, Any]) -> NDArray[np.float64]:
-            q = np.asarray(function(task.features(features, image), pairs, **settings), np.float64)
-            if q.shape != (len(pairs),) or not ((q >= 0) & (q <= 1)).all():
-                raise InvalidInput(
-                    f"Expected a probability from 0 to 1 for each of {len(pairs)} pairs; {fit.__name__} gave shape "
-                    f"{q.shape}{f' from {q.min():.3g} to {q.max():.3g}' if q.size else ''}."
-                )
-            return q
+            return judged(function(task.features(features, image), pairs, **settings), len(pairs))
 
         tallies = task.tallies()
 
@@ -249,7 +246,8 @@ def _on_simplex(found: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(p / p.sum(axis=-1, keepdims=True))
 
 
-def _arguments(function: Callable[..., Any]) -> set[str]:
+def arguments(function: Callable[..., Any]) -> set[str]:
+    """The names of what a function takes."""
     try:
         return set(inspect.signature(function).parameters)
     except (TypeError, ValueError):  # some compiled functions have no signature

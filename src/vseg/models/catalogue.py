@@ -17,9 +17,10 @@ import numpy as np
 from vseg import callables
 from vseg.errors import InvalidInput
 from vseg.maps import Maps
-from vseg.models.black_box import black_box, judge
+from vseg.models.black_box import arguments, black_box, judge
 from vseg.models.classical import CLASSICAL
 from vseg.models.discrimination import discrimination, distance_only
+from vseg.models.families import Family, Recipe, sendable
 from vseg.models.linear import logistic, variance
 from vseg.models.mixture import mixture
 from vseg.models.references import base_rate, chance, free_maps
@@ -48,9 +49,8 @@ NAMES: Mapping[str, str] = {
 }
 WITH_FEATURES = ("logistic", "variance", "mixture", "student_mixture", "discrimination", "multilayer")
 
-Family = Callable[..., Any]
 
-
+@sendable
 def named(source: str, *, features: Any = None, **settings: Any) -> Family:
     """The model of that name, or of a user's file; with these features if it takes any.
 
@@ -81,6 +81,11 @@ def named(source: str, *, features: Any = None, **settings: Any) -> Family:
         return _built_in(source)(**settings)
     except TypeError as error:
         raise InvalidInput(f"Model {source}: {error}.") from error
+
+
+def later(source: str, *, features: Any = None) -> Recipe:
+    """The same, but made only where and when it is first fitted: until then a user's file is not run."""
+    return Recipe(named, (source,), {"features": features})
 
 
 def own(model: Any, *, features: Any = None, name: str = "", **settings: Any) -> Family:
@@ -122,7 +127,7 @@ def kind_of(model: Any) -> str:
 def middle_settings(model: Any, segments: int = 2) -> dict[str, Any]:
     """The middle of the ranges in its attribute `search`, and the number of segments if it asks for it."""
     ranges = getattr(model, "search", {})
-    asked = {"segments": segments} if "segments" in _all_arguments(model) else {}
+    asked = {"segments": segments} if "segments" in arguments(model) else {}
     return {**settings_at(np.full(len(ranges), 0.5), ranges), **asked}
 
 
@@ -144,6 +149,8 @@ def _tried(model: Any) -> str:
     """By what it makes of a small picture."""
     try:
         said = model(trial_image(), **middle_settings(model))
+    except MemoryError:  # how much it may use is known to whoever runs this
+        raise
     except Exception as error:
         raise InvalidInput(
             f"The model failed on a small picture ({TRIAL_SIDE_PX} x {TRIAL_SIDE_PX}, uint8): "
@@ -175,13 +182,6 @@ def _taken(model: Any) -> list[str]:
         for name, each in listed.items()
         if each.kind not in spread and each.default is each.empty and name not in given_anyway
     ]
-
-
-def _all_arguments(model: Any) -> set[str]:
-    try:
-        return set(inspect.signature(model).parameters)
-    except (TypeError, ValueError):
-        return set()
 
 
 def _built_in(name: str) -> Callable[..., Family]:

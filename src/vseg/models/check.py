@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg import designs, features as looks, observers, stimuli
+from vseg import callables, designs, features as looks, observers, stimuli
 from vseg.errors import InvalidInput, VsegError
 from vseg.features import as_image
 from vseg.layout import Grid, Layout
 from vseg.models.black_box import as_shares
 from vseg.models.catalogue import kind_of, middle_settings, named
+from vseg.models.families import judged
 from vseg.models.task import Task
 from vseg.pairs import Pairs
 
@@ -48,7 +49,7 @@ def check(
     where = Grid(8) if layout is None else layout
     try:
         picture = as_image(image)
-        found = named(model, features=features) if isinstance(model, str) else model
+        found = _meant(model, features)
         kind = kind_of(found)
         chosen = getattr(found, "features", "lab") if features is None else features
         if kind == "maps":
@@ -60,6 +61,13 @@ def check(
         return _family(found, picture, where, segments, seed)
     except VsegError as error:
         return [str(error)]
+
+
+def _meant(model: Any, features: Any) -> Any:
+    """What a name stands for; of a user's file, the function itself."""
+    if not isinstance(model, str):
+        return model
+    return callables.named(model) if ".py" in model else named(model, features=features)
 
 
 def _maps(model: Any, picture: NDArray[np.uint8], layout: Layout, segments: int) -> list[str]:
@@ -142,15 +150,9 @@ def _alike(first: Any, second: Any) -> bool:
 
 def _judged(said: Any, count: int) -> list[str]:
     try:
-        q = np.asarray(said, np.float64)
-    except (TypeError, ValueError):
-        return [f"Expected P(same) as numbers, got {type(said).__name__}."]
-    if q.shape != (count,):
-        return [f"Expected P(same) of {count} pairs, got an array of shape {q.shape}."]
-    if not np.isfinite(q).all():
-        return [f"{np.sum(~np.isfinite(q))} of {count} P(same) are not finite numbers."]
-    if q.min() < 0 or q.max() > 1:
-        return [f"P(same) lies from 0 to 1, got values from {q.min():.3g} to {q.max():.3g}."]
+        judged(said, count)
+    except InvalidInput as error:
+        return [str(error)]
     return []
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.features import standardised
 from vseg.losses import EPS
+from vseg.models.families import sendable
 from vseg.models.linear import name_of
 from vseg.models.task import Task
 from vseg.pairs import Pairs
@@ -48,6 +50,7 @@ class Discrimination:
         return _predicted(self.theta, self.squared(image, pairs))[0]
 
 
+@sendable
 def discrimination(features: Any = "lab", *, starts: int = STARTS) -> Callable[..., Discrimination]:
     """'Same' as long as the two locations look alike in these features.
 
@@ -62,7 +65,7 @@ def discrimination(features: Any = "lab", *, starts: int = STARTS) -> Callable[.
         scales: Scale = []
         for block in blocks:
             rows = np.concatenate([task.features(block, name) for name in task.responses.images])
-            scales.append((rows.mean(axis=0), np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)))
+            scales.append(standardised(rows)[1:])
 
         def squared(image: str, pairs: Pairs) -> NDArray[np.float64]:
             columns = []
@@ -77,6 +80,7 @@ def discrimination(features: Any = "lab", *, starts: int = STARTS) -> Callable[.
     return fit
 
 
+@sendable
 def distance_only(*, starts: int = STARTS) -> Callable[..., Discrimination]:
     """'Same' as long as the two locations lie close together, whatever the image shows."""
 

@@ -6,6 +6,7 @@ by Fisher scoring (see scoring.py) from several starts, shared over all images a
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from numpy.typing import NDArray
 
 from vseg.errors import InvalidInput, NotFound
 from vseg.features import standardised
+from vseg.layout import read_only
 from vseg.losses import code_of
 from vseg.maps import Maps
-from vseg.models.scoring import Fit, Shown, probabilities, scored
+from vseg.models.families import sendable
+from vseg.models.scoring import Fit, probabilities, problem, scored
 from vseg.models.task import Task
 from vseg.pairs import Pairs
 from vseg.smoothness import smoothness as penalty_of
@@ -65,6 +68,7 @@ class Linear:
         return self.maps(image).same_probability(pairs)
 
 
+@sendable
 def logistic(
     features: Any = "lab",
     *,
@@ -96,6 +100,7 @@ def logistic(
     return fit
 
 
+@sendable
 def variance(
     features: Any = "orientation", *, prior_width: float | None = None, starts: int = STARTS
 ) -> "Callable[..., Variance]":
@@ -172,21 +177,22 @@ def _fitted(
     seed: int,
 ) -> Linear:
     """The best of several starts, at the width of the prior with the largest evidence."""
-    shown = [Shown.of(design(task.features(features, name)), tally) for name, tally in task.tallies().items()]
-    manner: dict[str, Any] = {"code": code_of(loss), "strength": strength}
-    if strength:
-        manner["smoothness"] = penalty_of(task.layout)
+    tallies = task.tallies()
+    given = problem(
+        [design(task.features(features, name)) for name in tallies],
+        list(tallies.values()),
+        code=code_of(loss),
+        strength=strength,
+        smoothness=penalty_of(task.layout) if strength else None,
+    )
     middle = widths[len(widths) // 2]
     rng = np.random.default_rng(seed)
-    size = shown[0].design.shape[2]
-    from_where = rng.standard_normal((starts, size))
-    at_middle = _scaled(shown, middle)
-    tried = [scored(at_middle, start, **manner, most_steps=STEPS_OF_A_START) for start in from_where]
-    best = scored(at_middle, min(tried, key=lambda fit: fit.value).theta, **manner)
+    from_where = rng.standard_normal((starts, given.design.shape[2]))
+    at_middle = given.scaled(middle)
+    tried = [scored(at_middle, start, most_steps=STEPS_OF_A_START) for start in from_where]
+    best = scored(at_middle, min(tried, key=lambda fit: fit.value).theta)
     found = {middle: best} | {
-        width: scored(_scaled(shown, width), best.theta * middle / width, **manner)
-        for width in widths
-        if width != middle
+        width: scored(given.scaled(width), best.theta * middle / width) for width in widths if width != middle
     }
     width = max(found, key=lambda each: found[each].evidence)
     return _linear(task, features, design, width, found[width])
@@ -199,10 +205,7 @@ def _linear(task: Task, features: Any, design: Design, width: float, fit: Fit) -
     return Linear(task, features, at_width, fit.theta, fit.covariance, width, fit.evidence, fit.converged)
 
 
-def _scaled(shown: Sequence[Shown], width: float) -> list[Shown]:
-    return [Shown(width * each.design, each.i, each.j, each.share, each.weight) for each in shown]
-
-
+@cache
 def _circular_root(bands: int) -> NDArray[np.float64]:
     """B with BBᵀ the covariance of weights around the circle of orientations."""
     apart = np.deg2rad(360 / bands) * np.subtract.outer(np.arange(bands), np.arange(bands))
@@ -210,7 +213,7 @@ def _circular_root(bands: int) -> NDArray[np.float64]:
     covariance = np.exp((np.cos(apart) - 1) / reach**2)
     values, vectors = np.linalg.eigh(covariance)
     kept = values > 1e-6 * values.max()
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+    return read_only(vectors[:, kept] * np.sqrt(values[kept]))
 
 
 def name_of(features: Any) -> str:

@@ -19,6 +19,7 @@ from vseg.features import standardised
 from vseg.layout import Layout
 from vseg.maps import Maps
 from vseg.models.black_box import nats
+from vseg.models.families import sendable
 from vseg.models.linear import name_of
 from vseg.models.task import Task
 from vseg.pairs import Pairs
@@ -55,6 +56,7 @@ class Mixture:
         return self.drawn(image).same_probability(pairs)
 
 
+@sendable
 def mixture(
     features: Any = "lab", *, tails: str = "gaussian", starts: int = STARTS
 ) -> Callable[..., Mixture]:
@@ -72,10 +74,9 @@ def mixture(
     def fit(task: Task, *, seed: int) -> Mixture:
         def posterior(image: str) -> NDArray[np.float64]:
             # Found without answers, and from a seed of the image's own: the same in every fold.
-            key = (fit, "mixture", name_of(features), task.segments, image)
             rng = np.random.default_rng(zlib.crc32(image.encode()))
             return task.once(
-                key,
+                (fit, "mixture", name_of(features), task.segments, image),
                 lambda: log_posterior(
                     task.features(features, image), task.segments, freedom, starts=starts, rng=rng
                 ),
@@ -85,32 +86,31 @@ def mixture(
             smooth = smoothing(task.layout, width) @ posterior(image)
             return Maps(task.layout, softmax(smooth / temperature))
 
-        tallies = task.tallies()
-
-        def at(width: float) -> tuple[float, float, float]:
-            """Cost, width and the best temperature at that width."""
-            from scipy.optimize import minimize_scalar
-
-            smooth = {name: smoothing(task.layout, width) @ posterior(name) for name in tallies}
-
-            def cost(log_temperature: float) -> float:
-                maps = {
-                    name: Maps(task.layout, softmax(each / np.exp(log_temperature)))
-                    for name, each in smooth.items()
-                }
-                return sum(
-                    nats(maps[name].same_probability(tally.pairs), tally.k, tally.n)
-                    for name, tally in tallies.items()
-                )
-
-            found = minimize_scalar(cost, bounds=LOG_TEMPERATURES, method="bounded")
-            return float(found.fun), width, float(np.exp(found.x))
-
-        value, width, temperature = min(map(at, WIDTHS_CELLS))
+        value, width, temperature = min(_best_at(width, task, posterior) for width in WIDTHS_CELLS)
         return Mixture(partial(drawn, width=width, temperature=temperature), width, temperature, value)
 
     fit.__name__ = f"mixture[{name_of(features)}{', student' if tails == 'student' else ''}]"
     return fit
+
+
+def _best_at(
+    width: float, task: Task, posterior: Callable[[str], NDArray[np.float64]]
+) -> tuple[float, float, float]:
+    """Cost, width and the best temperature at that width."""
+    from scipy.optimize import minimize_scalar
+
+    tallies = task.tallies()
+    smooth = {name: smoothing(task.layout, width) @ posterior(name) for name in tallies}
+
+    def cost(log_temperature: float) -> float:
+        total = 0.0
+        for name, tally in tallies.items():
+            maps = Maps(task.layout, softmax(smooth[name] / np.exp(log_temperature)))
+            total += nats(maps.same_probability(tally.pairs), tally.k, tally.n)
+        return total
+
+    found = minimize_scalar(cost, bounds=LOG_TEMPERATURES, method="bounded")
+    return float(found.fun), width, float(np.exp(found.x))
 
 
 def smoothing(layout: Layout, width_cells: float) -> Any:

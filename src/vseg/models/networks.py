@@ -7,7 +7,7 @@ saved as plain tensors and only ever loaded as such.
 
 import copy
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.errors import InvalidInput, MissingExtra, NotConverged, NotFound
+from vseg.features import standardised
 from vseg.layout import Layout
 from vseg.maps import Maps
+from vseg.models.families import sendable
 from vseg.models.linear import name_of
 from vseg.models.task import Task
 from vseg.objective import Objective, objective
@@ -35,6 +37,27 @@ CELL_PX = 8  # pixels of a cell, as an image's network sees it
 
 # torch has one source of chance a process: fits take turns with it, so that results do not depend on threads.
 _CHANCE = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network is trained: the cost, and how often and how long it is lowered."""
+
+    method: str
+    loss: str
+    smoothness: float
+    starts: int
+    steps: int
+    rate: float
+    decay: float
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InvalidInput(f"A network is fitted by {' or '.join(METHODS)}, got {self.method!r}.")
+        if self.starts < 1 or self.steps < 1:
+            raise InvalidInput(
+                f"Expected one start and one step or more, got starts={self.starts} and steps={self.steps}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +94,7 @@ class Network:
         torch.save(self.module.state_dict(), path)
 
 
+@sendable
 def network(
     module: Any,
     features: Any = "lab",
@@ -97,24 +121,24 @@ def network(
     decay : weight of the mean squared weight, a prior
     """
     _torch()
-    _check(method, starts, steps)
+    training = Training(method, loss, smoothness, starts, steps, rate, decay)
 
     def fit(task: Task, *, seed: int) -> Network:
         import torch
 
         rows = np.concatenate([task.features(features, name) for name in task.responses.images])
-        mean, scale = rows.mean(axis=0), np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
+        _, mean, scale = standardised(rows)
 
         def inputs(image: str) -> torch.Tensor:
             return torch.from_numpy((task.features(features, image) - mean) / scale)
 
-        manner = (method, loss, smoothness, starts, steps, rate, decay)
-        return _fitted(task, module, rows.shape[1], inputs, lambda logits: logits, manner, seed)
+        return _fitted(task, module, rows.shape[1], inputs, lambda logits: logits, training, seed)
 
     fit.__name__ = f"{_named(module)}[{name_of(features)}]"
     return fit
 
 
+@sendable
 def image_network(
     module: Any = None,
     *,
@@ -137,7 +161,7 @@ def image_network(
         The longer side that the network sees; by default 8 pixels a cell. Others as for `network`.
     """
     _torch()
-    _check(method, starts, steps)
+    training = Training(method, loss, smoothness, starts, steps, rate, decay)
     chosen = convolutional if module is None else module
 
     def fit(task: Task, *, seed: int) -> Network:
@@ -154,8 +178,7 @@ def image_network(
                 raise InvalidInput(f"Expected logits (1, K, h, w) of an image, got {tuple(logits.shape)}.")
             return at_locations(logits, task.layout)
 
-        manner = (method, loss, smoothness, starts, steps, rate, decay)
-        return _fitted(task, chosen, 3, inputs, sampled, manner, seed)
+        return _fitted(task, chosen, 3, inputs, sampled, training, seed)
 
     fit.__name__ = _named(chosen)
     return fit
@@ -251,70 +274,68 @@ def _fitted(
     width: int,
     inputs: "Callable[[str], torch.Tensor]",
     sampled: "Callable[[torch.Tensor], torch.Tensor]",
-    manner: tuple[Any, ...],
+    training: Training,
     seed: int,
 ) -> Network:
     """The best of several starts."""
     import torch
 
-    method, loss, strength, starts, steps, rate, decay = manner
     penalty = penalty_of(task.layout)
     problems = {
-        name: objective(tally, task.segments, loss=loss, strength=strength, kernel=penalty)
+        name: objective(
+            tally, task.segments, loss=training.loss, strength=training.smoothness, kernel=penalty
+        )
         for name, tally in task.tallies().items()
     }
     pairs = sum(float(each.tested.weight.sum()) / 2 for each in problems.values())
+
+    def cost(made: torch.nn.Module) -> torch.Tensor:
+        total = sum(
+            cost_of(problem, torch.softmax(_checked(sampled(made(inputs(name))), task), 1))
+            for name, problem in problems.items()
+        )
+        if torch.is_grad_enabled() and not total.requires_grad:
+            raise InvalidInput("The network's logits do not depend on its weights: torch finds no gradient.")
+        return total / pairs + training.decay * sum((each**2).sum() for each in made.parameters())
+
     found: list[tuple[float, torch.nn.Module]] = []
     with _CHANCE, torch.random.fork_rng(devices=[]):
-        for start in range(starts):
+        for start in range(training.starts):
             torch.manual_seed(int(np.random.SeedSequence([seed, start]).generate_state(1)[0]))
             made = _made(module, width, task.segments, anew=start > 0)
-
-            def cost(made: "torch.nn.Module" = made) -> "torch.Tensor":
-                total = sum(
-                    cost_of(problem, torch.softmax(_checked(sampled(made(inputs(name))), task), 1))
-                    for name, problem in problems.items()
-                )
-                if torch.is_grad_enabled() and not total.requires_grad:
-                    raise InvalidInput(
-                        "The network's logits do not depend on its weights: torch finds no gradient."
-                    )
-                size = sum((each**2).sum() for each in made.parameters())
-                return total / pairs + decay * size
-
-            _train(made, cost, method, steps, rate)
+            _train(made, cost, training)
             with torch.no_grad():
-                value = float(cost())
-            if np.isfinite(value):
-                found.append((value, made.eval()))
-    if not found:
-        raise NotConverged(f"All {starts} starts ended in numbers that are not finite; lower the rate.")
-    value, best = min(found, key=lambda each: each[0])
+                found.append((float(cost(made)), made.eval()))
+    finite = [each for each in found if np.isfinite(each[0])]
+    if not finite:
+        raise NotConverged(f"All {len(found)} starts ended in numbers that are not finite; lower the rate.")
+    value, best = min(finite, key=lambda each: each[0])
     return Network(task, best, inputs, sampled, value)
 
 
 def _train(
-    made: "torch.nn.Module", cost: "Callable[[], torch.Tensor]", method: str, steps: int, rate: float
+    made: "torch.nn.Module", cost: "Callable[[torch.nn.Module], torch.Tensor]", training: Training
 ) -> None:
     import torch
 
     weights = [each for each in made.parameters() if each.requires_grad]
     if not weights:
         return
+    by_lbfgs = training.method == "lbfgs"
     optimiser: torch.optim.Optimizer = (
-        torch.optim.LBFGS(weights, max_iter=steps, line_search_fn="strong_wolfe")
-        if method == "lbfgs"
-        else torch.optim.Adam(weights, lr=rate)
+        torch.optim.LBFGS(weights, max_iter=training.steps, line_search_fn="strong_wolfe")
+        if by_lbfgs
+        else torch.optim.Adam(weights, lr=training.rate)
     )
 
     def closure() -> float:
         optimiser.zero_grad()
-        value = cost()
+        value = cost(made)
         value.backward()  # type: ignore[no-untyped-call, unused-ignore]
         return float(value.detach())
 
     made.train()
-    for _ in range(1 if method == "lbfgs" else steps):
+    for _ in range(1 if by_lbfgs else training.steps):
         optimiser.step(closure)
 
 
@@ -355,13 +376,6 @@ def _resized(picture: NDArray[np.uint8], side: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(np.moveaxis(2 * small - 1, 2, 0))
 
 
-def _check(method: str, starts: int, steps: int) -> None:
-    if method not in METHODS:
-        raise InvalidInput(f"A network is fitted by {' or '.join(METHODS)}, got {method!r}.")
-    if starts < 1 or steps < 1:
-        raise InvalidInput(f"Expected one start and one step or more, got starts={starts} and steps={steps}.")
-
-
 def _named(module: Any) -> str:
     return str(getattr(module, "__name__", type(module).__name__))
 
@@ -372,6 +386,3 @@ def _torch() -> Any:
     except ImportError as error:
         raise MissingExtra('Fitting a network needs PyTorch: pip install "vseg[torch]".') from error
     return torch
-
-
-NETWORKS: Mapping[str, Callable[..., Any]] = {"multilayer": multilayer, "convolutional": convolutional}

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from vseg.errors import NotConverged, NotFound
 from vseg.maps import Maps
+from vseg.models.families import sendable
 from vseg.models.task import Task
 from vseg.objective import objective
 from vseg.pairs import Pairs
@@ -59,6 +60,7 @@ class Free:
         return self.maps(image).same_probability(pairs)
 
 
+@sendable
 def chance() -> Callable[..., Constant]:
     """A coin: P(same) = 0.5."""
 
@@ -69,6 +71,7 @@ def chance() -> Callable[..., Constant]:
     return fit
 
 
+@sendable
 def base_rate() -> Callable[..., Constant]:
     """The share of 'same' among the answers about each image; of all answers for an image without any.
 
@@ -89,6 +92,7 @@ def base_rate() -> Callable[..., Constant]:
     return fit
 
 
+@sendable
 def free_maps(smoothness: float | str = "auto", *, loss: str = "squared_error") -> Callable[..., Free]:
     """The maps of `vseg.reconstruct`, one set for each image: what answers alone tell, the upper reference."""
 

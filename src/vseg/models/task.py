@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vseg import features
 from vseg.errors import InvalidInput, NotFound
+from vseg.features.cache import cached
 from vseg.layout import Layout
 from vseg.pairs import as_index
 from vseg.responses import Responses, Tally
@@ -51,6 +52,10 @@ class Task:
     def __repr__(self) -> str:
         return f"<Task: {str(self.responses)[12:-1]}, segments: {self.segments}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sent without the features that were computed: they are computed anew where they are needed."""
+        return Task, (self.responses, dict(self.images), self.segments)
+
     @property
     def layout(self) -> Layout:
         """Where the answers were asked."""
@@ -65,14 +70,15 @@ class Task:
         return {name: self.responses.of(image=name).tally() for name in self.responses.images}
 
     def features(self, what: Any, image: str) -> NDArray[np.float64]:
-        """(n, D) features of one image: by name or function, or from a mapping of arrays by image."""
+        """(n, D) features of one image: by name (kept on disk) or function, or from a mapping of arrays by image."""
         if isinstance(what, Mapping):
             if image not in what:
                 raise NotFound(
                     f"There are no features for image {image}; there are some for {', '.join(what)}."
                 )
             return features.of(np.asarray(what[image]), self._picture(image, needed=False), self.layout)
-        return self.once((what, image), lambda: features.of(what, self._picture(image), self.layout))
+        kept = cached(what) if isinstance(what, str) else what
+        return self.once((what, image), lambda: features.of(kept, self._picture(image), self.layout))
 
     def once(self, key: Hashable, make: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
         """What `make` gives, computed once for this task and all parts of it."""

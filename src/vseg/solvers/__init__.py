@@ -65,10 +65,12 @@ def batch(
         else []
     )
     warm = starts_from if starts_from is not None else [None] * len(objectives)
+    jobs = list(zip(objectives, warm, seeds, strict=True))
+
+    def solved(job: tuple[Objective, NDArray[np.float64] | None, int]) -> Solution:
+        return solve(job[0], job[1], seed=job[2], **options)
+
+    if threads == 1:  # a pool costs as much as a small fit
+        return [solved(job) for job in jobs]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        return list(
-            pool.map(
-                lambda job: solve(job[0], job[1], seed=job[2], **options),
-                zip(objectives, warm, seeds, strict=True),
-            )
-        )
+        return list(pool.map(solved, jobs))

@@ -65,7 +65,7 @@ def pickled(function: Function, *, by_value: bool = False) -> bytes:
     """The function as bytes that a worker can read."""
     try:
         if by_value:
-            import cloudpickle  # type: ignore[import-untyped]  # comes with Dask
+            import cloudpickle  # comes with Dask
 
             return bytes(cloudpickle.dumps(function))
         return pickle.dumps(function)

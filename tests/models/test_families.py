@@ -1,0 +1,55 @@
+"""A family that was sent elsewhere is the same family."""
+
+import pickle
+
+import pytest
+
+from vseg import models
+from vseg.models.catalogue import CLASSICAL, NAMES, later, named
+
+MINE = """with open("runs.txt", "a") as file:
+    file.write("x")
+
+
+def model(image):
+    return image[:, :, 0] > 100
+"""
+
+
+@pytest.mark.parametrize(
+    "family",
+    [named(name, **({"trials": 2} if name in CLASSICAL else {})) for name in NAMES if name != "variance"
+     and name not in ("multilayer", "convolutional")]
+    + [models.black_box(CLASSICAL["kmeans"][0], {"clusters": [2, 3]}, trials=2)],
+    ids=lambda family: family.__name__,
+)  # fmt: skip
+def test_a_family_that_was_sent_says_the_same(task, family):
+    pairs = task.tallies()["image"].pairs
+    here, there = (each(task, seed=1) for each in (family, pickle.loads(pickle.dumps(family))))
+    assert there.same_probability("image", pairs).tolist() == here.same_probability("image", pairs).tolist()
+
+
+def test_networks_are_sent_too(task):
+    torch = pytest.importorskip("torch", reason="networks need PyTorch")
+    module = torch.nn.Linear(3, 3)
+    family = models.network(module, "lab", starts=1, steps=5)
+    pairs = task.tallies()["image"].pairs
+    here, there = (each(task, seed=1) for each in (family, pickle.loads(pickle.dumps(family))))
+    assert there.same_probability("image", pairs).tolist() == here.same_probability("image", pairs).tolist()
+
+
+def test_a_users_file_is_run_when_it_is_needed_and_once(task, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(MINE)
+    sent = pickle.dumps(later("mine.py"))
+    assert not (tmp_path / "runs.txt").exists()
+    for _ in range(3):
+        pickle.loads(sent)(task, seed=0)
+    assert (tmp_path / "runs.txt").read_text() == "x"
+
+
+def test_a_task_is_sent_without_what_was_computed(task):
+    task.once("what cannot be sent", lambda: lambda: 0)
+    again = pickle.loads(pickle.dumps(task))
+    assert again.features("lab", "image").tolist() == task.features("lab", "image").tolist()
+    assert (again.responses.same == task.responses.same).all()

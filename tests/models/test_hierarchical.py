@@ -1,0 +1,88 @@
+"""Twelve people who see one picture of three features, each by weights of their own."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from vseg import Grid, Maps, designs, simulate
+from vseg.errors import InvalidInput
+from vseg.models import Task, base_rate, logistic
+from vseg.models.hierarchical import hierarchical
+from vseg.responses import concatenated
+from vseg.stimuli.maps import softmax
+
+GRID, PEOPLE, SEGMENTS = Grid(10), 12, 2
+FAMILY = {"starts": 6}
+
+
+@cache
+def simulated(spread, trials, seed):
+    """Features, everyone's true maps, and their answers."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((len(GRID), 3))
+    shared = 1.5 * rng.standard_normal((3, SEGMENTS))
+    truths = [
+        Maps(GRID, softmax(x @ (shared + spread * rng.standard_normal(shared.shape)))) for _ in range(PEOPLE)
+    ]
+    parts = [
+        simulate(
+            truth, designs.scattered(GRID, segments=2, trials=trials, seed=seed + place), blocks=1,
+            participant=f"p{place:02}", seed=seed + place,
+        )
+        for place, truth in enumerate(truths)
+    ]  # fmt: skip
+    return x, truths, Task(concatenated(parts), segments=SEGMENTS)
+
+
+def bits_lost(truth, maps):
+    """Of an answer to any pair, on average, against whoever knows the maps."""
+    i, j = np.triu_indices(len(GRID), 1)
+    q, said = (np.sum(each.probabilities[i] * each.probabilities[j], axis=1) for each in (truth, maps))
+    q, said = q.clip(0.005, 0.995), said.clip(0.005, 0.995)
+    return np.mean(q * np.log2(q / said) + (1 - q) * np.log2((1 - q) / (1 - said)))
+
+
+def losses(spread, trials, seed):
+    """Bits lost by everyone's separate fit, by one fit for all, and by shared and individual weights."""
+    x, truths, task = simulated(spread, trials, seed)
+    family = logistic({"image": x}, **FAMILY)
+    pooled, both = family(task, seed=0), hierarchical(family)(task, seed=0)
+    assert both.converged
+    rows = []
+    for name, truth in zip(task.responses.participants, truths, strict=True):
+        alone = family(task.where(task.responses.participant == name), seed=0)
+        rows.append([bits_lost(truth, each.maps("image")) for each in (alone, pooled, both.of(name))])
+    return np.mean(rows, axis=0), both
+
+
+def test_few_answers_are_read_in_the_light_of_others():
+    """60 trials each, over five sets of people: 0.5 of the bits that separate fits lose, and that one for all loses."""
+    alone, pooled, both = np.mean([losses(0.4, 60, seed)[0] for seed in range(100, 300, 40)], axis=0)
+    assert both < 0.75 * alone
+    assert both < 0.75 * pooled
+
+
+def test_people_who_differ_much_lose_nothing():
+    """150 trials each: 0.9 of what separate fits lose."""
+    alone, pooled, both = np.mean([losses(0.8, 150, seed)[0] for seed in range(100, 300, 40)], axis=0)
+    assert both < 1.05 * alone < pooled
+
+
+def test_people_who_do_not_differ_share_their_weights():
+    (alone, pooled, both), fitted = losses(0.0, 60, 1)
+    assert both < 1.5 * pooled < alone
+    assert fitted.width < 0.3
+
+
+def test_someone_new_is_predicted_by_the_shared_weights():
+    _, fitted = losses(0.8, 60, 0)
+    shared = fitted.maps("image").probabilities
+    assert fitted.of("someone").maps("image").probabilities.tolist() == shared.tolist()
+    assert not np.allclose(fitted.of("p00").maps("image").probabilities, shared, atol=1e-3)
+
+
+def test_only_linear_families_have_weights_to_share():
+    _, _, task = simulated(0.8, 60, 0)
+    with pytest.raises(InvalidInput, match="Expected a linear family, such as logistic, got Constant"):
+        hierarchical(base_rate())(task, seed=0)
