@@ -21,6 +21,7 @@ import large
 import live
 import minima
 import modelling
+import posterior
 import recovery
 import startup
 import sweeping
@@ -40,7 +41,7 @@ def main() -> None:
     sections = {
         "single": _single, "batch": _batch, "live": live.main, "large": large.main, "minima": minima.main,
         "collecting": collecting.main, "exporting": exporting.main, "dashboard": dashboard.main,
-        "modelling": modelling.main, "recovery": recovery.main,
+        "posterior": posterior.main, "modelling": modelling.main, "recovery": recovery.main,
         "sweeping": sweeping.main, "startup": startup.main,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__)

@@ -79,6 +79,7 @@ def small_dataset():
         ("docs/designing.md", 16, ["boat"]),
         ("docs/importing.md", 16, ["boat"]),
         ("docs/modelling.md", 16, ["boat"]),
+        ("docs/paper.md", 16, ["boat"]),
         ("docs/simulating.md", 16, ["boat"]),
     ],
 )
@@ -98,7 +99,14 @@ def test_python_runs(document, size, images, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "document",
-    ["README.md", "docs/analysing.md", "docs/collecting.md", "docs/importing.md", "docs/modelling.md"],
+    [
+        "README.md",
+        "docs/analysing.md",
+        "docs/collecting.md",
+        "docs/importing.md",
+        "docs/modelling.md",
+        "docs/paper.md",
+    ],
 )
 def test_vseg_commands_run(document, tmp_path, monkeypatch):
     """In the order of the page. Behind `vseg serve`, which stays, two people take part before the next line."""

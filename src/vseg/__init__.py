@@ -26,19 +26,23 @@ _HOME = {
     "bootstrap": "uncertainty",
     "Live": "live",
     "compare": "comparison",
+    "posterior": "bayesian", "Posterior": "bayesian",
     "sweep": "sweeps",
 }  # fmt: skip
 _ROOMS = (
-    "benchmark", "bots", "comparison", "dataset", "demo", "designs", "errors", "export", "features", "figures",
-    "importing", "layout", "live", "losses", "maps", "metrics", "models", "monitor", "objective", "observers",
-    "pairs", "paper", "plan", "reconstruction", "report", "responses", "seeds", "selection", "smoothness", "solvers",
-    "statistics", "stimuli", "store", "study", "sweeps", "tables", "texts", "uncertainty", "validation",
+    "adaptive", "bayesian", "benchmark", "bots", "comparison", "dataset", "demo", "designs", "errors", "export",
+    "features", "figures", "importing", "layout", "live", "losses", "maps", "metrics", "models", "monitor",
+    "objective", "observers", "pairs", "paper", "plan", "reconstruction", "report", "responses", "seeds", "selection",
+    "smoothness", "solvers", "statistics", "stimuli", "store", "study", "sweeps", "tables", "texts", "uncertainty",
+    "validation",
 )  # fmt: skip
 
 __all__ = [*_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
     from vseg import (
+        adaptive as adaptive,
+        bayesian as bayesian,
         benchmark as benchmark,
         bots as bots,
         comparison as comparison,
@@ -79,6 +83,7 @@ if TYPE_CHECKING:
         uncertainty as uncertainty,
         validation as validation,
     )
+    from vseg.bayesian import Posterior as Posterior, posterior as posterior
     from vseg.comparison import compare as compare
     from vseg.layout import Grid as Grid, Layout as Layout, Scatter as Scatter
     from vseg.live import Live as Live

@@ -1,11 +1,11 @@
-"""Chance, the base rate and the free maps."""
+"""Chance, the base rate, the free maps and the posterior."""
 
 import numpy as np
 import pytest
 
 from vseg import Grid, Pairs, Responses, reconstruct
 from vseg.errors import NotFound
-from vseg.models import Task, base_rate, chance, free_maps
+from vseg.models import Task, base_rate, chance, free_maps, posterior_maps
 from vseg.responses import concatenated
 
 PAIRS = Pairs(Grid(3), [0, 1], [5, 6])
@@ -51,3 +51,21 @@ def test_free_maps_of_an_image_without_answers(task):
         NotFound, match="Free maps know nothing of image other, which had no answers; there are image"
     ):
         free_maps(1.0)(task, seed=0).maps("other")
+
+
+def test_the_posterior_predicts_better_than_the_base_rate_and_keeps_lapses_in_mind(task, truth):
+    pairs = task.responses.tally().pairs
+    wanted = truth.same_probability(pairs)
+    plain = posterior_maps(draws=16)(task, seed=0)
+    said = plain.same_probability("image", pairs)
+    rate = base_rate()(task, seed=0).same_probability("image", pairs)
+    assert np.abs(said - wanted).mean() < 0.5 * np.abs(rate - wanted).mean()
+    assert plain.maps("image").segments == task.segments
+    lapsing = posterior_maps((0.1, 0.05), draws=16)(task, seed=0).same_probability("image", pairs)
+    assert lapsing.min() >= 0.1
+    assert lapsing.max() <= 0.95
+
+
+def test_the_posterior_of_an_image_without_answers(task):
+    with pytest.raises(NotFound, match="posterior knows nothing of image other"):
+        posterior_maps(draws=16)(task, seed=0).same_probability("other", task.responses.tally().pairs)

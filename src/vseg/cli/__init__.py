@@ -1,7 +1,7 @@
 """The command line: one file a command, each of them parse, call, print.
 
 simulate, fit, evaluate, demo, study, serve, lab, links, export, import, simulate-participants   the commands
-models, bench                   commands with commands of their own
+models, bench, paper            commands with commands of their own
 options                         numbers and names as they are typed
 output                          an output folder that is whole or not there, progress bars, and counts
 
@@ -28,6 +28,7 @@ from vseg.cli.imports import HELP, HELP_JSPSYCH, import_
 from vseg.cli.lab import lab
 from vseg.cli.links import links
 from vseg.cli.models import models
+from vseg.cli.paper import paper
 from vseg.cli.serve import serve
 from vseg.cli.simulate import simulate
 from vseg.cli.simulate_participants import simulate_participants
@@ -48,6 +49,7 @@ app.command("import-jspsych", help=HELP_JSPSYCH)(import_)
 app.add_typer(study, name="study")
 app.add_typer(models, name="models")
 app.add_typer(bench, name="bench")
+app.add_typer(paper, name="paper")
 
 
 def _version(wanted: bool) -> None:

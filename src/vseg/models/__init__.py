@@ -4,7 +4,7 @@ task             Task: answers, images, K
 families         what a model is, and how it reaches another process
 catalogue        models by name, and a user's own from a file
 check            what will not work with a model, said before a long run
-references       chance, the base rate of 'same', and the free maps
+references       chance, the base rate of 'same', the free maps and the posterior
 discrimination   P(same) from how different two locations look, or from how far apart they lie
 linear           logistic (Eq. 10) and the K = 2 variance model of the texture experiment
 scoring          how models with linear logits are fitted
@@ -29,12 +29,12 @@ from vseg.models.intervals import Draws, bootstrap
 from vseg.models.linear import Linear, Variance, logistic, variance
 from vseg.models.mixture import Mixture, mixture
 from vseg.models.networks import Network, image_network, load_weights, network
-from vseg.models.references import Constant, Free, base_rate, chance, free_maps
+from vseg.models.references import Believed, Constant, Free, base_rate, chance, free_maps, posterior_maps
 from vseg.models.task import Task
 
 __all__ = [
-    "NAMES", "BlackBox", "Constant", "Discrimination", "Draws", "Free", "Hierarchical", "Judge", "Linear", "Mixture",
-    "Network", "Task", "Variance", "base_rate", "black_box", "bootstrap", "chance", "check", "discrimination",
-    "distance_only", "free_maps", "hierarchical", "image_network", "judge",
-    "load_weights", "logistic", "mixture", "named", "network", "own", "variance",
+    "NAMES", "Believed", "BlackBox", "Constant", "Discrimination", "Draws", "Free", "Hierarchical", "Judge",
+    "Linear", "Mixture", "Network", "Task", "Variance", "base_rate", "black_box", "bootstrap", "chance",
+    "check", "discrimination", "distance_only", "free_maps", "hierarchical", "image_network", "judge",
+    "load_weights", "logistic", "mixture", "named", "network", "own", "posterior_maps", "variance",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from vseg.models.discrimination import discrimination, distance_only
 from vseg.models.families import Family, Recipe, sendable
 from vseg.models.linear import logistic, variance
 from vseg.models.mixture import mixture
-from vseg.models.references import base_rate, chance, free_maps
+from vseg.models.references import base_rate, chance, free_maps, posterior_maps
 from vseg.models.search import settings_at
 
 KINDS = ("family", "maps", "logits", "pairs")
@@ -33,7 +33,8 @@ NAMES: Mapping[str, str] = {
     "chance": "A coin: P(same) is one half.",
     "base_rate": "The share of 'same' among the answers about each image.",
     "distance": "The farther apart two locations lie, the less probably they are the same; looks at no image.",
-    "free_maps": "Maps from the answers alone (vseg.reconstruct): the upper reference.",
+    "free_maps": "Maps from the answers alone (vseg.reconstruct): an upper reference.",
+    "posterior": "All maps that the answers leave possible (vseg.posterior): the other upper reference.",
     "logistic": "Multinomial logistic regression on features (Eq. 10).",
     "variance": "The paper's texture model for 2 segments: weights of oriented energies.",
     "mixture": "A Gaussian mixture on features, smoothed over space.",
@@ -191,6 +192,7 @@ def _built_in(name: str) -> Callable[..., Family]:
         return _multilayer if name == "multilayer" else networks.image_network
     made: dict[str, Callable[..., Family]] = {
         "chance": chance, "base_rate": base_rate, "distance": distance_only, "free_maps": free_maps,
+        "posterior": posterior_maps,
         "logistic": logistic, "variance": variance, "mixture": mixture, "student_mixture": _student,
         "discrimination": discrimination,
     }  # fmt: skip

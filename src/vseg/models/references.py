@@ -1,4 +1,4 @@
-"""References that look at no image: chance, the base rate of 'same', and the free maps, the upper reference."""
+"""References that look at no image: chance and the base rate of 'same'; free maps and the posterior, from above."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.bayesian import Posterior
+from vseg.bayesian.inference import DRAWS, drawn, fitted
+from vseg.bayesian.priors import prior_of
 from vseg.errors import NotConverged, NotFound
 from vseg.maps import Maps
 from vseg.models.families import sendable
@@ -49,15 +52,42 @@ class Free:
     def maps(self, image: str) -> Maps:
         """The maps reconstructed from the answers."""
         if image not in self.fitted:
-            raise NotFound(
-                f"Free maps know nothing of image {image}, which had no answers; there are {', '.join(self.fitted)}. "
-                "Hold out pairs or blocks instead of images."
-            )
+            raise _unseen("Free maps know", image, self.fitted)
         return self.fitted[image]
 
     def same_probability(self, image: str, pairs: Pairs) -> NDArray[np.float64]:
         """P(same) of pairs on an image (Eq. 2)."""
         return self.maps(image).same_probability(pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Believed:
+    """The posterior of each image that had answers."""
+
+    fitted: Mapping[str, Posterior]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Scale and length of the fields, and lapses, by image."""
+        return {
+            name: {"scale": each.scale, "length": each.length, "lapses": list(each.lapses)}
+            for name, each in self.fitted.items()
+        }
+
+    def maps(self, image: str) -> Maps:
+        """The posterior median."""
+        return self._of(image).maps
+
+    def same_probability(self, image: str, pairs: Pairs) -> NDArray[np.float64]:
+        """P(same) averaged over the draws, lapses included."""
+        believed = self._of(image)
+        wrong_same, wrong_different = believed.lapses
+        return wrong_same + (1 - wrong_same - wrong_different) * believed.same_probability(pairs)
+
+    def _of(self, image: str) -> Posterior:
+        if image not in self.fitted:
+            raise _unseen("The posterior knows", image, self.fitted)
+        return self.fitted[image]
 
 
 @sendable
@@ -115,6 +145,24 @@ def free_maps(smoothness: float | str = "auto", *, loss: str = "squared_error") 
     return fit
 
 
+@sendable
+def posterior_maps(lapses: Any = None, *, draws: int = DRAWS) -> Callable[..., Believed]:
+    """The posterior of `vseg.posterior`, one for each image: what answers alone tell, with what they leave open."""
+
+    def fit(task: Task, *, seed: int) -> Believed:
+        known = prior_of("spatial", task.layout)
+        found: dict[str, Posterior] = {}
+        for name, tally in task.tallies().items():
+            # Not through posterior(): of chains that mix poorly it would warn at every fold.
+            here, there = np.random.SeedSequence(seed).spawn(2)
+            answers, cells = fitted(tally, known, task.segments, lapses, None, here, threads=1)
+            found[name] = drawn(tally, answers, cells, known, draws, there, threads=1)
+        return Believed(found)
+
+    fit.__name__ = "posterior"
+    return fit
+
+
 def _strength(
     smoothness: float | str, tally: Tally, segments: int, seed: int, terms: Mapping[str, Any]
 ) -> float:
@@ -128,3 +176,10 @@ def _strength(
 def _share(*tallies: Tally) -> float:
     same, trials = sum(int(each.k.sum()) for each in tallies), sum(each.trials for each in tallies)
     return (same + SHRUNK) / (trials + 2 * SHRUNK)
+
+
+def _unseen(who_knows: str, image: str, fitted: Mapping[str, Any]) -> NotFound:
+    return NotFound(
+        f"{who_knows} nothing of image {image}, which had no answers; there are {', '.join(fitted)}. "
+        "Hold out pairs or blocks instead of images."
+    )

@@ -1,0 +1,219 @@
+"""State: a posterior that follows the answers as they come.
+
+Scale, length and mode are found anew whenever the answers have grown by half, from the answers up to that point;
+in between, modes follow from there and draws are taken afresh. So the state after T answers depends on those answers
+in their order and on the seed, not on the batches in which they came nor on what was asked of it before.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vseg.bayesian import lapses as slips
+from vseg.bayesian.draws import CHAINS, relabelled, sample
+from vseg.bayesian.evidence import Cell, cell_at, first_fields, search, spread
+from vseg.bayesian.fields import Answers, answers_of
+from vseg.bayesian.priors import prior_of
+from vseg.bayesian.result import expected_error, interval, median_maps
+from vseg.bayesian.segments import counts_of
+from vseg.errors import InvalidInput
+from vseg.layout import Layout
+from vseg.maps import Maps
+from vseg.pairs import Pairs, checked_pairs
+from vseg.reconstruction import about_one_image
+from vseg.responses import Responses, Tally, truth_values
+from vseg.seeds import checked_seed
+
+FRESH = 1.5  # hyper-parameters are chosen anew whenever the answers have grown by this factor
+FIRST = 8  # answers before they are chosen for the first time
+FOLLOWING = 1e-5  # tolerance of modes that follow
+DRAWS = 64
+WARM = 16
+
+
+class State:
+    """Maps and draws that stay warm while answers come in.
+
+    Parameters
+    ----------
+    layout, segments, prior, image, group
+        As in `vseg.posterior`, with a number of segments.
+    lapses : None, "estimate", or (γ₀, γ₁)
+        Estimated lapses follow at every fresh choice of scale and length.
+    draws : int
+    responses : Responses, optional
+        Answers to begin with, in their order.
+    threads : int
+        Chains and cells at once; changes nothing but the time.
+    seed : int
+        The same answers and seed give the same draws.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> state = State(Grid(5), segments=2, seed=0)
+    >>> state.add([0, 0], [1, 24], [True, False])
+    >>> state.trials, state.draws.shape
+    (2, (64, 25, 2))
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        segments: int,
+        prior: Any = "spatial",
+        lapses: Any = None,
+        draws: int = DRAWS,
+        image: Any = None,
+        group: Any = None,
+        responses: Responses | None = None,
+        threads: int = 1,
+        seed: int,
+    ):
+        self._prior = prior_of(prior, layout, image, group)
+        self.layout = layout
+        self.segments = counts_of([segments], layout)[0]
+        self._estimate = isinstance(lapses, str) and lapses == "estimate"
+        self.lapses = (0.01, 0.01) if self._estimate else slips.given(lapses)
+        if not isinstance(draws, (int, np.integer)) or draws < 2 * CHAINS:
+            raise InvalidInput(f"The number of draws is a whole number from {2 * CHAINS} up, got {draws!r}.")
+        self._count = int(draws)
+        self._seed = checked_seed(seed)
+        self._threads = threads
+        self._i = self._j = np.zeros(0, np.int64)
+        self._same = np.zeros(0, np.bool_)
+        self._cells: list[Cell] = []
+        self._chosen_at = 0
+        self._drawn: tuple[int, NDArray[np.float64], NDArray[np.float64]] | None = None
+        if responses is not None:
+            if responses.layout != layout:
+                raise InvalidInput(f"The responses lie on {responses.layout}, expected {layout}.")
+            about_one_image(responses)
+            self.add(responses.i, responses.j, responses.same)
+
+    def add(self, i: ArrayLike, j: ArrayLike, same: ArrayLike) -> None:
+        """Take one answer or several, in the order in which they were given."""
+        low, high = checked_pairs(self.layout, np.atleast_1d(i), np.atleast_1d(j))
+        answers = truth_values(np.atleast_1d(same))
+        if answers.shape != low.shape:
+            raise InvalidInput(f"Expected an answer for each of {len(low)} pairs, got {len(answers)}.")
+        self._i = np.concatenate([self._i, low])
+        self._j = np.concatenate([self._j, high])
+        self._same = np.concatenate([self._same, answers])
+
+    @property
+    def trials(self) -> int:
+        """How many answers it has taken."""
+        return len(self._i)
+
+    @property
+    def pairs(self) -> Pairs:
+        """The distinct pairs that were answered."""
+        return self._tally(self.trials).pairs
+
+    @property
+    def draws(self) -> NDArray[np.float64]:
+        """(S, n, K) maps drawn from the posterior, under the labels of its mode; uniform maps without answers."""
+        return self._posterior()[1]
+
+    @property
+    def maps(self) -> Maps:
+        """The posterior median."""
+        return Maps(self.layout, median_maps(self.draws))
+
+    @property
+    def mode(self) -> Maps:
+        """The most probable maps."""
+        return Maps(self.layout, self._posterior()[2])
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """(2, n, K) lower and upper ends of the 90 % intervals."""
+        return interval(self.draws)
+
+    @property
+    def expected_error(self) -> float:
+        """The expected error of one probability, mean |p - median|: compared with a study's target by `stop`."""
+        if not self.trials:
+            return 1.0
+        return expected_error(self.draws, median_maps(self.draws))
+
+    def _posterior(self) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
+        if self._drawn is None or self._drawn[0] != self.trials:
+            self._drawn = (self.trials, *self._draw())
+        return self._drawn
+
+    def _draw(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if not self.trials:
+            level = np.full((self._count, len(self.layout), self.segments), 1 / self.segments)
+            return level, level[0]
+        self._choose(self._milestone())
+        answers = self._answers(self.trials)
+        followed = {
+            cell.place: cell_at(answers, self._prior, cell.place, [cell.fields], tolerance=FOLLOWING)
+            for cell in dict.fromkeys([self._cells[0], *spread(self._cells, CHAINS)])
+        }
+        visited = [followed[cell.place] for cell in spread(self._cells, CHAINS)]
+        chance = np.random.SeedSequence([self._seed, self.trials])
+        chains = sample(answers, visited, draws=self._count, seeds=chance, warm=WARM, threads=self._threads)
+        mode = followed[self._cells[0].place].probabilities
+        flat = chains.maps.swapaxes(0, 1).reshape(-1, *mode.shape)[: self._count]
+        return relabelled(flat, mode), mode
+
+    def _milestone(self) -> int:
+        """The number of answers at which scale and length were last to be chosen: the same whoever asks when."""
+        last, after = self.trials, FIRST
+        while after <= self.trials:
+            last, after = after, int(np.ceil(FRESH * after))
+        return last
+
+    def _choose(self, trials: int) -> None:
+        """Scale, length and lapses from the first so many answers."""
+        if self._cells and self._chosen_at == trials:
+            return
+        tally = self._tally(trials)
+        first = first_fields(tally, self.segments, np.random.default_rng([self._seed, trials]))
+        answers = answers_of(tally, *self.lapses)
+        if self._estimate and trials >= FIRST:
+            answers, self._cells = slips.estimate(
+                answers, self._prior, first, catch=slips.Catch(0, 0), threads=self._threads
+            )
+            self.lapses = answers.gamma0, answers.gamma1
+        else:
+            self._cells = search(answers, self._prior, first, threads=self._threads)
+        self._chosen_at = trials
+
+    def _answers(self, trials: int) -> Answers:
+        return answers_of(self._tally(trials), *self.lapses)
+
+    def _tally(self, trials: int) -> Tally:
+        upto = slice(trials)
+        return Responses(self.layout, self._i[upto], self._j[upto], self._same[upto]).tally()
+
+
+def stop(state: State, *, target: float, minimum: int = 0, maximum: int | None = None) -> str | None:
+    """Why a session is over, as a sentence, or None while it is not.
+
+    Parameters
+    ----------
+    target : float
+        The expected error of one probability at which enough is known. It is up to a fifth too small, so take a
+        target a fifth below what you need.
+    minimum, maximum : int
+        Trials before which it never stops, and after which it always does.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> stop(State(Grid(5), segments=2, seed=0), target=0.05, maximum=0)
+    'All 0 trials were asked.'
+    """
+    if not 0 < target < 1:
+        raise InvalidInput(f"The target is an expected error between 0 and 1, got {target!r}.")
+    if maximum is not None and state.trials >= maximum:
+        return f"All {state.trials} trials were asked."
+    if state.trials >= max(minimum, 1) and state.expected_error <= target:
+        return f"The expected error is {state.expected_error:.3f} after {state.trials} trials, as small as wanted."
+    return None
