@@ -136,6 +136,10 @@ class Maps:
 
         With fewer maps than `other`, empty ones are added; with more, the unmatched come last.
         """
+        return self.padded(other.segments).permuted(self.order_in(other))
+
+    def order_in(self, other: "Maps") -> NDArray[np.int64]:
+        """The order in which `aligned_to` puts these maps, for what else follows their labels."""
         from scipy.optimize import linear_sum_assignment
 
         if other.layout != self.layout:
@@ -144,7 +148,7 @@ class Maps:
             )
         mine, theirs = self.padded(other.segments), other.padded(self.segments)
         cost = np.abs(theirs.probabilities[:, :, None] - mine.probabilities[:, None, :]).sum(axis=0)
-        return mine.permuted(linear_sum_assignment(cost)[1])
+        return np.asarray(linear_sum_assignment(cost)[1])
 
     def distance_to(self, other: "Maps") -> float:
         """The L1 distance of the two rows of a location, averaged over locations, under matching labels."""

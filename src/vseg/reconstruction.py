@@ -4,7 +4,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -76,6 +76,10 @@ class Reconstruction:
 
     def __repr__(self) -> str:
         return f"<Reconstruction: {self.message}>"
+
+    def aligned_to(self, maps: Maps) -> "Reconstruction":
+        """The same under the labels of other maps, since labels are arbitrary."""
+        return replace(self, maps=self.maps.aligned_to(maps))
 
     def summary(self) -> dict[str, Any]:
         """The numbers that `vseg fit` writes to summary.json."""

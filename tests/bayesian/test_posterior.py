@@ -190,7 +190,18 @@ def test_saved_and_read_again(observed, tmp_path):
     assert summary["image"] == "cat"
     classic = vseg.reconstruct(responses, segments=3, smoothness=1.0, seed=0).summary()
     assert set(classic) <= set(summary)
-    assert summary["entropy_interval"] == list(result.entropy_interval)
+    assert (summary["entropy_low"], summary["entropy_high"]) == result.entropy_interval
+
+
+def test_under_the_labels_of_other_maps_everything_moves_together(observed):
+    _, responses = observed
+    result = quietly(responses, segments=3, draws=16, seed=0, threads=1)
+    turned = result.aligned_to(result.maps.permuted([2, 0, 1]))
+    np.testing.assert_array_equal(turned.maps.probabilities, result.maps.probabilities[:, [2, 0, 1]])
+    np.testing.assert_array_equal(turned.draws, result.draws[:, :, [2, 0, 1]])
+    np.testing.assert_array_equal(turned.upper, result.upper[:, [2, 0, 1]])
+    with pytest.raises(InvalidInput, match="3 segments, the maps 2"):
+        result.aligned_to(Maps(Grid(9), np.full((81, 2), 0.5)))
 
 
 def test_same_probability_is_the_mean_over_draws(observed):

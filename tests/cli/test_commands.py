@@ -317,15 +317,15 @@ def test_the_bar_ends_where_it_said_it_would(two_images, drop_out, capsys, monke
 @pytest.mark.parametrize("counts", [[2], [2, 3]])
 def test_the_bar_expects_what_the_fits_report(simulated, smoothness, counts):
     from vseg import choose_segments, reconstruct
-    from vseg.cli.fit import _fits
+    from vseg.cli.methods import Penalised
 
     answers, done = load("sim/responses.csv", Grid(6)), []
-    settings = {"smoothness": smoothness, "seed": 0, "progress": done.append}
+    settings = {"smoothness": smoothness, "seed": 0}
     if len(counts) > 1:
-        choose_segments(answers, segments=counts, **settings)
+        choose_segments(answers, segments=counts, progress=done.append, **settings)
     else:
-        reconstruct(answers, segments=counts[0], **settings)
-    assert sum(done) == _fits(counts, settings)
+        reconstruct(answers, segments=counts[0], progress=done.append, **settings)
+    assert sum(done) == Penalised(**settings).steps(counts)
 
 
 @pytest.mark.parametrize("reports", [[], [2, 1], [2, 3], [2, 9]])

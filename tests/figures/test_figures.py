@@ -1,6 +1,7 @@
 """Every figure is drawn for real, measured, and read back as pixels."""
 
 import io
+import warnings
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -12,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
-from vseg import figures
-from vseg.errors import InvalidInput
+from vseg import figures, posterior, simulate
+from vseg.errors import InvalidInput, VsegWarning
 from vseg.figures import style
 from vseg.layout import Grid, Scatter
 from vseg.maps import Maps
@@ -25,6 +26,14 @@ def soft_maps(layout, segments, seed=0):
     nearness = -12 * np.linalg.norm(layout.positions[:, None] - rng.random((segments, 2)), axis=2)
     p = np.exp(nearness) + 1e-3
     return Maps(layout, p / p.sum(axis=1, keepdims=True))
+
+
+def believed(layout, segments):
+    pairs = some_pairs(layout)
+    answers = simulate(soft_maps(layout, segments), pairs, blocks=1, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VsegWarning)  # few draws
+        return posterior(answers, segments=segments, draws=8, seed=0, threads=1)
 
 
 def some_image(height=60, width=90):
@@ -63,6 +72,11 @@ FIGURES = {
     "maps long names": lambda: figures.maps(
         *[soft_maps(Grid(8), 5)] * 3, names=["the truth before noise was added", "", "a $ and _ b"]
     ),
+    **{
+        f"intervals {K} {layout}": lambda K=K, layout=layout: figures.intervals(believed(layout, K))
+        for K in (2, 3, 8, 12)
+        for layout in (Grid(8), scatter())
+    },
     "segmentation": lambda: figures.segmentation(soft_maps(Grid(8), 12)),
     "segmentation of many": lambda: figures.segmentation(soft_maps(Grid(8), 20), some_image(30, 90)),
     "entropy": lambda: figures.entropy(soft_maps(Grid(8), 3)),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -120,6 +120,21 @@ class Posterior:
         q = np.einsum("smk,smk->m", self.draws[:, pairs.i], self.draws[:, pairs.j], optimize=True)
         return np.clip(q / len(self.draws), 0, 1)
 
+    def aligned_to(self, maps: Maps) -> "Posterior":
+        """The same under the labels of other maps with as many segments, since labels are arbitrary."""
+        if maps.segments != self.segments:
+            raise InvalidInput(
+                f"The posterior has {self.segments} segments, the maps {maps.segments}; expected as many."
+            )
+        order = self.maps.order_in(maps)
+        return replace(
+            self,
+            maps=self.maps.permuted(order),
+            mode=self.mode.permuted(order),
+            draws=self.draws[:, :, order],
+            spatial=None if self.spatial is None else self.spatial.aligned_to(maps),
+        )
+
     @property
     def converged(self) -> bool:
         """Whether the chains agree."""
@@ -157,7 +172,8 @@ class Posterior:
             "converged": self.converged,
             "message": self.message,
             "mean_entropy": self.entropy,
-            "entropy_interval": list(self.entropy_interval),
+            "entropy_low": self.entropy_interval[0],
+            "entropy_high": self.entropy_interval[1],
             "confidence": CONFIDENCE,
             "expected_error": self.expected_error,
             "evidence": self.evidence,

@@ -5,14 +5,15 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vseg.cli import options
-from vseg.cli.output import counted, folder_names, new_folder, progress_bar, share
+from vseg.cli.methods import Believed, Found, Penalised
+from vseg.cli.output import Advance, counted, folder_names, new_folder, progress_bar
 from vseg.cli.source import Pictures, source_of
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 
@@ -21,26 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vseg.maps import Maps
-    from vseg.reconstruction import Reconstruction
     from vseg.responses import Responses
-    from vseg.selection import SegmentsChoice
 
-NUMBERS = ("trials", "pairs", "smoothness", "mean_entropy", "segments", "segments_won")
 MOST_TOGETHER = 60  # participants in one picture
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """A reconstruction, and the choice of K behind it where there was one."""
-
-    result: "Reconstruction"
-    choice: "SegmentsChoice | None" = None
-    about: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def message(self) -> str:
-        """What was chosen, if anything was, and what was found."""
-        return f"{self.choice.message if self.choice else ''} {self.result.message}".strip()
 
 
 def fit(
@@ -65,6 +49,22 @@ def fit(
             help="Number of segments, or a range to choose from: 2..7 [default: what a folder's study fixed].",
         ),
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="penalised, as in the paper, or posterior: maps with intervals."),
+    ] = "penalised",
+    prior: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Of a posterior: spatial; image: what looks alike belongs together; group: with --by participant, "
+            "what others see.",
+        ),
+    ] = "spatial",
+    lapses: Annotated[
+        str,
+        typer.Option(metavar="SHARES", help="Of a posterior: none, estimate, or two such as 0.02,0.05."),
+    ] = "none",
     smoothness: Annotated[
         str,
         typer.Option(
@@ -118,6 +118,10 @@ def fit(
     Writes maps.npz (array `probabilities`, N x N x K), summary.json and maps.png; with smoothness auto also
     smoothness.png, with a range of segments segments.png, with a picture boundaries.png.
 
+    --method posterior finds the smoothness, and K from a range, by evidence, and adds the arrays `lower`, `upper`
+    (90 %) and `draws` to maps.npz, the entropy's interval to summary.json, and intervals.png. --smoothness, --loss,
+    --solver, --kernel and --weights are for the paper's estimator.
+
     --by participant adds participants.csv and a folder for each participant; a K chosen from a range is
     chosen once, from all answers. --by image fits each image on its own. Who has too few answers is left
     out, with a warning and a note in the table.
@@ -128,21 +132,31 @@ def fit(
     \b
     Examples:
       vseg fit exported --out fit
-      vseg fit responses.csv --grid 16 --segments 3 --out fit
+      vseg fit responses.csv --grid 16 --segments 3 --method posterior --out fit
       vseg fit responses.csv --grid 16 --segments 2..7 --by participant --picture photo.jpg
     """
-    settings: dict[str, Any] = {
-        "smoothness": options.smoothness_of(smoothness),
-        "loss": loss,
-        "solver": solver,
-        "kernel": kernel,
-        "weights": weights,
-        "seed": options.whole(seed, "--seed"),
-    }
-    if max_iterations is not None:
-        settings["max_iterations"] = options.whole(max_iterations, "--max-iterations", least=1)
+    own_seed = options.whole(seed, "--seed")
+    how: Method
+    if options.choice(method, "--method", ["penalised", "posterior"]) == "posterior":
+        how = Believed(prior, lapses, own_seed)
+    else:
+        settings: dict[str, Any] = {
+            "smoothness": options.smoothness_of(smoothness),
+            "loss": loss,
+            "solver": solver,
+            "kernel": kernel,
+            "weights": weights,
+            "seed": own_seed,
+        }
+        if max_iterations is not None:
+            settings["max_iterations"] = options.whole(max_iterations, "--max-iterations", least=1)
+        how = Penalised(**settings)
     source = source_of(responses, grid, segments)
     by = None if by is None else options.choice(by, "--by", list(WRITERS))
+    if method == "posterior" and prior == "group" and by != "participant":
+        raise InvalidInput(
+            "--prior group needs --by participant: the others' answers make the prior of each."
+        )
     with new_folder(out, force=force, inputs=[responses, *([picture] if picture else [])]) as folder:
         import vseg
 
@@ -151,86 +165,95 @@ def fit(
             by = "image" if source.dataset and image is None and len(answers.images) > 1 else "all"
         answers = _about_one_image(answers, by, image)
         shown = source.pictures(picture, by, answers.images)
-        with progress_bar("Fitting", _total(by, answers, source.counts, settings)) as advance:
-            said = WRITERS[by](folder, answers, source.counts, settings | {"progress": advance}, shown)
+        with progress_bar("Fitting", _total(by, answers, source.counts, how)) as advance:
+            said = WRITERS[by](_Work(folder, how, answers, source.counts, shown, advance))
     typer.echo(f"{out}: {said}")
 
 
-def _write_all(
-    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], pictures: Pictures
-) -> str:
-    found = _fitted(answers, counts, settings)
-    _write_top(folder, found, pictures(answers.images[0]))
+Method = Penalised | Believed
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is to be fitted, how, and where to."""
+
+    folder: Path
+    method: Method
+    answers: "Responses"
+    counts: list[int]
+    pictures: Pictures
+    advance: Advance
+
+
+def _write_all(work: _Work) -> str:
+    shown = work.pictures(work.answers.images[0])
+    found = work.method.fitted(work.answers, work.counts, work.advance, shown)
+    _write_top(work.folder, work.method, found, shown)
     return found.message
 
 
-def _write_participants(
-    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], pictures: Pictures
-) -> str:
+def _write_participants(work: _Work) -> str:
     """All answers together, then each participant with the same K and under the same labels."""
-    together, shown = _fitted(answers, counts, settings), pictures(answers.images[0])
-    _write_top(folder, together, shown)
-    maps = together.result.maps
+    shown = work.pictures(work.answers.images[0])
+    together = work.method.fitted(work.answers, work.counts, work.advance, shown)
+    _write_top(work.folder, work.method, together, shown)
     each: dict[str, Maps] = {}
 
-    def write(path: Path, found: _Fit) -> None:
-        aligned = replace(found.result, maps=found.result.maps.aligned_to(maps))
+    def write(path: Path, found: Found) -> None:
+        aligned = replace(found, result=found.result.aligned_to(together.maps))
         each[found.about["participant"]] = aligned.maps
-        _write_three(path, replace(found, result=aligned), shown)
+        aligned.save(path)
+        work.method.draw(path, aligned, shown, top=False)
 
-    said = _write_each(folder, "participant", answers, [maps.segments], settings, write)
+    said = _write_each(replace(work, counts=[together.maps.segments]), "participant", write)
     if len(each) <= MOST_TOGETHER:
         from vseg import figures
 
-        figures.participants(each, shown).savefig(folder / "participants.png")
+        figures.participants(each, shown).savefig(work.folder / "participants.png")
     return f"{together.message} {said}"
 
 
-def _write_images(
-    folder: Path, answers: "Responses", counts: list[int], settings: dict[str, Any], pictures: Pictures
-) -> str:
-    def write(path: Path, found: _Fit) -> None:
-        shown = pictures(found.about["image"])
-        _write_top(path, found, shown)
-        if len(answers.images) == 1:
-            _write_top(folder, found, shown)
+def _write_images(work: _Work) -> str:
+    def write(path: Path, found: Found) -> None:
+        shown = work.pictures(found.about["image"])
+        _write_top(path, work.method, found, shown)
+        if len(work.answers.images) == 1:
+            _write_top(work.folder, work.method, found, shown)
 
-    return _write_each(folder, "image", answers, counts, settings, write)
+    return _write_each(work, "image", write)
 
 
 WRITERS = {"all": _write_all, "participant": _write_participants, "image": _write_images}
 
 
-def _write_each(
-    folder: Path,
-    by: str,
-    answers: "Responses",
-    counts: list[int],
-    settings: dict[str, Any],
-    write: Callable[[Path, _Fit], None],
-) -> str:
+def _write_each(work: _Work, by: str, write: Callable[[Path, Found], None]) -> str:
     """Fit each participant or image; one that cannot be fitted is listed with the reason, and left out."""
     rows, left_out, warned = [], {}, {}
-    places = folder_names(getattr(answers, f"{by}s"))
+    places = folder_names(getattr(work.answers, f"{by}s"))
     for name, place in places.items():
+        own, others = work.answers.of(**{by: name}), None
+        if by == "participant" and len(places) > 1:
+            others = work.answers.where(work.answers.participant != name)
+        shown = work.pictures(own.images[0])
         try:
             with _collected() as warned[name]:
-                found = _fitted(answers.of(**{by: name}), counts, settings)
+                found = work.method.fitted(own, work.counts, work.advance, shown, others)
         except (InvalidInput, NotConverged) as error:
             left_out[name] = str(error)
             rows.append({by: name, "note": str(error)})
             continue
-        path = folder / f"{by}s" / place
+        path = work.folder / f"{by}s" / place
         path.mkdir(parents=True)
         write(path, replace(found, about={by: name}))
-        note = " ".join(warned[name])
-        rows.append({by: name, "folder": f"{by}s/{place}", **_numbers(found.result), "note": note})
+        summary, note = found.result.summary(), " ".join(warned[name])
+        numbers = {column: summary[column] for column in work.method.columns}
+        rows.append({by: name, "folder": f"{by}s/{place}", **numbers, "note": note})
     if len(left_out) == len(places):
         raise InvalidInput("No {} could be fitted; {}: {}".format(by, *next(iter(left_out.items()))))
     for name, why in left_out.items():
         warnings.warn(f"{by} {name} is left out: {why}", VsegWarning, stacklevel=2)
     _warn_by_name(by, {name: said for name, said in warned.items() if name not in left_out})
-    _write_table(folder / f"{by}s.csv", [by, "folder", *NUMBERS, "note"], rows)
+    _write_table(work.folder / f"{by}s.csv", [by, "folder", *work.method.columns, "note"], rows)
     some = f"{len(places) - len(left_out)} of " if left_out else ""
     return f"{some}{counted(len(places), by)} fitted separately, in {by}s.csv."
 
@@ -260,65 +283,14 @@ def _warn_by_name(by: str, said: dict[str, list[str]]) -> None:
         warnings.warn(f"{many if others else f'{by} {name}'}: {sentence}", VsegWarning, stacklevel=3)
 
 
-def _fitted(answers: "Responses", counts: list[int], settings: dict[str, Any]) -> _Fit:
-    """One K, or the best of several; a fit that stopped early is kept, with a warning."""
-    from vseg import choose_segments, reconstruct
-
-    with share(settings["progress"], _fits(counts, settings)) as advance:
-        settings = settings | {"progress": advance}
-        if len(counts) > 1:
-            choice = choose_segments(answers, segments=counts, **settings)
-            found = _Fit(choice.result, choice)
-        else:
-            try:
-                return _Fit(reconstruct(answers, segments=counts[0], **settings))
-            except NotConverged as error:
-                if error.result is None:
-                    raise
-                found = _Fit(error.result)
-    if not found.result.converged:
-        kept = f"The fit of {found.result.maps.segments} segments is kept as it was: {found.result.solution.status}"
-        warnings.warn(f"{kept} Raise --max-iterations.", VsegWarning, stacklevel=2)
-    return found
-
-
-def _write_top(folder: Path, found: _Fit, shown: "NDArray[np.uint8] | None") -> None:
-    """The three files, and the pictures of what was chosen."""
+def _write_top(folder: Path, method: Method, found: Found, shown: "NDArray[np.uint8] | None") -> None:
+    """Maps, numbers, and all pictures."""
     from vseg import figures
 
-    _write_three(folder, found, shown)
-    if found.result.path is not None:
-        tried = found.result.path
-        figures.path(tried.strengths, tried.held_out, tried.chosen).savefig(folder / "smoothness.png")
-    if found.choice is not None:
-        each = found.choice.candidates
-        figures.segments(
-            [candidate.segments for candidate in each],
-            list(zip(*(candidate.scores for candidate in each), strict=True)),
-            [candidate.winning for candidate in each],
-            found.choice.by_likelihood,
-        ).savefig(folder / "segments.png")
+    found.save(folder)
+    method.draw(folder, found, shown, top=True)
     if shown is not None:
-        figures.boundaries(found.result.maps, shown).savefig(folder / "boundaries.png")
-
-
-def _write_three(folder: Path, found: _Fit, shown: "NDArray[np.uint8] | None") -> None:
-    from vseg import figures
-
-    about: dict[str, Any] = dict(found.about)
-    if found.choice is not None:
-        about |= {
-            "segments_table": found.choice.table(),
-            "segments_by_likelihood": found.choice.by_likelihood,
-            "segments_by_empty_maps": found.choice.by_empty_maps,
-        }
-    found.result.save(folder, about)
-    figures.maps(found.result.maps, image=shown).savefig(folder / "maps.png")
-
-
-def _numbers(result: "Reconstruction") -> dict[str, Any]:
-    summary = result.summary()
-    return {name: summary[name] for name in NUMBERS}
+        figures.boundaries(found.maps, shown).savefig(folder / "boundaries.png")
 
 
 def _write_table(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
@@ -340,18 +312,9 @@ def _about_one_image(answers: "Responses", by: str, image: str | None) -> "Respo
     return answers
 
 
-def _fits(counts: list[int], settings: dict[str, Any]) -> int:
-    """How many steps the progress of one fit, or of one choice of K, counts up to."""
-    from vseg.validation import FOLDS, STRENGTHS
-
-    if settings["smoothness"] == "auto":
-        return len(counts) * FOLDS * len(STRENGTHS)
-    return len(counts) * (1 + FOLDS) if len(counts) > 1 else 1
-
-
-def _total(by: str, answers: "Responses", counts: list[int], settings: dict[str, Any]) -> int:
-    """The same for all of a command: K is chosen for each image, but once for all participants."""
-    one = _fits(counts, settings)
+def _total(by: str, answers: "Responses", counts: list[int], method: Method) -> int:
+    """All steps of a command: K is chosen for each image, but once for all participants."""
+    one = method.steps(counts)
     if by == "participant":
-        return one + len(answers.participants) * _fits(counts[:1], settings)
+        return one + len(answers.participants) * method.steps(counts[:1])
     return one * len(answers.images)

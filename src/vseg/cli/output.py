@@ -14,10 +14,9 @@ from vseg.errors import Conflict, InvalidInput
 LONGEST_NAME = 60
 # What vseg writes at the top of a folder: --force deletes nothing else.
 OURS = {
-    "boundaries.png", "images", "images.csv", "maps.npz", "maps.png", "participants", "participants.csv",
-    "participants.png",
-    "photograph", "report.html", "responses.csv", "segments.png", "smoothness.png", "summary.json",
-    "texture-high", "texture-low", "truth.npz",
+    "boundaries.png", "images", "images.csv", "intervals.png", "maps-spatial.npz", "maps.npz", "maps.png",
+    "participants", "participants.csv", "participants.png", "photograph", "report.html", "responses.csv",
+    "segments.png", "smoothness.png", "summary.json", "texture-high", "texture-low", "truth.npz",
 }  # fmt: skip
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # no file names on Windows
 

@@ -6,10 +6,12 @@ screen is needed, and `.savefig("name.png")` (or .svg, .pdf) writes it.
 rows         maps
 panels       segmentation, entropy, boundaries, participants
 charts       curves, groups, path, segments, design
+beliefs      intervals
 comparisons  forest, calibration, side_by_side
 style        colours, sizes, and how a layout becomes pixels
 """
 
+from vseg.figures.beliefs import intervals
 from vseg.figures.charts import curves, design, groups, path, segments
 from vseg.figures.comparisons import calibration, forest, side_by_side
 from vseg.figures.panels import boundaries, entropy, participants, segmentation
@@ -25,6 +27,7 @@ __all__ = [
     "entropy",
     "forest",
     "groups",
+    "intervals",
     "maps",
     "participants",
     "path",

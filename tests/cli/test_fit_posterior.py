@@ -1,0 +1,71 @@
+"""`vseg fit --method posterior`: the same files as before, and what is not known beside them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from commands import vseg
+from vseg import Maps
+from vseg.metrics import label_accuracy
+
+FIT = "fit sim/responses.csv --grid 6 --method posterior --out fit"
+
+
+def summary(folder):
+    return json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+
+
+def test_files_and_numbers(simulated, here, capsys):
+    assert vseg(f"{FIT} --segments 2", capsys)[0] == 0
+    found = summary(here / "fit")
+    assert found["entropy_low"] < found["mean_entropy"] < found["entropy_high"]
+    with np.load("fit/maps.npz") as arrays:
+        assert arrays["draws"].shape == (64, 6, 6, 2)
+        assert (arrays["lower"] <= arrays["upper"]).all()
+    assert (here / "fit/intervals.png").read_bytes().startswith(b"\x89PNG")
+    assert label_accuracy(Maps.load("fit/maps.npz"), Maps.load("sim/truth.npz")) > 0.9
+
+
+def test_k_by_evidence_and_each_participant_with_the_prior_of_the_others(simulated, here, capsys):
+    assert vseg(f"{FIT} --segments 2..4 --by participant --prior group --lapses estimate", capsys)[0] == 0
+    assert summary(here / "fit")["segments"] == 2
+    assert [row["segments"] for row in summary(here / "fit")["segments_table"]][:2] == [2, 3]
+    with open("fit/participants.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["participant"] for row in rows] == ["P1", "P2", "P3"]
+    together = Maps.load("fit/maps.npz")
+    for row in rows:
+        own = summary(here / "fit" / row["folder"])
+        assert own["prior"] == "group"
+        assert own["entropy_low"] == pytest.approx(float(row["entropy_low"]))
+        maps = Maps.load(here / "fit" / row["folder"] / "maps.npz")
+        assert (maps.labels == together.labels).mean() > 0.8  # under the same labels
+
+
+def test_with_an_image_prior_the_maps_without_it_are_there_too(simulated, here, capsys):
+    labels = Maps.load("sim/truth.npz").labels.reshape(6, 6)
+    Image.fromarray(np.kron(labels * 200, np.ones((16, 16))).astype(np.uint8)).save("shown.png")
+    assert vseg(f"{FIT} --segments 2 --prior image --picture shown.png", capsys)[0] == 0
+    with np.load("fit/maps.npz") as own, np.load("fit/maps-spatial.npz") as plain:
+        assert not np.array_equal(own["probabilities"], plain["probabilities"])
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("--method magic", "choose one of penalised, posterior"),
+        ("--prior group", "--prior group needs --by participant"),
+        ("--prior image", "there is none; name it with --picture"),
+        ("--prior magic", "choose one of spatial, image, group"),
+        ("--lapses some", "--lapses is none, estimate, or two shares"),
+        ("--lapses 0.1,2", "--lapses is a number from 0 to 0.5, got '2'"),
+    ],
+)
+def test_bad_input(simulated, here, capsys, more, said):
+    code, _, err = vseg(f"{FIT} --segments 2 {more}", capsys)
+    assert code == 1
+    assert said in err
+    assert not (here / "fit").exists()
