@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from strategies import grids, layouts, scatters
 from vseg.errors import InvalidInput
-from vseg.layout import Grid, Layout, Scatter
+from vseg.layout import Grid, Layout, Scatter, refine
 
 sizes_px = st.integers(1, 60)
 
@@ -165,3 +165,37 @@ def test_bad_input_is_answered_by_a_sentence(call, sentence):
 def test_positions_that_are_not_numbers_are_refused():
     with pytest.raises(InvalidInput, match="fractions of the image's width and height"):
         Scatter([[0, 0], [1, 0], [0, 1], [np.nan, 1]])
+
+
+@given(
+    interest=st.lists(st.floats(0.01, 10), min_size=16, max_size=16),
+    points=st.integers(1, 24),
+)
+def test_refined_keeps_what_was_there_and_adds_between_neighbours(interest, points):
+    grid = Grid(4)
+    more = refine(grid, interest, points=points)
+    assert np.array_equal(more.positions[:16], grid.positions)
+    halves = grid.positions[grid.neighbours].mean(axis=1)
+    added = more.positions[16:]
+    assert len(added) == points
+    assert np.isclose(added[:, None], halves[None]).all(axis=2).any(axis=1).all()
+
+
+def test_refined_goes_where_the_interest_is():
+    interest = (Grid(8).positions[:, 0] < 0.3).astype(float)
+    assert refine(Grid(8), interest, points=12).positions[64:, 0].max() < 0.4
+
+
+@pytest.mark.parametrize(
+    ("interest", "points", "said"),
+    [
+        ([1.0] * 9, 2, r"for each of the 16 locations of a 4x4 grid, got an array of shape \(9,\)"),
+        ([-1.0] * 16, 2, "from 0 up"),
+        ([np.nan] * 16, 2, "with others"),
+        ([1.0] * 16, 0, "whole number from 1 up, got 0"),
+        ([1.0] * 16, 25, "has room for 24 points between neighbours of interest, got 25"),
+    ],
+)
+def test_refined_says_what_it_needs(interest, points, said):
+    with pytest.raises(InvalidInput, match=said):
+        refine(Grid(4), interest, points=points)

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from strategies import grids, some_responses
 from vseg.errors import InvalidInput, NotFound
-from vseg.layout import Grid, Scatter
+from vseg.layout import Grid, Scatter, refine
 from vseg.pairs import Pairs
 from vseg.responses import COLUMNS, Responses, Tally, concatenated
 from vseg.tables import CHUNK_ROWS, load
@@ -379,3 +379,13 @@ def test_a_number_is_no_layout(tmp_path):
         load(path, 16)
     with pytest.raises(NotFound, match="is a folder"):
         load(tmp_path, Grid(3))
+
+
+def test_answers_move_to_a_finer_layout_and_to_no_other():
+    answers = Responses(Grid(4), [0, 3], [5, 9], [1, 0], participant=["a", "b"])
+    finer = refine(Grid(4), np.ones(16), points=3)
+    moved = answers.on(finer)
+    assert moved.layout == finer
+    assert (moved.i.tolist(), moved.participant.tolist()) == ([0, 3], ["a", "b"])
+    with pytest.raises(InvalidInput, match="are not those of a 4x4 grid"):
+        answers.on(Grid(5))

@@ -176,6 +176,49 @@ class Scatter:
         return nearest.reshape(height_px, width_px).astype(np.int64)
 
 
+def refine(layout: Layout, interest: ArrayLike, *, points: int) -> Scatter:
+    """More locations where there is more to see; those of before keep their numbers, and so do answers about them.
+
+    New ones lie half-way between neighbours, where interest times distance is largest, each taking half of the
+    interest around it.
+
+    Parameters
+    ----------
+    layout : Layout
+    interest : array_like, shape (n,)
+        From 0 up, for each location: the width of a posterior's intervals, an entropy, the contrast of the image.
+    points : int
+        How many to add.
+
+    Examples
+    --------
+    >>> edge = [1, 0, 0, 1, 0, 0, 1, 0, 0]
+    >>> refine(Grid(3), edge, points=2).positions[9:].round(2).tolist()
+    [[0.17, 0.33], [0.33, 0.83]]
+    """
+    wanted = as_floats(interest, "the interest of each location")
+    if wanted.shape != (len(layout),) or not np.isfinite(wanted).all() or wanted.min() < 0:
+        raise InvalidInput(
+            f"Interest is a number from 0 up for each of the {len(layout)} locations of {layout}, got "
+            f"an array of shape {wanted.shape}{'' if wanted.shape != (len(layout),) else ' with others'}."
+        )
+    if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 1:
+        raise InvalidInput(f"The number of points to add is a whole number from 1 up, got {points!r}.")
+    positions, edges = layout.positions, layout.neighbours
+    ends = positions[edges]
+    score = wanted[edges].mean(axis=1) * np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
+    if np.count_nonzero(score) < points:
+        raise InvalidInput(
+            f"{layout} has room for {np.count_nonzero(score)} points between neighbours of interest, got {points}."
+        )
+    chosen = []
+    for _ in range(points):
+        chosen.append(int(score.argmax()))
+        score[np.isin(edges, edges[chosen[-1]]).any(axis=1)] /= 2
+        score[chosen] = 0
+    return Scatter(np.concatenate([positions, ends[chosen].mean(axis=1)]))
+
+
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """The array itself, contiguous and no longer writeable."""
     array = np.ascontiguousarray(array)

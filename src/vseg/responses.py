@@ -114,6 +114,16 @@ class Responses:
                     raise NotFound(f"No responses of {name} {wanted!r}; there are: {known}.")
         return self.where(chosen)
 
+    def on(self, layout: Layout) -> "Responses":
+        """The same answers on a layout whose first locations are these, such as one that was refined."""
+        own = self.layout.positions
+        if len(layout) < len(own) or not np.array_equal(layout.positions[: len(own)], own):
+            raise InvalidInput(
+                f"The first {len(own)} locations of {layout} are not those of {self.layout}, which these answers are "
+                "about; vseg.layout.refine keeps them."
+            )
+        return Responses(layout, **{name: getattr(self, name) for name in COLUMNS})
+
     def tally(self) -> "Tally":
         """How often each distinct pair was tested and answered 'same'."""
         key = np.minimum(self.i, self.j) * len(self.layout) + np.maximum(self.i, self.j)
