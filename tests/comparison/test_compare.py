@@ -119,6 +119,12 @@ def test_what_is_held_out(task, by, per):
         assert "had no answers" in result.failures["free"]
 
 
+def test_a_folder_that_cannot_be_written_is_no_models_fault(task, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OSError, match="file"):
+        compare(task, {"coin": chance()}, per="all", folds=2, seed=0, kept=tmp_path / "file" / "kept")
+
+
 def test_progress_counts_every_fit(task):
     done = []
     compare(task, {"a": chance(), "b": chance()}, folds=3, seed=0, resamples=20, progress=done.append)

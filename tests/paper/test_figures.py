@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vseg.paper import FIGURES, figure
-from vseg.sweeps import sweep
+from vseg.sweeps import Table, sweep
 
 CLAIM_FIELDS = ("claim", "printed", "paper", "ours", "verdict")
 
@@ -18,6 +18,12 @@ def verdicts(name, table):
     claims = figure(name).claims(table)
     assert all(getattr(claim, field) for claim in claims for field in CLAIM_FIELDS)
     return [claim.verdict for claim in claims]
+
+
+def swapped(table):
+    """With the paper's two estimators under each other's names."""
+    others = {"paper": "paper_plain", "paper_plain": "paper"}
+    return Table([{**row, "estimator": others.get(row["estimator"], row["estimator"])} for row in table.rows])
 
 
 def mean(table, value, **where):
@@ -54,6 +60,12 @@ def test_both_losses_lead_to_the_same_maps():
     plain, smooth = (mean(ends, "mae", optimised="SE", strength=strength) for strength in (0.0, 10.0))
     assert plain > 2 * smooth  # 0.77 against 0.15
     assert mean(ends, "mae", optimised="vseg") < 1.5 * smooth
+    worse = Table(
+        [{**row, "mae": (1.2 if row["optimised"] == "BCE" else 1) * row["mae"]} for row in table.rows]
+    )
+    assert (
+        verdicts("losses", worse)[:2] == ["not reproduced"] * 2
+    )  # a fifth is no equivalence, however small the error
     check_drawing("losses", table)
 
 
@@ -61,6 +73,8 @@ def test_blocks():
     table = table_of("blocks", 4)
     found = verdicts("blocks", table)
     assert found[1:] == ["reproduced", "reproduced", "not reproduced"]
+    turned = verdicts("blocks", swapped(table))
+    assert (turned[0], turned[2:]) == ("not reproduced", ["not reproduced", "reproduced"])
     at = {
         name: [mean(table, "mae", blocks=b, estimator=name) for b in (1, 128)]
         for name in ("paper", "ours_plain", "ours")
@@ -75,7 +89,8 @@ def test_blocks():
 def test_uncertainty():
     table = table_of("uncertainty", 3)
     inf = float("inf")
-    assert verdicts("uncertainty", table)
+    assert verdicts("uncertainty", table)[:2] == ["reproduced"] * 2
+    assert verdicts("uncertainty", swapped(table))[:2] == ["not reproduced"] * 2
     assert (
         mean(table, "mae", amplitude=inf, estimator="ours")
         < 0.1
@@ -95,6 +110,7 @@ def test_uncertainty():
 def test_many_segments():
     table = table_of("many_segments", 1)
     assert verdicts("many_segments", table) == ["reproduced", "reproduced"]
+    assert verdicts("many_segments", swapped(table)) == ["not reproduced"] * 2
     assert mean(table, "accuracy", estimator="paper_plain") < 0.7  # 0.44 over two resamples
     assert mean(table, "accuracy", estimator="ours") > 0.9
 
@@ -107,9 +123,38 @@ def test_unknown_segments():
     assert set(table.column("found", rule="ours").tolist()) <= {0, *module.TRIED}
 
 
+def test_a_rule_must_find_k_as_often_under_its_condition():
+    """Four of five are too few, with large segments as with any; all of them are enough with large ones."""
+    module = figure("unknown_segments")
+
+    def judged(large, small):
+        return [
+            claim.verdict
+            for claim in module.claims(
+                Table(
+                    {
+                        "areas": areas,
+                        "repeat": place,
+                        "rule": rule,
+                        "found": 5 if place < right else 6,
+                        "spare": 0.01,
+                    }
+                    for areas, right in ((module.LARGE, large), (module.ANY, small))
+                    for place in range(5)
+                    for rule in module.RULES
+                )
+            )
+        ]
+
+    assert judged(5, 5)[0] == "reproduced"
+    assert judged(5, 4) == ["reproduced only if"] * 2
+    assert judged(4, 4) == ["not reproduced"] * 2
+
+
 def test_resolution():
     table = table_of("resolution", 3, {"size": [8, 16]})
     assert verdicts("resolution", table)[1] == "reproduced"
+    assert verdicts("resolution", swapped(table))[1] == "not reproduced"
     for size in (8, 16):
         errors = {
             name: mean(table, "mae", size=size, estimator=name) for name in ("paper_plain", "paper", "ours")

@@ -93,6 +93,19 @@ def test_claims_follow_the_table(table):
     assert [claim.verdict for claim in natural.claims(worse)] == ["not reproduced"] * 3
 
 
+def test_nothing_is_told_of_people_who_used_more_segments_than_were_fitted(table):
+    many = Table([{**row, "used": 6.0} for row in table.rows])
+    assert natural.claims(many)[0].verdict == "not reproduced"
+
+
+def test_images_in_which_the_entropy_does_not_follow_are_named(table):
+    """Of two photographs, one."""
+    mixed = Table([{**row, "r": 0.3 if row["image"] == "coffee" else -0.3} for row in table.rows])
+    found = natural.claims(mixed)[2]
+    assert found.verdict == "reproduced only if"
+    assert "above 0 in 1 of 2, not in astronaut" in found.why
+
+
 def test_the_figure_has_a_row_for_every_photograph(table, monkeypatch):
     monkeypatch.setattr(natural, "SAMPLES", ("coffee", "astronaut"))
     drawn = natural.draw(table, natural.example(seed=0))

@@ -1,6 +1,7 @@
 """Runs that go on, that refuse what is not theirs, and that write one page."""
 
 import json
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -52,6 +53,34 @@ def test_what_is_finished_is_not_run_again(made):
     assert sum(done) == pytest.approx(planned([NAME], resamples=2))
 
 
+def test_photographs_are_nothing_to_a_figure_without_any(made, tmp_path):
+    """Else a page of all figures could not be gone on with when a folder of BSDS500 is there."""
+    out, _ = made
+    [outcome] = run([NAME], resamples=2, out=out, data=tmp_path)
+    assert not outcome.fresh
+
+
+def test_a_figure_without_its_picture_is_left_out_of_the_page(tmp_path, made):
+    out, _ = made
+    (tmp_path / NAME).mkdir()
+    (tmp_path / NAME / "claims.json").write_bytes((out / NAME / "claims.json").read_bytes())
+    assert f'id="{NAME}"' not in page.write(tmp_path).read_text("utf-8")
+
+
+def test_a_run_cut_while_it_draws_leaves_no_verdict_of_other_numbers(made, tmp_path, monkeypatch):
+    out, _ = made
+    shutil.copytree(out, tmp_path / "paper")
+
+    def cut(table, example):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(figure(NAME), "draw", cut)
+    with pytest.raises(KeyboardInterrupt):
+        run([NAME], resamples=3, out=tmp_path / "paper")
+    assert len(Table.load(tmp_path / "paper" / NAME / "trials.csv")) == 3 * len(figure(NAME).COMPARED)
+    assert not (tmp_path / "paper" / NAME / "claims.json").exists()
+
+
 def test_the_numbers_do_not_depend_on_the_workers(made, tmp_path):
     out, _ = made
     run([NAME], resamples=2, executor="threads:2", out=tmp_path)
@@ -75,16 +104,24 @@ def test_a_run_that_was_cut_goes_on(made, tmp_path):
     assert (tmp_path / NAME / "trials.csv").read_bytes() == (out / NAME / "trials.csv").read_bytes()
 
 
+def test_work_is_that_of_the_resamples_asked_for(made, tmp_path):
+    """A folder may hold more of them, of a longer run."""
+    out, _ = made
+    shutil.copytree(out, tmp_path / "paper")
+    for resamples in (1, 2):
+        run([NAME], resamples=resamples, out=tmp_path / "paper")
+        lines = (tmp_path / "paper" / NAME / "kept" / "0" / "trials.jsonl").read_text("utf-8").splitlines()
+        held = json.loads((tmp_path / "paper" / NAME / "claims.json").read_text("utf-8"))
+        seconds = [took for _, repeat, _, took in map(json.loads, lines) if repeat < resamples]
+        assert len(seconds) == resamples
+        assert held["worked"] == pytest.approx(sum(seconds), abs=1e-3)
+
+
 def test_more_resamples_keep_the_earlier_ones(made, tmp_path):
     out, _ = made
     before = Table.load(out / NAME / "trials.csv")
     copy = tmp_path / "paper"
-    (copy / NAME).mkdir(parents=True)
-    for path in (out / NAME).rglob("*"):
-        if path.is_file():
-            target = copy / path.relative_to(out)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
+    shutil.copytree(out, copy)
     run([NAME], resamples=3, out=copy)
     after = Table.load(copy / NAME / "trials.csv")
     assert [row for row in after.rows if row["repeat"] < 2] == before.rows

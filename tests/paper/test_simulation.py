@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from vseg import Grid, designs
 from vseg.paper import simulation
+from vseg.responses import Tally
 
 
 def test_the_fields_have_the_amplitude_asked_for():
@@ -29,6 +31,15 @@ def test_a_resample_is_the_papers():
     assert np.array_equal(tally.k, again.k)
     assert tally.pairs == again.pairs
     assert tally.pairs != other.pairs
+
+
+def test_answers_one_by_one_are_the_same_answers():
+    asked = designs.scattered(Grid(4), trials=9, seed=0)
+    tally = Tally(asked, np.array([0, 1, 2, 3, 0, 1, 2, 0, 1]), np.array([3, 3, 3, 3, 2, 2, 2, 1, 1]))
+    again = simulation.one_by_one(tally).tally()
+    assert again.pairs == tally.pairs
+    assert again.k.tolist() == tally.k.tolist()
+    assert again.n.tolist() == tally.n.tolist()
 
 
 def test_answers_follow_the_truth():

@@ -114,6 +114,24 @@ def test_a_claim_that_shuffled_answers_make_too_is_not_reproduced(table):
     assert {claim.verdict for claim in variance.claims(both)} == {"not reproduced"}
 
 
+def test_a_way_of_fitting_fails_for_the_reason_that_is_given():
+    """Apart from shuffled answers, but the other way round, is not 'cannot be told from shuffled answers'."""
+    some = np.linspace(-0.1, 0.1, 50)
+    scores = {
+        (fit, answers): some + (answers == "given") for fit in variance.WAYS for answers in variance.ANSWERS
+    }
+    claim = {"claim": "It is.", "scores": scores, "unit": "degrees", "ours": "1"}
+    assert variance._against_null(**claim, least=0).verdict == "reproduced"
+    low = variance._against_null(**claim, least=2)
+    assert low.verdict == "not reproduced"
+    assert "not above 2" in low.why
+    assert "shuffled" not in low.why
+    scores["ones", "given"] = some
+    mixed = variance._against_null(**claim, least=-1)
+    assert mixed.verdict == "reproduced only if"
+    assert "σ from 1: cannot be told from shuffled answers" in mixed.why
+
+
 def test_the_figure_has_a_panel_for_every_way_to_fit(table):
     drawn = variance.draw(table, variance.example(seed=0))
     charts = [axes for axes in drawn.axes if axes.lines]

@@ -38,7 +38,7 @@ def next_pairs(
     """The pairs to ask next.
 
     A session opens with n/3 covering pairs, in the same order for everyone who shares the state. No pair is asked
-    twice while there are others.
+    twice while there are others, so that the last ones before all were asked may be fewer than `count`.
 
     Parameters
     ----------

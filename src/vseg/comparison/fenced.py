@@ -74,12 +74,7 @@ class Fenced(Executor):
             inside = self._idle.pop()
         except IndexError:
             inside = self._started()
-        try:
-            done, answer = inside.asked(message, self.seconds)
-        except BaseException:
-            self._all.discard(inside)
-            inside.end()
-            raise
+        done, answer = self._asked_of(inside, message, self.seconds)
         self._idle.append(inside)
         if done:
             return answer
@@ -90,8 +85,18 @@ class Fenced(Executor):
         self._all.add(inside)
         if self._closed:
             inside.end()
-        inside.asked(pickle.dumps(partial(abs, 0)), STARTING_S)  # until it is there, nobody's time runs
+        # Until it is there, nobody's time runs.
+        self._asked_of(inside, pickle.dumps(partial(abs, 0)), STARTING_S)
         return inside
+
+    def _asked_of(self, inside: "_Inside", message: bytes, seconds: float) -> tuple[bool, Any]:
+        """Whether the call went well, and what came; a process that reached a limit is not used again."""
+        try:
+            return inside.asked(message, seconds)
+        except BaseException:
+            self._all.discard(inside)
+            inside.end()
+            raise
 
 
 class _Inside:

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from vseg.errors import InvalidInput, VsegError
 from vseg.maps import Maps
-from vseg.models.families import Family, Fitted, judged
+from vseg.models.families import Family, predicted
 from vseg.models.task import Task
-from vseg.pairs import Pairs
-from vseg.responses import COLUMNS, Responses
+from vseg.responses import COLUMNS
 
 LONGEST_SENTENCE = 400
 
@@ -100,23 +99,6 @@ def sentence(error: BaseException) -> str:
     said = str(error) if isinstance(error, VsegError) else f"{type(error).__name__}: {error}"
     line = " ".join(said.split())
     return line if len(line) <= LONGEST_SENTENCE else f"{line[:LONGEST_SENTENCE]}…"
-
-
-def predicted(fitted: Fitted, responses: Responses) -> NDArray[np.float64]:
-    """(m,) what a fitted model says of each answer, checked."""
-    if not hasattr(fitted, "same_probability"):
-        raise InvalidInput(
-            f"Expected a fitted model to have same_probability(image, pairs), got {type(fitted).__name__}."
-        )
-    q = np.empty(len(responses))
-    n = len(responses.layout)
-    low, high = np.minimum(responses.i, responses.j), np.maximum(responses.i, responses.j)
-    for image in responses.images:
-        rows = np.flatnonzero(responses.image == image)
-        key, again = np.unique(low[rows] * n + high[rows], return_inverse=True)
-        said = fitted.same_probability(image, Pairs(responses.layout, *np.divmod(key, n)))
-        q[rows] = judged(said, len(key))[again]
-    return q
 
 
 def plain(value: Any) -> Any:

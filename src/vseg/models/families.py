@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vseg.errors import InvalidInput
 from vseg.pairs import Pairs
+from vseg.responses import Responses
 
 ROUNDING = 1e-9  # by which P(same) may leave the range
 
@@ -52,6 +53,23 @@ def judged(said: Any, count: int) -> NDArray[np.float64]:
         raise InvalidInput(
             f"P(same) is a number from 0 to 1, got values from {q.min():.3g} to {q.max():.3g}."
         )
+    return q
+
+
+def predicted(fitted: Fitted, responses: Responses) -> NDArray[np.float64]:
+    """(m,) what a fitted model says of each answer, checked; it is asked about each pair once."""
+    if not hasattr(fitted, "same_probability"):
+        raise InvalidInput(
+            f"Expected a fitted model to have same_probability(image, pairs), got {type(fitted).__name__}."
+        )
+    q = np.empty(len(responses))
+    n = len(responses.layout)
+    low, high = np.minimum(responses.i, responses.j), np.maximum(responses.i, responses.j)
+    for image in responses.images:
+        rows = np.flatnonzero(responses.image == image)
+        key, again = np.unique(low[rows] * n + high[rows], return_inverse=True)
+        said = fitted.same_probability(image, Pairs(responses.layout, *np.divmod(key, n)))
+        q[rows] = judged(said, len(key))[again]
     return q
 
 

@@ -89,11 +89,16 @@ def hierarchical(family: Callable[..., Linear]) -> Callable[..., Hierarchical]:
         found = max(tried, key=lambda each: each.evidence)
         people = {
             name: _linear(
-                pooled, own, found.width * each.theta, found.width**2 * each.covariance, each.evidence
+                pooled,
+                own,
+                found.width * each.theta,
+                found.covariance_of(each),
+                each.evidence,
+                each.converged,
             )
             for (name, own), each in zip(tasks.items(), found.fits, strict=True)
         }
-        shared = _linear(pooled, task, found.shared, found.covariance, found.evidence)
+        shared = _linear(pooled, task, found.shared, found.covariance, found.evidence, found.converged)
         return Hierarchical(shared, people, found.width, found.converged)
 
     fit.__name__ = f"hierarchical[{getattr(family, '__name__', 'family')}]"
@@ -112,6 +117,11 @@ class _Found(NamedTuple):
         """log p(all answers | width), shared and individual weights integrated out."""
         among = 0.5 * float(np.linalg.slogdet(self.covariance)[1] - self.shared @ self.shared)
         return sum(each.evidence for each in self.fits) + among
+
+    def covariance_of(self, fit: Fit) -> NDArray[np.float64]:
+        """Of someone's weights: around the shared ones, and with them, which are not known exactly either."""
+        follows = fit.covariance  # ∂θ_j / ∂shared
+        return np.asarray(self.width**2 * fit.covariance + follows @ self.covariance @ follows.T)
 
 
 def _settled(
@@ -146,8 +156,13 @@ def _own(designs: Mapping[str, NDArray[np.float64]], task: Task) -> Problem:
 
 
 def _linear(
-    pooled: Linear, task: Task, theta: NDArray[np.float64], covariance: NDArray[np.float64], evidence: float
+    pooled: Linear,
+    task: Task,
+    theta: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    evidence: float,
+    converged: bool,
 ) -> Linear:
     return Linear(
-        task, pooled.features, pooled.design, theta, covariance, pooled.prior_width, evidence, converged=True
+        task, pooled.features, pooled.design, theta, covariance, pooled.prior_width, evidence, converged
     )

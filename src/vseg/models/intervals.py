@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vseg.errors import InvalidInput
+from vseg.models.families import predicted
 from vseg.models.task import Task
-from vseg.pairs import Pairs
 from vseg.responses import COLUMNS, Responses, concatenated
 
 UNITS = ("trials", "participants", "model")
@@ -109,7 +109,7 @@ def bootstrap(
 
 def _resampled(responses: Responses, over: str, fitted: Any, rng: np.random.Generator) -> Responses:
     if over == "model":
-        return _answered(responses, fitted, rng)
+        return _changed(responses, same=rng.random(len(responses)) < predicted(fitted, responses))
     if over == "participants":
         names = rng.choice(responses.participants, len(responses.participants))
         return concatenated(
@@ -122,17 +122,6 @@ def _resampled(responses: Responses, over: str, fitted: Any, rng: np.random.Gene
     group = who * (what.max() + 1) + what
     members = [np.flatnonzero(group == each) for each in np.unique(group)]
     return responses.where(np.concatenate([rng.choice(rows, len(rows)) for rows in members]))
-
-
-def _answered(responses: Responses, fitted: Any, rng: np.random.Generator) -> Responses:
-    """The same pairs, answered by chance with the model's P(same)."""
-    q, n = np.empty(len(responses)), len(responses.layout)
-    low, high = np.minimum(responses.i, responses.j), np.maximum(responses.i, responses.j)
-    for image in responses.images:
-        rows = responses.image == image
-        key, again = np.unique(low[rows] * n + high[rows], return_inverse=True)
-        q[rows] = fitted.same_probability(image, Pairs(responses.layout, *np.divmod(key, n)))[again]
-    return _changed(responses, same=rng.random(len(q)) < q)
 
 
 def _changed(responses: Responses, **columns: Any) -> Responses:

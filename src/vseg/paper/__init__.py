@@ -1,7 +1,9 @@
 """The paper's results, regenerated: one module a figure, with the paper's own algorithm and ours side by side.
 
-Each figure module offers the same names: NAME, TITLE, WHERE, SETTINGS (or `settings`), `trial`, `example`,
-`claims` and `draw`; `running.run` and `page.write` treat them alike. Modules are loaded when first asked for.
+Each figure module offers the same names: NAME, TITLE, WHERE, SETTINGS (or `settings(data)`), `trial`, `example`,
+`claims` and `draw`; `running.run` and `page.write` treat them alike. Some also say which share of the resamples they
+get (SHARE, or `share` of a setting, and LEAST), and which fits of Algorithm 1 a resample takes (`papers_fits`). Modules
+are loaded when first asked for.
 """
 
 from collections.abc import Iterable

@@ -35,11 +35,6 @@ class Claim:
     verdict: str
     why: str = ""
 
-    @property
-    def holds(self) -> bool:
-        """Whether the paper's statement holds as it stands, with the paper's own algorithm."""
-        return self.verdict == REPRODUCED
-
     def as_dict(self) -> dict[str, str]:
         """For claims.json."""
         return asdict(self)

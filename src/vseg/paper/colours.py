@@ -17,7 +17,7 @@ from vseg.maps import Maps
 from vseg.models import Linear, Task, logistic
 from vseg.paper import parametric, simulation
 from vseg.paper.claims import Claim, interval, judged, spoken
-from vseg.responses import Responses, Tally
+from vseg.responses import Tally
 from vseg.stimuli import colour_image
 from vseg.stimuli.colours import PALETTE, ColourImage
 from vseg.stimuli.maps import softmax
@@ -94,7 +94,7 @@ class Planes(NamedTuple):
 def _fitted(amplitude: float, tally: Tally, seed: int) -> dict[str, Planes]:
     features, wanted = shown(amplitude).features, truth(amplitude)
     paper = parametric.logistic(features, tally, SEGMENTS, strength=STRENGTH, seed=seed)
-    task = Task(_as_responses(tally), segments=SEGMENTS)
+    task = Task(simulation.one_by_one(tally), segments=SEGMENTS)
     fits = {
         "paper": Planes(paper.maps, paper.weights, paper.offsets),
         "ours": _planes_of(logistic({"image": features})(task, seed=seed)),
@@ -102,7 +102,7 @@ def _fitted(amplitude: float, tally: Tally, seed: int) -> dict[str, Planes]:
     }
     found = {}
     for fit, (maps, weights, offsets) in fits.items():
-        order = _order(maps, wanted)
+        order = maps.order_in(wanted)
         found[fit] = Planes(maps.permuted(order), weights[order], offsets[order])
     return found
 
@@ -111,14 +111,6 @@ def _planes_of(fit: Linear) -> Planes:
     """A logit is linear in the colour: its offset is what black has, its weights what each channel adds."""
     logits = fit.design(np.concatenate([np.zeros((1, 3)), np.eye(3)])) @ fit.theta
     return Planes(fit.maps("image"), (logits[1:] - logits[0]).T, logits[0])
-
-
-def _order(maps: Maps, wanted: Maps) -> NDArray[np.int64]:
-    """Which segment of the maps stands for each of the truth's."""
-    from scipy.optimize import linear_sum_assignment
-
-    apart = np.abs(wanted.probabilities[:, :, None] - maps.probabilities[:, None, :]).sum(axis=0)
-    return np.asarray(linear_sum_assignment(apart)[1])
 
 
 def angle(weights: NDArray[np.float64]) -> float:
@@ -135,13 +127,6 @@ def angle(weights: NDArray[np.float64]) -> float:
         cosine = normal @ line / np.linalg.norm(normal) / np.linalg.norm(line)
         found.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
     return float(np.mean(found))
-
-
-def _as_responses(tally: Tally) -> Responses:
-    """A trial a row: what models are fitted to."""
-    same = np.arange(BLOCKS) < tally.k[:, None]
-    i, j = (np.repeat(end, BLOCKS) for end in (tally.pairs.i, tally.pairs.j))
-    return Responses(tally.layout, i, j, same.ravel())
 
 
 def example(*, seed: int) -> dict[str, NDArray[np.float64]]:

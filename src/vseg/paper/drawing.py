@@ -28,13 +28,11 @@ def curves(
     value: str,
     over: str,
     *,
-    estimators: Sequence[str] = tuple(LABELS),
-    labels: Mapping[str, str] = LABELS,
     place: Callable[[Any], float] = float,
 ) -> None:
     """The mean of a column over a setting, a line an estimator, with its 95 % band over resamples."""
     means = table.mean_interval(value, by=[over, "estimator"], seed=0)
-    for name in estimators:
+    for name, label in LABELS.items():
         own = means.where(estimator=name)
         x = np.array([place(row[over]) for row in own.rows])
         order = np.argsort(x)
@@ -42,7 +40,7 @@ def curves(
         axes.fill_between(x[order], low, high, color=COLOURS[name], alpha=0.25, linewidth=0)
         axes.plot(
             x[order], mean, color=COLOURS[name], marker=MARKERS[name], markersize=4, linewidth=1.5,
-            linestyle="--" if name.endswith("plain") else "-", label=labels[name],
+            linestyle="--" if name.endswith("plain") else "-", label=label,
         )  # fmt: skip
 
 

@@ -31,19 +31,17 @@ def paper(
     *,
     seed: int,
     strength: float = PAPERS_STRENGTH,
-    loss: str = "squared_error",
     kernel: Kernel = "four",
-    rate: float | None = None,
 ) -> Maps:
     """Algorithm 1 with the paper's λ = 10."""
-    problem = objective(tally, segments, strength=strength, loss=loss, kernel=kernel, weights="pairs")
-    p, _ = descended(problem, random_start(problem, seed), rate or stable_rate(strength))
+    problem = objective(tally, segments, strength=strength, kernel=kernel, weights="pairs")
+    p, _ = descended(problem, random_start(problem, seed), stable_rate(strength))
     return Maps(tally.layout, p)
 
 
-def paper_plain(tally: Tally, segments: int, *, seed: int, loss: str = "squared_error") -> Maps:
+def paper_plain(tally: Tally, segments: int, *, seed: int) -> Maps:
     """Algorithm 1 without regularisation."""
-    return paper(tally, segments, seed=seed, strength=0.0, loss=loss)
+    return paper(tally, segments, seed=seed, strength=0.0)
 
 
 def paper_continued(tally: Tally, segments: int, *, seed: int) -> Maps:

@@ -203,7 +203,7 @@ def _how_many(table: "Table") -> Claim:
         paper=f"maps that win a location, and segments that observers used: {said(won)}",
         ours=f"K by held-out pairs: {said(ours)}",
         holds=all(told.values()) and not more,
-        holds_if=sum(told.values()) >= len(told) / 2,
+        holds_if=bool(told) and sum(told.values()) >= len(told) / 2,
         condition=f"people use five segments at most, as they do in {len(told)} of {len(used)} images: in "
         f"{sum(told.values())} of these the number is right to within a half",
         reason="the number is off by more than a half in most images",
@@ -228,9 +228,8 @@ def _serves(table: "Table") -> Claim:
         name: ratio_interval(of(own, "error", "paper"), of(own, "error", "ours"))
         for name, own in sources.items()
     }
-    better = (
-        "K and λ chosen by held-out pairs do better from the same answers: the paper's error is "
-        + "; ".join(f"{spoken(gain, 2)} times ours {name}" for name, gain in gains.items())
+    better = "With K and λ chosen by held-out pairs from the same answers: the paper's error is " + "; ".join(
+        f"{spoken(gain, 2)} times ours {name}" for name, gain in gains.items()
     )
     return judged(
         "Maps can be reconstructed from 1,024 answers of eight people (K = 5, λ = 5).",
@@ -247,7 +246,8 @@ def _serves(table: "Table") -> Claim:
 
 def _unsure(table: "Table") -> Claim:
     paper, ours = (_by_image(table, "r", fit) for fit in ("paper", "ours"))
-    found = [interval(values)[1] > 0 for values in paper.values()]
+    found = {name: interval(values)[1] > 0 for name, values in paper.items()}
+    missed = [name for name, above in found.items() if not above]
 
     def said(by_image: dict[str, NDArray[np.float64]]) -> str:
         return ", ".join(f"{name} {values.mean():.2f}" for name, values in by_image.items())
@@ -256,9 +256,10 @@ def _unsure(table: "Table") -> Claim:
         "The maps show in which regions people are unsure.",
         paper=f"correlation of the entropy with the observers' disagreement: {said(paper)}",
         ours=said(ours),
-        holds=all(found),
-        holds_if=sum(found) >= len(found) / 2,
-        condition=f"one looks at the right images: the correlation is above 0 in {sum(found)} of {len(found)}",
+        holds=not missed,
+        holds_if=len(missed) <= len(found) / 2,
+        condition=f"one takes most images for all: the correlation is above 0 in {len(found) - len(missed)} of "
+        f"{len(found)}, not in {' and '.join(missed)}",
         reason="the entropy does not follow the observers' disagreement in most images",
     )
 

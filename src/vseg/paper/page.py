@@ -10,6 +10,7 @@ from typing import Any
 from vseg.paper import FIGURES
 from vseg.paper.claims import NEAR, NOT, ONLY_IF, REPRODUCED
 from vseg.report import STYLE
+from vseg.validation import FOLDS, STRENGTHS
 
 PAGE = "index.html"
 FORMAT = 1  # of claims.json
@@ -28,7 +29,8 @@ def write(folder: Path) -> Path:
 
 def finished(folder: Path, names: Iterable[str] = tuple(FIGURES)) -> list[dict[str, Any]]:
     """What claims.json says of each figure that is finished in this folder."""
-    found = (_content(folder / name / "claims.json") for name in names)
+    drawn = (folder / name for name in names if (folder / name / "figure.png").is_file())
+    found = (_content(each / "claims.json") for each in drawn)
     return [one for one in found if one.get("format") == FORMAT]
 
 
@@ -67,7 +69,8 @@ def cost_in_words(figures: Sequence[Mapping[str, Any]]) -> str:
         f"The {fits:,} fits of Algorithm 1 in {len(timed)} of these figures would take {spelled(theirs)} of one core "
         f"in PyTorch, estimated from one fit of each kind ({spelled(in_full)} if every setting had all resamples); "
         f"compiled they take {spelled(compiled)} here, {theirs / max(compiled, 1e-9):.0f} times less. With vseg's own "
-        f"estimators, which choose λ by 55 more fits a resample, these figures took {spelled(here)} of work in all."
+        f"estimators, which choose λ by {FOLDS * len(STRENGTHS)} more fits each, these figures took {spelled(here)} of "
+        "work in all."
     )
 
 
@@ -162,7 +165,8 @@ LEAD = f"""<p class="lead">What “Measuring uncertainty in human visual segment
 out when it is done again: with the paper's own algorithm, and with vseg as it comes.</p>
 <p>Numbers are means over resamples of pairs and answers with 95 % bootstrap intervals. The paper prints neither its
 maps nor all of its settings, so a printed number counts as reproduced when ours is within a factor of {NEAR:g}; every
-verdict is computed from the numbers. People are simulated: nothing here needs the paper's participants.</p>"""
+verdict is computed from the numbers. People are simulated: nothing here needs the paper's participants, and numbers
+printed of them stand beside ours without being judged.</p>"""
 OWN_STYLE = """
 main { max-width: 72rem; }
 .soft, .why { color: var(--soft); font-size: .92rem; }

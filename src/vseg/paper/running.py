@@ -85,15 +85,16 @@ def run(
         raise InvalidInput(f"The number of resamples is a whole number from 1 up, got {resamples!r}.")
     if folder.exists() and not folder.is_dir():
         raise Conflict(f"{folder} is a file; expected a folder for the figures, or none yet.")
-    asked = {"version": __version__, "resamples": int(resamples), "seed": int(seed), "data": _named(data)}
-    left = [name for name in wanted if not _finished(folder / name, asked)]
+    data = None if data is None else Path(data).resolve()
+    asked = {name: _asked(name, int(resamples), int(seed), data) for name in wanted}
+    left = [name for name in wanted if not _finished(folder / name, asked[name])]
     outcomes = {name: _read(folder / name, fresh=False) for name in wanted if name not in left}
     for name in outcomes:
         _advance(progress, planned([name], resamples=resamples, data=data))
     if left:
         with workers(executor) as place:
             for name in left:
-                outcomes[name] = _run_one(name, folder / name, asked, data, place, progress)
+                outcomes[name] = _run_one(name, folder / name, asked[name], data, place, progress)
                 page.write(folder)
                 if told:
                     told(outcomes[name])
@@ -120,7 +121,8 @@ def _run_one(
     folder.mkdir(parents=True, exist_ok=True)
     each = _cost_of_a_trial(name, data)
     rows: list[dict[str, Any]] = []
-    for number, (repeats, settings) in enumerate(_groups(module, asked["resamples"], data)):
+    groups = _groups(module, asked["resamples"], data)
+    for number, (repeats, settings) in enumerate(groups):
         table = sweep(
             module.trial,
             settings,
@@ -132,6 +134,9 @@ def _run_one(
         )
         rows += table.rows
     table = Table(rows)
+    (folder / "claims.json").unlink(
+        missing_ok=True
+    )  # of fewer resamples: it would be beside numbers of others
     table.save(folder / "trials.csv")
     drawn = _example(module, asked["seed"], data)
     np.savez_compressed(folder / "example.npz", **drawn)
@@ -145,22 +150,22 @@ def _run_one(
         **asked,
         "resampled": _resampled(module, asked["resamples"], data),
         "seconds": round(time.perf_counter() - began, 3),
-        "worked": round(_worked(folder), 3),
-        "pytorch": costs.of(
-            module, _groups(module, asked["resamples"], data), asked["resamples"], seed=asked["seed"]
-        ),
+        "worked": round(_worked(folder, groups), 3),
+        "pytorch": costs.of(module, groups, asked["resamples"], seed=asked["seed"]),
         "claims": claims,
     }
     _write_last(folder / "claims.json", about)
     return _read(folder, fresh=True)
 
 
-def _worked(folder: Path) -> float:
-    """Seconds of work in all its resamples, in whichever run they were done: the last entry of each kept line."""
-    lines = (
-        line for path in folder.glob("kept/*/trials.jsonl") for line in path.read_text("utf-8").splitlines()
-    )
-    return float(sum(json.loads(line)[-1] for line in lines))
+def _worked(folder: Path, groups: Sequence[tuple[int, Any]]) -> float:
+    """Seconds of work in its resamples, in whichever run they were done; there may be more than were asked for."""
+    total = 0.0
+    for number, (repeats, _) in enumerate(groups):
+        for line in (folder / "kept" / str(number) / "trials.jsonl").read_text("utf-8").splitlines():
+            _, repeat, _, seconds = json.loads(line)
+            total += seconds if repeat < repeats else 0
+    return total
 
 
 def _groups(module: Any, resamples: int, data: str | Path | None) -> list[tuple[int, list[Setting]]]:
@@ -249,8 +254,10 @@ def _write_last(path: Path, content: Mapping[str, Any]) -> None:
     os.replace(new, path)
 
 
-def _named(data: str | Path | None) -> str:
-    return "" if data is None else str(Path(data).resolve())
+def _asked(name: str, resamples: int, seed: int, data: Path | None) -> dict[str, Any]:
+    """What a finished figure must be of; other data are nothing to figures that use none."""
+    used = "" if data is None or not _takes_data(figure(name)) else str(data)
+    return {"version": __version__, "resamples": resamples, "seed": seed, "data": used}
 
 
 def _advance(progress: Callable[[float], None] | None, seconds: float) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from vseg import designs
 from vseg.layout import Grid
 from vseg.maps import Maps
-from vseg.responses import Tally
+from vseg.responses import Responses, Tally
 from vseg.stimuli import random_maps
 
 
@@ -55,3 +55,17 @@ def answered(maps: Maps, *, blocks: int, pairs: int | None = None, seed: int) ->
     asked = designs.covering(maps.layout, trials=count, seed=design)
     same = np.random.default_rng(answers).binomial(blocks, maps.same_probability(asked))
     return Tally(asked, same, np.full(len(asked), blocks))
+
+
+def one_by_one(tally: Tally) -> Responses:
+    """The same answers a trial a row, as models are fitted to them.
+
+    Examples
+    --------
+    >>> tally = answered(truth(size=12, amplitude=6.0, xi=2.0), blocks=10, seed=0)
+    >>> len(one_by_one(tally))
+    4320
+    """
+    i, j = (np.repeat(end, tally.n) for end in (tally.pairs.i, tally.pairs.j))
+    place = np.arange(tally.trials) - np.repeat(np.cumsum(tally.n) - tally.n, tally.n)
+    return Responses(tally.layout, i, j, place < np.repeat(tally.k, tally.n))

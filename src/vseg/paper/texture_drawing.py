@@ -76,7 +76,7 @@ def _mean_maps(figure: "Figure", top: float, condition: str, example: Example, *
                 figure,
                 at[1] + SIDE / 2,
                 0.14,
-                f"{LABELS[name]}: mean of {len(group)} people",
+                f"{LABELS[name]}: mean of {len(group)} people, ± 3 s.e.",
                 size=style.MEDIUM,
             )
     for panel, text in panels:

@@ -91,19 +91,18 @@ class Dealing:
 
     def _lost(self, task: Task, strikes: int) -> Iterator[list[Finished]]:
         """Let the others land, which may be lost too; then replace the workers, and give out the lost tasks again."""
-        lost, broken = [(task, strikes)], None
-        for future in list(wait(self._flying).done):
-            other = self._flying.pop(future)
+        landed = {future: self._flying.pop(future) for future in wait(self._flying).done}
+        outcomes = [future.result() for future in landed if future.exception() is None]
+        for finished, _ in outcomes:  # before anything is raised: what is finished is not lost
+            yield finished
+        lost = [(task, strikes)]
+        for future, other in landed.items():
             error = future.exception()
             if error is not None:
                 lost.append((other, self._strikes(error)))
-                continue
-            finished, failed = future.result()
-            broken = failed or broken
-            yield finished
         self.place.renew()
-        if broken:
-            raise failure(broken, self.settings[broken.trial.setting], self.seed)
+        for failed in (failed for _, failed in outcomes if failed):
+            raise failure(failed, self.settings[failed.trial.setting], self.seed)
         for one, more in lost:
             self._give_again(one, one.strikes + more)
 
