@@ -1,5 +1,6 @@
 """A user's own function, from a file: found, or told why not."""
 
+import numpy as np
 import pytest
 
 from vseg import callables
@@ -57,3 +58,13 @@ def test_a_file_that_fails(mine):
     (mine / "broken.py").write_text("1 / 0\n")
     with pytest.raises(InvalidInput, match=r"broken\.py could not be run: ZeroDivisionError"):
         callables.named("broken.py")
+
+
+def test_what_a_users_function_raised_is_told_with_its_line(tmp_path):
+    (tmp_path / "mine.py").write_text("import numpy\n\ndef model(image):\n    return numpy.zeros((2, 3)) @ image\n")
+    try:
+        callables.named(str(tmp_path / "mine.py"))(np.zeros((2, 2)))
+    except ValueError as error:
+        said = callables.raised(error)
+    assert said.startswith("ValueError: ")
+    assert said.endswith("(mine.py, line 4)")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,21 @@ def named(source: str) -> Callable[..., Any]:
     return found
 
 
+def raised(error: BaseException) -> str:
+    """What a user's function raised and where: 'ValueError: too hot (mine.py, line 12)'.
+
+    The line is the last one of a file of theirs; errors of vseg and of libraries are told where they were called.
+    """
+    said = f"{type(error).__name__}: {error}".rstrip(". :")
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _not_theirs(Path(frame.filename))]
+    return f"{said} ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else said
+
+
+def _not_theirs(file: Path) -> bool:
+    return file.is_relative_to(Path(__file__).parent) or "site-packages" in file.parts or not file.is_file()
+
+
 def _parts(source: str) -> tuple[Path, str]:
     file, dot_py, name = source.rpartition(".py")
     if not dot_py or (name and not (name.startswith(":") and name[1:].isidentifier())):
@@ -47,7 +63,7 @@ def _run(path: Path) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InvalidInput(f"{path} could not be run: {type(error).__name__}: {error}") from error
+        raise InvalidInput(f"{path} could not be run: {raised(error)}.") from error
     finally:
         sys.path.pop(0)
     return module

@@ -13,8 +13,8 @@ def test_list_names_every_figure(here, capsys):
 def test_run_says_what_came_out_and_goes_on(here, capsys):
     code, out, error = vseg("paper run deterministic --resamples 2 --executor threads:1 --out p", capsys)
     assert (code, error) == (0, "")
-    assert out.splitlines()[0].startswith("deterministic: 1 reproduced only if; ")
-    assert out.splitlines()[-1] == "p: 1 figure; see p/index.html."
+    assert out.splitlines()[0].startswith("deterministic: 1 reproduced only if, from only 2 resamples; ")
+    assert out.splitlines()[-1] == "p: 1 figure finished; see p/index.html."
     assert (here / "p" / "deterministic" / "figure.png").is_file()
     code, out, _ = vseg("paper run deterministic --resamples 2 --executor threads:1 --out p", capsys)
     assert code == 0

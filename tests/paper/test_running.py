@@ -109,6 +109,7 @@ def test_work_is_that_of_the_resamples_asked_for(made, tmp_path):
     out, _ = made
     shutil.copytree(out, tmp_path / "paper")
     for resamples in (1, 2):
+        (tmp_path / "paper" / NAME / "claims.json").unlink()
         run([NAME], resamples=resamples, out=tmp_path / "paper")
         lines = (tmp_path / "paper" / NAME / "kept" / "0" / "trials.jsonl").read_text("utf-8").splitlines()
         held = json.loads((tmp_path / "paper" / NAME / "claims.json").read_text("utf-8"))
@@ -197,3 +198,14 @@ class Links(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.found += [value for name, value in attributes if name in ("src", "href")]
+
+
+def test_fewer_resamples_do_not_replace_more(tmp_path):
+    out = tmp_path / "paper"
+    run(["deterministic"], resamples=3, out=out)
+    before = (out / "deterministic" / "trials.csv").read_bytes()
+    [again] = run(["deterministic"], resamples=2, out=out)
+    assert not again.fresh
+    assert again.fewest == 3
+    assert (out / "deterministic" / "trials.csv").read_bytes() == before
+    assert "| Figure 1, top, 3 resamples |" in (out / "claims.md").read_text("utf-8")

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.callables import DEFAULT, named
+from vseg import callables
+from vseg.callables import DEFAULT
 from vseg.comparison.fenced import limit_memory
 from vseg.errors import InvalidInput, VsegError
 from vseg.features.cells import as_image
@@ -56,7 +57,7 @@ def loaded(source: str) -> Callable[[NDArray[np.uint8]], Any]:
     place, _, name = source.partition(":") if ":" in Path(source).name else (source, "", "")
     package = Path(place)
     if not package.is_dir():
-        return named(source)
+        return callables.named(source)
     spec = importlib.util.spec_from_file_location(
         package.name, package / "__init__.py", submodule_search_locations=[str(package)]
     )
@@ -69,7 +70,7 @@ def loaded(source: str) -> Callable[[NDArray[np.uint8]], Any]:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InvalidInput(f"{package} could not be run: {type(error).__name__}: {error}") from error
+        raise InvalidInput(f"{package} could not be run: {callables.raised(error)}.") from error
     found = getattr(module, name or DEFAULT, None)
     if not callable(found):
         raise InvalidInput(f"{package} has no function {name or DEFAULT}; name one as {package}:NAME.")
@@ -87,7 +88,9 @@ def asked(model: Callable[..., Any], image: NDArray[np.uint8], name: str, layout
     except MemoryError:
         raise
     except Exception as error:
-        raise InvalidInput(f"The model failed on image {name}: {type(error).__name__}: {error}") from error
+        raise InvalidInput(
+            f"The model failed on image {name}: {callables.raised(error)}. Here it is called with the image alone."
+        ) from error
     try:
         return as_maps(said, image, layout)
     except VsegError as error:

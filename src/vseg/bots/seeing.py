@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg import callables
 from vseg.errors import InvalidInput
 from vseg.layout import Scatter
 from vseg.maps import Maps
@@ -93,7 +94,7 @@ def _said_by(model: Model | None, pixels: NDArray[np.uint8], image: str) -> Seen
         said = np.asarray(model(pixels.copy()))
     except Exception as error:
         raise InvalidInput(
-            f"The model failed on image {image}: {type(error).__name__}: {error}. "
+            f"The model failed on image {image}: {callables.raised(error)}. "
             "It is given the picture as uint8 (height, width, 3)."
         ) from error
     height, width = pixels.shape[:2]

@@ -12,7 +12,7 @@ import typer
 
 from vseg.cli import options, unfinished
 from vseg.cli.model_results import FINISHED, FIT_FILES, write_fits, write_scores
-from vseg.cli.output import counted, new_folder, progress_bar
+from vseg.cli.output import counted, new_folder, progress_bar, resumable
 from vseg.errors import InvalidInput, MissingExtra, VsegWarning
 
 if TYPE_CHECKING:
@@ -181,6 +181,7 @@ def score(
     families, absent = _families(names, features)
     kept = unfinished.folder(out, task, names, features)
     with (
+        resumable(out),
         progress_bar("Scoring", _fits(task, settings, len(families))) as advance,
         _executor(place) as executor,
     ):

@@ -109,6 +109,18 @@ def share(advance: Advance, total: int) -> Iterator[Advance]:
 
 
 @contextmanager
+def resumable(out: Path) -> Iterator[None]:
+    """Whoever cuts such a run is told that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(
+            f"\nCut. What is finished is kept in {out}: the same command goes on from there.", file=sys.stderr
+        )
+        raise
+
+
+@contextmanager
 def progress_bar(doing: str, total: int, *, fits: bool = True) -> Iterator[Advance]:
     """A bar on stderr that is gone at the end; nothing where stderr is no terminal.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vseg.cli import options
-from vseg.cli.output import counted
+from vseg.cli.output import counted, resumable
 from vseg.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def run(
     if resamples is not None:
         count = options.whole(resamples, "--resamples", least=1)
     names = chosen(figure)
-    with _bar(names, running.planned(names, resamples=count, data=data)) as (advance, told):
+    planned = running.planned(names, resamples=count, data=data)
+    with resumable(out), _bar(names, planned) as (advance, told):
         found = running.run(
             names,
             resamples=count,
@@ -100,13 +101,17 @@ def run(
             typer.echo(f"{_said(one)} (finished before)")
     if spent := page.cost_in_words(page.finished(out, names)):
         typer.echo(spent)
-    typer.echo(f"{out}: {counted(len(found), 'figure')}; see {out / 'index.html'}.")
+    there = len(page.finished(out))
+    typer.echo(f"{out}: {counted(there, 'figure')} finished; see {out / 'index.html'}.")
 
 
 def _said(one: "Outcome") -> str:
+    from vseg.paper.page import PROVISIONAL
+
     verdicts = [claim["verdict"] for claim in one.claims]
     parts = [f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)]
-    return f"{one.name}: {', '.join(parts)}; {one.seconds:.0f} s"
+    few = f", from only {one.fewest} resamples" if one.fewest < PROVISIONAL else ""
+    return f"{one.name}: {', '.join(parts)}{few}; {one.seconds:.0f} s"
 
 
 @contextmanager

@@ -252,6 +252,10 @@ def _ended(code: int, memory_mb: int) -> str:
 
 def said_of_signal(name: str, memory_mb: int) -> str:
     """Why a process has ended: memory that runs out ends it from outside, or has a library give up."""
-    if name in ("SIGKILL", "SIGABRT"):
+    if name == "SIGKILL":
         return f"Its process was ended by {name}, as happens when memory runs out; it may use {memory_mb} MB."
+    if name == "SIGABRT":
+        return (
+            f"Its process gave up ({name}), as libraries do when memory runs out; it may use {memory_mb} MB."
+        )
     return f"Its process crashed ({name})."

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg import callables
 from vseg.errors import InvalidInput, VsegError
 from vseg.maps import Maps
 from vseg.models.families import Family, predicted
@@ -96,7 +97,7 @@ def failed(job: Job, why: str) -> Told:
 
 def sentence(error: BaseException) -> str:
     """An error in one line: our own say all by themselves, others need their kind."""
-    said = str(error) if isinstance(error, VsegError) else f"{type(error).__name__}: {error}"
+    said = str(error) if isinstance(error, VsegError) else f"{callables.raised(error)}."
     line = " ".join(said.split())
     return line if len(line) <= LONGEST_SENTENCE else f"{line[:LONGEST_SENTENCE]}…"
 

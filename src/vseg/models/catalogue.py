@@ -155,7 +155,7 @@ def _tried(model: Any) -> str:
     except Exception as error:
         raise InvalidInput(
             f"The model failed on a small picture ({TRIAL_SIDE_PX} x {TRIAL_SIDE_PX}, uint8): "
-            f"{type(error).__name__}: {error}. If it takes something else, set its attribute kind to one of "
+            f"{callables.raised(error)}. If it takes something else, set its attribute kind to one of "
             f"{', '.join(KINDS)}."
         ) from error
     if isinstance(said, Maps) or np.shape(said)[:2] == (TRIAL_SIDE_PX, TRIAL_SIDE_PX):

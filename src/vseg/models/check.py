@@ -130,7 +130,7 @@ def _twice(call: Callable[[], Any]) -> tuple[Any, list[str]]:
     except InvalidInput as error:
         return None, [str(error)]
     except Exception as error:  # a user's model may raise anything
-        return None, [f"It fails: {type(error).__name__}: {error}"]
+        return None, [f"It fails: {callables.raised(error)}."]
     if not _alike(first, second):
         return first, ["It is not deterministic: two calls with the same input differ. Fix its seed."]
     return first, []

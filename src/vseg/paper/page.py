@@ -12,18 +12,20 @@ from vseg.paper.claims import NEAR, NOT, ONLY_IF, REPRODUCED
 from vseg.report import STYLE
 from vseg.validation import FOLDS, STRENGTHS
 
-PAGE = "index.html"
-FORMAT = 1  # of claims.json
+PAGE, TABLE = "index.html", "claims.md"
+FORMAT = 2  # of claims.json
+PROVISIONAL = 20  # resamples below which a verdict may well change
 DAY = 24 * 3600.0
 
 
 def write(folder: Path) -> Path:
-    """Write index.html of all figures that are finished in this folder."""
+    """Write index.html and claims.md of all figures that are finished in this folder."""
     found = finished(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    new = folder / f".{PAGE}.new"
-    new.write_text(html(found, folder), encoding="utf-8")
-    os.replace(new, folder / PAGE)
+    for name, text in ((PAGE, html(found, folder)), (TABLE, markdown(found))):
+        new = folder / f".{name}.new"
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, folder / name)
     return folder / PAGE
 
 
@@ -56,6 +58,18 @@ def html(figures: Sequence[Mapping[str, Any]], folder: Path) -> str:
     )
 
 
+def markdown(figures: Sequence[Mapping[str, Any]]) -> str:
+    """The claims as a table in Markdown."""
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    for one in figures:
+        for claim in one["claims"]:
+            where = one["where"] + (f", {one['fewest']} resamples" if one["fewest"] < PROVISIONAL else "")
+            verdict = f"**{claim['verdict']}** {claim['why']}".strip()
+            cells = (where, claim["claim"], claim["printed"], claim["paper"], claim["ours"], verdict)
+            lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return "\n".join(lines) + f"\n\n{cost_in_words(figures)}\n\n{_made(figures)}\n"
+
+
 def cost_in_words(figures: Sequence[Mapping[str, Any]]) -> str:
     """How long the paper's implementation would have taken for the same fits; empty where nothing was timed."""
     timed = [one for one in figures if one.get("pytorch")]
@@ -85,7 +99,7 @@ def spelled(seconds: float) -> str:
     for unit, name in ((DAY, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if seconds >= 1.5 * unit:
             return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.0f} s"
+    return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.2g} s"
 
 
 def _tally(figures: Sequence[Mapping[str, Any]]) -> str:
@@ -109,7 +123,7 @@ def _claims(figures: Sequence[Mapping[str, Any]]) -> str:
 
 def _claim(one: Mapping[str, Any], claim: Mapping[str, str]) -> str:
     cells = {
-        "figure": f'<a href="#{escape(one["name"])}">{escape(one["where"])}</a>',
+        "figure": f'<a href="#{escape(one["name"])}">{escape(one["where"])}</a> {_few(one)}',
         "the paper's claim": escape(claim["claim"]),
         "printed": escape(claim["printed"]),
         "the paper's algorithm, here": escape(claim["paper"]),
@@ -117,6 +131,11 @@ def _claim(one: Mapping[str, Any], claim: Mapping[str, str]) -> str:
         "verdict": _verdict(claim),
     }
     return "<tr>" + "".join(f'<td data-name="{name}">{cell}</td>' for name, cell in cells.items()) + "</tr>"
+
+
+def _few(one: Mapping[str, Any]) -> str:
+    few = one["fewest"] < PROVISIONAL
+    return f'<span class="why">provisional: {one["fewest"]} resamples</span>' if few else ""
 
 
 def _verdict(claim: Mapping[str, str]) -> str:
@@ -163,7 +182,8 @@ COLUMNS = ("figure", "the paper's claim", "printed", "the paper's algorithm, her
 SIGNS = {REPRODUCED: ("✓", "yes"), ONLY_IF: ("◐", "if"), NOT: ("✗", "no")}
 LEAD = f"""<p class="lead">What “Measuring uncertainty in human visual segmentation” says of its method, and what comes
 out when it is done again: with the paper's own algorithm, and with vseg as it comes.</p>
-<p>Numbers are means over resamples of pairs and answers with 95 % bootstrap intervals. The paper prints neither its
+<p>Numbers are means over resamples of pairs and answers with 95 % bootstrap intervals, unless a row says that it gives
+the spread over people. The paper prints neither its
 maps nor all of its settings, so a printed number counts as reproduced when ours is within a factor of {NEAR:g}; every
 verdict is computed from the numbers. People are simulated: nothing here needs the paper's participants, and numbers
 printed of them stand beside ours without being judged.</p>"""

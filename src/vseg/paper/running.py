@@ -42,10 +42,11 @@ Setting = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """One figure, as run: what its claims.json says."""
+    """One figure, as run: what its claims.json says; `fewest` are the resamples of the setting that got least."""
 
     name: str
     seconds: float
+    fewest: int
     claims: list[dict[str, str]]
     fresh: bool
 
@@ -134,9 +135,8 @@ def _run_one(
         )
         rows += table.rows
     table = Table(rows)
-    (folder / "claims.json").unlink(
-        missing_ok=True
-    )  # of fewer resamples: it would be beside numbers of others
+    # One of fewer resamples would stand beside the numbers of these.
+    (folder / "claims.json").unlink(missing_ok=True)
     table.save(folder / "trials.csv")
     drawn = _example(module, asked["seed"], data)
     np.savez_compressed(folder / "example.npz", **drawn)
@@ -149,6 +149,7 @@ def _run_one(
         "where": module.WHERE,
         **asked,
         "resampled": _resampled(module, asked["resamples"], data),
+        "fewest": min(repeats for repeats, _ in groups),
         "seconds": round(time.perf_counter() - began, 3),
         "worked": round(_worked(folder, groups), 3),
         "pytorch": costs.of(module, groups, asked["resamples"], seed=asked["seed"]),
@@ -215,7 +216,10 @@ def _spelled(settings: Sequence[Setting]) -> str:
 
 
 def _finished(folder: Path, asked: Mapping[str, Any]) -> bool:
-    """Whether this very figure is there; what another version or other settings left is not touched."""
+    """Whether this very figure is there, with as many resamples or more.
+
+    What another version or other settings left is not touched.
+    """
     path = folder / "claims.json"
     if not path.is_file():
         return False
@@ -228,12 +232,12 @@ def _finished(folder: Path, asked: Mapping[str, Any]) -> bool:
                 "choose another --out, or delete that folder to start over.",
                 reason=name,
             )
-    return bool(there.get("resamples") == asked["resamples"] and (folder / "figure.png").is_file())
+    return bool(there.get("resamples", 0) >= asked["resamples"] and (folder / "figure.png").is_file())
 
 
 def _read(folder: Path, *, fresh: bool) -> Outcome:
     there = _content(folder / "claims.json")
-    return Outcome(there["name"], there["seconds"], there["claims"], fresh)
+    return Outcome(there["name"], there["seconds"], there["fewest"], there["claims"], fresh)
 
 
 def _content(path: Path) -> dict[str, Any]:
