@@ -61,7 +61,9 @@ def test_a_file_that_fails(mine):
 
 
 def test_what_a_users_function_raised_is_told_with_its_line(tmp_path):
-    (tmp_path / "mine.py").write_text("import numpy\n\ndef model(image):\n    return numpy.zeros((2, 3)) @ image\n")
+    (tmp_path / "mine.py").write_text(
+        "import numpy\n\ndef model(image):\n    return numpy.zeros((2, 3)) @ image\n"
+    )
     try:
         callables.named(str(tmp_path / "mine.py"))(np.zeros((2, 2)))
     except ValueError as error:

@@ -5,6 +5,7 @@ from scipy import stats
 
 from vseg import statistics
 from vseg.errors import InvalidInput
+from vseg.statistics import groups as groups_of_numbers
 
 # R's data set mtcars: weight and miles a gallon of cars with automatic and with manual gears.
 WEIGHT_AUTOMATIC = [3.215, 3.44, 3.46, 3.57, 3.19, 3.15, 3.44, 3.44, 4.07, 3.73, 3.78, 5.25, 5.424, 5.345,
@@ -104,8 +105,8 @@ def test_huge_effects_have_an_interval_in_python_floats(a, b):
 @pytest.mark.parametrize("freedom", [2, 4, 28, 1000])
 def test_the_interval_of_large_effects_meets_the_exact_one(freedom):
     """At the largest t for which the exact one is taken, to a thousandth of its width."""
-    exact = statistics._exact_noncentralities(statistics.EXACT_UP_TO, freedom, 0.95)
-    found = statistics._large_noncentralities(statistics.EXACT_UP_TO, freedom, 0.95)
+    exact = groups_of_numbers._exact_noncentralities(statistics.EXACT_UP_TO, freedom, 0.95)
+    found = groups_of_numbers._large_noncentralities(statistics.EXACT_UP_TO, freedom, 0.95)
     assert found == pytest.approx(exact, abs=1e-3 * (exact[1] - exact[0]))
 
 
@@ -171,3 +172,97 @@ def test_a_comparison_is_a_sentence():
 def test_bad_values_are_refused_in_a_sentence(call, message):
     with pytest.raises(InvalidInput, match=message):
         call()
+
+
+def measured(rng, mean, between, spreads):
+    """People around a mean, each measured with an error of known size."""
+    people = mean + between * rng.standard_normal(len(spreads))
+    return people + spreads * rng.standard_normal(len(spreads))
+
+
+@given(groups(), st.floats(0.5, 0.99))
+@settings(max_examples=40, deadline=None)
+def test_people_known_exactly_are_compared_by_welchs_test(both, confidence):
+    """The same difference, p, degrees of freedom and interval as scipy's, for any two groups."""
+    a, b = both
+    found = statistics.compare_uncertain(a, b, np.zeros(len(a)), np.zeros(len(b)), confidence=confidence)
+    golden = stats.ttest_ind(b, a, equal_var=False)
+    assert (found.p, found.degrees_of_freedom) == pytest.approx((golden.pvalue, golden.df), rel=1e-6)
+    assert found.difference[1:] == pytest.approx(tuple(golden.confidence_interval(confidence)), abs=1e-8)
+    assert found.probability_larger == pytest.approx(stats.t.cdf(golden.statistic, golden.df), abs=1e-9)
+    assert found.groups[0].between == pytest.approx(np.std(a, ddof=1))
+
+
+def test_hardly_any_uncertainty_changes_hardly_anything():
+    """From spreads of 1e-6, where τ is searched for, to 0, where it is known: no jump."""
+    a, b = np.array(MPG_AUTOMATIC), np.array(MPG_MANUAL)
+    sure = statistics.compare_uncertain(a, b, 0 * a, 0 * b)
+    nearly = statistics.compare_uncertain(a, b, 0 * a + 1e-6, 0 * b + 1e-6)
+    assert nearly.difference == pytest.approx(sure.difference, rel=1e-5)
+
+
+def test_equal_errors_are_taken_off_the_variance():
+    """With equal s the restricted likelihood has τ² = max(S² - s², 0), and the mean is the plain one."""
+    a = np.array(WEIGHT_AUTOMATIC)
+    group = statistics.group_of(a, np.full(len(a), 0.3))
+    assert group.between**2 == pytest.approx(a.var(ddof=1) - 0.09, rel=1e-6)
+    assert group.mean == pytest.approx(a.mean())
+    assert group.standard_error == pytest.approx(statistics.standard_error(a), rel=1e-6)
+    large = statistics.group_of(a, np.full(len(a), 3.0))
+    assert large.between == 0
+    assert large.standard_error == pytest.approx(3 / np.sqrt(len(a)))
+
+
+def test_known_groups_are_recovered_and_covered():
+    """400 studies of 10 + 10: intervals of 90 % hold the difference in 90 ± 4 % (two standard errors: 3 %)."""
+    rng = np.random.default_rng(5)
+    spreads = np.geomspace(0.01, 0.15, 10)
+    inside, differences, between = 0, [], []
+    for _ in range(400):
+        a, b = measured(rng, 0.2, 0.05, spreads), measured(rng, 0.3, 0.05, spreads)
+        found = statistics.compare_uncertain(a, b, spreads, spreads, confidence=0.9)
+        inside += found.difference.low <= 0.1 <= found.difference.high
+        differences.append(found.difference.value)
+        between.append(found.groups[0].between ** 2)
+    assert inside / 400 == pytest.approx(0.9, abs=0.04)
+    assert np.mean(differences) == pytest.approx(0.1, abs=0.004)
+    assert np.sqrt(np.mean(between)) == pytest.approx(0.05, abs=0.01)
+    unweighted = [np.var(measured(rng, 0.2, 0.05, spreads)) for _ in range(400)]
+    assert np.var(differences) < 0.8 * 2 * np.mean(unweighted) / 9, "who is well known counts more"
+
+
+def test_who_is_hardly_known_hardly_counts():
+    values = [0.2, 0.2001, 0.1999, 5.0]
+    group = statistics.group_of(values, [0.01, 0.01, 0.01, 100.0])
+    assert group.mean == pytest.approx(0.2, abs=1e-4)
+
+
+def test_order_of_the_groups_turns_the_sign():
+    rng = np.random.default_rng(0)
+    a, b, s = rng.normal(0, 1, 6), rng.normal(1, 1, 6), np.full(6, 0.5)
+    forth, back = statistics.compare_uncertain(a, b, s, 2 * s), statistics.compare_uncertain(b, a, 2 * s, s)
+    assert back.difference.value == pytest.approx(-forth.difference.value)
+    assert (back.p, 1 - back.probability_larger) == pytest.approx((forth.p, forth.probability_larger))
+
+
+def test_the_sentence_of_an_uncertain_comparison():
+    found = statistics.compare_uncertain(
+        [0.2, 0.3, 0.25], [0.4, 0.5, 0.6], [0.02] * 3, [0.02] * 3, quantity="mean entropy", unit="nats"
+    )
+    assert str(found).startswith("mean entropy 0.250 vs 0.500 nats, difference 0.250 [0.0")
+    assert "people differ by 0.046 and 0.098" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("values", "spreads", "said"),
+    [
+        ([1, 2, 3], [0.1, 0.1], "a spread for each value"),
+        ([1, 2, 3], [0.1, -0.1, 0], "0 or more"),
+        ([1, 2, 3], [0.1, np.nan, 0], "finite"),
+        ([1], [0.1], "at least 2 values"),
+        ([1, 1, 1], [0, 0, 0], "groups that vary"),
+    ],
+)
+def test_uncertain_comparisons_refuse_what_they_cannot_compare(values, spreads, said):
+    with pytest.raises(InvalidInput, match=said):
+        statistics.compare_uncertain(values, values, spreads, spreads)

@@ -31,7 +31,7 @@ _HOME = {
 }  # fmt: skip
 _ROOMS = (
     "adaptive", "bayesian", "benchmark", "bots", "comparison", "dataset", "demo", "designs", "errors", "export",
-    "features", "figures", "importing", "layout", "live", "losses", "maps", "metrics", "models", "monitor",
+    "features", "figures", "forecast", "importing", "layout", "live", "losses", "maps", "metrics", "models", "monitor",
     "objective", "observers", "pairs", "paper", "plan", "reconstruction", "report", "responses", "seeds", "selection",
     "smoothness", "solvers", "statistics", "stimuli", "store", "study", "sweeps", "tables", "texts", "uncertainty",
     "validation",
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         export as export,
         features as features,
         figures as figures,
+        forecast as forecast,
         importing as importing,
         layout as layout,
         live as live,

@@ -1,6 +1,6 @@
 """The command line: one file a command, each of them parse, call, print.
 
-simulate, fit, evaluate, demo, study, serve, lab, links, export, import, simulate-participants   the commands
+simulate, fit, evaluate, demo, plan, study, serve, lab, links, export, import, simulate-participants   the commands
 models, bench, paper            commands with commands of their own
 options                         numbers and names as they are typed
 output                          an output folder that is whole or not there, progress bars, and counts
@@ -29,6 +29,7 @@ from vseg.cli.lab import lab
 from vseg.cli.links import links
 from vseg.cli.models import models
 from vseg.cli.paper import paper
+from vseg.cli.plan import plan
 from vseg.cli.serve import serve
 from vseg.cli.simulate import simulate
 from vseg.cli.simulate_participants import simulate_participants
@@ -42,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (simulate, fit, evaluate, demo, serve, lab, links, export, simulate_participants):
+for command in (simulate, fit, evaluate, demo, plan, serve, lab, links, export, simulate_participants):
     app.command()(command)
 app.command("import", help=HELP)(import_)
 app.command("import-jspsych", help=HELP_JSPSYCH)(import_)

@@ -8,12 +8,14 @@ panels       segmentation, entropy, boundaries, participants
 charts       curves, groups, path, segments, design
 beliefs      intervals
 comparisons  forest, calibration, side_by_side
+forecasts    forecast
 style        colours, sizes, and how a layout becomes pixels
 """
 
 from vseg.figures.beliefs import intervals
 from vseg.figures.charts import curves, design, groups, path, segments
 from vseg.figures.comparisons import calibration, forest, side_by_side
+from vseg.figures.forecasts import forecast
 from vseg.figures.panels import boundaries, entropy, participants, segmentation
 from vseg.figures.rows import maps
 from vseg.palette import SEGMENT_COLOURS
@@ -25,6 +27,7 @@ __all__ = [
     "curves",
     "design",
     "entropy",
+    "forecast",
     "forest",
     "groups",
     "intervals",

@@ -70,7 +70,7 @@ def standard_error(values: ArrayLike) -> float:
     >>> standard_error([1, 2, 3, 4, 5, 6, 7])
     0.816496580927726
     """
-    given = _group(values, "a standard error")
+    given = checked_group(values, "a standard error")
     return float(given.std(ddof=1) / np.sqrt(len(given)))
 
 
@@ -89,7 +89,7 @@ def welch(a: ArrayLike, b: ArrayLike) -> Welch:
     """
     from scipy.special import stdtr
 
-    first, second = _groups(a, b)
+    first, second = checked_groups(a, b)
     parts = np.array([group.var(ddof=1) / len(group) for group in (second, first)])
     shares = parts / parts.sum()
     freedom = 1 / np.sum(shares**2 / [len(second) - 1, len(first) - 1])
@@ -114,12 +114,12 @@ def cohens_d(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Estimate:
     >>> print(cohens_d([1, 2, 3, 4], [3, 4, 5, 8]))
     1.40 [-0.23, 2.95]
     """
-    first, second = _groups(a, b)
+    first, second = checked_groups(a, b)
     freedom = len(first) + len(second) - 2
     scatter = (first.var() * len(first) + second.var() * len(second)) / freedom
     d = float((second.mean() - first.mean()) / np.sqrt(scatter))
     scale = float(np.sqrt(1 / len(first) + 1 / len(second)))
-    low, high = _noncentralities(d / scale, freedom, _checked_confidence(confidence))
+    low, high = _noncentralities(d / scale, freedom, checked_confidence(confidence))
     return Estimate(d, low * scale, high * scale)
 
 
@@ -151,10 +151,10 @@ def bootstrap(
     """
     from scipy import stats
 
-    given, rng = _group(values, "a bootstrap"), np.random.default_rng(checked_seed(seed))
+    given, rng = checked_group(values, "a bootstrap"), np.random.default_rng(checked_seed(seed))
     if resamples < 1:
         raise InvalidInput(f"A bootstrap takes at least one resample, got resamples={resamples}.")
-    level, value = _checked_confidence(confidence), float(statistic(given))
+    level, value = checked_confidence(confidence), float(statistic(given))
     if not np.isfinite(value):
         raise InvalidInput(
             f"A bootstrap needs a statistic that is a finite number, got {value} of the values."
@@ -191,7 +191,7 @@ def compare(
     >>> print(compare([0.3, 0.4, 0.2, 0.3], [0.4, 0.6, 0.5, 0.5], quantity="mean entropy", unit="nats"))
     mean entropy 0.30 vs 0.50 nats, Welch t(6.0) = 3.46, p = 0.013, Cohen's d = 2.45 [0.46, 4.34]
     """
-    first, second = _groups(a, b)
+    first, second = checked_groups(a, b)
     return Comparison(
         quantity=quantity,
         unit=unit,
@@ -243,8 +243,9 @@ def _tails(confidence: float) -> tuple[float, float]:
     return (1 - confidence) / 2, (1 + confidence) / 2
 
 
-def _groups(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    first, second = _group(a, "a comparison"), _group(b, "a comparison")
+def checked_groups(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two groups that vary, or a sentence."""
+    first, second = checked_group(a, "a comparison"), checked_group(b, "a comparison")
     if np.ptp(first) == 0 and np.ptp(second) == 0:
         raise InvalidInput(
             f"All values of the first group are {first[0]:g} and all of the second {second[0]:g}; "
@@ -262,7 +263,8 @@ def _groups(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np
     return first, second
 
 
-def _group(values: ArrayLike, what: str) -> NDArray[np.float64]:
+def checked_group(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    """At least two finite values, or a sentence."""
     given = as_floats(values, "values")
     if given.ndim != 1 or len(given) < 2:
         raise InvalidInput(
@@ -276,7 +278,8 @@ def _group(values: ArrayLike, what: str) -> NDArray[np.float64]:
     return given
 
 
-def _checked_confidence(confidence: float) -> float:
+def checked_confidence(confidence: float) -> float:
+    """A share between 0 and 1, or a sentence."""
     if not 0 < confidence < 1:
         raise InvalidInput(f"A confidence lies between 0 and 1, such as 0.95, got {confidence}.")
     return confidence

@@ -1,0 +1,215 @@
+"""`vseg plan`: how many trials and how many people a study needs, before anyone is invited."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vseg.cli import options
+from vseg.cli.output import new_folder, progress_bar
+from vseg.errors import InvalidInput, VsegWarning
+
+if TYPE_CHECKING:
+    from vseg.forecast import Forecast
+    from vseg.study import Study
+
+OURS = {"people.csv", "plan.png", "summary.json", "table.csv"}
+
+
+def plan(
+    study: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="STUDY",
+            help="A study file: its grid, segments, design, trials and timing.",
+            show_default=False,
+        ),
+    ] = None,
+    grid: Annotated[
+        str | None, typer.Option(metavar="N", help="Locations along a side [default: 11].")
+    ] = None,
+    segments: Annotated[
+        str | None, typer.Option(metavar="K", help="Number of segments [default: 2].")
+    ] = None,
+    entropy: Annotated[
+        str,
+        typer.Option(metavar="NATS", help="How unsure people are: mean entropy of their maps, 0 to log K."),
+    ] = "0.2",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NATS", help="The same in a second condition, which is to be told from the first."
+        ),
+    ] = None,
+    spread: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NATS",
+            help="How much people differ: standard deviation [default: a third of the entropy].",
+        ),
+    ] = None,
+    lapse: Annotated[
+        str, typer.Option(metavar="SHARE", help="Share of trials answered without looking.")
+    ] = "0.02",
+    trials: Annotated[
+        str | None,
+        typer.Option(metavar="COUNTS", help="Trials of a person [default: half, one and 2.5 times K N^2]."),
+    ] = None,
+    participants: Annotated[
+        str | None, typer.Option(metavar="COUNTS", help="People in each condition [default: 5,10,15,30].")
+    ] = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="paper, posterior (fresh pairs) and adaptive (chosen pairs; takes much longer).",
+        ),
+    ] = "paper,posterior",
+    smoothness: Annotated[
+        str, typer.Option(metavar="NUMBER", help="Of the paper's method: auto (held-out pairs) or a number.")
+    ] = "auto",
+    repeats: Annotated[str, typer.Option(metavar="COUNT", help="People simulated in each condition.")] = "60",
+    executor: Annotated[
+        str,
+        typer.Option(
+            metavar="WHERE",
+            help="threads, processes (either with :N) or dask://HOST:PORT; the numbers do not depend on it.",
+        ),
+    ] = "processes",
+    seed: Annotated[str, typer.Option(metavar="NUMBER", help="Another seed, other people.")] = "0",
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")] = Path("plan"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the folder if it exists.")] = False,
+) -> None:
+    """Forecast by simulation what a study would find, against trials and participants.
+
+    Prints the error of the maps, of a person's mean entropy and, with --against, the power to tell two conditions
+    apart (Welch's test, 5 %), by the paper's method and by the posterior, with the minutes that people spend. Writes
+    table.csv, people.csv (a row a simulated person), summary.json and plan.png.
+
+    \b
+    Examples:
+      vseg plan --grid 11 --segments 2 --entropy 0.2 --against 0.3 --out plan
+      vseg plan --grid 16 --segments 4 --entropy 0.4 --trials 512,1024 --repeats 30
+      vseg plan my-study.toml --entropy 0.2 --against 0.25 --participants 10,20,40
+    """
+    asked = _asked(study, grid, segments)
+    own_seed = options.whole(seed, "--seed")
+    count = options.whole(repeats, "--repeats", least=10)
+    from vseg.forecast import Guess, forecast
+    from vseg.sweeps import workers
+
+    guess = Guess(
+        grid=asked.grid,
+        segments=asked.segments,
+        entropy=options.number(entropy, "--entropy"),
+        against=None if against is None else options.number(against, "--against"),
+        spread=None if spread is None else options.number(spread, "--spread"),
+        lapse=options.number(lapse, "--lapse", most=0.99),
+        design=asked.design,
+        smoothness=options.smoothness_of(smoothness),
+    )
+    with (
+        new_folder(out, force=force, inputs=[study] if study else [], ours=OURS) as folder,
+        workers(executor) as place,
+        progress_bar("Simulating people", count) as advance,
+    ):
+        found = forecast(
+            guess,
+            trials=asked.trials if trials is None else _counts(trials, "--trials"),
+            participants=asked.participants
+            if participants is None
+            else _counts(participants, "--participants"),
+            methods=[name.strip() for name in methods.split(",")],
+            repeats=count,
+            study=asked.study,
+            executor=place,
+            progress=advance,
+            seed=own_seed,
+        )
+        found.save(folder)
+        from vseg.figures.forecasts import forecast as drawn
+
+        drawn(found).savefig(folder / "plan.png")
+    for line in _lines(found):
+        typer.echo(line)
+    typer.echo(f"\n{found.advice}")
+    typer.echo(f"{out}: {', '.join(sorted(OURS))}.")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is known of the study: from its file, or as typed."""
+
+    grid: int
+    segments: int
+    design: str
+    trials: tuple[int, ...] | None
+    participants: tuple[int, ...]
+    study: "Study | None"
+
+
+def _asked(path: Path | None, grid: str | None, segments: str | None) -> _Asked:
+    from vseg.forecast.running import PARTICIPANTS
+
+    if path is None:
+        size = options.whole(grid or "11", "--grid", least=3)
+        count = options.whole(segments or "2", "--segments", least=2)
+        return _Asked(size, count, "covering", None, PARTICIPANTS, None)
+    from vseg.study import load
+
+    for option, given in (("--grid", grid), ("--segments", segments)):
+        if given is not None:
+            raise InvalidInput(f"{path} says what {option} is; leave {option} out, or the file.")
+    study = load(path)
+    if study.layout.grid is None:
+        raise InvalidInput(
+            f"{path} asks at points of its own; a plan is for grids: leave the file out and give --grid."
+        )
+    if study.images_each > 1:
+        warnings.warn(
+            f"{path} shows each person {study.images_each} images; trials and minutes here are those of one image, and "
+            "two conditions are taken as seen by different people.",
+            VsegWarning,
+            stacklevel=2,
+        )
+    each = study.design.blocks * -(-study.pairs // study.design.split)
+    fewest = -(-(study.layout.grid**2) // 2)
+    people = max(min(study.quota(image.name) for image in study.images), 2)
+    return _Asked(
+        grid=study.layout.grid,
+        segments=study.planned_segments,
+        design="covering" if study.design.name == "all" else study.design.name,
+        trials=tuple(sorted({max(each // part, fewest) for part in (4, 2, 1)})),
+        participants=tuple(sorted({*PARTICIPANTS, people})),
+        study=study,
+    )
+
+
+def _counts(text: str, option: str) -> list[int]:
+    """Whole numbers with commas between them."""
+    try:
+        return [options.whole(part, option, least=1) for part in text.split(",")]
+    except InvalidInput:
+        raise InvalidInput(
+            f"{option} are whole numbers with commas between them, such as 10,20,30, got {text!r}."
+        ) from None
+
+
+def _lines(found: "Forecast") -> Iterator[str]:
+    """A line a method and number of trials; power, or the error of a condition's mean, by participants."""
+    shown = "mean_error" if found.guess.against is None else "power"
+    what = "error of the mean entropy" if shown == "mean_error" else "power"
+    head = f"{'':<11}{'trials':>6} {'minutes':>8} {'map error':>10} {'entropy error':>14}"
+    width = 7 * len(found.participants)
+    yield f"{'':<{len(head)}}   {f'{what} with … people':>{width}}"
+    yield f"{head}   {''.join(f'{people:>7}' for people in found.participants)}"
+    for (method, trials), part in found.table.groups(["method", "trials"]).items():
+        first = part.rows[0]
+        numbers = "".join(f"{row[shown]:>7.{3 if shown == 'mean_error' else 2}f}" for row in part.rows)
+        yield (
+            f"{method:<11}{trials:>6} {first['minutes_each']:>8.0f} {first['error']:>10.3f} "
+            f"{first['entropy_error']:>14.3f}   {numbers}"
+        )

@@ -1,0 +1,87 @@
+"""`vseg plan`, typed as a visitor would."""
+
+import json
+
+from PIL import Image
+
+from commands import files, vseg
+
+QUICK = "--grid 5 --entropy 0.1 --trials 25,50 --participants 5,20 --repeats 10 --executor threads:1"
+
+
+def test_plan_says_what_a_study_would_find(here, capsys):
+    code, out, error = vseg(f"plan {QUICK} --against 0.4 --out p", capsys)
+    assert (code, error) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].strip() == "power with … people"
+    assert [line.split()[:2] for line in lines[2:6]] == [
+        ["paper", "25"], ["paper", "50"], ["posterior", "25"], ["posterior", "50"],
+    ]  # fmt: skip
+    assert lines[7].startswith("To tell 0.1 from 0.4 nats with power 0.8, the paper's method needs ")
+    assert lines[-1] == "p: people.csv, plan.png, summary.json, table.csv."
+    assert files(here / "p") == {"people.csv", "plan.png", "summary.json", "table.csv"}
+    with Image.open(here / "p" / "plan.png") as picture:
+        assert min(picture.size) > 500
+
+
+def test_a_plan_is_not_overwritten_unless_asked(here, capsys):
+    assert vseg(f"plan {QUICK} --methods posterior --out p", capsys)[0] == 0
+    code, _, error = vseg(f"plan {QUICK} --methods posterior --out p", capsys)
+    assert (code, "p exists" in error) == (1, True)
+    code, out, _ = vseg(f"plan {QUICK} --methods posterior --out p --force --seed 1", capsys)
+    assert code == 0
+    assert "The posterior errs by 0." in out
+
+
+def test_a_study_file_brings_grid_segments_and_trials(here, capsys):
+    (here / "s.toml").write_text(
+        'name = "s"\nsegments = 3\nparticipants = 14\nlayout = {grid = 5}\ndesign = {trials = 40, blocks = 2}\n'
+        'images = [{name = "a", texture = "low"}, {name = "b", texture = "high"}]\n'
+    )
+    code, _, error = vseg(
+        "plan s.toml --entropy 0.3 --repeats 10 --methods paper --executor threads:1", capsys
+    )
+    assert (code, error) == (0, "")
+    summary = json.loads((here / "plan" / "summary.json").read_text())
+    assert (summary["guess"]["grid"], summary["guess"]["segments"]) == (5, 3)
+    assert summary["guess"]["design"] == "scattered"
+    assert sorted({row["trials"] for row in summary["table"]}) == [20, 40, 80]
+    assert sorted({row["participants"] for row in summary["table"]}) == [5, 7, 10, 15, 30]
+
+
+def test_a_study_of_several_images_each_is_planned_for_one(here, capsys):
+    (here / "s.toml").write_text(
+        'name = "s"\nsegments = 2\nparticipants = 4\nlayout = {grid = 4}\nassignment = {images = "within"}\n'
+        'images = [{name = "a", texture = "low"}, {name = "b", texture = "high"}]\n'
+    )
+    code, _, error = vseg("plan s.toml --repeats 10 --methods paper --executor threads:1", capsys)
+    assert code == 0
+    assert "shows each person 2 images; trials and minutes here are those of one image" in error
+
+
+def test_bad_input_is_one_sentence(here, capsys):
+    (here / "points.toml").write_text(
+        'name = "s"\nsegments = 2\nparticipants = 4\nimages = [{name = "a", texture = "low"}]\n'
+        "layout = {points = [[0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9]]}\n"
+    )
+    for typed, said in {
+        "plan --grid 2": "--grid is a whole number from 3 up, got '2'",
+        "plan --entropy 0.8": "lies from 0 to below log 2 = 0.693 nats, got 0.8",
+        "plan --entropy much": "--entropy is a number from 0 up",
+        "plan --against 0.2": "nothing to tell apart",
+        "plan --trials 10": "A person on an 11x11 grid answers 61 trials (every location once)",
+        "plan --trials few": "--trials are whole numbers with commas between them, such as 10,20,30, got 'few'",
+        "plan --participants 1": "2 to 1000 participants",
+        "plan --methods magic": "Unknown method 'magic'",
+        "plan --repeats 2": "--repeats is a whole number from 10 up",
+        "plan --executor cloud": "An executor is",
+        "plan --spread 3": "got a spread of 3",
+        "plan nowhere.toml": "No study file nowhere.toml",
+        "plan points.toml": "a plan is for grids",
+        "plan points.toml --grid 5": "leave --grid out, or the file",
+    }.items():
+        code, out, error = vseg(typed, capsys)
+        assert (code, out) == (1, ""), typed
+        assert said in error, (typed, error)
+        assert len(error.splitlines()) == 1
+    assert not (here / "plan").exists()
