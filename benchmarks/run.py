@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import adapting
 import collecting
 import dashboard
 import exporting
@@ -40,7 +41,8 @@ included, and must end within 1e-4 of its minimum too.
 def main() -> None:
     sections = {
         "single": _single, "batch": _batch, "live": live.main, "large": large.main, "minima": minima.main,
-        "collecting": collecting.main, "exporting": exporting.main, "dashboard": dashboard.main,
+        "collecting": collecting.main, "adapting": adapting.main, "exporting": exporting.main,
+        "dashboard": dashboard.main,
         "posterior": posterior.main, "modelling": modelling.main, "recovery": recovery.main,
         "sweeping": sweeping.main, "startup": startup.main,
     }  # fmt: skip

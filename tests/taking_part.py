@@ -85,6 +85,7 @@ def response(seq: int, item: int = 0, **other: Any) -> dict[str, Any]:
         "cue_asked_ms": 300.0, "cue_ms": 300.1, "cue_frames": 18, "image_onset_ms": 310.1, "image_asked_ms": 300.0,
         "image_ms": 299.9, "image_frames": 18, "response_onset_ms": 610.0, "frames_dropped": 0,
         "longest_gap_ms": 16.8, "refresh_hz": 60.0, "visible": True, "focused": True, "full_screen": True, "flags": "",
+        "chosen": False,
     }  # fmt: skip
     return row | other
 

@@ -307,3 +307,36 @@ def test_a_model_is_what_they_see(server):
 def test_a_model_that_does_not_work(server, model, message):
     with pytest.raises(InvalidInput, match=message):
         bots.run(f"{server.base}s/tiny/", count=1, model=model, seed=9)
+
+
+ADAPTIVE = """
+name = "ada"
+segments = 2
+participants = 20
+layout = {grid = 5}
+images = [{name = "patches", colours = 2}]
+design = {name = "adaptive", trials = 60, target_error = 0.02, least_trials = 30}
+practice = {trials = 2}
+catch = {per_block = 1}
+"""
+
+
+def test_they_answer_what_an_adaptive_study_chooses(tmp_path):
+    """Without waiting they are faster than any choosing, so they wait for it; flagged trials keep their pairs."""
+    with served(f"sqlite:///{tmp_path}/vseg.db", ADAPTIVE) as running:
+        summary = bots.run(f"{running.base}s/ada/", count=3, flagged=0.1, seed=1)
+        rows = running.responses("ada")
+    assert summary.people == 3
+    real = [row for row in rows if not (row["practice"] or row["catch"])]
+    assert summary.chosen == sum(row["chosen"] for row in rows)
+    sessions = {row["session"] for row in rows}
+    for session in sessions:
+        mine = [row for row in real if row["session"] == session]
+        items = sorted({row["item"] for row in mine})
+        late = [
+            row for row in mine if row["item"] in items[9:]
+        ]  # a pair for every three of 25 locations is fixed
+        assert all(row["chosen"] for row in late)
+        pairs = {}
+        for row in mine:
+            assert pairs.setdefault(row["item"], (row["i"], row["j"])) == (row["i"], row["j"])

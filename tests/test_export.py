@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import vseg
+from servers import served
+from takers import STOPPING, taker
 from taking_part import answer, begin, event, finish, response, study_of
 from vseg import dataset, export, store
 from vseg.dataset.variables import EVENTS, RESPONSES, SESSIONS, Variable
@@ -402,3 +404,28 @@ def test_a_cue_that_was_not_to_be_shown_has_no_marker(db, tmp_path):
     store.responses.append(db, begun.session.id, rows, []).result()
     table = markers_of(exported(db, study, tmp_path / "out"))
     assert [row["trial_type"] for row in table].count("cue") == 1
+
+
+def test_an_adaptive_study_says_what_it_chose_and_where_it_stopped(tmp_path):
+    """The dots of an answer are where its own pair lies; every column of the choices is described."""
+    with served(f"sqlite:///{tmp_path}/vseg.db", STOPPING) as server:
+        one = taker(server)
+        while not one.stops:
+            one.answer_patiently([one.seq])
+        assert one.person.post("complete", {"count": one.seq}).status_code == 200
+        (tmp_path / "out").mkdir()
+        export.write(server.db, store.studies.named(server.db, "ada"), tmp_path / "out")
+    folder = tmp_path / "out"
+    rows = responses_of(folder)
+    assert {row["chosen"] for row in rows if row["used"] == "1"} == {"0", "1"}
+    centres = vseg.Grid(4).pixels(512, 512)
+    for row in (row for row in rows if row["chosen"] == "1"):
+        places = [float(row[name]) for name in ("x1", "y1", "x2", "y2")]
+        assert places == [*centres[int(row["i"])], *centres[int(row["j"])]]
+    choices = rows_of(dataset.Dataset(folder).choices)
+    assert {row["item"] for row in rows if row["chosen"] == "1"} <= {choice["item"] for choice in choices}
+    described = json.loads((folder / "dataset_description.json").read_text(encoding="utf-8"))
+    assert set(choices[0]) <= {variable["name"] for variable in described["variableMeasured"]}
+    (session,) = sessions_of(folder)
+    assert session["stops"] == f"patches:{one.stops[0]}"
+    assert 0 < float(session["expected_error"]) < 0.99

@@ -162,7 +162,7 @@ def test_a_wrong_line_among_the_first(old, new, message):
         ),
         (
             "[design]\nname = 'random'",
-            'line 7: design.name should be "covering", "balanced", "scattered" or "all", got "random".',
+            'line 7: design.name should be "covering", "balanced", "scattered", "all" or "adaptive", got "random".',
         ),
         (
             "[design]\ntrials = 3",
@@ -365,3 +365,45 @@ def test_a_lab_table_that_is_refused(lab, message):
     said = refusal(f"{FILE}[lab]\n{lab}\n")
     assert said.startswith("s.toml, line 7: ")
     assert message in said
+
+
+def test_an_adaptive_design_is_one_block_of_fresh_pairs():
+    design = parsed(adaptive("trials = 100, target_error = 0.05")).design
+    assert (design.adaptive, design.blocks, design.pairs) == (True, 1, "fresh")
+    assert (design.rule, design.shared, design.least_trials) == ("variance_reduction", False, None)
+    assert parsed(adaptive("trials = 100")).fewest_pairs == 100
+    assert (
+        parsed(adaptive("trials = 100, target_error = 0.05")).fewest_pairs == 22
+    )  # one for every three locations
+    assert parsed(adaptive("trials = 100, target_error = 0.05, least_trials = 40")).fewest_pairs == 40
+
+
+def adaptive(more: str, name: str = "adaptive") -> str:
+    return (
+        'name = "ada"\nsegments = 2\nparticipants = 3\nlayout = {grid = 8}\nimages = [{name = "a", colours = 2}]\n'
+        f'design = {{name = "{name}", {more}}}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (adaptive("blocks = 2"), "an adaptive design has design.blocks = 1, .* got 2; leave it out"),
+        (adaptive('pairs = "repeated"'), "an adaptive design has design.pairs = 'fresh', .* got 'repeated'"),
+        (adaptive("split = 3"), "an adaptive design has design.split = 1"),
+        (
+            adaptive("shared = true", "covering"),
+            "design.shared needs design.name = \"adaptive\", got 'covering'",
+        ),
+        (adaptive("least_trials = 50"), "design.least_trials says when design.target_error may end"),
+        (adaptive("trials = 60, target_error = 0.1, least_trials = 61"), "at most 60 trials an image"),
+        (
+            adaptive("target_error = 1.0"),
+            "design.target_error should be a number above 0 and up to below 1, got 1.0",
+        ),
+        (adaptive('rule = "guess"'), "design.rule should be"),
+    ],
+)
+def test_an_adaptive_design_that_is_refused(text, message):
+    with pytest.raises(InvalidInput, match=f"line 6: .*{message}"):
+        parsed(text)

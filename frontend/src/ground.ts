@@ -41,7 +41,7 @@ export function rehearsal(study: string): Ground {
       state,
       complete: async () => ({ completion_code: null, return_url: null }),
       leave: async () => ({}),
-      records: async (_token, records) => records.map(({ seq }) => seq),
+      records: async (_token, records) => ({ stored: records.map(({ seq }) => seq) }),
     },
     enter: async () => {
       given = await persistently(() => previewed(study)).catch((error: unknown) => {

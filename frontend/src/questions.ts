@@ -23,6 +23,7 @@ export class Questions {
   /** Whether there is a next step; if so, it is now the current one. */
   readonly more = (): boolean => {
     this.schedule ??= this.visit.session!.schedule(this.visit.study);
+    this.visit.session!.choices.stops.forEach((item) => this.schedule!.stop(item));
     this.current = this.schedule.next();
     if (this.current.kind === "rest") this.resting = Date.now();
     return this.current.kind !== "end";
@@ -107,13 +108,14 @@ export class Questions {
     const { pause_ms, cue_ms, image_ms } = visit.study.timing;
     const of = <Value>(column: Value[]): Value => column[item()]!;
     const trials = () => visit.session!.state.trials;
-    const places = () => [of(trials().x1), of(trials().y1), of(trials().x2), of(trials().y2)];
+    const asked = () => visit.session!.choices.of(item(), trials());
     const label = (key: string) => keyLabel(key, visit.text);
     return {
       type: SameDifferent,
       item,
       image: () => of(trials().image),
-      places,
+      places: () => asked().places,
+      chosen: () => asked().chosen,
       pause_ms,
       cue_ms,
       image_ms,

@@ -35,6 +35,8 @@ const info = {
     image: { type: ParameterType.STRING, default: undefined },
     /** The two places, in pixels of the image. */
     places: { type: ParameterType.INT, array: true, default: undefined },
+    /** Whether the server has chosen them from the answers so far. */
+    chosen: { type: ParameterType.BOOL, default: false },
     /** Empty screen before the cue. */
     pause_ms: { type: ParameterType.INT, default: 0 },
     /** Circles on grey. */
@@ -77,6 +79,7 @@ const info = {
     focused: { type: ParameterType.BOOL },
     full_screen: { type: ParameterType.BOOL },
     flags: { type: ParameterType.STRING },
+    chosen: { type: ParameterType.BOOL },
   },
 } as const;
 
@@ -213,6 +216,7 @@ function answered(trial: Asked, pressed: Pressed, same: boolean, shown: Shown): 
     focused: seen.focused,
     full_screen: seen.full_screen,
     flags: shown.flags.join(" "),
+    chosen: trial.chosen,
   };
 }
 

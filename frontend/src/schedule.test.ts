@@ -148,3 +148,18 @@ test("an answer the server would not take counts as a flagged one, even when all
   schedule.retract(1);
   assert.deepEqual(walk(schedule), []);
 });
+
+test("a block that is stopped asks again what went wrong before, nothing behind, and goes on to the next image", () => {
+  const schedule = new Schedule(session({ images: ["a", "b"], blocks: 1, each: 4 }), 0, TRIES);
+  schedule.recall([{ item: 0, good: true }, { item: 1, good: false }, { item: 2, good: true }, { item: 3, good: false }]);
+  schedule.stop(3);
+  schedule.stop(3);
+  const items: number[] = [];
+  for (let step = schedule.next(); step.kind !== "end"; step = schedule.next()) {
+    if (step.kind !== "trial") continue;
+    items.push(step.item);
+    schedule.answer({ item: step.item, good: true });
+  }
+  assert.deepEqual(items, [1, 4, 5, 6, 7]);
+  assert.equal(schedule.percent, 100);
+});

@@ -3,7 +3,7 @@
  *
  * Block by block: a start, the preview of its image, its trials in order, then those again that were not shown
  * right (`tries` times in all, then the last one stays as it is). Whatever already has an answer is not asked again,
- * so a reload goes on at the next trial; `repeatFrom` asks one block's answers anew.
+ * so a reload goes on at the next trial; `repeatFrom` asks one block's answers anew, `stop` ends a block early.
  */
 
 import type { Trials } from "./wire.ts";
@@ -35,7 +35,6 @@ export class Schedule {
   private readonly attempts = new Map<number, number>();
   private readonly every: number;
   private readonly tries: number;
-  private readonly asked: number;
   private opened = -1;
   private previewed = -1;
   private sinceRest = 0;
@@ -49,7 +48,6 @@ export class Schedule {
     this.blocks = divided(trials);
     this.every = every;
     this.tries = tries;
-    this.asked = trials.image.length;
   }
 
   /** Take an answer into account; a flagged one is asked again, unless it was the last attempt. */
@@ -82,9 +80,21 @@ export class Schedule {
     }
   }
 
+  /** End the block of `item` before it: enough is known. Answers to what lies behind stay, and nothing of it is asked. */
+  stop(item: number): void {
+    const block = this.blocks.find(({ first, end }) => first <= item && item < end);
+    if (block) block.end = item;
+  }
+
   /** How much is done, of a hundred. */
   get percent(): number {
-    return Math.floor((100 * this.answered.size) / Math.max(1, this.asked));
+    let asked = 0;
+    let done = 0;
+    for (const { first, end } of this.blocks) {
+      asked += end - first;
+      for (let item = first; item < end; item++) if (this.answered.has(item)) done += 1;
+    }
+    return Math.floor((100 * done) / Math.max(1, asked));
   }
 
   /** Whether some of a block's questions have been answered: after a reload it goes on in the middle. */

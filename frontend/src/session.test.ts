@@ -157,3 +157,17 @@ test("an answer the server will never take is told of, and asked again after a r
   const again = (await Session.resume(kept, place))!;
   assert.deepEqual(asks(again), [0, 1, 3, 2]);
 });
+
+test("choices come with the session and with every reply, and stops too", async (context) => {
+  const choice = (item: number) => ({ item: [item], x1: [1], y1: [2], x2: [3], y2: [4] });
+  const { place } = page(context, (path, body) =>
+    path === "records"
+      ? { ...(storing(path, body) as object), choices: choice(3), stops: [3] }
+      : { ...state, token: "t", choices: choice(2), stops: [] });
+  const session = await Session.begin({}, place);
+  const columns = { ...trials, x1: [0, 0, 0, 0], y1: [0, 0, 0, 0], x2: [0, 0, 0, 0], y2: [0, 0, 0, 0] };
+  session.outbox.add({ kind: "response", item: 0 } as Response);
+  await session.outbox.flushed();
+  assert.deepEqual([1, 2, 3].map((item) => session.choices.of(item, columns).chosen), [false, true, true]);
+  assert.deepEqual([...session.choices.stops], [3]);
+});

@@ -1,5 +1,6 @@
 /** One participant's session: its trials from the server, its records on this computer, and how they get together. */
 
+import { Choices } from "./choices.ts";
 import type { Ground } from "./ground.ts";
 import { type Delivery, Outbox, persistently } from "./outbox.ts";
 import { type Given, Schedule } from "./schedule.ts";
@@ -19,14 +20,17 @@ export interface Place extends Pick<Ground, "server" | "shelf" | "tab"> {
 export class Session {
   readonly state: State;
   readonly outbox: Outbox;
+  readonly choices: Choices;
   private readonly kept: KeptSession;
   private readonly place: Place;
 
-  private constructor(state: State, outbox: Outbox, kept: KeptSession, place: Place) {
+  private constructor(state: State, outbox: Outbox, choices: Choices, kept: KeptSession, place: Place) {
     this.state = state;
     this.outbox = outbox;
+    this.choices = choices;
     this.kept = kept;
     this.place = place;
+    choices.hear(state);
     outbox.startAt(state.next_seq);
     addEventListener("online", () => outbox.hasten());
     addEventListener("pagehide", () => outbox.lastWord());
@@ -38,7 +42,8 @@ export class Session {
     const { token, ...state } = await persistently(() => place.server.begin(asked), () => place.watch("waiting"));
     const kept = { session: state.session, token };
     await place.shelf.keepSession(place.who, kept).catch(() => {});
-    return new Session(state, await outboxOf(kept, place), kept, place);
+    const choices = new Choices();
+    return new Session(state, await outboxOf(kept, place, choices), choices, kept, place);
   }
 
   /**
@@ -50,13 +55,14 @@ export class Session {
     const watch: Place["watch"] = (delivery, refusal) => {
       if (known || delivery !== "stopped") place.watch(delivery, refusal);
     };
-    const outbox = await outboxOf(kept, { ...place, watch });
+    const choices = new Choices();
+    const outbox = await outboxOf(kept, { ...place, watch }, choices);
     const undelivered = await outbox.flushed().catch((refusal: Refused) => refusal);
     try {
       const state = await persistently(() => place.server.state(kept.token), () => place.watch("waiting"));
       if (undelivered && state.status === "active") throw undelivered;
       known = true;
-      return new Session(state, outbox, kept, place);
+      return new Session(state, outbox, choices, kept, place);
     } catch (error) {
       if (!(error instanceof Refused) || error.status === 409 || undelivered) throw error;
       await place.shelf.clear(place.who, kept.session);
@@ -182,8 +188,16 @@ function random(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(24)), (byte) => (byte % 36).toString(36)).join("");
 }
 
-function outboxOf({ session, token }: KeptSession, { server, shelf, watch, retract }: Place): Promise<Outbox> {
-  const post = (records: Numbered[], last?: boolean) => server.records(token, records, last);
+function outboxOf(
+  { session, token }: KeptSession,
+  { server, shelf, watch, retract }: Place,
+  choices = new Choices(),
+): Promise<Outbox> {
+  const post = async (records: Numbered[], last?: boolean) => {
+    const reply = await server.records(token, records, last);
+    choices.hear(reply);
+    return reply.stored;
+  };
   const refused = (record: Numbered) => record.kind === "response" && retract((record as Response).item);
   return Outbox.open({ shelf, session, post, watch, refused });
 }

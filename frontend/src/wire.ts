@@ -53,6 +53,26 @@ export interface Trials {
   answer: (boolean | null)[];
 }
 
+/** Pairs that the server has chosen from the answers so far, as columns: each in the place of that item's own. */
+export interface ChosenPairs {
+  item: number[];
+  x1: number[];
+  y1: number[];
+  x2: number[];
+  y2: number[];
+}
+
+/** What an adaptive study says with every reply. `stops`: items before which a block ends early. */
+export interface Told {
+  choices?: ChosenPairs;
+  stops?: number[];
+}
+
+/** The numbers of the records the server has stored for good. */
+export interface Stored extends Told {
+  stored: number[];
+}
+
 export interface ImageInfo {
   url: string;
   width_px: number;
@@ -60,7 +80,7 @@ export interface ImageInfo {
 }
 
 /** Where a session stands, as the server knows it. */
-export interface State {
+export interface State extends Told {
   session: string;
   participant: string;
   status: string;
@@ -101,6 +121,8 @@ export interface Response {
   focused: boolean;
   full_screen: boolean;
   flags: string;
+  /** Whether the pair was one the server has chosen, not the item's own. */
+  chosen: boolean;
 }
 
 export type EventKind =
@@ -171,8 +193,8 @@ export interface Server {
   state: (token: string) => Promise<State>;
   complete: (token: string, count: number) => Promise<Completed>;
   leave: (token: string, data: "keep" | "withdraw") => Promise<object>;
-  /** Resolves with the numbers the server has stored for good. `last`: the page is going away. */
-  records: (token: string, records: Numbered[], last?: boolean) => Promise<number[]>;
+  /** `last`: the page is going away. */
+  records: (token: string, records: Numbered[], last?: boolean) => Promise<Stored>;
 }
 
 export const sessions: Server = {
@@ -180,10 +202,7 @@ export const sessions: Server = {
   state: (token) => call("GET", "session", { token }),
   complete: (token, count) => call("POST", "complete", { token, body: { count } }),
   leave: (token, data) => call("POST", "leave", { token, body: { data } }),
-  async records(token, records, last = false) {
-    const { stored } = await call<{ stored: number[] }>("POST", "records", { token, body: { records }, keepalive: last });
-    return stored;
-  },
+  records: (token, records, last = false) => call("POST", "records", { token, body: { records }, keepalive: last }),
 };
 
 interface Options {

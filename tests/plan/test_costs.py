@@ -121,3 +121,15 @@ def test_a_small_grid_asks_all_its_pairs_without_a_warning():
     found = cost(study(grid=3, segments='"free"'))
     assert found.pairs == 36
     assert not [warning for warning in found.warnings if "advised" in warning]
+
+
+def test_an_adaptive_study_costs_at_least_and_at_most():
+    found = cost(
+        study('design = {name = "adaptive", trials = 100, target_error = 0.1, least_trials = 30}', images=1)
+    )
+    assert (found.trials_each, found.fewest_trials_each) == (10 + 100 + 2, 10 + 30 + 2)
+    assert found.fewest_minutes_each < found.minutes_each
+    assert found.answers_an_image == 8 * 30
+    fixed = cost(study("design = {blocks = 2}", images=1))
+    assert fixed.fewest_trials_each == fixed.trials_each
+    assert fixed.fewest_minutes_each == fixed.minutes_each

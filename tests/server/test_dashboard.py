@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from servers import STUDY, response, served
+from takers import STOPPING, taker
 from vseg import store
 from vseg.server import auth, participants
 
@@ -279,3 +280,19 @@ def test_a_link_for_another_researcher(server):
 def test_the_icon(stranger):
     assert stranger.client.get("favicon.ico").headers["location"] == "/pages/favicon.svg"
     assert stranger.client.get("pages/favicon.svg").headers["content-type"].startswith("image/svg")
+
+
+def test_what_an_adaptive_study_chose_and_where_it_stopped(tmp_path):
+    with served(f"sqlite:///{tmp_path}/vseg.db", STOPPING) as running:
+        store.researchers.set_password(running.db, NAME, CHEAP.hash(PASSWORD))
+        assert post(running.client, "login", name=NAME, password=PASSWORD).status_code == 303
+        one = taker(running)
+        while not one.stops:
+            one.answer_patiently([one.seq])
+        who = one.person.state["participant"]
+        person = running.client.get(f"studies/ada/participants/{who}", headers=PEOPLE).text
+        real = sum(not (row["practice"] or row["catch"]) for row in running.responses("ada"))
+        assert re.search(rf"patches: stopped at {real} of 60: expected error 0\.\d\d\d\.", person)
+        page = running.client.get("studies/ada", headers=PEOPLE).text
+        assert f'<b data-testid="chosen">{real - 6}</b> answers' in page
+        assert "6 to fixed pairs at first · 0 fell back" in page

@@ -2,6 +2,7 @@
 
 run       many of them at once, each with a seed of its own
 person    one of them: a session, its trials in order, flagged ones again, every record posted
+asked     which pairs: the session's own, or those that the server chooses on the way
 seeing    what they see: maps that are given, or made from the image itself
 
 Only the wire is known here; neither the store nor the server is imported.
@@ -40,8 +41,9 @@ class Summary:
     ----------
     people : int
         Who came to the end.
-    answers, flagged : int
-        Answers in all, and how many of them were flagged as not shown right.
+    answers, flagged, chosen : int
+        Answers in all, how many of them were flagged as not shown right, and how many were to pairs that the server
+        chose on the way.
     refused : int
         Whom the study did not let in; `reason` is its sentence for the first of them.
     seconds : float
@@ -53,12 +55,12 @@ class Summary:
     refused: int
     reason: str
     seconds: float
+    chosen: int = 0
 
     def __str__(self) -> str:
         people = f"{self.people} participant{'' if self.people == 1 else 's'}"
-        return (
-            f"{people} gave {self.answers} answers ({self.flagged} not shown right) in {self.seconds:.1f} s."
-        )
+        chosen = f", {self.chosen} to chosen pairs" if self.chosen else ""
+        return f"{people} gave {self.answers} answers ({self.flagged} not shown right{chosen}) in {self.seconds:.1f} s."
 
 
 @dataclass
@@ -128,6 +130,7 @@ def run(
         refused=len(crowd.refused),
         reason=str(crowd.refused[0]) if crowd.refused else "",
         seconds=time.perf_counter() - started,
+        chosen=sum(taken.chosen for taken in crowd.taken),
     )
 
 

@@ -4,18 +4,19 @@ import asyncio
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vseg.bots.asked import Asked, blocks
 from vseg.bots.seeing import Sight
 from vseg.bots.wire import Refusal, Wire
 from vseg.observers import ReactionTimes
 
 BATCH = 100
+LISTEN_S = 0.02
 MOST_TRIES = 3  # of one item; then its flagged answer stands
 
 
@@ -25,6 +26,7 @@ class Taken:
 
     answers: int
     flagged: int
+    chosen: int
     completion_code: str | None
 
 
@@ -35,6 +37,7 @@ class _Outbox:
     wire: Wire
     token: str
     sent: int
+    heard: Callable[[Mapping[str, Any]], None]
     records: list[dict[str, Any]] = field(default_factory=list)
     first: int = 0
 
@@ -44,8 +47,16 @@ class _Outbox:
     async def send(self, *, at_least: int = 1) -> None:
         while len(self.records) - self.sent >= at_least:
             chunk = self.records[self.sent : self.sent + BATCH]
-            await self.wire.ask("POST", "records", {"records": chunk}, token=self.token)
+            await self._post(chunk)
             self.sent += len(chunk)
+
+    async def listen(self) -> None:
+        """Hear what is new: a record that is sent once more changes nothing, and is answered."""
+        await self._post(self.records[self.sent - 1 : self.sent])
+
+    async def _post(self, chunk: list[dict[str, Any]]) -> None:
+        answer = await self.wire.ask("POST", "records", {"records": chunk}, token=self.token)
+        self.heard(answer.json())
 
     async def complete(self) -> dict[str, Any]:
         """The completion; what the server misses is sent once more."""
@@ -87,62 +98,43 @@ async def take_part(
     seed: np.random.SeedSequence,
 ) -> Taken:
     """Go through a session from its first trial to its completion."""
-    trials = {name: np.array(column) for name, column in session["trials"].items()}
     rng, timing = np.random.default_rng(seed).spawn(2)
-    q = await _probabilities(wire, study, session, trials, sight)
+    asked = await Asked.of(wire, study, session, sight)
     screen = _Screen(study, timing, time.time() * 1000)
-    outbox = _Outbox(wire, session["token"], 0, first=session["next_seq"])
+    outbox = _Outbox(wire, session["token"], 0, asked.hear, first=session["next_seq"])
     for kind, data in _preparations(study, screen.refresh_hz):
         outbox.add({"kind": kind, "at_ms": screen.now(), "data": data})
-    answers = bad = 0
-    for block in _blocks(session["trials"]):
+    answers = bad = chosen = 0
+    for block in blocks(session["trials"]):
         queue, tries = deque(block), Counter[int]()
         screen.wait(study["timing"]["preview_ms"])
         while queue:
             item = queue.popleft()
+            if not pace:
+                await _choice(item, asked, outbox)
+            if item >= asked.end(block):
+                continue
             tries[item] += 1
             flag = flagged > 0 and rng.random() < flagged
-            record = screen.trial(item, bool(rng.random() < q[item]), float(q[item]), flag)
-            outbox.add(record)
-            answers, bad = answers + 1, bad + flag
+            q, was_chosen = asked.show(item)
+            record = screen.trial(item, bool(rng.random() < q), q, flag)
+            outbox.add({**record, "chosen": was_chosen})
+            answers, bad, chosen = answers + 1, bad + flag, chosen + was_chosen
             if flag and tries[item] < MOST_TRIES:
                 queue.append(item)
             if pace:
                 await asyncio.sleep(pace * screen.last_ms / 1000)
-            await outbox.send(at_least=1 if pace else BATCH)
+            await outbox.send(at_least=1 if pace or asked.adaptive else BATCH)
     await outbox.send()
     done = await outbox.complete()
-    return Taken(answers, bad, done.get("completion_code"))
+    return Taken(answers, bad, chosen, done.get("completion_code"))
 
 
-async def _probabilities(
-    wire: Wire, study: dict[str, Any], session: dict[str, Any], trials: dict[str, NDArray[Any]], sight: Sight
-) -> NDArray[np.float64]:
-    """(items,) P(same) of every trial, image by image; every image of the session is fetched, as a page does."""
-    q = np.full(len(trials["image"]), np.nan)
-    for name, image in session["images"].items():
-        png = (await wire.ask("GET", image["url"])).content
-        rows = np.flatnonzero(trials["image"] == name)
-        if len(rows):
-            columns = {key: trials[key][rows] for key in ("i", "j", "x1", "y1", "x2", "y2")}
-            q[rows] = sight.same_probability(name, png, columns, study["segments"])
-    return q
-
-
-def _blocks(trials: dict[str, Sequence[Any]]) -> Iterator[list[int]]:
-    """The items of each block; a catch trial shows another image but belongs to the block around it."""
-    block: list[int] = []
-    before = None
-    columns = zip(trials["practice"], trials["image"], trials["block"], trials["catch"], strict=True)
-    for item, (practice, image, number, catch) in enumerate(columns):
-        here = before if catch else (practice, image, number)
-        if block and here != before:
-            yield block
-            block = []
-        block.append(item)
-        before = here
-    if block:
-        yield block
+async def _choice(item: int, asked: Asked, outbox: _Outbox) -> None:
+    """Who answers without any waiting is faster than the choosing: wait for what the server is about to choose."""
+    while asked.choosing and not asked.has_choice(item):
+        await asyncio.sleep(LISTEN_S)
+        await outbox.listen()
 
 
 class _Screen:

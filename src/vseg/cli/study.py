@@ -107,17 +107,25 @@ def _rows(described: "Study", pictures: "dict[str, Shown]", cost: "Cost") -> Ite
     )
     sizes = [f"{image.name} {_size(pictures[image.name])}" for image in described.images]
     yield "Images", _listed(sizes)
+    at_least = f", at least {cost.fewest_trials_each}" if design.target_error else ""
     yield (
         "Trials",
         (
-            f"{cost.trials_each} for each person: {counted(each, 'image')}, {counted(design.blocks, 'block')} of "
-            f"{counted(cost.pairs_each, 'pair')} and {counted(described.catch.per_block, 'catch trial')}, "
+            f"{'at most ' if at_least else ''}{cost.trials_each}{at_least} for each person: {counted(each, 'image')}, "
+            f"{counted(design.blocks, 'block')} of {counted(cost.pairs_each, 'pair')} and "
+            f"{counted(described.catch.per_block, 'catch trial')}, "
             f"after {counted(described.practice.trials, 'practice trial')}"
         ),
     )
+    if design.adaptive:
+        yield "Adaptive", _adaptive(described)
+    shortest = f"{cost.fewest_minutes_each:.0f} to " if at_least else ""
     yield (
         "Time",
-        f"about {cost.minutes_each:.0f} minutes for each person, {_hours(cost.hours)} for all together",
+        (
+            f"about {shortest}{cost.minutes_each:.0f} minutes for each person, "
+            f"{'at most ' if at_least else ''}{_hours(cost.hours)} for all together"
+        ),
     )
     shared = f", its {cost.pairs} pairs shared by {design.split} people at a time" if design.split > 1 else ""
     yield "People", f"{cost.people} wanted; {_shares(cost.people_an_image)}{shared}"
@@ -133,6 +141,21 @@ def _rows(described: "Study", pictures: "dict[str, Shown]", cost: "Cost") -> Ite
         )
     for warning in cost.warnings:
         yield "Warning", warning
+
+
+def _adaptive(described: "Study") -> str:
+    design = described.design
+    stop = "after the last pair"
+    if design.target_error is not None:
+        stop = (
+            f"once the expected error is {design.target_error:g} or less, "
+            f"but not before {counted(described.fewest_pairs, 'pair')}"
+        )
+    whose = "everybody's answers about it" if design.shared else "the person's own answers"
+    return (
+        f"after {counted(described.start, 'fixed pair')} of an image the others are chosen from {whose} "
+        f"(rule: {design.rule}); an image is done {stop}"
+    )
 
 
 def _size(picture: "Shown") -> str:

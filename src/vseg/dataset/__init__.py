@@ -3,7 +3,8 @@
 `vseg export` and `vseg import` write such folders, `vseg.load` and `vseg fit` read them; the names stand here, once.
 
 dataset_description.json   Psych-DS: the dataset, and every column of the tables in data/
-data/                      a table of responses and one of events for each session, and one of the sessions
+data/                      a table of responses and one of events for each session, and one of the sessions;
+                           one of the pairs that were chosen, if the study is adaptive
 responses.parquet          all responses once more, if pyarrow was there
 markers/                   onsets and codes of every trial, BIDS-like, if the study file asks for them
 study/                     study.toml, images/, truth/ where it is known, trials/ as each session was given them
@@ -66,6 +67,15 @@ class Dataset:
         """The sessions' responses as CSV, in a lasting order."""
         tables = self.folder.joinpath(DATA).glob("study-*_subject-*_session-*_data.csv")
         return sorted(path for path in tables if "_description-" not in path.name)
+
+    @property
+    def choices(self) -> Path | None:
+        """The pairs that an adaptive study chose, where there are any."""
+        return next(iter(self.folder.joinpath(DATA).glob("study-*_description-choices_data.csv")), None)
+
+    def trials(self, session: str) -> Path:
+        """What a session was given to do when it began."""
+        return self.folder / TRIALS / f"{session}.csv"
 
     @property
     def parquet(self) -> Path:

@@ -50,6 +50,7 @@ RESPONSES = (
     Variable("trial", "whole", "Place within the block as planned, from 0, catch trials included"),
     Variable("i", "whole", "Location of the first dot; locations count from 0, on a grid row by row from the top left"),
     Variable("j", "whole", "Location of the second dot"),
+    Variable("chosen", "truth", "Whether the pair was chosen from answers so far; 0 for the one the trials have"),
     Variable("x1", "number", "Centre of the first dot from the image's left edge", "px of the image"),
     Variable("y1", "number", "Centre of the first dot from the image's top edge", "px of the image"),
     Variable("x2", "number", "Centre of the second dot from the image's left edge", "px of the image"),
@@ -99,6 +100,31 @@ EVENTS = (
     Variable("received_at_ms", "whole", "When the record reached the server, by its clock", EPOCH),
 )  # fmt: skip
 
+EXPECTED_ERROR = Variable(
+    "expected_error", "number",
+    "Expected error of the maps, mean |p - median| over their entries: when these pairs were chosen; of a session, "
+    "when pairs were chosen last or asking was stopped",
+)  # fmt: skip
+
+CHOICES = (
+    *WHO[:2],
+    Variable("item", "whole", "Number of the trial in the session's list whose pair was chosen"),
+    Variable("image", "text", "Name of the image"),
+    Variable("i", "whole", "Location of the first dot"),
+    Variable("j", "whole", "Location of the second dot"),
+    Variable("batch", "whole", "Number of the batch: pairs that were chosen together; batches are in their order"),
+    Variable("rule", "text", "What a pair was chosen for", levels=("variance_reduction", "bald", "random")),
+    Variable("seed", "whole", "What started the chance of the batch"),
+    Variable("answers", "whole", "How many answers it followed from"),
+    EXPECTED_ERROR,
+    Variable("chosen_at_ms", "whole", "When it was stored, by the server's clock", EPOCH),
+    Variable(
+        "taken", "text",
+        "Which answers it followed from, a space between sessions: session:records:ahead, where all records below "
+        "`records` were known, and choices for items below `ahead` were still to be answered",
+    ),
+)  # fmt: skip
+
 SESSIONS = (
     *WHO[:2],
     Variable(
@@ -124,6 +150,8 @@ SESSIONS = (
     Variable("width_deg", "number", "Width it had; empty where the distance is not known", "degrees"),
     Variable("gamma", "number", "The screen's gamma, median of the matches"),
     Variable("gamma_spread", "number", "Standard deviation of the single estimates of gamma"),
+    Variable("stops", "text", "Where an adaptive study stopped asking: image:item, the first not asked"),
+    EXPECTED_ERROR,
     Variable("simulated", "truth", "Whether vseg simulate-participants answered instead of a person"),
     Variable("vseg_version", "text", "The version of vseg that drew the trials"),
 )  # fmt: skip

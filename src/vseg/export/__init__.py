@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vseg import dataset, store
-from vseg.dataset.variables import EVENTS, RESPONSES, SESSIONS, Variable
+from vseg.dataset.variables import CHOICES, EVENTS, RESPONSES, SESSIONS, Variable
 from vseg.dataset.writing import Columns, Parquet, write_csv
 from vseg.errors import VsegWarning
 from vseg.export.description import Counts, write_description
@@ -83,11 +83,16 @@ def _write_sessions(
     found: Snapshot, study: store.studies.StudyRow, folder: Path, progress: Progress
 ) -> Counts:
     rows: list[dict[str, Any]] = []
+    chosen: list[dict[str, Any]] = []
     with Parquet(folder / dataset.PARQUET) as parquet, progress(len(found.sessions)) as advance:
         for session in found.sessions:
             responses, events = _write_session(found, session, study, folder)
             parquet.add(responses)
             rows.append(_summary(session, responses, events))
+            if study.study.design.adaptive:
+                own = _choices(found, session)
+                rows[-1] |= _outcome(found, session, own)
+                chosen += own
             advance(1)
     if parquet.missing:
         warnings.warn(f"{dataset.PARQUET} is left out. {parquet.missing}", VsegWarning, stacklevel=3)
@@ -95,6 +100,12 @@ def _write_sessions(
     write_csv(
         folder / dataset.DATA / f"study-{_word(study.name)}_description-sessions_data.csv", SESSIONS, table
     )
+    if study.study.design.adaptive:
+        write_csv(
+            folder / dataset.DATA / f"study-{_word(study.name)}_description-choices_data.csv",
+            CHOICES,
+            {variable.name: [row[variable.name] for row in chosen] for variable in CHOICES},
+        )
     return Counts(
         sessions=len(rows),
         completed=sum(row["status"] == "completed" for row in rows),
@@ -105,6 +116,23 @@ def _write_sessions(
     )
 
 
+def _choices(found: Snapshot, session: SessionHead) -> list[dict[str, Any]]:
+    """The session's rows in the table of choices."""
+    who = {"participant": session.participant, "session": session.name}
+    rows = found.choices(session)
+    return [
+        {**row, **who, "taken": " ".join(":".join(map(str, each)) for each in row["taken"])} for row in rows
+    ]
+
+
+def _outcome(found: Snapshot, session: SessionHead, chosen: list[dict[str, Any]]) -> dict[str, Any]:
+    """Where it was stopped, and how well its maps were known."""
+    stops = found.stops(session)
+    errors = [(row["batch"], row["expected_error"]) for row in chosen]
+    last = stops[-1].expected_error if stops else max(errors)[1] if errors else None
+    return {"stops": " ".join(f"{stop.image}:{stop.item}" for stop in stops), "expected_error": last}
+
+
 def _write_session(
     found: Snapshot, session: SessionHead, study: store.studies.StudyRow, folder: Path
 ) -> tuple[Columns, Columns]:
@@ -112,7 +140,7 @@ def _write_session(
     trials, responses, events = found.trials(session), found.responses(session), found.events(session)
     who = {"participant": session.participant, "session": session.name}
     responses = {**_repeated(who, responses), **responses}
-    responses |= _added(trials, responses)
+    responses |= _added(study, trials, responses)
     events = {**_repeated(who, events), **events}
     start = f"study-{_word(study.name)}_subject-{_word(session.participant)}_session-{_word(session.name)}"
     write_csv(folder / dataset.DATA / f"{start}_data.csv", RESPONSES, responses)
@@ -124,7 +152,7 @@ def _write_session(
     return {variable.name: responses[variable.name] for variable in RESPONSES}, events
 
 
-def _added(trials: Trials, responses: Columns) -> dict[str, list[Any]]:
+def _added(study: store.studies.StudyRow, trials: Trials, responses: Columns) -> dict[str, list[Any]]:
     """What follows from the trials and from all answers together."""
 
     def asked(name: str) -> list[Any]:
@@ -133,10 +161,27 @@ def _added(trials: Trials, responses: Columns) -> dict[str, list[Any]]:
 
     right = zip(asked("answer"), responses["same"], strict=True)
     return {
-        **{name: asked(name) for name in ("x1", "y1", "x2", "y2")},
+        **_places(study, {name: asked(name) for name in ("x1", "y1", "x2", "y2")}, responses),
         "correct": [None if answer is None else answer == same for answer, same in right],
         "used": store.responses.used(responses),
     }
+
+
+def _places(
+    study: store.studies.StudyRow, fixed: dict[str, list[float]], responses: Columns
+) -> dict[str, list[float]]:
+    """Where the dots were: of chosen pairs not where the trials have them."""
+    layout = study.study.layout.build()
+    chosen = [row for row, was_chosen in enumerate(responses["chosen"]) if was_chosen]
+    centres = {
+        name: layout.pixels(study.images[name].width_px, study.images[name].height_px).round(2).tolist()
+        for name in {responses["image"][row] for row in chosen}
+    }
+    for row in chosen:
+        of_image = centres[responses["image"][row]]
+        fixed["x1"][row], fixed["y1"][row] = of_image[responses["i"][row]]
+        fixed["x2"][row], fixed["y2"][row] = of_image[responses["j"][row]]
+    return fixed
 
 
 def _repeated(who: dict[str, str], columns: Columns) -> dict[str, list[str]]:
@@ -173,6 +218,8 @@ def _summary(session: SessionHead, responses: Columns, events: Columns) -> dict[
         "width_deg": _number(last, "screen", "width_deg"),
         "gamma": _number(last, "gamma", "gamma"),
         "gamma_spread": _number(last, "gamma", "spread"),
+        "stops": "",
+        "expected_error": None,
         "simulated": last.get("consent", {}).get("simulated") is True,
         "vseg_version": session.software.get("vseg", ""),
     }

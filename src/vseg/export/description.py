@@ -11,7 +11,7 @@ import numpy as np
 
 from vseg import __version__, dataset
 from vseg.dataset.description import SCHEMA, described, write_ignore, write_json
-from vseg.dataset.variables import EVENTS, RESPONSES, SESSIONS
+from vseg.dataset.variables import CHOICES, EVENTS, RESPONSES, SESSIONS
 from vseg.store.studies import StudyRow
 
 README = """# {title}
@@ -25,7 +25,7 @@ data/
   study-…_subject-…_session-…_data.csv                      a row an answer
   study-…_subject-…_session-…_description-events_data.csv   a row for everything else: consent, calibration, breaks
   study-…_description-sessions_data.csv                     a row a session: status, images, calibration
-{parquet}{markers}study/
+{choices}{parquet}{markers}study/
   study.toml         the study file, with its seed
   images/            what was shown
   truth/             the maps behind images that vseg generated, and behind the practice picture
@@ -91,6 +91,8 @@ def write_description(folder: Path, study: StudyRow, counts: Counts, software: l
             counted=counts,
             segments=" --segments 2..6" if study.study.segments == "free" else "",
             schema=SCHEMA,
+            choices="  study-…_description-choices_data.csv                      a row a pair that was chosen\n"
+            * study.study.design.adaptive,
             parquet="responses.parquet    all responses once more\n"
             * folder.joinpath(dataset.PARQUET).exists(),
             markers="markers/             onsets of every trial with their codes, BIDS-like, a table a session\n"
@@ -112,7 +114,8 @@ def _description(study: StudyRow, counts: Counts, now: datetime) -> dict[str, An
         f"Same/different judgments about pairs of locations on {study.study.layout.build()}, "
         f"images: {len(study.study.images)}, by people who were asked to see {asked}. {counts}"
     )
-    return described(_title(study), about, (*RESPONSES, *EVENTS, *SESSIONS), now)
+    choices = CHOICES if study.study.design.adaptive else ()
+    return described(_title(study), about, (*choices, *RESPONSES, *EVENTS, *SESSIONS), now)
 
 
 def _software(study: StudyRow, drawn_by: list[dict[str, str]], now: datetime) -> dict[str, Any]:

@@ -4,10 +4,12 @@ answers   Answers: all responses of a study as columns
 watch     Watch: keeps them up to date, reading only what is new
 progress  one study at a glance, as a Progress
 people    one Person a session, with the reasons for a second look
+adapted   how the pairs of an adaptive study's answers came about
 maps      the maps of an image as they stand; contours as participants drew them
 tiles     small pictures of maps, without matplotlib
 """
 
+from vseg.monitor.adapted import Adapted, adapted
 from vseg.monitor.answers import Answers, SessionHead
 from vseg.monitor.maps import Contours, Need, contours, fitted, need
 from vseg.monitor.people import Person, people, person
@@ -16,6 +18,6 @@ from vseg.monitor.summaries import Distribution, Share, Timing
 from vseg.monitor.watch import Watch
 
 __all__ = [
-    "Answers", "Contours", "Distribution", "ImageProgress", "Need", "Person", "Progress", "SessionHead", "Share",
-    "Timing", "Watch", "contours", "fitted", "need", "people", "person", "progress",
+    "Adapted", "Answers", "Contours", "Distribution", "ImageProgress", "Need", "Person", "Progress", "SessionHead",
+    "Share", "Timing", "Watch", "adapted", "contours", "fitted", "need", "people", "person", "progress",
 ]  # fmt: skip

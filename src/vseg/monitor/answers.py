@@ -20,8 +20,8 @@ MOST_CELLS = 1 << 21  # of a table with a place for every pair; beyond, pairs ar
 SUMS = "sums"  # under which the sums of each session are kept, which the next version goes on from
 T = TypeVar("T")
 COLUMNS = (
-    "session", "seq", "item", "image", "block", "trial", "i", "j", "same", "practice", "catch", "flagged", "correct",
-    "used", "rt_ms", "cue_off_ms", "image_off_ms", "frames_dropped", "refresh_hz", "shown_at_ms",
+    "session", "seq", "item", "image", "block", "trial", "i", "j", "same", "practice", "catch", "flagged", "chosen",
+    "correct", "used", "rt_ms", "cue_off_ms", "image_off_ms", "frames_dropped", "refresh_hz", "shown_at_ms",
 )  # fmt: skip
 
 
@@ -39,7 +39,8 @@ class Answers:
 
     `session` and `image` are places in `sessions` and `images`. A session's rows are in the order of their `seq`, but
     those of several sessions may lie between each other. `correct` is 1 or 0, and -1 where the answer is not known;
-    `used` are those that count (see store.responses.used); `cue_off_ms` and `image_off_ms` are achieved - asked.
+    `used` are those that count (see store.responses.used); `chosen` are to pairs that an adaptive study chose;
+    `cue_off_ms` and `image_off_ms` are achieved - asked.
     `earlier` is what was worked out for each session before, and which sessions have changed since then.
     """
 
@@ -60,6 +61,7 @@ class Answers:
     practice: NDArray[np.bool_]
     catch: NDArray[np.bool_]
     flagged: NDArray[np.bool_]
+    chosen: NDArray[np.bool_]
     correct: NDArray[np.int8]
     used: NDArray[np.bool_]
     rt_ms: NDArray[np.float64]

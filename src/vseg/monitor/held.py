@@ -19,10 +19,10 @@ from vseg.store.studies import StudyRow
 TYPES: dict[str, Any] = {
     "session": np.int32, "seq": np.int32, "item": np.int32, "image": np.int16, "block": np.int16, "trial": np.int32,
     "i": np.int16, "j": np.int16, "same": np.bool_, "practice": np.bool_, "catch": np.bool_, "flagged": np.bool_,
-    "correct": np.int8, "rt_ms": np.float64, "cue_off_ms": np.float32, "image_off_ms": np.float32,
+    "chosen": np.bool_, "correct": np.int8, "rt_ms": np.float64, "cue_off_ms": np.float32, "image_off_ms": np.float32,
     "frames_dropped": np.int32, "refresh_hz": np.float32, "shown_at_ms": np.int64,
 }  # fmt: skip
-BITS = ("same", "practice", "catch", "flagged")
+BITS = ("same", "practice", "catch", "flagged", "chosen")
 GROWTH = 1.3
 
 Told = Callable[[float], None]
@@ -216,7 +216,7 @@ class Held:
         chosen[list(self._undecided)] = True
         session = self._arrays["session"][: self._size]
         rows = np.flatnonzero(chosen[session])
-        out = [self._arrays[name][rows] for name in BITS[1:]]
+        out = [self._arrays[name][rows] for name in ("practice", "catch", "flagged")]
         used[rows] = last_of_each(session[rows], self._arrays["item"][rows], ~np.logical_or.reduce(out))
         self._used = used
         self._undecided.clear()

@@ -1,17 +1,17 @@
-"""Compile what maps need, in a process of its own, so that the first map on a new machine does not wait for it."""
+"""Compile what maps and adaptive pairs need, in a process of its own, so that the first ones need not wait for it."""
 
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vseg import compiled, designs, observers, reconstruction, stimuli
+from vseg import adaptive, compiled, designs, observers, reconstruction, stimuli
 from vseg.layout import Grid
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """While the block lasts, unless the machine code is on disk already: some 15 s of one core, once."""
+    """While the block lasts, unless the machine code is on disk already: some 50 s of one core, once."""
     if compiled.are_kept():
         yield
         return
@@ -25,13 +25,15 @@ def compiling() -> Iterator[None]:
 
 
 def main() -> None:
-    """A small fit of each kind that pages ask for."""
+    """A small fit of each kind that pages ask for, and a choice of pairs."""
     for segments in (2, 3, 4):
         truth = stimuli.random_maps(Grid(6), segments=segments, entropy=0.2, seed=0)
         pairs = designs.scattered(truth.layout, segments=segments, seed=0)
         answers = observers.simulate(truth, pairs, blocks=3, seed=0)
         for smoothness in (0.0, 1.0, "auto"):
             reconstruction.reconstruct(answers, segments=segments, smoothness=smoothness, seed=0)
+    state = adaptive.State(truth.layout, segments=segments, responses=answers, seed=0)
+    adaptive.next_pairs(state, 2, seed=0)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,9 @@ class Cost:
     trials_each : int
         Trials of one person, practice and catch trials included.
     minutes_each : float
+    fewest_trials_each : int
+        The same of someone whose every image is done as early as its target error allows; else `trials_each`.
+    fewest_minutes_each : float
     people : int
         How many are wanted, as far as the quotas let them in.
     hours : float
@@ -49,6 +52,8 @@ class Cost:
 
     trials_each: int
     minutes_each: float
+    fewest_trials_each: int
+    fewest_minutes_each: float
     people: int
     hours: float
     people_an_image: dict[str, int]
@@ -81,11 +86,14 @@ def cost(study: Study) -> Cost:
         pairs = Round.of(study, study.images[0].name).drawn()[0]
     pairs_each = -(-len(pairs) // study.design.split)
     trials = study.practice.trials + _blocks_each(study) * (pairs_each + study.catch.per_block)
+    fewest = trials - _blocks_each(study) * (pairs_each - study.fewest_pairs)
     minutes, people = _minutes(study, trials), _people(study)
     shares = {image.name: _people_an_image(study, image.name, people) for image in study.images}
     return Cost(
         trials_each=trials,
         minutes_each=minutes,
+        fewest_trials_each=fewest,
+        fewest_minutes_each=_minutes(study, fewest),
         people=people,
         hours=people * minutes / 60,
         people_an_image=shares,
@@ -93,12 +101,12 @@ def cost(study: Study) -> Cost:
         pairs_each=pairs_each,
         answers_an_image=_fewest_people(study, people)
         * study.design.blocks
-        * (len(pairs) // study.design.split),
+        * min(len(pairs) // study.design.split, study.fewest_pairs),
         coverage=designs.coverage(pairs, segments=study.planned_segments),
         warnings=[
             *(str(warning.message) for warning in caught),
             *_about_people(study, people, minutes),
-            *_about_pairs(study, layout, len(pairs)),
+            *([] if study.design.adaptive else _about_pairs(study, layout, len(pairs))),
             *_about_the_screen(study, layout),
         ],
     )

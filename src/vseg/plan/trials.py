@@ -22,6 +22,8 @@ from vseg.pairs import Pairs
 from vseg.plan.pictures import PRACTICE, PRACTICE_PX, practice_labels
 from vseg.study import Design, Study
 
+FALLBACK = "covering"  # what an adaptive design asks at first, and where nothing was chosen in time
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -153,7 +155,7 @@ class Round:
         """The pairs of each block if they are fresh, else of one for all."""
         fresh = self.design.pairs == "fresh"
         return designs.blocks(
-            self.design.name,
+            FALLBACK if self.design.adaptive else self.design.name,
             self.layout,
             blocks=self.design.blocks if fresh else 1,
             fresh=fresh,

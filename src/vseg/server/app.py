@@ -1,5 +1,7 @@
 """Every route of the server, as one expression."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -10,6 +12,7 @@ from starlette.types import ASGIApp
 from vseg import monitor, store
 from vseg.errors import InvalidInput, NotFound
 from vseg.server import auth, dashboard, participants, research, showing
+from vseg.server.adapting import Adapting
 from vseg.server.headers import Prefixed, Secured
 from vseg.server.known import KnownSessions
 from vseg.server.simulation import Simulations
@@ -68,8 +71,17 @@ def app(
         Mount("/pages", StaticFiles(directory=PAGES)),
         Route("/favicon.ico", dashboard.favicon),
     ]
-    inner = Starlette(routes=routes, exception_handlers=dashboard.HANDLERS, lifespan=groups.lifespan)
+    adapting = Adapting(db)
+
+    @asynccontextmanager
+    async def lifespan(served: Starlette) -> AsyncIterator[None]:
+        async with groups.lifespan(served):
+            yield
+        adapting.close()
+
+    inner = Starlette(routes=routes, exception_handlers=dashboard.HANDLERS, lifespan=lifespan)
     inner.state.db, inner.state.keys = db, keys
+    inner.state.adapting = adapting
     inner.state.known, inner.state.tries = KnownSessions(), auth.Tries()
     inner.state.simulations, inner.state.report = groups, report
     inner.state.watch = watch

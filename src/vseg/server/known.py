@@ -12,6 +12,7 @@ from typing import Any
 
 from vseg.errors import InvalidInput
 from vseg.plan import Trials
+from vseg.server.ahead import Ahead
 from vseg.store.intake import Limits
 
 MOST_SESSIONS = 5000
@@ -23,11 +24,12 @@ EVENTS_BESIDE, CONTOURS_BESIDE = 200, 2
 class Known:
     """The trials of one session, by item."""
 
-    __slots__ = ("_flags", "_image", "_images", "_numbers", "limits", "session", "study")
+    __slots__ = ("_flags", "_image", "_images", "_numbers", "ahead", "limits", "session", "study")
 
-    def __init__(self, session: int, study: str, trials: Trials):
+    def __init__(self, session: int, study: str, trials: Trials, ahead: Ahead | None = None):
         self.session = session
         self.study = study
+        self.ahead = ahead  # what was chosen for it, if its study chooses
         self._images = sorted(set(trials.image))
         number = {name: at for at, name in enumerate(self._images)}
         self._image = array("H", (number[name] for name in trials.image))
@@ -67,13 +69,30 @@ class Known:
         if item >= len(self):
             raise InvalidInput(f"item {item} is not of this session, whose items are 0..{len(self) - 1}.")
         numbers, flags = self._numbers, self._flags
+        i, j = self._pair(item, record.get("chosen", False))
         return {
+            "chosen": False,
             **record,
             "image": self._images[self._image[item]],
             "block": numbers["block"][item], "trial": numbers["trial"][item],
-            "i": numbers["i"][item], "j": numbers["j"][item],
+            "i": i, "j": j,
             "practice": flags["practice"][item] == 1, "catch": flags["catch"][item] == 1,
         }  # fmt: skip
+
+    def unknown_choices(self, records: Iterable[Any]) -> bool:
+        """Whether records speak of choices that this process does not know: another one may have made them."""
+        return self.ahead is not None and any(
+            record["kind"] == "response" and record.get("chosen") and record["item"] not in self.ahead.choices
+            for record in records
+        )
+
+    def _pair(self, item: int, chosen: bool) -> tuple[int, int]:
+        """The pair of an item: the one that was chosen, if the page has shown that, else that of the trials."""
+        if not chosen:
+            return self._numbers["i"][item], self._numbers["j"][item]
+        if self.ahead is None or (pair := self.ahead.choices.get(item)) is None:
+            raise InvalidInput(f"No pair was chosen for item {item}; leave out chosen, or say false.")
+        return pair
 
 
 class KnownSessions:

@@ -17,11 +17,13 @@ from typing_extensions import TypedDict
 
 from vseg import plan, store
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from vseg.server.adapting import Adapting
+from vseg.server.ahead import Ahead
 from vseg.server.compressed import PackedFiles, json_response
 from vseg.server.html import page_of
 from vseg.server.known import Known, KnownSessions
 from vseg.server.records import BATCH, LARGEST_BODY, STRICT
-from vseg.server.standing import MOST_TRIES, Standing, standing
+from vseg.server.standing import MOST_TRIES, Answers, Standing, standing
 from vseg.server.wire import error, in_thread, json_body
 from vseg.store.database import now_ms
 from vseg.store.sessions import Identity, SessionRow
@@ -97,10 +99,17 @@ async def records(request: Request) -> Response:
     db, token = request.app.state.db, _token(request)
     known = await _known(request, token)
     batch = await json_body(request, BATCH, LARGEST_BODY)
+    if known.ahead is not None and known.unknown_choices(batch["records"]):
+        await in_thread(known.ahead.reload, db)
     responses, events = known.rows(batch["records"])
     stored = store.responses.append(db, known.session, responses, events, token=token, limits=known.limits)
     await asyncio.wrap_future(stored)
-    return JSONResponse({"stored": [record["seq"] for record in batch["records"]]})
+    reply: dict[str, Any] = {"stored": [record["seq"] for record in batch["records"]]}
+    if known.ahead is not None:
+        adapting: Adapting = request.app.state.adapting
+        adapting.heard(known.ahead, batch["records"])
+        reply |= known.ahead.told() | {"choosing": adapting.is_choosing(known.ahead)}
+    return JSONResponse(reply)
 
 
 async def sessions(request: Request) -> Response:
@@ -123,8 +132,11 @@ async def sessions(request: Request) -> Response:
         known: KnownSessions = request.app.state.known
         if begun.resumed:
             known.forget(begun.session.id)
-        known.remember(begun.token, Known(begun.session.id, study.name, begun.session.trials))
-        state = _state(db, study, begun.session, is_new=not begun.resumed)
+        ahead = Ahead.of(study, begun.session)
+        known.remember(begun.token, Known(begun.session.id, study.name, begun.session.trials, ahead))
+        state = _state(db, study, begun.session, ahead, is_new=not begun.resumed)
+        if ahead is not None:
+            request.app.state.adapting.heard(ahead)
         return json_response(request, state | {"token": begun.token}, 201)
 
     return await in_thread(begin)
@@ -133,7 +145,7 @@ async def sessions(request: Request) -> Response:
 async def session(request: Request) -> Response:
     """Where this session stands."""
     db, (study, row) = request.app.state.db, await _session(request)
-    return await in_thread(lambda: json_response(request, _state(db, study, row)))
+    return await in_thread(lambda: json_response(request, _state(db, study, row, Ahead.of(study, row))))
 
 
 async def complete(request: Request) -> Response:
@@ -210,19 +222,32 @@ def study_draw(study: StudyRow) -> Any:
     return lambda units: plan.trials(study.study, units, sizes)
 
 
-def _state(db: store.Database, study: StudyRow, row: SessionRow, is_new: bool = False) -> dict[str, Any]:
+def _state(
+    db: store.Database, study: StudyRow, row: SessionRow, ahead: Ahead | None, *, is_new: bool = False
+) -> dict[str, Any]:
     _check_goes_on(row.status)
+    if ahead is not None:
+        ahead.reload(db)
     progress = store.sessions.progress(db, row)
     policy, after_ms = study.study.interruption.policy, study.study.interruption.after_minutes * 60_000
     comes_back = not is_new and row.status == "active"
     # A page reports that it is back, which is no sign of work: only answers end the need to repeat a block.
     repeat = comes_back and policy == "repeat-block" and now_ms() - progress.answered_at_ms > after_ms
-    now = standing(row.trials, progress.answers, progress.restarts, repeat_block=repeat)
+    skipped = store.choices.skipped(ahead.stops) if ahead else set()
+    now = standing(row.trials, progress.answers, progress.restarts, repeat_block=repeat, skipped=skipped)
     away = comes_back and policy == "end" and now_ms() - progress.last_at_ms > after_ms
-    if away and len(now.answered) < len(row.trials):
+    if away and not now.is_over:
         store.sessions.end(db, row)
         _check_goes_on("ended")
-    return described(study, row, now, next_seq=progress.next_seq, repeat=repeat)
+    state = described(study, row, now, next_seq=progress.next_seq, repeat=repeat)
+    return state if ahead is None else state | _chosen(db, ahead, progress.answers, now)
+
+
+def _chosen(db: store.Database, ahead: Ahead, answers: Answers, now: Standing) -> dict[str, Any]:
+    """The choices for what is still to be asked, but for items that were asked already with the pair of the trials."""
+    ahead.answered([item for _, item, _ in answers])
+    done = store.choices.unchosen(db, ahead.session) | set(now.answered)
+    return ahead.told(among=[item for item in ahead.choices if item not in done])
 
 
 def described(
@@ -283,7 +308,7 @@ async def _known(request: Request, token: str) -> Known:
     known: Known | None = request.app.state.known.of(token, name)
     if known is None:
         study, row = await _session(request)
-        known = Known(row.id, study.name, row.trials)
+        known = Known(row.id, study.name, row.trials, Ahead.of(study, row))
         request.app.state.known.remember(token, known)
     return known
 

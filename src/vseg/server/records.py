@@ -5,7 +5,7 @@ are not here: they follow from the session's own trials.
 """
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
@@ -73,6 +73,7 @@ class Response(TypedDict):
     focused: bool
     full_screen: bool
     flags: Annotated[str, Field(max_length=200), AfterValidator(_known_flags)]
+    chosen: NotRequired[bool]
 
 
 class Event(TypedDict):

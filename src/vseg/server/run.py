@@ -50,6 +50,11 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; requests under way are answered, and the caller closes the database."""
     simulations = simulations or Simulations()
+    # From the first moment on a signal is only noted: one that raises an exception while an object is being finalised,
+    # before anybody serves, is lost.
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
     with warm.compiling():
         if workers > 1:
             given = {
@@ -58,11 +63,11 @@ def serve(
                 TRUSTED: forwarded_allow_ips,
                 MODEL: simulations.model or "",
             }
-            _supervise(listening, workers, {**os.environ, **given})
+            _supervise(listening, workers, {**os.environ, **given}, stopped)
         else:
             served = app(db, prefix=prefix, simulations=simulations, report=report)
             try:
-                _run(served, listening, forwarded_allow_ips)
+                _run(served, listening, forwarded_allow_ips, stopped)
             finally:
                 simulations.stop()
 
@@ -76,7 +81,9 @@ def uvicorn_server(served: ASGIApp, forwarded_allow_ips: str = "127.0.0.1") -> u
     return uvicorn.Server(config)
 
 
-def _run(served: ASGIApp, listening: socket.socket, forwarded_allow_ips: str) -> None:
+def _run(
+    served: ASGIApp, listening: socket.socket, forwarded_allow_ips: str, stopped: threading.Event
+) -> None:
     server = uvicorn_server(served, forwarded_allow_ips)
 
     def stop(*_: Any) -> None:
@@ -85,13 +92,16 @@ def _run(served: ASGIApp, listening: socket.socket, forwarded_allow_ips: str) ->
     # For a signal that comes before uvicorn listens for them, and for the one that it sends itself when it has stopped.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    server.should_exit = server.should_exit or stopped.is_set()
     # What was loaded so far stays for good. Looking through it for garbage would hold up everybody for 0.1 s each time.
     gc.collect()
     gc.freeze()
     server.run(sockets=[listening])
 
 
-def _supervise(listening: socket.socket, workers: int, environment: dict[str, str]) -> None:
+def _supervise(
+    listening: socket.socket, workers: int, environment: dict[str, str], stopped: threading.Event
+) -> None:
     """Keep so many workers running; one that dies is replaced, unless it could not even begin."""
     running: dict[int, subprocess.Popen[bytes]] = {}
     stopping = False
@@ -106,6 +116,8 @@ def _supervise(listening: socket.socket, workers: int, environment: dict[str, st
             start_new_session=True,
         )
         running[worker.pid] = worker
+        if stopping:  # the signal came while this one was being started, and passed it by
+            worker.terminate()
 
     def stop(*_: Any) -> None:
         nonlocal stopping
@@ -115,8 +127,11 @@ def _supervise(listening: socket.socket, workers: int, environment: dict[str, st
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    if stopped.is_set():
+        stop()
     for _ in range(workers):
-        start()
+        if not stopping:
+            start()
     failed = False
     while running:
         ended, status = os.wait()
@@ -140,7 +155,7 @@ def _work(listening: socket.socket) -> None:
     with store.open(os.environ[DATABASE]) as db:
         simulations = Simulations(os.environ[MODEL] or None)
         served = app(db, prefix=os.environ[PREFIX], simulations=simulations)
-        _run(served, listening, os.environ[TRUSTED])
+        _run(served, listening, os.environ[TRUSTED], threading.Event())
 
 
 def _stop_with_parent() -> None:

@@ -5,8 +5,8 @@ the end of its block. When the page says that a block begins again, all of it is
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from vseg.plan import Trials
 
@@ -20,14 +20,20 @@ class Standing:
     answered: list[int]
     asked_again: list[int]
     next_item: int
+    is_over: bool = field(default=False, compare=False)
+    """Whether nothing is left to ask."""
+
+
+Answers = Iterable[tuple[int, int, str]]
 
 
 def standing(
     trials: Trials,
-    answers: Iterable[tuple[int, int, str]],
+    answers: Answers,
     restarts: Iterable[tuple[int, int]] = (),
     *,
     repeat_block: bool = False,
+    skipped: Collection[int] = (),
 ) -> Standing:
     """Where a session stands.
 
@@ -36,6 +42,7 @@ def standing(
     answers : (seq, item, flags) of each
     restarts : (seq, item), where the page began the block of that item again
     repeat_block : whether the block that was interrupted is to be asked from its first item
+    skipped : items that are not asked, since their image is known well enough
     """
     block = blocks(trials)
     good: set[int] = set()
@@ -48,13 +55,15 @@ def standing(
         tries[item] += 1
         if not flags or tries[item] >= MOST_TRIES:
             good.add(item)
-    pending = next((item for item in range(len(block)) if item not in good), None)
+    asked = [item for item in range(len(block)) if item not in skipped]
+    pending = next((item for item in asked if item not in good), None)
     if repeat_block and pending is not None:
         _reopen(block[pending], block, good, tries)
     return Standing(
         answered=sorted(good),
-        asked_again=sorted(item for item in tries if item not in good),
-        next_item=next((item for item in range(len(block)) if item not in tries), len(block)),
+        asked_again=sorted(item for item in tries if item not in good and item not in skipped),
+        next_item=next((item for item in asked if item not in tries), len(block)),
+        is_over=pending is None,
     )
 
 

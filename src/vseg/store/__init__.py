@@ -4,8 +4,8 @@
 ...     study = store.studies.named(db, "two-textures")
 ...     responses = store.responses.of_study(db, study)
 
-One file a noun: studies, sessions, responses, researchers, tokens. All functions take the `Database` first, may be
-called from any thread, and return our own types. `responses.append` is the hot way in; see writer.py.
+One file a noun: studies, sessions, responses, choices, researchers, tokens. All functions take the `Database` first,
+may be called from any thread, and return our own types. `responses.append` is the hot way in; see writer.py.
 """
 
 from vseg.errors import MissingExtra
@@ -19,8 +19,8 @@ except ImportError as error:
         'Collecting responses needs a few more packages: pip install "vseg[server]".'
     ) from error
 
-from vseg.store import researchers, responses, sessions, studies, tokens
+from vseg.store import choices, researchers, responses, sessions, studies, tokens
 from vseg.store.database import Database, open
 
-__all__ = ["Database", "open", "researchers", "responses", "sessions", "studies", "tokens"]
+__all__ = ["Database", "choices", "open", "researchers", "responses", "sessions", "studies", "tokens"]
 del _alembic, _psycopg, _sqlalchemy

@@ -23,7 +23,7 @@ COLUMNS = (
     "seq", "item", "image", "block", "trial", "i", "j", "bits", "rt_ms", "cue_off_ms", "image_off_ms",
     "frames_dropped", "refresh_hz", "shown_at_ms",
 )  # fmt: skip
-"""What `responses` returns; `bits` are same, practice, catch and flagged, the lowest first."""
+"""What `responses` returns; `bits` are same, practice, catch, flagged and chosen, the lowest first."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,7 @@ def _above() -> Any:
     """One statement for all sessions, so that it is compiled once. Sums of flags spare a conversion a row each."""
     c = responses.c
     bits = cast(c.same, Integer) + 2 * cast(c.practice, Integer) + 4 * cast(c.catch, Integer)
+    bits += 16 * cast(c.chosen, Integer)
     computed: dict[str, Any] = {
         "bits": (bits + case((c.flags != "", 8), else_=0)).label("bits"),
         "cue_off_ms": (c.cue_ms - c.cue_asked_ms).label("cue_off_ms"),

@@ -9,6 +9,10 @@ sessions     one way through the experiment, its token's hash, and its trials as
 assignments  which image, and which share of its pairs, a session was given
 responses    a row a trial: what was asked, what was shown, what was answered
 events       everything else a session reports: consent, calibration, contours, interruptions
+batches      pairs that were chosen together for a session from answers, and what was expected then
+takings      from which answers: how much of which sessions a batch knew
+choices      the pair of an item that a batch put in the place of the one the trials have
+stops        where the questions about an image ended early, since its maps were known well enough
 researchers  names and password hashes
 tokens       personal tokens for scripts, by their hashes
 sign_ins     links that log a researcher in, once and soon
@@ -32,6 +36,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 metadata = MetaData(
@@ -165,6 +170,7 @@ responses = Table(
     Column("full_screen", Boolean, nullable=False),
     Column("flags", String(200), nullable=False),
     Column("received_at_ms", BigInteger, nullable=False),
+    Column("chosen", Boolean, nullable=False, server_default=false()),  # whether i and j are those of `choices`
     PrimaryKeyConstraint("session", "seq"),
 )  # fmt: skip
 
@@ -177,6 +183,52 @@ events = Table(
     Column("data", Text, nullable=False),  # JSON
     Column("received_at_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("session", "seq"),
+)  # fmt: skip
+
+batches = Table(
+    "batches", metadata,
+    Column("id", Integer, primary_key=True),
+    _session(),
+    Column("image", String(63), nullable=False),
+    Column("rule", String(32), nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("answers", Integer, nullable=False),  # that the choice followed from
+    Column("expected_error", Float(53), nullable=False),
+    Column("chosen_at_ms", BigInteger, nullable=False),
+    Index(None, "session"),
+)  # fmt: skip
+
+takings = Table(
+    "takings", metadata,
+    Column("batch", ForeignKey("batches.id", ondelete="CASCADE"), nullable=False),
+    _session(),
+    Column("records", Integer, nullable=False),  # of that session, all numbers below this
+    Column("ahead", Integer, nullable=False),  # its choices below this item were known, to be answered soon; 0: none
+    PrimaryKeyConstraint("batch", "session"),
+    Index(None, "session"),
+)  # fmt: skip
+
+choices = Table(
+    "choices", metadata,
+    _session(),
+    Column("item", Integer, nullable=False),
+    Column("batch", ForeignKey("batches.id", ondelete="CASCADE"), nullable=False),
+    Column("i", Integer, nullable=False),
+    Column("j", Integer, nullable=False),
+    PrimaryKeyConstraint("session", "item"),
+    Index(None, "batch"),
+)  # fmt: skip
+
+stops = Table(
+    "stops", metadata,
+    _session(),
+    Column("image", String(63), nullable=False),
+    Column("item", Integer, nullable=False),  # the first that is not asked
+    Column("until", Integer, nullable=False),  # the first behind that is
+    Column("answers", Integer, nullable=False),
+    Column("expected_error", Float(53), nullable=False),
+    Column("stopped_at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("session", "image"),
 )  # fmt: skip
 
 researchers = Table(

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, func, select
 
 from vseg.plan import Trials, Unit
+from vseg.store.choices import Stop, stops_of, told
 from vseg.store.database import Database
 from vseg.store.schema import events, identities, participants, responses, sessions
 from vseg.store.sessions import Identity
@@ -56,6 +57,14 @@ class Snapshot:
     def events(self, session: SessionHead) -> dict[str, list[Any]]:
         """Everything else it reported; `data` is JSON."""
         return self._columns(events, session)
+
+    def choices(self, session: SessionHead) -> list[dict[str, Any]]:
+        """The pairs that were chosen for it, with what they followed from."""
+        return told(self._connection, session.id)
+
+    def stops(self, session: SessionHead) -> list[Stop]:
+        """Where its questions ended early."""
+        return stops_of(self._connection, session.id)
 
     def identities(self) -> dict[str, Identity]:
         """Who the participants are on Prolific, by their names here."""

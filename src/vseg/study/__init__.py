@@ -39,6 +39,7 @@ __all__ = ["RESERVED", "Design", "Image", "Lab", "Photodiode", "Study", "Table",
 
 EXPECTED_SEGMENTS = 5  # what a free segmentation is planned for: the paper's choice for photographs
 LARGEST_FILE = 1_000_000
+LOCATIONS_A_START = 3  # an adaptive design begins with a fixed pair for every three locations
 MOST_TRIALS = 100_000  # of one person; a day has fewer
 
 
@@ -145,6 +146,12 @@ class Study(Table):
                 "design",
                 "trials",
             )
+        if design.least_trials is not None and design.least_trials > self.pairs:
+            raise wrong(
+                f"design.least_trials is {design.least_trials}, but there are at most {self.pairs} trials an image",
+                "design",
+                "least_trials",
+            )
         if self.pairs > MOST_PAIRS:
             raise wrong(
                 f"a block on {layout} would have {self.pairs} pairs, and {MOST_PAIRS} is the most; "
@@ -177,6 +184,18 @@ class Study(Table):
         if self.design.name == "all":
             return n * (n - 1) // 2
         return self.design.trials or min(self.planned_segments * n, n * (n - 1) // 2)
+
+    @property
+    def fewest_pairs(self) -> int:
+        """After how many trials on an image one person may be done with it: all, unless the design has a target."""
+        if self.design.target_error is None:
+            return -(-self.pairs // self.design.split)
+        return self.design.least_trials or self.start
+
+    @property
+    def start(self) -> int:
+        """How many answers an adaptive design takes from fixed pairs before it chooses any."""
+        return min(-(-len(self.layout.build()) // LOCATIONS_A_START), self.pairs)
 
     @property
     def images_each(self) -> int:

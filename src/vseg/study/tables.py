@@ -1,6 +1,6 @@
 """The tables of the study file, a class each, and the kinds of values they hold."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -103,13 +103,58 @@ class Locations(Table):
 
 
 class Design(Table):
-    """Which pairs are asked, how often, and over how many people one image's pairs are split."""
+    """Which pairs are asked, how often, and over how many people one image's pairs are split.
 
-    name: Literal["covering", "balanced", "scattered", "all"] = "scattered"
+    With `name = "adaptive"` pairs are chosen from the answers so far: `trials` is then the most that one person is
+    asked about an image, in one block; `rule` says what a pair is worth; with `shared` all people on an image feed one
+    map; an image is done before its last trial once its expected error is at most `target_error`, but not before
+    `least_trials`.
+    """
+
+    name: Literal["covering", "balanced", "scattered", "all", "adaptive"] = "scattered"
     trials: Annotated[int, Field(ge=1, le=MOST_PAIRS)] | None = None
     blocks: Annotated[int, Field(ge=1, le=100)] = 5
     pairs: Literal["repeated", "fresh"] = "repeated"
     split: Annotated[int, Field(ge=1, le=1000)] = 1
+    rule: Literal["variance_reduction", "bald", "random"] | None = None
+    shared: bool | None = None
+    target_error: Annotated[float, Field(gt=0, lt=1)] | None = None
+    least_trials: Annotated[int, Field(ge=1, le=MOST_PAIRS)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_block_of_fresh_pairs(cls, given: Any) -> Any:
+        """What an adaptive design has where the file says nothing."""
+        if isinstance(given, dict) and given.get("name") == "adaptive":
+            return {"blocks": 1, "pairs": "fresh", "rule": "variance_reduction", "shared": False} | given
+        return given
+
+    @model_validator(mode="after")
+    def _keys_of_its_own(self) -> Self:
+        if not self.adaptive:
+            for key in ("rule", "shared", "target_error", "least_trials"):
+                if getattr(self, key) is not None:
+                    raise wrong(f'design.{key} needs design.name = "adaptive", got {self.name!r}', key)
+            return self
+        for key, only in (("blocks", 1), ("pairs", "fresh"), ("split", 1)):
+            if (value := getattr(self, key)) != only:
+                raise wrong(
+                    f"an adaptive design has design.{key} = {only!r}, since each pair follows from the answers "
+                    f"before it, got {value!r}; leave it out",
+                    key,
+                )
+        if self.least_trials is not None and self.target_error is None:
+            raise wrong(
+                "design.least_trials says when design.target_error may end a session at the earliest; "
+                "give that too, or leave it out",
+                "least_trials",
+            )
+        return self
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether pairs are chosen from the answers so far."""
+        return self.name == "adaptive"
 
 
 class Assignment(Table):

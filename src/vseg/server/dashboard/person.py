@@ -52,10 +52,24 @@ def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str,
     return {
         "who": who,
         "people": people,
+        "adapted": _adapted(request, row, who),
         "reasons": list(dict.fromkeys(reason for person in people for reason in person.reasons)),
         "maps": [maps_of(request, row, glance, choice) for choice in choices],
         "charts": _charts(glance.answers, who),
     }
+
+
+def _adapted(request: Request, row: StudyRow, who: str) -> list[str]:
+    """What an adaptive study knows of each image from this participant, a sentence each."""
+    if not row.study.design.adaptive:
+        return []
+    whose = " of everybody" if row.study.design.shared else ""
+    return [
+        f"{each.image}: stopped at {each.answers} of {row.study.pairs}: expected error {each.expected_error:.3f}."
+        if each.is_stop
+        else f"{each.image}: expected error {each.expected_error:.3f} after {each.answers} answers{whose}."
+        for each in store.choices.outcomes(request.app.state.db, row.id, who)
+    ]
 
 
 def _charts(answers: Answers, who: str) -> list[Chart]:

@@ -99,6 +99,7 @@ def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str,
     }
     if glance is None:
         return values
+    values["adapted"] = monitor.adapted(row, glance.answers)
     return values | _numbers(glance, chosen, row.study.planned_segments) | _people(glance.people, request)
 
 

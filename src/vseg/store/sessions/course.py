@@ -7,8 +7,18 @@ from typing import Any
 from sqlalchemy import Connection, delete, select, update
 
 from vseg.errors import Conflict, NotFound
+from vseg.store import choices
 from vseg.store.database import Database, now_ms as clock_ms
-from vseg.store.schema import events, identities, responses, sessions
+from vseg.store.schema import (
+    batches,
+    choices as choices_table,
+    events,
+    identities,
+    responses,
+    sessions,
+    stops,
+    takings,
+)
 from vseg.store.sessions.rows import SessionRow
 
 
@@ -86,9 +96,10 @@ def complete(db: Database, session: SessionRow, count: int) -> list[int]:
         arrived, answered = _arrived(connection, session.id)
         if missing := sorted(set(range(count)) - arrived):
             return missing
-        if unanswered := sorted(set(range(len(session.trials))) - answered):
+        asked = set(range(len(session.trials))) - choices.skipped(choices.stops_of(connection, session.id))
+        if unanswered := sorted(asked - answered):
             raise Conflict(
-                f"{len(unanswered)} of {len(session.trials)} trials have no answer yet, the first is item "
+                f"{len(unanswered)} of {len(asked)} trials have no answer yet, the first is item "
                 f"{unanswered[0]}; a session is completed when all have one.",
                 "unanswered",
             )
@@ -102,7 +113,7 @@ def leave(db: Database, session: SessionRow, keep: bool) -> None:
         status = _locked_status(connection, session)
         if not keep and status != "withdrawn":
             _finish(connection, session, "withdrawn")
-            for table in (responses, events):
+            for table in (responses, events, takings, choices_table, batches, stops):
                 connection.execute(delete(table).where(table.c.session == session.id))
             whose = select(sessions.c.participant).where(sessions.c.id == session.id).scalar_subquery()
             connection.execute(delete(identities).where(identities.c.participant == whose))

@@ -1,0 +1,106 @@
+"""Choices: stored once, in order, from an unbroken beginning of records; and databases from before there were any."""
+
+import pytest
+from alembic import command
+from sqlalchemy import text
+
+from taking_part import answer, begin, event, finish, response, study_of
+from vseg import store
+from vseg.errors import Conflict
+from vseg.store.choices import Batch, Stop, Taking
+from vseg.store.migrate import _config
+from vseg.store.schema import metadata
+
+
+@pytest.fixture
+def begun(db):
+    return begin(db, study_of(db, images="a"))
+
+
+def batch(begun, items, *, records=0, image="a") -> Batch:
+    number = begun.session.id
+    return Batch(
+        number, image, "bald", 2**62, records, 0.25, {number: Taking(records, items[0])}, items,
+        [1] * len(items), [2] * len(items),
+    )  # fmt: skip
+
+
+def record(db, begun, items, *, after=0, **options) -> int | None:
+    return store.choices.record(db, batch(begun, items, **options), after=after, among=[begun.session.id])
+
+
+def test_what_is_chosen_comes_back(db, begun):
+    number = record(db, begun, [0, 1], records=3)
+    assert store.choices.of_session(db, begun.session.id) == {0: (1, 2), 1: (1, 2)}
+    with db.reading() as connection:
+        rows = store.choices.told(connection, begun.session.id)
+    assert [row["item"] for row in rows] == [0, 1]
+    assert (rows[0]["rule"], rows[0]["seed"], rows[0]["expected_error"]) == ("bald", 2**62, 0.25)
+    assert rows[0]["taken"] == [(begun.session.name, 3, 0)]
+    assert rows[0]["batch"] == number
+
+
+def test_who_chooses_second_without_knowing_of_the_first_is_too_late(db, begun):
+    first = record(db, begun, [0])
+    assert first is not None
+    assert record(db, begun, [0]) is None
+    assert record(db, begun, [1]) is None
+    assert record(db, begun, [1], after=first) is not None
+
+
+def test_nothing_is_chosen_for_a_session_that_is_over(db, begun):
+    finish(db, begun)
+    assert record(db, begun, [0]) is None
+
+
+def test_what_is_known_ends_where_a_record_is_missing(db, begun):
+    number = begun.session.id
+    rows = [response(0, 0), response(2, 1, flags="late"), response(4, 1, same=False, chosen=True)]
+    store.responses.append(db, number, rows, [event(1)]).result()
+    with db.reading() as connection:
+        heard = store.choices.heard(connection, number)
+    assert heard.records == 3
+    assert [(each.seq, each.good) for each in heard.answers] == [(0, True), (2, False)]
+    store.responses.append(db, number, [response(3, 0, practice=True)], []).result()
+    with db.reading() as connection:
+        heard = store.choices.heard(connection, number, 3)
+    assert heard.records == 5
+    assert [(each.seq, each.same, each.chosen) for each in heard.answers] == [(4, False, True)]
+
+
+def test_a_session_that_was_stopped_is_complete_without_the_rest(db, begun):
+    store.responses.append(db, begun.session.id, [response(0, 0)], []).result()
+    with pytest.raises(Conflict, match="1 of 2 trials have no answer yet"):
+        store.sessions.complete(db, begun.session, 1)
+    store.choices.stop(db, begun.session.id, Stop("a", 1, 2, 1, 0.04))
+    store.choices.stop(db, begun.session.id, Stop("a", 0, 2, 9, 0.01))  # the first word counts
+    assert store.sessions.complete(db, begun.session, 1) == []
+    with db.reading() as connection:
+        assert store.choices.stops_of(connection, begun.session.id) == [Stop("a", 1, 2, 1, 0.04)]
+
+
+def test_withdrawing_leaves_nothing_chosen(db, begun):
+    answer(db, begun)
+    record(db, begun, [0, 1])
+    store.choices.stop(db, begun.session.id, Stop("a", 1, 2, 1, 0.04))
+    store.sessions.leave(db, begun.session, keep=False)
+    with db.reading() as connection:
+        for name in ("choices", "batches", "takings", "stops"):
+            assert connection.execute(text(f"SELECT count(*) FROM {name}")).scalar() == 0
+
+
+def test_a_database_from_before_keeps_its_answers(db, begun, database_url):
+    """As an earlier vseg left it: the tables of today taken away again, and the number of their migration."""
+    answer(db, begun)
+    with db.writing() as connection:
+        for name in ("takings", "choices", "batches", "stops"):
+            metadata.tables[name].drop(connection)
+        connection.execute(text("ALTER TABLE responses DROP COLUMN chosen"))
+        config = _config()
+        config.attributes["connection"] = connection
+        command.stamp(config, "0001")
+    with store.open(database_url) as again:
+        study = store.studies.listed(again)[0]
+        rows = [row for rows in store.responses.stream(again, study.id) for row in rows]
+        assert [row["chosen"] for row in rows] == [False, False]
+        assert store.sessions.complete(again, begun.session, 2) == []
