@@ -197,7 +197,8 @@ def test_under_the_labels_of_other_maps_everything_moves_together(observed):
     _, responses = observed
     result = quietly(responses, segments=3, draws=16, seed=0, threads=1)
     turned = result.aligned_to(result.maps.permuted([2, 0, 1]))
-    np.testing.assert_array_equal(turned.maps.probabilities, result.maps.probabilities[:, [2, 0, 1]])
+    expected = result.maps.probabilities[:, [2, 0, 1]]
+    np.testing.assert_allclose(turned.maps.probabilities, expected, rtol=1e-14)  # Maps normalises anew
     np.testing.assert_array_equal(turned.draws, result.draws[:, :, [2, 0, 1]])
     np.testing.assert_array_equal(turned.upper, result.upper[:, [2, 0, 1]])
     with pytest.raises(InvalidInput, match="3 segments, the maps 2"):
