@@ -333,7 +333,9 @@ def test_they_answer_what_an_adaptive_study_chooses(tmp_path):
     for session in sessions:
         mine = [row for row in real if row["session"] == session]
         items = sorted({row["item"] for row in mine})
-        late = [row for row in mine if row["item"] in items[9:]]  # a pair for every three of 25 locations is fixed
+        late = [
+            row for row in mine if row["item"] in items[9:]
+        ]  # a pair for every three of 25 locations is fixed
         # Where the server comes late, the trial under way and the next keep their fixed pairs: seen in one of 36
         # sessions on a machine with four times the work it can do.
         assert np.mean([row["chosen"] for row in late]) > 0.8
