@@ -30,12 +30,11 @@ _HOME = {
     "sweep": "sweeps",
 }  # fmt: skip
 _ROOMS = (
-    "adaptive", "bayesian", "benchmark", "bots", "choosing", "comparison", "dataset", "demo", "designs", "errors",
-    "export",
-    "features", "figures", "forecast", "importing", "layout", "live", "losses", "maps", "metrics", "models", "monitor",
-    "objective", "observers", "pairs", "paper", "plan", "reconstruction", "report", "responses", "seeds", "selection",
-    "smoothness", "solvers", "statistics", "stimuli", "store", "study", "sweeps", "tables", "texts", "uncertainty",
-    "validation",
+    "adaptive", "bayesian", "benchmark", "bots", "choosing", "comparison", "dataset", "demo", "designs",
+    "errors", "export", "features", "figures", "forecast", "importing", "layout", "live", "losses", "maps",
+    "metrics", "models", "monitor", "objective", "observers", "pairs", "paper", "plan", "reconstruction",
+    "report", "responses", "seeds", "selection", "smoothness", "solvers", "statistics", "stimuli", "store",
+    "study", "sweeps", "tables", "texts", "uncertainty", "validation",
 )  # fmt: skip
 
 __all__ = [*_HOME, *_ROOMS]

@@ -142,6 +142,13 @@ class Report:
         return Path(path)
 
 
+def put(path: Path, text: str) -> None:
+    """Write a file whole, or leave it as it was, whatever happens on the way."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+
+
 def _image(picture: Picture, alt: str) -> str:
     data, width, height = _png(picture)
     # Figures have twice the pixels they are shown at, for sharp screens.

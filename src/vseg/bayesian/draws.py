@@ -35,7 +35,6 @@ class Chains:
     maps: NDArray[np.float64]
     costs: NDArray[np.float64]
     accepted: float
-    step: float
 
 
 def sample(
@@ -58,15 +57,15 @@ def sample(
         start = NEAR * rng.standard_normal(size)
         noise = rng.standard_normal((warm + THIN * keep, size))
         luck = rng.random((warm + THIN * keep, 2))
-        weights, costs, accepted, step = chain(
+        weights, costs, accepted = chain(
             cell.mode.u, back, forth, cell.root, mixing, answers, start, noise, luck, warm
         )
-        return np.array([maps_of(u, cell.root, mixing) for u in weights]), costs, accepted, step
+        return np.array([maps_of(u, cell.root, mixing) for u in weights]), costs, accepted
 
     with ThreadPoolExecutor(min(threads, len(cells))) as pool:
         found = list(pool.map(run, zip(cells, seeds.spawn(len(cells)), strict=True)))
-    maps, costs, accepted, steps = (np.array(part) for part in zip(*found, strict=True))
-    return Chains(maps, costs, float(accepted.mean()), float(steps.mean()))
+    maps, costs, accepted = (np.array(part) for part in zip(*found, strict=True))
+    return Chains(maps, costs, float(accepted.mean()))
 
 
 def whitening(answers: Answers, cell: Cell) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -78,7 +77,7 @@ def whitening(answers: Answers, cell: Cell) -> tuple[NDArray[np.float64], NDArra
 
 @compiled
 def chain(centre, back, forth, root, mixing, answers, start, noise, luck, warm):
-    """One chain: (kept, K-1, m) weights, their costs, the share accepted once warm, and the step it settled on."""
+    """One chain: (kept, K-1, m) weights, their costs, and the share accepted once warm."""
     rounds = noise.shape[0]
     shape = centre.shape
     v = start.copy()
@@ -127,7 +126,7 @@ def chain(centre, back, forth, root, mixing, answers, start, noise, luck, warm):
             last = (r - warm) // THIN
             kept[last] = centre + stretched(v, back).reshape(shape)
             costs[last] = value
-    return kept, costs, accepted / max(rounds - warm, 1), np.exp(log_step)
+    return kept, costs, accepted / max(rounds - warm, 1)
 
 
 @compiled

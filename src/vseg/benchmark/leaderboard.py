@@ -3,7 +3,6 @@
 import base64
 import contextlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vseg.errors import InvalidInput
-from vseg.report import STYLE, Drawing
+from vseg.report import STYLE, Drawing, put
 
 JSON, PAGE, MAPS = "leaderboard.json", "index.html", "maps"
 FORMAT = 1
@@ -97,8 +96,8 @@ class Leaderboard:
             held = [entry if each.key == entry.key else each for each in held]
             held += [] if before else [entry]
             picture.savefig(self.folder / MAPS / entry.picture)
-            _replace(self.folder / JSON, _json(held))
-            _replace(self.folder / PAGE, self._page(held))
+            put(self.folder / JSON, _json(held))
+            put(self.folder / PAGE, self._page(held))
         return before
 
     def _page(self, entries: Sequence[Entry]) -> str:
@@ -246,13 +245,6 @@ def _number(value: float | None, digits: int) -> str:
 def _json(entries: Sequence[Entry]) -> str:
     content = {"format": FORMAT, "entries": [asdict(each) for each in entries]}
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _replace(path: Path, text: str) -> None:
-    """Whole or as before, whatever happens on the way."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
 
 
 @contextmanager

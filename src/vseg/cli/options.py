@@ -3,8 +3,19 @@
 import math
 import re
 from collections.abc import Sequence
+from typing import Annotated
+
+import typer
 
 from vseg.errors import InvalidInput
+
+Executor = Annotated[
+    str,
+    typer.Option(
+        metavar="WHERE",
+        help="threads, processes (either with :N) or dask://HOST:PORT; the numbers do not depend on it.",
+    ),
+]
 
 
 def whole(text: str, option: str, least: int = 0) -> int:

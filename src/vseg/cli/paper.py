@@ -48,13 +48,7 @@ def run(
     quick: Annotated[
         bool, typer.Option("--quick", help="20 resamples instead: a few minutes for all.")
     ] = False,
-    executor: Annotated[
-        str,
-        typer.Option(
-            metavar="WHERE",
-            help="threads, processes (either with :N) or dask://HOST:PORT; the numbers do not depend on it.",
-        ),
-    ] = "processes",
+    executor: options.Executor = "processes",
     data: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Your copy of BSDS500: its annotators join the natural images."),

@@ -72,13 +72,7 @@ def plan(
         str, typer.Option(metavar="NUMBER", help="Of the paper's method: auto (held-out pairs) or a number.")
     ] = "auto",
     repeats: Annotated[str, typer.Option(metavar="COUNT", help="People simulated in each condition.")] = "60",
-    executor: Annotated[
-        str,
-        typer.Option(
-            metavar="WHERE",
-            help="threads, processes (either with :N) or dask://HOST:PORT; the numbers do not depend on it.",
-        ),
-    ] = "processes",
+    executor: options.Executor = "processes",
     seed: Annotated[str, typer.Option(metavar="NUMBER", help="Another seed, other people.")] = "0",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")] = Path("plan"),
     force: Annotated[bool, typer.Option("--force", help="Replace the folder if it exists.")] = False,

@@ -1,7 +1,6 @@
 """The page: a table of all claims, then each figure with its claims; one HTML file beside its pictures."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 from vseg.paper import FIGURES
 from vseg.paper.claims import NEAR, NOT, ONLY_IF, REPRODUCED
-from vseg.report import STYLE
+from vseg.report import STYLE, put
 from vseg.validation import FOLDS, STRENGTHS
 
 PAGE, TABLE = "index.html", "claims.md"
@@ -23,9 +22,7 @@ def write(folder: Path) -> Path:
     found = finished(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in ((PAGE, html(found, folder)), (TABLE, markdown(found))):
-        new = folder / f".{name}.new"
-        new.write_text(text, encoding="utf-8")
-        os.replace(new, folder / name)
+        put(folder / name, text)
     return folder / PAGE
 
 

@@ -11,7 +11,6 @@ OUT/NAME/kept/           finished resamples, from which a run that was cut goes 
 import inspect
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -24,6 +23,7 @@ import numpy as np
 from vseg import __version__
 from vseg.errors import Conflict, InvalidInput
 from vseg.paper import chosen, costs, figure, page
+from vseg.report import put
 from vseg.sweeps import Table, sweep, workers
 from vseg.sweeps.trials import grid
 
@@ -155,7 +155,8 @@ def _run_one(
         "pytorch": costs.of(module, groups, asked["resamples"], seed=asked["seed"]),
         "claims": claims,
     }
-    _write_last(folder / "claims.json", about)
+    # Last: it says that the figure is finished.
+    put(folder / "claims.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     return _read(folder, fresh=True)
 
 
@@ -249,13 +250,6 @@ def _content(path: Path) -> dict[str, Any]:
             f"{path} is not what vseg paper wrote ({error!r:.60}); choose another --out, or delete that folder."
         ) from error
     return there
-
-
-def _write_last(path: Path, content: Mapping[str, Any]) -> None:
-    """Whole or not there: it says that the figure is finished."""
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(new, path)
 
 
 def _asked(name: str, resamples: int, seed: int, data: Path | None) -> dict[str, Any]:
