@@ -1,6 +1,7 @@
 """What a sweep gives, wherever it is done."""
 
 import itertools
+import re
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -97,11 +98,11 @@ def test_a_worker_process_has_one_thread(two_processes):
 @pytest.mark.parametrize("executor", [None, "threads:2", "two processes"])
 def test_a_function_that_raises_is_named_with_its_trial(executor, two_processes):
     executor = two_processes if executor == "two processes" else executor
-    with pytest.raises(
-        VsegError, match="blocks=3, repeat 0 raised ValueError: three is not for me"
-    ) as caught:
+    with pytest.raises(VsegError, match="raised ValueError: three is not for me") as caught:
         sweep(raising, {"blocks": [1, 2, 3]}, repeats=9, seed=4, executor=executor)
-    assert f"seed={seed_of(4, Trial(2, 0))}" in str(caught.value)
+    named = re.search(r"blocks=3, repeat (\d)", str(caught.value))
+    assert named, "side by side, any of the failing trials may be the first to raise"
+    assert f"seed={seed_of(4, Trial(2, int(named[1])))}" in str(caught.value)
     assert "in raising" in caught.value.__notes__[0]
 
 
