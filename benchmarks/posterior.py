@@ -14,7 +14,7 @@ import numpy as np
 
 import vseg
 from tables import table
-from vseg import Grid, Maps, adaptive, designs, metrics, simulate, stimuli
+from vseg import Grid, Maps, Pairs, adaptive, designs, metrics, simulate, stimuli
 from vseg.bayesian import posterior, priors
 from vseg.bayesian.evidence import cell_at, first_fields
 from vseg.bayesian.fields import answers_of
@@ -63,9 +63,8 @@ def accuracy(repeats: int) -> str:
         f"Mean over {repeats} seeds. Scale and length by evidence against the best of a 9-cell grid (s 1.2, 3, 8; "
         f"ξ N/7, N/4.8, N/3.3): error ratio **{np.mean(ratios):.2f}**, p90 {np.quantile(ratios, 0.9):.2f} (wanted: "
         "1.06, 1.2). Median against the paper's estimator at the λ that is best for the truth; wanted: 0.8, 0.85, 0.95 "
-        "at low, moderate, high uncertainty. Coverage of 90 % intervals; wanted: 85 to 95 %. Certain maps have "
-        "probabilities of exactly 0, which no interval of a logistic model contains; the second column forgives half "
-        "a per cent. Entropy is to be within 5 % at low uncertainty with ten blocks."
+        "at low, moderate, high uncertainty. Coverage of 90 % intervals; wanted: 85 to 95 %; the second column "
+        "forgives half a per cent. Entropy is to be within 5 % at low uncertainty with ten blocks."
     )
     return table("The posterior: accuracy and honesty", columns, rows, note)
 
@@ -138,33 +137,35 @@ def fewer_trials(repeats: int, quick: bool) -> str:
     rows = []
     for kind in (gp,) if quick else (gp, sharp):
         for level in ("low",) if quick else LEVELS:
-            chosen, fresh, five = [], [], []
+            chosen, fresh, even, five = [], [], [], []
             for seed in range(repeats):
                 truth = kind(SIZE, SEGMENTS, level, 500 + seed)
                 chosen.append(_session(truth, stops, seed))
-                fresh.append(_fresh(truth, later, seed))
+                fresh.append(_fixed(truth, _random_pairs(truth.layout, max(later), seed), later, seed))
+                even.append(_fixed(truth, _even_pairs(truth.layout, max(later), seed), later, seed))
                 pairs = designs.covering(truth.layout, segments=SEGMENTS, seed=seed)
                 repeated = simulate(truth, pairs, blocks=5, seed=seed)
                 five.append(
                     _error(vseg.reconstruct(repeated, segments=SEGMENTS, seed=seed, threads=1).maps, truth)
                 )
             ours, random, paper = np.mean(chosen, axis=0), np.mean(fresh, axis=0), float(np.mean(five))
-            needed = [_trials_at(error, later, random) for error in ours]
             rows.append([
                 kind.__name__, level, f"{ours[stops.index(block)]:.4f}", f"{random[stops.index(block)]:.4f}",
-                f"**{np.median(np.divide(needed, stops)):.1f}×**", f"{paper:.4f}",
+                f"**{_saved(ours, stops, random, later):.1f}×**",
+                f"{_saved(ours, stops, np.mean(even, axis=0), later):.1f}×", f"{paper:.4f}",
                 _pipeline(5 * block, paper, stops, ours),
             ])  # fmt: skip
     columns = [
-        "truth", "uncertainty", "error, adaptive", "error, fresh", "trials saved", "the paper, five blocks",
-        "whole pipeline",
+        "truth", "uncertainty", "error, adaptive", "error, random", "trials saved", "against balanced pairs",
+        "the paper, five blocks", "whole pipeline",
     ]  # fmt: skip
     note = (
         f"Errors at one block ({block} trials), mean over {repeats} seeds. Trials saved: how many more fresh random "
         "pairs reach the error of the adaptive ones, same estimator, median over the session; wanted: 1.5× at low, "
-        "1.3× at moderate uncertainty. Whole pipeline: five blocks of repeated random pairs with cross-validated λ, "
+        "1.3× at moderate uncertainty. Balanced pairs are random rounds through all locations. "
+        "Whole pipeline: five blocks of repeated random pairs with cross-validated λ, "
         "divided by the trials after which adaptive pairs and the posterior are as good; wanted: 4× and 2.5×. "
-        f"Sessions ran from {stops[0]} to {stops[-1]} trials, fresh pairs to {later[-1]}; trials saved stop there."
+        f"Sessions ran from {stops[0]} to {stops[-1]} trials, others to {later[-1]}; trials saved stop there."
     )
     return table("Adaptive pairs", columns, rows, note)
 
@@ -183,10 +184,8 @@ def _session(truth: Maps, stops: Sequence[int], seed: int) -> list[float]:
     return errors
 
 
-def _fresh(truth: Maps, stops: Sequence[int], seed: int) -> list[float]:
-    """Errors of the same estimator on fresh random pairs."""
-    pairs = designs.balanced(truth.layout, trials=max(stops), seed=seed)
-    pairs = pairs.take(np.random.default_rng(seed).permutation(len(pairs)))
+def _fixed(truth: Maps, pairs: Pairs, stops: Sequence[int], seed: int) -> list[float]:
+    """Errors of the same estimator on the first so many of pairs that were drawn beforehand."""
     same = np.random.default_rng([seed, 1]).random(len(pairs)) < truth.same_probability(pairs)
     errors = []
     for goal in stops:
@@ -194,6 +193,28 @@ def _fresh(truth: Maps, stops: Sequence[int], seed: int) -> list[float]:
         state.add(pairs.i[:goal], pairs.j[:goal], same[:goal])
         errors.append(_error(state.maps, truth))
     return errors
+
+
+def _random_pairs(layout: Grid, count: int, seed: int) -> Pairs:
+    """Fresh pairs, each as likely as any other."""
+    i, j = np.triu_indices(len(layout), 1)
+    drawn = np.random.default_rng(seed).permutation(len(i))[:count]
+    return Pairs(layout, i[drawn], j[drawn])
+
+
+def _even_pairs(layout: Grid, count: int, seed: int) -> Pairs:
+    """Random rounds through all locations, without the few pairs that were there before."""
+    rng, n = np.random.default_rng(seed), len(layout)
+    rounds = [rng.permutation(n) for _ in range(2 * -(-count // n))]
+    ends = np.array([np.concatenate([np.roll(one, by) for one in rounds]) for by in (0, 1)])
+    i, j = np.sort(ends, axis=0)
+    first = np.sort(np.unique(i * n + j, return_index=True)[1])[:count]
+    return Pairs(layout, i[first], j[first])
+
+
+def _saved(ours: np.ndarray, stops: Sequence[int], theirs: np.ndarray, later: Sequence[int]) -> float:
+    """How many times more trials others need, median over the session."""
+    return float(np.median(np.divide([_trials_at(error, later, theirs) for error in ours], stops)))
 
 
 def _trials_at(error: float, trials: Sequence[int], errors: np.ndarray) -> float:

@@ -24,6 +24,7 @@ TWO = (
     )
     + 'design = {name = "adaptive", trials = 40, target_error = 0.99, least_trials = 20}\n'
 )
+MOST_QUESTIONS = 100_000  # minutes, even where kernels are compiled first and every core is busy
 
 
 class Taker:
@@ -56,11 +57,14 @@ class Taker:
         """Answer items, and wait after each until the server has chosen what it is about to choose."""
         for item in items:
             record = self.answer(item)
-            for _ in range(1000):
+            for _ in range(MOST_QUESTIONS):
                 said = self.person.send(record).json()  # a resend does no harm, and hears what is new
                 self.hear(said)
                 if not said["choosing"]:
                     break
+            else:
+                raise AssertionError(f"After item {item} the server was still choosing.")
+            self.hear(self.person.send(record).json())  # what was stored just before it said so
 
 
 def taker(server: Served, **entry: Any) -> Taker:

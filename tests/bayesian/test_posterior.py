@@ -8,7 +8,10 @@ from hypothesis import given, settings, strategies as st
 import vseg
 from strategies import seeds, some_responses
 from vseg import Grid, Maps, Pairs, Responses, Scatter
-from vseg.bayesian import posterior
+from vseg.bayesian import lapses, posterior, priors
+from vseg.bayesian.evidence import first_fields, spread
+from vseg.bayesian.fields import answers_of
+from vseg.bayesian.result import interval
 from vseg.errors import InvalidInput, VsegWarning
 
 
@@ -139,11 +142,22 @@ def test_segments_by_evidence():
     assert result.segments == 3
     assert result.table is not None
     assert 3 in result.table.plausible
-    assert sum(steps) == len(result.table.cells) + 1
+    assert sum(steps) == 7 + 1
     rows = result.summary()["segments_table"]
     assert [row["segments"] for row in rows][:3] == [2, 3, 4]
     assert min(row["below_best"] for row in rows) == 0
     assert "plausible: 3" in result.message
+
+
+def test_progress_is_whole_where_the_search_for_segments_ends_early():
+    """K from 5 on are not tried (3 and 4 lie 6 and 9 nats below 2), and count as finished."""
+    truth = vseg.stimuli.random_maps(Grid(6), segments=2, entropy=0.6, seed=1)
+    pairs = [vseg.designs.covering(truth.layout, segments=2, seed=seed) for seed in range(12)]
+    steps = []
+    responses = vseg.simulate(truth, pairs, seed=0)
+    result = quietly(responses, segments="auto", draws=8, seed=0, threads=1, progress=steps.append)
+    assert [cell.segments for cell in result.table.cells] == [2, 3, 4]
+    assert steps == [1, 1, 1, 4, 1]
 
 
 def test_lapses_are_told_from_uncertainty():
@@ -156,6 +170,45 @@ def test_lapses_are_told_from_uncertainty():
     assert sum(told.lapses) == pytest.approx(0.1, abs=0.05)
     assert told.entropy < 0.5 * plain.entropy
     assert told.evidence > plain.evidence
+
+
+def test_what_is_not_known_about_lapses_is_carried_along():
+    """Chains run with several shares of lapses around the most probable ones; many catch trials leave less open."""
+    truth = Maps.one_hot(Grid(6), np.repeat([0, 1], 18))
+    pairs = [vseg.designs.covering(truth.layout, segments=2, seed=seed) for seed in range(4)]
+    tally = vseg.simulate(truth, pairs, observer=vseg.observers.Lapsing(0.1), seed=0).tally()
+    prior = priors.spatial(truth.layout)
+    first = first_fields(tally, 2, np.random.default_rng(0))
+    open_, sure = (
+        lapses.estimate(answers_of(tally), prior, first, catch=lapses.catch_of(catch))
+        for catch in (None, (1900, 2000))
+    )
+    for answers, cells in (open_, sure):
+        assert cells[0].lapses == (answers.gamma0, answers.gamma1)
+    wide, narrow = (np.std([sum(cell.lapses) for cell in spread(cells, 8)]) for _, cells in (open_, sure))
+    assert wide > 0.01
+    assert narrow < wide
+
+
+def test_intervals_reach_the_bounds_where_draws_pile_up():
+    """A further draw falls into 90 % of the intervals; what piles up at 0 or 1 has an interval that holds it."""
+    rng = np.random.default_rng(0)
+    drawn = np.stack([rng.beta(0.2, 9, 2000), rng.beta(9, 0.2, 2000), rng.beta(40, 60, 2000)], axis=1)
+    low, high = interval(drawn[:1000])
+    assert low[0] == 0
+    assert high[1] == 1
+    np.testing.assert_allclose([low[2], high[2]], np.quantile(drawn[:1000, 2], [0.05, 0.95]), atol=2e-3)
+    inside = np.mean((low <= drawn[1000:]) & (drawn[1000:] <= high), axis=0)
+    np.testing.assert_allclose(inside, 0.9, atol=0.04)
+
+
+@given(seed=seeds, count=st.integers(8, 40))
+def test_intervals_do_not_depend_on_which_segment_is_which(seed, count):
+    """p and 1 - p of two segments have mirrored intervals."""
+    p = np.random.default_rng(seed).beta(0.5, 2, (count, 5))
+    low, high = interval(p)
+    again = interval(1 - p)
+    np.testing.assert_allclose([1 - again[1], 1 - again[0]], [low, high], atol=1e-12)
 
 
 def test_other_layouts_and_priors(observed):
@@ -226,6 +279,8 @@ def test_same_probability_is_the_mean_over_draws(observed):
         ({"lapses": (0.6, 0.5)}, "add up to less than 1"),
         ({"lapses": "estimate", "catch": (5, 4)}, "got 5 of 4"),
         ({"lapses": "estimate", "catch": 3}, r"given as \(right, asked\)"),
+        ({"catch": (9, 10)}, "help to estimate lapses, and lapses are None"),
+        ({"lapses": (0.1, 0.1), "catch": (9, 10)}, "expected lapses='estimate', or no catch trials"),
         ({"threads": 0}, "threads is a whole number from 1 up, got 0"),
         ({"prior": "image"}, "needs the picture"),
         ({"seed": -1}, "A seed is a whole number"),

@@ -3,12 +3,13 @@
 With S draws, q_c (S,) what they say about P(same) of a candidate pair c, and Y what they say about the target, an
 answer to c is expected to lower the target's variance by |Cov(Y, q_c)|² / (Var q_c + E[q_c(1 - q_c)]). Covariances of
 draws are products of S columns, so everything happens in S×S: the target enters as G = YᵀY alone, and asking a pair
-deflates the draws, Q ← QM and G ← MGM with M² = I - QᵗQ/(V + R), before the next one is chosen. A batch so spreads out.
+deflates the draws, Q ← QM and G ← MGM with M² = I - qqᵀ/(V + R), before the next one is chosen. A batch so spreads out.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.adaptive.picking import picked, squares
 from vseg.adaptive.state import State
 from vseg.designs import covering
 from vseg.errors import InvalidInput
@@ -125,34 +126,8 @@ def choose(
     else:
         Y = _same(draws, _random_pairs(n, TARGET_PAIRS, rng))
     Y = (Y - Y.mean(axis=1, keepdims=True)) / np.sqrt(S)
-    G = Y.T @ Y
-    for row in range(len(known)):
-        Q, G = _deflated(Q, G, row, noise[row])
-    chosen: list[int] = []
-    open_rows = np.arange(len(listed)) >= len(known)
-    for _ in range(min(count, len(candidates))):
-        variance = np.sum(Q * Q, axis=1)
-        if rule == "bald":
-            score = np.log1p(variance / noise)
-        else:
-            score = np.sum((Q @ G) * Q, axis=1) / (variance + noise)
-        best = int(np.argmax(np.where(open_rows, score, -np.inf)))
-        open_rows[best] = False
-        chosen.append(best - len(known))
-        Q, G = _deflated(Q, G, best, noise[best])
-    return np.array(chosen, np.int64)
-
-
-def _deflated(
-    Q: NDArray[np.float64], G: NDArray[np.float64], row: int, noise: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Q M and M G M, with M the symmetric square root of I - qqᵀ/(V + R) for the row's q."""
-    q = Q[row].copy()
-    whole = q @ q + noise
-    share = 1 / (whole + np.sqrt(noise * whole))
-    Q = Q - np.outer(Q @ q, share * q)
-    G = G - share * np.outer(q, q @ G)
-    return Q, G - share * np.outer(G @ q, q)
+    wanted = min(count, len(candidates))
+    return picked(Q, squares(np.ascontiguousarray(Y)), noise, len(known), wanted, rule == "bald")
 
 
 def _same(draws: NDArray[np.float64], pairs: Indices) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """State: a posterior that follows the answers as they come.
 
-Scale, length and mode are found anew whenever the answers have grown by half, from the answers up to that point;
-in between, modes follow from there and draws are taken afresh. So the state after T answers depends on those answers
-in their order and on the seed, not on the batches in which they came nor on what was asked of it before.
+Scale and length are chosen anew and chains warmed up whenever the answers have grown by half, from the answers up to
+that point; in between, the mode and the chains move on from there. So the state after T answers depends on those
+answers in their order and on the seed, not on the batches in which they came nor on what was asked of it before.
 """
 
 from typing import Any
@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg.adaptive.chains import Chain, drawn, warmed
 from vseg.bayesian import lapses as slips
-from vseg.bayesian.draws import CHAINS, relabelled, sample
-from vseg.bayesian.evidence import Cell, cell_at, first_fields, search, spread
-from vseg.bayesian.fields import Answers, answers_of
+from vseg.bayesian.draws import CHAINS, relabelled
+from vseg.bayesian.evidence import Cell, first_fields, search, spread
+from vseg.bayesian.fields import Answers, answers_of, contrasts, maps_of
+from vseg.bayesian.mode import mode
 from vseg.bayesian.priors import prior_of
 from vseg.bayesian.result import expected_error, interval, median_maps
 from vseg.bayesian.segments import counts_of
+from vseg.blas import one_thread
 from vseg.errors import InvalidInput
 from vseg.layout import Layout
 from vseg.maps import Maps
@@ -27,9 +30,8 @@ from vseg.seeds import checked_seed
 
 FRESH = 1.5  # hyper-parameters are chosen anew whenever the answers have grown by this factor
 FIRST = 8  # answers before they are chosen for the first time
-FOLLOWING = 1e-5  # tolerance of modes that follow
+FOLLOWING = 1e-5  # tolerance of a mode that follows
 DRAWS = 64
-WARM = 16
 
 
 class State:
@@ -72,7 +74,8 @@ class State:
         threads: int = 1,
         seed: int,
     ):
-        self._prior = prior_of(prior, layout, image, group)
+        with one_thread:
+            self._prior = prior_of(prior, layout, image, group)
         self.layout = layout
         self.segments = counts_of([segments], layout)[0]
         self._estimate = isinstance(lapses, str) and lapses == "estimate"
@@ -85,6 +88,7 @@ class State:
         self._i = self._j = np.zeros(0, np.int64)
         self._same = np.zeros(0, np.bool_)
         self._cells: list[Cell] = []
+        self._chains: list[Chain] = []
         self._chosen_at = 0
         self._drawn: tuple[int, NDArray[np.float64], NDArray[np.float64]] | None = None
         if responses is not None:
@@ -142,7 +146,8 @@ class State:
 
     def _posterior(self) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
         if self._drawn is None or self._drawn[0] != self.trials:
-            self._drawn = (self.trials, *self._draw())
+            with one_thread:  # a BLAS with more would round otherwise, and other pairs be chosen
+                self._drawn = (self.trials, *self._draw())
         return self._drawn
 
     def _draw(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -150,17 +155,12 @@ class State:
             level = np.full((self._count, len(self.layout), self.segments), 1 / self.segments)
             return level, level[0]
         self._choose(self._milestone())
-        answers = self._answers(self.trials)
-        followed = {
-            cell.place: cell_at(answers, self._prior, cell.place, [cell.fields], tolerance=FOLLOWING)
-            for cell in dict.fromkeys([self._cells[0], *spread(self._cells, CHAINS)])
-        }
-        visited = [followed[cell.place] for cell in spread(self._cells, CHAINS)]
+        answers, best = self._answers(self.trials), self._cells[0]
         chance = np.random.SeedSequence([self._seed, self.trials])
-        chains = sample(answers, visited, draws=self._count, seeds=chance, warm=WARM, threads=self._threads)
-        mode = followed[self._cells[0].place].probabilities
-        flat = chains.maps.swapaxes(0, 1).reshape(-1, *mode.shape)[: self._count]
-        return relabelled(flat, mode), mode
+        draws = drawn(answers, self._chains, self._count, chance, self._threads)
+        followed = mode(answers, best.root, [best.mode.u], tolerance=FOLLOWING)
+        likely = maps_of(followed.u, best.root, contrasts(self.segments))
+        return relabelled(draws, likely), likely
 
     def _milestone(self) -> int:
         """The number of answers at which scale and length were last to be chosen: the same whoever asks when."""
@@ -170,7 +170,7 @@ class State:
         return last
 
     def _choose(self, trials: int) -> None:
-        """Scale, length and lapses from the first so many answers."""
+        """Scale, length, lapses and warm chains from the first so many answers."""
         if self._cells and self._chosen_at == trials:
             return
         tally = self._tally(trials)
@@ -183,6 +183,8 @@ class State:
             self.lapses = answers.gamma0, answers.gamma1
         else:
             self._cells = search(answers, self._prior, first, threads=self._threads)
+        chance = np.random.SeedSequence([self._seed, trials, 1])
+        self._chains = warmed(answers, spread(self._cells, CHAINS), chance, self._threads)
         self._chosen_at = trials
 
     def _answers(self, trials: int) -> Answers:

@@ -3,8 +3,8 @@
 The chains move in coordinates in which Laplace's approximation is a standard normal, u = mode + L⁻ᵀv with LLᵀ the
 curvature at the mode. There a trajectory of length about π/2 gives a draw that has all but forgotten the one before,
 in a handful of steps. Step sizes are tuned while warming up. Each chain has noise of its own, drawn beforehand, so
-that the result does not depend on our threads. A chain amplifies last digits: where a BLAS with more threads of its
-own rounds otherwise, the draws are others, of the same distribution.
+that the result does not depend on our threads. A chain amplifies last digits, so the factors it rests on are compiled
+too (`factors`): a BLAS with other threads of its own changes nothing.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.bayesian.evidence import Cell
+from vseg.bayesian.factors import upper
 from vseg.bayesian.fields import Answers, contrasts, cost, curvature, maps_of
 from vseg.compiled import compiled
 
-CHAINS = 4
+CHAINS = 4  # at least
+MOST_CHAINS, SHORTEST = 8, 8  # more chains carry more scales and lengths along, if each keeps enough draws
 WARM = 24
 THIN = 2  # trajectories a draw
 TARGET = 0.8  # share of trajectories to accept
@@ -46,19 +48,20 @@ def sample(
     warm: int = WARM,
     threads: int = 1,
 ) -> Chains:
-    """At least this many draws of the maps, a chain in each cell."""
+    """At least this many draws of the maps, a chain in each cell, with the lapses of that cell."""
     keep = -(-draws // len(cells))
     mixing = contrasts(cells[0].segments)
 
     def run(job: tuple[Cell, np.random.SeedSequence]) -> tuple[Any, ...]:
         cell, seed = job
-        back, forth = whitening(answers, cell)
+        own = answers._replace(gamma0=cell.lapses[0], gamma1=cell.lapses[1])
+        back, forth = whitening(own, cell)
         rng, size = np.random.default_rng(seed), cell.mode.u.size
         start = NEAR * rng.standard_normal(size)
         noise = rng.standard_normal((warm + THIN * keep, size))
         luck = rng.random((warm + THIN * keep, 2))
         weights, costs, accepted = chain(
-            cell.mode.u, back, forth, cell.root, mixing, answers, start, noise, luck, warm
+            cell.mode.u, back, forth, cell.root, mixing, own, start, noise, luck, warm
         )
         return np.array([maps_of(u, cell.root, mixing) for u in weights]), costs, accepted
 
@@ -68,10 +71,15 @@ def sample(
     return Chains(maps, costs, float(accepted.mean()))
 
 
+def chains_for(draws: int) -> int:
+    """How many chains share so many draws."""
+    return min(max(draws // SHORTEST, CHAINS), MOST_CHAINS)
+
+
 def whitening(answers: Answers, cell: Cell) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """L⁻¹ and L⁻ᵀ of the curvature LLᵀ at the mode."""
-    factor = np.linalg.cholesky(curvature(cell.mode.u, cell.root, contrasts(cell.segments), answers))
-    back = inverted(factor)
+    factor = upper(curvature(cell.mode.u, cell.root, contrasts(cell.segments), answers))
+    back = inverted(np.ascontiguousarray(factor.T))
     return back, np.ascontiguousarray(back.T)
 
 

@@ -2,8 +2,8 @@
 
 Laplace's approximation: log evidence = -cost at the mode - ½ log det(I + JᵀWJ). The K! modes that differ in labels
 alone are not counted: with their log K!, superfluous maps would pay. The search climbs over the prior's grid, in wide
-steps first; each fit starts from the fields of the best so far. The cells of a round are independent, so threads do
-not change the result.
+steps first; each fit starts from the fields of the best so far. `grown` then adds all that is nearly as probable, over
+which draws are spread. The cells of a round are independent, so threads do not change the result.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.bayesian.fields import Answers, Root, contrasts, curvature, maps_of
+from vseg.bayesian.factors import products, upper
+from vseg.bayesian.fields import Answers, Root, contrasts, curvature, maps_of, slopes_of
 from vseg.bayesian.mode import Mode, mode, weights_of
 from vseg.bayesian.priors import Place, Prior
 from vseg.objective import objective
@@ -24,13 +25,15 @@ ROUGHLY = 1e-5  # tolerance while searching
 START_STRENGTH = 3.0  # λ of the paper's estimator that gives the first start
 RANDOM_STARTS = 2
 ROUNDS = 8
+FEW = 1.5  # so many times fewer answers than directions
+LIKELY = 2.0  # nats below the best, within which scales and lengths are carried along
 
 Run = Callable[[Callable[[Place], "Cell"], Iterable[Place]], "list[Cell]"]
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One scale and one covariance, the mode there, and its log evidence, the prior of the place included."""
+    """One scale, covariance and (γ₀, γ₁), the mode there, and its log evidence, the prior of the place included."""
 
     place: Place
     kind: str
@@ -39,6 +42,7 @@ class Cell:
     root: Root
     mode: Mode
     evidence: float
+    lapses: tuple[float, float] = (0.0, 0.0)
 
     @property
     def segments(self) -> int:
@@ -104,12 +108,36 @@ def cell_at(
         mode(answers, root, begin) if tolerance is None else mode(answers, root, begin, tolerance=tolerance)
     )
     evidence = log_evidence(answers, root, found) + prior.belief(place)
-    return Cell(place, kind, scale, length, root, found, evidence)
+    return Cell(place, kind, scale, length, root, found, evidence, (answers.gamma0, answers.gamma1))
+
+
+def grown(answers: Answers, prior: Prior, cells: Sequence[Cell], *, threads: int = 1) -> list[Cell]:
+    """These cells, the best first, and all around them that are likely, found from one to the next."""
+    seen = {cell.place: cell for cell in cells}
+
+    def fit(job: tuple[Place, Cell]) -> Cell:
+        return cell_at(answers, prior, job[0], [job[1].fields], tolerance=ROUGHLY)
+
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(ROUNDS):
+            top = max(cell.evidence for cell in seen.values())
+            origin: dict[Place, Cell] = {}
+            for cell in [each for each in seen.values() if top - each.evidence <= LIKELY]:
+                for place in prior.around(cell.place):
+                    if place not in seen:
+                        origin.setdefault(place, cell)
+            if not origin:
+                break
+            seen.update(zip(origin, pool.map(fit, origin.items()), strict=True))
+    best, *others = sorted(seen.values(), key=lambda cell: -cell.evidence)
+    if best is not cells[0]:
+        best = cell_at(answers, prior, best.place, [best.fields])
+    return [best, *others]
 
 
 def spread(cells: Sequence[Cell], count: int) -> list[Cell]:
     """So many cells, evenly spread over their posterior: what is not known about scale and length is carried along."""
-    ordered = sorted(cells, key=lambda cell: cell.place)
+    ordered = sorted(cells, key=lambda cell: (cell.lapses, cell.place))
     evidence = np.array([cell.evidence for cell in ordered])
     share = np.exp(evidence - evidence.max())
     upto = np.cumsum(share / share.sum())
@@ -119,8 +147,13 @@ def spread(cells: Sequence[Cell], count: int) -> list[Cell]:
 
 def log_evidence(answers: Answers, root: Root, found: Mode) -> float:
     """Laplace's log probability of the answers under this prior, in nats."""
-    K = len(found.u) + 1
-    factor = np.linalg.cholesky(curvature(found.u, root, contrasts(K), answers))
+    mixing = contrasts(len(found.u) + 1)
+    if (
+        FEW * len(answers.i) < found.u.size
+    ):  # det(I + JᵀJ) = det(I + JJᵀ), among answers instead of directions
+        factor = upper(products(slopes_of(found.u, root, mixing, answers)))
+    else:
+        factor = upper(curvature(found.u, root, mixing, answers))
     return float(-found.value - np.log(np.diag(factor)).sum())
 
 

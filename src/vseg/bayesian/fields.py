@@ -200,3 +200,33 @@ def curvature(u, root, mixing, answers):
     for a in range(C * m):
         H[a, a] += 1.0
     return H
+
+
+@compiled
+def slopes_of(u, root, mixing, answers):
+    """(T, d) the slope of each answer's expectation in u, over its standard deviation: JᵀJ + I is the curvature."""
+    C, m = u.shape
+    p = maps_of(u, root, mixing)
+    K = p.shape[1]
+    T = answers.i.shape[0]
+    low = answers.gamma0 + SURE
+    span = 1.0 - answers.gamma0 - answers.gamma1 - 2.0 * SURE
+    found = np.zeros((T, C * m))
+    for t in range(T):
+        i = answers.i[t]
+        j = answers.j[t]
+        d = 0.0
+        for k in range(K):
+            d += p[i, k] * p[j, k]
+        q = min(low + span * d, 1.0 - SURE)
+        weight = span * np.sqrt(answers.trials[t] / (q * (1.0 - q)))
+        for c in range(C):
+            at_i = 0.0
+            at_j = 0.0
+            for k in range(K):
+                both = p[i, k] * p[j, k]
+                at_i += mixing[k, c] * weight * (both - p[i, k] * d)
+                at_j += mixing[k, c] * weight * (both - p[j, k] * d)
+            for a in range(m):
+                found[t, c * m + a] = at_i * root.tall[i, a] + at_j * root.tall[j, a]
+    return found

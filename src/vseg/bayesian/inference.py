@@ -11,8 +11,8 @@ import numpy as np
 
 from vseg.bayesian import lapses as slips, segments as counting
 from vseg.bayesian.convergence import convergence
-from vseg.bayesian.draws import CHAINS, relabelled, sample
-from vseg.bayesian.evidence import Cell, first_fields, search, spread
+from vseg.bayesian.draws import CHAINS, chains_for, relabelled, sample
+from vseg.bayesian.evidence import Cell, first_fields, grown, search, spread
 from vseg.bayesian.fields import Answers, answers_of
 from vseg.bayesian.priors import Prior, prior_of
 from vseg.bayesian.result import Posterior, median_maps
@@ -23,6 +23,7 @@ from vseg.responses import Responses, Tally
 from vseg.seeds import Seed, checked_seed
 
 DRAWS = 64
+MOST_LOCATIONS = 4500  # covariances have the square of it
 
 
 def posterior(
@@ -56,7 +57,7 @@ def posterior(
     lapses : None, "estimate", or (γ₀, γ₁)
         None takes every answer as meant.
     catch : (right, asked), optional
-        Catch trials, whose answer is obvious; they help to estimate lapses.
+        Catch trials, whose answer is obvious; they help to estimate lapses, so they come with lapses="estimate".
     draws : int
         Maps to draw from the posterior, 8 or more.
     image : (H, W) or (H, W, 3) uint8, for the image prior
@@ -64,7 +65,8 @@ def posterior(
     seed : int, SeedSequence or Generator
         The result depends on it and on the answers alone, not on the number of threads.
     progress : function, optional
-        Called with the number of steps finished: one for each K, and one for the draws.
+        Called with the number of steps finished: one for each K, and one for the draws. K that are not tried, because
+        fewer segments are already too many, count as finished.
 
     Examples
     --------
@@ -78,6 +80,7 @@ def posterior(
     began = time.perf_counter()
     tally = about_one_image(responses)
     _check(tally, draws)
+    slips.check(lapses, catch)
     counts = counting.counts_of(segments, tally.layout)
     known = prior_of(prior, tally.layout, image, group)
     workers, chance = _workers(threads), _sequence(seed)
@@ -91,6 +94,8 @@ def posterior(
         if progress:
             progress(1)
         if counting.enough([cells[0] for _, cells in found.values()]):
+            if progress and len(found) < len(counts):
+                progress(len(counts) - len(found))
             break
     table = (
         counting.SegmentsTable(tuple(cells[0] for _, cells in found.values())) if len(counts) > 1 else None
@@ -124,7 +129,7 @@ def fitted(
     if isinstance(lapses, str) and lapses == "estimate":
         return slips.estimate(answers_of(tally), prior, first, catch=slips.catch_of(catch), threads=threads)
     answers = answers_of(tally, *slips.given(lapses))
-    return answers, search(answers, prior, first, threads=threads)
+    return answers, grown(answers, prior, search(answers, prior, first, threads=threads), threads=threads)
 
 
 def drawn(
@@ -137,7 +142,7 @@ def drawn(
     threads: int,
 ) -> Posterior:
     """The posterior over these cells, the best first."""
-    best, visited = cells[0], spread(cells, CHAINS)
+    best, visited = cells[0], spread(cells, chains_for(draws))
     chains = sample(answers, visited, draws=draws, seeds=chance, threads=threads)
     mode = best.probabilities
     found = relabelled(chains.maps.swapaxes(0, 1).reshape(-1, *mode.shape)[:draws], mode)
@@ -150,6 +155,7 @@ def drawn(
         objective=best.mode.value,
         penalty=0.5 * float(np.sum(best.mode.u**2)),
         prior=prior.name,
+        kernel=best.kind,
         scale=best.scale,
         length=best.length,
         lapses=(answers.gamma0, answers.gamma1),
@@ -163,6 +169,11 @@ def drawn(
 def _check(tally: Tally, draws: int) -> None:
     if not len(tally):
         raise InvalidInput("There are no responses to fit; expected at least one tested pair.")
+    if len(tally.layout) > MOST_LOCATIONS:
+        raise InvalidInput(
+            f"The posterior takes up to {MOST_LOCATIONS} locations, got {len(tally.layout)}; take the answers to a "
+            "coarser layout with Responses.on, or use vseg.reconstruct."
+        )
     if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 2 * CHAINS:
         raise InvalidInput(f"The number of draws is a whole number from {2 * CHAINS} up, got {draws!r}.")
 

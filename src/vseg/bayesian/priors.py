@@ -8,28 +8,24 @@ people's maps. `given` takes a covariance of your own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vseg.bayesian.fields import Root
+from vseg.bayesian.roots import KERNELS, root_of, spatial_root, squared_distances
 from vseg.errors import InvalidInput
-from vseg.layout import Grid, Layout, as_floats, read_only
+from vseg.layout import Layout, as_floats
 from vseg.maps import Maps
 
-KERNELS = ("rbf", "rough", "matern32", "matern52")
 LENGTHS = (1 / 9.5, 1 / 6.8, 1 / 4.8, 1 / 3.4, 1 / 2.4)  # of the image's side
 SCALES = (1.0, 1.5, 2.2, 3.3, 5.0, 7.5, 11.0)
 GUIDED_SCALES = (1.0, 1.5, 2.2, 3.3, 5.0, 7.5)
 USUAL_LENGTH, LENGTH_SPREAD = 1 / 4.8, 0.6  # a priori, of the image's side, and the spread of its logarithm
 USUAL_SCALE, SCALE_SPREAD = 3.0, 1.2
-NEGLIGIBLE = 3e-3  # directions with less variance than this share of the largest are left out
-MOST = 128  # directions at most
-LARGE = 1500  # from here on only the leading directions are computed
 GROUP_SHARE = 0.6
-ROUGH_SHARE, ROUGHER = 0.15, 2.5  # of a rough kernel: so much of its variance has a length so much shorter
+FLOOR = 1e-3  # of a probability whose logarithm is taken
 
 
 class Covariance(NamedTuple):
@@ -120,7 +116,7 @@ def spatial(
     sizes = _positive(lengths, "lengths")
     side = float(np.sqrt(len(layout)))
     found = tuple(
-        tuple(Covariance(kind, size * side, _spatial_root(layout, kind, size)) for size in sizes)
+        tuple(Covariance(kind, size * side, spatial_root(layout, kind, size)) for size in sizes)
         for kind in kinds
     )
     return Prior("spatial", layout, found, _positive(scales, "scales"))
@@ -138,8 +134,8 @@ def image(layout: Layout, picture: ArrayLike, *, scales: Sequence[float] = GUIDE
     picture : (H, W) or (H, W, 3) uint8
     """
     features = _appearance(picture, layout)
-    away = _squared_distances(16 * layout.positions)
-    alike = np.exp(-away / (2 * 6**2) - _squared_distances(features) / (2 * 15**2))
+    away = squared_distances(16 * layout.positions)
+    alike = np.exp(-away / (2 * 6**2) - squared_distances(features) / (2 * 15**2))
     mixed = 0.5 * alike + 0.5 * _walk(layout, features)
     return Prior(
         "image", layout, ((Covariance("image", np.nan, root_of(mixed)),),), _positive(scales, "scales")
@@ -152,32 +148,34 @@ def group(
     *,
     share: float = GROUP_SHARE,
     base: Prior | None = None,
-    scales: Sequence[float] = GUIDED_SCALES,
 ) -> Prior:
-    """Locations are alike that other people put into one segment.
+    """What others see, or else the `base` alone (spatial by default): the evidence chooses.
+
+    Locations are alike whose log-odds are alike in the others' maps: share·FFᵀ + (1 - share)·C, with F the log-odds
+    (n, K), centred, and C the base. Unlike the probability that two locations lie in one segment, FFᵀ keeps how far
+    from a border a location lies, and does not hold that all of a segment is equally certain.
 
     Parameters
     ----------
-    others : Maps, a list of Maps, or (n, n) probabilities that two locations lie in one segment
-    share : float
-        Of the others; the rest is that of the `base` prior (spatial by default).
+    others : Maps or a list of Maps
+    share : float, between 0 and 1
 
     Examples
     --------
     >>> from vseg import Grid
     >>> halves = Maps.one_hot(Grid(4), [0] * 8 + [1] * 8)
-    >>> [round(each.length, 2) for each in group(Grid(4), halves).families[0]]
-    [0.59, 0.83, 1.18]
+    >>> [family[0].kind for family in group(Grid(4), halves).families]
+    ['group', 'rbf', 'rough']
     """
     if not 0 < share < 1:
         raise InvalidInput(f"The group's share of the prior lies between 0 and 1, got {share!r}.")
-    known = _correlation(_togetherness(layout, others))
-    base = spatial(layout, kernel="rbf", lengths=LENGTHS[1:-1]) if base is None else base
-    found = tuple(
-        Covariance("group", length, root_of(share * known + (1 - share) * (root.tall @ root.wide)))
+    shared = _alike(layout, others)
+    base = spatial(layout) if base is None else base
+    family = tuple(
+        Covariance("group", length, root_of(share * shared + (1 - share) * (root.tall @ root.wide)))
         for _, length, root in base.families[0]
     )
-    return Prior("group", layout, (found,), _positive(scales, "scales"))
+    return Prior("group", layout, (family, *base.families), base.scales, base.usual)
 
 
 def given(layout: Layout, covariance: ArrayLike, *, scales: Sequence[float] | None = None) -> Prior:
@@ -226,78 +224,18 @@ def prior_of(prior: Any, layout: Layout, picture: Any = None, others: Any = None
     )
 
 
-def root_of(covariance: NDArray[np.float64]) -> Root:
-    """B with BBᵀ close to the covariance, from its eigenvectors that matter."""
-    n = len(covariance)
-    if n > LARGE:
-        from scipy.sparse.linalg import eigsh
-
-        size, vectors = eigsh(covariance, k=MOST, v0=np.ones(n))
-    else:
-        size, vectors = np.linalg.eigh(covariance)
-    return _kept(size[::-1], vectors[:, ::-1])
-
-
-def _kept(size: NDArray[np.float64], vectors: NDArray[np.float64]) -> Root:
-    count = min(int((size > NEGLIGIBLE * size[0]).sum()), MOST)
-    tall = vectors[:, :count] * np.sqrt(size[:count])
-    return Root(read_only(tall.T.copy()), read_only(tall.copy()))
-
-
-@lru_cache(maxsize=64)
-def _spatial_root(layout: Layout, kernel: str, length: float) -> Root:
-    if isinstance(layout, Grid) and kernel == "rbf":  # the kernel is a product over the two axes
-        axis = np.arange(layout.size)[:, None] / layout.size
-        size, vectors = np.linalg.eigh(np.exp(-_squared_distances(axis) / (2 * length**2)))
-        both = np.multiply.outer(size, size).ravel()
-        order = np.argsort(-both, kind="stable")[: 2 * MOST]
-        down, across = np.divmod(order, layout.size)
-        columns = vectors[:, None, down] * vectors[None, :, across]
-        return _kept(both[order], columns.reshape(len(layout), -1))
-    return root_of(_kernel(kernel, np.sqrt(_squared_distances(layout.positions)) / length))
-
-
-def _kernel(kernel: str, away: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The covariance of two locations so many lengths apart."""
-    if kernel == "rbf":
-        return np.exp(-(away**2) / 2)
-    if kernel == "rough":
-        return (1 - ROUGH_SHARE) * np.exp(-(away**2) / 2) + ROUGH_SHARE * np.exp(-((ROUGHER * away) ** 2) / 2)
-    if kernel == "matern32":
-        return (1 + np.sqrt(3) * away) * np.exp(-np.sqrt(3) * away)
-    return (1 + np.sqrt(5) * away + 5 * away**2 / 3) * np.exp(-np.sqrt(5) * away)
-
-
-def _squared_distances(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    square = np.sum(x**2, axis=1)
-    return np.maximum(square[:, None] + square - 2 * x @ x.T, 0)
-
-
-def _correlation(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest matrix without negative eigenvalues, scaled to unit diagonal."""
-    size, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    whole = (vectors * np.maximum(size, 1e-4)) @ vectors.T
-    side = np.sqrt(np.diag(whole))
-    return whole / side[:, None] / side
-
-
-def _togetherness(layout: Layout, others: Any) -> NDArray[np.float64]:
+def _alike(layout: Layout, others: Any) -> NDArray[np.float64]:
+    """FFᵀ of the log-odds in other people's maps, centred, 1 on the diagonal on average."""
     listed = [others] if isinstance(others, Maps) else others
-    if isinstance(listed, (list, tuple)) and listed and all(isinstance(each, Maps) for each in listed):
-        if any(each.layout != layout for each in listed):
-            raise InvalidInput(
-                f"The group's maps must lie on {layout}, as the answers do; resample them first."
-            )
-        q = np.mean([each.probabilities @ each.probabilities.T for each in listed], axis=0)
-    else:
-        q = as_floats(others, "the group")
-    n = len(layout)
-    if q.shape != (n, n) or not ((q >= 0) & (q <= 1)).all():
-        raise InvalidInput(
-            f"A group is Maps, a list of Maps, or an ({n}, {n}) array of probabilities, got shape {q.shape}."
-        )
-    np.fill_diagonal(q, 1.0)
-    return q
+    if not (isinstance(listed, (list, tuple)) and listed and all(isinstance(each, Maps) for each in listed)):
+        raise InvalidInput(f"A group is Maps, or a list of one or more Maps, got {others!r:.60}.")
+    if any(each.layout != layout for each in listed):
+        raise InvalidInput(f"The group's maps must lie on {layout}, as the answers do; resample them first.")
+    odds = [np.log(np.maximum(each.probabilities, FLOOR)) for each in listed]
+    centred = np.hstack([each - each.mean(axis=1, keepdims=True) for each in odds])
+    shared = centred @ centred.T
+    size = np.trace(shared)
+    return np.asarray(shared * (len(layout) / size) if size > 0 else shared)
 
 
 def _appearance(picture: ArrayLike, layout: Layout) -> NDArray[np.float64]:

@@ -36,7 +36,9 @@ class Posterior:
         Maps drawn from the posterior, under the labels of the mode.
     evidence : float
         Log probability of the answers under the model, in nats; comparable between priors and K.
-    prior : str
+    prior, kernel : str
+        What was asked for, and the kind of covariance that the evidence chose: for a group prior "group", or one of the
+        spatial ones.
     scale, length : float
         s, the standard deviation of the log-odds, and ξ in cells (NaN where the prior has none).
     lapses : (γ₀, γ₁)
@@ -56,6 +58,7 @@ class Posterior:
     objective: float
     penalty: float
     prior: str
+    kernel: str
     scale: float
     length: float
     lapses: tuple[float, float]
@@ -79,12 +82,12 @@ class Posterior:
 
     @property
     def lower(self) -> NDArray[np.float64]:
-        """(n, K) lower ends of the 90 % intervals."""
+        """(n, K) lower ends of the 90 % intervals, see `interval`: 0 where the draws pile up there."""
         return self._bounds[0]
 
     @property
     def upper(self) -> NDArray[np.float64]:
-        """(n, K) upper ends of the 90 % intervals."""
+        """(n, K) upper ends of the 90 % intervals, see `interval`: 1 where the draws pile up there."""
         return self._bounds[1]
 
     @cached_property
@@ -99,8 +102,8 @@ class Posterior:
 
     @property
     def entropy_interval(self) -> tuple[float, float]:
-        """The 90 % interval of the mean entropy."""
-        low, high = interval(self.entropies)
+        """The 90 % interval of the mean entropy, with 5 % on either side."""
+        low, high = equal_tailed(self.entropies)
         return float(low), float(high)
 
     @property
@@ -190,7 +193,7 @@ class Posterior:
             "seed": self.seed,
             "version": __version__,
             "solver": "hmc",
-            "kernel": self.prior,
+            "kernel": self.kernel,
             "weights": "trials",
             "pairs": self.pairs,
             "trials": self.trials,
@@ -226,7 +229,27 @@ class Posterior:
 
 
 def interval(draws: NDArray[np.float64], confidence: float = CONFIDENCE) -> NDArray[np.float64]:
-    """(2, …) lower and upper ends over the first axis, between which a further draw falls with that probability."""
+    """(2, …) ends of an interval of probabilities over the first axis, in which a further draw falls that often.
+
+    Of three intervals the shortest: from 0 up, with as much left out on either side, or up to 1. In the middle of a
+    segment the others' probabilities are next to 0 or 0 itself, and an interval that leaves out the smallest draws, as
+    one with equal tails does, could not hold them.
+
+    Examples
+    --------
+    >>> piled, apart = np.linspace(0, 0.2, 39) ** 2, np.linspace(0.3, 0.5, 39)
+    >>> interval(np.stack([piled, apart], axis=1)).round(2)
+    array([[0.  , 0.31],
+           [0.03, 0.49]])
+    """
+    low, high = equal_tailed(draws, confidence)
+    upto, above = np.quantile(draws, [confidence, 1 - confidence], axis=0, method="weibull")
+    shortest = np.argmin([high - low, upto, 1 - above], axis=0)
+    return np.stack([np.choose(shortest, [low, 0.0, above]), np.choose(shortest, [high, upto, 1.0])])
+
+
+def equal_tailed(draws: NDArray[np.float64], confidence: float = CONFIDENCE) -> NDArray[np.float64]:
+    """(2, …) ends over the first axis, below and above which a further draw falls equally seldom."""
     tail = (1 - confidence) / 2
     return np.quantile(draws, [tail, 1 - tail], axis=0, method="weibull")
 

@@ -7,7 +7,7 @@ Nothing here knows databases, threads or clocks: what is chosen follows from the
 still to be answered, and the seed of the batch.
 """
 
-from vseg.choosing.chooser import Answered, Chooser, Chosen, seed_of
+from vseg.choosing.chooser import Answered, Chooser, Chosen, rehearse, seed_of
 from vseg.choosing.replay import Replayed, replay
 
-__all__ = ["Answered", "Chooser", "Chosen", "Replayed", "replay", "seed_of"]
+__all__ = ["Answered", "Chooser", "Chosen", "Replayed", "rehearse", "replay", "seed_of"]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vseg import adaptive
+from vseg.layout import Grid
 from vseg.pairs import Pairs
 from vseg.study import Study
 
@@ -88,6 +89,18 @@ class Chooser:
         )
         swap = np.random.default_rng(second).random(len(pairs)) < 0.5
         return Chosen(np.where(swap, pairs.j, pairs.i).tolist(), np.where(swap, pairs.i, pairs.j).tolist())
+
+
+def rehearse() -> None:
+    """Load, or compile, all that a choice needs: seconds, which the first to be served should not wait for.
+
+    Examples
+    --------
+    >>> rehearse()
+    """
+    state = adaptive.State(Grid(3), segments=2, lapses=LAPSES, seed=0)
+    state.add([0, 0, 1, 2, 3, 4, 5, 6], [1, 8, 2, 5, 4, 5, 8, 7], [True, False] * 4)
+    adaptive.next_pairs(state, 1, seed=0)
 
 
 def seed_of(study: Study, image: str, session: str = "", item: int = 0) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vseg import store
-from vseg.choosing import seed_of
+from vseg.choosing import rehearse, seed_of
 from vseg.server.ahead import Ahead, Need
 from vseg.server.knowledge import Knowledge
 from vseg.store.choices import Batch, Stop, Taking
@@ -46,6 +46,12 @@ class Adapting:
         self._lock = threading.Lock()
         self._closed = False
         self._turn_s = 0.2  # from a wish to stored choices, lately
+
+    def rehearse(self) -> None:
+        """Load or compile kernels before anybody answers, where an open study is adaptive."""
+        if any(row.study.design.adaptive and row.status == "open" for row in store.studies.listed(self._db)):
+            with self._changed:
+                self._start(helps=False)
 
     def heard(self, ahead: Ahead, records: Iterable[Mapping[str, Any]] = ()) -> None:
         """Take note of what a session answered, and choose more if few are left."""
@@ -76,13 +82,17 @@ class Adapting:
                 return
             self._waiting[ahead.session] = ahead, time.monotonic()
             if len(self._threads) < self._most_threads:
-                helps = (len(self._threads) > 0,)
-                thread = threading.Thread(target=self._run, args=helps, name="vseg-adapting", daemon=True)
-                self._threads.append(thread)
-                thread.start()
+                self._start(helps=len(self._threads) > 0)
             self._changed.notify_all()
 
+    def _start(self, *, helps: bool) -> None:
+        thread = threading.Thread(target=self._run, args=(helps,), name="vseg-adapting", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
     def _run(self, helps: bool) -> None:
+        if not helps:
+            rehearse()
         while True:
             with self._changed:
                 while (taken := self._next(helps)) is None and not self._closed:
