@@ -249,7 +249,7 @@ def test_the_sentence_of_an_uncertain_comparison():
     found = statistics.compare_uncertain(
         [0.2, 0.3, 0.25], [0.4, 0.5, 0.6], [0.02] * 3, [0.02] * 3, quantity="mean entropy", unit="nats"
     )
-    assert str(found).startswith("mean entropy 0.250 vs 0.500 nats, difference 0.250 [0.0")
+    assert str(found).startswith("mean entropy 0.250 vs 0.500 nats (3 and 3 people), difference 0.250 [0.0")
     assert "people differ by 0.046 and 0.098" in str(found)
 
 

@@ -1,4 +1,4 @@
-"""How many segments? Fit a range of K; report what each predicts and how many of its maps are used."""
+"""How many segments, by the paper's estimator? Fit a range of K; what each predicts, how many of its maps are used."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -99,6 +99,11 @@ def choose_segments(
     **settings: Any,
 ) -> SegmentsChoice:
     """Reconstruct with each K of a range; the settings are those of `reconstruct`.
+
+    This is for the paper's estimator and its rule. If you only want to know K, `vseg.posterior(responses,
+    segments="auto", seed=0)` finds it more often and in less time, and names the plausible ones (`vseg fit --segments
+    auto` takes K from there for either method). On 16 maps of five segments as in the paper's S3, the evidence found K
+    in 16 from ten blocks and in 12 from two, held-out likelihood in 12 and 11, no empty maps in 15 and 9.
 
     Examples
     --------

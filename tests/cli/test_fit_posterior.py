@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from commands import vseg
+from commands import files, vseg
 from vseg import Maps
 from vseg.metrics import label_accuracy
 
@@ -36,6 +36,7 @@ def test_k_by_evidence_and_each_participant_with_the_prior_of_the_others(simulat
     with open("fit/participants.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["participant"] for row in rows] == ["P1", "P2", "P3"]
+    assert {"entropies.png", "segments.png"} <= files(here / "fit")
     together = Maps.load("fit/maps.npz")
     for row in rows:
         own = summary(here / "fit" / row["folder"])
@@ -43,6 +44,24 @@ def test_k_by_evidence_and_each_participant_with_the_prior_of_the_others(simulat
         assert own["entropy_low"] == pytest.approx(float(row["entropy_low"]))
         maps = Maps.load(here / "fit" / row["folder"] / "maps.npz")
         assert (maps.labels == together.labels).mean() > 0.8  # under the same labels
+
+
+def test_auto_takes_k_by_evidence_for_the_paper_s_estimator_too(simulated, here, capsys):
+    fit = "fit sim/responses.csv --grid 6 --segments auto --smoothness 1 --out fit"
+    code, out, _ = vseg(fit, capsys)
+    assert (code, out.startswith("fit: K = 2 by evidence (plausible: 2")) == (0, True)
+    assert summary(here / "fit")["segments_plausible"][0] == 2
+    assert "segments.png" in files(here / "fit")
+
+
+def test_hardly_any_answers_are_warned_of(simulated, here, capsys):
+    lines = (here / "sim/responses.csv").read_text().splitlines(keepends=True)
+    (here / "few.csv").write_text("".join(lines[:9]))
+    fit = "fit few.csv --grid 6 --segments 2 --method posterior --by participant --prior group --out fit"
+    code, _, err = vseg(fit, capsys)
+    assert code == 0
+    assert "8 trials are few for 36 locations" in err
+    assert "participant P1: Nobody else makes a group prior" in err
 
 
 def test_with_an_image_prior_the_maps_without_it_are_there_too(simulated, here, capsys):
@@ -60,7 +79,7 @@ def test_with_an_image_prior_the_maps_without_it_are_there_too(simulated, here, 
         ("--prior group", "--prior group needs --by participant"),
         ("--prior image", "there is none; name it with --picture"),
         ("--prior magic", "choose one of spatial, image, group"),
-        ("--lapses some", "--lapses is none, estimate, or two shares"),
+        ("--lapses some", "--lapses is auto, none, estimate, or two shares"),
         ("--lapses 0.1,2", "--lapses is a number from 0 to 0.5, got '2'"),
     ],
 )

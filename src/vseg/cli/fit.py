@@ -3,8 +3,7 @@
 import csv
 import re
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,16 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vseg.cli import options
-from vseg.cli.methods import Believed, Found, Penalised
+from vseg.cli.methods import Believed, Each, Found, Penalised, Refused, tried
 from vseg.cli.output import Advance, counted, folder_names, new_folder, progress_bar
 from vseg.cli.source import Pictures, source_of
-from vseg.errors import InvalidInput, NotConverged, VsegWarning
+from vseg.errors import InvalidInput, VsegWarning
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from vseg.maps import Maps
     from vseg.responses import Responses
 
 MOST_TOGETHER = 60  # participants in one picture
@@ -46,7 +44,8 @@ def fit(
         str | None,
         typer.Option(
             metavar="K",
-            help="Number of segments, or a range to choose from: 2..7 [default: what a folder's study fixed].",
+            help="Number of segments, auto (the most evident of 2 to 8), or a range to choose from: 2..5 "
+            "[default: what a folder's study fixed].",
         ),
     ] = None,
     method: Annotated[
@@ -58,13 +57,17 @@ def fit(
         typer.Option(
             metavar="NAME",
             help="Of a posterior: spatial; image: what looks alike belongs together; group: with --by participant, "
-            "what others see.",
+            "what the others see, where it helps.",
         ),
     ] = "spatial",
     lapses: Annotated[
         str,
-        typer.Option(metavar="SHARES", help="Of a posterior: none, estimate, or two such as 0.02,0.05."),
-    ] = "none",
+        typer.Option(
+            metavar="SHARES",
+            help="Of a posterior: none, estimate, two such as 0.02,0.05, or auto: estimate with catch trials, "
+            "else none.",
+        ),
+    ] = "auto",
     smoothness: Annotated[
         str,
         typer.Option(
@@ -116,29 +119,40 @@ def fit(
     """Reconstruct probabilistic maps from RESPONSES.
 
     Writes maps.npz (array `probabilities`, N x N x K), summary.json and maps.png; with smoothness auto also
-    smoothness.png, with a range of segments segments.png, with a picture boundaries.png.
+    smoothness.png, with several K segments.png, with a picture boundaries.png.
 
-    --method posterior finds the smoothness, and K from a range, by evidence, and adds the arrays `lower`, `upper`
-    (90 %) and `draws` to maps.npz, the entropy's interval to summary.json, and intervals.png. --smoothness, --loss,
-    --solver, --kernel and --weights are for the paper's estimator.
+    --method posterior finds the smoothness by evidence, and adds the arrays `lower`, `upper` (90 %) and `draws` to
+    maps.npz, the entropy's interval to summary.json, and intervals.png. Catch trials in the data help to estimate
+    lapses. --smoothness, --loss, --solver, --kernel and --weights are for the paper's estimator.
 
-    --by participant adds participants.csv and a folder for each participant; a K chosen from a range is
-    chosen once, from all answers. --by image fits each image on its own. Who has too few answers is left
-    out, with a warning and a note in the table.
+    --segments auto takes the K of most evidence, by either method; a range does so too for the posterior, while the
+    paper's estimator looks at held-out pairs and names the paper's choice beside it.
 
-    A folder written by vseg export brings its locations, its images and, unless the study left it free,
-    its number of segments.
+    --by participant adds participants.csv and a folder for each participant, and for a posterior entropies.png, to be
+    compared with another group's by vseg groups; a K chosen from several is chosen once, from all answers. --by image
+    fits each image on its own. Who has too few answers is left out, with a warning and a note in the table.
+
+    A folder written by vseg export brings its locations, its images, its catch trials and, unless the study left it
+    free, its number of segments.
 
     \b
     Examples:
       vseg fit exported --out fit
       vseg fit responses.csv --grid 16 --segments 3 --method posterior --out fit
-      vseg fit responses.csv --grid 16 --segments 2..7 --by participant --picture photo.jpg
+      vseg fit exported --image boat --method posterior --by participant --prior group --out boat
+      vseg fit responses.csv --grid 16 --segments auto --by participant --picture photo.jpg
     """
     own_seed = options.whole(seed, "--seed")
+    name = options.choice(method, "--method", ["penalised", "posterior"])
+    source = source_of(responses, grid, segments)
+    by = None if by is None else options.choice(by, "--by", list(WRITERS))
     how: Method
-    if options.choice(method, "--method", ["penalised", "posterior"]) == "posterior":
-        how = Believed(prior, lapses, own_seed)
+    if name == "posterior":
+        if prior == "group" and by != "participant":
+            raise InvalidInput(
+                "--prior group needs --by participant: the others' answers make the prior of each."
+            )
+        how = Believed(prior, lapses, own_seed, source.catch())
     else:
         settings: dict[str, Any] = {
             "smoothness": options.smoothness_of(smoothness),
@@ -150,13 +164,7 @@ def fit(
         }
         if max_iterations is not None:
             settings["max_iterations"] = options.whole(max_iterations, "--max-iterations", least=1)
-        how = Penalised(**settings)
-    source = source_of(responses, grid, segments)
-    by = None if by is None else options.choice(by, "--by", list(WRITERS))
-    if method == "posterior" and prior == "group" and by != "participant":
-        raise InvalidInput(
-            "--prior group needs --by participant: the others' answers make the prior of each."
-        )
+        how = Penalised(by_evidence=source.automatic, **settings)
     with new_folder(out, force=force, inputs=[responses, *([picture] if picture else [])]) as folder:
         import vseg
 
@@ -197,19 +205,23 @@ def _write_participants(work: _Work) -> str:
     shown = work.pictures(work.answers.images[0])
     together = work.method.fitted(work.answers, work.counts, work.advance, shown)
     _write_top(work.folder, work.method, together, shown)
-    each: dict[str, Maps] = {}
+    each: dict[str, Any] = {}
 
     def write(path: Path, found: Found) -> None:
         aligned = replace(found, result=found.result.aligned_to(together.maps))
-        each[found.about["participant"]] = aligned.maps
+        each[found.about["participant"]] = aligned.result
         aligned.save(path)
         work.method.draw(path, aligned, shown, top=False)
 
-    said = _write_each(replace(work, counts=[together.maps.segments]), "participant", write)
+    fits = work.method.participants(work.answers, together.maps.segments, work.advance, shown)
+    said = _write_each(work, "participant", work.answers.participants, fits, write)
     if len(each) <= MOST_TOGETHER:
         from vseg import figures
 
-        figures.participants(each, shown).savefig(work.folder / "participants.png")
+        maps = {name: one.maps for name, one in each.items()}
+        figures.participants(maps, shown).savefig(work.folder / "participants.png")
+        if isinstance(work.method, Believed):
+            figures.entropies({"": each}).savefig(work.folder / "entropies.png")
     return f"{together.message} {said}"
 
 
@@ -220,56 +232,46 @@ def _write_images(work: _Work) -> str:
         if len(work.answers.images) == 1:
             _write_top(work.folder, work.method, found, shown)
 
-    return _write_each(work, "image", write)
+    names = work.answers.images
+    fits = (
+        (
+            name,
+            tried(work.method, work.answers.of(image=name), work.counts, work.advance, work.pictures(name)),
+        )
+        for name in names
+    )
+    return _write_each(work, "image", names, fits, write)
 
 
 WRITERS = {"all": _write_all, "participant": _write_participants, "image": _write_images}
 
 
-def _write_each(work: _Work, by: str, write: Callable[[Path, Found], None]) -> str:
-    """Fit each participant or image; one that cannot be fitted is listed with the reason, and left out."""
-    rows, left_out, warned = [], {}, {}
-    places = folder_names(getattr(work.answers, f"{by}s"))
-    for name, place in places.items():
-        own, others = work.answers.of(**{by: name}), None
-        if by == "participant" and len(places) > 1:
-            others = work.answers.where(work.answers.participant != name)
-        shown = work.pictures(own.images[0])
-        try:
-            with _collected() as warned[name]:
-                found = work.method.fitted(own, work.counts, work.advance, shown, others)
-        except (InvalidInput, NotConverged) as error:
-            left_out[name] = str(error)
-            rows.append({by: name, "note": str(error)})
+def _write_each(
+    work: _Work, by: str, names: list[str], fits: Each, write: Callable[[Path, Found], None]
+) -> str:
+    """Write each participant or image; one that cannot be fitted is listed with the reason, and left out."""
+    rows: list[dict[str, Any]] = []
+    left_out, warned = {}, {}
+    places = folder_names(names)
+    for name, found in fits:
+        if isinstance(found, Refused):
+            left_out[name] = found.why
+            rows.append({by: name, "note": found.why})
             continue
-        path = work.folder / f"{by}s" / place
+        path = work.folder / f"{by}s" / places[name]
         path.mkdir(parents=True)
-        write(path, replace(found, about={by: name}))
-        summary, note = found.result.summary(), " ".join(warned[name])
-        numbers = {column: summary[column] for column in work.method.columns}
-        rows.append({by: name, "folder": f"{by}s/{place}", **numbers, "note": note})
+        write(path, replace(found, about={by: name, **found.about}))
+        warned[name] = list(found.notes)
+        place, note = f"{by}s/{places[name]}", " ".join(found.notes)
+        rows.append({by: name, "folder": place, **work.method.numbers(found), "note": note})
     if len(left_out) == len(places):
         raise InvalidInput("No {} could be fitted; {}: {}".format(by, *next(iter(left_out.items()))))
     for name, why in left_out.items():
         warnings.warn(f"{by} {name} is left out: {why}", VsegWarning, stacklevel=2)
-    _warn_by_name(by, {name: said for name, said in warned.items() if name not in left_out})
+    _warn_by_name(by, warned)
     _write_table(work.folder / f"{by}s.csv", [by, "folder", *work.method.columns, "note"], rows)
     some = f"{len(places) - len(left_out)} of " if left_out else ""
     return f"{some}{counted(len(places), by)} fitted separately, in {by}s.csv."
-
-
-@contextmanager
-def _collected() -> Iterator[list[str]]:
-    """The sentences of our own warnings, which are not shown; others are."""
-    said: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", VsegWarning)
-        yield said
-    for one in caught:
-        if issubclass(one.category, VsegWarning):
-            said.append(str(one.message))
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _warn_by_name(by: str, said: dict[str, list[str]]) -> None:
@@ -316,5 +318,5 @@ def _total(by: str, answers: "Responses", counts: list[int], method: Method) -> 
     """All steps of a command: K is chosen for each image, but once for all participants."""
     one = method.steps(counts)
     if by == "participant":
-        return one + len(answers.participants) * method.steps(counts[:1])
+        return one + len(answers.participants) * method.steps_each()
     return one * len(answers.images)

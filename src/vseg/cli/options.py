@@ -25,6 +25,16 @@ def whole(text: str, option: str, least: int = 0) -> int:
     return int(text)
 
 
+def wholes(text: str, option: str) -> list[int]:
+    """Whole numbers from 1 up with commas between them."""
+    try:
+        return [whole(part, option, least=1) for part in text.split(",")]
+    except InvalidInput:
+        raise InvalidInput(
+            f"{option} are whole numbers with commas between them, such as 10,20,30, got {text!r}."
+        ) from None
+
+
 def number(text: str, option: str, least: float = 0.0, most: float = math.inf) -> float:
     """A finite number from `least` to `most`."""
     try:

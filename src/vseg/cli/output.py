@@ -16,7 +16,7 @@ LONGEST_NAME = 60
 OURS = {
     "boundaries.png", "images", "images.csv", "intervals.png", "maps-spatial.npz", "maps.npz", "maps.png",
     "participants", "participants.csv", "participants.png", "photograph", "report.html", "responses.csv",
-    "segments.png", "smoothness.png", "summary.json", "texture-high", "texture-low", "truth.npz",
+    "segments.png", "smoothness.png", "summary.json", "texture-high", "texture-low", "truth.npz", "entropies.png",
 }  # fmt: skip
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # no file names on Windows
 

@@ -112,10 +112,10 @@ def plan(
     ):
         found = forecast(
             guess,
-            trials=asked.trials if trials is None else _counts(trials, "--trials"),
+            trials=asked.trials if trials is None else options.wholes(trials, "--trials"),
             participants=asked.participants
             if participants is None
-            else _counts(participants, "--participants"),
+            else options.wholes(participants, "--participants"),
             methods=[name.strip() for name in methods.split(",")],
             repeats=count,
             study=asked.study,
@@ -180,16 +180,6 @@ def _asked(path: Path | None, grid: str | None, segments: str | None) -> _Asked:
         participants=tuple(sorted({*PARTICIPANTS, people})),
         study=study,
     )
-
-
-def _counts(text: str, option: str) -> list[int]:
-    """Whole numbers with commas between them."""
-    try:
-        return [options.whole(part, option, least=1) for part in text.split(",")]
-    except InvalidInput:
-        raise InvalidInput(
-            f"{option} are whole numbers with commas between them, such as 10,20,30, got {text!r}."
-        ) from None
 
 
 def _lines(found: "Forecast") -> Iterator[str]:

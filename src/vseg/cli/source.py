@@ -24,11 +24,19 @@ Pictures = Callable[[str], "NDArray[np.uint8] | None"]
 
 @dataclass(frozen=True)
 class Source:
-    """The locations of the answers, the K to try, and the exported folder if it is one."""
+    """Where answers are, their locations, the K to try (all that may be, if automatic), and the folder if it is one."""
 
+    path: Path
     layout: "Layout"
     counts: list[int]
     dataset: "Dataset | None" = None
+    automatic: bool = False
+
+    def catch(self) -> dict[str, tuple[int, int]]:
+        """(right, asked) of each participant who had catch trials."""
+        from vseg.dataset.catching import catch_trials
+
+        return catch_trials(self.path)
 
     def pictures(self, given: Path | None, by: str, images: list[str]) -> Pictures:
         """What to draw over: the picture that was given, or the folder's own of each image."""
@@ -49,23 +57,35 @@ def source_of(responses: Path, grid: str | None, segments: str | None) -> Source
     from vseg.layout import Grid
 
     size = None if grid is None else Grid(options.whole(grid, "--grid", least=3))
-    counts = None if segments is None else options.segments_range(segments)
+    automatic = segments == "auto"
+    counts = None if segments is None or automatic else options.segments_range(segments)
     if responses.is_dir():
         from vseg.dataset import Dataset, checked_layout
 
         dataset = Dataset(responses)
-        return Source(checked_layout(dataset, size), counts or _fixed(dataset), dataset)
+        layout = checked_layout(dataset, size)
+        counts = _possible(layout) if automatic else counts or _fixed(dataset)
+        return Source(responses, layout, counts, dataset, automatic)
     if not responses.exists():
         from vseg.tables import nothing_at
 
         raise nothing_at(responses)
+    if size is not None and automatic:
+        counts = _possible(size)
     if size is None or counts is None:
         missing = "--grid" if size is None else "--segments"
         raise typer.BadParameter(
             "a file of responses needs it; only a folder written by vseg export knows its own.",
             param_hint=missing,
         )
-    return Source(size, counts)
+    return Source(responses, size, counts, automatic=automatic)
+
+
+def _possible(layout: "Layout") -> list[int]:
+    """The K among which the evidence chooses."""
+    from vseg.bayesian.segments import counts_of
+
+    return counts_of("auto", layout)
 
 
 def _fixed(dataset: "Dataset") -> list[int]:
@@ -73,7 +93,7 @@ def _fixed(dataset: "Dataset") -> list[int]:
     if segments == "free":
         raise InvalidInput(
             f"The study in {dataset.folder} leaves the number of segments free; "
-            "give a range to choose from, such as --segments 2..6."
+            "choose it by evidence with --segments auto, or give a number or a range, such as 2..6."
         )
     return [segments]
 

@@ -6,13 +6,13 @@ screen is needed, and `.savefig("name.png")` (or .svg, .pdf) writes it.
 rows         maps
 panels       segmentation, entropy, boundaries, participants
 charts       curves, groups, path, segments, design
-beliefs      intervals
+beliefs      intervals, entropies, evidence
 comparisons  forest, calibration, side_by_side
 forecasts    forecast
 style        colours, sizes, and how a layout becomes pixels
 """
 
-from vseg.figures.beliefs import intervals
+from vseg.figures.beliefs import entropies, evidence, intervals
 from vseg.figures.charts import curves, design, groups, path, segments
 from vseg.figures.comparisons import calibration, forest, side_by_side
 from vseg.figures.forecasts import forecast
@@ -26,7 +26,9 @@ __all__ = [
     "calibration",
     "curves",
     "design",
+    "entropies",
     "entropy",
+    "evidence",
     "forecast",
     "forest",
     "groups",

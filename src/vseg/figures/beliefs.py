@@ -1,14 +1,21 @@
-"""A posterior: its maps, and below them what is not known about them."""
+"""A posterior: its maps, and below them what is not known about them; everyone's entropy; the evidence of each K."""
 
+from collections.abc import Mapping
 from math import ceil
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from vseg.bayesian import Posterior
+from vseg.bayesian import Posterior, SegmentsTable
+from vseg.bayesian.groups import known_entropy
+from vseg.bayesian.segments import CHOSEN_WITHIN, PLAUSIBLE_WITHIN
+from vseg.errors import InvalidInput
 from vseg.figures import style
 from vseg.figures.style import GAP, LINE, MARGIN, MEDIUM, SMALL, axes_at, letter, picture, title, write
+from vseg.statistics import Known, group_of
 
 SIDE, MOST_ACROSS = 1.15, 6  # inches of a panel, and how many stand next to each other
 LEFT, STEP = 0.4, SIDE + GAP + LINE
@@ -19,8 +26,8 @@ def intervals(posterior: Posterior) -> Figure:
     """Above, the posterior median, its segmentation and its entropy; below, how sure each of them is.
 
     Under each probability map stands the width of its intervals, black where it is known and white where anything is
-    possible; under the segmentation, the probability that its segment is the right one; under the entropy map, the mean
-    entropy of all draws.
+    possible; under the segmentation, the probability that another segment wins the location; under the entropy map, the
+    mean entropy of all draws, its median and its 90 % interval.
 
     Examples
     --------
@@ -56,11 +63,92 @@ def intervals(posterior: Posterior) -> Figure:
         panel(segment, 1, style.raster(layout, widths[:, segment]), head)
     wrong = 1 - posterior.argmax_probability[np.arange(len(layout)), maps.labels]
     panel(K, 0, style.painted(style.raster(layout, maps.labels)), "segmentation")
-    panel(K, 1, style.raster(layout, wrong), f"wrong: {wrong.mean():.0%}")
+    panel(K, 1, style.raster(layout, wrong), f"mislabelled: {wrong.mean():.0%}")
     panel(K + 1, 0, style.raster(layout, maps.entropy), "entropy", style.highest_entropy(K))
     _draw_entropies(figure, posterior, *place(K + 1, 1))
-    said = "wide: 90 % intervals, on average. Black: known, white: anything is possible."
-    write(figure, LEFT + 1.5 * (SIDE + GAP), MARGIN + lines * 2 * STEP + 0.12, said, size=SMALL - 1)
+    said = "Wide: 90 % intervals, on average. Mislabelled: probability of another segment. Black: known, white: open."
+    write(figure, LEFT, MARGIN + lines * 2 * STEP + 0.12, said, size=SMALL - 1, ha="left")
+    return figure
+
+
+def entropies(groups: Mapping[str, Mapping[str, Posterior | Known]]) -> Figure:
+    """Everyone's mean entropy with its 90 % interval, a group beside the other, and the groups' means.
+
+    People stand in the order of their entropy. A group's mean, with its 95 % interval, counts who is well known for
+    more (see `vseg.statistics.compare_uncertain`); it needs two people.
+
+    Parameters
+    ----------
+    groups : dict of dict of Posterior
+        For each group what `vseg.posteriors` found; a group of the name "" goes unnamed.
+
+    Examples
+    --------
+    >>> from vseg.statistics import Known
+    >>> low = {"Ann": Known(0.1, 0.02, 0.07, 0.14), "Bob": Known(0.2, 0.03, 0.15, 0.26)}
+    >>> entropies({"low": low, "high": low}).axes[0].get_ylabel()
+    'mean entropy (nats)'
+    """
+    if not groups or not all(groups.values()):
+        raise InvalidInput("Expected one or more groups with at least one participant each.")
+    widths = [len(people) + 3 for people in groups.values()]
+    figure = style.sheet(min(max(0.9 + 0.14 * sum(widths), 2.8), 14.0), 3.0, tidy=True)
+    axes, start, middles = figure.add_subplot(), 0.0, []
+    for number, (people, width) in enumerate(zip(groups.values(), widths, strict=True)):
+        known = sorted(known_entropy(one) for one in people.values())
+        _draw_people(axes, start, known, style.LINE_COLOURS[number % len(style.LINE_COLOURS)])
+        middles.append(start + (width - 2) / 2)
+        start += width
+    names = [f"{style.wrapped(str(name), 1.1)}\nn = {len(people)}".strip() for name, people in groups.items()]
+    axes.set_xticks(middles, names, parse_math=False)
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-1, start - 1)
+    axes.set_ylim(bottom=0)
+    several = any(len(people) > 1 for people in groups.values())
+    said = "● a participant, 90 % interval" + "\n◆ the group's mean, 95 % interval" * several
+    style.plain(axes, said, "mean entropy (nats)")
+    axes.xaxis.label.set_fontsize(SMALL)
+    return figure
+
+
+def _draw_people(axes: Axes, start: float, known: list[Known], colour: str) -> None:
+    at = start + np.arange(len(known))
+    values, low, high = (np.array([getattr(one, name) for one in known]) for name in ("value", "low", "high"))
+    axes.vlines(at, low, high, color=colour, linewidth=1.2, alpha=0.6)
+    axes.scatter(at, values, s=14, color=colour, linewidth=0, zorder=2)
+    if len(known) > 1:
+        from scipy.special import stdtrit
+
+        group = group_of(values, [one.spread for one in known])
+        reach = group.standard_error * float(stdtrit(group.count - 1, 0.975))
+        axes.errorbar(
+            at[-1] + 1.3, group.mean, yerr=reach, fmt="D", color=style.INK, markersize=5, capsize=3, linewidth=1.2,
+        )  # fmt: skip
+
+
+def evidence(table: SegmentsTable) -> Figure:
+    """How much less probable the answers are under each K than under the best one; the chosen K is filled.
+
+    The chosen K is the smallest within 2 nats of the best; within 4, in the grey band, K is plausible.
+    """
+    rows = table.rows()
+    counts = np.array([row["segments"] for row in rows])
+    below = np.array([-row["below_best"] for row in rows])
+    figure = style.sheet(3.6, 2.8, tidy=True)
+    axes = figure.add_subplot()
+    axes.axhspan(-PLAUSIBLE_WITHIN, 0, color="#E4E4E4", linewidth=0)
+    axes.axhline(-CHOSEN_WITHIN, color=style.INK, linewidth=0.5, linestyle=":")
+    axes.plot(counts, below, color=style.LINE_COLOURS[0], linewidth=1.2, marker="o", markerfacecolor="white")
+    chosen = counts == table.chosen
+    axes.plot(counts[chosen], below[chosen], "o", color=style.LINE_COLOURS[0], markersize=8)
+    axes.set_yscale("symlog", linthresh=PLAUSIBLE_WITHIN)
+    axes.set_ylim(min(below.min() * 1.3, -2 * PLAUSIBLE_WITHIN), 1)
+    axes.set_yticks([at for at in (0, -2, -4, -10, -100, -1000) if at >= min(below.min() * 1.3, -10)])
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.plain(axes, "segments K", "log evidence below the best (nats)")
+    plausible = ", ".join(map(str, table.plausible))
+    title(axes, f"chosen: {table.chosen}, plausible (grey): {plausible}", SMALL)
     return figure
 
 
@@ -74,4 +162,4 @@ def _draw_entropies(figure: Figure, posterior: Posterior, left: float, top: floa
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.tick_params(labelsize=SMALL - 1, length=2, width=0.5, pad=2, colors=style.INK)
     axes.set_xlabel("mean entropy (nats)", fontsize=SMALL - 1, labelpad=2, color=style.INK)
-    title(axes, f"{low:.2f} to {high:.2f}", SMALL)
+    title(axes, f"{posterior.entropy:.2f} [{low:.2f}, {high:.2f}]", SMALL)

@@ -1,5 +1,6 @@
 """What a study would find, drawn: errors over trials, and power over participants."""
 
+from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -15,6 +16,7 @@ from vseg.forecast.result import WANTED
 
 COLOURS = {"paper": LINE_COLOURS[1], "posterior": LINE_COLOURS[0], "adaptive": LINE_COLOURS[2]}
 BAND = 0.18
+LETTERS = 18.0  # of small text in an inch
 
 
 def forecast(found: Forecast) -> Figure:
@@ -31,11 +33,14 @@ def forecast(found: Forecast) -> Figure:
     3
     """
     panels = len(found.trials)
-    figure = style.sheet(max(7.2, 2.3 * panels + 0.6), 5.6, tidy=True)
+    figure = style.sheet(max(7.2, 2.3 * panels + 0.6), 6.3, tidy=True)
     places = figure.add_gridspec(2, 2 * panels)
-    _over_trials(figure.add_subplot(places[0, :panels]), found, "error", "map error (MAE per entry)")
+    _over_trials(figure.add_subplot(places[0, :panels]), found, "error", "error of a map's probability")
     _over_trials(
-        figure.add_subplot(places[0, panels:]), found, "entropy_error", "a person's entropy error (nats)"
+        figure.add_subplot(places[0, panels:]),
+        found,
+        "entropy_error",
+        "error of a person's mean\nentropy (nats)",
     )
     first: Axes | None = None
     for number, trials in enumerate(found.trials):
@@ -48,7 +53,20 @@ def forecast(found: Forecast) -> Figure:
     names = [NAMES[name] for name in found.methods]
     names[-1] += f"   (bands: 95 % intervals over {found.repeats} simulated people)"
     style.key(figure, lines, names, loc="outside upper left", ncols=len(lines))
+    wide = int(LETTERS * figure.get_size_inches()[0])
+    said = "\n".join(fill(part, wide) for part in (_guessed(found), found.advice))
+    figure.supxlabel(said, x=0.01, ha="left", fontsize=SMALL, color=INK, parse_math=False)
     return figure
+
+
+def _guessed(found: Forecast) -> str:
+    """What was simulated."""
+    guess = found.guess
+    against = "" if guess.against is None else f" against {guess.against:g}"
+    return (
+        f"Simulated: {guess.segments} segments on a {guess.grid}x{guess.grid} grid, mean entropy {guess.entropy:g}"
+        f"{against} nats, {guess.lapse:.0%} of the trials answered without looking."
+    )
 
 
 def _over_trials(axes: Axes, found: Forecast, column: str, label: str) -> None:
@@ -70,9 +88,13 @@ def _over_participants(axes: Axes, found: Forecast, trials: int) -> None:
         rows = found.table.where(method=method, trials=trials).rows
         _line(axes, [row["participants"] for row in rows], rows, column, COLOURS[method])
     axes.set_xticks(found.participants)
-    style.title(axes, f"{trials} trials", SMALL)
+    style.title(axes, f"{trials} trials each ({found.minutes[trials]:.0f} min)", SMALL)
     if column == "power":
         axes.axhline(WANTED, color=INK, linewidth=0.6, zorder=0)
+        axes.text(
+            0.02, WANTED + 0.01, f"{WANTED:.0%}", transform=axes.get_yaxis_transform(), va="bottom",
+            fontsize=SMALL, color=INK,
+        )  # fmt: skip
         axes.set_ylim(0, 1.02)
     else:
         axes.set_ylim(bottom=0)

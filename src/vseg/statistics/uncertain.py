@@ -7,17 +7,29 @@ The standard error is Knapp and Hartung's (2003), not below the model's own, wit
 Welch's test.
 """
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg.errors import InvalidInput
+from vseg.errors import InvalidInput, VsegWarning
 from vseg.layout import as_floats
 from vseg.statistics.groups import Estimate, checked_confidence, checked_group, checked_groups
 
 TRIED = 200  # values of τ among which the likelihood's highest is sought first
 SMALLEST = 1e-6  # of τ above 0, as a share of what the values vary by
+
+
+class Known(NamedTuple):
+    """What is known of one participant: an estimate, its standard deviation, and its interval where there is one."""
+
+    value: float
+    spread: float
+    low: float = np.nan
+    high: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,8 @@ class UncertainComparison:
         Two-sided, against no difference.
     probability_larger : float
         That the second group's mean is larger, by the t distribution of the difference (no prior belief).
+    paired : bool
+        Whether both are the same people, each compared with themselves.
     """
 
     quantity: str
@@ -53,15 +67,19 @@ class UncertainComparison:
     p: float
     probability_larger: float
     confidence: float
+    paired: bool = False
 
     def __str__(self) -> str:
         first, second = self.groups
         unit = f" {self.unit}" if self.unit else ""
         d = self.difference
+        chance = f"p = {self.p:.2g}" if self.p >= 0.001 else "p < 0.001"
+        who = f"the same {first.count}" if self.paired else f"{first.count} and {second.count}"
         return (
-            f"{self.quantity} {first.mean:.3f} vs {second.mean:.3f}{unit}, difference {d.value:.3f} [{d.low:.3f}, "
-            f"{d.high:.3f}], the second larger with probability {self.probability_larger:.3f}; people differ by "
-            f"{first.between:.3f} and {second.between:.3f} (standard deviations without the measurement's)"
+            f"{self.quantity} {first.mean:.3f} vs {second.mean:.3f}{unit} ({who} people), difference "
+            f"{d.value:.3f} [{d.low:.3f}, {d.high:.3f}] ({self.confidence:.0%}), {chance}, the second larger with "
+            f"probability {self.probability_larger:.3f}; people differ by {first.between:.3f} and {second.between:.3f} "
+            "(standard deviations without the measurement's)"
         )
 
 
@@ -74,6 +92,7 @@ def compare_uncertain(
     quantity: str = "mean",
     unit: str = "",
     confidence: float = 0.95,
+    paired: bool = False,
 ) -> UncertainComparison:
     """Two groups whose participants are each known with an uncertainty of their own.
 
@@ -86,6 +105,8 @@ def compare_uncertain(
     quantity, unit : str
         What was measured, for the sentence.
     confidence : float
+    paired : bool
+        Whether a and b are the same people in the same order, whose own differences are then looked at.
 
     Examples
     --------
@@ -103,11 +124,7 @@ def compare_uncertain(
     if not (spreads[0].any() or spreads[1].any()):
         checked_groups(a, b)
     first, second = group_of(a, spreads[0]), group_of(b, spreads[1])
-    variances = np.square([first.standard_error, second.standard_error])
-    error = float(np.sqrt(variances.sum()))
-    shares = variances / variances.sum()
-    freedom = float(1 / np.sum(shares**2 / [first.count - 1, second.count - 1]))
-    difference = second.mean - first.mean
+    difference, error, freedom = _paired(a, b, *spreads) if paired else _unpaired(first, second)
     reach = error * float(stdtrit(freedom, (1 + level) / 2))
     larger = float(stdtr(freedom, difference / error))
     return UncertainComparison(
@@ -119,7 +136,58 @@ def compare_uncertain(
         p=2 * min(larger, float(stdtr(freedom, -difference / error))),
         probability_larger=larger,
         confidence=level,
+        paired=paired,
     )
+
+
+def compare_known(
+    first: Mapping[str, Known], second: Mapping[str, Known], **settings: Any
+) -> UncertainComparison:
+    """Two groups by their participants' names; those who are in both are compared with themselves.
+
+    Examples
+    --------
+    >>> before = {name: Known(value, 0.02) for name, value in zip("abc", [0.1, 0.2, 0.3])}
+    >>> after = {name: Known(one.value + 0.1, 0.02) for name, one in before.items()}
+    >>> found = compare_known(before, after)
+    >>> found.paired, round(found.difference.value, 3)
+    (True, 0.1)
+    """
+    both = [name for name in first if name in second]
+    if both and (left := len(first) + len(second) - 2 * len(both)):
+        warnings.warn(
+            f"{len(both)} people are in both groups and are compared with themselves; the {left} who are in one "
+            "alone are left out.",
+            VsegWarning,
+            stacklevel=3,
+        )
+    a, b = ([people[name] for name in (both or people)] for people in (first, second))
+    return compare_uncertain(
+        [one.value for one in a], [one.value for one in b], [one.spread for one in a], [one.spread for one in b],
+        paired=bool(both), **settings,
+    )  # fmt: skip
+
+
+def _unpaired(first: Group, second: Group) -> tuple[float, float, float]:
+    """The difference, its standard error and its degrees of freedom, by Welch and Satterthwaite."""
+    variances = np.square([first.standard_error, second.standard_error])
+    shares = variances / variances.sum()
+    freedom = float(1 / np.sum(shares**2 / [first.count - 1, second.count - 1]))
+    return second.mean - first.mean, float(np.sqrt(variances.sum())), freedom
+
+
+def _paired(
+    a: ArrayLike, b: ArrayLike, spread_a: NDArray[np.float64], spread_b: NDArray[np.float64]
+) -> tuple[float, float, float]:
+    """The same of everyone's own difference."""
+    if np.shape(a) != np.shape(b):
+        raise InvalidInput(
+            f"Expected the same people in both groups, got {np.size(a)} and {np.size(b)} values."
+        )
+    found = group_of(np.subtract(b, a), np.hypot(spread_a, spread_b))
+    if not found.standard_error:
+        raise InvalidInput(f"Everyone differs by exactly {found.mean:g}; a comparison needs people who vary.")
+    return found.mean, found.standard_error, float(found.count - 1)
 
 
 def group_of(values: ArrayLike, spreads: ArrayLike) -> Group:

@@ -1,0 +1,63 @@
+"""Catch trials, whose answer is obvious: how many of them everyone answered right."""
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from vseg.dataset import Dataset
+
+NEEDED = ("participant", "catch", "correct")
+TRUE, FALSE = ("1", "true", "1.0"), ("0", "false", "0.0")
+
+
+def catch_trials(path: str | Path) -> dict[str, tuple[int, int]]:
+    """(right, asked) of each participant who had catch trials: what `vseg.posteriors` takes as `catch`.
+
+    Trials that were not shown right do not count. A table without the columns `catch` and `correct` has none.
+
+    Parameters
+    ----------
+    path : a folder written by `vseg export` or `vseg import`, or a CSV or Parquet file of one
+
+    Examples
+    --------
+    >>> catch_trials("exported")  # doctest: +SKIP
+    {'P1': (19, 20), 'P2': (20, 20)}
+    """
+    path = Path(path)
+    tables = Dataset(path).tables if path.is_dir() else [path]
+    asked: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    for table in tables:
+        for who, correct in _caught(_parquet(table) if table.suffix == ".parquet" else _csv(table)):
+            asked[who] += 1
+            right[who] += correct
+    return {who: (right[who], asked[who]) for who in sorted(asked)}
+
+
+def _caught(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
+    """Who, and whether they were right, at each catch trial that was shown as it should be."""
+    for row in rows:
+        catch, correct = (str(row[name]).strip().lower() for name in ("catch", "correct"))
+        if catch in TRUE and correct in TRUE + FALSE and not row.get("flags"):
+            yield str(row["participant"]), correct in TRUE
+
+
+def _csv(path: Path) -> Iterator[dict[str, Any]]:
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.DictReader(file)
+        if set(NEEDED) <= set(rows.fieldnames or ()):
+            yield from rows
+
+
+def _parquet(path: Path) -> list[dict[str, Any]]:
+    from vseg.responses import parquet
+
+    names = parquet().read_schema(path).names
+    if not set(NEEDED) <= set(names):
+        return []
+    wanted = [name for name in (*NEEDED, "flags") if name in names]
+    found: list[dict[str, Any]] = parquet().read_table(path, columns=wanted).to_pylist()
+    return found
