@@ -17,7 +17,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test check chaos bench study clean
 
 help: ## List the targets
 	@echo 'make <target> [ARGS="..."] [PYTHON=/path/to/python]'
@@ -31,8 +31,8 @@ demo: .venv/.ready ## Run the demonstration
 # Without ARGS: several processes, then by themselves the tests that count a browser's frames.
 test: .venv/.ready .venv/.browser .venv/.torch ## Run the tests, with a real Chromium, PostgreSQL and PyTorch
 ifeq ($(ARGS),)
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not alone"
-	@$(BIN)/python -m pytest -m alone
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not alone and not chaos"
+	@$(BIN)/python -m pytest -m "alone and not chaos"
 else
 	@$(BIN)/python -m pytest $(ARGS)
 endif
@@ -43,8 +43,18 @@ check: .venv/.ready ## Lint, check the format, the types and who imports whom
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
 
+# About twenty minutes; ARGS=--quick for a try. Writes results/chaos.html and the table in docs/reliability.md.
+chaos: .venv/.ready .venv/.browser ## Kill, cut, fill and lock whatever can be, and count what was lost
+	@$(BIN)/python tests/chaos/run.py $(ARGS)
+ifeq ($(ARGS),)
+	@$(BIN)/python -m pytest -m chaos
+endif
+
 bench: .venv/.torch ## Run the benchmarks against the paper's algorithm
 	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+study: .venv/.ready ## Measure the posterior at length; ARGS=FOLDER adds the annotators of your copy of BSDS500
+	@$(BIN)/python benchmarks/study.py $(ARGS)
 
 clean: ## Delete .venv, caches and builds; results stay
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -6,8 +6,6 @@ shorter version of each and writes nothing.
 """
 
 import argparse
-import platform
-import re
 import sys
 import time
 from pathlib import Path
@@ -26,6 +24,7 @@ import posterior
 import recovery
 import startup
 import sweeping
+from tables import renew
 
 RESULTS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 HEADER = """# Benchmarks
@@ -59,18 +58,7 @@ def main() -> None:
         text = sections[name](quick=arguments.quick)
         print(f"({name}: {time.perf_counter() - began:.0f} s)", flush=True)
         if not arguments.quick:
-            _renew(name, text, list(sections))
-
-
-def _renew(name: str, text: str, order: list[str]) -> None:
-    """Put a section into the page in place of what it said before; the others stay as they were measured."""
-    page = RESULTS.read_text(encoding="utf-8") if RESULTS.is_file() else ""
-    found = dict(re.findall(r"<!-- (\w+) -->\n(.*?)(?=<!-- \w+ -->|\Z)", page, flags=re.DOTALL))
-    where = f"{platform.machine()}, Python {platform.python_version()}"
-    found[name] = f"{text.rstrip()}\n\n*Measured on {time.strftime('%Y-%m-%d')}: {where}.*\n\n"
-    kept = [f"<!-- {each} -->\n{found[each]}" for each in order if each in found]
-    RESULTS.write_text(f"{HEADER}\n{''.join(kept)}", encoding="utf-8")
-    print(f"Written to {RESULTS}", flush=True)
+            renew(RESULTS, HEADER, name, text, list(sections))
 
 
 def _single(quick: bool) -> str:

@@ -26,7 +26,7 @@ _HOME = {
     "bootstrap": "uncertainty",
     "Live": "live",
     "compare": "comparison",
-    "posterior": "bayesian", "Posterior": "bayesian",
+    "posterior": "bayesian", "posteriors": "bayesian", "Posterior": "bayesian",
     "sweep": "sweeps",
 }  # fmt: skip
 _ROOMS = (
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         uncertainty as uncertainty,
         validation as validation,
     )
-    from vseg.bayesian import Posterior as Posterior, posterior as posterior
+    from vseg.bayesian import Posterior as Posterior, posterior as posterior, posteriors as posteriors
     from vseg.comparison import compare as compare
     from vseg.layout import Grid as Grid, Layout as Layout, Scatter as Scatter
     from vseg.live import Live as Live

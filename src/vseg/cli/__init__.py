@@ -1,6 +1,7 @@
 """The command line: one file a command, each of them parse, call, print.
 
-simulate, fit, evaluate, demo, plan, study, serve, lab, links, export, import, simulate-participants   the commands
+simulate, fit, groups, evaluate, demo, plan, study, serve, lab, links, export, import, simulate-participants,
+backup, restore, erase          the commands
 models, bench, paper            commands with commands of their own
 options                         numbers and names as they are typed
 output                          an output folder that is whole or not there, progress bars, and counts
@@ -19,11 +20,14 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from vseg import __version__
+from vseg.cli.backup import backup, restore
 from vseg.cli.bench import bench
 from vseg.cli.demo import demo
+from vseg.cli.erase import erase
 from vseg.cli.evaluate import evaluate
 from vseg.cli.export import export
 from vseg.cli.fit import fit
+from vseg.cli.groups import groups
 from vseg.cli.imports import HELP, HELP_JSPSYCH, import_
 from vseg.cli.lab import lab
 from vseg.cli.links import links
@@ -43,8 +47,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (simulate, fit, evaluate, demo, plan, serve, lab, links, export, simulate_participants):
+for command in (
+    simulate,
+    fit,
+    groups,
+    evaluate,
+    demo,
+    plan,
+    serve,
+    lab,
+    links,
+    export,
+    simulate_participants,
+):
     app.command()(command)
+app.command()(backup)
+app.command()(restore)
+app.command()(erase)
 app.command("import", help=HELP)(import_)
 app.command("import-jspsych", help=HELP_JSPSYCH)(import_)
 app.add_typer(study, name="study")

@@ -11,6 +11,7 @@ import typer
 
 from vseg.cli.options import choice
 from vseg.cli.output import counted
+from vseg.cli.study_bsds import bsds
 from vseg.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 8
 
-study = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Write and check study files.")
+study = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Write and check study files; try methods on real annotators.",
+)
 
 
 @study.command()
@@ -88,6 +93,9 @@ def texts(
 
     known = choice(language, "language", LANGUAGES)
     typer.echo(files("vseg.texts").joinpath(f"{known}.toml").read_text(encoding="utf-8").rstrip("\n"))
+
+
+study.command()(bsds)
 
 
 def _report(described: "Study", pictures: "dict[str, Shown]", cost: "Cost") -> Iterator[str]:
