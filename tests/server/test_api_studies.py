@@ -6,6 +6,8 @@ import pytest
 from researchers import scripted
 from servers import STUDY
 from vseg import store
+from vseg.errors import Conflict
+from vseg.server.simulation import Simulations
 
 
 @pytest.fixture
@@ -139,3 +141,21 @@ def test_everything_is_described(small):
         for body in operation.get("requestBody", {}).get("content", {}).values():
             assert body["example"], name
     assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
+def test_all_workers_know_of_simulated_people(tmp_path):
+    """Whichever worker a request reaches, the group is there, and another one has to wait for it."""
+    with scripted(f"sqlite:///{tmp_path}/vseg.db") as api:
+        one, other = Simulations(), Simulations()
+        for worker in (one, other):
+            worker.share_through(api.server.db)
+        study = store.studies.named(api.server.db, "tiny")
+        job = one.start(api.server.base, study, count=2, pace=1.0, seed=0)
+        assert other.of("tiny").shown() == job.shown()
+        assert api.get("studies/tiny/simulate").json()["running"]
+        with pytest.raises(Conflict, match="still taking part"):
+            other.start(api.server.base, study, count=1)
+        one.stop()
+        assert job.finished.wait(60)
+        assert other.of("tiny").shown() == job.shown()
+        assert not job.running

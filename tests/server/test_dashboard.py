@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from servers import STUDY, response, served
-from takers import STOPPING, taker
+from takers import SOLO, STOPPING, taker
 from vseg import store
 from vseg.server import auth, participants
 
@@ -254,8 +254,14 @@ def test_another_password(server):
     short = post(server.client, "settings/password", old=PASSWORD, password="short")
     assert "at least 12" in short.text
     copied = {"Cookie": f"{auth.COOKIE}={server.client.cookies[auth.COOKIE]}"}
+    token = store.tokens.create(server.db, NAME, "notebook")
     changed = post(server.client, "settings/password", old=PASSWORD, password="another horse battery")
     assert changed.headers["location"].startswith("/settings")
+    assert "Tokens for scripts still work" in server.client.get("settings?changed=password").text
+    assert store.tokens.researcher_of(server.db, token) == NAME
+    again = {"old": "another horse battery", "password": PASSWORD, "revoke": "yes"}
+    assert "changed=tokens" in post(server.client, "settings/password", **again).headers["location"]
+    assert store.tokens.researcher_of(server.db, token) is None
     assert server.client.get("settings").status_code == 200
     assert httpx.get(f"{server.base}settings", headers=copied, trust_env=False).status_code == 303
 
@@ -296,3 +302,54 @@ def test_what_an_adaptive_study_chose_and_where_it_stopped(tmp_path):
         page = running.client.get("studies/ada", headers=PEOPLE).text
         assert f'<b data-testid="chosen">{real - 6}</b> answers' in page
         assert "6 to fixed pairs at first · 0 fell back" in page
+
+
+COMPUTING, REFRESH = "The posterior is being computed", '<noscript><meta http-equiv="refresh"'
+ENOUGH = STUDY.replace("trials = 12, blocks = 2", "trials = 40, blocks = 1")
+
+
+def test_the_posterior_beside_the_classic_map(tmp_path):
+    """At first a page says that it is being computed and, without script, looks again; then it is there."""
+    with served(f"sqlite:///{tmp_path}/vseg.db", ENOUGH) as running:
+        store.researchers.set_password(running.db, NAME, CHEAP.hash(PASSWORD))
+        assert post(running.client, "login", name=NAME, password=PASSWORD).status_code == 303
+        path = "studies/tiny/images/patches"
+        assert "needs at least 8 answers" in running.client.get(path).text
+        who = answered(running)
+        first = running.client.get(path).text
+        assert COMPUTING in first
+        assert REFRESH in first
+        assert "posterior/width.png" not in first
+        live = running.client.get(f"{path}?part=live")
+        while COMPUTING in (part := running.client.get(f"{path}?part=live")).text:
+            pass
+        assert part.headers["etag"] != live.headers["etag"]
+        page = running.client.get(path).text
+        assert REFRESH not in page
+        assert page.index("Classic map") < page.index("Posterior, with its intervals")
+        assert re.search(
+            r'data-testid="believed-entropy">0\.\d\d nats, 90 % interval 0\.\d\d to 0\.\d\d<', page
+        )
+        assert re.search(r'data-testid="plausible">2', page)
+        assert ">ruled out<" in page
+        for address in re.findall(r'src="/(api/[^"]+/posterior/[^"]+)"', page):
+            assert running.client.get(address.replace("&amp;", "&")).headers["content-type"] == "image/png"
+        same = running.client.get(f"{path}?segments=3&posterior=same").text
+        assert '<option value="same" selected>' in same
+        assert COMPUTING in running.client.get(f"studies/tiny/participants/{who}").text
+
+
+def test_an_adaptive_study_shows_first_what_its_pairs_are_chosen_by(tmp_path):
+    with served(f"sqlite:///{tmp_path}/vseg.db", SOLO) as running:
+        store.researchers.set_password(running.db, NAME, CHEAP.hash(PASSWORD))
+        assert post(running.client, "login", name=NAME, password=PASSWORD).status_code == 303
+        one = taker(running)
+        one.answer_patiently(range(20))
+        who = one.person.state["participant"]
+        person = running.client.get(f"studies/ada/participants/{who}").text
+        mine = running.client.get(f"studies/ada/images/patches?participant={who}").text
+        for page in (person, mine):
+            assert page.index("pairs are chosen by it") < page.index("Classic map")
+        assert '<option value="chooser" selected>' in mine
+        everyone = running.client.get("studies/ada/images/patches").text
+        assert "pairs are chosen by it" not in everyone, "each is asked by their own answers"

@@ -6,18 +6,22 @@ progress  one study at a glance, as a Progress
 people    one Person a session, with the reasons for a second look
 adapted   how the pairs of an adaptive study's answers came about
 maps      the maps of an image as they stand; contours as participants drew them
+believed  what the posterior says of an image; posteriors.py has it worked out in the background, by believing.py
 tiles     small pictures of maps, without matplotlib
 """
 
 from vseg.monitor.adapted import Adapted, adapted
 from vseg.monitor.answers import Answers, SessionHead
+from vseg.monitor.believed import Believed
 from vseg.monitor.maps import Contours, Need, contours, fitted, need
 from vseg.monitor.people import Person, people, person
+from vseg.monitor.posteriors import Posteriors, Standing
 from vseg.monitor.progress import ImageProgress, Progress, progress
 from vseg.monitor.summaries import Distribution, Share, Timing
 from vseg.monitor.watch import Watch
 
 __all__ = [
-    "Adapted", "Answers", "Contours", "Distribution", "ImageProgress", "Need", "Person", "Progress", "SessionHead",
-    "Share", "Timing", "Watch", "adapted", "contours", "fitted", "need", "people", "person", "progress",
+    "Adapted", "Answers", "Believed", "Contours", "Distribution", "ImageProgress", "Need", "Person", "Posteriors",
+    "Progress", "SessionHead", "Share", "Standing", "Timing", "Watch", "adapted", "contours", "fitted", "need",
+    "people", "person", "progress",
 ]  # fmt: skip

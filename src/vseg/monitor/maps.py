@@ -144,7 +144,7 @@ class _Fits:
             return found
         with self._fitting:  # on a page of many maps the first cores would only take time from each other
             if (found := self._found(key)) is None:
-                found = _fit(tally, segments, smoothness)
+                found = fit_of(tally, segments, smoothness)
                 with self._lock:
                     self._kept[key] = found
                     while len(self._kept) > MOST_KEPT:
@@ -161,7 +161,8 @@ class _Fits:
 _fits = _Fits()
 
 
-def _fit(tally: Tally, segments: int, smoothness: float | str) -> Reconstruction:
+def fit_of(tally: Tally, segments: int, smoothness: float | str) -> Reconstruction:
+    """Of these answers, made anew; one that stopped before its tolerance is shown all the same."""
     with warnings.catch_warnings():
         # Locations that nobody was asked about yet are no news while a study runs; `Need` counts them.
         warnings.simplefilter("ignore", VsegWarning)

@@ -42,10 +42,33 @@ def probability(maps: Maps, segment: int, *, shape: float = 1.0, longest_px: int
 
 
 def entropy(maps: Maps, *, shape: float = 1.0, longest_px: int = LONGEST_PX) -> bytes:
-    """The entropy, from black where sure to white where all segments are as likely."""
-    p = rendered(maps, *size_px(shape, longest_px))
-    nats = -(p * np.log(np.where(p > 0, p, 1))).sum(axis=2)
-    return _png(255 * nats / np.log(max(maps.segments, 2)))
+    """The entropy, from black where sure to white where all segments are as likely.
+
+    Entropies are interpolated, not those of interpolated maps: these would be unsure along every border.
+    """
+    return _grey(maps, maps.entropy / np.log(max(maps.segments, 2)), shape, longest_px)
+
+
+def width(
+    maps: Maps,
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    *,
+    shape: float = 1.0,
+    longest_px: int = LONGEST_PX,
+) -> bytes:
+    """How wide intervals are, from black where all is known to white where anything is possible.
+
+    `lower` and `upper` are (n, K) of all segments, of which the widest counts, or (n, 1) of one.
+    """
+    return _grey(maps, (upper - lower).max(axis=1), shape, longest_px)
+
+
+def _grey(maps: Maps, values: NDArray[np.float64], shape: float, longest_px: int) -> bytes:
+    """A value for each location, from black at 0 to white at 1."""
+    share = np.clip(values, 0, 1)
+    both = Maps(maps.layout, np.column_stack([share, 1 - share]))
+    return _png(255 * rendered(both, *size_px(shape, longest_px))[..., 0])
 
 
 def rendered(maps: Maps, width_px: int, height_px: int) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vseg import adaptive, compiled, designs, observers, reconstruction, stimuli
+from vseg import adaptive, bayesian, compiled, designs, observers, reconstruction, stimuli
 from vseg.layout import Grid
 
 
@@ -25,7 +25,7 @@ def compiling() -> Iterator[None]:
 
 
 def main() -> None:
-    """A small fit of each kind that pages ask for, and a choice of pairs."""
+    """A small fit of each kind that pages ask for, a choice of pairs, and a posterior."""
     for segments in (2, 3, 4):
         truth = stimuli.random_maps(Grid(6), segments=segments, entropy=0.2, seed=0)
         pairs = designs.scattered(truth.layout, segments=segments, seed=0)
@@ -34,6 +34,7 @@ def main() -> None:
             reconstruction.reconstruct(answers, segments=segments, smoothness=smoothness, seed=0)
     state = adaptive.State(truth.layout, segments=segments, responses=answers, seed=0)
     adaptive.next_pairs(state, 2, seed=0)
+    bayesian.posterior(answers, segments=(2, 3), lapses="estimate", seed=0, threads=1)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from vseg import store
 from vseg.monitor.answers import Answers
 from vseg.monitor.held import Held
+from vseg.monitor.posteriors import Posteriors
 from vseg.store.incoming import incoming
 from vseg.store.studies import StudyRow
 
@@ -18,11 +19,12 @@ class Watch:
     """The studies of one database as this process sees them; any thread may ask.
 
     Reading goes on in a thread of its own, one a study: everyone who asks meanwhile waits for the same look, and
-    nobody longer than they said.
+    nobody longer than they said. `posteriors` are those of the same process.
     """
 
     def __init__(self, db: store.Database):
         self._db = db
+        self.posteriors = Posteriors()
         self._lock = threading.Lock()
         self._watched: OrderedDict[int, _Watched] = OrderedDict()
 
@@ -36,6 +38,10 @@ class Watch:
     def progress(self, study: StudyRow) -> float:
         """Which share of what is new has been read, 0 to 1; 1 when nothing is being read."""
         return self._of(study).fraction
+
+    def close(self) -> None:
+        """Begin nothing more in the background."""
+        self.posteriors.close()
 
     def _of(self, study: StudyRow) -> "_Watched":
         with self._lock:

@@ -5,6 +5,7 @@ door       the first login, logging in and out, one-time links
 studies    all studies, and a new one
 study      one study, its people, its live map, and what can be done with it
 image      the maps of one image, by segments, smoothness and participant
+belief     the posterior of an image, as a page shows it
 person     one participant, and erasing them
 data       the export, the links, the study file
 settings   the password, API tokens, researchers

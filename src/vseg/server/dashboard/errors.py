@@ -40,7 +40,7 @@ def _for_people(handler: wire.Handler) -> wire.Handler:
 
 def _said(exception: Exception, status: int) -> str:
     if isinstance(exception, VsegError):
-        return str(exception)
+        return wire.said_of(exception)
     if status in (404, 405):
         return "No page of this server has that address. It may have been mistyped, or what it showed was erased."
     if isinstance(exception, HTTPException) and exception.detail != HTTPStatus(status).phrase:

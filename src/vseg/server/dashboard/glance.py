@@ -14,6 +14,7 @@ from starlette.responses import Response
 from vseg import monitor, store
 from vseg.monitor import Answers, Person, Progress
 from vseg.server import wire
+from vseg.server.dashboard.belief import Belief
 from vseg.server.dashboard.visiting import page, part, visitor
 from vseg.server.research.asked import tag_of, unchanged
 from vseg.store.studies import StudyRow
@@ -80,20 +81,27 @@ class Glances:
 
 
 async def live_page(
-    request: Request, row: StudyRow, name: str, values: Callable[[Glance | None], dict[str, Any]]
+    request: Request,
+    row: StudyRow,
+    name: str,
+    values: Callable[[Glance | None], dict[str, Any]],
+    believed: Callable[[Glance], dict[str, Belief]] | None = None,
 ) -> Response:
     """The page NAME.html about a study, or with ?part=live its live part, 304 where nothing is new.
 
-    `values` says what is shown, from a glance, or from None while the answers are being read.
+    `values` says what is shown, from a glance, or from None while the answers are being read; `believed` asks for the
+    posteriors on the page, by image, which may be there, old, or still to come.
     """
     state = request.app.state
     glance = await wire.in_thread(state.glances.at, row)
     reading = None if glance else state.watch.progress(row)
     asked = request.query_params.get("part")
-    tag = await _tag(request, row, glance, reading)
+    beliefs = await wire.in_thread(believed, glance) if glance and believed else {}
+    tag = await _tag(request, row, glance, reading, [each.state for each in beliefs.values()])
     if asked is not None and (same := unchanged(request, tag)) is not None:
         return same
-    shown: dict[str, Any] = {"row": row, "study": row.study, "reading": reading}
+    shown: dict[str, Any] = {"row": row, "study": row.study, "reading": reading, "beliefs": beliefs}
+    shown["is_coming"] = any(each.is_coming for each in beliefs.values())
     shown |= await wire.in_thread(values, glance)
     if asked is None:
         return await page(request, f"{name}.html", **shown)
@@ -103,10 +111,12 @@ async def live_page(
     return answer
 
 
-async def _tag(request: Request, row: StudyRow, glance: Glance | None, reading: float | None) -> str:
+async def _tag(
+    request: Request, row: StudyRow, glance: Glance | None, reading: float | None, beliefs: list[object]
+) -> str:
     """Of everything that a live part follows from, known before it is computed; its forms hold the login's token."""
     job = request.app.state.simulations.of(row.name)
     seen = glance.version if glance else f"{reading:.2f}"
     asked = request.url.path, sorted(request.query_params.multi_items())
     form_token = request.app.state.keys.form_token(await visitor(request))
-    return tag_of(asked, seen, row.status, job and job.shown(), form_token)
+    return tag_of(asked, seen, row.status, job and job.shown(), beliefs, form_token)

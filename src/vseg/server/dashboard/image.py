@@ -1,4 +1,4 @@
-"""The maps of one image: of everyone together or of one participant, by segments and smoothness."""
+"""The maps of one image: of everyone together or of one participant, by segments and smoothness; and the posterior."""
 
 import math
 from dataclasses import dataclass
@@ -12,10 +12,13 @@ from vseg import monitor, store
 from vseg.errors import InvalidInput, NotFound, VsegError
 from vseg.monitor.maps import MOST_SEGMENTS
 from vseg.server import wire
+from vseg.server.dashboard.belief import Belief, belief_of
 from vseg.server.dashboard.glance import Glance, live_page
 from vseg.server.dashboard.visiting import researchers_only
+from vseg.server.research.posteriors import CHOOSER, EVIDENCE, usual
 from vseg.store.studies import StudyRow
 
+SAME = "same"  # the posterior with as many segments as the classic map beside it
 MOST_DRAWINGS = 40  # drawn over each other; more would only hide the picture
 SMOOTHNESS = {
     "auto": "chosen by the answers",
@@ -36,6 +39,7 @@ class Choice:
     segments: int
     smoothness: str
     participant: str
+    posterior: str
 
     @property
     def strength(self) -> float | str:
@@ -44,9 +48,14 @@ class Choice:
 
     @property
     def query(self) -> str:
-        """The same as part of an address."""
+        """The same as part of an address: what the classic maps follow from."""
         asked = {"segments": self.segments, "smoothness": self.smoothness}
         return urlencode(asked | ({"participant": self.participant} if self.participant else {}))
+
+    @property
+    def page_query(self) -> str:
+        """All of it, for the page itself."""
+        return f"{self.query}&{urlencode({'posterior': self.posterior})}"
 
 
 @researchers_only
@@ -54,8 +63,20 @@ async def image(request: Request) -> Response:
     """The maps of one image; ?part=live its counts and pictures, ?part=fit the numbers of the fit."""
     row = await wire.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
     choice = chosen(request, row)
-    values = _fit if request.query_params.get("part") == "fit" else _values
-    return await live_page(request, row, "image", lambda glance: values(request, row, choice, glance))
+    if request.query_params.get("part") == "fit":
+        return await live_page(request, row, "image", lambda glance: _fit(choice, glance))
+    return await live_page(
+        request,
+        row,
+        "image",
+        lambda glance: _values(request, row, choice, glance),
+        lambda glance: {choice.image: _belief(request, row, choice, glance)},
+    )
+
+
+def _belief(request: Request, row: StudyRow, choice: Choice, glance: Glance) -> Belief:
+    segments = str(choice.segments) if choice.posterior == SAME else choice.posterior
+    return belief_of(request, row, glance.answers, choice.image, choice.participant or None, segments)
 
 
 def chosen(request: Request, row: StudyRow) -> Choice:
@@ -74,7 +95,22 @@ def chosen(request: Request, row: StudyRow) -> Choice:
             strength = math.nan
         if not 0 <= strength < math.inf:
             raise InvalidInput(f'The smoothness is "auto" or a number from 0 up, got {smoothness!r:.20}.')
-    return Choice(name, int(segments), smoothness, query.get("participant", ""))
+    participant = query.get("participant", "")
+    possible = posteriors_of(row, participant)
+    posterior = query.get("posterior", "")
+    return Choice(
+        name,
+        int(segments),
+        smoothness,
+        participant,
+        posterior if posterior in possible else next(iter(possible)),
+    )
+
+
+def posteriors_of(row: StudyRow, participant: str) -> dict[str, str]:
+    """Which posteriors there are to choose from, the usual one first."""
+    chooser = {CHOOSER: "what pairs are chosen by"} if usual(row, participant or None) == CHOOSER else {}
+    return {**chooser, EVIDENCE: "K chosen by the evidence", SAME: "K as in the classic map"}
 
 
 def maps_of(request: Request, row: StudyRow, glance: Glance, choice: Choice) -> dict[str, Any]:
@@ -106,6 +142,7 @@ def _values(request: Request, row: StudyRow, choice: Choice, glance: Glance | No
         "smoothnesses": SMOOTHNESS
         | ({} if choice.smoothness in SMOOTHNESS else {choice.smoothness: choice.smoothness}),
         "most_segments": MOST_SEGMENTS,
+        "posteriors": posteriors_of(row, choice.participant),
     }
     if glance is None:
         return values | {"participants": []}
@@ -117,7 +154,7 @@ def _values(request: Request, row: StudyRow, choice: Choice, glance: Glance | No
     return values | maps_of(request, row, glance, choice) | {"participants": names, "found": found}
 
 
-def _fit(request: Request, row: StudyRow, choice: Choice, glance: Glance | None) -> dict[str, Any]:
+def _fit(choice: Choice, glance: Glance | None) -> dict[str, Any]:
     """What the reconstruction says of itself; computed for the pictures anyway."""
     if glance is None:
         return {"choice": choice, "fit": None, "said": ""}

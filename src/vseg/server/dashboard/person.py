@@ -8,12 +8,14 @@ from starlette.responses import Response
 
 from vseg import store
 from vseg.errors import InvalidInput, NotFound
-from vseg.monitor import Answers, Distribution
+from vseg.monitor import Answers, Distribution, Person
 from vseg.server import wire, words
+from vseg.server.dashboard.belief import Belief, belief_of
 from vseg.server.dashboard.charts import Chart, histogram
 from vseg.server.dashboard.glance import Glance, live_page
 from vseg.server.dashboard.image import Choice, maps_of
 from vseg.server.dashboard.visiting import form, page, researchers_only
+from vseg.server.research.posteriors import usual
 from vseg.store.studies import StudyRow
 
 LONGEST_RT_MS = 5000  # of the chart; slower answers are drawn at its top
@@ -23,7 +25,13 @@ LONGEST_RT_MS = 5000  # of the chart; slower answers are drawn at its top
 async def participant(request: Request) -> Response:
     """One participant; with ?part=live what changes by itself."""
     row = await wire.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
-    return await live_page(request, row, "participant", lambda glance: _values(request, row, glance))
+    return await live_page(
+        request,
+        row,
+        "participant",
+        lambda glance: _values(request, row, glance),
+        lambda glance: _beliefs(request, row, glance),
+    )
 
 
 @researchers_only
@@ -35,7 +43,10 @@ async def erase(request: Request) -> Response:
         raise InvalidInput("Erasing cannot be undone: tick the box that says so, and send the form again.")
     row = await wire.in_thread(store.studies.named, request.app.state.db, name)
     erased = await wire.in_thread(store.sessions.erase, request.app.state.db, row, who)
-    return await page(request, "erased.html", row=row, study=row.study, who=who, erased=erased)
+    beyond = store.erasing.OUT_OF_REACH
+    return await page(
+        request, "erased.html", row=row, study=row.study, who=who, erased=erased, out_of_reach=beyond
+    )
 
 
 def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str, Any]:
@@ -47,8 +58,10 @@ def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str,
         raise NotFound(
             f"Study {row.name!r} has no participant {who!r:.80} with data; they may have been erased."
         )
-    shown = list(dict.fromkeys(image for person in people for image in person.images if image in row.images))
-    choices = [Choice(image, row.study.planned_segments, "auto", who) for image in shown]
+    usually = usual(row, who)
+    choices = [
+        Choice(image, row.study.planned_segments, "auto", who, usually) for image in _images(row, people)
+    ]
     return {
         "who": who,
         "people": people,
@@ -56,6 +69,19 @@ def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str,
         "reasons": list(dict.fromkeys(reason for person in people for reason in person.reasons)),
         "maps": [maps_of(request, row, glance, choice) for choice in choices],
         "charts": _charts(glance.answers, who),
+    }
+
+
+def _images(row: StudyRow, people: list[Person]) -> list[str]:
+    return list(dict.fromkeys(image for person in people for image in person.images if image in row.images))
+
+
+def _beliefs(request: Request, row: StudyRow, glance: Glance) -> dict[str, Belief]:
+    """The posterior of each image from this participant's answers alone."""
+    who = request.path_params["participant"]
+    return {
+        image: belief_of(request, row, glance.answers, image, who, usual(row, who))
+        for image in _images(row, glance.of(who))
     }
 
 

@@ -16,19 +16,23 @@ from vseg.server.dashboard.visiting import form, page, researchers_only, to, vis
 @researchers_only
 async def settings(request: Request) -> Response:
     """All of it."""
-    return await _shown(request, changed="changed" in request.query_params)
+    return await _shown(request, changed=request.query_params.get("changed"))
 
 
 @researchers_only
 async def change_password(request: Request) -> Response:
-    """Another password; all other logins of this researcher end."""
+    """Another password; all other logins of this researcher end, and their tokens if they wish so."""
     given = await form(request)
     db, tries, name = request.app.state.db, request.app.state.tries, await _name(request)
     try:
         known = await auth.change_password(db, tries, name, given.get("old", ""), given.get("password", ""))
     except (InvalidInput, NotAllowed) as error:
         return await _shown(request, status=wire.status_of(error), said=error)
-    return logged_in(request, known, "/settings?changed#password")
+    if given.get("revoke") != "yes":
+        return logged_in(request, known, "/settings?changed=password#password")
+    for token in await wire.in_thread(store.tokens.listed, db, name):
+        await wire.in_thread(store.tokens.revoke, db, name, token.id)
+    return logged_in(request, known, "/settings?changed=tokens#password")
 
 
 @researchers_only

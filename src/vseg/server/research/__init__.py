@@ -6,6 +6,7 @@ X-CSRF-Token with the cookie; with a token they need nothing else.
 studies     create, list, preview, pause, close, reopen; links; the export
 people      progress; one participant; erasing one
 images      the maps of an image as arrays, as pictures and as figures; contours
+posteriors  the same with intervals, worked out in the background
 tokens      personal tokens
 simulated   sending simulated participants
 shapes      what requests and answers look like
@@ -21,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from vseg import __version__, monitor, store
 from vseg.errors import InvalidInput
 from vseg.server import wire
-from vseg.server.research import images, people, simulated, studies, tokens
+from vseg.server.research import images, people, posteriors, simulated, studies, tokens
 from vseg.server.research.asked import researcher
 from vseg.server.research.shapes import Problem
 from vseg.server.research.studies import PROLIFIC_QUERY, create, participant_link, summary
@@ -46,6 +47,10 @@ TAGS = [
     {"name": "studies", "description": "Create, look at, pause and close studies; links and the export."},
     {"name": "people", "description": "How far a study is, who took part, and erasing someone."},
     {"name": "images", "description": "Maps of an image as they stand: arrays, pictures, figures, contours."},
+    {
+        "name": "posterior",
+        "description": "Maps with their intervals. They take seconds: 202 until they are there.",
+    },
     {"name": "simulation", "description": "Simulated participants who take part like anyone else."},
     {"name": "tokens", "description": "Personal tokens for scripts, and who one is."},
 ]
@@ -78,8 +83,9 @@ def api(
     )
     api.state.db, api.state.keys, api.state.watch = db, keys, watch
     api.state.simulations = simulations or Simulations()
+    api.state.simulations.share_through(db)
     api.get("/openapi.json", include_in_schema=False)(schema)
-    for noun in (tokens, studies, people, images, simulated):
+    for noun in (tokens, studies, people, images, posteriors, simulated):
         api.include_router(noun.router)
     return api
 

@@ -171,6 +171,68 @@ class MapsAsArrays(BaseModel):
     mean_entropy: float
 
 
+class SegmentsEvidence(BaseModel):
+    """How well one number of segments explains the answers."""
+
+    segments: int
+    evidence: Annotated[float, Field(description="Log probability of the answers, in nats.")]
+    below_best: Annotated[float, Field(description="How far below that of the best K, in nats.")]
+
+
+class PosteriorIsComing(BaseModel):
+    """There is no posterior yet; it is being worked out."""
+
+    message: str
+
+
+class PosteriorAsArrays(BaseModel):
+    """The posterior as numbers, locations in their order.
+
+    `probabilities`, `lower` and `upper` have a row a location and a column a segment; entropies are in nats.
+    """
+
+    image: str
+    participant: str | None
+    mark: Annotated[
+        str, Field(description="Names this very posterior: pictures asked for with it show the same.")
+    ]
+    current: Annotated[
+        bool, Field(description="Whether it is of all answers there are; if not, a newer one is coming.")
+    ]
+    by_chooser: Annotated[
+        bool, Field(description="Whether an adaptive study chose its pairs from these draws.")
+    ]
+    segments: int
+    segments_by_evidence: Annotated[int, Field(description="The smallest K within 2 nats of the best.")]
+    segments_plausible: Annotated[list[int], Field(description="All K within 4 nats of the best.")]
+    segments_table: Annotated[
+        list[SegmentsEvidence], Field(description="Every K tried; empty where K was given.")
+    ]
+    confidence: Annotated[float, Field(description="Of all intervals.")]
+    answers: Annotated[int, Field(description="Answers that it follows from.")]
+    distinct_pairs: int
+    mean_entropy: Annotated[float, Field(description="Over locations: the posterior median.")]
+    entropy_low: float
+    entropy_high: float
+    expected_error: Annotated[float, Field(description="Of one probability: mean |p - median|.")]
+    lapses: Annotated[
+        list[float], Field(description="P('same') where all differs, P('different') where nothing does.")
+    ]
+    lapses_estimated: Annotated[
+        bool, Field(description="By evidence and catch trials; else assumed, by the chooser.")
+    ]
+    warning: Annotated[str, Field(description="A sentence where the draws cannot be trusted, else empty.")]
+    rhat: float | None
+    effective_draws: float | None
+    draws: int
+    seconds: float
+    positions: Annotated[list[list[float]], Field(description="x, y as fractions of width and height.")]
+    probabilities: Annotated[list[list[float]], Field(description="Posterior medians, renormalised.")]
+    lower: list[list[float]]
+    upper: list[list[float]]
+    labels: Annotated[list[int], Field(description="The most probable segment of each location.")]
+
+
 NEW_STUDY: TypeAdapter[NewStudy] = TypeAdapter(NewStudy)
 NEW_TOKEN: TypeAdapter[NewToken] = TypeAdapter(NewToken)
 PEOPLE: TypeAdapter[list[Person]] = TypeAdapter(list[Person])

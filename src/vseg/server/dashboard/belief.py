@@ -1,0 +1,84 @@
+"""The posterior of an image, as a page shows it: at once with what is there, while something newer is worked out."""
+
+import math
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+
+from vseg.errors import VsegError
+from vseg.monitor import Answers, Believed, Standing
+from vseg.server.research.posteriors import standing
+from vseg.store.studies import StudyRow
+
+NONE = Standing(None, "", is_current=False)
+
+
+@dataclass(frozen=True)
+class Belief:
+    """How a posterior stands; `said` is why there is none, or none of all answers."""
+
+    asked: dict[str, str]
+    answers: int
+    standing: Standing
+    said: str = ""
+
+    @property
+    def found(self) -> Believed | None:
+        """What there is to show."""
+        return self.standing.latest
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether something new will be there soon."""
+        return not self.said and self.standing.is_coming
+
+    @property
+    def newer(self) -> int:
+        """How many answers have come since."""
+        return max(self.answers - self.found.trials, 0) if self.found else 0
+
+    @property
+    def query(self) -> str:
+        """What the API is asked for this very posterior."""
+        return urlencode({**self.asked, "mark": self.standing.mark})
+
+    @property
+    def plain_query(self) -> str:
+        """What the API is asked for the newest one of its kind."""
+        return urlencode(self.asked)
+
+    @property
+    def most_entropy(self) -> float:
+        """Where nothing is known: log K."""
+        return math.log(self.found.segments if self.found else 2)
+
+    @property
+    def strip(self) -> tuple[float, float, float]:
+        """Where entropy lies between 0 and the most, in percent: lower end, median, upper end."""
+        if self.found is None:
+            return 0.0, 0.0, 0.0
+        ends = self.found.entropy_low, self.found.entropy, self.found.entropy_high
+        low, middle, high = (round(100 * value / self.most_entropy, 2) for value in ends)
+        return low, middle, high
+
+    @property
+    def state(self) -> object:
+        """All that its looks follow from."""
+        return self.asked, self.answers, self.standing.mark, self.standing.is_current, self.said
+
+
+def belief_of(
+    request: Request, row: StudyRow, answers: Answers, image: str, participant: str | None, segments: str
+) -> Belief:
+    """Ask for it, and say what is there."""
+    state = request.app.state
+    asked = {"segments": segments} | ({"participant": participant} if participant else {})
+    try:
+        count = answers.tally(image, participant).trials
+        found = standing(
+            state.db, state.watch.posteriors, row, answers, image, participant=participant, segments=segments
+        )
+    except VsegError as error:
+        return Belief(asked, 0, NONE, str(error))
+    return Belief(asked, count, found, found.failed)
