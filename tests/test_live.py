@@ -70,7 +70,7 @@ def test_bad_answers_change_nothing():
     assert live.trials == len(responses)
     live.add([], [], [])
     Live(Grid(6), segments=3, seed=0).settle()
-    with pytest.raises(InvalidInput, match="λ is a number from 0 up, got 'auto'"):
+    with pytest.raises(InvalidInput, match="λ is a number from 0 up to 1e\\+12, got 'auto'"):
         Live(Grid(6), segments=3, smoothness="auto", seed=0)
     with pytest.raises(InvalidInput, match="responses lie on a 6x6 grid, expected a 7x7 grid"):
         Live(Grid(7), segments=3, responses=responses, seed=0)

@@ -60,7 +60,7 @@ def test_the_sums_of_equation_7_by_hand():
     [
         ({"segments": 1}, "number of segments is a whole number from 2 up, got 1"),
         ({"segments": 2.5}, "got 2.5"),
-        ({"strength": -1.0}, "λ is a number from 0 up, got -1.0"),
+        ({"strength": -1.0}, "λ is a number from 0 up to 1e\\+12, got -1.0"),
         ({"strength": np.nan}, "got nan"),
         ({"loss": "hinge"}, "Unknown loss 'hinge'"),
         ({"weights": "rows"}, "Unknown weights 'rows'; choose one of trials, pairs"),

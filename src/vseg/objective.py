@@ -14,6 +14,7 @@ from vseg.responses import Tally
 from vseg.smoothness import Kernel, Smoothness, smoothness
 
 WEIGHTS = ("trials", "pairs")
+STRONGEST = 1e12  # λ: beyond, rounding leaves nothing of the answers, and far beyond squares overflow
 
 
 class Tested(NamedTuple):
@@ -51,8 +52,8 @@ class Objective:
 
     def at(self, strength: float) -> "Objective":
         """The same problem with another λ ≥ 0."""
-        if not isinstance(strength, (int, float, np.number)) or not 0 <= strength < np.inf:
-            raise InvalidInput(f"The smoothness λ is a number from 0 up, got {strength!r}.")
+        if not isinstance(strength, (int, float, np.number)) or not 0 <= strength <= STRONGEST:
+            raise InvalidInput(f"The smoothness λ is a number from 0 up to {STRONGEST:g}, got {strength!r}.")
         return replace(self, strength=float(strength))
 
     def parts(self, p: NDArray[np.float64]) -> tuple[float, float]:

@@ -177,7 +177,9 @@ def test_a_folder_in_the_place_of_the_file(tmp_path):
 
 
 def test_sqlite_is_told_to_be_durable(tmp_path):
-    wanted = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30_000}
+    wanted = {
+        "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30_000, "secure_delete": 1,
+    }  # fmt: skip
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         for transaction in (db.reading, db.writing):
             with transaction() as connection:
@@ -215,9 +217,12 @@ def test_no_statement_is_put_together_from_strings():
     raw = [
         call
         for source in sources.values()
-        for call in re.findall(r"(?:\btext|exec_driver_sql)\((.*?)[,)]", source)
+        for call in re.findall(r"(?:\btext|exec_driver_sql|\.outside)\((.*?)[,)]", source)
     ]
-    assert sorted(raw) == ['"SELECT pg_advisory_xact_lock(:lock', "begin"]
+    assert sorted(raw) == [
+        '"SELECT pg_advisory_xact_lock(:lock', '"VACUUM"', "VACUUM_PEOPLE", "begin",
+        'f"PRAGMA busy_timeout = {1000 * BUSY_S}"', "statement", "waits",
+    ]  # fmt: skip
     assert not [name for name, source in sources.items() if re.search(r"\.format\(|% \(", source)]
 
 

@@ -4,7 +4,8 @@
 ...     study = store.studies.named(db, "two-textures")
 ...     responses = store.responses.of_study(db, study)
 
-One file a noun: studies, sessions, responses, choices, researchers, tokens. All functions take the `Database` first,
+One file a noun: studies, sessions, responses, choices, researchers, tokens; and what is done to all of it: backup,
+erasing. All functions take the `Database` first,
 may be called from any thread, and return our own types. `responses.append` is the hot way in; see writer.py.
 """
 
@@ -19,8 +20,10 @@ except ImportError as error:
         'Collecting responses needs a few more packages: pip install "vseg[server]".'
     ) from error
 
-from vseg.store import choices, researchers, responses, sessions, studies, tokens
+from vseg.store import backup, choices, erasing, researchers, responses, sessions, studies, tokens
 from vseg.store.database import Database, open
 
-__all__ = ["Database", "choices", "open", "researchers", "responses", "sessions", "studies", "tokens"]
+__all__ = [
+    "Database", "backup", "choices", "erasing", "open", "researchers", "responses", "sessions", "studies", "tokens",
+]  # fmt: skip
 del _alembic, _psycopg, _sqlalchemy

@@ -22,10 +22,11 @@ READERS = 4
 EXPECTED = "expected sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 
 
-def open(url: str, *, must_exist: bool = False) -> "Database":
+def open(url: str, *, must_exist: bool = False, as_it_is: bool = False) -> "Database":
     """Open a database, made or brought up to date if need be; close it, or use it in a `with`.
 
-    With `must_exist`, a SQLite file that is not there is `NotFound` instead of a new one.
+    With `must_exist`, a SQLite file that is not there is `NotFound` instead of a new one; `as_it_is` leaves its tables
+    alone, however old they are.
 
     Examples
     --------
@@ -33,14 +34,16 @@ def open(url: str, *, must_exist: bool = False) -> "Database":
     ...     db.is_sqlite
     True
     """
-    db = Database(_checked(url))
+    db = Database(checked_url(url))
     if db.is_sqlite:
         _make_private(db.place, must_exist)
     try:
-        migrate(db)
+        if not as_it_is:
+            migrate(db)
     except BaseException:
         db.close()
         raise
+    db.is_ours = True
     return db
 
 
@@ -52,12 +55,15 @@ class Database:
 
     def __init__(self, url: URL):
         self.url = url
+        self.is_ours = False  # until its tables were found to be ours
         self.is_sqlite = url.get_backend_name() == "sqlite"
         options = _sqlite_options() if self.is_sqlite else _postgresql_options()
         self._reading, self._writing = (create_engine(url, hide_parameters=True, **each) for each in options)
         if self.is_sqlite:
             _prepare(self._reading, "BEGIN", "PRAGMA query_only = ON")
             _prepare(self._writing, "BEGIN IMMEDIATE")
+        else:
+            _make_durable(self._writing)
         self._turn = Turn() if self.is_sqlite else nullcontext()
         self.writer = Writer(self)
 
@@ -91,6 +97,20 @@ class Database:
         with self._told(), self._turn, self._writing.begin() as connection:
             yield connection
 
+    def outside(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run what no transaction may hold, such as VACUUM, while nobody else here writes; the rows of the last."""
+        rows: list[Any] = []
+        with self._told(), self._turn, self._writing.connect() as connection:
+            if self.is_sqlite:  # the driver's own connection begins no transaction; SQLAlchemy's would
+                for statement in statements:
+                    rows = connection.connection.cursor().execute(statement).fetchall()
+            else:
+                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+                for statement in statements:
+                    found = connection.exec_driver_sql(statement)
+                    rows = list(found) if found.returns_rows else []
+        return [tuple(row) for row in rows]
+
     def insert(self, table: Table) -> Any:
         """INSERT … ON CONFLICT DO NOTHING, in the words of this database."""
         dialect: Any = sqlite if self.is_sqlite else postgresql
@@ -110,6 +130,7 @@ class Database:
         except (
             exc.OperationalError,
             exc.InterfaceError,
+            exc.InternalError,  # PostgreSQL's when it only reads for now: on a stand-in, or with a full disk
             exc.TimeoutError,
             sqlite3.OperationalError,
         ) as error:
@@ -119,6 +140,10 @@ class Database:
             if getattr(error, "connection_invalidated", False):
                 raise VsegError(_unreachable(self.place, error)) from error
             if type(cause) is sqlite3.DatabaseError:  # the bare class: not a database, or a damaged one
+                if (
+                    self.is_ours
+                ):  # it was a good one when it was opened: nobody who sends something is to blame
+                    raise VsegError(_unreachable(self.place, error)) from error
                 raise InvalidInput(
                     f"{self.place} is not a database of vseg, or is damaged ({cause}); name another file."
                 ) from error
@@ -161,7 +186,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _checked(text: str) -> URL:
+def checked_url(text: str) -> URL:
     """The URL with our driver; what was given is not repeated, since it may hold a password."""
     try:
         url = make_url(text)
@@ -224,7 +249,7 @@ def _prepare(engine: Engine, begin: str, *more: str) -> None:
     # fullfsync: on macOS an ordinary fsync leaves data in the drive's cache; elsewhere it changes nothing.
     settings = (
         "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA fullfsync = ON",
-        "PRAGMA foreign_keys = ON", *more,
+        "PRAGMA foreign_keys = ON", "PRAGMA secure_delete = ON", *more,
     )  # fmt: skip
 
     @event.listens_for(engine, "connect")
@@ -236,6 +261,16 @@ def _prepare(engine: Engine, begin: str, *more: str) -> None:
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
+
+
+def _make_durable(engine: Engine) -> None:
+    """A commit of ours is on the disk when it returns, also where PostgreSQL is set not to wait for that."""
+    wait = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _: Any) -> None:
+        connection.execute(wait)
+        connection.commit()
 
 
 def _unreachable(place: str, error: BaseException) -> str:

@@ -34,6 +34,12 @@ def migrate(db: "Database") -> None:
         command.upgrade(config, "head")
 
 
+def is_up_to_date(db: "Database") -> bool:
+    """Whether the tables are those of this code."""
+    with db.reading() as connection:
+        return _revision(connection) == ScriptDirectory.from_config(_config()).get_current_head()
+
+
 def _check(db: "Database", connection: Connection, found: str | None, known: list[str]) -> None:
     if found is None:
         ours = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))

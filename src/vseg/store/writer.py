@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, exc, select
 
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
 from vseg.store.intake import Limits, beyond_limits, insertion
@@ -100,10 +100,10 @@ class Writer:
         try:
             with self._db.writing() as connection:
                 refused = _write(self._inserts, connection, batch)
-        except VsegError as error:  # the database is gone: everyone is told, and every browser sends again
-            _fail(batch, error)
         except BaseException as error:
-            if len(batch) == 1:
+            if not _is_about_a_record(error):  # everyone is told, and every browser sends again
+                _fail(batch, _for_now(error))
+            elif len(batch) == 1:
                 _fail(batch, _spoiled(error))
             else:
                 self._store(batch[: len(batch) // 2])
@@ -167,6 +167,29 @@ def _refusal(status: str | None) -> VsegError:
     if status is None:
         return NotFound("There is no such session; its records cannot be stored.")
     return Conflict(f"The session is {status}; it takes no more records.", "ended")
+
+
+def _is_about_a_record(error: BaseException) -> bool:
+    """Whether it is what came that can't be stored; else it is the database, and the same may be stored later.
+
+    A page gives up a record that is refused for good. So whatever is not known to be the record's own fault is not.
+    """
+    if isinstance(error, exc.DBAPIError):
+        return isinstance(error, exc.DataError | exc.IntegrityError)
+    return isinstance(error, exc.StatementError | ValueError | TypeError | OverflowError) and not isinstance(
+        error, VsegError
+    )
+
+
+def _for_now(error: BaseException) -> VsegError:
+    """The sentence for all who shall send again; of a kind that says nothing about what they sent."""
+    if type(error) is VsegError:
+        return error
+    told = VsegError(
+        f"The database could not store this now ({type(error).__name__}); send it again in a moment."
+    )
+    told.__cause__ = error
+    return told
 
 
 def _spoiled(error: BaseException) -> VsegError:

@@ -29,6 +29,7 @@ from vseg.study.tables import (
     Name,
     Photodiode,
     Practice,
+    Privacy,
     Prolific,
     Table,
     Timing,
@@ -80,6 +81,7 @@ class Study(Table):
     contours: Contours = Contours()
     interruption: Interruption = Interruption()
     prolific: Prolific | None = None
+    privacy: Privacy = Privacy()
     lab: Lab = Lab()
     texts: dict[str, str] = Field(default_factory=dict)
 

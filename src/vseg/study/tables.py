@@ -255,6 +255,12 @@ class Prolific(Table):
     required: bool = False
 
 
+class Privacy(Table):
+    """How long it is known who people are: days since something was last heard of them; left out, until erased."""
+
+    keep_identities_days: Annotated[int, Field(ge=0, le=36_500)] | None = None
+
+
 class Photodiode(Table):
     """A square in a corner of the screen, white exactly with the frames of one phase of a trial, else black."""
 

@@ -5,6 +5,7 @@ assignment  who is given which image, and which share of its pairs
 rows        by_token() recognises the browser
 course      progress(); complete(), leave() and end() close a session
 erasure     erase() deletes a person
+retention   forget() deletes who people are; keep_promises() does where a study says so
 roster      counts(), listed(), and reason_to_refuse() for the page's first look
 
 Only hashes of tokens are stored.
@@ -12,11 +13,13 @@ Only hashes of tokens are stored.
 
 from vseg.store.sessions.course import Progress, complete, end, leave, progress
 from vseg.store.sessions.entry import MOST_LINKS, Begun, Identity, begin, new_links
-from vseg.store.sessions.erasure import Erased, erase
+from vseg.store.sessions.erasure import Erased, erase, of_prolific
+from vseg.store.sessions.retention import Forgotten, forget, keep_promises
 from vseg.store.sessions.roster import Counts, counts, listed, reason_to_refuse
-from vseg.store.sessions.rows import SessionRow, by_token
+from vseg.store.sessions.rows import NO_SESSION, SessionRow, by_token
 
 __all__ = [
-    "MOST_LINKS", "Begun", "Counts", "Erased", "Identity", "Progress", "SessionRow", "begin", "by_token", "complete",
-    "counts", "end", "erase", "leave", "listed", "new_links", "progress", "reason_to_refuse",
+    "MOST_LINKS", "NO_SESSION", "Begun", "Counts", "Erased", "Forgotten", "Identity", "Progress", "SessionRow",
+    "begin", "by_token", "complete", "counts", "end", "erase", "forget", "keep_promises", "leave", "listed",
+    "new_links", "of_prolific", "progress", "reason_to_refuse",
 ]  # fmt: skip

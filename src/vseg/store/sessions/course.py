@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, select, update
 
 from vseg.errors import Conflict, NotFound
-from vseg.store import choices
+from vseg.store import choices, erasing
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import (
     batches,
@@ -117,6 +117,7 @@ def leave(db: Database, session: SessionRow, keep: bool) -> None:
                 connection.execute(delete(table).where(table.c.session == session.id))
             whose = select(sessions.c.participant).where(sessions.c.id == session.id).scalar_subquery()
             connection.execute(delete(identities).where(identities.c.participant == whose))
+            erasing.mark(connection)
         elif keep and status == "active":
             _finish(connection, session, "left")
 

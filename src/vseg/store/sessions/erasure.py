@@ -1,30 +1,51 @@
-"""Erasing a person: every row that is about them, and the one that says that they were here."""
+"""Erasing a person: every row that is about them, the one that says that they were here, and their traces."""
 
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select
 
 from vseg.errors import NotFound
+from vseg.store import erasing
 from vseg.store.database import Database
-from vseg.store.schema import assignments, events, identities, links, participants, responses, sessions
+from vseg.store.schema import (
+    assignments,
+    batches,
+    choices,
+    events,
+    identities,
+    links,
+    participants,
+    responses,
+    sessions,
+    stops,
+    takings,
+)
 from vseg.store.studies import StudyRow
 
 
 @dataclass(frozen=True)
 class Erased:
-    """How many rows are gone."""
+    """How many rows are gone of each table, and what became of the bytes they left (`traces`, a sentence)."""
 
-    sessions: int
-    responses: int
-    events: int
+    participants: int
     identities: int
     links: int
+    sessions: int
+    assignments: int
+    responses: int
+    events: int
+    batches: int
+    takings: int
+    choices: int
+    stops: int
+    traces: str
 
 
 def erase(db: Database, study: StudyRow, participant: str) -> Erased:
     """Delete a participant and all that is theirs, for good; `NotFound` if there is none of that name.
 
-    Their place is free again, and whoever they are could take part anew, but not by the same personal link.
+    Their place is free again, and whoever they are could take part anew, but not by the same personal link. On SQLite
+    the file is then rewritten, for which answers of others wait: a second for every 100 MB or so.
     """
     who = select(participants.c.id).where(
         participants.c.study == study.id, participants.c.name == participant
@@ -35,16 +56,36 @@ def erase(db: Database, study: StudyRow, participant: str) -> Erased:
             raise NotFound(
                 f"There is no participant {participant!r:.80} in study {study.name!r}, or no longer."
             )
-        # Locked, so that no record arrives between the count and the end.
-        mine = select(sessions.c.id).where(sessions.c.participant == number).with_for_update()
-        own = connection.scalars(mine).all()
-        gone = {
-            table.name: connection.execute(delete(table).where(table.c.session.in_(own))).rowcount
-            for table in (responses, events, assignments)
-        }
-        gone |= {
-            table.name: connection.execute(delete(table).where(table.c.participant == number)).rowcount
-            for table in (sessions, identities, links)
-        }
-        connection.execute(delete(participants).where(participants.c.id == number))
-    return Erased(**{name: gone[name] for name in Erased.__dataclass_fields__})
+        gone = _deleted(connection, number)
+        erasing.mark(connection)
+    return Erased(**gone, traces=erasing.sweep(db))
+
+
+def of_prolific(db: Database, study: StudyRow, prolific_pid: str) -> str:
+    """The name of the participant with that ID of Prolific; `NotFound` if nobody is known by it, or no longer."""
+    mine = (identities.c.study == study.id) & (identities.c.prolific_pid == prolific_pid)
+    with db.reading() as connection:
+        name = connection.scalar(select(participants.c.name).join(identities).where(mine))
+    if name is None:
+        raise NotFound(
+            f"Nobody in study {study.name!r} is known by the Prolific ID {prolific_pid!r:.80}, or no longer."
+        )
+    return name
+
+
+def _deleted(connection: Connection, number: int) -> dict[str, int]:
+    """Table by table rather than by cascade, so that what is gone is counted."""
+    # Locked, so that no record arrives between the count and the end.
+    mine = select(sessions.c.id).where(sessions.c.participant == number).with_for_update()
+    own = connection.scalars(mine).all()
+    chosen = select(batches.c.id).where(batches.c.session.in_(own))
+    wanted: dict[Table, ColumnElement[bool]] = {
+        takings: or_(takings.c.session.in_(own), takings.c.batch.in_(chosen)),
+        choices: or_(choices.c.session.in_(own), choices.c.batch.in_(chosen)),
+        **{table: table.c.session.in_(own) for table in (batches, stops, responses, events, assignments)},
+        **{table: table.c.participant == number for table in (sessions, identities, links)},
+        participants: participants.c.id == number,
+    }
+    return {
+        table.name: connection.execute(delete(table).where(which)).rowcount for table, which in wanted.items()
+    }

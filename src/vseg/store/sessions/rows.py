@@ -11,6 +11,8 @@ from vseg.plan import Trials, Unit
 from vseg.store.database import Database
 from vseg.store.schema import assignments, participants, sessions
 
+NO_SESSION = "This token belongs to no session of this study; open the study's link again."
+
 
 @dataclass(frozen=True)
 class SessionRow:
@@ -33,7 +35,7 @@ def by_token(db: Database, token: str) -> SessionRow:
     with db.reading() as connection:
         for row in _rows(connection, sessions.c.token_hash == token_hash(token)):
             return row
-    raise NotAllowed("This token belongs to no session; open the study's link again.")
+    raise NotAllowed(NO_SESSION)
 
 
 def numbered(db: Database, number: int) -> SessionRow:

@@ -1,0 +1,37 @@
+"""In the background, once a day: identities whose time is up are deleted, and what deleted rows left is swept."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from vseg import store
+from vseg.errors import VsegError
+from vseg.server import wire
+
+EVERY_S = 24 * 60 * 60
+log = logging.getLogger("vseg.server")
+
+
+@asynccontextmanager
+async def keeping_promises(db: store.Database) -> AsyncIterator[None]:
+    """Keep what the studies' `[privacy]` promises, at the start and every day, for as long as the block lasts."""
+    task = asyncio.create_task(_every_day(db))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task  # what is under way in the database comes to its end
+
+
+async def _every_day(db: store.Database) -> None:
+    while True:
+        try:
+            gone = await wire.in_thread(store.sessions.keep_promises, db)
+        except VsegError as error:
+            log.warning("Identities could not be deleted, tomorrow again: %s", error)
+        else:
+            for study, each in gone.items():
+                log.info("%s: deleted %d identities and %d links", study, each.identities, each.links)
+        await asyncio.sleep(EVERY_S)

@@ -1,0 +1,168 @@
+"""A database as one file, taken while the server writes, and such a file as a database again.
+
+A backup is a SQLite database, whichever kind it was taken from: one format, which `vseg export --db sqlite:///FILE`
+opens as it is, and which can be restored into either kind. Of SQLite it is taken by VACUUM INTO, of PostgreSQL row by
+row; both see one instant. A file is private, on the disk and checked before it has its name.
+"""
+
+import sqlite3
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, delete, func, select
+
+from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch
+from vseg.store import researchers
+from vseg.store.copying import Progress, copied_file, copied_rows, new_file, read_only, silent
+from vseg.store.database import Database, checked_url
+from vseg.store.migrate import LOCK, is_up_to_date, migrate
+from vseg.store.schema import metadata, sign_ins
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a backup holds: how many rows of each table."""
+
+    rows: dict[str, int]
+
+    def __str__(self) -> str:
+        shown = ("studies", "participants", "responses")
+        counts = ", ".join(f"{table} {self.rows.get(table, 0)}" for table in shown)
+        return f"{counts}; {sum(self.rows.values())} rows in {len(self.rows)} tables"
+
+
+def back_up(db: Database, file: Path, *, progress: Progress = silent) -> Copied:
+    """Write all of a database, as it is at one instant, into a new file; `Conflict` if there is one of that name.
+
+    Examples
+    --------
+    >>> with store.open("sqlite:///vseg.db", as_it_is=True) as db:  # doctest: +SKIP
+    ...     print(store.backup.back_up(db, Path("vseg-backup.db")))
+    studies 3, participants 41, responses 31201; 33012 rows in 17 tables
+    """
+    with new_file(file) as temporary:
+        if db.is_sqlite:
+            _tables(Path(db.place))
+            copied_file(Path(db.place), temporary, progress)
+        else:
+            _read_out(db, temporary, progress)
+        return checked(temporary)
+
+
+def restore(file: Path, url: str, *, progress: Progress = silent) -> Copied:
+    """Make a new database out of a backup, brought up to date; one that holds anything is left alone (`Conflict`).
+
+    Logins end, since whoever logged out after the backup would otherwise be logged in again.
+    """
+    checked(file)
+    where = checked_url(url)
+    if where.get_backend_name() == "sqlite":
+        with new_file(Path(str(where.database))) as temporary:
+            _brought_up_to_date(file, temporary, progress).close()
+            return checked(temporary)
+    with tempfile.TemporaryDirectory(prefix="vseg-") as folder:
+        temporary = Path(folder, "backup.db")
+        with _brought_up_to_date(file, temporary, silent) as source, Database(where) as target:
+            migrate(target)
+            _write_in(source, target, progress)
+        return checked(temporary)
+
+
+def checked(file: Path) -> Copied:
+    """How many rows a backup has, once it is known to be whole and one of ours; else a sentence."""
+    names = _tables(file)
+    try:
+        with closing(read_only(file)) as connection:
+            found = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
+            orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
+            rows = {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}
+    except sqlite3.DatabaseError as error:
+        raise InvalidInput(f"{file} is damaged ({error}); take another backup.") from error
+    if found != ["ok"] or orphan is not None:
+        why = found[0] if orphan is None else f"rows that {orphan[0]} refers to are missing"
+        raise InvalidInput(f"{file} is damaged ({why}); take another backup.")
+    return Copied(rows)
+
+
+def _tables(file: Path) -> list[str]:
+    """Which of our tables a SQLite file has; a sentence if it is none of ours."""
+    if not file.is_file():
+        raise NotFound(f"There is no file {file}; name a backup that vseg backup wrote.")
+    try:
+        with closing(read_only(file)) as connection:
+            names = {
+                row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            }
+    except sqlite3.DatabaseError as error:
+        raise InvalidInput(f"{file} is not a backup of vseg, or is damaged ({error}).") from error
+    if not {"alembic_version", "studies"} <= names:
+        raise InvalidInput(f"{file} is not a backup of vseg, nor a database of vseg; name another file.")
+    return [name for name in metadata.tables if name in names]
+
+
+def _read_out(db: Database, file: Path, progress: Progress) -> None:
+    """The rows of a PostgreSQL database at one instant, into an empty file."""
+    if not is_up_to_date(db):
+        raise SchemaMismatch(
+            f"{db.place} is of another version of vseg, or empty; take the backup with that version, or let this one "
+            "bring it up to date first: vseg export does."
+        )
+    with _opened(file) as target, db.reading() as source, target.writing() as connection:
+        source.execution_options(isolation_level="REPEATABLE READ")
+        copied_rows(source, connection, progress)
+    with closing(
+        sqlite3.connect(file)
+    ) as plain:  # one file without a log beside, which can also be read where it is
+        plain.execute("PRAGMA journal_mode = DELETE")
+
+
+def _brought_up_to_date(file: Path, copy: Path, progress: Progress) -> Database:
+    """A copy of a backup, open, with the tables of this code and nobody logged in."""
+    copied_file(file, copy, progress)
+    db = _opened(copy)
+    try:
+        for each in researchers.listed(db):
+            researchers.sign_out(db, each.name)
+        with db.writing() as connection:
+            connection.execute(delete(sign_ins))
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _opened(file: Path) -> Database:
+    db = Database(URL.create("sqlite+pysqlite", database=str(file)))
+    try:
+        migrate(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _write_in(source: Database, target: Database, progress: Progress) -> None:
+    """All rows of a SQLite database into an empty PostgreSQL database, or none."""
+    with source.reading() as rows, target.writing() as connection:
+        _check_empty(target, connection)
+        copied_rows(rows, connection, progress)
+        for table in metadata.sorted_tables:
+            if (
+                "id" in table.c
+            ):  # the next row is numbered by a sequence, which does not see that rows have come
+                sequence = func.pg_get_serial_sequence(table.name, "id")
+                connection.execute(
+                    select(func.setval(sequence, select(func.max(table.c.id)).scalar_subquery()))
+                )
+
+
+def _check_empty(target: Database, connection: Connection) -> None:
+    connection.execute(select(func.pg_advisory_xact_lock(LOCK)))  # of two who restore at once, one does
+    for table in metadata.sorted_tables:
+        if connection.execute(select(table.primary_key.columns[0]).limit(1)).first() is not None:
+            raise Conflict(
+                f"{target.place} has rows in {table.name} already, and nothing is overwritten; restore into a new "
+                "database (createdb NAME)."
+            )

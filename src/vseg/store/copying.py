@@ -1,0 +1,114 @@
+"""Copies of a database: a file that is whole or not there, a SQLite file as it is at one instant, rows."""
+
+import errno
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from pathlib import Path
+
+from sqlalchemy import Connection, func, insert, select
+
+from vseg.errors import Conflict, InvalidInput, VsegError
+from vseg.store.schema import metadata
+
+ROWS_AT_ONCE = 2000
+INSTRUCTIONS = 100_000  # of SQLite, between two looks at how far a copy is
+BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
+
+Advance = Callable[[int], None]
+Progress = Callable[[int], AbstractContextManager[Advance]]
+
+
+def silent(total: int) -> AbstractContextManager[Advance]:
+    """No progress is shown."""
+    return nullcontext(lambda done: None)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A temporary file beside `path`, its owner's alone, that takes its name at the end and nobody else's place.
+
+    By then it is on the disk. If anything fails, nothing is left.
+    """
+    for taken in (path, *(Path(f"{path}{suffix}") for suffix in BESIDE)):
+        if taken.exists() or taken.is_symlink():
+            raise Conflict(
+                f"{taken} exists, and nothing is overwritten; choose another name, or move it away."
+            )
+    if not path.absolute().parent.is_dir():
+        raise InvalidInput(f"There is no folder for {path}; make it, or name another file.")
+    temporary = path.with_name(f".{path.name}-unfinished-{secrets.token_hex(4)}")
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        yield temporary
+        _sync(temporary)
+        _put(temporary, path)
+        _sync(path.absolute().parent)
+    finally:
+        for suffix in ("", *BESIDE):
+            Path(f"{temporary}{suffix}").unlink(missing_ok=True)
+
+
+def copied_file(source: Path, target: Path, progress: Progress) -> None:
+    """A SQLite database at one instant, without what its free pages remember, into an empty file.
+
+    Whoever writes meanwhile does not wait, and is not in it.
+    """
+    with closing(read_only(source)) as connection:
+        ((pages,),) = connection.execute("PRAGMA page_count")
+        ((size,),) = connection.execute("PRAGMA page_size")
+        with progress(pages) as advance:
+            done = 0
+
+            def look() -> None:
+                nonlocal done
+                there = min(target.stat().st_size // size, pages)
+                advance(there - done)
+                done = there
+
+            connection.set_progress_handler(look, INSTRUCTIONS)
+            try:
+                connection.execute("VACUUM INTO ?", (str(target),))
+            except sqlite3.DatabaseError as error:
+                raise VsegError(f"{source} could not be copied to {target.parent} ({error}).") from error
+            advance(pages - done)
+
+
+def copied_rows(source: Connection, target: Connection, progress: Progress) -> dict[str, int]:
+    """All rows of all tables from one transaction to another; how many of each."""
+    tables = metadata.sorted_tables
+    rows = {table.name: source.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
+    with progress(sum(rows.values())) as advance:
+        for table in tables:
+            found = source.execution_options(yield_per=ROWS_AT_ONCE).execute(select(table))
+            for part in found.mappings().partitions():
+                target.execute(insert(table), [dict(row) for row in part])
+                advance(len(part))
+    return rows
+
+
+def read_only(file: Path) -> sqlite3.Connection:
+    """A SQLite file that is only read; it has to be there."""
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
+
+
+def _put(temporary: Path, path: Path) -> None:
+    """Give a file its name, unless someone was faster: a second name first, where the file system has such."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise Conflict(f"{path} has appeared meanwhile, and nothing is overwritten.") from None
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        temporary.rename(path)
+
+
+def _sync(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,77 @@
+"""What is left of deleted rows in the files of a database, and how it goes.
+
+Deleting takes a row out of every table; its bytes may stay: in SQLite's log (-wal), and in pages that were divided
+while rows were moved, `secure_delete` or not. So whoever deletes something personal calls `mark` in the same
+transaction, and `sweep` rewrites the file and empties the log. What was marked and not swept, because the computer
+stopped or someone was reading, is still marked: the server sweeps once a day.
+"""
+
+import secrets
+
+from sqlalchemy import Connection, delete, insert, select
+
+from vseg.errors import VsegError
+from vseg.store.database import BUSY_S, Database
+from vseg.store.schema import settings
+
+MARK = "traces-"  # the names of the settings that say: something was deleted and not yet swept
+READERS_S = 5  # so long answers wait for someone who reads; after that the log stays for now
+VACUUM_PEOPLE = (
+    "VACUUM participants, identities, links, sessions, assignments, responses, events, "
+    "batches, takings, choices, stops"
+)
+
+SWEPT = "The database file was rewritten and its log emptied: no trace is left in them."
+LOG_KEPT = (
+    "The database file was rewritten, but its log is being read (an export, perhaps) and may hold traces; the server "
+    "empties it within a day, or when it stops."
+)
+VACUUMED = (
+    "PostgreSQL was told to reuse the space (VACUUM), which frees the bytes without overwriting them: VACUUM FULL "
+    "rewrites the tables, and its write-ahead log, archives of it and replicas forget when they are recycled."
+)
+OUT_OF_REACH = "Backups, exports and copies made before still hold the data: delete them, or erase there too."
+
+
+def mark(connection: Connection) -> None:
+    """Note in a transaction that deletes something personal that a sweep is due."""
+    connection.execute(insert(settings).values(name=MARK + secrets.token_hex(8), value=""))
+
+
+def is_due(db: Database) -> bool:
+    """Whether something was deleted that is not swept yet."""
+    return bool(_marks(db))
+
+
+def sweep(db: Database) -> str:
+    """Leave no trace of deleted rows in the database's files, as far as we reach; a sentence says how far that is."""
+    marks = _marks(db)
+    try:
+        if not db.is_sqlite:
+            db.outside(VACUUM_PEOPLE)
+        elif not _rewritten(db):
+            return LOG_KEPT
+    except VsegError as error:
+        return (
+            "The rows are gone, but the traces that they left in the files are not yet; the server tries again within "
+            f"a day. {error}"
+        )
+    with db.writing() as connection:
+        connection.execute(delete(settings).where(settings.c.name.in_(marks)))
+    return SWEPT if db.is_sqlite else VACUUMED
+
+
+def _rewritten(db: Database) -> bool:
+    """Rewrite the file through its log, and empty that; whether it was emptied, which nobody may read meanwhile."""
+    db.outside("VACUUM")
+    waits = f"PRAGMA busy_timeout = {1000 * READERS_S}"
+    try:
+        ((busy, *_),) = db.outside(waits, "PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        db.outside(f"PRAGMA busy_timeout = {1000 * BUSY_S}")
+    return not busy
+
+
+def _marks(db: Database) -> list[str]:
+    with db.reading() as connection:
+        return list(connection.scalars(select(settings.c.name).where(settings.c.name.startswith(MARK))))

@@ -1,0 +1,49 @@
+"""Maps that follow the answers stay on the simplex, whatever comes, and come to what a fit of all answers finds."""
+
+import numpy as np
+from hypothesis import given, settings, strategies as st
+
+import vseg
+from degenerate import MILLION, STRENGTHS, check, outcome, rows, tallies
+from vseg import Grid
+from vseg.objective import objective
+
+
+@given(
+    tallies(4),
+    st.integers(2, 12),
+    st.sampled_from(STRENGTHS),
+    st.sampled_from(["squared_error", "cross_entropy"]),
+    st.integers(1, 40),
+)
+def test_any_answers_in_any_batches(tally, segments, smoothness, loss, size):
+    answers = rows(tally)
+    live = vseg.Live(tally.layout, segments=segments, smoothness=smoothness, loss=loss, seed=0)
+    for first in range(0, len(answers), size):
+        part = slice(first, first + size)
+        outcome(lambda part=part: live.add(answers.i[part], answers.j[part], answers.same[part]))
+        check(live.maps, tally, segments)
+    assert live.trials == len(answers)
+
+
+@settings(max_examples=20)
+@given(tallies(4), st.integers(2, 4), st.sampled_from([0.1, 1.0, 10.0]))
+def test_starting_over_comes_to_what_all_answers_say(tally, segments, smoothness):
+    """Live keeps running means, so that it agrees up to rounding, not bit by bit."""
+    answers = rows(tally)
+    live = vseg.Live(tally.layout, segments=segments, smoothness=smoothness, seed=0)
+    live.add(answers.i, answers.j, answers.same)
+    live.settle(start_over=True)
+    target = objective(answers.tally(), segments, strength=smoothness)
+    cold = outcome(lambda: vseg.reconstruct(answers, segments=segments, smoothness=smoothness, seed=0))
+    assert abs(target.value(live.maps.probabilities) - cold.objective) <= 1e-2 * cold.objective + 1e-6
+
+
+def test_a_million_answers_to_one_pair():
+    live = vseg.Live(Grid(4), segments=3, smoothness=1.0, seed=0)
+    same = np.arange(MILLION) % 4 != 0
+    live.add(np.zeros(MILLION, int), np.full(MILLION, 15), same)
+    live.add([3, 4], [7, 9], [True, False])
+    p = live.maps.probabilities
+    assert np.isfinite(p).all()
+    assert abs(p[0] @ p[15] - 0.75) < 0.01

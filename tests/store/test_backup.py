@@ -1,0 +1,278 @@
+"""A backup taken while people answer holds every answer acknowledged before it, and becomes a database again."""
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from commands import vseg
+from servers import response, served
+from taking_part import answer, begin, draw, finish, study_of
+from vseg import export, load, store
+from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
+from vseg.store.backup import back_up, checked, restore
+from vseg.store.schema import metadata
+
+EARLIER = Path(__file__).with_name("earlier")
+
+
+@contextmanager
+def new_database(kind: str, tmp_path: Path, request):
+    """The URL of a database that does not hold anything yet."""
+    if kind == "sqlite":
+        yield f"sqlite:///{tmp_path}/restored.db"
+    else:
+        server = request.getfixturevalue("postgres_server")
+        url = server.fresh(migrated=False)
+        yield url
+        server.drop(url)
+
+
+def tables(db) -> dict[str, list[tuple]]:
+    """All that is stored but for logins, which a restored database ends."""
+    with db.reading() as connection:
+        return {
+            table.name: sorted(
+                (
+                    tuple(v for k, v in row.items() if k != "signed_out_at_ms")
+                    for row in connection.execute(select(table)).mappings()
+                ),
+                key=repr,
+            )
+            for table in metadata.sorted_tables
+            if table.name != "sign_ins"
+        }
+
+
+def filled(db):
+    study = study_of(db, participants=20)
+    for number in range(3):
+        finish(db, begin(db, study, f"pid-{number}"))
+    answer(db, begin(db, study, link=store.sessions.new_links(db, study, 1)[0]))
+    store.researchers.set_password(db, "Ann", "hash")
+    store.tokens.create(db, "Ann", "script")
+    store.tokens.new_sign_in(db, "Ann")
+    return study
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_of_either_kind_into_either_kind(database_url, kind, tmp_path, request):
+    file = tmp_path / "backup.db"
+    with store.open(database_url) as db:
+        filled(db)
+        before = tables(db)
+        copied = back_up(db, file)
+        signed_out = store.researchers.signed_out_at_ms(db, "Ann")
+    assert copied.rows["responses"] == len(before["responses"]) == 8
+    assert file.stat().st_mode & 0o777 == 0o600
+    with new_database(kind, tmp_path, request) as url:
+        restore(file, url)
+        with store.open(url) as db:
+            assert tables(db) == before
+            assert store.researchers.signed_out_at_ms(db, "Ann") != signed_out
+            study = store.studies.named(db, "small")
+            new = begin(db, study, "pid-new")  # numbers go on where they were
+            finish(db, new)
+            assert not new.resumed
+            with pytest.raises(Conflict):
+                begin(db, study, "pid-0")
+    assert {path.name for path in tmp_path.iterdir()} <= {"backup.db", "vseg.db", "restored.db"}
+
+
+class Crowd:
+    """People who answer one after the other until they are stopped, and what was acknowledged to them."""
+
+    def __init__(self, server, people: int):
+        self.acknowledged: set[tuple[str, int]] = set()
+        self.sent: set[tuple[str, int]] = set()
+        self.stopped = threading.Event()
+        self.persons = [server.begin() for _ in range(people)]
+        self.threads = [threading.Thread(target=self._answer, args=(person,)) for person in self.persons]
+
+    def _answer(self, person) -> None:
+        name = person.state["session"]
+        for seq in range(900):  # an item may be answered again
+            if self.stopped.is_set():
+                return
+            self.sent.add((name, seq))
+            if person.send(response(seq, seq % person.items)).status_code == 200:
+                self.acknowledged.add((name, seq))
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join()
+
+    def wait_for(self, count: int) -> None:
+        for _ in range(6000):
+            if len(self.acknowledged) >= count:
+                return
+            threading.Event().wait(0.01)
+        raise AssertionError(f"only {len(self.acknowledged)} answers in a minute")
+
+
+def stored(db, folder: Path) -> set[tuple[str, int]]:
+    """What an export has, read as the CSV files have it."""
+    folder.mkdir()
+    counts = export.write(db, store.studies.named(db, "tiny"), folder)
+    rows = [row for part in store.responses.stream(db, store.studies.named(db, "tiny").id) for row in part]
+    assert counts.responses == len(rows)
+    assert len(load(folder)) == counts.used
+    return {(row["session"], row["seq"]) for row in rows}
+
+
+def test_a_backup_under_load_has_all_that_was_acknowledged_before(database_url, tmp_path, request):
+    file = tmp_path / "backup.db"
+    command = [sys.executable, "-m", "vseg", "backup", "--db", database_url, "--out", str(file)]
+    with served(database_url) as server:
+        with Crowd(server, 3) as crowd:
+            crowd.wait_for(30)
+            before = set(crowd.acknowledged)
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            after = set(crowd.sent)
+            crowd.wait_for(len(before) + 5)
+        assert done.returncode == 0, done.stderr
+        assert "Checked: it is whole." in done.stdout
+        tokens = [person.state["token"] for person in crowd.persons]
+        assert stored(server.db, tmp_path / "all") == crowd.acknowledged
+    kind = "sqlite" if database_url.startswith("sqlite") else "postgresql"
+    with new_database(kind, tmp_path, request) as url:
+        restore(file, url)
+        with served(url) as server:
+            found = stored(server.db, tmp_path / "restored")
+            assert before <= found <= after
+            assert found < crowd.acknowledged  # people had gone on: it was taken in the midst of it
+            person = crowd.persons[0]
+            person.client, person.state["token"] = server.client, tokens[0]
+            answer_now = person.now().json()
+            assert person.send(response(answer_now["next_seq"], 0)).status_code == 200
+            assert len(stored(server.db, tmp_path / "again")) == len(found) + 1
+
+
+def test_nothing_is_overwritten(tmp_path, postgres_server, capsys):
+    file, url = tmp_path / "backup.db", f"sqlite:///{tmp_path}/vseg.db"
+    with store.open(url) as db:
+        filled(db)
+        back_up(db, file)
+        with pytest.raises(Conflict, match="exists, and nothing is overwritten"):
+            back_up(db, file)
+    with pytest.raises(Conflict, match=r"vseg\.db exists"):
+        restore(file, url)
+    (tmp_path / "other.db-wal").write_bytes(b"a log that some database left behind")
+    with pytest.raises(Conflict, match=r"other\.db-wal exists"):
+        restore(file, f"sqlite:///{tmp_path}/other.db")
+    with postgres_server.borrowed() as taken:
+        with store.open(taken) as db:
+            study_of(db)
+        with pytest.raises(Conflict, match="has rows in studies already"):
+            restore(file, taken)
+    code, _, err = vseg(f"restore {file} --db {url}", capsys)
+    assert (code, "nothing is overwritten" in err) == (1, True)
+
+
+def test_what_is_no_database_has_no_backup(tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("Dear diary, " * 100)
+    with closing(sqlite3.connect(tmp_path / "foreign.db")) as connection:
+        connection.execute("CREATE TABLE recipes (name)")
+    for name, said in {
+        "typo.db": "There is no database",
+        "notes.txt": "not a",
+        "foreign.db": "nor a database",
+    }.items():
+        code, _, err = vseg(f"backup --db sqlite:///{tmp_path}/{name} --out {tmp_path}/backup.db", capsys)
+        assert (code, said in err) == (1, True), err
+    assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "foreign.db"}
+
+
+def test_what_is_no_backup_is_refused(tmp_path):
+    target = f"sqlite:///{tmp_path}/restored.db"
+    with pytest.raises(NotFound, match="no file"):
+        restore(tmp_path / "typo.db", target)
+    (tmp_path / "notes.txt").write_text("Dear diary, " * 100)
+    with pytest.raises(InvalidInput, match="not a backup of vseg"):
+        restore(tmp_path / "notes.txt", target)
+    with closing(sqlite3.connect(tmp_path / "foreign.db")) as connection:
+        connection.execute("CREATE TABLE recipes (name)")
+    with pytest.raises(InvalidInput, match="not a backup of vseg"):
+        restore(tmp_path / "foreign.db", target)
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        filled(db)
+        back_up(db, tmp_path / "newer.db")
+        back_up(db, tmp_path / "damaged.db")
+    with closing(sqlite3.connect(tmp_path / "newer.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(SchemaMismatch, match="newer vseg"):
+        restore(tmp_path / "newer.db", target)
+    whole = (tmp_path / "damaged.db").read_bytes()
+    (tmp_path / "damaged.db").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(VsegError, match="damaged"):
+        restore(tmp_path / "damaged.db", target)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"notes.txt", "foreign.db", "vseg.db", "newer.db", "damaged.db"}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("version", ["0001", "0002"])
+def test_a_backup_of_an_earlier_version_is_brought_up_to_date(version, kind, tmp_path, request):
+    """The backup itself leaves its database as old as it was."""
+    with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
+        connection.executescript((EARLIER / f"{version}-sqlite.sql").read_text())
+    with store.open(f"sqlite:///{tmp_path}/old.db", as_it_is=True) as db:
+        back_up(db, tmp_path / "backup.db")
+    with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(version,)]
+    with new_database(kind, tmp_path, request) as url:
+        assert restore(tmp_path / "backup.db", url).rows["responses"] == 11
+        with store.open(url) as db:
+            study = store.studies.named(db, "kept")
+            assert store.sessions.begin(db, study, draw, entry="a-secret-of-the-page", now_ms=1).resumed
+
+
+def test_what_fails_half_way_leaves_nothing(tmp_path):
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        filled(db)
+
+        @contextmanager
+        def cut(total):
+            raise KeyboardInterrupt
+            yield
+
+        with pytest.raises(KeyboardInterrupt):
+            back_up(db, tmp_path / "backup.db", progress=cut)
+        with pytest.raises(InvalidInput, match="no folder"):
+            back_up(db, tmp_path / "missing" / "backup.db")
+    assert [path.name for path in tmp_path.iterdir()] == ["vseg.db"]
+
+
+@pytest.mark.chaos
+def test_a_backup_that_is_killed_is_whole_or_not_there(database_url, tmp_path):
+    """At ten moments from the start of the program to its end; what is left has a name that says so."""
+    with store.open(database_url) as db:
+        study = study_of(db, participants=400)
+        for number in range(300):
+            answer(db, begin(db, study, f"pid-{number}"))
+    whole = []
+    for number in range(10):
+        file = tmp_path / f"backup-{number}.db"
+        command = [sys.executable, "-m", "vseg", "backup", "--db", database_url, "--out", str(file)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(0.3 + 0.3 * number)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if file.exists():
+            whole.append(checked(file).rows["responses"])
+    assert set(whole) <= {600}
+    names = {path.name for path in tmp_path.iterdir() if not path.name.startswith("vseg.db")}
+    assert all(name.startswith("backup-") or "-unfinished-" in name for name in names)

@@ -1,0 +1,116 @@
+"""Who people are is known for as long as the study file says; answers stay. Stored times are moved, not waited for."""
+
+import threading
+
+import pytest
+from sqlalchemy import select, update
+
+from commands import vseg
+from servers import STUDY, register, served
+from taking_part import NOW, answer, begin, draw, finish, study_of
+from vseg import store
+from vseg.errors import InvalidInput
+from vseg.store.schema import events, identities, links, participants, responses, sessions
+from vseg.store.sessions import retention
+from vseg.study import parsed
+
+DAY = retention.DAY_MS
+PRIVATE = "[privacy]\nkeep_identities_days = 30\n"
+
+
+def heard_of(db, begun, days: float, now_ms: int = NOW) -> None:
+    """Move all times of a session, so that it was last heard of so many days ago."""
+    at = int(now_ms - days * DAY)
+    with db.writing() as connection:
+        mine = update(sessions).where(sessions.c.id == begun.session.id)
+        connection.execute(mine.values(started_at_ms=at))
+        connection.execute(mine.where(sessions.c.finished_at_ms.is_not(None)).values(finished_at_ms=at))
+        for table in (responses, events):
+            connection.execute(
+                update(table).where(table.c.session == begun.session.id).values(received_at_ms=at)
+            )
+
+
+def known(db) -> set[str]:
+    """The participants who have an identity or a link of their own."""
+    with db.reading() as connection:
+        return {
+            name
+            for table in (identities, links)
+            for name in connection.scalars(
+                select(participants.c.name).join(table, table.c.participant == participants.c.id)
+            )
+        }
+
+
+def test_who_was_silent_for_longer_is_forgotten_and_their_answers_stay(db):
+    study, forever = (
+        study_of(db, participants=50, more=PRIVATE),
+        study_of(db, name="forever", participants=50),
+    )
+    people = {days: begin(db, study, f"pid-{days}") for days in (0.01, 29.9, 30.1, 400)}
+    (link,) = store.sessions.new_links(db, study, 1)
+    people[31] = store.sessions.begin(db, study, draw, link=link, now_ms=NOW)
+    people[-1] = begin(db, forever, "pid-forever")
+    for days, begun in people.items():
+        finish(db, begun)
+        heard_of(db, begun, abs(days) * (400 if days < 0 else 1))
+    before = store.responses.of_study(db, study)
+    gone = store.sessions.keep_promises(db, now_ms=NOW)
+    assert {name: (each.identities, each.links) for name, each in gone.items()} == {"small": (2, 1)}
+    assert gone["small"].traces
+    assert known(db) == {people[days].session.participant for days in (0.01, 29.9, -1)}
+    assert store.responses.of_study(db, study).same.tolist() == before.same.tolist()
+    assert store.sessions.keep_promises(db, now_ms=NOW) == {}
+    with pytest.raises(Exception, match="not one of this study"):  # the link is not free for someone else
+        store.sessions.begin(db, study, draw, link=link, now_ms=NOW)
+
+
+def test_someone_who_is_still_at_it_is_kept_however_long_ago_they_began(db):
+    study = study_of(db, participants=5, more="[privacy]\nkeep_identities_days = 0\n")
+    begun = begin(db, study, "pid-1")
+    answer(db, begun)
+    heard_of(db, begun, 90)
+    with db.writing() as connection:
+        connection.execute(update(responses).values(received_at_ms=NOW - 10 * 60_000))
+    assert store.sessions.keep_promises(db, now_ms=NOW) == {}
+    assert begin(db, study, "pid-1").resumed
+    with db.writing() as connection:
+        connection.execute(update(responses).values(received_at_ms=NOW - 61 * 60_000))
+    assert store.sessions.keep_promises(db, now_ms=NOW)["small"].identities == 1
+
+
+def test_the_server_does_it_by_itself(database_url):
+    text = STUDY + PRIVATE
+    with store.open(database_url) as db:
+        register(db, text)
+        study = store.studies.named(db, "tiny")
+        now = store.database.now_ms()
+        old, new = (begin(db, study, name, now_ms=now) for name in ("pid-old", "pid-new"))
+        heard_of(db, old, 31, now)
+    with served(database_url, text) as server:
+        for _ in range(3000):
+            if old.session.participant not in known(server.db):
+                break
+            threading.Event().wait(0.01)
+        assert known(server.db) == {new.session.participant}
+
+
+def test_the_command_does_it_at_any_time(database_url, capsys):
+    with store.open(database_url) as db:
+        study = study_of(db, participants=50)
+        now = store.database.now_ms()
+        for days in (0, 3, 10):
+            heard_of(db, begin(db, study, f"pid-{days}", now_ms=now), days, now)
+    command = f"erase small --identities --yes --db {database_url}"
+    code, out, err = vseg(f"{command} --older-than-days 5", capsys)
+    assert (code, err) == (0, "")
+    assert "Forgotten. Rows deleted: identities 1, links 0." in out
+    assert "identities 1, links 0" in vseg(command, capsys)[1]  # of the other two, one is still here
+    assert "identities 0, links 0" in vseg(command, capsys)[1]
+
+
+def test_the_setting_is_checked_with_its_line():
+    with pytest.raises(InvalidInput, match="keep_identities_days should be a whole number from 0 to 36500"):
+        parsed(STUDY + "[privacy]\nkeep_identities_days = -1\n")
+    assert parsed(STUDY).privacy.keep_identities_days is None

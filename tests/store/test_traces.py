@@ -1,0 +1,179 @@
+"""Whoever is erased leaves no byte in the files of the database, nor in what is exported afterwards."""
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from commands import vseg
+from researchers import scripted
+from taking_part import answer, begin, draw, event, response, study_of
+from vseg import export, store
+from vseg.store import erasing
+from vseg.store.schema import links, sessions
+
+PID = "5f2c9d1e8a7b6c5d4e3f2a1b"
+
+
+@pytest.fixture
+def db(tmp_path):
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as opened:
+        yield opened
+
+
+def raw(db) -> bytes:
+    """Every byte of the database: the file, its log and its index of the log."""
+    file = Path(db.place)
+    return b"".join(path.read_bytes() for path in sorted(file.parent.glob(f"{file.name}*")))
+
+
+def crowd(db, study, count=40):
+    """Others before and after, so that pages are shared and divided."""
+    for number in range(count):
+        answer(db, begin(db, study, f"other-{number}"))
+
+
+def someone(db, study):
+    """Someone who took part in every way at once, and all by which they could be recognised."""
+    link = store.sessions.new_links(db, study, 1)[0]
+    identity = store.sessions.Identity(PID, "prolific-study-4711", "prolific-session-0815")
+    begun = store.sessions.begin(db, study, draw, identity=identity, link=link, now_ms=1_800_000_000_000)
+    answer(db, begun)
+    more = [response(500 + k, 0, key="Zq7key") for k in range(50)]
+    comment = [event(900, "comment", text="My name is Rumpelstiltskin.")]
+    store.responses.append(db, begun.session.id, more, comment).result()
+    with db.reading() as connection:
+        mine = select(sessions.c.token_hash).where(sessions.c.name == begun.session.name)
+        hashes = [connection.scalar(mine), connection.scalars(select(links.c.token_hash)).all()[-1]]
+    told = (PID, "prolific-study-4711", "prolific-session-0815", "Rumpelstiltskin", "Zq7key", *hashes)
+    return begun, [text.encode() for text in (*told, begun.session.participant, begun.session.name)]
+
+
+def test_no_byte_is_left_in_the_files(db):
+    study = study_of(db, participants=1000)
+    crowd(db, study)
+    begun, secrets = someone(db, study)
+    crowd(db, study)
+    assert all(secret in raw(db) for secret in secrets)
+    erased = store.sessions.erase(db, study, begun.session.participant)
+    assert [secret for secret in secrets if secret in raw(db)] == []
+    assert erased.traces == erasing.SWEPT
+    assert (erased.participants, erased.identities, erased.links, erased.sessions) == (1, 1, 1, 1)
+    assert (erased.responses, erased.events, erased.assignments) == (52, 1, 1)
+    assert b"other-39" in raw(db)
+
+
+def test_withdrawing_leaves_none_after_the_daily_sweep(db):
+    study = study_of(db, participants=1000)
+    begun, secrets = someone(db, study)
+    store.sessions.leave(db, begun.session, keep=False)
+    assert erasing.is_due(db)
+    store.sessions.keep_promises(db)
+    assert not erasing.is_due(db)
+    kept = {
+        begun.session.participant.encode(),
+        begun.session.name.encode(),
+    }  # that someone withdrew is counted
+    left = {secret for secret in secrets if secret in raw(db)}
+    assert left - kept == set(secrets[5:7])  # so that the page and the link are still told "withdrawn"
+
+
+def test_what_was_left_by_a_version_that_did_not_sweep_goes_too(db):
+    """Deleted by hand, without secure_delete, as SQLite does by default."""
+    study = study_of(db, participants=1000)
+    _gone, secrets = someone(db, study)
+    with closing(sqlite3.connect(db.place)) as careless:
+        careless.execute("PRAGMA foreign_keys = ON")
+        careless.execute("PRAGMA secure_delete = OFF")
+        careless.execute("DELETE FROM links")
+        careless.execute("DELETE FROM participants")
+        careless.commit()
+    assert any(secret in raw(db) for secret in secrets)
+    other = begin(db, study, "other")
+    store.sessions.erase(db, study, other.session.participant)
+    assert [secret for secret in secrets if secret in raw(db)] == []
+
+
+def test_while_someone_reads_the_log_stays_and_that_is_said(db, monkeypatch):
+    monkeypatch.setattr(erasing, "READERS_S", 0)
+    study = study_of(db, participants=1000)
+    begun, secrets = someone(db, study)
+    with db.reading() as connection:
+        connection.scalar(select(sessions.c.id))
+        erased = store.sessions.erase(db, study, begun.session.participant)
+        assert erased.traces == erasing.LOG_KEPT
+        assert erasing.is_due(db)
+    assert erasing.sweep(db) == erasing.SWEPT
+    assert [secret for secret in secrets if secret in raw(db)] == []
+
+
+def test_postgresql_says_what_it_cannot_do(postgres_server):
+    with postgres_server.borrowed() as url, store.open(url) as db:
+        study = study_of(db)
+        begun = begin(db, study, PID)
+        erased = store.sessions.erase(db, study, begun.session.participant)
+        assert re.search("VACUUM FULL.*write-ahead log.*archives.*replicas", erased.traces)
+        assert not erasing.is_due(db)
+
+
+def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_path, capsys):
+    with store.open(database_url) as db:
+        study = study_of(db, participants=1000)
+        answer(db, begin(db, study, "other"))
+        begun, secrets = someone(db, study)
+        command = f"erase small --prolific-id {PID} --yes --db {database_url}"
+        code, out, err = vseg(command, capsys)
+        assert (code, err) == (0, "")
+        assert f"Erased {begun.session.participant}. Rows deleted: participants 1, " in out
+        assert "responses 52" in out
+        assert "identities 1, links 1, sessions 1" in out
+        assert out.splitlines()[-1] == erasing.OUT_OF_REACH
+        folder = tmp_path / "exported"
+        folder.mkdir()
+        export.write(db, study, folder, identities=True)
+        if db.is_sqlite:
+            assert [secret for secret in secrets if secret in raw(db)] == []
+    written = {path: path.read_bytes() + path.name.encode() for path in folder.rglob("*") if path.is_file()}
+    assert [(path, secret) for path, text in written.items() for secret in secrets if secret in text] == []
+    code, _, err = vseg(command, capsys)
+    assert code == 1
+    assert "Nobody in study 'small' is known by" in err
+
+
+def test_a_researcher_who_erases_while_the_server_runs(tmp_path):
+    with scripted(f"sqlite:///{tmp_path}/vseg.db") as api:
+        for number in range(2):
+            api.take_part(prolific_pid=f"other-{number}")
+        person = api.take_part(prolific_pid=PID)
+        (name,) = [each["participant"] for each in api.get("studies/tiny/progress").json()["people"]][-1:]
+        assert PID.encode() in raw(api.server.db)
+        erased = api.delete(f"studies/tiny/participants/{name}").json()
+        assert erased["traces"] == erasing.SWEPT
+        assert (erased["responses"], erased["events"]) == (person.items, 1)
+        assert [word for word in (PID, name) if word.encode() in raw(api.server.db)] == []
+
+
+def test_the_command_wants_to_know_whom(tmp_path, capsys):
+    for arguments in ("erase small", "erase small p1 --identities", "erase small p1 --prolific-id x"):
+        code, _, err = vseg(f"{arguments} --yes --db sqlite:///{tmp_path}/none.db", capsys)
+        assert code == 1
+        assert "one of the three" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_could_not_be_swept_is_said_and_tried_again(db):
+    study = study_of(db, participants=1000)
+    begun, secrets = someone(db, study)
+    store.sessions.leave(db, begun.session, keep=False)
+    db.outside("PRAGMA busy_timeout = 0")
+    with closing(sqlite3.connect(db.place, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        said = erasing.sweep(db)
+        assert "not yet; the server tries again" in said
+        assert "locked" in said
+        assert erasing.is_due(db)
+    assert erasing.sweep(db) == erasing.SWEPT
+    assert [secret for secret in secrets[:5] if secret in raw(db)] == []
