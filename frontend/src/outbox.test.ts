@@ -215,3 +215,12 @@ test("a question is put until it is answered; only a refusal ends it", async () 
   assert.deepEqual([answer, tries], ["yes", 50]);
   await assert.rejects(persistently(() => Promise.reject(refusal(409)), () => {}, atOnce), Refused);
 });
+
+test("a disk that never answers keeps no record from the server", async () => {
+  const { stored, post } = server();
+  const shelf = { ...memory(), keepRecords: () => new Promise<void>(() => {}) };
+  const outbox = await Outbox.open({ shelf, session: "s", post, disk_ms: 0 });
+  outbox.add(event("a"));
+  await outbox.flushed();
+  assert.deepEqual([...stored.keys()], [0]);
+});

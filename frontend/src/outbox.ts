@@ -20,12 +20,15 @@ export interface Settings {
   /** Told of a record the server will never take. */
   refused?: (record: Numbered) => void;
   wait?: Wait;
+  /** How long a record waits for this computer's disk before it is sent nevertheless. */
+  disk_ms?: number;
 }
 
 /** Resolves after the pause before the next try, the `failures`-th one; or sooner, when `sooner` does. */
 export type Wait = (failures: number, sooner: Promise<void>) => Promise<void>;
 
 const ABOUT_ONE = new Set([413, 422]); // refusals that say something of a record, not of the session
+const DISK_MS = 3_000;
 const MOST = 100; // records in one request
 const LARGEST = 200_000; // characters in one request; the server takes 256 kB
 const LARGEST_LAST = 60_000; // a page that goes away may send 64 kB
@@ -83,9 +86,12 @@ export class Outbox {
     return numbered;
   }
 
-  /** Resolves also when the disk is full: memory and the server still have it. */
-  private written(...records: KeptRecord[]): Promise<void> {
-    return this.settings.shelf.keepRecords(records).catch(() => {});
+  /** Resolves also when the disk is full or does not answer: memory still has it, and the server soon. */
+  private async written(...records: KeptRecord[]): Promise<void> {
+    let late: ReturnType<typeof setTimeout> | undefined;
+    const enough = new Promise<void>((resolve) => (late = setTimeout(resolve, this.settings.disk_ms ?? DISK_MS)));
+    await Promise.race([this.settings.shelf.keepRecords(records).catch(() => {}), enough]);
+    clearTimeout(late);
   }
 
   /** Resolves when the server has everything; rejects when it refused. */

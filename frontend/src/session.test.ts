@@ -171,3 +171,11 @@ test("choices come with the session and with every reply, and stops too", async 
   assert.deepEqual([1, 2, 3].map((item) => session.choices.of(item, columns).chosen), [false, true, true]);
   assert.deepEqual([...session.choices.stops], [3]);
 });
+
+test("a disk that can't be cleared keeps nobody from the completion code", async (context) => {
+  const completed = { completion_code: "THANKS42", return_url: null };
+  const { shelf, place } = page(context, (path, body) => (path === "complete" ? completed : storing(path, body)));
+  shelf.clear = () => Promise.reject(new Error("QuotaExceededError"));
+  const session = await Session.begin({}, place);
+  assert.deepEqual(await session.complete(), completed);
+});

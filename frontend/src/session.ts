@@ -128,7 +128,7 @@ export class Session {
         const count = this.outbox.next;
         const { server, shelf, who, watch } = this.place;
         const completed = await persistently(() => server.complete(token, count), () => watch("waiting"));
-        await shelf.clear(who, session);
+        await cleared(shelf, who, session);
         return completed;
       } catch (error) {
         if (!(error instanceof Refused) || !error.missing.length) throw error;
@@ -164,13 +164,16 @@ export async function depart(
   }
   opened?.close();
   await persistently(() => place.server.leave(kept.token, data), () => place.watch("waiting"));
-  await shelf.clear(who, kept.session);
+  await cleared(shelf, who, kept.session);
 }
+
+/** The server has all it needs: a disk that is full or gone keeps nobody from the last screen and its code. */
+const cleared = (shelf: Shelf, who: string, session: string): Promise<void> => shelf.clear(who, session).catch(() => {});
 
 /** Everything this computer has of a session, for the researcher, when nothing else works; null if it has nothing. */
 export async function keptFile(shelf: Shelf, who: string): Promise<File | null> {
-  const kept = await shelf.session(who);
-  const records = kept ? await shelf.records(kept.session) : [];
+  const kept = await shelf.session(who).catch(() => undefined);
+  const records = kept ? await shelf.records(kept.session).catch(() => []) : [];
   if (!kept || !records.length) return null;
   const content = { study: location.pathname, session: kept.session, records };
   return new File([JSON.stringify(content, null, 1)], `vseg-${kept.session}.json`, { type: "application/json" });

@@ -53,15 +53,17 @@ function indexed(database: IDBDatabase): Shelf {
       transaction.onabort = () => reject(transaction.error);
       change(transaction.objectStore(name));
     });
-  const read = (name: string) => database.transaction(name).objectStore(name);
+  /** Rejects, and throws nothing, where the browser has closed the database meanwhile. */
+  const read = async <Value>(name: string, ask: (store: IDBObjectStore) => IDBRequest<Value>): Promise<Value> =>
+    result(ask(database.transaction(name).objectStore(name)));
   const all = (session: string) => IDBKeyRange.bound([session, 0], [session, Infinity]);
 
   return {
-    entry: (who) => result(read("entries").get(who)),
+    entry: (who) => read("entries", (store) => store.get(who)),
     keepEntry: (who, entry) => write("entries", (store) => store.put(entry, who)),
-    session: (who) => result(read("sessions").get(who)),
+    session: (who) => read("sessions", (store) => store.get(who)),
     keepSession: (who, session) => write("sessions", (store) => store.put(session, who)),
-    records: (session) => result(read("records").getAll(all(session))),
+    records: (session) => read("records", (store) => store.getAll(all(session))),
     keepRecords: (records) => write("records", (store) => records.forEach((record) => store.put(record))),
     async clear(who, session) {
       await write("entries", (store) => store.delete(who));

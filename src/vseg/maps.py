@@ -1,5 +1,6 @@
 """Maps: for every location, the probability of belonging to each segment."""
 
+import struct
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,12 @@ from vseg.layout import Grid, Layout, Scatter, as_floats, image_size, read_only
 from vseg.pairs import Pairs
 
 SIMPLEX_TOLERANCE = 1e-6
+LARGEST_BYTES = 2**30  # of a file once unpacked; larger maps than any, and no way to fill the memory
+# What NumPy and zipfile raise where a file is not what it says it is.
+UNREADABLE = (
+    ValueError, TypeError, OSError, EOFError, BadZipFile, zlib.error, MemoryError, AttributeError, NotImplementedError,
+    KeyError, SyntaxError, OverflowError, RuntimeError, struct.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,10 +191,12 @@ class Maps:
             raise NotFound(f"No maps at {path}; expected an .npz file written by vseg.")
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+                if (size := sum(member.file_size for member in stored.zip.infolist())) > LARGEST_BYTES:
+                    raise ValueError(f"it would unpack to {size} bytes")
                 arrays = {
                     name: stored[name] for name in stored.files if name in ("probabilities", "positions")
                 }
-        except (ValueError, TypeError, OSError, EOFError, BadZipFile, zlib.error) as error:
+        except UNREADABLE as error:
             raise InvalidInput(
                 f"{path} is not an .npz file of maps; expected one written by vseg."
             ) from error

@@ -206,13 +206,18 @@ def _present(path: Path, names: list[str]) -> list[str]:
     if missing:
         raise InvalidInput(
             f"{path} has no column {', '.join(map(repr, missing))}; expected {', '.join(REQUIRED)}, "
-            f"found {', '.join(names)}."
+            f"found {_short(', '.join(names), 400)}."
         )
     present = [name for name in (*COLUMNS, "used") if name in names]
     twice = [name for name in present if names.count(name) > 1]
     if twice:
         raise InvalidInput(f"{path} has the column {twice[0]!r} twice; expected each once.")
     return present
+
+
+def _short(text: str, most: int = 80) -> str:
+    """A cell whose quotation mark never ends is the rest of the file."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _codes(cells: Sequence[str], code_of: dict[str, int]) -> NDArray[np.int32]:
@@ -254,7 +259,7 @@ def _read(path: Path, name: str, distinct: list[str], code: NDArray[Any], done: 
         row = int(np.argmax(np.isin(code, list(refused))))
         cell, expected = distinct[code[row]].strip(), refused[int(code[row])]
         raise InvalidInput(
-            f"{path}, line {_line(path, done + row)}: column {name} is {cell!r}; expected {expected}."
+            f"{path}, line {_line(path, done + row)}: column {name} is {_short(repr(cell))}; expected {expected}."
         )
     return np.array(read, dtype=TYPES[name])[code]
 

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
 Path = tuple[str | int, ...]
+LONGEST_KEY, LONGEST_REASON = 80, 500
 LONGEST_VALUE = 60
 SHOULD_BE = "should_be"  # in a field's json_schema_extra: the words for its pattern
 
@@ -70,13 +71,16 @@ def _line(at: dict[Path, int], steps: Path) -> int | None:
 
 
 def _reason(error: Any, steps: Path, schema: dict[str, Any]) -> str:
-    key = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
+    key = _cut(
+        "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip("."),
+        LONGEST_KEY,
+    )
     node = _at(schema, steps)
     match error["type"]:
         case "wrong":
-            return _ended(error["ctx"]["sentence"])
+            return _ended(_cut(error["ctx"]["sentence"], LONGEST_REASON))
         case "value_error":
-            return _ended(str(error["ctx"]["error"]))
+            return _ended(_cut(str(error["ctx"]["error"]), LONGEST_REASON))
         case "missing":
             return f"{key} is missing; it should be {_expected(schema, node)}."
         case "extra_forbidden":
@@ -109,7 +113,12 @@ def _shown(value: Any) -> str:
     """A value as a TOML file writes it, cut short."""
     shown = json.dumps(value, ensure_ascii=False, default=str)
     shown = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(shown, shown)
-    return shown if len(shown) <= LONGEST_VALUE else f"{shown[:LONGEST_VALUE]}…"
+    return _cut(shown, LONGEST_VALUE)
+
+
+def _cut(text: str, longest: int) -> str:
+    """A file may have keys and values of any length; a sentence may not."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 # ── the schema: what would have been right ──

@@ -1,5 +1,6 @@
 """`vseg export`, `vseg fit FOLDER` and `vseg simulate-participants` as people type them."""
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from commands import files, vseg
 from servers import served
 from vseg import Maps, dataset, load
+from vseg.dataset.catching import catch_trials
 
 STUDY = """
 name = "two-images"
@@ -67,6 +69,27 @@ def test_one_image_or_everyone(there, capsys):
     assert "segments_table" in json.loads(Path("cold/summary.json").read_text("utf-8"))
 
 
+def test_catch_trials_tell_the_posterior_of_lapses(there, capsys):
+    """Four blocks of a person have a catch trial each; an ideal observer answers them right."""
+    assert vseg("export two-images --out exported", capsys)[0] == 0
+    caught = catch_trials("exported")
+    assert len(caught) == 4
+    assert all(right == asked > 0 for right, asked in caught.values())
+    command = "fit exported --image warm --method posterior --by participant --prior group --out warm"
+    code, out, _ = vseg(command, capsys)
+    assert code == 0
+    with open("warm/participants.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        assert (int(row["catch_right"]), int(row["catch_asked"])) == caught[row["participant"]]
+        own = json.loads(Path("warm", row["folder"], "summary.json").read_text("utf-8"))
+        assert own["catch_asked"] == int(row["catch_asked"])
+    asked = sum(int(row["catch_asked"]) for row in rows)
+    assert f"{asked} of {asked} catch trials were right." in out
+    assert vseg("fit exported --image warm --method posterior --lapses none --out plain", capsys)[0] == 0
+    assert "catch_asked" not in json.loads(Path("plain/summary.json").read_text("utf-8"))
+
+
 def test_grid_may_be_said_but_not_contradicted(there, capsys):
     vseg("export two-images --out exported", capsys)
     assert vseg("fit exported --grid 4 --image warm --smoothness 1", capsys)[0] == 0
@@ -81,7 +104,7 @@ def test_a_free_number_of_segments_is_asked_for(there, capsys):
     Path("exported", dataset.STUDY).write_text(STUDY.format(segments='"free"'))
     code, _, err = vseg("fit exported", capsys)
     assert code == 1
-    assert "leaves the number of segments free; give a range to choose from, such as --segments 2..6." in err
+    assert "leaves the number of segments free; choose it by evidence with --segments auto" in err
 
 
 def test_force_replaces_an_export_and_nothing_else(there, capsys):

@@ -178,7 +178,7 @@ def test_a_token_of_another_study(server, person):
     assert person.send(event(0)).status_code == 200
     body = {"records": [response(1, 0)]}
     answer = server.client.post("s/other/records", json=body, headers=person.headers)
-    assert "belongs to another study" in refusal(answer, 401, "NotAllowed")
+    assert "belongs to no session of this study" in refusal(answer, 401, "NotAllowed")
 
 
 def test_a_participants_token_opens_no_researchers_door(server, person):

@@ -128,8 +128,9 @@ def test_the_same_entry_is_the_same_session(db):
     first, second = begin(db, study, entry="e" * 16), begin(db, study, entry="e" * 16)
     assert (first.resumed, second.resumed) == (False, True)
     assert second.session == first.session
-    with pytest.raises(NotAllowed):
-        store.sessions.by_token(db, first.token)
+    assert second.token == first.token, (
+        "a request to begin may arrive twice, and either reply may be the one heard"
+    )
     assert begin(db, study, entry="f" * 16).session.id != first.session.id
     assert not begin(db, other, entry="e" * 16).resumed
     with db.reading() as connection:

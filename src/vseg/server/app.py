@@ -15,6 +15,7 @@ from vseg.server import auth, dashboard, participants, research, showing
 from vseg.server.adapting import Adapting
 from vseg.server.headers import Prefixed, Secured
 from vseg.server.known import KnownSessions
+from vseg.server.retention import keeping_promises
 from vseg.server.simulation import Simulations
 
 PAGES = Path(__file__).with_name("pages")
@@ -75,9 +76,11 @@ def app(
 
     @asynccontextmanager
     async def lifespan(served: Starlette) -> AsyncIterator[None]:
-        async with groups.lifespan(served):
+        adapting.rehearse()
+        async with groups.lifespan(served), keeping_promises(db):
             yield
         adapting.close()
+        watch.close()
 
     inner = Starlette(routes=routes, exception_handlers=dashboard.HANDLERS, lifespan=lifespan)
     inner.state.db, inner.state.keys = db, keys

@@ -37,7 +37,15 @@ class Secured:
                 message["headers"] = [*message["headers"], *ours, *kept]
             await send(message)
 
-        await self.app(scope, receive, with_headers)
+        await self.app(_without_nul(scope), receive, with_headers)
+
+
+def _without_nul(scope: Scope) -> Scope:
+    """An address with NUL read like one with any other byte that is no text: PostgreSQL refuses to look for it."""
+    if scope["type"] != "http" or ("\0" not in scope["path"] and b"%00" not in scope["query_string"]):
+        return scope
+    path, query = scope["path"].replace("\0", "\ufffd"), scope["query_string"].replace(b"%00", b"%EF%BF%BD")
+    return {**scope, "path": path, "query_string": query}
 
 
 class Prefixed:

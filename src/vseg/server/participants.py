@@ -108,7 +108,10 @@ async def records(request: Request) -> Response:
     if known.ahead is not None:
         adapting: Adapting = request.app.state.adapting
         adapting.heard(known.ahead, batch["records"])
-        reply |= known.ahead.told() | {"choosing": adapting.is_choosing(known.ahead)}
+        choosing = adapting.is_choosing(
+            known.ahead
+        )  # first: what was chosen since is then told, or still to come
+        reply |= known.ahead.told() | {"choosing": choosing}
     return JSONResponse(reply)
 
 
@@ -297,8 +300,8 @@ async def _session(request: Request) -> tuple[StudyRow, SessionRow]:
     token = _token(request)
     study = await _study(request)
     row = await in_thread(store.sessions.by_token, request.app.state.db, token)
-    if row.study != study.id:
-        raise NotAllowed(f"This token belongs to another study than {study.name}; begin there.")
+    if row.study != study.id:  # who tries tokens here does not learn that one is good elsewhere
+        raise NotAllowed(store.sessions.NO_SESSION)
     return study, row
 
 

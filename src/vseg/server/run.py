@@ -22,9 +22,11 @@ from vseg.errors import VsegError
 from vseg.monitor import warm
 from vseg.server import auth
 from vseg.server.app import app
+from vseg.server.patience import Patient
 from vseg.server.simulation import Simulations
 
 STOP_WITHIN_S = 10
+MOST_FILES = 65_536
 STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
 DATABASE, PREFIX, TRUSTED = "VSEG_SERVE_DB", "VSEG_SERVE_PREFIX", "VSEG_SERVE_TRUSTED"
 MODEL = "VSEG_SERVE_MODEL"
@@ -50,6 +52,7 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; requests under way are answered, and the caller closes the database."""
     simulations = simulations or Simulations()
+    _allow_connections()
     # From the first moment on a signal is only noted: one that raises an exception while an object is being finalised,
     # before anybody serves, is lost.
     stopped = threading.Event()
@@ -75,7 +78,7 @@ def serve(
 def uvicorn_server(served: ASGIApp, forwarded_allow_ips: str = "127.0.0.1") -> uvicorn.Server:
     """What serves the app. Nothing that tells who took part is logged: no addresses, no requests, only failures."""
     config = uvicorn.Config(
-        served, access_log=False, log_level="warning", server_header=False, ws="none",
+        served, access_log=False, log_level="warning", server_header=False, ws="none", http=Patient,
         forwarded_allow_ips=forwarded_allow_ips, timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip
     return uvicorn.Server(config)
@@ -97,6 +100,18 @@ def _run(
     gc.collect()
     gc.freeze()
     server.run(sockets=[listening])
+
+
+def _allow_connections() -> None:
+    """As many open files as this user may have: by default a thousand connections would be too many."""
+    try:
+        import resource
+    except ImportError:  # on Windows, where there is no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _supervise(

@@ -43,7 +43,12 @@ GROUPS = (
     (6, 1.0),
 )  # fifteen within half a minute, so that maps grow; then a few as slowly as people
 # The report is one file with styles and pictures inside, and no script.
-REPORT_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
+REPORT_POLICY = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    )
+}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
 
 SMALL_BODY = 8_192
 LONGEST_QUOTE = 60
+IN_TROUBLE = "The server cannot get at its data right now; try again in a moment."
 
 STATUS: dict[type[Exception], int] = {
     InvalidInput: 422,
@@ -84,13 +85,18 @@ async def of_vseg(request: Request, exception: Exception) -> Response:
     """An error of ours, with the status of its kind."""
     status = status_of(exception)
     extras = {"reason": exception.reason} if isinstance(exception, Conflict) else {}
-    answer = error(status, type(exception).__name__, str(exception), **extras)
+    answer = error(status, type(exception).__name__, said_of(exception), **extras)
     if status == 401:
         answer.headers["WWW-Authenticate"] = "Bearer"
     if status == 503:
         log.error("%s: %s", type(exception).__name__, exception)
         answer.headers["Retry-After"] = "5"
     return answer
+
+
+def said_of(exception: Exception) -> str:
+    """What whoever asked is told of an error of ours: where the database lies and why it fails is for the log alone."""
+    return IN_TROUBLE if type(exception) is VsegError else str(exception)
 
 
 def status_of(exception: Exception) -> int:

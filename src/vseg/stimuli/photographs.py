@@ -1,5 +1,7 @@
 """Photographs as stimuli: any picture's central square, the samples of scikit-image, BSDS500."""
 
+import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +21,7 @@ SAMPLES = (
     "hubble_deep_field", "immunohistochemistry", "moon", "page", "rocket",
 )  # fmt: skip
 """Pictures that come with scikit-image itself and need no download."""
+MOST_PIXELS = 80_000_000  # of a file; more is a quarter of a gigabyte, perhaps packed into a few kilobytes
 
 
 def square(image: ArrayLike, size_px: int) -> NDArray[np.uint8]:
@@ -69,17 +72,27 @@ def read(path: str | Path) -> NDArray[np.uint8]:
     --------
     >>> picture = square(read("holiday.jpg"), 512)  # doctest: +SKIP
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image, ImageOps
 
     if not Path(path).is_file():
         raise NotFound(f"No picture at {path}; expected a file such as a PNG or JPEG.")
+    # What Pillow's readers raise where a file is not what it says it is.
+    broken = (OSError, SyntaxError, ValueError, OverflowError, MemoryError, struct.error, zlib.error)
+    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:
         with Image.open(path) as file:
+            if file.width * file.height > MOST_PIXELS:
+                raise Image.DecompressionBombError(f"{file.width}x{file.height} pixels")
             upright = ImageOps.exif_transpose(file)
             if upright.mode.startswith("I;16"):
                 return (np.asarray(upright) >> 8).astype(np.uint8)
             return np.asarray(upright if upright.mode == "L" else upright.convert("RGB"))
-    except (UnidentifiedImageError, OSError) as error:
+    except bombs as error:
+        raise InvalidInput(
+            f"{path} cannot be read as a picture: at most {MOST_PIXELS // 10**6} million pixels are read ({error}); "
+            "make it smaller first."
+        ) from error
+    except broken as error:
         raise InvalidInput(f"{path} cannot be read as a picture ({error}).") from error
 
 

@@ -6,6 +6,7 @@ import platform
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from typing import Any, Self
 
 import numpy as np
@@ -58,7 +59,7 @@ class _Visitor:
 
 @dataclass(frozen=True)
 class Begun:
-    """A session with a new token; `resumed` if it was there before."""
+    """A session and its token; `resumed` if it was there before."""
 
     session: SessionRow
     token: str
@@ -82,7 +83,7 @@ def begin(
     the study was replaced since it was read. The first session freezes the study. `draw` makes the trials of the
     assigned units; they are stored before the token leaves.
     """
-    token = secrets.token_urlsafe(24)
+    token = _token(study, identity, link, entry)
     visitor = _Visitor.of(identity, link, entry)
     with db.writing() as connection:
         _lock(connection, study)
@@ -105,6 +106,17 @@ def new_links(db: Database, study: StudyRow, count: int) -> list[str]:
     with db.writing() as connection:
         connection.execute(insert(links), [{**row, "token_hash": token_hash(token)} for token in tokens])
     return tokens
+
+
+def _token(study: StudyRow, identity: Identity | None, link: str | None, entry: str | None) -> str:
+    """The token of a session: from the page's own secret, so that a request to begin that arrives twice gives it twice.
+
+    Otherwise the reply that is lost or late would carry the token that is good.
+    """
+    if entry is None:
+        return secrets.token_urlsafe(24)
+    whose = [study.id, None if identity is None else identity.prolific_pid, link, entry]
+    return base64.urlsafe_b64encode(sha256(json.dumps(whose).encode()).digest()[:24]).decode()
 
 
 def _lock(connection: Connection, study: StudyRow) -> None:
@@ -138,7 +150,7 @@ def _session_of(connection: Connection, study: StudyRow, visitor: _Visitor) -> R
 
 
 def _take_up(connection: Connection, old: Row, visitor: _Visitor, token: str) -> int:
-    """Go on with a session under a new token; the old one is no longer good for anything."""
+    """Go on with a session under this page's token; another page's is no longer good for anything."""
     if old.status == "ended":
         raise Conflict("This session was interrupted for too long and has ended.", "ended")
     if old.status != "active":

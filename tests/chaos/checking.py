@@ -1,0 +1,87 @@
+"""Whether all that was acknowledged is there, once, as it was answered: in the database, in the export, in the maps."""
+
+import csv
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import vseg
+from chaos.people import Answer, Ledger
+from vseg import export, store
+
+STORED = (
+    "SELECT sessions.name, seq, item, i, j, same FROM responses JOIN sessions ON sessions.id = responses.session "
+    "JOIN studies ON studies.id = sessions.study WHERE studies.name = '{study}'"
+)
+Found = list[tuple[tuple[str, int], Answer]]
+
+
+@dataclass
+class Verdict:
+    """What is wrong; all zero and empty where nothing is."""
+
+    lost: int = 0
+    doubled: int = 0
+    changed: int = 0
+    """Stored with another pair or another answer than it was given with."""
+
+    def __bool__(self) -> bool:
+        return not (self.lost or self.doubled or self.changed)
+
+
+def compared(acknowledged: dict[tuple[str, int], Answer], found: Found) -> Verdict:
+    """Each acknowledged record is found exactly once; nobody answered an item twice."""
+    stored = dict(found)
+    items = Counter((session, answer[0]) for (session, _), answer in found)
+    return Verdict(
+        lost=len(acknowledged.keys() - stored.keys()),
+        doubled=sum(items.values()) - len(items),
+        changed=sum(stored[key] != answer for key, answer in acknowledged.items() if key in stored),
+    )
+
+
+def in_database(db: store.Database, study: str) -> Found:
+    """As it is at this moment."""
+    with db.reading() as connection:
+        rows = connection.exec_driver_sql(STORED.format(study=study)).all()
+    return [((name, seq), (item, i, j, bool(same))) for name, seq, item, i, j, same in rows]
+
+
+def exported(db: store.Database, study: str, folder: Path) -> None:
+    folder.mkdir()
+    export.write(db, store.studies.named(db, study), folder)
+
+
+def in_export(folder: Path) -> Found:
+    """Row by row of the tables that a researcher would open."""
+    found: Found = []
+    for table in sorted((folder / "data").glob("*_session-*_data.csv")):
+        if "_description-" in table.name:
+            continue
+        with open(table, newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                item, i, j = (int(row[name]) for name in ("item", "i", "j"))
+                found.append(((row["session"], int(row["seq"])), (item, i, j, row["same"] == "1")))
+    return found
+
+
+def sessions_in(folder: Path) -> Counter[str]:
+    """How many sessions there are of each status."""
+    (table,) = (folder / "data").glob("*_description-sessions_data.csv")
+    with open(table, newline="", encoding="utf-8") as file:
+        return Counter(row["status"] for row in csv.DictReader(file))
+
+
+def map_of(folder: Path) -> NDArray[np.float64]:
+    """The map that a researcher would get."""
+    return vseg.reconstruct(vseg.load(folder), segments=2, seed=0).maps.probabilities
+
+
+def verdict_of(ledger: Ledger, folder: Path) -> Verdict:
+    """Of an export, after everybody has finished."""
+    verdict = compared(ledger.acknowledged, in_export(folder))
+    verdict.lost += len(ledger.lost)
+    return verdict

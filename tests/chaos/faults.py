@@ -1,0 +1,178 @@
+"""What is done to the server, its database and its network while people answer; each fault is a function of a Scene."""
+
+import asyncio
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from chaos.disks import Disk
+from chaos.people import Ledger
+from chaos.proxy import Proxy
+from chaos.serving import RestartedPostgres, Server, in_thread
+
+SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
+BOTH = (SQLITE, POSTGRESQL)
+FEW = 5
+PATIENCE_S = 5.0  # how long people wait for a reply
+
+LOCKING = {
+    SQLITE: "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None); "
+    "db.execute('BEGIN EXCLUSIVE'); print('locked', flush=True); sys.stdin.read()",
+    POSTGRESQL: "import psycopg, sys; db = psycopg.connect(sys.argv[1]); "
+    "db.execute('LOCK TABLE responses IN ACCESS EXCLUSIVE MODE'); print('locked', flush=True); sys.stdin.read()",
+}
+"""A process that holds the database until its input ends."""
+
+
+@dataclass
+class Scene:
+    """Everything that a fault may touch. `lifted_at` is when it ended; from then on all should be well again."""
+
+    database: str
+    url: str
+    server: Server
+    proxy: Proxy | None
+    postgres: RestartedPostgres | None
+    disk: Disk | None
+    ledger: Ledger
+    rng: random.Random
+    everyone: int
+    lifted_at: float = 0.0
+
+    def lifted(self) -> None:
+        self.lifted_at = time.perf_counter()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Until a condition holds, or nobody is there any more for whom it could."""
+        await self.ledger.until(lambda: condition() or self.ledger.gone == self.everyone)
+
+    async def until_more(self, what: str, few: int = FEW) -> None:
+        """Until so many more have failed, or were told to try again."""
+        before = getattr(self.ledger, what)
+        await self.until(lambda: getattr(self.ledger, what) >= before + few)
+
+
+async def server_killed(scene: Scene) -> None:
+    scene.server.kill()
+    scene.lifted()
+    await in_thread(scene.server.start)
+
+
+async def worker_killed(scene: Scene) -> None:
+    os.kill(scene.rng.choice(scene.server.workers()), signal.SIGKILL)
+    scene.lifted()
+
+
+async def network_cut(scene: Scene) -> None:
+    assert scene.proxy is not None
+    await scene.proxy.cut()
+    scene.lifted()
+
+
+async def requests_spoilt(scene: Scene, kind: str) -> None:
+    assert scene.proxy is not None
+    spoiling = asyncio.create_task(scene.proxy.misbehave(kind, scene.rng.randrange(5, 20), scene.rng))
+    nobody_left = asyncio.create_task(scene.until(lambda: False))
+    await asyncio.wait([spoiling, nobody_left], return_when=asyncio.FIRST_COMPLETED)
+    for task in (spoiling, nobody_left):
+        task.cancel()
+    scene.lifted()
+
+
+async def disk_full(scene: Scene) -> None:
+    assert scene.disk is not None
+    if scene.database == SQLITE:  # room in the log of writes that could be used again is given back first
+        await in_thread(_checkpoint, scene.url)
+    await in_thread(scene.disk.fill, scene.server.pid)
+    await scene.until_more("told")
+    scene.lifted()
+    scene.disk.free(scene.server.pid)
+
+
+async def database_locked(scene: Scene, what: str = "failures", few: int = FEW) -> None:
+    place = scene.url.removeprefix("sqlite:///")
+    command = [sys.executable, "-c", LOCKING[scene.database], place]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert await in_thread(other.stdout.readline) == b"locked\n"
+        await scene.until_more(what, few)
+        scene.lifted()
+        other.stdin.close()
+
+
+async def postgres_ended(scene: Scene, number: int) -> None:
+    assert scene.postgres is not None
+    await in_thread(scene.postgres.end, number)
+    await in_thread(scene.postgres.start)
+    scene.lifted()
+
+
+async def postgres_only_reads(scene: Scene) -> None:
+    """As a stand-in after a failover does, or a provider's when the disk is nearly full."""
+    assert scene.postgres is not None
+    name = scene.url.removeprefix("postgresql://postgres@/").partition("?")[0]
+    execute = scene.postgres.server.execute
+    hang_up = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    for setting in ("on", "off"):
+        await in_thread(execute, f"ALTER DATABASE {name} SET default_transaction_read_only = {setting}")
+        await in_thread(execute, hang_up)
+        if setting == "on":
+            await scene.until_more("told")
+    scene.lifted()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Its name, what it does, and what it needs; `times` is how often the long version does it in a round."""
+
+    name: str
+    inject: Callable[[Scene], Awaitable[None]]
+    times: int
+    databases: tuple[str, ...] = BOTH
+    proxied: bool = False
+    small_disk: bool = False
+    patience_s: float = PATIENCE_S
+    options: tuple[str, ...] = ()
+
+
+def _spoilt(name: str, kind: str) -> Fault:
+    return Fault(name, partial(requests_spoilt, kind=kind), 8, proxied=True)
+
+
+ONLY = {"sqlite": (SQLITE,), "postgresql": (POSTGRESQL,)}
+FAULTS = (
+    Fault("server killed (SIGKILL)", server_killed, 25),
+    Fault("one of two workers killed (SIGKILL)", worker_killed, 10, ONLY["postgresql"], options=("--workers", "2")),
+    Fault("network cut", network_cut, 12, proxied=True),
+    _spoilt("network slow", "slow"),
+    _spoilt("cut in mid-request", "half request"),
+    _spoilt("cut in mid-response", "half reply"),
+    _spoilt("reply lost after the commit", "lost"),
+    _spoilt("requests doubled", "doubled"),
+    _spoilt("requests late, overtaken by others", "late"),
+    Fault("disk full", disk_full, 6, small_disk=True),
+    Fault("database locked by another process", database_locked, 6, patience_s=1.0),
+    Fault(
+        "database locked for longer than a write waits", partial(database_locked, what="told", few=1), 1,
+        ONLY["sqlite"], patience_s=60.0,
+    ),
+    Fault("PostgreSQL restarted (fast)", partial(postgres_ended, number=signal.SIGINT), 8, ONLY["postgresql"]),
+    Fault("PostgreSQL restarted (immediate)", partial(postgres_ended, number=signal.SIGQUIT), 8, ONLY["postgresql"]),
+    Fault("PostgreSQL killed (SIGKILL)", partial(postgres_ended, number=signal.SIGKILL), 8, ONLY["postgresql"]),
+    Fault("PostgreSQL only reads for a while", postgres_only_reads, 4, ONLY["postgresql"]),
+)  # fmt: skip
+
+
+def _checkpoint(url: str) -> None:
+    with sqlite3.connect(Path(url.removeprefix("sqlite:///")), timeout=30) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()

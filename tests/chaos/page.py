@@ -1,0 +1,71 @@
+"""The result as people look at it: a table on the terminal, on an HTML page, and in docs/reliability.md."""
+
+import platform
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from chaos.rounds import Outcome
+from vseg.report import Report
+
+ROOT = Path(__file__).parent.parent.parent
+DOCUMENT = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "results" / "chaos.html"
+MARKS = "<!-- chaos -->", "<!-- end of chaos -->"
+COLUMNS = (
+    "fault", "where", "injected", "responses", "lost", "doubled", "changed", "people", "went on or clear screen",
+    "server errors", "same map", "longest recovery, s",
+)  # fmt: skip
+
+
+def rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
+    """A row a round, and one of them all."""
+    found = [_row(outcome) for outcome in outcomes]
+    sums = [sum(int(row[at]) for row in found) for at in (2, 3, 4, 5, 6, 7, 8, 9)]
+    same = all(outcome.map_equal for outcome in outcomes)
+    longest = max((s for outcome in outcomes for s in outcome.recoveries_s), default=0.0)
+    return [*found, ["all", "", *map(str, sums), "yes" if same else "NO", f"{longest:.2f}"]]
+
+
+def _row(outcome: Outcome) -> list[str]:
+    verdict = outcome.verdict
+    numbers = (
+        outcome.injected, outcome.responses, verdict.lost, verdict.doubled, verdict.changed, outcome.people,
+        outcome.completed, outcome.tracebacks,
+    )  # fmt: skip
+    longest = f"{max(outcome.recoveries_s):.2f}" if outcome.recoveries_s else ""
+    return [
+        outcome.fault, outcome.database, *map(str, numbers), "yes" if outcome.map_equal else "NO", longest,
+    ]  # fmt: skip
+
+
+def markdown(outcomes: Sequence[Outcome]) -> str:
+    lines = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows(outcomes))])
+
+
+def write(outcomes: Sequence[Outcome], minutes: float) -> None:
+    """The page, and the table in the document in place of the one before."""
+    said = _said(outcomes, minutes)
+    report = Report("Under fire", "What was done to vseg while people answered, and what was lost.")
+    report.table(COLUMNS, rows(outcomes), caption=said)
+    wrong = [f"{each.fault}, {each.database}: {one}" for each in outcomes for one in each.wrong]
+    if wrong:
+        report.section("What should not have been")
+        report.text(*wrong)
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(report.html(), encoding="utf-8")
+    document = DOCUMENT.read_text(encoding="utf-8")
+    begin, end = MARKS
+    table = f"{begin}\n{markdown(outcomes)}\n\n*{said}*\n{end}"
+    renewed, count = re.subn(f"{begin}.*?{end}", lambda _: table, document, flags=re.DOTALL)
+    assert count == 1, f"{DOCUMENT} should hold {begin} and {end} once."
+    DOCUMENT.write_text(renewed, encoding="utf-8")
+
+
+def _said(outcomes: Sequence[Outcome], minutes: float) -> str:
+    disks = sorted({outcome.how for outcome in outcomes if outcome.how})
+    full = f" Full disk: {', '.join(disks)}." if disks else ""
+    where = f"{platform.machine()}, Python {platform.python_version()}"
+    return f"make chaos, {time.strftime('%Y-%m-%d')}, {minutes:.0f} minutes on {where}.{full}"

@@ -1,0 +1,176 @@
+"""What may happen between a page and its server: an HTTP proxy that misbehaves when told to.
+
+`async with Proxy.to(port) as proxy` listens on `proxy.port`; `proxy.misbehave("lost", 5, rng)` spoils the next five
+requests that come through and returns when it has. Left alone, it only passes on.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+from chaos.connection import LARGEST_HEAD, read_message
+
+OVERTAKEN_BY = 12  # a request that is held back arrives when so many others have passed it
+CUT_FOR_S = 0.3
+PIECES, PIECE_EVERY_S = 10, 0.05
+GONE = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
+
+Answer = Callable[[bytes], Awaitable[bytes]]
+
+
+class Proxy:
+    """Between `port` and a server; connections to the server are opened as they are needed."""
+
+    KINDS = ("half request", "half reply", "lost", "doubled", "late", "slow")
+
+    def __init__(self, server_port: int):
+        self.server_port, self.port = server_port, 0
+        self.passed = self.spoilt = 0
+        self._clients: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
+        self._spoiling: list[tuple[str, random.Random]] = []
+        self._spoilt_all: asyncio.Future[None] | None = None
+        self._held: list[tuple[int, bytes]] = []
+        self._delivering: set[asyncio.Task[None]] = set()
+        self._cut = False
+
+    @classmethod
+    @asynccontextmanager
+    async def to(cls, server_port: int) -> AsyncIterator["Proxy"]:
+        proxy = cls(server_port)
+        listening = await asyncio.start_server(
+            proxy._accepted, "127.0.0.1", 0, limit=LARGEST_HEAD, backlog=512
+        )
+        proxy.port = listening.sockets[0].getsockname()[1]
+        try:
+            yield proxy
+        finally:
+            listening.close()
+            proxy.hang_up()
+            await asyncio.gather(*proxy._serving)
+
+    def hang_up(self) -> None:
+        """End every connection in the middle of whatever it is saying."""
+        for client in list(self._clients):
+            client.transport.abort()
+
+    async def cut(self) -> None:
+        """No network for a moment."""
+        self._cut = True
+        self.hang_up()
+        await asyncio.sleep(CUT_FOR_S)
+        self._cut = False
+
+    async def misbehave(self, kind: str, requests: int, rng: random.Random) -> None:
+        """Spoil the next requests in one of the ways of `KINDS`; returns when it is done."""
+        assert kind in self.KINDS, kind
+        self._spoilt_all = asyncio.get_running_loop().create_future()
+        self._spoiling = [(kind, rng)] * requests
+        await self._spoilt_all
+
+    async def settled(self) -> None:
+        """All that was held back has arrived."""
+        self._deliver(everything=True)
+        while self._delivering:
+            await asyncio.gather(*self._delivering)
+
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._cut:
+            writer.transport.abort()
+            return
+        self._clients.add(writer)
+        server = Upstream(self.server_port)
+        try:
+            while True:
+                request = await read_message(reader)
+                self.passed += 1
+                self._deliver()
+                await self._pass_on(request, server, writer)
+        except GONE:
+            writer.transport.abort()
+        finally:
+            self._clients.discard(writer)
+            server.close()
+
+    async def _pass_on(self, request: bytes, server: "Upstream", client: asyncio.StreamWriter) -> None:
+        if not self._spoiling:
+            client.write(await server.ask(request))
+            return
+        kind, rng = self._spoiling.pop()
+        self.spoilt += 1
+        try:
+            await self._spoil(kind, rng, request, server, client)
+        finally:
+            if not self._spoiling and self._spoilt_all is not None and not self._spoilt_all.done():
+                self._spoilt_all.set_result(None)
+
+    async def _spoil(
+        self, kind: str, rng: random.Random, request: bytes, server: "Upstream", client: asyncio.StreamWriter
+    ) -> None:
+        if kind == "half request":
+            await server.say(request[: rng.randrange(1, len(request))])
+            raise ConnectionAbortedError
+        if kind == "late":
+            self._held.append((self.passed + OVERTAKEN_BY, request))
+            raise ConnectionAbortedError
+        if kind == "doubled":
+            twin = Upstream(self.server_port)
+            answers = await asyncio.gather(server.ask(request), twin.ask(request))
+            twin.close()
+            client.write(rng.choice(answers))
+            return
+        answer = await server.ask(request)
+        if kind == "slow":
+            size = len(answer) // PIECES + 1
+            for start in range(0, len(answer), size):
+                client.write(answer[start : start + size])
+                await asyncio.sleep(PIECE_EVERY_S)
+            return
+        if kind == "half reply":
+            client.write(answer[: rng.randrange(1, len(answer))])
+            await client.drain()
+            client.close()  # what was written still arrives
+        raise ConnectionAbortedError
+
+    def _deliver(self, *, everything: bool = False) -> None:
+        due = [request for at, request in self._held if everything or at <= self.passed]
+        self._held = [] if everything else [each for each in self._held if each[0] > self.passed]
+        for request in due:
+            task = asyncio.create_task(self._deliver_one(request))
+            self._delivering.add(task)
+            task.add_done_callback(self._delivering.discard)
+
+    async def _deliver_one(self, request: bytes) -> None:
+        server = Upstream(self.server_port)
+        with suppress(*GONE):
+            await server.ask(request)
+        server.close()
+
+
+class Upstream:
+    """The proxy's side towards the server."""
+
+    def __init__(self, port: int):
+        self._port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def say(self, message: bytes) -> asyncio.StreamReader:
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=LARGEST_HEAD)
+        reader, writer = self._streams
+        writer.write(message)
+        await writer.drain()
+        return reader
+
+    async def ask(self, request: bytes) -> bytes:
+        return await read_message(await self.say(request))
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()

@@ -1,0 +1,93 @@
+"""`make chaos`: every fault, many times, under load, on SQLite and PostgreSQL and in a real browser.
+
+Ends with one table, written to results/chaos.html and docs/reliability.md, and with exit code 1 if anything was lost,
+doubled or changed, or anybody was left without a way on. `--quick` is a try of a few minutes that writes nothing.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from chaos import page
+from chaos.disks import Mounted, small_disk
+from chaos.faults import FAULTS, POSTGRESQL
+from chaos.rounds import Crowd, Outcome, Rounds
+from databases import postgres
+
+LONG, QUICK = Crowd(people=100, trials=60), Crowd(people=10, trials=40)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="ten people and two of each fault; nothing is written"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="WORDS", help="faults with these words; nothing is written"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the moments at which things happen")
+    given = parser.parse_args()
+    began = time.perf_counter()
+    outcomes = []
+    for outcome in _outcomes(given):
+        outcomes.append(outcome)
+        state = "well" if outcome.well else f"NOT WELL: {outcome}"
+        at = (time.perf_counter() - began) / 60
+        print(f"{at:5.1f} min  {outcome.fault}, {outcome.database}: {outcome.injected} times, "
+              f"{outcome.responses} responses, {state}", flush=True)  # fmt: skip
+    print(f"\n{page.markdown(outcomes)}\n")
+    if not (given.quick or given.only):
+        page.write(outcomes, (time.perf_counter() - began) / 60)
+        print(f"Written to {page.PAGE} and {page.DOCUMENT}.")
+    return 0 if all(outcome.well for outcome in outcomes) else 1
+
+
+def _outcomes(given: argparse.Namespace) -> Iterator[Outcome]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = stack.enter_context(postgres(fsync="on"))
+        crowd = QUICK if given.quick else LONG
+        rounds = stack.enter_context(closing(Rounds(crowd, folder, server, given.seed)))
+        with small_disk() as disk:
+            mounts = isinstance(disk, Mounted)
+        yield rounds.undisturbed()
+        for fault in FAULTS:
+            for database in fault.databases:
+                if given.only not in fault.name or (
+                    fault.small_disk and database == POSTGRESQL and not mounts
+                ):
+                    continue
+                times = min(fault.times, 2) if given.quick else fault.times
+                yield rounds.run(fault.name, database, [fault] * times)
+        yield from _in_a_browser(given, folder / "tabs")
+
+
+def _in_a_browser(given: argparse.Namespace, folder: Path) -> Iterator[Outcome]:
+    from playwright.sync_api import sync_playwright
+
+    from browsers import chromium
+    from chaos import tabs
+    from chaos.tab_rounds import outcome_of
+    from servers import serving
+
+    folder.mkdir()
+    study, url = folder / "study.toml", f"sqlite:///{folder}/tabs.db"
+    study.write_text(tabs.STUDY, encoding="utf-8")
+    names = [name for name in tabs.FAULTS if given.only in name]
+    with serving(study, "--db", url) as server, sync_playwright() as playwright:
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=chromium(), args=flags)
+        for number, name in enumerate(names):
+            yield outcome_of(name, browser, server.link("participants"), url, folder / f"export-{number}")
+        browser.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

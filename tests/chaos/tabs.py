@@ -1,0 +1,174 @@
+"""What may happen to the page itself, in a real Chromium: each fault is a function of a Desk, and ends at `done`.
+
+What the page was told is put down from its own traffic, so that it can be looked for in the export.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Response
+
+from chaos.people import Answer, Ledger, answer
+from visitors import Visitor
+
+WINDOW = {"width": 1280, "height": 900}
+STUDY = """
+name = "tabs"
+segments = 2
+participants = 100
+layout = {grid = 4}
+images = [{name = "patches", colours = 2}]
+design = {blocks = 1, trials = 16}
+practice = {trials = 0}
+catch = {per_block = 0}
+calibration = {distance = false, gamma = false}
+timing = {preview_ms = 50, cue_ms = 50, image_ms = 50}
+display = {full_screen = false}
+prolific = {completion_code = "THANKS42"}
+"""
+ITEMS = 16
+WRONG_CLOCK = """(() => {
+  const Right = Date;
+  globalThis.wrong_ms = %d;
+  globalThis.Date = class extends Right {
+    constructor(...given) { given.length ? super(...given) : super(Right.now() + globalThis.wrong_ms); }
+    static now() { return Right.now() + globalThis.wrong_ms; }
+  };
+})()"""
+FORBIDDEN = "IDBFactory.prototype.open = () => { throw new DOMException('forbidden', 'SecurityError'); }"
+TOO_OLD = "open the link in an up-to-date"
+YEAR_MS = 365 * 86_400_000
+
+
+def truth(trials: dict[str, Any], item: int) -> bool:
+    return answer(trials["i"][item], trials["j"][item], item)
+
+
+class Desk:
+    """One participant's browser, and a ledger of what its pages were told."""
+
+    def __init__(self, browser: Browser, url: str):
+        self.url, self.ledger = url, Ledger()
+        self.context: BrowserContext = browser.new_context(viewport=WINDOW, screen=WINDOW)  # type: ignore[arg-type]
+        self.visitors: list[Visitor] = []
+
+    def sit(self) -> Visitor:
+        """Someone at a new page; the same person, if one was here before."""
+        page = self.context.new_page()
+        visitor = Visitor(page, self.url, truth)
+        page.on("response", lambda response: self._heard(visitor, response))
+        self.visitors.append(visitor.come())
+        return visitor
+
+    def inspector(self, page: Page) -> Any:
+        return self.context.new_cdp_session(page)
+
+    def _heard(self, visitor: Visitor, response: Response) -> None:
+        if not response.url.endswith("/records") or response.status != 200:
+            return
+        with suppress(Error):  # a page that is gone has heard nothing
+            stored = set(response.json()["stored"])
+            session, trials = visitor.state["session"], visitor.state["trials"]
+            for record in response.request.post_data_json["records"]:
+                if record["kind"] == "response" and record["seq"] in stored:
+                    item = record["item"]
+                    given: Answer = (item, trials["i"][item], trials["j"][item], record["same"])
+                    self.ledger.acknowledged[session, record["seq"]] = given
+
+    @property
+    def problems(self) -> list[str]:
+        return [problem for visitor in self.visitors for problem in visitor.problems]
+
+
+def reloaded(desk: Desk) -> None:
+    person = desk.sit()
+    for _ in range(3):
+        person.walk(trials=4)
+        person.page.reload()
+    person.walk()
+
+
+def crashed(desk: Desk) -> None:
+    page = desk.sit().walk(trials=6).page
+    with page.expect_event("crash"), suppress(Error):
+        page.goto("chrome://crash", timeout=2000)  # which never answers
+    desk.sit().walk()
+
+
+def opened_twice(desk: Desk) -> None:
+    first = desk.sit().walk(trials=3)
+    second = desk.sit().walk("other-tab")
+    first.walk(trials=3)
+    first.page.close()
+    second.page.wait_for_selector("body:not([data-step=other-tab])")
+    second.walk()
+
+
+def asleep(desk: Desk) -> None:
+    """Frozen as a laptop's lid or a phone's memory would, in the middle of a trial, while answers are under way."""
+    person = desk.sit().walk(trials=4)
+    devtools = desk.inspector(person.page)
+    for _ in range(2):
+        devtools.send("Page.setWebLifecycleState", {"state": "frozen"})
+        person.page.wait_for_timeout(1500)
+        devtools.send("Page.setWebLifecycleState", {"state": "active"})
+        person.walk(trials=3)
+    person.walk()
+
+
+def clock_at(offset_ms: int) -> Callable[[Desk], None]:
+    def wrong(desk: Desk) -> None:
+        desk.context.add_init_script(WRONG_CLOCK % offset_ms)
+        person = desk.sit().walk(trials=4)
+        person.page.reload()
+        person.walk()
+
+    return wrong
+
+
+def clock_jumps(desk: Desk) -> None:
+    desk.context.add_init_script(WRONG_CLOCK % 0)
+    person = desk.sit()
+    for offset in (-YEAR_MS, 2 * YEAR_MS, 0):
+        person.walk(trials=3)
+        person.page.evaluate("wrong => { globalThis.wrong_ms = wrong; }", offset)
+    person.walk()
+
+
+def no_database(desk: Desk) -> None:
+    """A browser that keeps nothing is turned away in plain words, before anyone has answered anything."""
+    desk.context.add_init_script(FORBIDDEN)
+    page = desk.sit().page
+    page.wait_for_function("words => document.body.innerText.includes(words)", arg=TOO_OLD)
+
+
+def full_database(desk: Desk) -> None:
+    person = desk.sit().walk(trials=4)
+    quota = {"origin": "/".join(desk.url.split("/")[:3]), "quotaSize": 1}
+    desk.inspector(person.page).send("Storage.overrideQuotaForOrigin", quota)
+    person.walk()
+
+
+def vanished_database(desk: Desk) -> None:
+    """As when someone clears the site's data while they take part."""
+    person = desk.sit().walk(trials=4)
+    what = {"origin": "/".join(desk.url.split("/")[:3]), "storageTypes": "indexeddb"}
+    desk.inspector(person.page).send("Storage.clearDataForOrigin", what)
+    person.walk()
+
+
+TURNED_AWAY = ("IndexedDB unavailable",)
+"""Faults that end at a clear screen; all others at the last one."""
+FAULTS: dict[str, Callable[[Desk], None]] = {
+    "tab reloaded": reloaded,
+    "tab crashed": crashed,
+    "opened in two tabs": opened_twice,
+    "tab put to sleep": asleep,
+    "clock 30 years fast": clock_at(30 * YEAR_MS),
+    "clock 20 years slow": clock_at(-20 * YEAR_MS),
+    "clock jumps": clock_jumps,
+    "IndexedDB unavailable": no_database,
+    "IndexedDB full": full_database,
+    "IndexedDB cleared meanwhile": vanished_database,
+}

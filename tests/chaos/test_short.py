@@ -1,0 +1,105 @@
+"""The short version of `make chaos`: every kind of fault once, in one crowd a database, and what they have found."""
+
+import asyncio
+import random
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from chaos.disks import Mounted, small_disk
+from chaos.faults import BOTH, FAULTS, POSTGRESQL
+from chaos.people import Ledger, Person
+from chaos.proxy import Proxy
+from chaos.rounds import Crowd, Rounds
+from databases import postgres
+from servers import served
+from taking_part import begin, response, study_of
+from vseg import store
+from vseg.errors import InvalidInput, VsegError
+
+LONG = ("one of two workers killed (SIGKILL)", "database locked for longer than a write waits")
+CROWD = Crowd(people=10, trials=120)
+
+
+@pytest.fixture(scope="module")
+def rounds(tmp_path_factory):
+    """With a PostgreSQL of its own, since it is restarted and killed."""
+    folder = tmp_path_factory.mktemp("chaos")
+    with postgres() as server, closing(Rounds(CROWD, folder, server, seed=1)) as found:
+        assert found.undisturbed().well
+        yield found
+
+
+def can_mount() -> bool:
+    with small_disk() as disk:
+        return isinstance(disk, Mounted)
+
+
+@pytest.mark.parametrize("database", BOTH)
+def test_nothing_acknowledged_is_lost_whatever_happens(rounds, database):
+    """Each fault once, under load; then the export, row by row, and its map beside that of a quiet day."""
+    faults = [fault for fault in FAULTS if database in fault.databases and fault.name not in LONG]
+    if database == POSTGRESQL and not can_mount():
+        faults = [fault for fault in faults if not fault.small_disk]
+    outcome = rounds.run("all kinds", database, faults)
+    assert outcome.injected == len(faults)
+    assert outcome.responses == CROWD.answers
+    assert outcome.well, outcome
+
+
+def test_a_doubled_beginning_shuts_nobody_out(tmp_path):
+    async def crowd(port: int) -> Ledger:
+        ledger = Ledger()
+        ledger.going.set()
+        async with Proxy.to(port) as proxy:
+            people = [Person("tiny", proxy.port, ledger, random.Random(seed), 20) for seed in range(3)]
+            spoiling = asyncio.create_task(proxy.misbehave("doubled", 3, random.Random(0)))
+            await asyncio.gather(*(person.take_part() for person in people))
+            spoiling.cancel()
+        return ledger
+
+    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+        ledger = asyncio.run(crowd(int(server.base.rsplit(":")[-1].strip("/"))))
+    assert ledger.wrong == []
+
+
+def test_a_database_that_only_reads_refuses_no_record_for_good(postgres_server):
+    """As a stand-in after a failover does: a page would give up what it is told is wrong with the record."""
+    url = postgres_server.fresh()
+    name = url.split("/")[3].partition("?")[0]
+    with store.open(url) as db:
+        session = begin(db, study_of(db)).session
+        for setting, kind in (("on", VsegError), ("off", type(None))):
+            postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {setting}")
+            postgres_server.execute(
+                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+            )
+            told = store.responses.append(db, session.id, [response(0)], []).exception()
+            assert type(told) is kind, told
+    postgres_server.drop(url)
+
+
+def test_a_file_damaged_while_it_is_open_refuses_no_record_for_good(tmp_path):
+    file = tmp_path / "vseg.db"
+    with store.open(f"sqlite:///{file}") as db:
+        session = begin(db, study_of(db)).session
+        with sqlite3.connect(file) as other:
+            other.execute("PRAGMA user_version = 7")  # so that what the writer remembers of the file is void
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        other.close()
+        with open(file, "r+b") as raw:
+            raw.seek(4096)
+            raw.write(b"\xff" * (file.stat().st_size - 4096))
+        told = store.responses.append(db, session.id, [response(0)], []).exception()
+        assert isinstance(told, VsegError)
+        assert not isinstance(told, InvalidInput)
+
+
+def test_a_commit_is_waited_for_also_where_postgresql_is_set_not_to(postgres_server):
+    url = postgres_server.fresh()
+    name = url.split("/")[3].partition("?")[0]
+    postgres_server.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with store.open(url) as db, db.writing() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+    postgres_server.drop(url)

@@ -1,0 +1,204 @@
+"""Everyone who may knock at a server's door, rightly or wrongly: `with besieged(url) as world: world.roles`.
+
+A victim has answered some trials; nobody but a researcher may read or change anything of theirs.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import argon2
+import httpx
+from sqlalchemy import select
+from starlette.routing import BaseRoute
+
+from servers import STUDY, Person, Served, event, response, served
+from vseg import store
+from vseg.server import auth
+from vseg.server.app import app
+from vseg.store.schema import metadata
+
+TINY = STUDY.replace("participants = 3", "participants = 1000") + "[contours]\ndraw = true\n"
+OTHER = TINY.replace("tiny", "other").replace("colours = 2", "colours = 3")
+PID = "5f1e0c0ffee0victimspid99"
+PASSWORD = "correct horse battery"
+SECRET_EVENT = "what only the victim has said"
+
+
+# That a token was used is noted, whoever uses it for whatever; the others are large and written once.
+LEFT_OUT = ("last_used_at_ms", "png", "truth", "trials", "text")
+COLUMNS = {
+    name: [column for column in table.c if column.name not in LEFT_OUT]
+    for name, table in sorted(metadata.tables.items())
+}
+CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # its settings travel in the hash
+
+
+@dataclass(frozen=True)
+class Role:
+    """Who asks: the headers of all their requests, and the token that their forms bring along."""
+
+    name: str
+    headers: dict[str, str] = field(default_factory=dict)
+    form_token: str = ""
+
+
+@dataclass
+class World:
+    """A server with a victim in it, and everyone else."""
+
+    server: Served
+    victim: Person
+    roles: dict[str, Role]
+    anns_token: str
+    anns_number: int
+
+    @cached_property
+    def image(self) -> str:
+        """The digest of the victim's image."""
+        return str(self.victim.state["images"]["patches"]["url"]).split("/")[1].removesuffix(".png")
+
+    def stored(self) -> tuple[str, str]:
+        """Digests of everything in the database, and of the victim's rows alone."""
+        everything, victims = hashlib.sha256(), hashlib.sha256()
+        with self.server.db.reading() as connection:
+            for name, columns in COLUMNS.items():
+                rows = connection.execute(select(*columns).order_by(*columns)).all()
+                everything.update(repr((name, rows)).encode())
+                victims.update(repr((name, [row for row in rows if self._is_victims(name, row)])).encode())
+        return everything.hexdigest(), victims.hexdigest()
+
+    def _is_victims(self, table: str, row: Any) -> bool:
+        held = row._mapping
+        session, participant = self._numbers
+        if table in ("participants", "sessions"):
+            return bool(held["id"] == (participant if table == "participants" else session))
+        return held.get("session") == session or held.get("participant") == participant
+
+    @cached_property
+    def _numbers(self) -> tuple[int, int]:
+        row = store.sessions.by_token(self.server.db, self.victim.state["token"])
+        sessions = metadata.tables["sessions"]
+        with self.server.db.reading() as connection:
+            whose = connection.scalar(select(sessions.c.participant).where(sessions.c.id == row.id))
+        return row.id, int(whose or 0)
+
+    @property
+    def secrets(self) -> list[str]:
+        """What only the victim and researchers may read."""
+        state = self.victim.state
+        return [state["token"], state["session"], state["participant"], PID, SECRET_EVENT]
+
+    def ask(self, role: Role, method: str, path: str, **options: Any) -> httpx.Response:
+        """A request of its own, without anybody's cookies but the role's."""
+        client = self.server.client
+        client.cookies.clear()
+        headers = {**role.headers, **options.pop("headers", {})}
+        return client.request(method, path.lstrip("/"), headers=headers, **options)
+
+    def routes(self) -> dict[tuple[str, str], str]:
+        """Every (method, path) of the app, from the app itself, with the name of what answers it."""
+        return routes_of(self.server.db)
+
+
+def routes_of(db: store.Database) -> dict[tuple[str, str], str]:
+    """Every (method, path) that the server answers."""
+    served_app: Any = app(db)
+    return dict(_walk(served_app.app.app.routes))
+
+
+def _walk(routes: list[BaseRoute], before: str = "") -> Iterator[tuple[tuple[str, str], str]]:
+    for route in routes:
+        inside: Any = getattr(route, "original_router", None)
+        if inside is not None:
+            yield from _walk(inside.routes, before)
+        elif getattr(route, "methods", None):
+            known: Any = route
+            for method in known.methods:
+                yield (method, before + known.path), known.name
+        else:
+            mount: Any = route
+            if getattr(mount, "routes", None):
+                yield from _walk(mount.routes, before + mount.path)
+            else:
+                for method in ("GET", "HEAD"):
+                    yield (method, f"{before}{mount.path}/{{file}}"), "files"
+
+
+@contextmanager
+def besieged(url: str) -> Iterator[World]:
+    """A server over two studies, a victim who has answered, and everyone who is not them."""
+    with served(url, TINY, OTHER) as server:
+        victim = server.begin(prolific_pid=PID)
+        drawn = event(1, "contours", image="patches", width_px=10, height_px=10, contours=[[[1, 1], [2, 2]]])
+        sent = victim.send(event(0, "comment", text=SECRET_EVENT), drawn, response(2, 0), response(3, 1))
+        assert sent.status_code == 200, sent.text
+        for name in ("Ann", "Bob", "Eve"):
+            store.researchers.set_password(server.db, name, CHEAP.hash(PASSWORD))
+        token = store.tokens.create(server.db, "Ann", "kept")
+        number = store.tokens.listed(server.db, "Ann")[0].id
+        yield World(server, victim, _roles(server, token), token, number)
+
+
+def _roles(server: Served, anns_token: str) -> dict[str, Role]:
+    finished, withdrawn, replaced = (
+        server.begin(),
+        server.begin(),
+        server.begin(entry="an-entry-of-their-own"),
+    )
+    assert finished.post("complete", {"count": finished.answer_all()}).status_code == 200
+    assert withdrawn.post("leave", {"data": "withdraw"}).status_code == 200
+    server.begin(entry="an-entry-of-their-own")
+    revoked = store.tokens.create(server.db, "Bob", "revoked")
+    store.tokens.revoke(server.db, "Bob", store.tokens.listed(server.db, "Bob")[0].id)
+    nobody, ended, bob, ann = (
+        _browser(server),
+        _browser(server, "Eve"),
+        _browser(server, "Bob"),
+        _browser(server, "Ann"),
+    )
+    store.researchers.sign_out(server.db, "Eve")
+    return {
+        role.name: role
+        for role in (
+            Role("nobody"),
+            Role("browser without a login", *nobody),
+            Role("random token", _bearer(secrets.token_urlsafe(24))),
+            Role("another participant", server.begin().headers),
+            Role("finished participant", finished.headers),
+            Role("withdrawn participant", withdrawn.headers),
+            Role("replaced token", replaced.headers),
+            Role("another study's participant", server.begin("other").headers),
+            Role("researcher whose login ended", *ended),
+            Role("researcher whose token was revoked", _bearer(revoked)),
+            Role("researcher, form of another site", ann[0]),
+            Role("another researcher", *bob),
+            Role("researcher", *ann),
+            Role("researcher's script", _bearer(anns_token)),
+        )
+    }  # fmt: skip
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _browser(server: Served, name: str | None = None) -> tuple[dict[str, str], str]:
+    """A browser's cookie, of someone logged in or of nobody, and the token of its forms."""
+    client = server.client
+    client.cookies.clear()
+    link = f"signin?token={auth.new_sign_in_link(server.db, name)}" if name else "login"
+    assert client.get(link).status_code in (200, 303)
+    return {"Cookie": f"{auth.COOKIE}={client.cookies[auth.COOKIE]}"}, form_token(client.get("login").text)
+
+
+def form_token(page: str) -> str:
+    """What the forms of a page bring along."""
+    found = re.search(r'name="form[_-]token" (?:value|content)="([0-9a-f]{64})"', page)
+    assert found, page
+    return found[1]

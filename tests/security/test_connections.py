@@ -1,0 +1,225 @@
+"""Connections that dribble, never end or never read: each is closed by itself, and others are served meanwhile."""
+
+import select
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+
+import httpx
+import pytest
+import uvicorn
+
+from servers import STUDY, register
+from vseg import store
+from vseg.server.app import app
+from vseg.server.headers import SECURITY
+from vseg.server.patience import LARGEST_HEAD, Patient
+from vseg.server.run import uvicorn_server
+
+PATIENCE_S = 30
+SHORT_S = 0.5
+TOKEN = "x" * 32
+HEAD = "POST /s/tiny/records HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+class Hasty(Patient):
+    """The same, on the time scale of a test."""
+
+    head_s = body_s = unread_s = SHORT_S
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[tuple[str, int]]:
+    with running(f"sqlite:///{tmp_path_factory.mktemp('slow')}/vseg.db", Hasty) as address:
+        yield address
+
+
+@contextmanager
+def running(url: str, protocol: type[Patient]) -> Iterator[tuple[str, int]]:
+    """The server as `vseg serve` runs it, but for how long it waits."""
+    with store.open(url) as db, socket.create_server(("127.0.0.1", 0), backlog=512) as listening:
+        register(db, STUDY)
+        server = uvicorn_server(app(db))
+        assert server.config.http is Patient, "what is tested here is what serves"
+        server.config.http = protocol
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield listening.getsockname()
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def connected(address: tuple[str, int], said: str = "") -> socket.socket:
+    connection = socket.create_connection(address, timeout=PATIENCE_S)
+    connection.sendall(said.encode())
+    return connection
+
+
+def heard_until_the_end(connection: socket.socket) -> bytes:
+    """Whatever comes until the server closes; a timeout of the test if it never does."""
+    parts = []
+    try:
+        while part := connection.recv(65536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def dribbled(connection: socket.socket, byte: bytes) -> bytes:
+    """Send a byte whenever nothing has come for a tenth of a second, until the server closes."""
+    connection.settimeout(0.1)
+    for _ in range(PATIENCE_S * 10):
+        try:
+            if (part := connection.recv(65536)) == b"":
+                return part
+        except TimeoutError:
+            try:
+                connection.sendall(byte)
+            except OSError:
+                return b""
+        except ConnectionResetError:
+            return b""
+    raise AssertionError("The connection was never closed.")
+
+
+@pytest.mark.parametrize(
+    ("said", "byte"),
+    [
+        ("", b"G"),
+        ("GET / HTTP/1.1\r\nHost: x\r\n", b"X"),
+        ("GET / HTTP/1.1\r\nHost: x\r\nA: ", b"b"),
+        (f"{HEAD}Authorization: Bearer {TOKEN}\r\nContent-Length: 1000\r\n\r\n", b" "),
+        (f"{HEAD}Authorization: Bearer {TOKEN}\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        ("GET /login HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n", b" "),
+        ("GET /login HTTP/1.1\r\nHost: x\r\n\r\n", b"\r\n"),
+    ],
+    ids=[
+        "a method",
+        "a header's name",
+        "a header's value",
+        "a body",
+        "chunks",
+        "a body nobody reads",
+        "empty lines",
+    ],
+)
+def test_who_dribbles_is_closed_however_busy_they_look(address, said, byte):
+    with closing(connected(address, said)) as connection:
+        dribbled(connection, byte)
+
+
+def test_who_says_nothing_is_closed(address):
+    with closing(connected(address)) as connection:
+        assert heard_until_the_end(connection) == b""
+
+
+def test_who_does_not_read_is_closed(address, caplog):
+    """Asking for a file again and again without reading any of it."""
+    with httpx.Client(base_url="http://{}:{}".format(*address), trust_env=False) as client:
+        asked = "GET /pages/researcher.css HTTP/1.1\r\nHost: x\r\n\r\n"
+        size = len(client.get("pages/researcher.css").content)
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(PATIENCE_S)
+    with closing(connection):
+        connection.connect(address)
+        connection.sendall(asked.encode() * (20_000_000 // size))
+        waiting = select.poll()
+        waiting.register(connection, select.POLLHUP)
+        assert waiting.poll(PATIENCE_S * 1000), "The connection was never closed."
+    assert caplog.records == [], "nobody fills the log by leaving"
+
+
+def test_others_are_served_while_many_dribble(address):
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(closing(connected(address, "GET / HTTP/1.1\r\nHo")))
+        with httpx.Client(
+            base_url="http://{}:{}".format(*address), timeout=PATIENCE_S, trust_env=False
+        ) as client:
+            for _ in range(20):
+                assert client.get("s/tiny/study.json").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        lambda: "A: " + "b" * 1000 + "\r\n",
+        lambda: "b" * 1000,
+    ],
+    ids=["many headers", "one long header"],
+)
+def test_a_head_without_an_end_is_refused(address, head: Callable[[], str]):
+    """Before, all of it was kept in memory, however much came."""
+    with closing(connected(address, "GET / HTTP/1.1\r\nHost: x\r\n")) as connection:
+        try:
+            for _ in range(1000 * LARGEST_HEAD // 1000):
+                connection.sendall(head().encode())
+        except OSError:
+            pass
+        else:
+            raise AssertionError("A head of a thousand times the limit was taken.")
+
+
+def test_a_long_head_is_refused_in_words(address):
+    with closing(connected(address, f"GET / HTTP/1.1\r\nHost: x\r\nA: {'b' * LARGEST_HEAD}")) as connection:
+        assert_secured(heard_until_the_end(connection), 431)
+
+
+@pytest.mark.parametrize(
+    "said", ["\0\0\0\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET \u00e4 HTTP/1.1\r\nHost: x\r\n\r\n"]
+)
+def test_what_is_no_request(address, said):
+    """Refused below the app, and with the same headers."""
+    with closing(connected(address, said)) as connection:
+        assert_secured(heard_until_the_end(connection), 400)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n",
+        "Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
+        "Content-Length: -5\r\n\r\nabcdef",
+    ],
+)
+def test_requests_that_two_servers_would_cut_differently(address, said):
+    """Smuggling past a proxy: refused, not guessed at."""
+    with closing(connected(address, f"POST /login HTTP/1.1\r\nHost: x\r\n{said}")) as connection:
+        assert heard_until_the_end(connection).startswith(b"HTTP/1.1 400")
+
+
+def test_requests_one_after_the_other_on_one_connection(address):
+    """Also such that wait longer between each other than a request may take: patience is for one at a time."""
+    with closing(connected(address)) as connection:
+        file = connection.makefile("rb")
+        for number in range(30):
+            connection.sendall(f"HEAD /login?{number} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert file.readline().startswith(b"HTTP/1.1 403")
+            while file.readline() != b"\r\n":
+                pass
+
+
+def test_a_body_that_comes_slowly_but_in_time(address):
+    with closing(
+        connected(address, f"{HEAD}Authorization: Bearer {TOKEN}\r\nContent-Length: 3\r\n\r\n")
+    ) as connection:
+        for byte in (b"{", b" ", b"}"):
+            connection.sendall(byte)
+        assert connection.recv(100).startswith(b"HTTP/1.1 401")
+
+
+def assert_secured(answer: bytes, status: int) -> None:
+    head = answer.partition(b"\r\n\r\n")[0].decode()
+    assert head.startswith(f"HTTP/1.1 {status}"), head
+    for name, value in SECURITY.items():
+        assert f"{name}: {value}" in head
+
+
+def test_the_real_waits_are_those_that_are_promised():
+    assert (Patient.head_s, Patient.body_s, Patient.unread_s) == (20, 120, 60)
+    assert isinstance(uvicorn_server(None), uvicorn.Server)  # type: ignore[arg-type]

@@ -1,0 +1,225 @@
+"""Files: nobody reads or writes outside the folders that were named, and no small file becomes a large one."""
+
+import io
+import json
+import os
+import socket
+import struct
+import sys
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from roles import besieged
+from servers import STUDY, event, register, response, served
+from vseg import Maps, export, importing, plan, stimuli, store
+from vseg.dataset.writing import FORMULA
+from vseg.errors import InvalidInput, VsegError
+from vseg.layout import Grid
+from vseg.study import parsed
+
+TRAVERSALS = (
+    "../auth.py", "..%2fauth.py", "%2e%2e/auth.py", "%2e%2e%2fauth.py", "..%5cauth.py", "....//auth.py", "./../auth.py",
+    "%252e%252e%252fauth.py", "/etc/passwd", "//etc/passwd", "%2fetc%2fpasswd", "..%00/auth.py", "..;/auth.py",
+    "../templates/login.html", "..%c0%afauth.py", "file:///etc/passwd", "C:%5cboot.ini", "nul", "con", "a" * 5000,
+)  # fmt: skip
+
+
+def asked_raw(base: str, path: str) -> bytes:
+    """No client in between that would tidy the path up."""
+    host, port = base.removeprefix("http://").rstrip("/").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        return connection.makefile("rb").read()
+
+
+def test_addresses_that_climb_out(tmp_path):
+    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+        for folder in (
+            "/static/",
+            "/pages/",
+            "/s/tiny/images/",
+            "/s/tiny/",
+            "/api/studies/tiny/images/",
+            "/",
+        ):
+            for climb in TRAVERSALS:
+                answer = asked_raw(server.base, folder + climb)
+                assert answer.split()[1] in (b"301", b"303", b"307", b"400", b"401", b"404"), (
+                    folder,
+                    climb,
+                    answer,
+                )
+                assert b"import " not in answer
+                assert b"root:" not in answer
+
+
+def test_a_link_in_a_folder_of_files_is_not_followed_out_of_it(tmp_path):
+    """Nobody can put one there over HTTP; one that an installation has by mistake leads nowhere either."""
+    from starlette.staticfiles import StaticFiles
+
+    from vseg.server.app import PAGES
+    from vseg.server.participants import FILES
+
+    assert isinstance(FILES, StaticFiles)
+    for files in (FILES, StaticFiles(directory=PAGES)):
+        assert not files.follow_symlink
+
+
+def test_an_export_writes_nowhere_else(tmp_path):
+    """Names that a participant or a study could choose never become a path; the folder itself is the researcher's."""
+    with besieged(f"sqlite:///{tmp_path}/vseg.db") as world:
+        answer = world.ask(world.roles["researcher"], "GET", "api/studies/tiny/export.zip")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as exported:
+        for name in exported.namelist():
+            assert name.startswith("tiny/")
+            assert ".." not in name.split("/")
+            assert not name.startswith("/")
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil", "a/b", "a\\b", "..", ".", "con:", "A", "a b", "", "a" * 64, "ä", "a\n"]
+)
+def test_names_that_would_be_paths_are_refused(name):
+    for text in (
+        STUDY.replace('"tiny"', json.dumps(name)),
+        STUDY.replace('name = "patches"', f"name = {json.dumps(name)}"),
+    ):
+        with pytest.raises(InvalidInput):
+            parsed(text)
+
+
+def test_over_http_no_study_reads_a_file(tmp_path):
+    """Neither by its path nor through a link: a study that is sent has samples and generated pictures only."""
+    with besieged(f"sqlite:///{tmp_path}/vseg.db") as world:
+        for file in ("/etc/passwd", "../../x.png", "picture.png", "/proc/self/environ"):
+            text = STUDY.replace("tiny", "evil").replace("colours = 2", f"file = {json.dumps(file)}")
+            answer = world.ask(world.roles["researcher's script"], "POST", "api/studies", json={"text": text})
+            assert answer.status_code == 422, answer.text
+            assert "cannot read from here" in answer.json()["message"]
+
+
+def test_a_picture_that_is_none_tells_nothing_of_its_content(tmp_path):
+    """A study file from someone else that names a secret file, also through a link: refused without quoting it."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the content of the secret\n" * 10)
+    os.symlink(secret, tmp_path / "picture.png")
+    for file in ("secret.txt", "picture.png", str(secret)):
+        study = parsed(STUDY.replace("colours = 2", f"file = {json.dumps(file)}"))
+        with pytest.raises(VsegError, match="cannot be read as a picture") as refused:
+            plan.shown(study, tmp_path)
+        assert "the content" not in str(refused.value)
+
+
+# ── bombs ──
+
+
+def png_that_says(width: int, height: int) -> bytes:
+    """A PNG file of so many black pixels: a few kilobytes for gigabytes."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    packed = zlib.compress(b"\0" * 1_000_000, 9)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("size", [(100_000, 100_000), (65_535, 65_535), (2**31 - 1, 1), (12_000, 12_000)])
+def test_a_picture_that_unpacks_to_gigabytes(tmp_path, size):
+    path = tmp_path / "bomb.png"
+    path.write_bytes(png_that_says(*size))
+    with pytest.raises(VsegError, match=r"cannot be read as a picture|has .* pixels"):
+        stimuli.read(path)
+    study = parsed(STUDY.replace("colours = 2", 'file = "bomb.png"'))
+    with pytest.raises(VsegError, match=r"cannot be read as a picture|has .* pixels"):
+        plan.shown(study, tmp_path)
+
+
+def test_maps_that_unpack_to_gigabytes(tmp_path):
+    """An .npz file says how large its arrays are before it brings them."""
+    path = tmp_path / "bomb.npz"
+    head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000, 3), }"
+    array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head) + 1) + head + b"\n"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("probabilities.npy", array + b"\0" * 10_000_000)
+    with pytest.raises(VsegError):
+        Maps.load(path)
+
+
+def test_an_archive_that_unpacks_to_gigabytes(tmp_path, monkeypatch):
+    """Whatever it says of itself: what comes out is counted, and both limits are in one place."""
+    monkeypatch.setattr("vseg.importing.files.LARGEST_UNPACKED", 1_000_000)
+    honest, lying = tmp_path / "honest.zip", tmp_path / "lying.zip"
+    with zipfile.ZipFile(honest, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("data.json", b" " * 5_000_000)
+    content = honest.read_bytes()
+    lying.write_bytes(content.replace(struct.pack("<I", 5_000_000), struct.pack("<I", 100)))
+    for path in (honest, lying):
+        with pytest.raises(VsegError):
+            importing.read([path], layout=Grid(4))
+
+
+def test_a_packed_answer_is_not_unpacked_by_the_server(tmp_path):
+    """A gzip bomb as the body of a request is only bytes that are no JSON."""
+    bomb = zlib.compress(b"[" * 10_000_000, 9)
+    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+        person = server.begin()
+        headers = {**person.headers, "Content-Type": "application/json", "Content-Encoding": "gzip"}
+        assert (
+            server.client.post("s/tiny/records", content=bomb[:100_000], headers=headers).status_code == 422
+        )
+
+
+# ── spreadsheets ──
+
+
+def test_no_cell_of_an_export_is_a_formula(tmp_path):
+    """Whatever a participant sends as text: a key, a comment, the name of an image in an event."""
+    formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "=cmd|'/c calc'!A1", "\tx", "＝1+1"]
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        register(db, STUDY)
+    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+        person = server.begin(prolific_pid="-formula")
+        for seq, text in enumerate(formulas):
+            assert person.send(event(2 * seq, "comment", text=text, **{text: text})).status_code == 200
+            keys = response(2 * seq + 1, seq, key=text[:16])
+            assert person.send(keys).status_code == (422 if text.startswith("\t") else 200)
+        out = tmp_path / "exported"
+        out.mkdir()
+        export.write(server.db, store.studies.named(server.db, "tiny"), out, identities=True)
+    cells = 0
+    for path in [*out.rglob("*.csv"), *out.rglob("*.tsv")]:
+        for cell in cells_of(path):
+            cells += 1
+            is_number = cell.lstrip("-+").replace(".", "", 1).replace("e-", "", 1).isdigit()
+            assert is_number or not cell.startswith(FORMULA), f"{path.name}: {cell!r}"
+    assert cells > 100
+
+
+def cells_of(path: Path) -> list[str]:
+    import csv
+
+    with open(path, newline="", encoding="utf-8") as file:
+        return [
+            cell for row in csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",") for cell in row
+        ]
+
+
+def test_nothing_is_unpickled(tmp_path):
+    """A file with a pickle in it, in each place where NumPy would take one."""
+    ran = tmp_path / "ran"
+
+    class Evil:
+        def __reduce__(self):
+            return (Path.touch, (ran,))
+
+    path = tmp_path / "evil.npz"
+    np.savez(path, probabilities=np.array([Evil()], dtype=object), positions=np.array([Evil()], dtype=object))
+    with pytest.raises(VsegError):
+        Maps.load(path)
+    assert not ran.exists()
+    assert "pickle" not in {name.partition(".")[0] for name in vars(sys.modules["vseg.maps"])}

@@ -1,0 +1,68 @@
+"""How much someone without a name may leave on the disk: sessions, records, bytes. All of it has an end."""
+
+import pytest
+
+from servers import STUDY, event, response, served
+from vseg import store
+from vseg.server import known
+from vseg.server.records import MOST_CONTOUR_BYTES, MOST_EVENT_BYTES
+from vseg.store.sessions.assignment import SESSIONS_A_PLACE, SESSIONS_BESIDE
+
+STRANGERS = STUDY + "[contours]\ndraw = true\n"
+
+
+@pytest.fixture
+def server(database_url):
+    with served(database_url, STRANGERS) as running:
+        yield running
+
+
+def refused(server, **entry) -> str:
+    answer = server.client.post("s/tiny/sessions", json={"consented": True, **entry})
+    assert answer.status_code == 409, answer.text
+    return str(answer.json()["reason"])
+
+
+def test_open_sessions_have_a_limit(server):
+    """As many as the study wants people; a fourth has to wait until one of the three falls silent."""
+    for _ in range(3):
+        server.begin()
+    assert refused(server) == refused(server, prolific_pid="someone-new") == "full"
+    assert len(store.sessions.listed(server.db, store.studies.named(server.db, "tiny"))) == 3
+
+
+def test_sessions_that_are_left_again_and_again_have_a_limit(server, monkeypatch):
+    """Who begins and leaves makes room for the next; not for ever, since each leaves a row behind."""
+    monkeypatch.setattr("vseg.store.sessions.assignment.SESSIONS_BESIDE", 4 - 3 * SESSIONS_A_PLACE)
+    for _ in range(4):
+        assert server.begin().post("leave", {"data": "withdraw"}).status_code == 200
+    assert refused(server) == "full"
+    assert SESSIONS_BESIDE + SESSIONS_A_PLACE * 3 == 160, "what SECURITY.md says"
+
+
+def test_a_session_stores_so_much_and_no_more(server):
+    """Everything a stranger can send: answers without end, events of the largest size, drawings of the largest size."""
+    person = server.begin()
+    most, items = known.Known.most_records(person.items), person.items
+    stored = 0
+    seq = 0
+    for kind, size in (("comment", MOST_EVENT_BYTES), ("contours", MOST_CONTOUR_BYTES)):
+        while True:
+            answer = person.send(event(seq, kind, text="x" * (size - 11)))
+            if answer.status_code != 200:
+                assert answer.status_code in (409, 422), answer.text
+                break
+            stored, seq = stored + size, seq + 1
+    assert (
+        stored
+        <= (known.EVENTS_BESIDE + items) * MOST_EVENT_BYTES + (known.CONTOURS_BESIDE + 1) * MOST_CONTOUR_BYTES
+    )
+    assert person.send(response(most, 0)).status_code == 422
+    assert person.send(response(most - 1, 0)).status_code == 200
+    assert stored < 1_200_000, "what SECURITY.md says, in bytes"
+
+
+def test_an_entry_that_comes_again_is_no_new_session(server):
+    """A page that reloads, or a script that repeats itself, gets the session it has."""
+    names = {server.begin(entry="the-entry-of-a-page").state["session"] for _ in range(5)}
+    assert len(names) == 1

@@ -1,0 +1,299 @@
+"""Every route of the server × everyone who may ask: what comes back, and that nothing of anybody else's does.
+
+Routes are listed by the app itself: a new one fails here until this file says who may use it.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roles import Role, World, besieged
+
+SECURITY = Path(__file__).parents[2] / "SECURITY.md"
+
+RESEARCHERS = ("another researcher", "researcher", "researcher's script")
+STRANGERS = (
+    "nobody", "browser without a login", "random token", "another participant", "finished participant",
+    "withdrawn participant", "replaced token", "another study's participant", "researcher whose login ended",
+    "researcher whose token was revoked",
+)  # fmt: skip
+"""To a researcher's page."""
+FOREIGN = "researcher, form of another site"
+
+OPEN, ENTRY, SESSION, DOOR, PAGE, FORM, READ, WRITE = (
+    "open to all", "entry", "session", "door", "page", "form", "api read", "api write",
+)  # fmt: skip
+
+KINDS: dict[tuple[str, str], str] = {
+    ("POST", "/s/{study}/records"): SESSION,
+    ("GET", "/s/{study}"): OPEN,
+    ("GET", "/s/{study}/"): OPEN,
+    ("GET", "/s/{study}/study.json"): OPEN,
+    ("GET", "/s/{study}/images/{sha256}.png"): OPEN,
+    ("POST", "/s/{study}/sessions"): ENTRY,
+    ("GET", "/s/{study}/session"): SESSION,
+    ("POST", "/s/{study}/complete"): SESSION,
+    ("POST", "/s/{study}/leave"): SESSION,
+    ("GET", "/setup"): DOOR,
+    ("POST", "/setup"): DOOR,
+    ("GET", "/login"): OPEN,
+    ("POST", "/login"): DOOR,
+    ("POST", "/logout"): DOOR,
+    ("GET", "/signin"): DOOR,
+    ("GET", "/"): PAGE,
+    ("GET", "/new"): PAGE,
+    ("POST", "/studies"): FORM,
+    ("GET", "/studies/{name}"): PAGE,
+    ("GET", "/studies/{name}/data"): PAGE,
+    ("GET", "/studies/{name}/images/{image}"): PAGE,
+    ("GET", "/studies/{name}/participants/{participant}"): PAGE,
+    ("POST", "/studies/{name}/participants/{participant}/erase"): FORM,
+    ("POST", "/studies/{name}/links"): FORM,
+    ("POST", "/studies/{name}/simulate"): FORM,
+    ("POST", "/studies/{name}/{what}"): FORM,
+    ("GET", "/settings"): PAGE,
+    ("POST", "/settings/password"): FORM,
+    ("POST", "/settings/tokens"): FORM,
+    ("POST", "/settings/tokens/revoke"): FORM,
+    ("POST", "/settings/researchers"): FORM,
+    ("GET", "/api/"): PAGE,
+    ("GET", "/api/openapi.json"): READ,
+    ("GET", "/api/me"): READ,
+    ("GET", "/api/tokens"): READ,
+    ("POST", "/api/tokens"): WRITE,
+    ("DELETE", "/api/tokens/{number}"): WRITE,
+    ("GET", "/api/studies"): READ,
+    ("POST", "/api/studies"): WRITE,
+    ("GET", "/api/studies/{name}"): READ,
+    ("GET", "/api/studies/{name}/sessions"): READ,
+    ("GET", "/api/studies/{name}/preview"): READ,
+    ("GET", "/api/studies/{name}/export.zip"): READ,
+    ("POST", "/api/studies/{name}/links"): WRITE,
+    ("POST", "/api/studies/{name}/pause"): WRITE,
+    ("POST", "/api/studies/{name}/close"): WRITE,
+    ("POST", "/api/studies/{name}/reopen"): WRITE,
+    ("GET", "/api/studies/{name}/progress"): READ,
+    ("GET", "/api/studies/{name}/participants/{participant}"): READ,
+    ("DELETE", "/api/studies/{name}/participants/{participant}"): WRITE,
+    ("GET", "/api/studies/{name}/images/{image}/maps.json"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/maps.npz"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/segmentation.png"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/entropy.png"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/probability-{k}.png"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/figure.{kind}"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/contours.json"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/posterior.json"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/posterior.npz"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/posterior/entropy.png"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/posterior/probability-{k}.png"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/posterior/segmentation.png"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/posterior/width-{k}.png"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/posterior/width.png"): READ,
+    ("GET", "/api/studies/{name}/simulate"): READ,
+    ("POST", "/api/studies/{name}/simulate"): WRITE,
+    ("GET", "/report"): OPEN,
+    ("GET", "/static/{file}"): OPEN,
+    ("GET", "/pages/{file}"): OPEN,
+    ("GET", "/favicon.ico"): OPEN,
+}
+HEAD_OF_A_FORM = {("HEAD", "/setup"), ("HEAD", "/login")}
+"""Answered like a form without a token: 403."""
+
+RECORD = {"seq": 900, "kind": "comment", "at_ms": 1_760_000_000_000, "data": {"text": "forged"}}
+BODIES: dict[str, Any] = {
+    "/s/{study}/records": {"records": [RECORD]},
+    "/s/{study}/sessions": {"consented": True},
+    "/s/{study}/complete": {"count": 0},
+    "/s/{study}/leave": {"data": "withdraw"},
+    "/api/tokens": {"label": "mine"},
+    "/api/studies": {"text": 'name = "forged"'},
+    "/api/studies/{name}/simulate": {"count": 0},
+}
+FORMS: dict[str, dict[str, str]] = {
+    "/studies": {"text": 'name = "forged"'},
+    "/studies/{name}/participants/{participant}/erase": {"confirmed": "yes"},
+    "/studies/{name}/links": {"count": "1"},
+    "/studies/{name}/simulate": {"count": "0"},
+    "/settings/password": {"old": "wrong", "password": "another horse battery"},
+    "/settings/tokens": {"label": "mine"},
+    "/login": {"name": "Ann", "password": "a wrong password"},
+    "/setup": {"token": "wrong", "name": "Ann", "password": "another horse battery"},
+}
+OPEN_ANSWERS = {"/s/{study}": 307, "/report": 404, "/favicon.ico": 301}
+SESSION_ANSWERS = {  # of those who have a session in this study, about their own
+    "another participant": {"records": 200, "session": 200, "complete": 409, "leave": 200},
+    "finished participant": {"records": 409, "session": 200, "complete": 200, "leave": 200},
+    "withdrawn participant": {"records": 409, "session": 409, "complete": 409, "leave": 200},
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with besieged(f"sqlite:///{tmp_path_factory.mktemp('matrix')}/vseg.db") as world:
+        yield world
+
+
+def every_route(world: World) -> list[tuple[str, str]]:
+    """All of them; those that read come first, and what ends a session or a study comes last."""
+    late = ("/leave", "/close", "/erase", "/{what}", "/logout")
+    routes = sorted(
+        world.routes(), key=lambda each: (each[0] not in ("GET", "HEAD"), each[1].endswith(late), each)
+    )
+    unknown = [each for each in routes if each[0] != "HEAD" and each not in KINDS]
+    assert unknown == [], "say in KINDS who may use these"
+    assert sorted(set(KINDS) - set(routes)) == [], "these are no more"
+    return routes
+
+
+def kind_of(method: str, path: str) -> str:
+    return DOOR if (method, path) in HEAD_OF_A_FORM else KINDS["GET" if method == "HEAD" else method, path]
+
+
+def filled(world: World, path: str, **others: str) -> str:
+    """The address of what is the victim's, or Ann's."""
+    values = {
+        "study": "tiny", "name": "tiny", "image": "patches", "sha256": world.image, "k": "0", "kind": "svg",
+        "participant": world.victim.state["participant"], "number": world.anns_number, "what": "close",
+        "file": "experiment.js" if path.startswith("/static") else "researcher.css",
+    }  # fmt: skip
+    return path.format(**values | others)
+
+
+def asked(world: World, role: Role, method: str, path: str, **others: str) -> Any:
+    """What this one hears who asks for it as well as they can."""
+    options: dict[str, Any] = {}
+    if path in BODIES and method == "POST":
+        options["json"] = BODIES[path]
+    elif kind_of(method, path) in (FORM, DOOR) and method == "POST":
+        number = {"token": str(world.anns_number)} if path.endswith("revoke") else {}
+        options["data"] = FORMS.get(path, {}) | number | {"form_token": role.form_token}
+    if kind_of(method, path) == WRITE and role.form_token:
+        options["headers"] = {"X-CSRF-Token": role.form_token}
+    return world.ask(role, method, filled(world, path, **others), **options)
+
+
+def expected(kind: str, role: str, path: str) -> set[int]:
+    """The statuses of an answer to someone who may not; for OPEN and SESSION, to anyone."""
+    match kind:
+        case "open to all":
+            return {OPEN_ANSWERS.get(path, 200)}
+        case "entry":
+            return {201}
+        case "session":
+            return {SESSION_ANSWERS.get(role, {}).get(path.rpartition("/")[2], 401)}
+        case "door":
+            return {303, 401, 403} if path == "/logout" else {401, 403, 429}
+        case "page":
+            return {303}
+        case "form":
+            return {403 if role == FOREIGN else 303}
+        case "api read":
+            return {401}
+    return {403 if role == FOREIGN else 401}
+
+
+def test_whoever_may_not_reads_nothing_and_changes_nothing(world, record_property):
+    """Counted, so that SECURITY.md can say how many requests that were."""
+    asked_for = 0
+    before = world.stored()
+    for method, path in every_route(world):
+        kind = kind_of(method, path)
+        for name in (*STRANGERS, FOREIGN):
+            if name == FOREIGN and kind in (PAGE, READ):
+                continue  # a link of another site leads here by right, and the site learns nothing of the answer
+            answer = asked(world, world.roles[name], method, path)
+            asked_for += 1
+            where = f"{method} {path} by {name}: {answer.status_code} {answer.text[:200]}"
+            assert answer.status_code in expected(kind, name, path), where
+            assert not any(secret in answer.text for secret in world.secrets), where
+            if answer.status_code == 303 and kind in (PAGE, FORM):
+                assert answer.headers["location"].startswith("/login"), where
+            if method in ("GET", "HEAD") and name != STRANGERS[-1]:
+                continue  # of those that only read, one look after all of them have asked
+            now = world.stored()
+            assert now[1] == before[1], where
+            if kind not in (ENTRY, SESSION):
+                assert now[0] == before[0], where
+            before = now
+    record_property("requests", asked_for)
+    promised = re.search(r"([\d,]+) refused requests", SECURITY.read_text("utf-8"))
+    assert promised, "SECURITY.md says how many requests these are"
+    assert asked_for >= int(promised[1].replace(",", ""))
+
+
+def test_nothing_changes_by_a_form_or_call_of_another_site(world):
+    """The cookie comes along; the token of another browser, or the right one from another origin, is not enough."""
+    ann, bob = world.roles["researcher"], world.roles["another researcher"]
+    token, wrong = ann.form_token, (bob.form_token, "0" * 64, "", "é")
+    elsewhere = (
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    )
+    attempts: list[tuple[str, dict[str, str]]] = [
+        *((each, {}) for each in wrong),
+        *((token, each) for each in elsewhere),
+    ]
+    before, tried = world.stored(), 0
+    for method, path in every_route(world):
+        kind = kind_of(method, path)
+        if method not in ("POST", "DELETE") or kind not in (FORM, DOOR, WRITE):
+            continue
+        for brought, headers in attempts:
+            role = Role("elsewhere", {**ann.headers, **headers}, brought)
+            if kind == WRITE and not brought.isascii():
+                continue
+            answer = asked(world, role, method, path)
+            assert answer.status_code == 403, (
+                f"{method} {path} with {brought!r} and {headers}: {answer.text[:200]}"
+            )
+            tried += 1
+    assert world.stored() == before
+    assert tried > 150
+
+
+def test_who_may_can(world):
+    """Otherwise the table above would hold for a server that is switched off."""
+    ann, script = world.roles["researcher"], world.roles["researcher's script"]
+    spare = world.server.begin().state["participant"]
+    ends = {"/api/tokens/{number}", "/settings/tokens/revoke", "/settings/password", "/logout"}
+    for method, path in every_route(world):
+        kind = kind_of(method, path)
+        if kind not in (PAGE, FORM, READ, WRITE) or path in ends:
+            continue
+        for role in (ann,) if kind in (PAGE, FORM) else (ann, script):
+            answer = asked(world, role, method, path, participant=spare)
+            assert answer.status_code in (200, 201, 202, 303, 404, 422), (
+                f"{method} {path} by {role.name}: {answer.text}"
+            )
+            location = answer.headers.get("location", "")
+            assert not location.startswith("/login"), f"{method} {path} by {role.name}"
+
+
+def test_researchers_tokens_are_their_own(world):
+    """All researchers see all studies; nobody sees or ends another's tokens."""
+    bob, ann = world.roles["another researcher"], world.roles["researcher's script"]
+    headers = {"X-CSRF-Token": bob.form_token}
+    theirs = world.ask(bob, "DELETE", f"api/tokens/{world.anns_number}", headers=headers)
+    nobodys = world.ask(bob, "DELETE", "api/tokens/999999", headers=headers)
+    assert theirs.status_code == nobodys.status_code == 404
+    assert theirs.text.replace(str(world.anns_number), "N") == nobodys.text.replace("999999", "N")
+    form = {"token": str(world.anns_number), "form_token": bob.form_token}
+    assert world.ask(bob, "POST", "settings/tokens/revoke", data=form).status_code == 404
+    assert all(row["id"] != world.anns_number for row in world.ask(bob, "GET", "api/tokens").json())
+    assert world.ask(ann, "GET", "api/me").json()["name"] == "Ann"
+
+
+def test_methods_that_no_route_has(world):
+    """405 or a refusal for whoever asks, and nothing changes."""
+    before, paths = world.stored(), sorted({path for _, path in world.routes()})
+    for path in paths:
+        for method in ("PUT", "PATCH", "DELETE", "TRACE", "QUERY"):
+            if (method, path) in KINDS:
+                continue
+            answer = world.ask(world.roles["researcher's script"], method, filled(world, path))
+            assert answer.status_code in (404, 405), f"{method} {path}"
+    assert world.stored() == before
