@@ -220,7 +220,8 @@ def test_no_statement_is_put_together_from_strings():
         for call in re.findall(r"(?:\btext|exec_driver_sql|\.outside)\((.*?)[,)]", source)
     ]
     assert sorted(raw) == [
-        '"SELECT pg_advisory_xact_lock(:lock', '"VACUUM"', "VACUUM_PEOPLE", "begin",
+        '"SELECT pg_advisory_xact_lock(:lock', '"SELECT version_num FROM alembic_version"', '"VACUUM"', "VACUUM_PEOPLE",
+        "begin",
         'f"PRAGMA busy_timeout = {1000 * BUSY_S}"', "statement", "waits",
     ]  # fmt: skip
     assert not [name for name, source in sources.items() if re.search(r"\.format\(|% \(", source)]

@@ -1,4 +1,7 @@
-"""Between a study and the engine in `vseg.adaptive`: what is known of an image, and what to ask next."""
+"""Between a study and the engine in `vseg.adaptive`: what is known of an image, and what to ask next.
+
+The engine takes a second to load, which a server that starts again has no time for: it is loaded with the first state.
+"""
 
 import zlib
 from collections.abc import Collection, Iterable
@@ -6,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vseg import adaptive
 from vseg.layout import Grid
 from vseg.pairs import Pairs
 from vseg.study import Study
@@ -51,6 +53,8 @@ class Chooser:
     """
 
     def __init__(self, study: Study, image: str):
+        from vseg import adaptive
+
         self._rule = study.design.rule or "variance_reduction"
         self._state = adaptive.State(
             study.layout.build(), segments=study.planned_segments, lapses=LAPSES, seed=seed_of(study, image)
@@ -81,6 +85,8 @@ class Chooser:
 
         Which of two locations is the first dot is left to chance.
         """
+        from vseg import adaptive
+
         first, second = (np.random.SeedSequence(seed).generate_state(2, np.uint64) >> np.uint64(1)).tolist()
         waiting = sorted({(min(pair), max(pair)) for pair in pending})
         i, j = zip(*waiting, strict=True) if waiting else ((), ())
@@ -98,6 +104,8 @@ def rehearse() -> None:
     --------
     >>> rehearse()
     """
+    from vseg import adaptive
+
     state = adaptive.State(Grid(3), segments=2, lapses=LAPSES, seed=0)
     state.add([0, 0, 1, 2, 3, 4, 5, 6], [1, 8, 2, 5, 4, 5, 8, 7], [True, False] * 4)
     adaptive.next_pairs(state, 1, seed=0)

@@ -19,7 +19,8 @@ Pair = tuple[int, int]
 class Replayed:
     """One batch: what was chosen then, and what its answers and its seed give now.
 
-    `again` is None where answers that it followed from are no longer there, since someone of a crowd has withdrawn.
+    Where someone of a crowd has withdrawn or was erased, nothing tells any more what they were about to answer: `again`
+    is None where answers of theirs are missing, and may differ where pairs were only chosen for them.
     """
 
     session: str

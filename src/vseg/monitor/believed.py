@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg import adaptive, bayesian
-from vseg.bayesian.result import CONFIDENCE, interval
 from vseg.choosing import seed_of
 from vseg.choosing.chooser import LAPSES
 from vseg.errors import InvalidInput, VsegWarning
@@ -90,6 +88,8 @@ class Believed:
     @property
     def confidence(self) -> float:
         """Of all intervals."""
+        from vseg.bayesian.result import CONFIDENCE
+
         return CONFIDENCE
 
 
@@ -130,6 +130,8 @@ def believed(asked: Question) -> Believed:
 
 
 def _of_answers(asked: Question) -> Believed:
+    from vseg import bayesian
+
     tally = _tally(asked)
     about: dict[str, Any] = {"lapses": "estimate", "catch": asked.catch, "seed": SEED, "threads": 1}
     found = bayesian.posterior(tally, segments=asked.segments, draws=DRAWS, **about)
@@ -153,6 +155,9 @@ def _of_answers(asked: Question) -> Believed:
 
 def _of_chooser(asked: Question, seed: int) -> Believed:
     """From the chooser's draws; which K the evidence would choose is looked at beside, with the chooser's lapses."""
+    from vseg import adaptive, bayesian
+    from vseg.bayesian.result import equal_tailed
+
     answers, tally = asked.answers, _tally(asked)
     if not isinstance(answers, Responses) or isinstance(asked.segments, str):
         raise InvalidInput("A chooser takes answers in their order and a number of segments.")
@@ -166,7 +171,7 @@ def _of_chooser(asked: Question, seed: int) -> Believed:
     beside = bayesian.posterior(tally, segments="auto", lapses=LAPSES, seed=SEED, threads=1)
     assert beside.table is not None
     entropies = -np.sum(draws * np.log(np.maximum(draws, 1e-300)), axis=2).mean(axis=1)
-    low, high = interval(entropies)
+    low, high = equal_tailed(entropies)
     return Believed(
         maps, bounds[0], bounds[1], float(np.median(entropies)), float(low), float(high),
         expected_error=state.expected_error,

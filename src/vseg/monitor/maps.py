@@ -7,16 +7,18 @@ import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vseg import store
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.layout import Layout
 from vseg.monitor.answers import Answers
-from vseg.reconstruction import Reconstruction, reconstruct
 from vseg.responses import Tally
 from vseg.store.incoming import events_of
 from vseg.store.studies import StudyRow
+
+if TYPE_CHECKING:
+    from vseg.reconstruction import Reconstruction
 
 FEWEST_SEGMENTS, MOST_SEGMENTS = 2, 12
 MOST_SMOOTHNESS = 1e6
@@ -90,7 +92,7 @@ def fitted(
     participant: str | None = None,
     segments: int,
     smoothness: float | str = "auto",
-) -> Reconstruction:
+) -> "Reconstruction":
     """The maps of an image from all answers that count, or from one participant's.
 
     `InvalidInput` says how many distinct pairs are missing where there are too few. A fit that stopped before its
@@ -138,7 +140,7 @@ class _Fits:
         self._lock = Lock()
         self._fitting = Lock()
 
-    def of(self, tally: Tally, segments: int, smoothness: float | str) -> Reconstruction:
+    def of(self, tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
         key = (_fingerprint(tally), tally.layout, segments, smoothness)
         if (found := self._found(key)) is not None:
             return found
@@ -151,7 +153,7 @@ class _Fits:
                         self._kept.popitem(last=False)
             return found
 
-    def _found(self, key: Any) -> Reconstruction | None:
+    def _found(self, key: Any) -> "Reconstruction | None":
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -161,8 +163,11 @@ class _Fits:
 _fits = _Fits()
 
 
-def fit_of(tally: Tally, segments: int, smoothness: float | str) -> Reconstruction:
+def fit_of(tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
     """Of these answers, made anew; one that stopped before its tolerance is shown all the same."""
+    # loaded with the first map, not with the server
+    from vseg.reconstruction import Reconstruction, reconstruct
+
     with warnings.catch_warnings():
         # Locations that nobody was asked about yet are no news while a study runs; `Need` counts them.
         warnings.simplefilter("ignore", VsegWarning)

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vseg import adaptive, bayesian, compiled, designs, observers, reconstruction, stimuli
-from vseg.layout import Grid
+from vseg import compiled
 
 
 @contextmanager
@@ -26,6 +25,9 @@ def compiling() -> Iterator[None]:
 
 def main() -> None:
     """A small fit of each kind that pages ask for, a choice of pairs, and a posterior."""
+    from vseg import adaptive, bayesian, designs, observers, reconstruction, stimuli
+    from vseg.layout import Grid
+
     for segments in (2, 3, 4):
         truth = stimuli.random_maps(Grid(6), segments=segments, entropy=0.2, seed=0)
         pairs = designs.scattered(truth.layout, segments=segments, seed=0)

@@ -47,14 +47,10 @@ class Adapting:
         self._closed = False
         self._turn_s = 0.2  # from a wish to stored choices, lately
 
-    def rehearse(self) -> None:
-        """Load or compile kernels before anybody answers, where an open study is adaptive."""
-        if any(row.study.design.adaptive and row.status == "open" for row in store.studies.listed(self._db)):
-            with self._changed:
-                self._start(helps=False)
-
     def heard(self, ahead: Ahead, records: Iterable[Mapping[str, Any]] = ()) -> None:
         """Take note of what a session answered, and choose more if few are left."""
+        if not self._threads:
+            self._rehearse()
         ahead.answered([record["item"] for record in records if record["kind"] == "response"])
         if ahead.asked >= ahead.quiet_until and ahead.need(self._margin(ahead)) is not None:
             self._want(ahead)
@@ -84,6 +80,12 @@ class Adapting:
             if len(self._threads) < self._most_threads:
                 self._start(helps=len(self._threads) > 0)
             self._changed.notify_all()
+
+    def _rehearse(self) -> None:
+        """Load the engine while fixed pairs are answered, before the first choice is wanted."""
+        with self._changed:
+            if not self._threads and not self._closed:
+                self._start(helps=False)
 
     def _start(self, *, helps: bool) -> None:
         thread = threading.Thread(target=self._run, args=(helps,), name="vseg-adapting", daemon=True)

@@ -76,7 +76,6 @@ def app(
 
     @asynccontextmanager
     async def lifespan(served: Starlette) -> AsyncIterator[None]:
-        adapting.rehearse()
         async with groups.lifespan(served), keeping_promises(db):
             yield
         adapting.close()

@@ -9,16 +9,12 @@ erasing. All functions take the `Database` first,
 may be called from any thread, and return our own types. `responses.append` is the hot way in; see writer.py.
 """
 
+from importlib.util import find_spec
+
 from vseg.errors import MissingExtra
 
-try:
-    import alembic as _alembic
-    import psycopg as _psycopg
-    import sqlalchemy as _sqlalchemy
-except ImportError as error:
-    raise MissingExtra(
-        'Collecting responses needs a few more packages: pip install "vseg[server]".'
-    ) from error
+if not all(map(find_spec, ("alembic", "psycopg", "sqlalchemy"))):
+    raise MissingExtra('Collecting responses needs a few more packages: pip install "vseg[server]".')
 
 from vseg.store import backup, choices, erasing, researchers, responses, sessions, studies, tokens
 from vseg.store.database import Database, open
@@ -26,4 +22,3 @@ from vseg.store.database import Database, open
 __all__ = [
     "Database", "backup", "choices", "erasing", "open", "researchers", "responses", "sessions", "studies", "tokens",
 ]  # fmt: skip
-del _alembic, _psycopg, _sqlalchemy

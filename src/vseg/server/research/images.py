@@ -3,7 +3,7 @@
 import io
 import tempfile
 from pathlib import Path as PathOf
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -14,11 +14,13 @@ from vseg import __version__, monitor, store
 from vseg.errors import NotFound
 from vseg.maps import Maps
 from vseg.monitor import Contours, tiles
-from vseg.reconstruction import Reconstruction
 from vseg.server.compressed import packed
 from vseg.server.research.asked import OfStudy, answers_of, tag_of, unchanged
 from vseg.server.research.shapes import MapsAsArrays
 from vseg.store.studies import ImageRow, StudyRow
+
+if TYPE_CHECKING:
+    from vseg.reconstruction import Reconstruction
 
 DIGITS = 6  # of probabilities in JSON
 TYPES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
@@ -64,7 +66,7 @@ class Asked:
         return monitor.need(self.answers, self.image, participant=self.participant, segments=self.segments)
 
     @property
-    def fit(self) -> Reconstruction:
+    def fit(self) -> "Reconstruction":
         """The reconstruction."""
         return monitor.fitted(
             self.answers, self.image, participant=self.participant, segments=self.segments, smoothness=self.smoothness
