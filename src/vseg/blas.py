@@ -5,13 +5,16 @@ wait for each other: a batch of adaptive pairs took seven times as long.
 """
 
 import threading
+from contextlib import ContextDecorator
 from functools import cache
 from types import TracebackType
 from typing import Any
 
 
-class OneThread:
-    """`with one_thread:` limits every BLAS of this process to one thread until the last who asked for it has left."""
+class OneThread(ContextDecorator):
+    """`with one_thread:`, or `@one_thread` above a function: every BLAS of this process has one thread until the last
+    who asked for it has left.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

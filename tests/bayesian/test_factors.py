@@ -13,13 +13,16 @@ from vseg.bayesian import priors, roots
 from vseg.bayesian.factors import principal, product, upper
 
 ROOTS = """
-import hashlib, numpy as np
+import hashlib, numpy as np, vseg
 from vseg import Grid
 from vseg.bayesian import priors
 from vseg.bayesian.factors import upper
 root = priors.spatial(Grid(13), kernel="rough", lengths=[0.1]).families[0][0].root
 curved = upper(np.eye(256) + np.exp(-np.abs(np.subtract.outer(np.arange(256.0), np.arange(256.0)))))
-print(hashlib.sha256(root.wide.tobytes() + curved.tobytes()).hexdigest())
+truth = vseg.stimuli.random_maps(Grid(16), segments=3, entropy=0.3, seed=0)
+answers = vseg.simulate(truth, vseg.designs.covering(Grid(16), segments=3, seed=0), seed=0)
+drawn = vseg.posterior(answers, segments=3, prior=priors.spatial(Grid(16), lengths=[1 / 9.5]), draws=16, seed=0).draws
+print(hashlib.sha256(root.wide.tobytes() + curved.tobytes() + drawn.tobytes()).hexdigest())
 """
 
 

@@ -78,6 +78,10 @@ def test_a_matrix_of_ones_own():
         (lambda: priors.group(Grid(3), [], share=1.0), "between 0 and 1"),
         (lambda: priors.prior_of("image", Grid(3)), "needs the picture"),
         (lambda: priors.prior_of("group", Grid(3)), "needs other people's maps"),
+        (
+            lambda: priors.prior_of("group", Grid(3), np.zeros((9, 9), np.uint8), []),
+            "is for the prior 'image'",
+        ),
         (lambda: priors.prior_of("flat", Grid(3)), "Unknown prior 'flat'"),
         (lambda: priors.prior_of(priors.spatial(Grid(4)), Grid(3)), "is for a 4x4 grid"),
     ],

@@ -257,3 +257,16 @@ def test_an_event_hears_of_choices_too(server):
     said = one.person.send(event(one.seq, "break", ms=1)).json()
     assert set(said) == {"stored", "choices", "stops", "choosing"}
     assert said["choices"]["item"]
+
+
+def test_a_crowd_goes_on_when_few_pairs_are_left_that_nobody_was_asked(tmp_path, caplog):
+    """On 16 locations there are 120 pairs; three people are asked for 150."""
+    small = CROWD.replace("trials = 60", "trials = 50")
+    assert small != CROWD
+    with served(f"sqlite:///{tmp_path}/vseg.db", small) as server:
+        for _ in range(3):
+            one = taker(server)
+            one.answer_patiently(range(len(one.person.state["trials"]["i"])))
+            asked = [row for row in server.responses("ada") if row["chosen"]]
+    assert asked
+    assert "failed" not in caplog.text

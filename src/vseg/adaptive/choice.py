@@ -66,7 +66,7 @@ def next_pairs(
     layout, waiting = state.layout, _checked(pending, state.layout)
     asked = _keys(state.pairs, layout)
     taken = np.union1d(asked, _keys(waiting, layout))
-    opening = _opening(layout, taken, state.trials + len(waiting), count, checked_seed(seed))
+    opening = _opening(layout, taken, state.trials + len(waiting), count, state.seed)
     if len(opening) == count:
         return opening
     taken = np.union1d(taken, _keys(opening, layout))

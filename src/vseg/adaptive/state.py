@@ -83,7 +83,7 @@ class State:
         if not isinstance(draws, (int, np.integer)) or draws < 2 * CHAINS:
             raise InvalidInput(f"The number of draws is a whole number from {2 * CHAINS} up, got {draws!r}.")
         self._count = int(draws)
-        self._seed = checked_seed(seed)
+        self.seed = checked_seed(seed)
         self._threads = threads
         self._i = self._j = np.zeros(0, np.int64)
         self._same = np.zeros(0, np.bool_)
@@ -156,7 +156,7 @@ class State:
             return level, level[0]
         self._choose(self._milestone())
         answers, best = self._answers(self.trials), self._cells[0]
-        chance = np.random.SeedSequence([self._seed, self.trials])
+        chance = np.random.SeedSequence([self.seed, self.trials])
         draws = drawn(answers, self._chains, self._count, chance, self._threads)
         followed = mode(answers, best.root, [best.mode.u], tolerance=FOLLOWING)
         likely = maps_of(followed.u, best.root, contrasts(self.segments))
@@ -174,7 +174,7 @@ class State:
         if self._cells and self._chosen_at == trials:
             return
         tally = self._tally(trials)
-        first = first_fields(tally, self.segments, np.random.default_rng([self._seed, trials]))
+        first = first_fields(tally, self.segments, np.random.default_rng([self.seed, trials]))
         answers = answers_of(tally, *self.lapses)
         if self._estimate and trials >= FIRST:
             answers, self._cells = slips.estimate(
@@ -183,8 +183,9 @@ class State:
             self.lapses = answers.gamma0, answers.gamma1
         else:
             self._cells = search(answers, self._prior, first, threads=self._threads)
-        chance = np.random.SeedSequence([self._seed, trials, 1])
+        chance = np.random.SeedSequence([self.seed, trials, 1])
         self._chains = warmed(answers, spread(self._cells, CHAINS), chance, self._threads)
+        self._cells = self._cells[:1]  # the others hold megabytes
         self._chosen_at = trials
 
     def _answers(self, trials: int) -> Answers:

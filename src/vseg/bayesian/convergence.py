@@ -30,6 +30,8 @@ class Convergence(NamedTuple):
     @property
     def message(self) -> str:
         """One sentence for a person."""
+        if np.isnan(self.rhat):
+            return f"{self.draws} draws are too few to tell whether the chains agree."
         numbers = f"R-hat {self.rhat:.2f}, {self.ess:.0f} independent draws of {self.draws}"
         if self.good:
             return f"The chains agree ({numbers})."

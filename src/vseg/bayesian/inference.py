@@ -16,6 +16,7 @@ from vseg.bayesian.evidence import Cell, first_fields, grown, search, spread
 from vseg.bayesian.fields import Answers, answers_of
 from vseg.bayesian.priors import Prior, prior_of
 from vseg.bayesian.result import Posterior, median_maps
+from vseg.blas import one_thread
 from vseg.errors import InvalidInput, VsegWarning
 from vseg.maps import Maps
 from vseg.reconstruction import about_one_image
@@ -26,6 +27,7 @@ DRAWS = 64
 MOST_LOCATIONS = 4500  # covariances have the square of it
 
 
+@one_thread  # draws amplify last digits, which depend on a BLAS's threads
 def posterior(
     responses: Responses | Tally,
     *,
@@ -111,7 +113,7 @@ def posterior(
     if progress:
         progress(1)
     if not result.diagnostics.good:
-        warnings.warn(result.diagnostics.message, VsegWarning, stacklevel=2)
+        warnings.warn(result.diagnostics.message, VsegWarning, stacklevel=3)
     return result
 
 

@@ -207,6 +207,8 @@ def prior_of(prior: Any, layout: Layout, picture: Any = None, others: Any = None
         return prior
     if not isinstance(prior, str):
         return given(layout, prior)
+    if prior != "image" and picture is not None:
+        raise InvalidInput(f"The picture is for the prior 'image', got it with {prior!r}; leave it out.")
     if prior == "image" and picture is None:
         raise InvalidInput(
             "The prior 'image' needs the picture: image=array of shape (H, W) or (H, W, 3), uint8."
@@ -214,7 +216,7 @@ def prior_of(prior: Any, layout: Layout, picture: Any = None, others: Any = None
     if prior == "group" and others is None:
         raise InvalidInput("The prior 'group' needs other people's maps: group=Maps, or a list of them.")
     if prior == "group":
-        return group(layout, others, base=None if picture is None else image(layout, picture))
+        return group(layout, others)
     if prior == "image":
         return image(layout, picture)
     if prior == "spatial":

@@ -135,8 +135,12 @@ class Posterior:
             maps=self.maps.permuted(order),
             mode=self.mode.permuted(order),
             draws=self.draws[:, :, order],
-            spatial=None if self.spatial is None else self.spatial.aligned_to(maps),
+            spatial=self.spatial and self.spatial._labelled_as(maps),
         )
+
+    def _labelled_as(self, maps: Maps) -> "Posterior":
+        """Without the image the evidence may choose another K, whose labels then are its own."""
+        return self.aligned_to(maps) if self.segments == maps.segments else self
 
     @property
     def converged(self) -> bool:

@@ -48,7 +48,7 @@ def _listen(questions: BinaryIO, waiting: "queue.SimpleQueue[Question]") -> None
     try:
         while True:
             waiting.put(pickle.load(questions))
-    except EOFError:
+    finally:  # at the end, or in the midst of a question if the server was killed
         os._exit(0)
 
 

@@ -92,9 +92,15 @@ class Adapting:
         self._threads.append(thread)
         thread.start()
 
+    def _rehearsed(self) -> None:
+        try:
+            rehearse()
+        except Exception:  # whoever is served first meets it again, and goes on with the pairs they have
+            log.exception("Choosing pairs could not be rehearsed.")
+
     def _run(self, helps: bool) -> None:
         if not helps:
-            rehearse()
+            self._rehearsed()
         while True:
             with self._changed:
                 while (taken := self._next(helps)) is None and not self._closed:
@@ -108,6 +114,7 @@ class Adapting:
             except Exception:  # the session goes on with the pairs it has
                 if not self._closed:
                     log.exception("Choosing pairs for session %s failed.", ahead.name)
+                self._forget(ahead)
                 ahead.quiet_until = ahead.asked + PATIENCE
             finally:
                 with self._changed:
@@ -136,11 +143,11 @@ class Adapting:
             known = self._known(connection, ahead, need.part.image)
             known.take_all(connection, ahead.session)
         if known.chooser.answers < known.least:
-            self._forget(ahead, need)
+            self._forget(ahead)
         elif (stop := _stop(ahead, need, known)) is not None:
             store.choices.stop(self._db, ahead.session, stop)
             ahead.reload(self._db)
-            self._forget(ahead, need)
+            self._forget(ahead)
         else:
             self._choose(ahead, need, known)
 
@@ -151,7 +158,7 @@ class Adapting:
         batch = _chosen(ahead, need, known, size)
         number = store.choices.record(self._db, batch, after=known.last, among=list(known.sessions))
         if number is None:
-            self._forget(ahead, need)
+            self._forget(ahead)
             return
         known.last = number
         pairs = dict(zip(batch.items, zip(batch.i, batch.j, strict=True), strict=True))
@@ -174,11 +181,12 @@ class Adapting:
                 self._states.popitem(last=False)
         return known
 
-    def _forget(self, ahead: Ahead, need: Need) -> None:
+    def _forget(self, ahead: Ahead) -> None:
         """Nothing was stored: a crowd's answers are to be taken anew, since batches alone tell their order."""
         if ahead.study.study.design.shared:
             with self._lock:
-                self._states.pop((_key(ahead), need.part.image), None)
+                for key in [key for key in self._states if key[0] == _key(ahead)]:
+                    del self._states[key]
 
 
 def _stop(ahead: Ahead, need: Need, known: Knowledge) -> Stop | None:
@@ -197,6 +205,7 @@ def _chosen(ahead: Ahead, need: Need, known: Knowledge, size: int) -> Batch:
     pending, items = known.pending(ahead, need), need.part.items[need.first : need.first + size]
     seed = seed_of(study, image, ahead.name, items[0])
     i, j = known.chooser.choose(len(items), pending=pending.pairs, seed=seed)
+    items = items[: len(i)]  # fewer pairs may be left that nobody was asked
     taken = {
         session: Taking(records, items[0] if session == ahead.session else pending.ahead.get(session, 0))
         for session, records in known.records.items()
