@@ -16,6 +16,7 @@ import adapting
 import collecting
 import dashboard
 import exporting
+import lapsing
 import large
 import live
 import minima
@@ -42,7 +43,7 @@ def main() -> None:
         "single": _single, "batch": _batch, "live": live.main, "large": large.main, "minima": minima.main,
         "collecting": collecting.main, "adapting": adapting.main, "exporting": exporting.main,
         "dashboard": dashboard.main,
-        "posterior": posterior.main, "modelling": modelling.main, "recovery": recovery.main,
+        "posterior": posterior.main, "lapsing": lapsing.main, "modelling": modelling.main, "recovery": recovery.main,
         "sweeping": sweeping.main, "startup": startup.main,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__)
