@@ -27,7 +27,7 @@ IMAGES, SEED = 20, 0
 WANTED = {"aggregate": 200, "individual": 130}
 HEADER = """# Studies
 
-Written by `make study`, which takes hours where `make bench` takes minutes. All seeds are held: the same version gives
+Written by `make study`, which takes most of an hour where `make bench` takes minutes. All seeds are held: the same version gives
 the same numbers. The annotators' photographs are not part of vseg; with a copy of BSDS500 of your own,
 `make study ARGS=FOLDER` asks them again, and `vseg study bsds FOLDER` any others.
 """
@@ -92,7 +92,8 @@ def _about(found: Comparison) -> str:
         "'as good' are the trials that reach the error of the paper's settings at the most trials, with a 95 % "
         "interval over photographs. The posterior takes 5 % lapses for granted, the individual's true share. The group "
         "prior rests on four answers a location from the other annotators, which are not counted as trials; image "
-        "priors know the photograph, the paper's method does not.\n"
+        "priors know the photograph, the paper's method does not. How the posterior is summarised, how many directions "
+        "and which scales its priors have were chosen on five of these photographs.\n"
     )
 
 
