@@ -27,8 +27,8 @@ IMAGES, SEED = 20, 0
 WANTED = {"aggregate": 200, "individual": 130}
 HEADER = """# Studies
 
-Written by `make study`, which takes most of an hour where `make bench` takes minutes. All seeds are held: the same version gives
-the same numbers. The annotators' photographs are not part of vseg; with a copy of BSDS500 of your own,
+Written by `make study`, which takes most of an hour where `make bench` takes minutes. All seeds are held: the same
+version gives the same numbers. The annotators' photographs are not part of vseg; with a copy of BSDS500 of your own,
 `make study ARGS=FOLDER` asks them again, and `vseg study bsds FOLDER` any others.
 """
 
