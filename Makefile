@@ -43,7 +43,7 @@ check: .venv/.ready ## Lint, check the format, the types and who imports whom
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
 
-# About twenty minutes; ARGS=--quick for a try. Writes results/chaos.html and the table in docs/reliability.md.
+# About half an hour; ARGS=--quick for a try. Writes results/chaos.html and the table in docs/reliability.md.
 chaos: .venv/.ready .venv/.browser ## Kill, cut, fill and lock whatever can be, and count what was lost
 	@$(BIN)/python tests/chaos/run.py $(ARGS)
 ifeq ($(ARGS),)

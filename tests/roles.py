@@ -149,11 +149,13 @@ def _roles(server: Served, anns_token: str) -> dict[str, Role]:
     finished, withdrawn, replaced = (
         server.begin(),
         server.begin(),
-        server.begin(entry="an-entry-of-their-own"),
+        server.begin(prolific_pid="replaced", entry="an-entry-of-their-first-page"),
     )
     assert finished.post("complete", {"count": finished.answer_all()}).status_code == 200
     assert withdrawn.post("leave", {"data": "withdraw"}).status_code == 200
-    server.begin(entry="an-entry-of-their-own")
+    server.begin(
+        prolific_pid="replaced", entry="an-entry-of-their-second-page"
+    )  # and the first one's is no good
     revoked = store.tokens.create(server.db, "Bob", "revoked")
     store.tokens.revoke(server.db, "Bob", store.tokens.listed(server.db, "Bob")[0].id)
     nobody, ended, bob, ann = (

@@ -254,6 +254,28 @@ def test_the_sentence_of_an_uncertain_comparison():
 
 
 @pytest.mark.parametrize(
+    ("spreads", "said"),
+    [
+        ((0.2, 0.2), "; no difference between people could be told apart from measurement error"),
+        (
+            (0.02, 0.2),
+            "; people of the first differ by 0.046 (standard deviations without the measurement's); of the ",
+        ),
+        (
+            (0.2, 0.02),
+            "; people of the second differ by 0.098 (standard deviations without the measurement's); of the ",
+        ),
+    ],
+)
+def test_no_difference_between_people_is_not_said_as_a_finding(spreads, said):
+    """Spreads of 0.2 are more than what these values vary by."""
+    a, b = ([spread] * 3 for spread in spreads)
+    found = str(statistics.compare_uncertain([0.2, 0.3, 0.25], [0.4, 0.5, 0.6], a, b))
+    assert said in found
+    assert "0.000" not in found.split(";", 1)[1]
+
+
+@pytest.mark.parametrize(
     ("values", "spreads", "said"),
     [
         ([1, 2, 3], [0.1, 0.1], "a spread for each value"),

@@ -20,15 +20,12 @@ export interface Settings {
   /** Told of a record the server will never take. */
   refused?: (record: Numbered) => void;
   wait?: Wait;
-  /** How long a record waits for this computer's disk before it is sent nevertheless. */
-  disk_ms?: number;
 }
 
 /** Resolves after the pause before the next try, the `failures`-th one; or sooner, when `sooner` does. */
 export type Wait = (failures: number, sooner: Promise<void>) => Promise<void>;
 
 const ABOUT_ONE = new Set([413, 422]); // refusals that say something of a record, not of the session
-const DISK_MS = 3_000;
 const MOST = 100; // records in one request
 const LARGEST = 200_000; // characters in one request; the server takes 256 kB
 const LARGEST_LAST = 60_000; // a page that goes away may send 64 kB
@@ -51,10 +48,10 @@ export class Outbox {
     this.settings = settings;
   }
 
-  /** The outbox of a session, with what an earlier page left; that is sent first. */
+  /** The outbox of a session, with what an earlier page left, if the disk still tells; that is sent first. */
   static async open(settings: Settings): Promise<Outbox> {
     const outbox = new Outbox(settings);
-    for (const record of await settings.shelf.records(settings.session)) {
+    for (const record of await settings.shelf.records(settings.session).catch(() => [])) {
       outbox.kept.set(record.seq, record);
       if (!record.sent) outbox.ready.set(record.seq, record);
       outbox.startAt(record.seq + 1);
@@ -87,11 +84,8 @@ export class Outbox {
   }
 
   /** Resolves also when the disk is full or does not answer: memory still has it, and the server soon. */
-  private async written(...records: KeptRecord[]): Promise<void> {
-    let late: ReturnType<typeof setTimeout> | undefined;
-    const enough = new Promise<void>((resolve) => (late = setTimeout(resolve, this.settings.disk_ms ?? DISK_MS)));
-    await Promise.race([this.settings.shelf.keepRecords(records).catch(() => {}), enough]);
-    clearTimeout(late);
+  private written(...records: KeptRecord[]): Promise<void> {
+    return this.settings.shelf.keepRecords(records).catch(() => {});
   }
 
   /** Resolves when the server has everything; rejects when it refused. */
@@ -123,10 +117,18 @@ export class Outbox {
     this.hurry();
   }
 
-  /** The page is going away: one more request, which outlives it. What it carries stays kept as not sent. */
+  /**
+   * The page is going away: everything the server has not said it has, also what the disk has yet to take. The first
+   * request outlives the page; browsers allow no more than that, so the others may not. All stays kept as not sent.
+   */
   lastWord(): void {
-    if (this.refusal || !this.ready.size) return;
-    void this.settings.post(this.batch(LARGEST_LAST), true).catch(() => {});
+    if (this.refusal || this.closed) return;
+    const unsent = new Map([...this.kept].filter(([, record]) => !record.sent));
+    for (let first = true; unsent.size; first = false) {
+      const batch = batched(unsent, LARGEST_LAST);
+      void this.settings.post(batch, first).catch(() => {});
+      batch.forEach(({ seq }) => unsent.delete(seq));
+    }
   }
 
   private async run(): Promise<void> {
@@ -135,7 +137,7 @@ export class Outbox {
     let failures = 0;
     let most = MOST;
     while (this.ready.size && !this.refusal) {
-      const batch = this.batch(LARGEST, most);
+      const batch = batched(this.ready, LARGEST, most);
       try {
         if (!failures) this.say("sending");
         await this.delivered(await this.settings.post(batch));
@@ -178,17 +180,6 @@ export class Outbox {
     this.hurry = () => {};
   }
 
-  private batch(largest: number, most = MOST): Numbered[] {
-    const batch: Numbered[] = [];
-    let size = 0;
-    for (const { session: _session, sent: _sent, refused: _refused, ...record } of this.ready.values()) {
-      size += JSON.stringify(record).length + 1;
-      if (batch.length && (size > largest || batch.length >= most)) break;
-      batch.push(record as Numbered);
-    }
-    return batch;
-  }
-
   private async delivered(stored: number[]): Promise<void> {
     if (!Array.isArray(stored) || !stored.length) throw new Error("The server stored nothing.");
     const records = stored.flatMap((seq) => this.ready.get(seq) ?? []);
@@ -202,6 +193,18 @@ export class Outbox {
   private say(delivery: Delivery): void {
     this.settings.watch?.(delivery, this.refusal ?? undefined);
   }
+}
+
+/** The first of these records, as many as go into one request. */
+function batched(records: Map<number, KeptRecord>, largest: number, most = MOST): Numbered[] {
+  const batch: Numbered[] = [];
+  let size = 0;
+  for (const { session: _session, sent: _sent, refused: _refused, ...record } of records.values()) {
+    size += JSON.stringify(record).length + 1;
+    if (batch.length && (size > largest || batch.length >= most)) break;
+    batch.push(record as Numbered);
+  }
+  return batch;
 }
 
 /** 0.5 s, 1 s, 2 s … 30 s, each shortened by chance, so that not everyone comes back at once. */

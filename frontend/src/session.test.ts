@@ -71,11 +71,30 @@ test("what cannot be delivered is not thrown away", async (context) => {
   assert.equal((await shelf.records("s")).length, 1);
 });
 
+test("who comes back after another tab had gone on goes on from there", async (context) => {
+  const refusal = { error: "Conflict", reason: "elsewhere", message: "in another tab" };
+  const { shelf, place, bodies } = page(context, (path, body) =>
+    body?.records?.some(({ seq }: { seq: number }) => seq < 3) ? refusal : storing(path, body));
+  const { fetch } = globalThis;
+  context.mock.method(globalThis, "fetch", async (path: string, options: RequestInit) => {
+    const reply = await fetch(path, options);
+    const said = (await reply.clone().json()) as object;
+    if ("reason" in said) return new globalThis.Response(JSON.stringify(said), { status: 409 });
+    return "status" in said ? new globalThis.Response(JSON.stringify({ ...said, next_seq: 3, answered: [0, 1] })) : reply;
+  });
+  await shelf.keepRecords([answer(2, 2)]);
+  const session = (await Session.resume(kept, place))!;
+  assert.deepEqual(asks(session), [2, 3], "what this tab could not deliver is asked again");
+  session.record("comment", {});
+  await session.outbox.flushed();
+  assert.equal(bodies.at(-1).records[0].seq, 3);
+});
+
 test("the same name to begin with until the session is over, on the disk before it is sent", async (context) => {
   const { shelf, place, bodies } = page(context, storing);
   const first = await Session.begin({ link: "l" }, place);
   const { entry } = bodies[0];
-  assert.match(entry, /^[a-z0-9]{24}$/);
+  assert.match(entry, /^[0-9a-f]{32}$/, "128 bits");
   assert.equal(await shelf.entry("w"), entry);
   await Session.begin({ link: "l" }, place);
   assert.equal(bodies[1].entry, entry);

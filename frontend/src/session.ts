@@ -60,7 +60,11 @@ export class Session {
     const undelivered = await outbox.flushed().catch((refusal: Refused) => refusal);
     try {
       const state = await persistently(() => place.server.state(kept.token), () => place.watch("waiting"));
-      if (undelivered && state.status === "active") throw undelivered;
+      if (undelivered && state.status === "active") {
+        if (undelivered.reason !== "elsewhere" || !(await setAside(kept, place, state.next_seq))) throw undelivered;
+        outbox.close();
+        return Session.resume(kept, place);
+      }
       known = true;
       return new Session(state, outbox, choices, kept, place);
     } catch (error) {
@@ -179,6 +183,16 @@ export async function keptFile(shelf: Shelf, who: string): Promise<File | null> 
   return new File([JSON.stringify(content, null, 1)], `vseg-${kept.session}.json`, { type: "application/json" });
 }
 
+/**
+ * Another tab had gone on with this session, and the server has its records under numbers that this computer has used
+ * for others. Those are not sent again, so that whoever comes back can go on. False if there are none of them.
+ */
+async function setAside({ session }: KeptSession, { shelf }: Place, next_seq: number): Promise<boolean> {
+  const taken = (await shelf.records(session)).filter(({ seq, sent }) => !sent && seq < next_seq);
+  await shelf.keepRecords(taken.map((record) => ({ ...record, sent: true })));
+  return taken.length > 0;
+}
+
 /** The name under which someone asks to begin, on the disk before they ask: asking twice then begins nothing twice. */
 async function entryOf({ shelf, who }: Place): Promise<string> {
   const entry = (await shelf.entry(who).catch(() => undefined)) ?? random();
@@ -186,9 +200,9 @@ async function entryOf({ shelf, who }: Place): Promise<string> {
   return entry;
 }
 
-/** 24 letters and digits by chance; `randomUUID` is not there on pages without https. */
+/** 128 bits by chance; `randomUUID` has fewer and is not there on pages without https. */
 function random(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(24)), (byte) => (byte % 36).toString(36)).join("");
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function outboxOf(

@@ -25,16 +25,29 @@ export interface Shelf {
   clear(who: string, session: string): Promise<void>;
 }
 
-/** The browser's database; where it has none (some private windows), memory, which a reload empties. */
+/** How long anyone waits for this computer's disk: to be there at all, then for each thing read or written. */
+export const OPEN_MS = 10_000;
+const DISK_MS = 3_000;
+
+/** The browser's database; where it has none (some private windows) or it never opens, memory, which a reload empties. */
 export async function openShelf(): Promise<Shelf> {
   try {
-    return indexed(await opened());
+    return indexed(await inTime(opened(), OPEN_MS));
   } catch {
     return memory();
   }
 }
 
-function opened(): Promise<IDBDatabase> {
+/** The same promise, which rejects where nothing has come of it after so long. */
+export async function inTime<Value>(promise: Promise<Value>, most_ms: number): Promise<Value> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error("The disk of this computer does not answer.")), most_ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+async function opened(): Promise<IDBDatabase> {
   const request = indexedDB.open("vseg", 1);
   request.onupgradeneeded = () => {
     request.result.createObjectStore("entries");
@@ -44,18 +57,20 @@ function opened(): Promise<IDBDatabase> {
   return result(request);
 }
 
-function indexed(database: IDBDatabase): Shelf {
+/** Every read and write rejects, and throws nothing, where the disk is full, gone, or does not answer for `disk_ms`. */
+export function indexed(database: Pick<IDBDatabase, "transaction">, disk_ms = DISK_MS): Shelf {
   /** Resolves when what was written is on the disk. */
-  const write = (name: string, change: (store: IDBObjectStore) => void) =>
-    new Promise<void>((resolve, reject) => {
+  const write = (name: string, change: (store: IDBObjectStore) => void) => {
+    const written = new Promise<void>((resolve, reject) => {
       const transaction = database.transaction(name, "readwrite", { durability: "strict" });
       transaction.oncomplete = () => resolve();
       transaction.onabort = () => reject(transaction.error);
       change(transaction.objectStore(name));
     });
-  /** Rejects, and throws nothing, where the browser has closed the database meanwhile. */
+    return inTime(written, disk_ms);
+  };
   const read = async <Value>(name: string, ask: (store: IDBObjectStore) => IDBRequest<Value>): Promise<Value> =>
-    result(ask(database.transaction(name).objectStore(name)));
+    inTime(result(ask(database.transaction(name).objectStore(name))), disk_ms);
   const all = (session: string) => IDBKeyRange.bound([session, 0], [session, Infinity]);
 
   return {

@@ -2,6 +2,7 @@
 
 import csv
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,19 +28,24 @@ class Verdict:
     doubled: int = 0
     changed: int = 0
     """Stored with another pair or another answer than it was given with."""
+    invented: int = 0
+    """Stored, and nobody has sent it."""
 
     def __bool__(self) -> bool:
-        return not (self.lost or self.doubled or self.changed)
+        return not (self.lost or self.doubled or self.changed or self.invented)
 
 
-def compared(acknowledged: dict[tuple[str, int], Answer], found: Found) -> Verdict:
-    """Each acknowledged record is found exactly once; nobody answered an item twice."""
+def compared(
+    acknowledged: dict[tuple[str, int], Answer], given: Set[tuple[tuple[str, int], Answer]], found: Found
+) -> Verdict:
+    """Each acknowledged record is found exactly once; nobody answered an item twice; nothing else is there."""
     stored = dict(found)
     items = Counter((session, answer[0]) for (session, _), answer in found)
     return Verdict(
         lost=len(acknowledged.keys() - stored.keys()),
         doubled=sum(items.values()) - len(items),
         changed=sum(stored[key] != answer for key, answer in acknowledged.items() if key in stored),
+        invented=sum(each not in given for each in found if each[0] not in acknowledged),
     )
 
 
@@ -82,6 +88,6 @@ def map_of(folder: Path) -> NDArray[np.float64]:
 
 def verdict_of(ledger: Ledger, folder: Path) -> Verdict:
     """Of an export, after everybody has finished."""
-    verdict = compared(ledger.acknowledged, in_export(folder))
+    verdict = compared(ledger.acknowledged, ledger.given, in_export(folder))
     verdict.lost += len(ledger.lost)
     return verdict

@@ -1,6 +1,9 @@
-"""What is done to the server, its database and its network while people answer; each fault is a function of a Scene."""
+"""What is done to the server, its database and its network while people answer; each fault is a function of a Scene,
+which says whether anybody felt it.
+"""
 
 import asyncio
+import math
 import os
 import random
 import signal
@@ -21,6 +24,7 @@ from chaos.serving import RestartedPostgres, Server, in_thread
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 BOTH = (SQLITE, POSTGRESQL)
 FEW = 5
+MOST_TRIES = 20
 PATIENCE_S = 5.0  # how long people wait for a reply
 
 LOCKING = {
@@ -46,102 +50,139 @@ class Scene:
     rng: random.Random
     everyone: int
     lifted_at: float = 0.0
+    to_spoil: int = 0
+    """Requests that faults have asked the proxy to spoil."""
 
     def lifted(self) -> None:
+        """It is over: from here on it is counted how long it takes until someone is heard again."""
         self.lifted_at = time.perf_counter()
+        self.ledger.recovered_at = None
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Until a condition holds, or nobody is there any more for whom it could."""
         await self.ledger.until(lambda: condition() or self.ledger.gone == self.everyone)
 
-    async def until_more(self, what: str, few: int = FEW) -> None:
-        """Until so many more have failed, or were told to try again."""
-        before = getattr(self.ledger, what)
-        await self.until(lambda: getattr(self.ledger, what) >= before + few)
+    async def until_more(self, what: str, few: int = FEW, within: float = math.inf) -> bool:
+        """Until so many more have failed, or were told to try again; False if that never came to be.
+
+        `within`: how many requests may be accepted meanwhile.
+        """
+        enough, too_many = getattr(self.ledger, what) + few, self.ledger.accepted + within
+        await self.until(lambda: getattr(self.ledger, what) >= enough or self.ledger.accepted >= too_many)
+        return bool(getattr(self.ledger, what) >= enough)
 
 
-async def server_killed(scene: Scene) -> None:
+async def server_killed(scene: Scene) -> bool:
     scene.server.kill()
+    felt = await scene.until_more("failures")
     scene.lifted()
     await in_thread(scene.server.start)
+    return felt
 
 
-async def worker_killed(scene: Scene) -> None:
-    os.kill(scene.rng.choice(scene.server.workers()), signal.SIGKILL)
-    scene.lifted()
+async def worker_killed(scene: Scene) -> bool:
+    """One that somebody talks to: one that has just begun may not be known to anybody."""
+    for _ in range(MOST_TRIES):
+        workers = scene.server.workers()
+        felt = asyncio.create_task(scene.until_more("failures", 1, within=2 * scene.everyone))
+        await asyncio.sleep(0)  # so that it has begun to count
+        if workers:
+            os.kill(scene.rng.choice(workers), signal.SIGKILL)
+            scene.lifted()
+        if await felt:
+            return True
+    return False
 
 
-async def network_cut(scene: Scene) -> None:
+async def network_cut(scene: Scene) -> bool:
     assert scene.proxy is not None
+    felt = asyncio.create_task(scene.until_more("failures", 1))
+    await asyncio.sleep(0)
     await scene.proxy.cut()
     scene.lifted()
+    return await felt
 
 
-async def requests_spoilt(scene: Scene, kind: str) -> None:
+async def requests_spoilt(scene: Scene, kind: str) -> bool:
     assert scene.proxy is not None
-    spoiling = asyncio.create_task(scene.proxy.misbehave(kind, scene.rng.randrange(5, 20), scene.rng))
+    wanted = scene.rng.randrange(5, 20)
+    scene.to_spoil += wanted
+    before = scene.proxy.spoilt
+    spoiling = asyncio.create_task(scene.proxy.misbehave(kind, wanted, scene.rng))
     nobody_left = asyncio.create_task(scene.until(lambda: False))
     await asyncio.wait([spoiling, nobody_left], return_when=asyncio.FIRST_COMPLETED)
     for task in (spoiling, nobody_left):
         task.cancel()
     scene.lifted()
+    return scene.proxy.spoilt == before + wanted
 
 
-async def disk_full(scene: Scene) -> None:
+async def disk_full(scene: Scene) -> bool:
     assert scene.disk is not None
     if scene.database == SQLITE:  # room in the log of writes that could be used again is given back first
         await in_thread(_checkpoint, scene.url)
     await in_thread(scene.disk.fill, scene.server.pid)
-    await scene.until_more("told")
+    felt = await scene.until_more("told")
     scene.lifted()
     scene.disk.free(scene.server.pid)
+    return felt
 
 
-async def database_locked(scene: Scene, what: str = "failures", few: int = FEW) -> None:
+async def database_locked(scene: Scene, what: str = "failures", few: int = FEW) -> bool:
     place = scene.url.removeprefix("sqlite:///")
     command = [sys.executable, "-c", LOCKING[scene.database], place]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdin is not None
         assert other.stdout is not None
         assert await in_thread(other.stdout.readline) == b"locked\n"
-        await scene.until_more(what, few)
+        felt = await scene.until_more(what, few)
         scene.lifted()
         other.stdin.close()
+    return felt
 
 
-async def postgres_ended(scene: Scene, number: int) -> None:
+async def postgres_ended(scene: Scene, number: int) -> bool:
     assert scene.postgres is not None
     await in_thread(scene.postgres.end, number)
-    await in_thread(scene.postgres.start)
+    felt = await scene.until_more("failures", 1)
     scene.lifted()
+    await in_thread(scene.postgres.start)
+    return felt
 
 
-async def postgres_only_reads(scene: Scene) -> None:
+async def postgres_only_reads(scene: Scene) -> bool:
     """As a stand-in after a failover does, or a provider's when the disk is nearly full."""
     assert scene.postgres is not None
     name = scene.url.removeprefix("postgresql://postgres@/").partition("?")[0]
     execute = scene.postgres.server.execute
     hang_up = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    felt = False
     for setting in ("on", "off"):
         await in_thread(execute, f"ALTER DATABASE {name} SET default_transaction_read_only = {setting}")
         await in_thread(execute, hang_up)
         if setting == "on":
-            await scene.until_more("told")
+            felt = await scene.until_more("told")
     scene.lifted()
+    return felt
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Its name, what it does, and what it needs; `times` is how often the long version does it in a round."""
+    """Its name, what it does, and what it needs; `times` is how often the long version does it in a round.
+
+    `inject` says whether anybody felt it: one that nobody did is not counted.
+    """
 
     name: str
-    inject: Callable[[Scene], Awaitable[None]]
+    inject: Callable[[Scene], Awaitable[bool]]
     times: int
     databases: tuple[str, ...] = BOTH
     proxied: bool = False
     small_disk: bool = False
     patience_s: float = PATIENCE_S
     options: tuple[str, ...] = ()
+    adaptive: bool = False
+    """In a study that chooses pairs from the answers so far."""
 
 
 def _spoilt(name: str, kind: str) -> Fault:
@@ -151,6 +192,7 @@ def _spoilt(name: str, kind: str) -> Fault:
 ONLY = {"sqlite": (SQLITE,), "postgresql": (POSTGRESQL,)}
 FAULTS = (
     Fault("server killed (SIGKILL)", server_killed, 25),
+    Fault("server killed (SIGKILL) while it chooses pairs", server_killed, 8, adaptive=True),
     Fault("one of two workers killed (SIGKILL)", worker_killed, 10, ONLY["postgresql"], options=("--workers", "2")),
     Fault("network cut", network_cut, 12, proxied=True),
     _spoilt("network slow", "slow"),

@@ -14,29 +14,39 @@ DOCUMENT = ROOT / "docs" / "reliability.md"
 PAGE = ROOT / "results" / "chaos.html"
 MARKS = "<!-- chaos -->", "<!-- end of chaos -->"
 COLUMNS = (
-    "fault", "where", "injected", "responses", "lost", "doubled", "changed", "people", "went on or clear screen",
-    "server errors", "same map", "longest recovery, s",
+    "fault", "where", "injected", "requests spoilt", "responses", "lost", "doubled", "changed", "invented", "people",
+    "came back elsewhere", "went on or clear screen", "server errors", "same map", "longest recovery, s",
+    "longest gap of one person, s",
 )  # fmt: skip
+COUNTS = slice(2, 13)
+SAME = {True: "yes", False: "NO", None: ""}
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
     """A row a round, and one of them all."""
     found = [_row(outcome) for outcome in outcomes]
-    sums = [sum(int(row[at]) for row in found) for at in (2, 3, 4, 5, 6, 7, 8, 9)]
-    same = all(outcome.map_equal for outcome in outcomes)
+    sums = [
+        sum(int(count or 0) for count in counts)
+        for counts in zip(*(row[COUNTS] for row in found), strict=True)
+    ]
+    same = all(outcome.map_equal is not False for outcome in outcomes)
     longest = max((s for outcome in outcomes for s in outcome.recoveries_s), default=0.0)
-    return [*found, ["all", "", *map(str, sums), "yes" if same else "NO", f"{longest:.2f}"]]
+    gap = max((outcome.longest_gap_s for outcome in outcomes), default=0.0)
+    return [*found, ["all", "", *map(str, sums), SAME[same], f"{longest:.2f}", f"{gap:.2f}"]]
 
 
 def _row(outcome: Outcome) -> list[str]:
     verdict = outcome.verdict
+    spoilt = str(outcome.requests_spoilt) if outcome.to_spoil else ""
     numbers = (
-        outcome.injected, outcome.responses, verdict.lost, verdict.doubled, verdict.changed, outcome.people,
-        outcome.completed, outcome.tracebacks,
+        outcome.responses, verdict.lost, verdict.doubled, verdict.changed, verdict.invented, outcome.people,
+        outcome.returned, outcome.completed, outcome.tracebacks,
     )  # fmt: skip
     longest = f"{max(outcome.recoveries_s):.2f}" if outcome.recoveries_s else ""
+    gap = f"{outcome.longest_gap_s:.2f}" if outcome.longest_gap_s else ""
     return [
-        outcome.fault, outcome.database, *map(str, numbers), "yes" if outcome.map_equal else "NO", longest,
+        outcome.fault, outcome.database, str(outcome.injected), spoilt, *map(str, numbers), SAME[outcome.map_equal],
+        longest, gap,
     ]  # fmt: skip
 
 

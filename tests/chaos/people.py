@@ -6,8 +6,10 @@ of two crowds must be equal.
 """
 
 import asyncio
+import itertools
 import json
 import random
+import time
 import zlib
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +19,11 @@ from servers import event, response
 
 AT_ONCE = 100
 MOST_WAITING = 4  # a person takes time to answer; nobody is through before a fault is over
+MOST_REMARKS, REMARKS_EVERY_S = (
+    150,
+    0.2,
+)  # of who is through while faults go on; a session may have some 200 events
+MOST_QUESTIONS, LOOKS_EVERY_S = 40, 0.05
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.4
 GONE = (OSError, asyncio.IncompleteReadError, TimeoutError)
 Answer = tuple[int, int, int, bool]
@@ -25,10 +32,16 @@ Answer = tuple[int, int, int, bool]
 
 @dataclass
 class Ledger:
-    """What all people together were told, and what they should not have been told."""
+    """What all people together have said and were told, and what they should not have been told."""
 
     acknowledged: dict[tuple[str, int], Answer] = field(default_factory=dict)
     """By session and number of the record."""
+    given: set[tuple[tuple[str, int], Answer]] = field(default_factory=set)
+    """All that anyone ever sent, acknowledged or not: there may be nothing else."""
+    chosen: int = 0
+    """Acknowledged answers to pairs that the server has chosen."""
+    returned: int = 0
+    """How often someone came back on another page."""
     lost: set[tuple[str, int]] = field(default_factory=set)
     """What the server once had and then said that it lacks."""
     wrong: list[str] = field(default_factory=list)
@@ -40,9 +53,26 @@ class Ledger:
     """Requests without a reply, or with "try again"."""
     told: int = 0
     """Requests whose reply was "try again"."""
+    accepted: int = 0
+    """Requests with records that were accepted."""
+    recovered_at: float | None = None
+    """When one was accepted for the first time since this was set to None."""
+    longest_gap_s: float = 0.0
+    """Of all people, between two of their requests that were accepted."""
     going: asyncio.Event = field(default_factory=asyncio.Event)
     """Cleared, nobody begins another trial: what is stored is being compared."""
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there will be no more faults: before, nobody completes."""
     _waiting: list[tuple[Any, asyncio.Future[None]]] = field(default_factory=list)
+
+    def accept(self, since: float) -> float:
+        """A request was accepted, of someone whose last one was at `since`; the time that it is."""
+        now = time.perf_counter()
+        self.accepted += 1
+        self.longest_gap_s = max(self.longest_gap_s, now - since)
+        if self.recovered_at is None:
+            self.recovered_at = now
+        return now
 
     async def until(self, condition: Any) -> None:
         """Return as soon as a condition holds; it is looked at whenever something happened."""
@@ -63,13 +93,30 @@ class StuckError(Exception):
 
 
 class Person:
-    """Takes part in a study from beginning to end, whatever happens to the network and the server."""
+    """Takes part in a study from beginning to end, whatever happens to the network and the server.
 
-    def __init__(self, study: str, port: int, ledger: Ledger, rng: random.Random, patience_s: float):
+    With a Prolific ID they come back in the middle, on another page, which knows nothing of the first one.
+    """
+
+    def __init__(
+        self,
+        study: str,
+        port: int,
+        ledger: Ledger,
+        rng: random.Random,
+        patience_s: float,
+        pid: str | None = None,
+    ):
         self.study, self.port, self.ledger, self.rng, self.patience_s = study, port, ledger, rng, patience_s
+        self.pid = pid
         self.session = self.token = ""
         self.waiting: dict[int, dict[str, Any]] = {}
         self.answers: dict[int, Answer] = {}
+        self.choices: dict[int, tuple[int, int]] = {}
+        self.next_seq = 0
+        self._choosing = False
+        self._last: dict[str, Any] = {}
+        self._accepted_at = 0.0
         self._connection: Connection | None = None
         self._failures = 0
 
@@ -84,40 +131,118 @@ class Person:
             self.ledger.changed()
 
     async def _take_part(self) -> None:
-        entry = f"{self.rng.getrandbits(120):030x}"
-        state = await self._persistently("sessions", {"consented": True, "entry": entry}, 201)
-        self.session, self.token = state["session"], state["token"]
-        self._hang_up()
+        state = await self._begin()
         trials = state["trials"]
-        self.waiting[0] = event(0, "consent")
-        for item in range(len(trials["image"])):
+        self._say(event(self.next_seq, "consent"))
+        items = len(trials["image"])
+        returns_at = self.rng.randrange(items // 4, items - items // 4) if self.pid else None
+        item = 0
+        while item < items:
             await self.ledger.going.wait()
-            i, j = trials["i"][item], trials["j"][item]
-            same = answer(i, j, item)
-            self.answers[item + 1] = item, i, j, same
-            self.waiting[item + 1] = response(item + 1, item, same=same)
-            await self._deliver()
-            while len(self.waiting) >= MOST_WAITING:
-                await self._deliver()
-        while self.waiting:
-            await self._deliver()
-        await self._complete(len(trials["image"]) + 1)
+            if item == returns_at:
+                returns_at, state = None, await self._come_back()
+                item = state["next_item"]
+                continue
+            await self._choice_of(item)
+            self._answer(item, trials)
+            item += 1
+            await self._delivered(MOST_WAITING)
+        await self._linger()
+        await self._delivered(1)
+        await self._complete()
         self.ledger.completed += 1
+
+    async def _begin(self) -> dict[str, Any]:
+        entry = {"consented": True, "entry": f"{self.rng.getrandbits(120):030x}"}
+        if self.pid is not None:
+            entry["prolific_pid"] = self.pid
+        state = await self._persistently("sessions", entry, 201)
+        self.session, self.token, self.next_seq = state["session"], state["token"], state["next_seq"]
+        self._hang_up()
+        self._hear(state)
+        self._accepted_at = time.perf_counter()
+        return state
+
+    async def _come_back(self) -> dict[str, Any]:
+        """On another page: what the first one has not sent is lost with it, what the server has said it has is not."""
+        before = self.session
+        self.waiting, self.choices, self._choosing = {}, {}, False
+        state = await self._begin()
+        self.ledger.returned += 1
+        known = {seq for session, seq in self.ledger.acknowledged if session == before}
+        here = set(state["answered"])
+        if self.session != before:
+            self.ledger.wrong.append(f"{self.pid} came back to another session.")
+        self.ledger.lost |= {(before, seq) for seq in known if self.answers[seq][0] not in here}
+        self.answers = {seq: given for seq, given in self.answers.items() if seq < self.next_seq}
+        self._say(event(self.next_seq, "resumed", away_ms=None, repeat=None))
+        return state
+
+    def _answer(self, item: int, trials: dict[str, Any]) -> None:
+        """With the pair that the server has chosen, where it has told of one in time."""
+        chosen = self.choices.get(item)
+        i, j = chosen or (trials["i"][item], trials["j"][item])
+        same = answer(i, j, item)
+        self.answers[self.next_seq] = item, i, j, same
+        self.ledger.given.add(((self.session, self.next_seq), self.answers[self.next_seq]))
+        self._say(response(self.next_seq, item, same=same, chosen=chosen is not None))
+
+    def _say(self, record: dict[str, Any]) -> None:
+        self.waiting[self.next_seq] = self._last = record
+        self.next_seq += 1
+
+    async def _delivered(self, fewer_than: int) -> None:
+        """Try once; then until so few wait that the next trial may come."""
+        await self._deliver()
+        while len(self.waiting) >= fewer_than:
+            await self._deliver()
 
     async def _deliver(self) -> None:
         """One try; whether it succeeds or not, the next trial comes."""
-        batch = list(self.waiting.values())[:AT_ONCE]
+        batch = list(self.waiting.values())[:AT_ONCE] or [
+            self._last
+        ]  # once more does no harm, and tells what is new
         said = await self._ask("records", {"records": batch}, 200)
         if said is None:
             return
         for seq in said["stored"]:
-            self.waiting.pop(seq, None)
-            if seq in self.answers:
+            record = self.waiting.pop(seq, None)
+            if record is not None and seq in self.answers:
                 self.ledger.acknowledged[self.session, seq] = self.answers[seq]
+                self.ledger.chosen += record["chosen"]
+        self._hear(said)
+        self._accepted_at = self.ledger.accept(self._accepted_at)
         self.ledger.changed()
 
-    async def _complete(self, count: int) -> None:
-        said = await self._persistently("complete", {"count": count}, 200, 409)
+    def _hear(self, said: dict[str, Any]) -> None:
+        """Of an adaptive study: the pairs that were chosen, and whether others are being chosen."""
+        if "choices" in said:
+            columns = said["choices"]
+            pairs = zip(columns["i"], columns["j"], strict=True)
+            self.choices |= dict(zip(columns["item"], pairs, strict=True))
+            self._choosing = said.get("choosing", False)
+
+    async def _choice_of(self, item: int) -> None:
+        """A person takes time to answer: what is being chosen for this trial is there by then, or they go on."""
+        for _ in range(MOST_QUESTIONS):
+            if not self._choosing or item in self.choices:
+                return
+            await asyncio.sleep(LOOKS_EVERY_S)
+            await self._deliver()
+
+    async def _linger(self) -> None:
+        """Until the faults are over, so that none finds nobody there."""
+        for remark in itertools.count():
+            if self.ledger.over.is_set():
+                return
+            await self.ledger.going.wait()
+            if remark < MOST_REMARKS:
+                self._say(event(self.next_seq, "comment", text=str(remark)))
+            await self._delivered(MOST_WAITING)
+            await asyncio.sleep(REMARKS_EVERY_S * self.rng.uniform(0.5, 1))
+
+    async def _complete(self) -> None:
+        said = await self._persistently("complete", {"count": self.next_seq}, 200, 409)
         if "missing" in said:  # everything was acknowledged, so that nothing may be missing
             self.ledger.lost |= {(self.session, seq) for seq in said["missing"]}
             raise StuckError

@@ -13,7 +13,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from chaos.checking import Verdict, compared, exported, in_database, map_of, sessions_in, verdict_of
+from chaos.checking import (
+    Verdict,
+    compared,
+    exported,
+    in_database,
+    in_export,
+    map_of,
+    sessions_in,
+    verdict_of,
+)
 from chaos.disks import Disk, small_disk
 from chaos.faults import PATIENCE_S, SQLITE, Fault, Scene
 from chaos.people import Ledger, Person
@@ -28,12 +37,16 @@ segments = 2
 participants = {people}
 layout = {{grid = 6}}
 images = [{{name = "patches", colours = 2}}]
-design = {{blocks = 1, trials = {trials}}}
+design = {design}
 practice = {{trials = 0}}
 catch = {{per_block = 0}}
 """
 
+FIXED, ADAPTIVE = "{{blocks = 1, trials = {}}}", '{{name = "adaptive", trials = {}}}'
+
 BY_THEN = 0.6  # of all answers, the last fault is due: while some last, people go on
+ONE_IN = 3  # people has a Prolific ID, and comes back on another page
+LONGEST_S = 600  # a round; many times of what the longest takes
 
 
 @dataclass(frozen=True)
@@ -57,22 +70,37 @@ class Outcome:
     how: str = ""
     planned: int = 0
     injected: int = 0
+    to_spoil: int = 0
     requests_spoilt: int = 0
+    """Of those that a fault has asked the proxy to spoil."""
     responses: int = 0
+    """Acknowledged; a page that someone has left may not have heard of its last ones."""
+    stored: int = 0
+    """In the export."""
+    chosen: int = 0
+    """Responses to pairs that the server has chosen."""
+    returned: int = 0
+    """How often someone came back on another page."""
     verdict: Verdict = field(default_factory=Verdict)
     people: int = 0
     completed: int = 0
     sessions: int = 0
     wrong: list[str] = field(default_factory=list)
     tracebacks: int = 0
-    map_equal: bool = False
+    map_equal: bool | None = False
+    """None where pairs were chosen from the answers, so that no two maps need be equal."""
     recoveries_s: list[float] = field(default_factory=list)
+    """From the end of each fault to the first request with records that was accepted."""
+    longest_gap_s: float = 0.0
+    """Of one person, between two such requests."""
     seconds: float = 0.0
 
     @property
     def well(self) -> bool:
-        everyone = self.people == self.completed == self.sessions and self.injected == self.planned
-        return bool(self.verdict) and everyone and self.map_equal and not self.wrong and not self.tracebacks
+        everyone = self.people == self.completed == self.sessions
+        everything = self.injected == self.planned and self.requests_spoilt == self.to_spoil
+        same = self.map_equal or (self.map_equal is None and self.chosen > 0)
+        return bool(self.verdict) and everyone and everything and same and not (self.wrong or self.tracebacks)
 
 
 class Rounds:
@@ -105,7 +133,9 @@ class Rounds:
             disk = stack.enter_context(small_disk()) if small else None
             url = stack.enter_context(self._database(database, folder, disk))
             study = folder / "study.toml"
-            study.write_text(STUDY.format(people=self.crowd.people, trials=self.crowd.trials))
+            adaptive = any(fault.adaptive for fault in faults)
+            design = (ADAPTIVE if adaptive else FIXED).format(self.crowd.trials)
+            study.write_text(STUDY.format(people=self.crowd.people, design=design))
             server = Server(study, url, folder, *(faults[0].options if faults else ()))
             stack.callback(server.kill)
             server.start()
@@ -114,6 +144,7 @@ class Rounds:
             scene = Scene(database, url, server, None, postgres, disk, Ledger(), rng, self.crowd.people)
             outcome = Outcome(name, database, disk.how if disk else "", len(faults), people=self.crowd.people)
             asyncio.run(self._taken(faults, scene, db, outcome))
+            outcome.map_equal = None if adaptive else False
             self._judged(scene, db, folder / "export", outcome)
         outcome.seconds = time.perf_counter() - began
         return outcome
@@ -145,15 +176,21 @@ class Rounds:
                 scene.proxy = await stack.enter_async_context(Proxy.to(scene.server.port))
             port = scene.proxy.port if scene.proxy else scene.server.port
             crowd = [
-                Person("crowd", port, scene.ledger, random.Random(scene.rng.random()), patience_s)
-                for _ in range(self.crowd.people)
+                Person("crowd", port, scene.ledger, random.Random(scene.rng.random()), patience_s, pid)
+                for pid in _prolific_ids(self.crowd.people)
             ]
-            await asyncio.gather(
+            everything = asyncio.gather(
                 self._injected(faults, scene, db, outcome), *(person.take_part() for person in crowd)
             )
+            try:
+                async with asyncio.timeout(LONGEST_S):
+                    await everything
+            except TimeoutError:
+                scene.ledger.wrong.append(f"After {LONGEST_S} s the round was not over.")
+                scene.server.kill()  # so that no thread waits for it
             if scene.proxy:
                 await scene.proxy.settled()
-                outcome.requests_spoilt = scene.proxy.spoilt
+                outcome.requests_spoilt, outcome.to_spoil = scene.proxy.spoilt, scene.to_spoil
 
     async def _injected(
         self, faults: Sequence[Fault], scene: Scene, db: store.Database, outcome: Outcome
@@ -167,29 +204,41 @@ class Rounds:
             await scene.until(partial(_reached, ledger, due))
             if ledger.gone == scene.everyone:
                 break
-            await fault.inject(scene)
-            await scene.until(partial(_reached, ledger, len(ledger.acknowledged) + 1))
+            felt = await fault.inject(scene)
+            await scene.until(lambda: ledger.recovered_at is not None)
+            if not felt or ledger.recovered_at is None:
+                ledger.wrong.append(f"Nobody felt {fault.name} ({number + 1}), or nobody went on after it.")
+                continue
             outcome.injected += 1
-            outcome.recoveries_s.append(time.perf_counter() - scene.lifted_at)
+            outcome.recoveries_s.append(ledger.recovered_at - scene.lifted_at)
             ledger.going.clear()
             acknowledged = dict(ledger.acknowledged)
-            verdict = compared(acknowledged, await in_thread(in_database, db, "crowd"))
+            found = await in_thread(in_database, db, "crowd")
+            verdict = compared(acknowledged, ledger.given, found)
             ledger.going.set()
             if not verdict:
                 ledger.wrong.append(f"after {fault.name} ({number + 1}): {verdict}")
+        ledger.over.set()
 
     def _judged(self, scene: Scene, db: store.Database, folder: Path, outcome: Outcome) -> None:
         exported(db, "crowd", folder)
-        found = map_of(folder)
-        if self._map is None:
-            self._map = found
         outcome.responses = len(scene.ledger.acknowledged)
+        outcome.stored = len(in_export(folder))
         outcome.verdict = verdict_of(scene.ledger, folder)
         outcome.completed, outcome.wrong = scene.ledger.completed, scene.ledger.wrong
         outcome.sessions = sessions_in(folder)["completed"]
         outcome.tracebacks = scene.server.tracebacks()
-        outcome.map_equal = bool(np.array_equal(found, self._map))
+        outcome.chosen, outcome.returned = scene.ledger.chosen, scene.ledger.returned
+        outcome.longest_gap_s = scene.ledger.longest_gap_s
+        if outcome.map_equal is not None:
+            found = map_of(folder)
+            self._map = found if self._map is None else self._map
+            outcome.map_equal = bool(np.array_equal(found, self._map))
 
 
 def _reached(ledger: Ledger, answers: float) -> bool:
     return len(ledger.acknowledged) >= answers
+
+
+def _prolific_ids(people: int) -> list[str | None]:
+    return [f"person-{number}" if number % ONE_IN == 0 else None for number in range(people)]

@@ -16,6 +16,7 @@ import psycopg
 from databases import Postgres
 
 READY_WITHIN_S = 60
+WORKER = b"vseg.server.run"
 
 
 class Server:
@@ -52,13 +53,21 @@ class Server:
         return self._process.pid
 
     def workers(self) -> list[int]:
-        """The processes that serve, where there are several."""
+        """The processes that serve, where there are several; others of the server's children compile."""
         listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
-        return [int(pid) for pid in listed.split()]
+        return [int(pid) for pid in listed.split() if WORKER in _command_of(pid).split(b"\0")]
 
     def tracebacks(self) -> int:
         """How often it met something that nobody had foreseen."""
         return self.log.read_text().count("Traceback (most recent call last)") if self.log.exists() else 0
+
+
+def _command_of(pid: str) -> bytes:
+    """Nothing of a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _steady_port() -> int:
@@ -95,9 +104,8 @@ class RestartedPostgres:
         identity: dict[str, Any] = {}
         if os.geteuid() == 0:
             identity = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []}
-        for _ in range(
-            READY_WITHIN_S * 4
-        ):  # children of one that was killed may keep its memory for a moment
+        # Children of one that was killed may keep its memory for a moment.
+        for _ in range(READY_WITHIN_S * 4):
             self._ours = self._started(command, identity)
             while self._ours.poll() is None:
                 try:

@@ -3,6 +3,9 @@
 What the page was told is put down from its own traffic, so that it can be looked for in the export.
 """
 
+import os
+import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -36,9 +39,38 @@ WRONG_CLOCK = """(() => {
     static now() { return Right.now() + globalThis.wrong_ms; }
   };
 })()"""
-FORBIDDEN = "IDBFactory.prototype.open = () => { throw new DOMException('forbidden', 'SecurityError'); }"
+FORBIDDEN = """(() => {
+  globalThis.forbidden = 0;
+  IDBFactory.prototype.open = () => {
+    globalThis.forbidden += 1;
+    throw new DOMException('forbidden', 'SecurityError');
+  };
+})()"""
+WATCH_PAUSES = """(() => {
+  globalThis.longest_pause_ms = 0;
+  let last = performance.now();
+  setInterval(() => {
+    const now = performance.now();
+    globalThis.longest_pause_ms = Math.max(globalThis.longest_pause_ms, now - last);
+    last = now;
+  }, 50);
+})()"""
+ASLEEP_MS = 1500
+COUNT_REFUSED_WRITES = """(() => {
+  globalThis.refused_writes = 0;
+  const begin = IDBDatabase.prototype.transaction;
+  IDBDatabase.prototype.transaction = function (...given) {
+    const begun = begin.apply(this, given);
+    begun.addEventListener('abort', () => {
+      if (begun.error?.name === 'QuotaExceededError') globalThis.refused_writes += 1;
+    });
+    return begun;
+  };
+})()"""
+DATABASES = "indexedDB.databases().then(found => found.map(({ name }) => name))"
 TOO_OLD = "open the link in an up-to-date"
-YEAR_MS = 365 * 86_400_000
+DAY_MS = 86_400_000
+YEAR_MS = 365 * DAY_MS
 
 
 def truth(trials: dict[str, Any], item: int) -> bool:
@@ -49,7 +81,7 @@ class Desk:
     """One participant's browser, and a ledger of what its pages were told."""
 
     def __init__(self, browser: Browser, url: str):
-        self.url, self.ledger = url, Ledger()
+        self.browser, self.url, self.ledger = browser, url, Ledger()
         self.context: BrowserContext = browser.new_context(viewport=WINDOW, screen=WINDOW)  # type: ignore[arg-type]
         self.visitors: list[Visitor] = []
 
@@ -61,6 +93,13 @@ class Desk:
         self.visitors.append(visitor.come())
         return visitor
 
+    def processes(self) -> list[int]:
+        """Those that show the pages of this browser."""
+        inspector = self.browser.new_browser_cdp_session()
+        found = inspector.send("SystemInfo.getProcessInfo")["processInfo"]
+        inspector.detach()
+        return [each["id"] for each in found if each["type"] == "renderer"]
+
     def inspector(self, page: Page) -> Any:
         return self.context.new_cdp_session(page)
 
@@ -69,7 +108,9 @@ class Desk:
             return
         with suppress(Error):  # a page that is gone has heard nothing
             stored = set(response.json()["stored"])
-            session, trials = visitor.state["session"], visitor.state["trials"]
+            # A page that comes back sends what is left before it asks where it stands: then as the one before knew.
+            state = next(each.state for each in (visitor, *self.visitors) if each.state)
+            session, trials = state["session"], state["trials"]
             for record in response.request.post_data_json["records"]:
                 if record["kind"] == "response" and record["seq"] in stored:
                     item = record["item"]
@@ -86,6 +127,7 @@ def reloaded(desk: Desk) -> None:
     for _ in range(3):
         person.walk(trials=4)
         person.page.reload()
+        assert person.page.evaluate("performance.getEntriesByType('navigation')[0].type") == "reload"
     person.walk()
 
 
@@ -106,13 +148,24 @@ def opened_twice(desk: Desk) -> None:
 
 
 def asleep(desk: Desk) -> None:
-    """Frozen as a laptop's lid or a phone's memory would, in the middle of a trial, while answers are under way."""
+    """Its processes stand still, as when a laptop's lid is shut in the middle of a trial, while answers are under way.
+
+    Chromium's own "frozen" does nothing to a page in a window that counts as visible, as all do without a screen.
+    """
+    desk.context.add_init_script(WATCH_PAUSES)
     person = desk.sit().walk(trials=4)
-    devtools = desk.inspector(person.page)
     for _ in range(2):
-        devtools.send("Page.setWebLifecycleState", {"state": "frozen"})
-        person.page.wait_for_timeout(1500)
-        devtools.send("Page.setWebLifecycleState", {"state": "active"})
+        person.page.evaluate("() => { globalThis.longest_pause_ms = 0; }")
+        pages = desk.processes()
+        for each in pages:
+            os.kill(each, signal.SIGSTOP)
+        try:
+            person.page.wait_for_timeout(ASLEEP_MS)
+        finally:
+            for each in pages:
+                os.kill(each, signal.SIGCONT)
+        slept = "least => globalThis.longest_pause_ms >= least"
+        person.page.wait_for_function(slept, arg=ASLEEP_MS - 100, polling=50)  # else it was not asleep
         person.walk(trials=3)
     person.walk()
 
@@ -121,6 +174,7 @@ def clock_at(offset_ms: int) -> Callable[[Desk], None]:
     def wrong(desk: Desk) -> None:
         desk.context.add_init_script(WRONG_CLOCK % offset_ms)
         person = desk.sit().walk(trials=4)
+        _assert_wrong_by(person.page, offset_ms)
         person.page.reload()
         person.walk()
 
@@ -133,7 +187,14 @@ def clock_jumps(desk: Desk) -> None:
     for offset in (-YEAR_MS, 2 * YEAR_MS, 0):
         person.walk(trials=3)
         person.page.evaluate("wrong => { globalThis.wrong_ms = wrong; }", offset)
+        _assert_wrong_by(person.page, offset)
     person.walk()
+
+
+def _assert_wrong_by(page: Page, offset_ms: int) -> None:
+    """To the day."""
+    found = page.evaluate("Date.now()") - 1000 * time.time()
+    assert abs(found - offset_ms) < DAY_MS, f"The page's clock is wrong by {found} ms, not by {offset_ms}."
 
 
 def no_database(desk: Desk) -> None:
@@ -141,20 +202,29 @@ def no_database(desk: Desk) -> None:
     desk.context.add_init_script(FORBIDDEN)
     page = desk.sit().page
     page.wait_for_function("words => document.body.innerText.includes(words)", arg=TOO_OLD)
+    assert page.evaluate("globalThis.forbidden") > 0, "The page has not asked for a database."
+    assert desk.ledger.acknowledged == {}
 
 
 def full_database(desk: Desk) -> None:
-    person = desk.sit().walk(trials=4)
+    """From the first write on: of a disk that had room a moment ago, Chromium believes it for half a minute."""
+    desk.context.add_init_script(COUNT_REFUSED_WRITES)
+    inspector = desk.inspector(desk.context.new_page())  # the limit lasts as long as this does
     quota = {"origin": "/".join(desk.url.split("/")[:3]), "quotaSize": 1}
-    desk.inspector(person.page).send("Storage.overrideQuotaForOrigin", quota)
-    person.walk()
+    inspector.send("Storage.overrideQuotaForOrigin", quota)
+    person = desk.sit().walk()
+    refused = person.page.evaluate("globalThis.refused_writes")
+    assert refused >= ITEMS, f"Only {refused} writes were refused."
+    inspector.detach()
 
 
 def vanished_database(desk: Desk) -> None:
     """As when someone clears the site's data while they take part."""
     person = desk.sit().walk(trials=4)
+    assert "vseg" in person.page.evaluate(DATABASES)
     what = {"origin": "/".join(desk.url.split("/")[:3]), "storageTypes": "indexeddb"}
     desk.inspector(person.page).send("Storage.clearDataForOrigin", what)
+    assert "vseg" not in person.page.evaluate(DATABASES), "The database is still there."
     person.walk()
 
 

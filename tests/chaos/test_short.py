@@ -7,11 +7,12 @@ from contextlib import closing
 
 import pytest
 
+from chaos.checking import compared
 from chaos.disks import Mounted, small_disk
-from chaos.faults import BOTH, FAULTS, POSTGRESQL
+from chaos.faults import BOTH, FAULTS, POSTGRESQL, SQLITE, Fault, Scene
 from chaos.people import Ledger, Person
 from chaos.proxy import Proxy
-from chaos.rounds import Crowd, Rounds
+from chaos.rounds import ONE_IN, Crowd, Rounds
 from databases import postgres
 from servers import served
 from taking_part import begin, response, study_of
@@ -39,19 +40,51 @@ def can_mount() -> bool:
 @pytest.mark.parametrize("database", BOTH)
 def test_nothing_acknowledged_is_lost_whatever_happens(rounds, database):
     """Each fault once, under load; then the export, row by row, and its map beside that of a quiet day."""
-    faults = [fault for fault in FAULTS if database in fault.databases and fault.name not in LONG]
+    kinds = [fault for fault in FAULTS if database in fault.databases and not fault.adaptive]
+    faults = [fault for fault in kinds if fault.name not in LONG]
     if database == POSTGRESQL and not can_mount():
         faults = [fault for fault in faults if not fault.small_disk]
     outcome = rounds.run("all kinds", database, faults)
     assert outcome.injected == len(faults)
-    assert outcome.responses == CROWD.answers
+    assert outcome.stored == CROWD.answers
+    assert outcome.requests_spoilt >= 5 * sum("spoilt" in str(fault.inject) for fault in faults)
+    assert outcome.returned == len(range(0, CROWD.people, ONE_IN))
     assert outcome.well, outcome
+
+
+def test_pairs_that_were_chosen_outlive_the_server(rounds):
+    """What the server told people to ask is what it stores the answer to, also after it was killed."""
+    fault = next(fault for fault in FAULTS if fault.adaptive)
+    outcome = rounds.run(fault.name, SQLITE, [fault] * 2)
+    assert outcome.injected == 2
+    assert outcome.chosen > 0
+    assert outcome.well, outcome
+
+
+def test_what_nobody_gave_is_noticed():
+    given = ("a", 0), (0, 1, 2, True)
+    found = [given, (("a", 1), (1, 1, 3, True)), (("a", 2), (2, 1, 2, False))]
+    sent = {given, (("a", 2), (2, 1, 2, True)), (("a", 3), (3, 0, 1, True))}
+    assert compared(dict([given]), sent, [given]).invented == 0
+    assert compared(dict([given]), sent, found).invented == 2
+
+
+def test_a_fault_that_nobody_feels_is_not_counted(rounds):
+    async def nothing(scene: Scene) -> bool:
+        felt = await scene.until_more("failures", 1, within=5)
+        scene.lifted()
+        return felt
+
+    outcome = rounds.run("nothing", SQLITE, [Fault("nothing", nothing, 1)])
+    assert (outcome.planned, outcome.injected, outcome.well) == (1, 0, False)
+    assert outcome.stored == outcome.responses == CROWD.answers
 
 
 def test_a_doubled_beginning_shuts_nobody_out(tmp_path):
     async def crowd(port: int) -> Ledger:
         ledger = Ledger()
         ledger.going.set()
+        ledger.over.set()
         async with Proxy.to(port) as proxy:
             people = [Person("tiny", proxy.port, ledger, random.Random(seed), 20) for seed in range(3)]
             spoiling = asyncio.create_task(proxy.misbehave("doubled", 3, random.Random(0)))

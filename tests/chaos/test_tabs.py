@@ -6,10 +6,9 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from browsers import chromium
-from chaos.checking import exported, in_export
-from chaos.tabs import FAULTS, ITEMS, STUDY, TURNED_AWAY, Desk
+from chaos.tab_rounds import outcome_of
+from chaos.tabs import FAULTS, STUDY
 from servers import serving
-from vseg import store
 
 HERE = [name for name in FAULTS if name not in ("tab reloaded", "tab crashed", "opened in two tabs")]
 
@@ -36,20 +35,5 @@ def place(tmp_path_factory):
 
 @pytest.mark.parametrize("name", HERE)
 def test_the_page_goes_on_and_nothing_is_lost(browser, place, name, tmp_path):
-    link, url = place
-    desk = Desk(browser, link)
-    FAULTS[name](desk)
-    if name in TURNED_AWAY:
-        assert desk.ledger.acknowledged == {}
-        desk.context.close()
-        return
-    assert "THANKS42" in desk.visitors[-1].words()
-    assert desk.problems == []
-    desk.context.close()
-    with store.open(url) as db:
-        exported(db, "tabs", tmp_path / "export")
-    session = desk.visitors[-1].state["session"]
-    found = [each for each in in_export(tmp_path / "export") if each[0][0] == session]
-    assert {given[0] for _, given in found} == set(range(ITEMS))
-    assert desk.ledger.acknowledged.keys() <= dict(found).keys()
-    assert all(dict(found)[key] == given for key, given in desk.ledger.acknowledged.items())
+    outcome = outcome_of(name, browser, *place, tmp_path / "export")
+    assert outcome.well, outcome

@@ -76,9 +76,7 @@ def test_a_crowd_without_someone_who_withdrew_says_what_it_cannot_tell(tmp_path)
     assert any(batch.again is None for batch in batches)
     last = max(batches, key=lambda batch: batch.batch)
     after = [batch for batch in batches if batch.session == last.session]
-    assert all(batch.is_same for batch in after), (
-        "who came after the withdrawal followed from what is there"
-    )
+    assert all(batch.is_same for batch in after), "who came after the withdrawal followed from what is there"
 
 
 def test_a_study_that_chose_nothing_has_nothing_to_replay(tmp_path):

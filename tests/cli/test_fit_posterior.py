@@ -40,7 +40,8 @@ def test_k_by_evidence_and_each_participant_with_the_prior_of_the_others(simulat
     together = Maps.load("fit/maps.npz")
     for row in rows:
         own = summary(here / "fit" / row["folder"])
-        assert own["prior"] == "group"
+        assert (own["prior"], own["kernel"]) == ("group", row["kernel"])
+        assert own["settings"] == {"prior": "group", "lapses": "estimate"}
         assert own["entropy_low"] == pytest.approx(float(row["entropy_low"]))
         maps = Maps.load(here / "fit" / row["folder"] / "maps.npz")
         assert (maps.labels == together.labels).mean() > 0.8  # under the same labels
@@ -67,9 +68,29 @@ def test_hardly_any_answers_are_warned_of(simulated, here, capsys):
 def test_with_an_image_prior_the_maps_without_it_are_there_too(simulated, here, capsys):
     labels = Maps.load("sim/truth.npz").labels.reshape(6, 6)
     Image.fromarray(np.kron(labels * 200, np.ones((16, 16))).astype(np.uint8)).save("shown.png")
-    assert vseg(f"{FIT} --segments 2 --prior image --picture shown.png", capsys)[0] == 0
+    code, out, _ = vseg(f"{FIT} --segments 2 --prior image --picture shown.png", capsys)
+    alone = summary(here / "fit")["spatial"]
+    assert code == 0
+    assert f"Answers alone, without the image: mean entropy {alone['mean_entropy']:.3f} nats" in out
+    assert alone["entropy_low"] < alone["mean_entropy"] < alone["entropy_high"]
+    assert alone["lapses"] == [0, 0]
     with np.load("fit/maps.npz") as own, np.load("fit/maps-spatial.npz") as plain:
         assert not np.array_equal(own["probabilities"], plain["probabilities"])
+
+
+def test_more_draws_where_more_are_asked_for(simulated, here, capsys):
+    assert vseg(f"{FIT} --segments 2 --draws 100 --by participant", capsys)[0] == 0
+    for path in (here / "fit").rglob("maps.npz"):
+        with np.load(path) as arrays:
+            assert len(arrays["draws"]) == 100, path
+
+
+@pytest.mark.parametrize("method", ["penalised", "posterior"])
+def test_a_table_that_is_no_text_is_one_sentence_by_either_method(here, capsys, method):
+    (here / "latin.csv").write_bytes("participant,i,j,same\nJürgen,0,1,1\n".encode("latin-1"))
+    code, _, err = vseg(f"fit latin.csv --grid 4 --segments 2 --method {method}", capsys)
+    assert (code, err.count("latin.csv is not UTF-8 text; save it as CSV (UTF-8).")) == (1, 1)
+    assert len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -81,6 +102,19 @@ def test_with_an_image_prior_the_maps_without_it_are_there_too(simulated, here, 
         ("--prior magic", "choose one of spatial, image, group"),
         ("--lapses some", "--lapses is auto, none, estimate, or two shares"),
         ("--lapses 0.1,2", "--lapses is a number from 0 to 0.5, got '2'"),
+        ("--draws 7", "--draws is a whole number from 8 up, got '7'"),
+        ("--draws 20000", "--draws is a whole number from 8 to 10000, got 20000"),
+        ("--loss squared_error", "--loss is for --method penalised."),
+        (
+            "--smoothness banana --loss nope --kernel hm --max-iterations no",
+            "--smoothness, --loss, --kernel, --max-iterations are for --method penalised.",
+        ),
+        ("--method penalised --draws 64", "--draws is for --method posterior."),
+        ("--method penalised --prior magic --lapses banana", "--prior, --lapses are for --method posterior."),
+        ("--method penalised --loss nope", "nope"),
+        ("--method penalised --kernel hm", "hm"),
+        ("--method penalised --weights hm", "hm"),
+        ("--method penalised --solver hm", "hm"),
     ],
 )
 def test_bad_input(simulated, here, capsys, more, said):

@@ -11,8 +11,13 @@ from commands import files, vseg
 HEAD = "participant,folder,mean_entropy,entropy_low,entropy_high,entropy_spread,note\n"
 
 
-def a_fit(folder, values, prefix):
+SETTINGS = {"prior": "spatial", "lapses": "none"}
+
+
+def a_fit(folder, values, prefix, segments=3, version="1", **settings):
     Path(folder).mkdir()
+    about = {"segments": segments, "prior": "spatial", "version": version, "settings": SETTINGS | settings}
+    Path(folder, "summary.json").write_text(json.dumps(about))
     rows = (
         f"{prefix}{at},participants/{at},{value},{value - 0.05},{value + 0.06},0.03,\n"
         for at, value in enumerate(values)
@@ -46,8 +51,44 @@ def test_one_fit_and_its_groups(fits, capsys):
     Path("who.csv").write_text(
         "participant,group\na0,patients\na1,patients\na2,controls\na3,controls\nz,controls\n"
     )
-    code, out, _ = vseg("groups low --table who.csv", capsys)
+    code, out, err = vseg("groups low --table who.csv", capsys)
     assert (code, out.split(":")[0]) == (0, "patients vs controls")
+    assert "who.csv also names z, who is not in low." in err
+    found = json.loads(Path("groups/comparison.json").read_text("utf-8"))
+    assert found["fits"] == {"low": {"segments": 3, "version": "1", **SETTINGS}}
+
+
+def test_who_is_in_no_group_is_named(here, capsys):
+    a_fit("fit", [0.1, 0.15, 0.2, 0.12, 0.3, 0.2], "a")
+    Path("who.csv").write_text("participant,group\na0,x\na1,x\na2,y\na3,y\nax,y\n")
+    code, _, err = vseg("groups fit --table who.csv", capsys)
+    assert code == 0
+    assert "a4 and a5 of fit are not in who.csv and are left out." in err
+    assert "who.csv also names ax, who could not be fitted." in err
+
+
+def test_fits_that_were_made_differently_are_compared_with_a_word(fits, capsys):
+    a_fit("slips", [0.2, 0.26, 0.3, 0.21], "s", lapses="estimate")
+    a_fit("others", [0.2, 0.26, 0.3, 0.21], "o", version="2", prior="group", lapses=[0.02, 0.05])
+    code, _, err = vseg("groups low slips", capsys)
+    assert code == 0
+    assert "low took every answer as meant, slips estimated lapses: fit both alike." in err
+    found = json.loads(Path("groups/comparison.json").read_text("utf-8"))
+    assert [fit["lapses"] for fit in found["fits"].values()] == ["none", "estimate"]
+    code, _, err = vseg("groups low others --out again", capsys)
+    assert code == 0
+    said = (
+        "low took every answer as meant, others took lapses to be 0.02 and 0.05; low has the spatial prior, others the "
+        "group prior; low is of vseg 1, others of 2: fit both alike."
+    )
+    assert said in " ".join(err.split())
+
+
+def test_a_fit_that_did_not_note_its_settings(fits, capsys):
+    Path("low/summary.json").write_text('{"segments": 3, "prior": "spatial", "version": "1"}')
+    code, _, err = vseg("groups low high", capsys)
+    assert code == 0
+    assert "How low was fitted is not noted in summary.json" in err
 
 
 def test_the_same_people_twice_are_compared_with_themselves(fits, capsys):
@@ -64,13 +105,32 @@ def test_the_same_people_twice_are_compared_with_themselves(fits, capsys):
         ("low low", "Both groups are low"),
         ("low nothing", "No file nothing/participants.csv"),
         ("low high --table who.csv", "leave the second folder out"),
-        ("low --table who.csv", "into 1 groups (only); expected two"),
+        ("low --table who.csv", "into 1 group (only); expected two"),
+        (
+            "low --table few.csv",
+            "Group b has one participant (a2); 2 are needed. few.csv also names zz and yy, who",
+        ),
+        ("low --table both.csv", "both.csv puts a0 into a and b; expected one group each"),
+        ("low four", "low has 3 segments and four 4, whose entropies cannot be compared"),
+        ("low one", "Group one has one participant (c0); 2 are needed."),
+        ("low shared", "Only a0 is in both groups"),
+        ("low torn", "torn/summary.json is not JSON"),
         ("low --table low/participants.csv", "has no column group"),
         ("low penalised", "has no column entropy_spread"),
     ],
 )
 def test_bad_input(fits, capsys, arguments, said):
     Path("who.csv").write_text("participant,group\na0,only\n")
+    Path("few.csv").write_text("participant,group\na0,a\na1,a\na2,b\nzz,b\nyy,b\n")
+    Path("both.csv").write_text("participant,group\na0,a\na1,a\na2,b\na0,b\n")
+    a_fit("four", [0.1, 0.2], "c", segments=4)
+    a_fit("one", [0.1], "c")
+    a_fit("shared", [0.1], "a")
+    a_fit("torn", [0.1, 0.2], "c")
+    Path("torn/summary.json").write_text("{")
+    rows = Path("high/participants.csv").read_text().splitlines(keepends=True)[1:]
+    with open("shared/participants.csv", "a") as file:
+        file.writelines(rows)
     Path("penalised").mkdir()
     Path("penalised/participants.csv").write_text("participant,folder,mean_entropy\nP1,x,0.3\n")
     code, _, err = vseg(f"groups {arguments}", capsys)

@@ -59,6 +59,24 @@ def test_a_study_of_several_images_each_is_planned_for_one(here, capsys):
     assert "shows each person 2 images; trials and minutes here are those of one image" in error
 
 
+def test_an_adaptive_study_is_planned_with_pairs_chosen_on_the_way(here, capsys):
+    text = 'name = "s"\nsegments = 2\nparticipants = 4\nlayout = {grid = 4}\n'
+    text += 'images = [{name = "a", texture = "low"}]\n'
+    (here / "s.toml").write_text(text + 'design = {name = "adaptive", trials = 32}\n')
+    code, _, error = vseg("plan s.toml --repeats 10 --trials 16 --executor threads:1", capsys)
+    assert (code, error) == (0, "")
+    summary = json.loads((here / "plan" / "summary.json").read_text())
+    assert summary["guess"]["design"] == "covering"
+    assert {row["method"] for row in summary["table"]} == {"paper", "posterior", "adaptive"}
+
+    (here / "s.toml").write_text(text + 'design = {name = "adaptive", shared = true, rule = "bald"}\n')
+    quick = "--repeats 10 --methods posterior --executor threads:1 --force"
+    code, out, error = vseg(f"plan s.toml {quick}", capsys)
+    assert (code, "adaptive" in out) == (0, False)
+    assert "chooses pairs from everyone's answers together; here" in error
+    assert "chooses pairs by the rule bald; here they are chosen by variance_reduction" in error
+
+
 def test_bad_input_is_one_sentence(here, capsys):
     (here / "points.toml").write_text(
         'name = "s"\nsegments = 2\nparticipants = 4\nimages = [{name = "a", texture = "low"}]\n'

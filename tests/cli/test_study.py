@@ -97,7 +97,7 @@ def test_the_example_with_every_default_is_the_same_study(here, capsys):
     example = load("all.toml")
     free = (
         r"points|photodiode|per_participant|quota_per_image|quota_per_condition|condition|completion_code|required|"
-        r"debriefing"
+        r"debriefing|keep_identities_days"
     )
     text = re.sub(
         rf"^# (?!{free})([a-z_]+ = (?!\"\"\"))", r"\1", Path("all.toml").read_text(), flags=re.MULTILINE
@@ -157,6 +157,18 @@ def test_files_are_looked_for_beside_the_study(here, capsys):
     code, out, _ = vseg("study check inner/s.toml", capsys)
     assert code == 0
     assert "texture-low (100x100 px)" in out
+
+
+def test_pairs_that_stand_in_for_chosen_ones_are_not_judged(here, capsys):
+    vseg("study new s", capsys)
+    path = Path("s.toml")
+    assert "Pairs" in vseg("study check s.toml", capsys)[1]
+    design = '[design]\nname = "adaptive"\ntrials = 200\nblocks = 1'
+    path.write_text(path.read_text().replace("[design]\nblocks = 5", design))
+    code, out, _ = vseg("study check s.toml", capsys)
+    assert code == 0
+    assert "Adaptive" in out
+    assert not re.search(r"^Pairs|unconnected", out, re.MULTILINE)
 
 
 def test_warnings_are_shown(here, capsys):

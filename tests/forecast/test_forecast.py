@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from vseg import Grid
+from vseg.adaptive import next_pairs
+from vseg.choosing.chooser import BATCH, BATCH_SHARE, LAPSES
 from vseg.errors import InvalidInput
 from vseg.forecast import METHODS, Guess, forecast
 from vseg.forecast.methods import Person, estimated
@@ -111,6 +113,24 @@ def test_methods_use_every_trial(method, trials):
     assert trials < 700 or found.maps.distance_to(truth) / 2 < 0.08
 
 
+def test_adaptive_pairs_are_chosen_as_the_server_would(monkeypatch):
+    """With its lapses, and in batches that grow with the answers: 16, then 8 % of them."""
+    asked, states = [], []
+
+    def watched(state, count, *, seed):
+        asked.append((state.trials, count))
+        states.append(state.lapses)
+        return next_pairs(state, count, seed=seed)
+
+    monkeypatch.setattr("vseg.forecast.methods.next_pairs", watched)
+    truth = random_maps(Grid(6), segments=2, entropy=0.1, seed=1)
+    estimated("adaptive", Person(truth, 0.02, "covering", "auto"), 300, seed=0)
+    assert set(states) == {LAPSES}
+    assert asked[0] == (0, BATCH)
+    assert all(count == min(max(BATCH, int(BATCH_SHARE * known)), 300 - known) for known, count in asked)
+    assert max(count for _, count in asked) > BATCH
+
+
 def test_minutes_are_those_of_the_study_check():
     """KN² pairs in five blocks are what a study asks unless told."""
     study = study_of(Guess(grid=11, segments=2, entropy=0.2))
@@ -133,10 +153,17 @@ def study_file(more):
     [
         ({"trials": [5]}, r"answers 18 trials \(every location once\) to 7200, got 5"),
         ({"trials": []}, "one number of trials"),
+        ({"trials": 32}, r"whole numbers as trials, such as \[121, 242\], got 32"),
+        ({"trials": [36, "72"]}, "whole numbers as trials"),
+        ({"participants": 5}, r"whole numbers as participants, such as \[5, 10, 15, 30\], got 5"),
+        ({"participants": [5.5]}, "whole numbers as participants"),
         ({"participants": [1]}, "2 to 1000 participants"),
         ({"participants": []}, "one number of participants"),
         ({"methods": ["oracle"]}, "Unknown method 'oracle'; choose some of paper, posterior, adaptive"),
         ({"methods": []}, "one method or more"),
+        ({"methods": "paper"}, "a list of methods"),
+        ({"methods": 3}, "a list of methods"),
+        ({"methods": [["paper"]]}, "Unknown method"),
         ({"repeats": 3}, "10 people a condition or more, got 3"),
     ],
 )

@@ -45,6 +45,14 @@ def test_the_default_spread_gives_about_the_papers_effect():
         ({"lapse": 1.0}, "lapse rate is a share"),
         ({"design": "all"}, "covering, balanced, scattered"),
         ({"smoothness": -1.0}, "from 0 up"),
+        ({"smoothness": None}, "from 0 up, got None"),
+        ({"entropy": "0.2"}, "Expected a number as entropy, got '0.2'"),
+        ({"entropy": None}, "Expected a number as entropy, got None"),
+        ({"against": "0.3"}, "Expected a number as against, got '0.3'"),
+        ({"spread": "wide"}, "Expected a number as spread, got 'wide'"),
+        ({"lapse": None}, "Expected a number as lapse, got None"),
+        ({"entropy": float("nan")}, "got nan"),
+        ({"design": ["covering"]}, "Unknown design"),
     ],
 )
 def test_a_guess_that_cannot_be_is_refused(wrong, said):

@@ -11,7 +11,7 @@ from servers import served
 from takers import CROWD, SOLO, taker
 from taking_part import begin, response, study_of
 from vseg import Grid, Responses, adaptive, bayesian, monitor, stimuli, store
-from vseg.designs import scattered
+from vseg.designs import all_pairs, scattered
 from vseg.errors import InvalidInput
 from vseg.monitor import believed, posteriors
 from vseg.monitor.adapted import has_chooser, learnt
@@ -161,7 +161,8 @@ def test_asking_never_waits_and_the_answer_comes(background):
     assert (first.latest, first.is_coming) == (None, True)
     found = settled(background, ask)
     assert found.is_current
-    assert background.found(found.mark) is found.latest
+    assert background.found(found.mark, "first image") is found.latest
+    assert background.found(found.mark, "another image") is None
     direct = believed.believed(some_question())
     # Not to the last digit: the other process has one BLAS thread, and chains amplify how sums are rounded.
     assert np.abs(found.latest.maps.probabilities - direct.maps.probabilities).max() < 0.05
@@ -175,7 +176,7 @@ def test_newer_answers_keep_what_is_there_until_the_next_is_there(background):
     assert (between.mark, between.is_current, between.is_coming) == (old.mark, False, True)
     background.clock.now += 1000  # it has rested
     assert settled(background, newer).mark != old.mark
-    assert background.found(old.mark) is old.latest, (
+    assert background.found(old.mark, "newer image") is old.latest, (
         "pictures of a page that is a moment old can still be had"
     )
 
@@ -230,6 +231,35 @@ def test_what_cannot_be_worked_out_is_said_once(background):
     assert made == [1]
 
 
+def test_what_took_long_and_failed_rests_before_newer_answers_begin_it_again(background):
+    """Or a study whose posterior takes too long would keep a core busy with every answer that comes."""
+    made = []
+
+    def failing():
+        background.clock.now += posteriors.LONGEST_S
+        for _ in range(2):  # a page asks on meanwhile
+            background.ask("long image", "1", failing)
+        raise InvalidInput(posteriors.TOO_LONG)
+
+    def newer():
+        made.append(1)
+        return some_question()
+
+    assert settled(background, partial(background.ask, "long image", "1", failing)).failed
+    background.clock.now += (posteriors.REST - 0.1) * posteriors.LONGEST_S
+    ask = partial(background.ask, "long image", "2", newer)
+    still = ask()
+    assert (still.failed, still.is_coming) == (posteriors.TOO_LONG, False), (
+        "nobody waits for what is not begun"
+    )
+    settled(background, partial(background.ask, "long other", "1", some_question))  # it is another's turn
+    ask()
+    assert made == []
+    background.clock.now += 0.2 * posteriors.LONGEST_S
+    assert settled(background, ask).is_current
+    assert (made, ask().failed) == ([1], "")
+
+
 def test_a_process_that_dies_is_said_and_replaced(background):
     """As one that takes too much memory does."""
     dying = some_question(catch=_Deadly())
@@ -263,3 +293,19 @@ def test_a_chooser_is_a_state():
     found = believed.believed(believed.Question(answers, 2, chooser=7))
     state = adaptive.State(truth.layout, segments=2, lapses=(0.02, 0.02), responses=answers, seed=7)
     assert np.allclose(np.sort(found.upper), np.sort(state.bounds[1]))
+
+
+def test_a_chooser_s_entropy_lies_within_its_interval():
+    """Four segments of which nothing is known have more than one nat, which no probability reaches."""
+    pairs = all_pairs(Grid(4))
+    same = np.repeat([True, False, False, False], len(pairs))
+    answers = Responses(pairs.layout, np.tile(pairs.i, 4), np.tile(pairs.j, 4), same)
+    found = believed.believed(believed.Question(answers, 4, chooser=7))
+    state = adaptive.State(pairs.layout, segments=4, lapses=(0.02, 0.02), responses=answers, seed=7)
+    logs = np.log(state.draws, where=state.draws > 0, out=np.zeros_like(state.draws))
+    entropies = np.sort(-(state.draws * logs).sum(axis=2).mean(axis=1))
+    below, above = (np.searchsorted(entropies, end) for end in (found.entropy_low, found.entropy_high))
+    assert found.entropy_low < found.entropy < found.entropy_high <= np.log(4)
+    assert found.entropy == pytest.approx(np.median(entropies))
+    share = (above - below) / len(entropies)
+    assert share == pytest.approx(found.confidence, abs=2 / len(entropies))

@@ -4,11 +4,12 @@ import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import httpx
 import pytest
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from servers import STUDY, register
 from vseg import store
@@ -29,6 +30,24 @@ class Hasty(Patient):
     head_s = body_s = unread_s = SHORT_S
 
 
+class Unhurried(Patient):
+    """Closes nobody for being slow, so that whatever else closes them is seen."""
+
+    head_s = body_s = unread_s = 3600
+
+
+class SlowBodies(Hasty):
+    """A head has to come soon, a body has time."""
+
+    body_s = 3600
+
+
+@pytest.fixture(scope="module")
+def unhurried(tmp_path_factory) -> Iterator[tuple[str, int]]:
+    with running(f"sqlite:///{tmp_path_factory.mktemp('unhurried')}/vseg.db", Unhurried) as address:
+        yield address
+
+
 @pytest.fixture(scope="module")
 def address(tmp_path_factory) -> Iterator[tuple[str, int]]:
     with running(f"sqlite:///{tmp_path_factory.mktemp('slow')}/vseg.db", Hasty) as address:
@@ -38,15 +57,22 @@ def address(tmp_path_factory) -> Iterator[tuple[str, int]]:
 @contextmanager
 def running(url: str, protocol: type[Patient]) -> Iterator[tuple[str, int]]:
     """The server as `vseg serve` runs it, but for how long it waits."""
-    with store.open(url) as db, socket.create_server(("127.0.0.1", 0), backlog=512) as listening:
+    with store.open(url) as db:
         register(db, STUDY)
-        server = uvicorn_server(app(db))
+        with listening(app(db), protocol) as address:
+            yield address
+
+
+@contextmanager
+def listening(served: ASGIApp, protocol: type[Patient]) -> Iterator[tuple[str, int]]:
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as taking:
+        server = uvicorn_server(served)
         assert server.config.http is Patient, "what is tested here is what serves"
         server.config.http = protocol
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [taking]})
         thread.start()
         try:
-            yield listening.getsockname()
+            yield taking.getsockname()
         finally:
             server.should_exit = True
             thread.join()
@@ -67,6 +93,11 @@ def heard_until_the_end(connection: socket.socket) -> bytes:
     except ConnectionResetError:
         pass
     return b"".join(parts)
+
+
+def is_left_alone(connection: socket.socket, seconds: float) -> bool:
+    """Whether for so long nothing comes from the server, not even the end."""
+    return select.select([connection], [], [], seconds)[0] == []
 
 
 def dribbled(connection: socket.socket, byte: bytes) -> bytes:
@@ -153,9 +184,9 @@ def test_others_are_served_while_many_dribble(address):
     ],
     ids=["many headers", "one long header"],
 )
-def test_a_head_without_an_end_is_refused(address, head: Callable[[], str]):
-    """Before, all of it was kept in memory, however much came."""
-    with closing(connected(address, "GET / HTTP/1.1\r\nHost: x\r\n")) as connection:
+def test_a_head_without_an_end_is_refused(unhurried, head: Callable[[], str]):
+    """By its size, not by the time that it takes: before, all of it was kept in memory, however much came."""
+    with closing(connected(unhurried, "GET / HTTP/1.1\r\nHost: x\r\n")) as connection:
         try:
             for _ in range(1000 * LARGEST_HEAD // 1000):
                 connection.sendall(head().encode())
@@ -165,8 +196,8 @@ def test_a_head_without_an_end_is_refused(address, head: Callable[[], str]):
             raise AssertionError("A head of a thousand times the limit was taken.")
 
 
-def test_a_long_head_is_refused_in_words(address):
-    with closing(connected(address, f"GET / HTTP/1.1\r\nHost: x\r\nA: {'b' * LARGEST_HEAD}")) as connection:
+def test_a_long_head_is_refused_in_words(unhurried):
+    with closing(connected(unhurried, f"GET / HTTP/1.1\r\nHost: x\r\nA: {'b' * LARGEST_HEAD}")) as connection:
         assert_secured(heard_until_the_end(connection), 431)
 
 
@@ -193,24 +224,65 @@ def test_requests_that_two_servers_would_cut_differently(address, said):
         assert heard_until_the_end(connection).startswith(b"HTTP/1.1 400")
 
 
+def answered(connection: socket.socket, asked: str) -> bytes:
+    """The first line of the answer to a request without a body in its answer; the others are read too."""
+    file = connection.makefile("rb")
+    connection.sendall(asked.encode())
+    first = file.readline()
+    while file.readline() not in (b"\r\n", b""):
+        pass
+    return first
+
+
 def test_requests_one_after_the_other_on_one_connection(address):
     """Also such that wait longer between each other than a request may take: patience is for one at a time."""
     with closing(connected(address)) as connection:
-        file = connection.makefile("rb")
         for number in range(30):
-            connection.sendall(f"HEAD /login?{number} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            assert file.readline().startswith(b"HTTP/1.1 403")
-            while file.readline() != b"\r\n":
-                pass
+            asked = f"HEAD /login?{number} HTTP/1.1\r\nHost: x\r\n\r\n"
+            assert answered(connection, asked).startswith(b"HTTP/1.1 403")
+            if number % 15 == 0:
+                assert is_left_alone(connection, 3 * SHORT_S)
 
 
-def test_a_body_that_comes_slowly_but_in_time(address):
-    with closing(
-        connected(address, f"{HEAD}Authorization: Bearer {TOKEN}\r\nContent-Length: 3\r\n\r\n")
-    ) as connection:
-        for byte in (b"{", b" ", b"}"):
-            connection.sendall(byte)
-        assert connection.recv(100).startswith(b"HTTP/1.1 401")
+def test_a_body_that_comes_slowly_but_in_time(tmp_path):
+    """Longer than its head may take: it is waited for, read to its end, and only then answered."""
+    body = b'{"consented": true}'
+    asked = HEAD.replace("records", "sessions") + f"Content-Length: {len(body)}\r\n\r\n"
+    with ExitStack() as stack:
+        address = stack.enter_context(running(f"sqlite:///{tmp_path}/vseg.db", SlowBodies))
+        connection = stack.enter_context(closing(connected(address, asked)))
+        for start in range(0, len(body), 5):
+            assert is_left_alone(connection, SHORT_S)
+            connection.sendall(body[start : start + 5])
+        assert connection.recv(100).startswith(b"HTTP/1.1 201")
+
+
+async def says_half(scope: Scope, receive: Receive, send: Send) -> None:
+    """An answer that has no end while somebody is there."""
+    if scope["type"] == "http":
+        if scope["path"] == "/half":
+            headers = [(b"content-length", b"1000")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"half of it", "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+@pytest.mark.parametrize("second", [f"GET / HTTP/1.1\r\nA: {'b' * 2 * LARGEST_HEAD}", "\0\0\0\r\n\r\n"])
+@pytest.mark.parametrize(("path", "half"), [("half", b"half of it"), ("nothing", b"")])
+def test_nobody_takes_a_refusal_for_the_answer_to_another_request(path, half, second):
+    """Of two requests one after the other, the second is refused while the first is being answered, or about to be."""
+    with ExitStack() as stack:
+        address = stack.enter_context(listening(says_half, Unhurried))
+        connection = stack.enter_context(closing(connected(address)))
+        connection.sendall(f"GET /{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        heard = b""
+        while half not in heard:
+            heard += connection.recv(1000)
+        with suppress(OSError):
+            for _ in range(20):
+                connection.sendall(second.encode())
+        assert heard_until_the_end(connection) == b""
 
 
 def assert_secured(answer: bytes, status: int) -> None:

@@ -1,5 +1,6 @@
 """Files: nobody reads or writes outside the folders that were named, and no small file becomes a large one."""
 
+import asyncio
 import io
 import json
 import os
@@ -10,15 +11,20 @@ import zipfile
 import zlib
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
+from starlette.types import ASGIApp
 
 from roles import besieged
-from servers import STUDY, event, register, response, served
+from servers import STUDY, Person, event, register, response, served
 from vseg import Maps, export, importing, plan, stimuli, store
 from vseg.dataset.writing import FORMULA
 from vseg.errors import InvalidInput, VsegError
 from vseg.layout import Grid
+from vseg.server.app import app
+from vseg.server.participants import study_draw
+from vseg.store.sessions import Identity
 from vseg.study import parsed
 
 TRAVERSALS = (
@@ -57,27 +63,60 @@ def test_addresses_that_climb_out(tmp_path):
                 assert b"root:" not in answer
 
 
-def test_a_link_in_a_folder_of_files_is_not_followed_out_of_it(tmp_path):
+@pytest.mark.parametrize("mounted", ["static", "pages"])
+def test_a_link_in_a_folder_of_files_is_not_followed_out_of_it(tmp_path, monkeypatch, mounted):
     """Nobody can put one there over HTTP; one that an installation has by mistake leads nowhere either."""
-    from starlette.staticfiles import StaticFiles
+    folder, secret = tmp_path / "files", tmp_path / "secret.txt"
+    folder.mkdir()
+    secret.write_text("the content of the secret")
+    (folder / "plain.txt").write_text("a file like others")
+    os.symlink(secret, folder / "link.txt")
+    os.symlink(tmp_path, folder / "above")
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        whole = app(db)
+        (files,) = (route.app for route in whole.app.app.routes if route.path == f"/{mounted}")
+        monkeypatch.setattr(files, "all_directories", [str(folder)])  # the app's own files, elsewhere
+        plain, *outside = asyncio.run(asked_of(whole, mounted, "plain.txt", "link.txt", "above/secret.txt"))
+    assert plain.text == "a file like others"
+    for answer in outside:
+        assert answer.status_code == 404
+        assert "the content" not in answer.text
 
-    from vseg.server.app import PAGES
-    from vseg.server.participants import FILES
 
-    assert isinstance(FILES, StaticFiles)
-    for files in (FILES, StaticFiles(directory=PAGES)):
-        assert not files.follow_symlink
+async def asked_of(whole: ASGIApp, mounted: str, *names: str) -> list[httpx.Response]:
+    """The app itself, without a server around it."""
+    transport = httpx.ASGITransport(app=whole)
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        return [await client.get(f"/{mounted}/{name}") for name in names]
 
 
 def test_an_export_writes_nowhere_else(tmp_path):
-    """Names that a participant or a study could choose never become a path; the folder itself is the researcher's."""
+    """Whatever participants are called or say never becomes a path; the folder itself is the researcher's."""
+    evil, folder = "../../evil", tmp_path / "a" / "b" / "tiny"
+    folder.mkdir(parents=True)
     with besieged(f"sqlite:///{tmp_path}/vseg.db") as world:
+        db = world.server.db
+        study = store.studies.named(db, "tiny")
+        whose = Identity(evil, "../evil", "/evil")  # the server takes no such name; the store does
+        begun = store.sessions.begin(db, study, study_draw(study), identity=whose, now_ms=0)
+        state = {"token": begun.token, "trials": begun.session.trials.wire()}
+        person = Person(world.server.client, "tiny", state)
+        said = event(1, "comment", text=evil, image=evil, **{evil: evil})
+        assert person.send(response(0, 0, key=evil), said).status_code == 200
         answer = world.ask(world.roles["researcher"], "GET", "api/studies/tiny/export.zip")
+        export.write(db, study, folder, identities=True)
+    written = [
+        path for path in tmp_path.rglob("*") if folder not in path.parents and "vseg.db" not in path.name
+    ]
+    assert sorted(written) == [tmp_path / "a", tmp_path / "a" / "b", folder]
+    assert evil in (folder / "identities.csv").read_text(), "else nobody hostile was there"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as exported:
-        for name in exported.namelist():
-            assert name.startswith("tiny/")
-            assert ".." not in name.split("/")
-            assert not name.startswith("/")
+        names = exported.namelist()
+    assert any(begun.session.name in name for name in names)
+    for name in [*names, *map(str, folder.rglob("*"))]:
+        assert "evil" not in name
+        assert ".." not in name.split("/")
+    assert all(name.startswith("tiny/") for name in names)
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,28 @@
 """Nothing can be guessed, tried in turn or told apart: tokens, links, names, passwords."""
 
 import ast
+import hmac
+import json
 import re
+import secrets
 import threading
 import time
+from base64 import urlsafe_b64encode
+from hashlib import sha1, sha256
 from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 import vseg
 from roles import CHEAP, OTHER, PASSWORD, PID, TINY, form_token
 from servers import served
 from vseg import store
 from vseg.server import auth
+from vseg.store import schema
 
+ENTRY = "the-entry-of-a-page-that-several-share"
 SOURCES = Path(vseg.__file__).parent
 SECRET = re.compile(r"(^|_)(token|secret|password|nonce|link|entry)s?$")
 
@@ -43,7 +51,11 @@ def test_what_lets_someone_in_cannot_be_guessed(server):
         ],
         "sign in": [auth.new_sign_in_link(server.db, "Ann") for _ in range(40)],
         "setup": [auth.new_setup_token(server.db) for _ in range(40)],
-    }
+        "login": [auth.sign_in(server.db, auth.new_sign_in_link(server.db, "Ann")).token for _ in range(40)],
+        "session of a page": [
+            server.begin(entry=secrets.token_hex(16)).state["token"] for _ in range(20)
+        ] + [server.begin(entry=ENTRY, prolific_pid=f"pid-{number}").state["token"] for number in range(20)],
+    }  # fmt: skip
     for kind, tokens in kinds.items():
         assert all(re.fullmatch(r"[A-Za-z0-9_-]{22,}", token) for token in tokens), kind
         assert len(set(tokens)) == 40, kind
@@ -66,10 +78,58 @@ def test_only_hashes_are_on_the_disk(server, folder):
         "sign in": auth.new_sign_in_link(server.db, "Ann"),
         "setup": auth.new_setup_token(server.db),
         "password": PASSWORD,
+        "cookie": auth.sign_in(server.db, auth.new_sign_in_link(server.db, "Ann")).token,
     }
     content = b"".join(path.read_bytes() for path in folder.iterdir())
     assert b"token_hash" in content
     assert [kind for kind, secret in held.items() if secret.encode() in content] == []
+
+
+def text64(content: bytes) -> str:
+    return urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def signed_cookie(key: str) -> str:
+    """A researcher's cookie as schema 0002 had them: signed with a key that lay in the database."""
+    said = json.dumps(["a nonce", "Ann", 0], separators=(",", ":")).encode()
+    value = f"{text64(said)}.{text64(int(time.time()).to_bytes(4))}"
+    derived = sha1(b"vseg researcher" + b"signer" + key.encode()).digest()
+    return f"{value}.{text64(hmac.digest(derived, value.encode(), sha1))}"
+
+
+def test_a_stolen_database_makes_no_cookie(server):
+    """Whatever is in it, as it is and as a key to sign with: a copy or a backup once held the key of all cookies."""
+    login = auth.sign_in(server.db, auth.new_sign_in_link(server.db, "Ann"))
+    with server.db.reading() as connection:
+        values = {
+            str(value)
+            for table in (schema.settings, schema.logins, schema.researchers, schema.tokens)
+            for row in connection.execute(select(table))
+            for value in row
+        }
+    assert store.sessions.rows.token_hash(login.token) in values
+    tried = set(values)
+    for key in values:
+        tried |= {signed_cookie(key), text64(sha256(key.encode()).digest())}
+
+    def asked(cookie: str) -> int:
+        headers = {"Cookie": f"{auth.COOKIE}={cookie}"}
+        return httpx.get(f"{server.base}api/me", headers=headers, trust_env=False).status_code
+
+    assert {asked(cookie) for cookie in tried if cookie.isascii() and cookie.isprintable()} == {401}
+    assert asked(login.token) == 200
+    assert "cookie_key" not in values
+
+
+def test_a_login_starts_with_a_token_that_the_browser_did_not_have(server):
+    """Whoever has put a cookie into someone's browser does not know the one after the login."""
+    planted = "x" * 43
+    with httpx.Client(base_url=server.base, trust_env=False, cookies={auth.COOKIE: planted}) as client:
+        token = form_token(client.get("login").text)
+        entered = client.post("login", data={"form_token": token, "name": "Ann", "password": PASSWORD})
+        assert entered.status_code == 303
+        assert entered.cookies[auth.COOKIE] != planted
+    assert store.researchers.logged_in(server.db, planted) is None
 
 
 def same_answer(*answers: httpx.Response) -> None:

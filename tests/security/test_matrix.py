@@ -93,7 +93,7 @@ KINDS: dict[tuple[str, str], str] = {
     ("GET", "/api/studies/{name}/images/{image}/posterior/width.png"): READ,
     ("GET", "/api/studies/{name}/simulate"): READ,
     ("POST", "/api/studies/{name}/simulate"): WRITE,
-    ("GET", "/report"): OPEN,
+    ("GET", "/report"): PAGE,
     ("GET", "/static/{file}"): OPEN,
     ("GET", "/pages/{file}"): OPEN,
     ("GET", "/favicon.ico"): OPEN,
@@ -121,7 +121,7 @@ FORMS: dict[str, dict[str, str]] = {
     "/login": {"name": "Ann", "password": "a wrong password"},
     "/setup": {"token": "wrong", "name": "Ann", "password": "another horse battery"},
 }
-OPEN_ANSWERS = {"/s/{study}": 307, "/report": 404, "/favicon.ico": 301}
+OPEN_ANSWERS = {"/s/{study}": 307, "/favicon.ico": 301}
 SESSION_ANSWERS = {  # of those who have a session in this study, about their own
     "another participant": {"records": 200, "session": 200, "complete": 409, "leave": 200},
     "finished participant": {"records": 409, "session": 200, "complete": 200, "leave": 200},

@@ -75,15 +75,36 @@ def test_maps_with_their_intervals(api):
 def test_what_an_adaptive_study_chooses_by(api):
     one = taker(api.server)
     one.answer_patiently(range(20))
-    who = one.person.state["participant"]
+    who, trials = one.person.state["participant"], one.person.state["trials"]
+    counting = [item for item in range(20) if not (trials["practice"][item] or trials["catch"][item])]
     found = waited_for(api, f"studies/ada/images/patches/posterior.json?participant={who}").json()
     assert (found["by_chooser"], found["lapses"], found["segments"]) == (True, [0.02, 0.02], 2)
-    assert (
-        found["answers"]
-        == api.get(f"studies/ada/images/patches/posterior.json?participant={who}").json()["answers"]
-    )
+    assert (found["answers"], found["current"]) == (len(counting), True)
     everyone = api.get("studies/ada/images/patches/posterior.json?segments=chooser")
     assert (everyone.status_code, "has a chooser" in everyone.json()["message"]) == (422, True)
+
+
+def test_a_mark_is_of_its_own_study_image_participant_and_kind(api):
+    """Whoever has one sees with it what they could see without, and nothing else."""
+    person = api.take_part()
+    who = person.state["participant"]
+    ours = waited_for(api, f"{HERE}/posterior.json?segments=2").json()
+    mine = waited_for(api, f"{HERE}/posterior.json?segments=2&participant={who}").json()
+    assert ours["mark"] != mine["mark"]
+    for path, mark in {
+        f"{HERE}/posterior.json?segments=2": mine["mark"],
+        f"{HERE}/posterior.json?segments=2&participant={who}": ours["mark"],
+    }.items():
+        found = api.get(f"{path}&mark={mark}").json()
+        assert found["mark"] != mark, path
+    assert waited_for(api, f"{HERE}/posterior.json?segments=3&mark={ours['mark']}").json()["segments"] == 3
+    assert api.get(f"{HERE}/posterior.json?participant=nobody&mark={ours['mark']}").status_code == 404
+    elsewhere = api.get(f"studies/ada/images/patches/posterior.json?segments=2&mark={ours['mark']}")
+    assert elsewhere.json()["message"] == "A posterior needs at least 8 answers that count, got 0."
+
+    api.take_part()
+    old = api.get(f"{HERE}/posterior.json?segments=2&mark={ours['mark']}").json()
+    assert (old["answers"], old["current"]) == (40, False), "newer answers are known of"
 
 
 @pytest.mark.parametrize(

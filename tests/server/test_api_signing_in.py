@@ -45,7 +45,7 @@ async def test_changing_a_password_needs_the_old_one(server):
     with pytest.raises(InvalidInput, match="at least 12 characters, got 5"):
         await auth.change_password(db, tries, "Ann", OLD, "short")
     after = await auth.change_password(db, tries, "Ann", OLD, NEW)
-    assert after.signed_out_at_ms == store.researchers.signed_out_at_ms(db, "Ann") != before.signed_out_at_ms
+    assert [store.researchers.logged_in(db, each.token) for each in (before, after)] == [None, "Ann"]
     assert (await auth.verify(db, tries, "Ann", NEW)).name == "Ann"
     with pytest.raises((NotAllowed, HTTPException)):
         await auth.verify(db, tries, "Ann", OLD)

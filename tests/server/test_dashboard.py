@@ -1,16 +1,22 @@
 """The researcher's pages over plain HTTP: who may see them, what their forms need, and what they say."""
 
+import asyncio
 import re
 from urllib.parse import urlencode
 
 import argon2
 import httpx
+import numpy as np
 import pytest
 
 from servers import STUDY, response, served
 from takers import SOLO, STOPPING, taker
-from vseg import store
-from vseg.server import auth, participants
+from vseg import Grid, Maps, store
+from vseg.monitor import Believed, Standing
+from vseg.server import auth, participants, showing
+from vseg.server.app import app
+from vseg.server.dashboard.belief import Belief
+from vseg.server.simulation import Simulations
 
 NAME, PASSWORD = "Ann Lee", "correct horse battery"
 CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -269,6 +275,8 @@ def test_another_password(server):
 def test_links_that_log_in_once(stranger):
     store.researchers.set_password(stranger.db, NAME, CHEAP.hash(PASSWORD))
     token = auth.new_sign_in_link(stranger.db, NAME)
+    for _ in range(2):  # as those do who show what a link leads to
+        assert stranger.client.head(f"signin?token={token}").status_code == 401
     assert stranger.client.get(f"signin?token={token}").headers["location"] == "/"
     assert stranger.client.get("").status_code == 200
     for used in (token, "", "x"):
@@ -298,7 +306,11 @@ def test_what_an_adaptive_study_chose_and_where_it_stopped(tmp_path):
         who = one.person.state["participant"]
         person = running.client.get(f"studies/ada/participants/{who}", headers=PEOPLE).text
         real = sum(not (row["practice"] or row["catch"]) for row in running.responses("ada"))
-        assert re.search(rf"patches: stopped at {real} of 60: expected error 0\.\d\d\d\.", person)
+        said = (
+            r"patches: known well enough after (\d+) answers \(expected error 0\.\d\d\d\); (\d+) were given\."
+        )
+        known, given = map(int, re.search(said, person).groups())
+        assert known <= given == real
         page = running.client.get("studies/ada", headers=PEOPLE).text
         assert f'<b data-testid="chosen">{real - 6}</b> answers' in page
         assert "6 to fixed pairs at first · 0 fell back" in page
@@ -316,6 +328,7 @@ def test_the_posterior_beside_the_classic_map(tmp_path):
         path = "studies/tiny/images/patches"
         assert "needs at least 8 answers" in running.client.get(path).text
         who = answered(running)
+        assert "study-posterior" not in running.client.get("studies/tiny").text, "it begins none"
         first = running.client.get(path).text
         assert COMPUTING in first
         assert REFRESH in first
@@ -331,12 +344,77 @@ def test_the_posterior_beside_the_classic_map(tmp_path):
             r'data-testid="believed-entropy">0\.\d\d nats, 90 % interval 0\.\d\d to 0\.\d\d<', page
         )
         assert re.search(r'data-testid="plausible">2', page)
+        assert 'data-testid="believed-segments">2, chosen by the evidence<' in page
         assert ">ruled out<" in page
         for address in re.findall(r'src="/(api/[^"]+/posterior/[^"]+)"', page):
             assert running.client.get(address.replace("&amp;", "&")).headers["content-type"] == "image/png"
+        known = running.client.get("studies/tiny").text
+        assert re.search(r"nats\s+\[0\.\d\d, 0\.\d\d\], expected error 0\.\d\d\d, from 40 answers", known)
         same = running.client.get(f"{path}?segments=3&posterior=same").text
         assert '<option value="same" selected>' in same
         assert COMPUTING in running.client.get(f"studies/tiny/participants/{who}").text
+
+
+@pytest.mark.parametrize(
+    ("below_best", "plausible", "said"),
+    [
+        ((9.0, 1.0, 0.0, 1.5, 2.0), [3, 4, 5, 6, 7, 8], "3 to 6; more were not tried"),
+        ((9.0, 1.0, 0.0, 1.5, 6.0), [3, 4, 5], "3 to 5"),
+        ((0.0, 9.0, 3.0, 9.0, 9.0), [2, 4], "2, 4"),
+        ((), [3], ""),
+    ],
+)
+def test_only_numbers_of_segments_that_were_tried_are_plausible(below_best, plausible, said):
+    table = [{"segments": k, "below_best": below} for k, below in enumerate(below_best, 2)]
+    assert believing("auto", table=table, plausible=plausible).plausible == said
+
+
+def test_whose_number_of_segments_it_is():
+    table = [{"segments": k, "below_best": 0.0} for k in (2, 3)]
+    assert believing("auto", table=table).segments == "3, chosen by the evidence"
+    assert believing("3").segments == "3, as in the classic map"
+    chooser = believing("chooser", table=table, chosen=2, by_chooser=True)
+    assert chooser.segments == "3, the study’s; the evidence would choose 2"
+
+
+def believing(asked: str, **about) -> Belief:
+    maps = Maps(Grid(3), np.full((9, 3), 1 / 3))
+    known = {
+        "table": [],
+        "chosen": 3,
+        "plausible": [3],
+        "lapses": (0.0, 0.0),
+        "lapses_estimated": True,
+    } | about
+    found = Believed(
+        maps, maps.probabilities, maps.probabilities, 1.0, 0.9, 1.1, 0.1, **known,
+        warning="", rhat=None, effective_draws=None, draws=1, trials=8, pairs=8,
+    )  # fmt: skip
+    return Belief({"segments": asked}, 8, Standing(found, "mark", is_current=True))
+
+
+def test_a_report_is_for_researchers_and_says_when_it_will_not_come(tmp_path):
+    """Its process is ended as soon as it begins, as by a machine without memory."""
+
+    async def look(db: store.Database) -> None:
+        shown, simulations = showing.prepare(db, tmp_path), Simulations()
+        transport = httpx.ASGITransport(app(db, report=tmp_path))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            assert (await client.get("/report")).headers["location"] == "/login?next=%2Freport"
+            assert (await client.get(shown.sign_in)).status_code == 303
+            assert "still being written" in (await client.get("/report")).text
+            simulations.stop()
+            showing.start(simulations, shown, "http://127.0.0.1:9/", tmp_path, seed=1)
+            while (answer := await client.get("/report")).status_code == 503:
+                pass
+            assert answer.status_code == 404
+            assert "ended without one" in answer.text
+            tmp_path.joinpath("report").mkdir(exist_ok=True)
+            tmp_path.joinpath("report", "report.html").write_text("here it is", encoding="utf-8")
+            assert (await client.get("/report")).text == "here it is"
+
+    with store.open(f"sqlite:///{tmp_path}/demo.db") as db:
+        asyncio.run(look(db))
 
 
 def test_an_adaptive_study_shows_first_what_its_pairs_are_chosen_by(tmp_path):
@@ -351,5 +429,8 @@ def test_an_adaptive_study_shows_first_what_its_pairs_are_chosen_by(tmp_path):
         for page in (person, mine):
             assert page.index("pairs are chosen by it") < page.index("Classic map")
         assert '<option value="chooser" selected>' in mine
+        while COMPUTING in (mine := running.client.get(f"studies/ada/images/patches?participant={who}").text):
+            pass
+        assert re.search(r'"believed-segments">2, the study’s; the evidence would choose \d<', mine)
         everyone = running.client.get("studies/ada/images/patches").text
         assert "pairs are chosen by it" not in everyone, "each is asked by their own answers"

@@ -82,9 +82,22 @@ def test_a_resend_is_answered_alike_and_stored_once(server):
 
 def test_a_resend_changes_nothing(server):
     person = server.begin()
-    person.send(response(0, 0, same=True))
-    person.send(response(0, 0, same=False))
-    assert [row["same"] for row in server.responses()] == [True]
+    assert person.send(response(0, 0, rt_ms=400.0)).status_code == 200
+    assert person.send(response(0, 0, rt_ms=500.0)).json() == {"stored": [0]}
+    assert [row["rt_ms"] for row in server.responses()] == [400.0]
+
+
+def test_two_tabs_of_one_page_do_not_overwrite_each_other(server):
+    """They share what their browser keeps, so their token is one; whoever comes second is told to close."""
+    first = server.begin(entry="an-entry-of-24-letters--")
+    second = server.begin(entry="an-entry-of-24-letters--")
+    assert first.state["token"] == second.state["token"]
+    assert first.send(event(0), response(1, 0, same=True)).status_code == 200
+    late = second.send(response(1, 0, same=False), response(2, 1))
+    assert (late.status_code, late.json()["reason"]) == (409, "elsewhere")
+    assert "another tab" in late.json()["message"]
+    assert first.send(response(2, 1, same=True)).status_code == 200
+    assert [(row["seq"], row["same"]) for row in server.responses()] == [(1, True), (2, True)]
 
 
 def test_completion_counts(server):
@@ -134,6 +147,17 @@ def test_withdrawing_erases_answers_and_identity(server):
     assert server.responses() == []
 
 
+@pytest.mark.parametrize("entry", [{}, {"entry": "an-entry-of-24-letters--"}])
+def test_whoever_withdrew_and_comes_back_is_new(server, entry):
+    """The session of before still has its token; the new one has another, though the page is the same."""
+    first = server.begin(prolific_pid="a1", **entry)
+    assert first.post("leave", {"data": "withdraw"}).status_code == 200
+    second = server.begin(prolific_pid="a1", **entry)
+    assert second.state["session"] != first.state["session"]
+    assert second.send(response(0, 0)).status_code == 200
+    assert first.send(response(1, 1)).status_code == 409
+
+
 def test_the_same_prolific_participant_goes_on(server):
     """A new token for the same session; the old one opens nothing any more."""
     first = server.begin(prolific_pid="a1")
@@ -153,7 +177,7 @@ def test_the_same_page_goes_on(server):
     second = server.begin(entry="an-entry-of-24-letters--")
     assert second.state["session"] == first.state["session"]
     assert second.state["next_seq"] == 1
-    assert first.send(event(1)).status_code == 401
+    assert second.state["token"] == first.state["token"], "whichever reply arrives, it is good"
     assert second.send(event(1)).status_code == 200
     assert server.begin(entry="another-entry-24-letters").state["session"] != first.state["session"]
 

@@ -154,7 +154,7 @@ def test_the_cookie_is_out_of_reach_of_scripts(server):
 
 def test_cookies_made_by_others_open_nothing(logged_in):
     cookie = logged_in.client.cookies[auth.COOKIE]
-    for forged in ("", "x", cookie[:-2] + "aa", "eyJhIjoxfQ.x.y", cookie.split(".")[0]):
+    for forged in ("", "x", cookie[:-2] + "aa", "eyJhIjoxfQ.x.y", cookie[:-1]):
         answer = httpx.get(
             f"{logged_in.base}api/me", headers={"Cookie": f"{auth.COOKIE}={forged}"}, trust_env=False
         )

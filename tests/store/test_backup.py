@@ -1,5 +1,7 @@
 """A backup taken while people answer holds every answer acknowledged before it, and becomes a database again."""
 
+import errno
+import os
 import sqlite3
 import subprocess
 import sys
@@ -12,11 +14,12 @@ from sqlalchemy import select
 
 from commands import vseg
 from servers import response, served
-from taking_part import answer, begin, draw, finish, study_of
+from taking_part import answer, begin, draw, event, finish, study_of
 from vseg import export, load, store
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store.backup import back_up, checked, restore
-from vseg.store.schema import metadata
+from vseg.store.copying import copied_rows, new_file, silent
+from vseg.store.schema import logins, metadata, sign_ins
 
 EARLIER = Path(__file__).with_name("earlier")
 
@@ -45,7 +48,7 @@ def tables(db) -> dict[str, list[tuple]]:
                 key=repr,
             )
             for table in metadata.sorted_tables
-            if table.name != "sign_ins"
+            if table.name not in ("sign_ins", "logins", "settings")
         }
 
 
@@ -57,6 +60,8 @@ def filled(db):
     store.researchers.set_password(db, "Ann", "hash")
     store.tokens.create(db, "Ann", "script")
     store.tokens.new_sign_in(db, "Ann")
+    store.researchers.log_in(db, "Ann", "a login", 0)
+    store.researchers.set_setting(db, store.researchers.SETUP, "of a link that is used later")
     return study
 
 
@@ -75,6 +80,10 @@ def test_of_either_kind_into_either_kind(database_url, kind, tmp_path, request):
         with store.open(url) as db:
             assert tables(db) == before
             assert store.researchers.signed_out_at_ms(db, "Ann") != signed_out
+            assert store.researchers.logged_in(db, "a login") is None
+            assert store.researchers.setting(db, store.researchers.SETUP) is None
+            with db.reading() as connection:
+                assert [connection.execute(select(table)).all() for table in (logins, sign_ins)] == [[], []]
             study = store.studies.named(db, "small")
             new = begin(db, study, "pid-new")  # numbers go on where they were
             finish(db, new)
@@ -180,6 +189,44 @@ def test_nothing_is_overwritten(tmp_path, postgres_server, capsys):
     assert (code, "nothing is overwritten" in err) == (1, True)
 
 
+def test_nothing_is_overwritten_where_a_file_has_one_name_only(tmp_path, monkeypatch):
+    """On file systems without hard links, such as those of USB sticks."""
+
+    def no_links(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with new_file(tmp_path / "good.db") as temporary:
+        temporary.write_bytes(b"whole")
+    assert (tmp_path / "good.db").read_bytes() == b"whole"
+    with pytest.raises(Conflict, match="appeared meanwhile"), new_file(tmp_path / "late.db") as temporary:
+        (tmp_path / "late.db").write_bytes(b"somebody was faster")
+    assert (tmp_path / "late.db").read_bytes() == b"somebody was faster"
+    assert {path.name for path in tmp_path.iterdir()} == {"good.db", "late.db"}
+
+
+def test_a_copy_that_lacks_rows_is_none(tmp_path):
+    """Whatever swallows them: here a trigger of the database that is written to."""
+    with (
+        store.open(f"sqlite:///{tmp_path}/vseg.db") as source,
+        store.open(f"sqlite:///{tmp_path}/copy.db") as target,
+    ):
+        filled(source)
+        with target.writing() as connection:
+            connection.exec_driver_sql(
+                "CREATE TRIGGER swallowed BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END"
+            )
+        someone = begin(source, store.studies.named(source, "small"), "pid-more")
+        store.responses.append(source, someone.session.id, [], [event(900)]).result()
+        with (
+            pytest.raises(VsegError, match="has 0 rows in events, not 1"),
+            source.reading() as rows,
+            target.writing() as connection,
+        ):
+            copied_rows(rows, connection, silent)
+        assert tables(target)["responses"] == []
+
+
 def test_what_is_no_database_has_no_backup(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("Dear diary, " * 100)
     with closing(sqlite3.connect(tmp_path / "foreign.db")) as connection:
@@ -222,7 +269,7 @@ def test_what_is_no_backup_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("version", ["0001", "0002"])
+@pytest.mark.parametrize("version", ["0001", "0002", "0003"])
 def test_a_backup_of_an_earlier_version_is_brought_up_to_date(version, kind, tmp_path, request):
     """The backup itself leaves its database as old as it was."""
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:

@@ -93,7 +93,7 @@ def test_a_database_from_before_keeps_its_answers(db, begun, database_url):
     """As an earlier vseg left it: the tables of today taken away again, and the number of their migration."""
     answer(db, begun)
     with db.writing() as connection:
-        for name in ("takings", "choices", "batches", "stops"):
+        for name in ("takings", "choices", "batches", "stops", "logins"):
             metadata.tables[name].drop(connection)
         connection.execute(text("ALTER TABLE responses DROP COLUMN chosen"))
         config = _config()

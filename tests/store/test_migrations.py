@@ -19,7 +19,7 @@ from vseg.store import migrate
 from vseg.store.schema import metadata
 
 EARLIER = Path(__file__).with_name("earlier")
-VERSIONS = ("0001", "0002")
+VERSIONS = ("0001", "0002", "0003")
 CHANGING = {"README.md", "dataset_description.json", "software.json"}  # they say when they were written
 
 

@@ -1,6 +1,12 @@
+"""Passwords, logins and one-time tokens, on both databases."""
+
 from concurrent.futures import ThreadPoolExecutor
 
+from sqlalchemy import select, update
+
 from vseg.store import researchers
+from vseg.store.database import now_ms
+from vseg.store.schema import logins
 
 
 def test_a_researcher_is_added_once(db):
@@ -33,10 +39,42 @@ def test_each_sign_out_is_another_moment(db):
     assert researchers.signed_out_at_ms(db, "nobody") is None
 
 
-def test_workers_that_start_together_agree(db):
-    with ThreadPoolExecutor(4) as pool:
-        found = set(pool.map(lambda number: researchers.agreed_setting(db, "key", str(number)), range(8)))
-    assert found == {researchers.setting(db, "key")}
+def test_a_login_is_a_row_that_its_end_takes_away(db):
+    for name in ("ada", "bob"):
+        researchers.set_password(db, name, "hash")
+    for name, token in (("ada", "one"), ("ada", "two"), ("bob", "three")):
+        assert researchers.log_in(db, name, token, 0)
+    assert [researchers.logged_in(db, token) for token in ("one", "two", "three", "four")] == [
+        "ada", "ada", "bob", None,
+    ]  # fmt: skip
+    researchers.sign_out(db, "ada")
+    assert [researchers.logged_in(db, token) for token in ("one", "two", "three")] == [None, None, "bob"]
+    researchers.set_password(db, "bob", "new")
+    assert researchers.logged_in(db, "three") is None
+    with db.reading() as connection:
+        assert connection.execute(select(logins)).all() == []
+
+
+def test_nobody_logs_in_with_what_was_good_a_moment_ago(db):
+    """The password was changed, or they logged out everywhere, while the password was being compared."""
+    researchers.set_password(db, "ada", "hash")
+    before = researchers.signed_out_at_ms(db, "ada")
+    researchers.set_password(db, "ada", "new")
+    assert not researchers.log_in(db, "ada", "late", before)
+    assert not researchers.log_in(db, "nobody", "late", None)
+    assert researchers.logged_in(db, "late") is None
+
+
+def test_a_login_lasts_twelve_hours(db):
+    researchers.set_password(db, "ada", "hash")
+    researchers.log_in(db, "ada", "old", 0)
+    for age_h, name in ((11.99, "ada"), (12.01, None)):
+        with db.writing() as connection:
+            connection.execute(update(logins).values(made_at_ms=now_ms() - int(age_h * 3_600_000)))
+        assert researchers.logged_in(db, "old") == name
+    researchers.log_in(db, "ada", "new", 0)
+    with db.reading() as connection:
+        assert len(connection.execute(select(logins)).all()) == 1, "the old row is gone"
 
 
 def test_a_one_time_token_is_taken_once(db):

@@ -44,45 +44,86 @@ def test_what_is_appended_comes_back_as_it_was(db):
     assert (told["kind"], told["seq"], told["at_ms"]) == ("comment", 1, NOW)
 
 
+def said(db, session, answers, others=()) -> str | None:
+    """Why records are refused, or None where they are acknowledged."""
+    try:
+        return store.responses.append(db, session.id, answers, list(others)).result()
+    except Conflict as error:
+        return error.reason
+
+
 def test_a_resend_changes_nothing(db):
     study = study_of(db)
     session = begin(db, study).session
-    for same in (True, False, False):
-        store.responses.append(db, session.id, [response(0, same=same)], [event(1)]).result()
+    for rt_ms in (400.0, 500.0, 600.0):
+        assert said(db, session, [response(0, rt_ms=rt_ms)], [event(1)]) is None
     ((row,),) = store.responses.stream(db, study.id)
-    assert row["same"] is True
+    assert row["rt_ms"] == 400.0
+
+
+@pytest.mark.parametrize("other", [{"item": 1}, {"same": False}, {"shown_at_ms": NOW + 1}])
+def test_another_answer_under_the_same_number_is_refused_and_nothing_of_its_request_stored(db, other):
+    """Two pages go on with one session: whoever comes second hears of it, and the first goes on undisturbed."""
+    session = begin(db, study_of(db)).session
+    assert said(db, session, [response(0)], [event(1)]) is None
+    assert said(db, session, [response(0, **other), response(2, 1)], [event(3)]) == "elsewhere"
+    assert said(db, session, [response(2)], [{**event(1), "at_ms": NOW + 1}]) == "elsewhere"
+    assert said(db, session, [response(2)], [event(1, "comment")]) == "elsewhere"
+    assert (stored(db), stored(db, schema.events)) == ([(session.id, 0)], [(session.id, 1)])
+    assert said(db, session, [response(0), response(2)], [event(1), event(3)]) is None
+
+
+def test_of_two_pages_in_one_commit_the_first_is_kept_and_everybody_else_with_it(db):
+    study = study_of(db)
+    session, bystander = begin(db, study).session, begin(db, study).session
+    with db.writing() if db.is_sqlite else db.reading():  # on SQLite the writer waits: one batch
+        futures = [
+            store.responses.append(db, number, [response(seq, same=same) for seq in seqs], [])
+            for number, seqs, same in (
+                (session.id, (0, 1), True), (session.id, (1, 2), False), (bystander.id, (0, 1), False),
+            )
+        ]  # fmt: skip
+    with pytest.raises(Conflict, match="another tab"):
+        futures.pop(1).result()
+    assert [future.result() for future in futures] == [None, None]
+    assert stored(db) == [(number, seq) for number in sorted((session.id, bystander.id)) for seq in (0, 1)]
 
 
 def test_a_number_is_used_once_by_a_response_or_an_event(db):
-    """Whichever comes second is acknowledged and left out, also when both come together or after the end."""
+    """Whichever comes second is refused, also when both come together or after the end."""
     session = begin(db, study_of(db)).session
 
     def send(answers, others):
-        return store.responses.append(
-            db, session.id, [response(seq) for seq in answers], [event(seq) for seq in others]
-        ).result()
+        return said(db, session, [response(seq) for seq in answers], [event(seq) for seq in others])
 
-    send([0, 1], [2, 3])
-    send([2, 4], [1, 5])
-    send([3], [])
-    send([], [0])
-    send([6], [6])
-    assert [seq for _, seq in stored(db)] == [0, 1, 4, 6]
-    assert [seq for _, seq in stored(db, schema.events)] == [2, 3, 5]
+    assert send([0, 1], [2, 3]) is None
+    assert send([2, 4], [1, 5]) == send([3], []) == send([], [0]) == send([6], [6]) == "elsewhere"
+    assert [seq for _, seq in stored(db)] == [0, 1]
+    assert [seq for _, seq in stored(db, schema.events)] == [2, 3]
     store.sessions.leave(db, session, keep=True)
-    assert send([2, 0], [6]) is None
+    assert (send([2, 0], []), send([1, 0], [2])) == ("elsewhere", None)
+
+
+@pytest.mark.parametrize("reason", ["lost", "refused"])
+def test_what_stands_in_for_a_record_is_acknowledged_if_that_has_arrived_after_all(db, reason):
+    """The page has asked what is missing while the last request of the page before was still under way."""
+    session = begin(db, study_of(db)).session
+    assert said(db, session, [response(0)], [event(1)]) is None
+    assert said(db, session, [], [event(seq, "interruption", reason=reason) for seq in (0, 1)]) is None
+    assert said(db, session, [], [event(1, "interruption", reason="hidden")]) == "elsewhere"
+    assert (stored(db), stored(db, schema.events)) == ([(session.id, 0)], [(session.id, 1)])
 
 
 def test_a_number_is_used_once_whoever_stores_it(db, database_url):
     """Two workers, the one with responses, the other with events of the same numbers."""
     session = begin(db, study_of(db)).session
-    gate = threading.Barrier(2)
+    gate, told = threading.Barrier(2), []
 
     def pour(database, kind):
         gate.wait()
         for seq in range(60):
             rows = ([response(seq)], []) if kind == "response" else ([], [event(seq)])
-            store.responses.append(database, session.id, *rows).result()
+            told.append(said(database, session, *rows))
 
     with store.open(database_url) as other:
         threads = [threading.Thread(target=pour, args=each) for each in ((db, "response"), (other, "event"))]
@@ -92,6 +133,7 @@ def test_a_number_is_used_once_whoever_stores_it(db, database_url):
             thread.join()
     both = sorted(stored(db) + stored(db, schema.events))
     assert both == [(session.id, seq) for seq in range(60)]
+    assert (told.count(None), told.count("elsewhere")) == (60, 60)
 
 
 def test_a_session_has_so_many_events_and_no_more(db):

@@ -1,5 +1,6 @@
 """Who people are is known for as long as the study file says; answers stay. Stored times are moved, not waited for."""
 
+import asyncio
 import threading
 
 import pytest
@@ -10,6 +11,7 @@ from servers import STUDY, register, served
 from taking_part import NOW, answer, begin, draw, finish, study_of
 from vseg import store
 from vseg.errors import InvalidInput
+from vseg.server.retention import keeping_promises
 from vseg.store.schema import events, identities, links, participants, responses, sessions
 from vseg.store.sessions import retention
 from vseg.study import parsed
@@ -114,3 +116,28 @@ def test_the_setting_is_checked_with_its_line():
     with pytest.raises(InvalidInput, match="keep_identities_days should be a whole number from 0 to 36500"):
         parsed(STUDY + "[privacy]\nkeep_identities_days = -1\n")
     assert parsed(STUDY).privacy.keep_identities_days is None
+
+
+def test_a_day_on_which_something_breaks_ends_neither_the_task_nor_what_closes_after_it(caplog):
+    """Not an error of ours: whatever it is, it is logged, and tried again the next day."""
+
+    class Broken:
+        def reading(self):
+            asked.set()
+            raise RuntimeError("nobody has foreseen this")
+
+    asked, closed = threading.Event(), []
+
+    async def day() -> bool:
+        async with keeping_promises(Broken()):
+            (task,) = asyncio.all_tasks() - {asyncio.current_task()}
+            while "tomorrow again" not in caplog.text and not task.done():
+                await asyncio.sleep(0)
+            is_over = task.done()
+        closed.append("the others")
+        return is_over
+
+    assert asyncio.run(day()) is False
+    assert asked.is_set()
+    assert closed == ["the others"]
+    assert "nobody has foreseen this" in caplog.text

@@ -155,6 +155,48 @@ def test_an_entry_tells_nobody_apart_who_has_a_link_or_an_identity(db):
     assert begin(db, study, entry=entry).session == people[0].session
 
 
+def test_the_same_page_has_another_token_for_another_session(db):
+    """The sessions of those who withdrew, or whose identity was forgotten, still have theirs."""
+    study = study_of(db, participants=9)
+    here = {"entry": "e" * 16}
+    begun = [begin(db, study, "pid", **here)]
+    store.sessions.leave(db, begun[-1].session, keep=False)
+    begun.append(begin(db, study, "pid", **here))
+    store.sessions.forget(db, study, now_ms=NOW + 61 * MINUTE)
+    begun.append(begin(db, study, "pid", **here))
+    assert not any(each.resumed for each in begun)
+    assert len({each.token for each in begun}) == len({each.session.id for each in begun}) == 3
+    assert begin(db, study, "pid", **here).token == begun[-1].token
+    assert store.sessions.rows.by_token(db, begun[1].token).id == begun[1].session.id
+
+
+def test_a_link_that_someone_else_has_used_meanwhile(db):
+    """Known by their name at first, and then by the link in the same address: two sessions, two tokens."""
+    study = study_of(db)
+    (link,) = store.sessions.new_links(db, study, 1)
+    mine = begin(db, study, "mine", entry="e" * 16)
+    again = begin(db, study, "mine", link=link, entry="e" * 16)
+    other = begin(db, study, "other", link=link, entry="f" * 16)
+    now = begin(db, study, "mine", link=link, entry="e" * 16)
+    assert (again.session.id, now.session.id) == (mine.session.id, other.session.id)
+    assert len({mine.token, other.token, now.token}) == 3
+    assert again.token == mine.token
+
+
+def test_a_draw_that_fails_takes_nothing_from_the_same_request_that_came_twice(db):
+    study = study_of(db)
+
+    def fails(units):
+        twin.append(begin(db, study, entry="e" * 16))
+        raise RuntimeError("no memory")
+
+    twin: list = []
+    with pytest.raises(RuntimeError):
+        store.sessions.begin(db, study, fails, entry="e" * 16, now_ms=NOW)
+    finish(db, twin[0])
+    assert count(db, participants) == count(db, sessions) == 1
+
+
 @pytest.mark.parametrize("round_", range(3))
 def test_many_at_once_with_one_entry_are_one_person(db, round_):
     study = study_of(db)

@@ -12,6 +12,7 @@ from commands import vseg
 from researchers import scripted
 from taking_part import answer, begin, draw, event, response, study_of
 from vseg import export, store
+from vseg.cli import main
 from vseg.store import erasing
 from vseg.store.schema import links, sessions
 
@@ -162,6 +163,46 @@ def test_the_command_wants_to_know_whom(tmp_path, capsys):
         assert code == 1
         assert "one of the three" in err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["small", ""], "is empty"),
+        (["small", "--prolific-id", ""], "is empty"),
+        (["small", "p1", "--older-than-days", "30"], "goes with --identities"),
+        (["small", "--prolific-id", "x", "--older-than-days", "0"], "goes with --identities"),
+    ],
+)
+def test_the_command_takes_nothing_for_what_was_not_meant(tmp_path, capsys, arguments, said):
+    """A script whose variable is empty, or someone who thinks that the age of a participant is asked."""
+    with pytest.raises(SystemExit) as ended:
+        main(["erase", *arguments, "--yes", "--db", f"sqlite:///{tmp_path}/none.db"])
+    assert (ended.value.code, said in capsys.readouterr().err) == (1, True)
+
+
+def test_a_lock_after_the_sweep_does_not_make_it_a_failure(db, monkeypatch):
+    """The rows are gone and the file is rewritten; that the mark stays costs one more sweep, no error."""
+    study = study_of(db, participants=1000)
+    begun, _ = someone(db, study)
+    monkeypatch.setattr(erasing, "BUSY_S", 0)
+    with closing(sqlite3.connect(db.place, isolation_level=None)) as other:
+        outside = db.outside
+
+        def locked_afterwards(*statements):
+            rows = outside(*statements)
+            if statements == ("PRAGMA busy_timeout = 0",):  # the last thing that rewriting does
+                other.execute("BEGIN IMMEDIATE")
+            return rows
+
+        monkeypatch.setattr(db, "outside", locked_afterwards)
+        erased = store.sessions.erase(db, study, begun.session.participant)
+        assert other.in_transaction
+    monkeypatch.undo()
+    assert erased.participants == 1
+    assert "the server tries again within a day" in erased.traces
+    assert erasing.is_due(db)
+    assert erasing.sweep(db) == erasing.SWEPT
 
 
 def test_what_could_not_be_swept_is_said_and_tried_again(db):

@@ -2,6 +2,7 @@
 
 import { el, once, paragraphs } from "../dom.ts";
 import type { Context, DeviceFound, Screen } from "../screen.ts";
+import { inTime, OPEN_MS } from "../shelf.ts";
 import { FASTEST_HZ, Stage } from "../stage.ts";
 import type { StudyInfo } from "../wire.ts";
 import { button, panel } from "./panel.ts";
@@ -112,19 +113,16 @@ async function abilities(): Promise<Abilities> {
   };
 }
 
-/** Some browsers have IndexedDB and refuse to open anything: only trying tells. */
+/** Some browsers have IndexedDB and refuse to open anything, or never answer: only trying tells. */
 function canStore(): Promise<boolean> {
-  return new Promise((resolve) => {
-    try {
-      const request = indexedDB.open("vseg-can-store");
-      request.onerror = () => resolve(false);
-      request.onsuccess = () => {
-        request.result.close();
-        indexedDB.deleteDatabase("vseg-can-store");
-        resolve(true);
-      };
-    } catch {
-      resolve(false);
-    }
+  const tried = new Promise<boolean>((resolve) => {
+    const request = indexedDB.open("vseg-can-store");
+    request.onerror = () => resolve(false);
+    request.onsuccess = () => {
+      request.result.close();
+      indexedDB.deleteDatabase("vseg-can-store");
+      resolve(true);
+    };
   });
+  return inTime(tried, OPEN_MS).catch(() => false);
 }

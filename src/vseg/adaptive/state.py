@@ -202,8 +202,7 @@ def stop(state: State, *, target: float, minimum: int = 0, maximum: int | None =
     Parameters
     ----------
     target : float
-        The expected error of one probability at which enough is known. It is up to a fifth too small, so take a
-        target a fifth below what you need.
+        The expected error of one probability at which enough is known; it may be a tenth too small.
     minimum, maximum : int
         Trials before which it never stops, and after which it always does.
 

@@ -154,7 +154,7 @@ class Posterior:
         slips = f", lapses {sum(self.lapses):.1%}" if sum(self.lapses) else ""
         several = ""
         if self.table is not None and len(self.table.cells) > 1:
-            several = f" (plausible: {', '.join(map(str, self.table.plausible))})"
+            several = f" (plausible: {self.table.said})"
         return (
             f"{self.segments} segments{several} from {self.trials} {'trial' if self.trials == 1 else 'trials'} on "
             f"{self.pairs} {'pair' if self.pairs == 1 else 'pairs'}, {self.prior} prior{slips}, mean entropy "
@@ -175,7 +175,8 @@ class Posterior:
             "loss": "cross_entropy",
             "segments": self.segments,
             "segments_won": self.maps.winning,
-            "iterations": len(self.draws),
+            "iterations": None,
+            "draws": len(self.draws),
             "converged": self.converged,
             "message": self.message,
             "mean_entropy": self.entropy,
@@ -185,7 +186,7 @@ class Posterior:
             "expected_error": self.expected_error,
             "evidence": self.evidence,
             "segments_table": None if self.table is None else self.table.rows(),
-            "segments_plausible": [self.segments] if self.table is None else self.table.plausible,
+            "segments_plausible": None if self.table is None else self.table.plausible,
             "prior": self.prior,
             "scale": self.scale,
             "length": None if np.isnan(self.length) else self.length,

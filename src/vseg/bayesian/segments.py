@@ -1,7 +1,7 @@
 """How many segments: the evidence of each K.
 
-The chosen K is the smallest within 2 nats of the best, the plausible ones lie within 4. From one block of answers two
-thirds of the choices are right, from ten nine in ten: report the plausible set.
+The chosen K is the smallest within 2 nats of the best, the plausible ones lie within 4. From one block of answers a
+third of the choices are wrong, from ten hardly any (docs/benchmarks.md): report the plausible set.
 """
 
 from collections.abc import Iterable
@@ -19,9 +19,9 @@ PLAUSIBLE_WITHIN = 4.0
 TRIED = range(2, 9)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SegmentsTable:
-    """The best cell of each K that was tried, K rising."""
+    """The best cell of each K that was tried, K rising; prints as a small table."""
 
     cells: tuple[Cell, ...]
 
@@ -37,8 +37,21 @@ class SegmentsTable:
 
     @property
     def plausible(self) -> list[int]:
-        """All K within 4 nats of the best."""
+        """All K within 4 nats of the best, of those that were tried."""
         return self._within(PLAUSIBLE_WITHIN)
+
+    @property
+    def more_untried(self) -> bool:
+        """Whether the largest K that was tried is plausible, so that larger ones may be too."""
+        return self.cells[-1].segments in self.plausible
+
+    @property
+    def said(self) -> str:
+        """The plausible K for a person: "2, 3", or "2, 3; more than 3 were not tried"."""
+        listed = ", ".join(map(str, self.plausible))
+        return (
+            f"{listed}; more than {self.cells[-1].segments} were not tried" if self.more_untried else listed
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each K: its log evidence, how far below the best it is, and how many maps win a location."""
@@ -53,6 +66,14 @@ class SegmentsTable:
             }
             for cell in self.cells
         ]
+
+    def __repr__(self) -> str:
+        lines = [f"  {'K':>2}  {'log evidence':>12}  {'below the best':>14}"]
+        for cell in self.cells:
+            below = self.best - cell.evidence
+            mark = "  chosen" if cell.segments == self.chosen else "  plausible" * (below <= PLAUSIBLE_WITHIN)
+            lines.append(f"  {cell.segments:>2}  {cell.evidence:>12.1f}  {below:>14.1f}{mark}")
+        return "\n".join([f"<SegmentsTable: K = {self.chosen} (plausible: {self.said})", *lines]) + ">"
 
     def _within(self, nats: float) -> list[int]:
         return [cell.segments for cell in self.cells if self.best - cell.evidence <= nats]

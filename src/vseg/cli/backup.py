@@ -18,7 +18,7 @@ def backup(
 
     It holds one instant: every answer acknowledged before is in it. The file is checked before it has its name,
     readable by you alone, and a SQLite database, also of PostgreSQL: vseg export --db sqlite:///FILE reads it. It
-    says who people are on Prolific; keep it as safe as the database.
+    says who people are on Prolific, and has the hashes of passwords and tokens; keep it as safe as the database.
 
     \b
     Examples:
@@ -53,6 +53,6 @@ def restore(
     copied = store.backup.restore(file, db, progress=bar)
     typer.echo(f"Restored from {file}: {copied}.")
     typer.echo(
-        "Whoever withdrew or was erased since the backup is in it again, and tokens revoked since are good again: "
-        "erase and revoke them once more."
+        "Whoever withdrew or was erased since the backup is in it again, and passwords changed and tokens revoked "
+        "since are good again: erase, change and revoke them once more. Logins and one-time links are not in it."
     )

@@ -23,7 +23,8 @@ IdentitiesOption = Annotated[
     ),
 ]
 OlderOption = Annotated[
-    str, typer.Option(metavar="DAYS", help="With --identities: of whom nothing was heard for so many days.")
+    str | None,
+    typer.Option(metavar="DAYS", help="With --identities: of whom nothing was heard for so many days."),
 ]
 
 
@@ -37,7 +38,7 @@ def erase(
     ] = None,
     prolific_id: ProlificOption = None,
     identities: IdentitiesOption = False,
-    older_than_days: OlderOption = "0",
+    older_than_days: OlderOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     db: DatabaseOption = DEFAULT_DATABASE,
 ) -> None:
@@ -52,7 +53,13 @@ def erase(
       vseg erase two-textures --prolific-id 5f2c9d1e8a7b6c5d4e3f2a1b --yes
       vseg erase two-textures --identities --older-than-days 30
     """
-    days = options.whole(older_than_days, "--older-than-days", 0)
+    days = options.whole("0" if older_than_days is None else older_than_days, "--older-than-days", 0)
+    if older_than_days is not None and not identities:
+        raise InvalidInput(
+            "--older-than-days goes with --identities; a participant is erased whatever their age."
+        )
+    if participant == "" or prolific_id == "":
+        raise InvalidInput("The name of the participant is empty; say who is to be erased.")
     if [participant is not None, prolific_id is not None, identities].count(True) != 1:
         raise InvalidInput("Name one PARTICIPANT, or give --prolific-id or --identities: one of the three.")
 

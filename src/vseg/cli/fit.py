@@ -13,7 +13,7 @@ import typer
 from vseg.cli import options
 from vseg.cli.methods import Believed, Each, Found, Penalised, Refused, tried
 from vseg.cli.output import Advance, counted, folder_names, new_folder, progress_bar
-from vseg.cli.source import Pictures, source_of
+from vseg.cli.source import Pictures, Source, source_of
 from vseg.errors import InvalidInput, VsegWarning
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from vseg.responses import Responses
 
 MOST_TOGETHER = 60  # participants in one picture
+FEWEST_DRAWS, MOST_DRAWS = 8, 10_000
+UNLESS_TOLD = {
+    "smoothness": "auto", "loss": "squared_error", "solver": "coordinate_descent", "kernel": "four",
+    "weights": "trials",
+}  # fmt: skip
 
 
 def fit(
@@ -53,45 +58,57 @@ def fit(
         typer.Option(metavar="NAME", help="penalised, as in the paper, or posterior: maps with intervals."),
     ] = "penalised",
     prior: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
             help="Of a posterior: spatial; image: what looks alike belongs together; group: with --by participant, "
-            "what the others see, where it helps.",
+            "what the others see, where it helps [default: spatial].",
         ),
-    ] = "spatial",
+    ] = None,
     lapses: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="SHARES",
             help="Of a posterior: none, estimate, two such as 0.02,0.05, or auto: estimate with catch trials, "
-            "else none.",
+            "else none [default: auto].",
         ),
-    ] = "auto",
+    ] = None,
+    draws: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COUNT",
+            help="Of a posterior: maps to draw; more where chains do not agree [default: 64].",
+        ),
+    ] = None,
     smoothness: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NUMBER", help="A number from 0 up, or auto: what predicts held-out pairs best."
+            metavar="NUMBER",
+            help="A number from 0 up, or auto: what predicts held-out pairs best [default: auto].",
         ),
-    ] = "auto",
+    ] = None,
     loss: Annotated[
-        str, typer.Option(metavar="NAME", help="squared_error or cross_entropy.")
-    ] = "squared_error",
+        str | None,
+        typer.Option(metavar="NAME", help="squared_error or cross_entropy [default: squared_error]."),
+    ] = None,
     solver: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NAME", help="coordinate_descent or exponentiated_gradient (the paper's, slow)."
+            metavar="NAME",
+            help="coordinate_descent or exponentiated_gradient (the paper's, slow) [default: coordinate_descent].",
         ),
-    ] = "coordinate_descent",
+    ] = None,
     kernel: Annotated[
-        str, typer.Option(metavar="NAME", help="Neighbours: four, eight or gaussian:WIDTH.")
-    ] = "four",
+        str | None,
+        typer.Option(metavar="NAME", help="Neighbours: four, eight or gaussian:WIDTH [default: four]."),
+    ] = None,
     weights: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NAME", help="A pair counts by its trials, or once as in the paper: trials or pairs."
+            metavar="NAME",
+            help="A pair counts by its trials, or once as in the paper: trials or pairs [default: trials].",
         ),
-    ] = "trials",
+    ] = None,
     max_iterations: Annotated[
         str | None,
         typer.Option(metavar="COUNT", help="Most iterations of the solver [default: the solver's]."),
@@ -123,7 +140,7 @@ def fit(
 
     --method posterior finds the smoothness by evidence, and adds the arrays `lower`, `upper` (90 %) and `draws` to
     maps.npz, the entropy's interval to summary.json, and intervals.png. Catch trials in the data help to estimate
-    lapses. --smoothness, --loss, --solver, --kernel and --weights are for the paper's estimator.
+    lapses. --smoothness, --loss, --solver, --kernel, --weights and --max-iterations are for the paper's estimator.
 
     --segments auto takes the K of most evidence, by either method; a range does so too for the posterior, while the
     paper's estimator looks at held-out pairs and names the paper's choice beside it.
@@ -146,25 +163,18 @@ def fit(
     name = options.choice(method, "--method", ["penalised", "posterior"])
     source = source_of(responses, grid, segments)
     by = None if by is None else options.choice(by, "--by", list(WRITERS))
+    of_paper = {
+        "smoothness": smoothness, "loss": loss, "solver": solver, "kernel": kernel, "weights": weights,
+        "max_iterations": max_iterations,
+    }  # fmt: skip
+    of_posterior = {"prior": prior, "lapses": lapses, "draws": draws}
     how: Method
     if name == "posterior":
-        if prior == "group" and by != "participant":
-            raise InvalidInput(
-                "--prior group needs --by participant: the others' answers make the prior of each."
-            )
-        how = Believed(prior, lapses, own_seed, source.catch())
+        _refuse(of_paper, "penalised")
+        how = _believed(prior or "spatial", lapses or "auto", draws, by, own_seed, source)
     else:
-        settings: dict[str, Any] = {
-            "smoothness": options.smoothness_of(smoothness),
-            "loss": loss,
-            "solver": solver,
-            "kernel": kernel,
-            "weights": weights,
-            "seed": own_seed,
-        }
-        if max_iterations is not None:
-            settings["max_iterations"] = options.whole(max_iterations, "--max-iterations", least=1)
-        how = Penalised(by_evidence=source.automatic, **settings)
+        _refuse(of_posterior, "posterior")
+        how = Penalised(by_evidence=source.automatic, seed=own_seed, **_settings(of_paper))
     with new_folder(out, force=force, inputs=[responses, *([picture] if picture else [])]) as folder:
         import vseg
 
@@ -179,6 +189,37 @@ def fit(
 
 
 Method = Penalised | Believed
+
+
+def _refuse(given: dict[str, str | None], method: str) -> None:
+    """Options of a method that was not asked for."""
+    names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None]
+    if names:
+        raise InvalidInput(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} for --method {method}.")
+
+
+def _believed(
+    prior: str, lapses: str, draws: str | None, by: str | None, seed: int, source: Source
+) -> Believed:
+    if prior == "group" and by != "participant":
+        raise InvalidInput(
+            "--prior group needs --by participant: the others' answers make the prior of each."
+        )
+    count = None if draws is None else options.whole(draws, "--draws", least=FEWEST_DRAWS)
+    if count is not None and count > MOST_DRAWS:
+        raise InvalidInput(f"--draws is a whole number from {FEWEST_DRAWS} to {MOST_DRAWS}, got {count}.")
+    return Believed(prior, lapses, seed, source.catch(), draws=count)
+
+
+def _settings(given: dict[str, str | None]) -> dict[str, Any]:
+    """Of the paper's estimator, what was not given as it is unless told."""
+    settings: dict[str, Any] = UNLESS_TOLD | {
+        name: value for name, value in given.items() if value is not None
+    }
+    settings["smoothness"] = options.smoothness_of(settings["smoothness"])
+    if "max_iterations" in settings:
+        settings["max_iterations"] = options.whole(settings["max_iterations"], "--max-iterations", least=1)
+    return settings
 
 
 @dataclass(frozen=True)
@@ -216,13 +257,8 @@ def _write_participants(work: _Work) -> str:
     fits = work.method.participants(work.answers, together.maps.segments, work.advance, shown)
     said = _write_each(work, "participant", work.answers.participants, fits, write)
     if len(each) <= MOST_TOGETHER:
-        from vseg import figures
-
-        maps = {name: one.maps for name, one in each.items()}
-        figures.participants(maps, shown).savefig(work.folder / "participants.png")
-        if isinstance(work.method, Believed):
-            figures.entropies({"": each}).savefig(work.folder / "entropies.png")
-    return f"{together.message} {said}"
+        work.method.draw_people(work.folder, each, shown)
+    return " ".join(part for part in (together.message, said, work.method.about_people(each)) if part)
 
 
 def _write_images(work: _Work) -> str:

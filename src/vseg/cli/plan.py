@@ -62,12 +62,13 @@ def plan(
         str | None, typer.Option(metavar="COUNTS", help="People in each condition [default: 5,10,15,30].")
     ] = None,
     methods: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAMES",
-            help="paper, posterior (fresh pairs) and adaptive (chosen pairs; takes much longer).",
+            help="paper, posterior (fresh pairs) and adaptive (chosen pairs; takes much longer) "
+            "[default: paper,posterior, and adaptive for an adaptive study].",
         ),
-    ] = "paper,posterior",
+    ] = None,
     smoothness: Annotated[
         str, typer.Option(metavar="NUMBER", help="Of the paper's method: auto (held-out pairs) or a number.")
     ] = "auto",
@@ -116,7 +117,7 @@ def plan(
             participants=asked.participants
             if participants is None
             else options.wholes(participants, "--participants"),
-            methods=[name.strip() for name in methods.split(",")],
+            methods=asked.methods if methods is None else [name.strip() for name in methods.split(",")],
             repeats=count,
             study=asked.study,
             executor=place,
@@ -142,16 +143,17 @@ class _Asked:
     design: str
     trials: tuple[int, ...] | None
     participants: tuple[int, ...]
+    methods: tuple[str, ...]
     study: "Study | None"
 
 
 def _asked(path: Path | None, grid: str | None, segments: str | None) -> _Asked:
-    from vseg.forecast.running import PARTICIPANTS
+    from vseg.forecast.running import COMPARED, PARTICIPANTS, fewest_trials
 
     if path is None:
         size = options.whole(grid or "11", "--grid", least=3)
         count = options.whole(segments or "2", "--segments", least=2)
-        return _Asked(size, count, "covering", None, PARTICIPANTS, None)
+        return _Asked(size, count, "covering", None, PARTICIPANTS, COMPARED, None)
     from vseg.study import load
 
     for option, given in (("--grid", grid), ("--segments", segments)):
@@ -162,24 +164,33 @@ def _asked(path: Path | None, grid: str | None, segments: str | None) -> _Asked:
         raise InvalidInput(
             f"{path} asks at points of its own; a plan is for grids: leave the file out and give --grid."
         )
-    if study.images_each > 1:
-        warnings.warn(
-            f"{path} shows each person {study.images_each} images; trials and minutes here are those of one image, and "
-            "two conditions are taken as seen by different people.",
-            VsegWarning,
-            stacklevel=2,
-        )
+    for said in _differences(study):
+        warnings.warn(f"{path} {said}", VsegWarning, stacklevel=2)
     each = study.design.blocks * -(-study.pairs // study.design.split)
-    fewest = -(-(study.layout.grid**2) // 2)
+    fewest = fewest_trials(study.layout.grid)
     people = max(min(study.quota(image.name) for image in study.images), 2)
     return _Asked(
         grid=study.layout.grid,
         segments=study.planned_segments,
-        design="covering" if study.design.name == "all" else study.design.name,
+        design="covering" if study.design.name in ("all", "adaptive") else study.design.name,
         trials=tuple(sorted({max(each // part, fewest) for part in (4, 2, 1)})),
         participants=tuple(sorted({*PARTICIPANTS, people})),
+        methods=(*COMPARED, "adaptive") if study.design.adaptive else COMPARED,
         study=study,
     )
+
+
+def _differences(study: "Study") -> Iterator[str]:
+    """In what a study is not as it is forecast."""
+    if study.images_each > 1:
+        yield (
+            f"shows each person {study.images_each} images; trials and minutes here are those of one image, and "
+            "two conditions are taken as seen by different people."
+        )
+    if study.design.shared:
+        yield "chooses pairs from everyone's answers together; here they are chosen for each person alone."
+    if study.design.rule not in (None, "variance_reduction"):
+        yield f"chooses pairs by the rule {study.design.rule}; here they are chosen by variance_reduction."
 
 
 def _lines(found: "Forecast") -> Iterator[str]:

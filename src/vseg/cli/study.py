@@ -137,7 +137,8 @@ def _rows(described: "Study", pictures: "dict[str, Shown]", cost: "Cost") -> Ite
     )
     shared = f", its {cost.pairs} pairs shared by {design.split} people at a time" if design.split > 1 else ""
     yield "People", f"{cost.people} wanted; {_shares(cost.people_an_image)}{shared}"
-    yield "Pairs", str(cost.coverage).rstrip(".")
+    if not design.adaptive:  # else those of the file stand in only where none could be chosen
+        yield "Pairs", str(cost.coverage).rstrip(".")
     yield (
         "Answers",
         (f"{counted(cost.answers_an_image, 'answer')} or more for each image, catch trials not counted"),

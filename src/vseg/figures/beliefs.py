@@ -1,25 +1,26 @@
 """A posterior: its maps, and below them what is not known about them; everyone's entropy; the evidence of each K."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vseg.bayesian import Posterior, SegmentsTable
 from vseg.bayesian.groups import known_entropy
 from vseg.bayesian.segments import CHOSEN_WITHIN, PLAUSIBLE_WITHIN
 from vseg.errors import InvalidInput
-from vseg.figures import style
+from vseg.figures import panels, rows, style
 from vseg.figures.style import GAP, LINE, MARGIN, MEDIUM, SMALL, axes_at, letter, picture, title, write
 from vseg.statistics import Known, group_of
 
 SIDE, MOST_ACROSS = 1.15, 6  # inches of a panel, and how many stand next to each other
 LEFT, STEP = 0.4, SIDE + GAP + LINE
 BINS = 16
+MOST_NAMED = 20  # people whose names stand below them
 
 
 def intervals(posterior: Posterior) -> Figure:
@@ -71,11 +72,41 @@ def intervals(posterior: Posterior) -> Figure:
     return figure
 
 
+def medians(
+    *posteriors: Posterior, image: ArrayLike | None = None, names: Sequence[str] | None = None
+) -> Figure:
+    """The posterior medians as `vseg.figures.maps` draws them, with the posterior's mean entropy and its interval.
+
+    The entropy of the median map is another number, most often smaller, so it is not written below.
+    """
+    drawn = rows.maps(*(one.maps for one in posteriors), image=image, names=names)
+    return _with_entropies(drawn, posteriors)
+
+
+def people(posteriors: Mapping[str, Posterior], image: ArrayLike | None = None) -> Figure:
+    """Everyone's entropy map as `vseg.figures.participants` draws it, with their mean entropy and its interval."""
+    drawn = panels.participants({name: one.maps for name, one in posteriors.items()}, image)
+    return _with_entropies(drawn, posteriors.values())
+
+
+def _with_entropies(drawn: Figure, posteriors: Iterable[Posterior]) -> Figure:
+    """The captions below entropy maps, which are the texts that lie flat, in place of the maps' own entropy."""
+    captions = [text for text in drawn.texts if not text.get_rotation()]
+    for text, one in zip(captions, posteriors, strict=True):
+        text.set_text(f"{_said(one)} nats")
+    return drawn
+
+
+def _said(posterior: Posterior) -> str:
+    low, high = posterior.entropy_interval
+    return f"{posterior.entropy:.2f} [{low:.2f}, {high:.2f}]"
+
+
 def entropies(groups: Mapping[str, Mapping[str, Posterior | Known]]) -> Figure:
     """Everyone's mean entropy with its 90 % interval, a group beside the other, and the groups' means.
 
-    People stand in the order of their entropy. A group's mean, with its 95 % interval, counts who is well known for
-    more (see `vseg.statistics.compare_uncertain`); it needs two people.
+    People stand in the order of their entropy, up to 20 of them with their names. A group's mean, with its 95 %
+    interval, counts who is well known for more (see `vseg.statistics.compare_uncertain`); it needs two people.
 
     Parameters
     ----------
@@ -91,24 +122,52 @@ def entropies(groups: Mapping[str, Mapping[str, Posterior | Known]]) -> Figure:
     """
     if not groups or not all(groups.values()):
         raise InvalidInput("Expected one or more groups with at least one participant each.")
-    widths = [len(people) + 3 for people in groups.values()]
-    figure = style.sheet(min(max(0.9 + 0.14 * sum(widths), 2.8), 14.0), 3.0, tidy=True)
-    axes, start, middles = figure.add_subplot(), 0.0, []
-    for number, (people, width) in enumerate(zip(groups.values(), widths, strict=True)):
-        known = sorted(known_entropy(one) for one in people.values())
-        _draw_people(axes, start, known, style.LINE_COLOURS[number % len(style.LINE_COLOURS)])
-        middles.append(start + (width - 2) / 2)
-        start += width
-    names = [f"{style.wrapped(str(name), 1.1)}\nn = {len(people)}".strip() for name, people in groups.items()]
-    axes.set_xticks(middles, names, parse_math=False)
-    axes.tick_params(axis="x", length=0)
-    axes.set_xlim(-1, start - 1)
+    named = sum(map(len, groups.values())) <= MOST_NAMED
+    widths = [len(members) + 3 for members in groups.values()]
+    figure = style.sheet(min(max(0.9 + 0.14 * sum(widths), 2.8), 14.0), 3.0 + 0.5 * named, tidy=True)
+    axes, starts = figure.add_subplot(), np.cumsum([0, *widths])
+    for number, (start, members) in enumerate(zip(starts, groups.values(), strict=False)):
+        known = sorted(known_entropy(one) for one in members.values())
+        _draw_people(axes, float(start), known, style.LINE_COLOURS[number % len(style.LINE_COLOURS)])
+    axes.set_xlim(-1, starts[-1] - 1)
     axes.set_ylim(bottom=0)
-    several = any(len(people) > 1 for people in groups.values())
+    several = any(len(members) > 1 for members in groups.values())
     said = "● a participant, 90 % interval" + "\n◆ the group's mean, 95 % interval" * several
     style.plain(axes, said, "mean entropy (nats)")
     axes.xaxis.label.set_fontsize(SMALL)
+    _name(axes, groups, starts, named=named)
     return figure
+
+
+def _name(
+    axes: Axes,
+    groups: Mapping[str, Mapping[str, Posterior | Known]],
+    starts: NDArray[np.int_],
+    *,
+    named: bool,
+) -> None:
+    """Below the axis everyone's name, and the groups' above; of many people the groups' alone, below."""
+    heads = [
+        f"{style.wrapped(str(name), 1.1)}\nn = {len(members)}".strip() for name, members in groups.items()
+    ]
+    middles = [
+        start + (len(members) + 1) / 2 for start, members in zip(starts, groups.values(), strict=False)
+    ]
+    axes.tick_params(axis="x", length=0)
+    if not named:
+        axes.set_xticks(middles, heads, parse_math=False)
+        return
+    for middle, head in zip(middles, heads, strict=True):
+        axes.annotate(
+            head, (middle, 1.02), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=SMALL,
+            color=style.INK, parse_math=False,
+        )  # fmt: skip
+    places, names = [], []
+    for start, members in zip(starts, groups.values(), strict=False):
+        for at, name in enumerate(sorted(members, key=lambda one: known_entropy(members[one]))):
+            places.append(start + at)
+            names.append(style.shortened(str(name), 0.8))
+    axes.set_xticks(places, names, parse_math=False, rotation=90, fontsize=SMALL - 1)
 
 
 def _draw_people(axes: Axes, start: float, known: list[Known], colour: str) -> None:
@@ -131,9 +190,9 @@ def evidence(table: SegmentsTable) -> Figure:
 
     The chosen K is the smallest within 2 nats of the best; within 4, in the grey band, K is plausible.
     """
-    rows = table.rows()
-    counts = np.array([row["segments"] for row in rows])
-    below = np.array([-row["below_best"] for row in rows])
+    each = table.rows()
+    counts = np.array([row["segments"] for row in each])
+    below = np.array([-row["below_best"] for row in each])
     figure = style.sheet(3.6, 2.8, tidy=True)
     axes = figure.add_subplot()
     axes.axhspan(-PLAUSIBLE_WITHIN, 0, color="#E4E4E4", linewidth=0)
@@ -147,8 +206,7 @@ def evidence(table: SegmentsTable) -> Figure:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     style.plain(axes, "segments K", "log evidence below the best (nats)")
-    plausible = ", ".join(map(str, table.plausible))
-    title(axes, f"chosen: {table.chosen}, plausible (grey): {plausible}", SMALL)
+    title(axes, f"chosen: {table.chosen}, plausible (grey): {table.said}", SMALL)
     return figure
 
 
@@ -162,4 +220,4 @@ def _draw_entropies(figure: Figure, posterior: Posterior, left: float, top: floa
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.tick_params(labelsize=SMALL - 1, length=2, width=0.5, pad=2, colors=style.INK)
     axes.set_xlabel("mean entropy (nats)", fontsize=SMALL - 1, labelpad=2, color=style.INK)
-    title(axes, f"{posterior.entropy:.2f} [{low:.2f}, {high:.2f}]", SMALL)
+    title(axes, _said(posterior), SMALL)

@@ -1,6 +1,7 @@
 """What is guessed about the people of a study that has not been run."""
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
@@ -68,6 +69,10 @@ class Guess:
             raise InvalidInput(
                 f"Expected a whole number of segments from 2 to {self.grid**2}, got {self.segments!r}."
             )
+        for name in ("entropy", "lapse", "against", "spread"):
+            value = getattr(self, name)
+            if not is_number(value) and not (value is None and name in ("against", "spread")):
+                raise InvalidInput(f"Expected a number as {name}, got {value!r}.")
         if self.against == self.entropy:
             raise InvalidInput(
                 f"Both conditions have a mean entropy of {self.entropy:g} nats; there is nothing to tell apart."
@@ -78,12 +83,10 @@ class Guess:
             raise InvalidInput(
                 f"A lapse rate is a share of the trials from 0 to below 1, got {self.lapse:g}."
             )
-        if self.design not in DESIGNS or self.design == "all":
+        if not isinstance(self.design, str) or self.design not in DESIGNS or self.design == "all":
             names = ", ".join(name for name in DESIGNS if name != "all")
             raise InvalidInput(f"Unknown design {self.design!r}; choose one of {names}.")
-        if self.smoothness != "auto" and not (
-            isinstance(self.smoothness, (int, float)) and 0 <= self.smoothness < np.inf
-        ):
+        if self.smoothness != "auto" and not (is_number(self.smoothness) and 0 <= self.smoothness < np.inf):
             raise InvalidInput(f"Smoothness is 'auto' or a number from 0 up, got {self.smoothness!r}.")
 
     @property
@@ -118,6 +121,11 @@ class Guess:
                 f"People whose mean entropy is {entropy:g} nats can differ by a standard deviation from 0 to "
                 f"{widest:.3f}, got a spread of {spread:g}."
             )
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is one, True and False aside."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def own_entropy(entropy: float, spread: float, segments: int, rank: float) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from vseg import designs
 from vseg.adaptive import State, next_pairs
 from vseg.bayesian import Posterior, posterior
+from vseg.choosing.chooser import BATCH, BATCH_SHARE, LAPSES
 from vseg.errors import NotConverged, VsegWarning
 from vseg.layout import Layout
 from vseg.maps import Maps
@@ -20,8 +21,6 @@ from vseg.observers import Lapsing, simulate
 from vseg.pairs import Pairs
 from vseg.reconstruction import reconstruct
 from vseg.responses import Responses, concatenated
-
-BATCH = 16  # adaptive pairs asked between two looks at the answers
 
 
 @dataclass(frozen=True)
@@ -91,11 +90,12 @@ def fresh(person: Person, trials: int, seed: int) -> Estimated:
 
 
 def adaptive(person: Person, trials: int, seed: int) -> Estimated:
-    """Pairs chosen from the answers so far, sixteen at a time; the posterior."""
-    state = State(person.layout, segments=person.segments, seed=seed)
+    """Pairs chosen from the answers so far, with the lapses and in the batches of the server; the posterior."""
+    state = State(person.layout, segments=person.segments, lapses=LAPSES, seed=seed)
     parts: list[Responses] = []
     while state.trials < trials:
-        pairs = next_pairs(state, min(BATCH, trials - state.trials), seed=seed)
+        count = max(BATCH, int(BATCH_SHARE * state.trials))
+        pairs = next_pairs(state, min(count, trials - state.trials), seed=seed)
         answers = person.answer(
             [pairs], int(np.random.SeedSequence((seed, state.trials)).generate_state(1)[0])
         )

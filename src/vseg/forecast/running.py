@@ -1,8 +1,9 @@
 """forecast(): guesses in, simulated people, what a study would find out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -71,6 +72,8 @@ def forecast(
     >>> found.table.columns[:3], len(found.table)
     (('method', 'trials', 'minutes_each'), 4)
     """
+    if not isinstance(guess, Guess):
+        raise InvalidInput(f"Expected a Guess of the study, got {guess!r:.80}.")
     asked, sizes = _checked_trials(guess, trials), _checked_sizes(participants)
     names = _checked_methods(methods)
     if not isinstance(repeats, (int, np.integer)) or repeats < FEWEST_REPEATS:
@@ -96,45 +99,55 @@ def default_trials(guess: Guess) -> tuple[int, ...]:
     """Half, one and two and a half times KN², but no more than there are pairs."""
     advised, n = recommended_trials(guess.layout, guess.segments), guess.grid**2
     return tuple(
-        sorted({max(min(int(share * advised), n * (n - 1) // 2), _fewest(guess)) for share in BLOCKS})
+        sorted(
+            {max(min(int(share * advised), n * (n - 1) // 2), fewest_trials(guess.grid)) for share in BLOCKS}
+        )
     )
 
 
-def _fewest(guess: Guess) -> int:
-    """Trials that ask about every location, and enough of them to hold some out for the choice of λ."""
-    return max(-(-(guess.grid**2) // 2), FEWEST_TRIALS)
+def fewest_trials(grid: int) -> int:
+    """Those that ask about every location, and enough of them to hold some out for the choice of λ."""
+    return max(-(-(grid**2) // 2), FEWEST_TRIALS)
 
 
 def _checked_trials(guess: Guess, trials: Sequence[int] | None) -> tuple[int, ...]:
-    given = default_trials(guess) if trials is None else tuple(sorted(set(trials)))
-    fewest, most = _fewest(guess), 100 * recommended_trials(guess.layout, guess.segments)
+    given = default_trials(guess) if trials is None else _counts(trials, "trials", (121, 242))
+    fewest, most = fewest_trials(guess.grid), 100 * recommended_trials(guess.layout, guess.segments)
     for count in given:
-        if not isinstance(count, (int, np.integer)) or not fewest <= count <= most:
+        if not fewest <= count <= most:
             raise InvalidInput(
                 f"A person on {guess.layout} answers {fewest} trials (every location once) to {most}, got {count!r}."
             )
     if not given:
         raise InvalidInput("Expected one number of trials or more, got none.")
-    return tuple(int(count) for count in given)
+    return given
 
 
 def _checked_sizes(participants: Sequence[int]) -> tuple[int, ...]:
-    given = tuple(sorted(set(participants)))
+    given = _counts(participants, "participants", PARTICIPANTS)
     for count in given:
-        if not isinstance(count, (int, np.integer)) or not 2 <= count <= MOST_PARTICIPANTS:
-            raise InvalidInput(
-                f"A condition has 2 to {MOST_PARTICIPANTS} participants, a whole number, got {count!r}."
-            )
+        if not 2 <= count <= MOST_PARTICIPANTS:
+            raise InvalidInput(f"A condition has 2 to {MOST_PARTICIPANTS} participants, got {count!r}.")
     if not given:
         raise InvalidInput("Expected one number of participants or more, got none.")
-    return tuple(int(count) for count in given)
+    return given
+
+
+def _counts(given: Any, name: str, such: tuple[int, ...]) -> tuple[int, ...]:
+    """Whole numbers from the smallest, each once."""
+    counts: list[Any] = list(given) if isinstance(given, Iterable) else [None]
+    if not all(isinstance(count, (int, np.integer)) and not isinstance(count, bool) for count in counts):
+        raise InvalidInput(f"Expected whole numbers as {name}, such as {list(such)}, got {given!r}.")
+    return tuple(sorted({int(count) for count in counts}))
 
 
 def _checked_methods(methods: Sequence[str]) -> tuple[str, ...]:
-    given = tuple(dict.fromkeys(methods))
+    if isinstance(methods, str) or not isinstance(methods, Iterable):
+        raise InvalidInput(f"Expected a list of methods, such as ['paper', 'posterior'], got {methods!r}.")
+    given = tuple(methods)
     for name in given:
-        if name not in METHODS:
+        if not isinstance(name, str) or name not in METHODS:
             raise InvalidInput(f"Unknown method {name!r}; choose some of {', '.join(METHODS)}.")
     if not given:
         raise InvalidInput(f"Expected one method or more of {', '.join(METHODS)}, got none.")
-    return given
+    return tuple(dict.fromkeys(given))

@@ -67,6 +67,7 @@ class _Asked:
     version: str
     make: Make
     asked_s: float
+    began_s: float = 0.0
 
 
 @dataclass
@@ -87,7 +88,7 @@ class Posteriors:
         self._waiting: OrderedDict[Hashable, _Asked] = OrderedDict()
         self._running: _Asked | None = None
         self._known: OrderedDict[Hashable, _Known] = OrderedDict()
-        self._found: OrderedDict[str, Believed] = OrderedDict()
+        self._found: OrderedDict[tuple[Hashable, str], Believed] = OrderedDict()
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -105,16 +106,19 @@ class Posteriors:
                 self._enqueue(_Asked(subject, version, make, self._clock()))
             else:
                 self._waiting.pop(subject, None)
-            latest = self._found.get(known.mark)
+            latest = self._found.get((subject, known.mark))
             if latest is None and known.version == version:  # it had to make room
                 known.version = ""
-            failed = known.failed if known.failed_version == version else ""
+            rests = (
+                self._clock() < known.rested_s
+            )  # and what failed with the answers before is all there is to say
+            failed = known.failed if known.failed_version == version or rests else ""
             return Standing(latest, known.mark, latest is not None and known.version == version, failed)
 
-    def found(self, mark: str) -> Believed | None:
-        """What an earlier `Standing` named by this mark, if it is still kept."""
+    def found(self, mark: str, subject: Hashable) -> Believed | None:
+        """What an earlier `Standing` of this subject named by this mark, if it is still kept."""
         with self._changed:
-            return self._found.get(mark)
+            return self._found.get((subject, mark))
 
     def wait(self, seconds: float) -> None:
         """Until one is there, or has failed, or so long."""
@@ -170,6 +174,7 @@ class Posteriors:
                 if due:
                     until = now + IDLE_S
                     self._running = self._waiting.pop(due[0].subject)
+                    self._running.began_s = now
                     return self._running
                 if self._closed or now > until:
                     self._thread = None
@@ -189,13 +194,16 @@ class Posteriors:
             known = self._known.setdefault(asked.subject, _Known())
             if isinstance(came, Believed):
                 known.version, known.mark = asked.version, _mark(asked)
+                known.failed_version = known.failed = ""
                 known.rested_s = self._clock() + REST * came.seconds
-                self._found[known.mark] = came
-                self._found.move_to_end(known.mark)
+                self._found[asked.subject, known.mark] = came
+                self._found.move_to_end((asked.subject, known.mark))
                 while len(self._found) > MOST_KEPT:
                     self._found.popitem(last=False)
             elif came is not None:
                 known.failed_version, known.failed = asked.version, came
+                now = self._clock()
+                known.rested_s = now + REST * (now - asked.began_s)
             self._changed.notify_all()
 
 

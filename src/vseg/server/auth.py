@@ -1,26 +1,27 @@
-"""Who the researcher is: a one-time link first, then a password, then a signed cookie; or a script's token.
+"""Who the researcher is: a one-time link first, then a password, then a cookie; or a script's token.
 
-Every browser that opens a researcher's page has a signed cookie with a random nonce and, after the login, a name and
-when its logins were ended last: a later logout or a new password makes all cookies of before worthless.
-Forms and API calls that change something bring a token made from that nonce, and come from this very site.
+Every browser that opens a researcher's page has a random token as its cookie, a new one with each login. Of a login the
+database holds the token's hash, and no key of any kind: a copy of it makes no cookie. Logging out and a new password
+delete those rows. Forms and API calls that change something bring a token made from the cookie's, and come from this
+very site.
 A script brings a personal token in a header, which no other site can make a browser send, and nothing else.
 Participants have nothing of this: their token is a header, and no route looks at both.
 """
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self
 from urllib.parse import urlsplit
 
 import anyio
 import argon2
-from itsdangerous import BadData, URLSafeTimedSerializer
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -31,57 +32,52 @@ from vseg.server.html import root_of
 from vseg.server.wire import in_thread
 
 COOKIE = "vseg_researcher"
-LASTS_S = 12 * 60 * 60
+LASTS_S = store.researchers.LOGIN_LASTS_MS // 1000
 SHORTEST_PASSWORD, LONGEST_PASSWORD, LONGEST_NAME = 12, 1000, 64
 FREE_TRIES, LONGEST_WAIT_S, MOST_NAMES = 5, 60, 10_000
 USED_LINK = "This link was used or replaced; vseg serve --new-researcher-link prints a new one."
 USED_SIGN_IN = "This link was used before or is too old; log in with your name and password."
-SIGNING_KEY, SETUP = "cookie_key", "setup_token_hash"
+WRONG = "The name or the password is wrong; please try again."
+SETUP = store.researchers.SETUP
 
 _hasher = argon2.PasswordHasher()
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """A browser on the researcher's pages: who is logged in, if anyone, and when that one had last signed out."""
+    """A browser on the researcher's pages, by its cookie's token: who is logged in there, if anyone."""
 
-    nonce: str
+    token: str
     name: str | None = None
-    signed_out_at_ms: int | None = None
     is_new: bool = False
 
     @classmethod
-    def new(cls, name: str | None = None, signed_out_at_ms: int | None = None) -> Self:
+    def new(cls, name: str | None = None) -> Self:
         """Someone whose cookie is not there yet."""
-        return cls(secrets.token_urlsafe(16), name, signed_out_at_ms, is_new=True)
+        return cls(secrets.token_urlsafe(32), name, is_new=True)
 
 
 class Keys:
-    """Signs cookies and form tokens with the database's own secret, which all workers share."""
+    """Cookies and form tokens: given, and recognised."""
 
     def __init__(self, db: store.Database):
-        key = store.researchers.agreed_setting(db, SIGNING_KEY, secrets.token_urlsafe(32))
-        self._db, self._key = db, key.encode()
-        self._cookies = URLSafeTimedSerializer(key, salt="vseg researcher")
+        self._db = db
 
     def visitor(self, request: Request) -> Visitor:
-        """Who this is, by the cookie and the database; a new nobody where there is no cookie, or none of ours."""
-        visitor = self._by_cookie(request)
-        if visitor.name is None:
+        """Who this is, by the cookie and the database; a new nobody where there is no cookie, or none like ours."""
+        visitor = _by_cookie(request)
+        if visitor.is_new:
             return visitor
-        if store.researchers.signed_out_at_ms(self._db, visitor.name) != visitor.signed_out_at_ms:
-            return Visitor.new()
-        return visitor
+        return replace(visitor, name=store.researchers.logged_in(self._db, visitor.token))
 
     def form_token(self, visitor: Visitor) -> str:
-        """What forms and API calls of this browser bring along."""
-        return hmac.new(self._key, f"form {visitor.nonce}".encode(), hashlib.sha256).hexdigest()
+        """What forms and API calls of this browser bring along; it tells nothing of the cookie."""
+        return hmac.new(visitor.token.encode(), b"form", hashlib.sha256).hexdigest()
 
     def remember(self, response: Response, request: Request, visitor: Visitor) -> None:
         """Give this browser its cookie."""
         response.set_cookie(
-            COOKIE, self._cookies.dumps([visitor.nonce, visitor.name, visitor.signed_out_at_ms]), max_age=LASTS_S,
-            path=root_of(request) or "/",
+            COOKIE, visitor.token, max_age=LASTS_S, path=root_of(request) or "/",
             secure=request.url.scheme == "https", httponly=True, samesite="lax",
         )  # fmt: skip
 
@@ -89,18 +85,11 @@ class Keys:
         """403 unless a request that changes something comes from a page of ours, in this browser."""
         if not _same_site(request):
             raise HTTPException(403, "This request comes from another site; use the researcher's own pages.")
-        expected = self.form_token(self._by_cookie(request))
+        expected = self.form_token(_by_cookie(request))
         if not hmac.compare_digest(expected.encode(), token.encode()):
             raise HTTPException(
                 403, "This form is too old or not from here; reload the page and send it again."
             )
-
-    def _by_cookie(self, request: Request) -> Visitor:
-        """What the cookie says; the login it speaks of may be over."""
-        try:
-            return Visitor(*self._cookies.loads(request.cookies.get(COOKIE, ""), max_age=LASTS_S))
-        except (BadData, ValueError, TypeError):
-            return Visitor.new()
 
 
 def by_token(db: store.Database, request: Request) -> str | None:
@@ -142,7 +131,7 @@ def sign_in(db: store.Database, token: str) -> Visitor:
     name = store.tokens.take_sign_in(db, token)
     if name is None:
         raise NotAllowed(USED_SIGN_IN)
-    return Visitor.new(name, store.researchers.signed_out_at_ms(db, name))
+    return _logged_in_now(db, name)
 
 
 def set_password(db: store.Database, name: str, password: str) -> None:
@@ -153,10 +142,10 @@ def set_password(db: store.Database, name: str, password: str) -> None:
 async def change_password(db: store.Database, tries: "Tries", name: str, old: str, password: str) -> Visitor:
     """Another password for someone who knows the old one: all logins of before end, and this one is new."""
     checked_password(password)
-    await verify(db, tries, name, old)
+    await _check_password(db, tries, name, old)
     async with tries.one_at_a_time:
         await in_thread(set_password, db, name, password)
-    return Visitor.new(name, await in_thread(store.researchers.signed_out_at_ms, db, name))
+    return await in_thread(_logged_in_now, db, name)
 
 
 async def set_up(db: store.Database, tries: "Tries", token: str, name: str, password: str) -> None:
@@ -190,9 +179,14 @@ def checked_password(password: str) -> str:
 async def verify(db: store.Database, tries: "Tries", name: str, password: str) -> Visitor:
     """The researcher, logged in, if the password is right; 429 for those who guess too often."""
     name = name.strip()[:LONGEST_NAME].replace("\0", "")
-    tries.check(name)
     # Asked before the password is: one that changes meanwhile ends this login, too.
     signed_out_at_ms = await in_thread(store.researchers.signed_out_at_ms, db, name)
+    await _check_password(db, tries, name, password)
+    return await in_thread(_logged_in, db, name, signed_out_at_ms)
+
+
+async def _check_password(db: store.Database, tries: "Tries", name: str, password: str) -> None:
+    tries.check(name)
     stored = await in_thread(store.researchers.password_hash, db, name)
     async with tries.one_at_a_time:
         # Once more: of a hundred guesses at once, all but a few find here that others were wrong meanwhile.
@@ -200,9 +194,26 @@ async def verify(db: store.Database, tries: "Tries", name: str, password: str) -
         right = await in_thread(_matches, stored, password[:LONGEST_PASSWORD])
         if stored is None or not right:
             tries.failed(name)
-            raise NotAllowed("The name or the password is wrong; please try again.")
+            raise NotAllowed(WRONG)
         tries.succeeded(name)
-    return Visitor.new(name, signed_out_at_ms)
+
+
+def _logged_in(db: store.Database, name: str, signed_out_at_ms: int | None) -> Visitor:
+    """A login of its own, under a token that nobody had before."""
+    visitor = Visitor.new(name)
+    if not store.researchers.log_in(db, name, visitor.token, signed_out_at_ms):
+        raise NotAllowed(WRONG)
+    return visitor
+
+
+def _logged_in_now(db: store.Database, name: str) -> Visitor:
+    return _logged_in(db, name, store.researchers.signed_out_at_ms(db, name))
+
+
+def _by_cookie(request: Request) -> Visitor:
+    """A browser with a cookie like ours, whether or not it is a login's; else a new one."""
+    token = request.cookies.get(COOKIE, "")
+    return Visitor(token) if re.fullmatch(r"[A-Za-z0-9_-]{43}", token) else Visitor.new()
 
 
 class Tries:

@@ -58,9 +58,8 @@ class Patient(HttpToolsProtocol):
         if self._head_bytes > LARGEST_HEAD:
             self.refuse(431, "The headers of this request are too long.")
         elif self._until is None and not self._answering:
-            self._wait(
-                self.head_s
-            )  # empty lines between two requests end uvicorn's own wait for the next one
+            # Empty lines between two requests end uvicorn's own wait for the next one.
+            self._wait(self.head_s)
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -69,9 +68,9 @@ class Patient(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Its body is next."""
-        self._in_head = False
         self._wait(self.body_s)
         super().on_headers_complete()
+        self._in_head = False
 
     def on_message_complete(self) -> None:
         """All of it is here."""
@@ -97,7 +96,14 @@ class Patient(HttpToolsProtocol):
         self.refuse(400, msg)
 
     def refuse(self, status: int, said: str) -> None:
-        """An answer without asking the app, and the end; with the headers that all answers have."""
+        """An answer without asking the app, and the end; with the headers that all answers have.
+
+        Where an earlier request of this connection waits for its answer, or is being answered, these words would be
+        taken for that answer or for a part of it: then only the end.
+        """
+        if self._owes_another:
+            self.transport.abort()
+            return
         lines = [
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
             *(f"{name}: {value}" for name, value in SECURITY.items()),
@@ -119,6 +125,13 @@ class Patient(HttpToolsProtocol):
     @property
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def _owes_another(self) -> bool:
+        """Whether an answer is due, or begun, that is not the one to the request that is being read."""
+        if self._in_head:
+            return self._answering
+        return self._answered is not self.cycle or bool(self.cycle.response_started)
 
     def _wait(self, seconds: float | None) -> None:
         if self._until is not None:

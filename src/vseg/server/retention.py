@@ -31,6 +31,8 @@ async def _every_day(db: store.Database) -> None:
             gone = await wire.in_thread(store.sessions.keep_promises, db)
         except VsegError as error:
             log.warning("Identities could not be deleted, tomorrow again: %s", error)
+        except Exception:  # a promise is kept tomorrow, whatever stood in its way today
+            log.exception("Identities could not be deleted, tomorrow again.")
         else:
             for study, each in gone.items():
                 log.info("%s: deleted %d identities and %d links", study, each.identities, each.links)

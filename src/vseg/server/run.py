@@ -1,7 +1,8 @@
 """Running the server: one process, or several that share the socket.
 
 Several processes are this module run as a script, a child for each worker. A child stops when its standard input
-ends, so that none outlives a parent that was killed.
+ends, so that none outlives a parent that was killed. It says through a pipe that it serves: as long as none has, what
+keeps a worker from it is a mistake to be told; later it passes, as a database that is away for a minute does.
 """
 
 import gc
@@ -11,11 +12,14 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vseg import store
 from vseg.errors import VsegError
@@ -28,6 +32,7 @@ from vseg.server.simulation import Simulations
 STOP_WITHIN_S = 10
 MOST_FILES = 65_536
 STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0  # before a worker that could not begin is tried again
 DATABASE, PREFIX, TRUSTED = "VSEG_SERVE_DB", "VSEG_SERVE_PREFIX", "VSEG_SERVE_TRUSTED"
 MODEL = "VSEG_SERVE_MODEL"
 
@@ -85,9 +90,13 @@ def uvicorn_server(served: ASGIApp, forwarded_allow_ips: str = "127.0.0.1") -> u
 
 
 def _run(
-    served: ASGIApp, listening: socket.socket, forwarded_allow_ips: str, stopped: threading.Event
+    served: ASGIApp,
+    listening: socket.socket,
+    forwarded_allow_ips: str,
+    stopped: threading.Event,
+    begun: Callable[[], object] = lambda: None,
 ) -> None:
-    server = uvicorn_server(served, forwarded_allow_ips)
+    server = uvicorn_server(_telling(served, begun), forwarded_allow_ips)
 
     def stop(*_: Any) -> None:
         server.should_exit = True
@@ -100,6 +109,20 @@ def _run(
     gc.collect()
     gc.freeze()
     server.run(sockets=[listening])
+
+
+def _telling(served: ASGIApp, begun: Callable[[], object]) -> ASGIApp:
+    """The app, which tells when it has started."""
+
+    async def telling(scope: Scope, receive: Receive, send: Send) -> None:
+        async def heard(message: Message) -> None:
+            await send(message)
+            if message["type"] == "lifespan.startup.complete":
+                begun()
+
+        await served(scope, receive, heard if scope["type"] == "lifespan" else send)
+
+    return telling
 
 
 def _allow_connections() -> None:
@@ -117,16 +140,17 @@ def _allow_connections() -> None:
 def _supervise(
     listening: socket.socket, workers: int, environment: dict[str, str], stopped: threading.Event
 ) -> None:
-    """Keep so many workers running; one that dies is replaced, unless it could not even begin."""
+    """Keep so many workers running; one that dies is replaced, unless none of them could even begin."""
     running: dict[int, subprocess.Popen[bytes]] = {}
     stopping = False
+    beginnings = _Beginnings()
 
     def start() -> None:
-        command = [sys.executable, "-m", "vseg.server.run", str(listening.fileno())]
+        given = [listening.fileno(), beginnings.told]
         worker = subprocess.Popen(
-            command,
+            [sys.executable, "-m", "vseg.server.run", *map(str, given)],
             env=environment,
-            pass_fds=[listening.fileno()],
+            pass_fds=given,
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
@@ -156,21 +180,58 @@ def _supervise(
         if worker.stdin is not None:
             worker.stdin.close()
         if not stopping and worker.returncode in (STOPPED_BEFORE_IT_BEGAN, 1):
-            failed = True
-            stop()
-        elif not stopping:
+            if not beginnings.any():
+                failed = True
+                stop()
+            again = time.monotonic() + beginnings.pause_s()
+            while not stopping and time.monotonic() < again:
+                time.sleep(0.05)  # short, for the sake of a signal
+        if not stopping:
             start()
+    beginnings.close()
     if failed:
         raise VsegError("A worker could not begin; the log above has its reason.")
 
 
-def _work(listening: socket.socket) -> None:
+class _Beginnings:
+    """Whether workers have begun to serve, by a pipe into which each of them writes a byte; and how long to wait."""
+
+    def __init__(self) -> None:
+        self._heard, self.told = os.pipe()
+        os.set_blocking(self._heard, False)
+        self._any, self._failures = False, 0
+
+    def any(self) -> bool:
+        """Whether a worker has ever begun; one that has since the last look ends the row of failures."""
+        try:
+            new = bool(os.read(self._heard, 1024))
+        except BlockingIOError:
+            new = False
+        self._any |= new
+        self._failures = 0 if new else self._failures
+        return self._any
+
+    def pause_s(self) -> float:
+        """How long to wait after one more that could not."""
+        self._failures += 1
+        return min(FIRST_PAUSE_S * 2.0 ** (self._failures - 1), LONGEST_PAUSE_S)
+
+    def close(self) -> None:
+        os.close(self._heard)
+        os.close(self.told)
+
+
+def _work(listening: socket.socket, told: int) -> None:
     """One worker, told by its environment what the command was told."""
     threading.Thread(target=_stop_with_parent, daemon=True).start()
-    with store.open(os.environ[DATABASE]) as db:
-        simulations = Simulations(os.environ[MODEL] or None)
-        served = app(db, prefix=os.environ[PREFIX], simulations=simulations)
-        _run(served, listening, os.environ[TRUSTED], threading.Event())
+    try:
+        with store.open(os.environ[DATABASE]) as db:
+            simulations = Simulations(os.environ[MODEL] or None)
+            served = app(db, prefix=os.environ[PREFIX], simulations=simulations)
+            begun = partial(os.write, told, b".")
+            _run(served, listening, os.environ[TRUSTED], threading.Event(), begun)
+    except VsegError as error:
+        sys.exit(f"vseg: a worker stopped: {error}")
 
 
 def _stop_with_parent() -> None:
@@ -181,4 +242,4 @@ def _stop_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    _work(socket.socket(fileno=int(sys.argv[1])))
+    _work(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))

@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, Response
 from vseg import plan, store
 from vseg.errors import NotFound
 from vseg.server import auth
-from vseg.server.html import page_of
+from vseg.server.dashboard.visiting import page, researchers_only
 from vseg.server.simulation import Simulations
 from vseg.store.studies import StudyRow
 from vseg.study import parsed
@@ -50,6 +50,10 @@ REPORT_POLICY = {
     )
 }
 
+WAITING = "The report is still being written, which takes about half a minute; then load this page again."
+FAILED = "The process that writes the report ended without one. It says why in a terminal: vseg demo --report-only."
+_ended: set[Path] = set()  # folders of demonstrations of this process whose report is written, or will not be
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -78,22 +82,26 @@ def start(simulations: Simulations, shown: Shown, address: str, folder: Path, se
 
 def _go_on(simulations: Simulations, shown: Shown, address: str, folder: Path, seed: int) -> None:
     first, then = GROUPS
-    simulations.start(address, shown.study, count=first[0], pace=first[1], seed=seed).finished.wait()
-    simulations.start(address, shown.study, count=then[0], pace=then[1], seed=seed + 1)
     command = [sys.executable, "-m", "vseg", "demo", "--report-only", "--no-browser", "--seed", str(seed)]
-    with simulations.alongside([*command, "--out", str(folder / "report")]) as process:
-        process.wait()
+    try:
+        simulations.start(address, shown.study, count=first[0], pace=first[1], seed=seed).finished.wait()
+        simulations.start(address, shown.study, count=then[0], pace=then[1], seed=seed + 1)
+        with simulations.alongside([*command, "--out", str(folder / "report")]) as process:
+            process.wait()
+    finally:
+        _ended.add(folder)
 
 
+@researchers_only
 async def report(request: Request) -> Response:
-    """The report of the demonstration, or a word that it is not there yet."""
+    """The report of the demonstration, or a word that it is not there yet, or will not be."""
     folder: Path | None = request.app.state.report
     if folder is None:
         raise NotFound("This server shows no report; vseg demo does.")
     file = folder / "report" / "report.html"
-    if not file.is_file():
-        waiting = (
-            "The report is still being written, which takes about half a minute; then load this page again."
-        )
-        return page_of(request, "problem.html", status=503, heading="Not there yet", said=waiting)
-    return FileResponse(file, headers=REPORT_POLICY)
+    is_over = folder in _ended  # looked at first, since the file may come in between
+    if file.is_file():
+        return FileResponse(file, headers=REPORT_POLICY)
+    if is_over:
+        return await page(request, "problem.html", status=404, heading="There is no report", said=FAILED)
+    return await page(request, "problem.html", status=503, heading="Not there yet", said=WAITING)

@@ -20,6 +20,7 @@ from vseg.layout import as_floats
 from vseg.statistics.groups import Estimate, checked_confidence, checked_group, checked_groups
 
 TRIED = 200  # values of τ among which the likelihood's highest is sought first
+LEAST_TOLD = 5e-4  # a difference between people that is not 0.000 in print
 SMALLEST = 1e-6  # of τ above 0, as a share of what the values vary by
 
 
@@ -78,9 +79,21 @@ class UncertainComparison:
         return (
             f"{self.quantity} {first.mean:.3f} vs {second.mean:.3f}{unit} ({who} people), difference "
             f"{d.value:.3f} [{d.low:.3f}, {d.high:.3f}] ({self.confidence:.0%}), {chance}, the second larger with "
-            f"probability {self.probability_larger:.3f}; people differ by {first.between:.3f} and {second.between:.3f} "
-            "(standard deviations without the measurement's)"
+            f"probability {self.probability_larger:.3f}; {self._between}"
         )
+
+    @property
+    def _between(self) -> str:
+        """How much people differ, where that can be told."""
+        told = [f"{group.between:.3f}" if group.between >= LEAST_TOLD else "" for group in self.groups]
+        beyond = "(standard deviations without the measurement's)"
+        nothing = "no difference between people could be told apart from measurement error"
+        if all(told):
+            return f"people differ by {' and '.join(told)} {beyond}"
+        if not any(told):
+            return nothing
+        where, other = ("first", "second") if told[0] else ("second", "first")
+        return f"people of the {where} differ by {''.join(told)} {beyond}; of the {other} {nothing}"
 
 
 def compare_uncertain(
@@ -154,6 +167,11 @@ def compare_known(
     (True, 0.1)
     """
     both = [name for name in first if name in second]
+    if len(both) == 1:
+        raise InvalidInput(
+            f"Only {both[0]} is in both groups; people compared with themselves need to be 2 or more, people "
+            "who differ need names that do."
+        )
     if both and (left := len(first) + len(second) - 2 * len(both)):
         warnings.warn(
             f"{len(both)} people are in both groups and are compared with themselves; the {left} who are in one "

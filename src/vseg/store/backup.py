@@ -15,10 +15,10 @@ from sqlalchemy import URL, Connection, delete, func, select
 
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch
 from vseg.store import researchers
-from vseg.store.copying import Progress, copied_file, copied_rows, new_file, read_only, silent
+from vseg.store.copying import Progress, check_counts, copied_file, copied_rows, new_file, read_only, silent
 from vseg.store.database import Database, checked_url
 from vseg.store.migrate import LOCK, is_up_to_date, migrate
-from vseg.store.schema import metadata, sign_ins
+from vseg.store.schema import logins, metadata, settings, sign_ins
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ def back_up(db: Database, file: Path, *, progress: Progress = silent) -> Copied:
 def restore(file: Path, url: str, *, progress: Progress = silent) -> Copied:
     """Make a new database out of a backup, brought up to date; one that holds anything is left alone (`Conflict`).
 
-    Logins end, since whoever logged out after the backup would otherwise be logged in again.
+    Logins end, since whoever logged out after the backup would otherwise be logged in again, and links that let a
+    researcher in are void, since they may have been used.
     """
     checked(file)
     where = checked_url(url)
@@ -72,18 +73,24 @@ def restore(file: Path, url: str, *, progress: Progress = silent) -> Copied:
 
 def checked(file: Path) -> Copied:
     """How many rows a backup has, once it is known to be whole and one of ours; else a sentence."""
-    names = _tables(file)
+    _tables(file)
     try:
         with closing(read_only(file)) as connection:
             found = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
             orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
-            rows = {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}
+        rows = _counts(file)
     except sqlite3.DatabaseError as error:
         raise InvalidInput(f"{file} is damaged ({error}); take another backup.") from error
     if found != ["ok"] or orphan is not None:
         why = found[0] if orphan is None else f"rows that {orphan[0]} refers to are missing"
         raise InvalidInput(f"{file} is damaged ({why}); take another backup.")
     return Copied(rows)
+
+
+def _counts(file: Path) -> dict[str, int]:
+    names = _tables(file)
+    with closing(read_only(file)) as connection:
+        return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}
 
 
 def _tables(file: Path) -> list[str]:
@@ -121,12 +128,15 @@ def _read_out(db: Database, file: Path, progress: Progress) -> None:
 def _brought_up_to_date(file: Path, copy: Path, progress: Progress) -> Database:
     """A copy of a backup, open, with the tables of this code and nobody logged in."""
     copied_file(file, copy, progress)
+    check_counts(_counts(file), _counts(copy))
     db = _opened(copy)
     try:
         for each in researchers.listed(db):
             researchers.sign_out(db, each.name)
         with db.writing() as connection:
-            connection.execute(delete(sign_ins))
+            for table in (logins, sign_ins):
+                connection.execute(delete(table))
+            connection.execute(delete(settings).where(settings.c.name == researchers.SETUP))
     except BaseException:
         db.close()
         raise

@@ -77,16 +77,32 @@ def copied_file(source: Path, target: Path, progress: Progress) -> None:
 
 
 def copied_rows(source: Connection, target: Connection, progress: Progress) -> dict[str, int]:
-    """All rows of all tables from one transaction to another; how many of each."""
+    """All rows of all tables from one transaction to another, which had none; how many of each."""
     tables = metadata.sorted_tables
-    rows = {table.name: source.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
+    rows = _counts(source)
     with progress(sum(rows.values())) as advance:
         for table in tables:
             found = source.execution_options(yield_per=ROWS_AT_ONCE).execute(select(table))
             for part in found.mappings().partitions():
                 target.execute(insert(table), [dict(row) for row in part])
                 advance(len(part))
+    check_counts(rows, _counts(target))
     return rows
+
+
+def check_counts(source: dict[str, int], copy: dict[str, int]) -> None:
+    """`VsegError` unless a copy has as many rows of every table as what it was made of."""
+    for table in sorted(source.keys() | copy.keys()):
+        had, has = source.get(table, 0), copy.get(table, 0)
+        if had != has:
+            raise VsegError(
+                f"The copy has {has} rows in {table}, not {had}; nothing of it is kept, try again."
+            )
+
+
+def _counts(connection: Connection) -> dict[str, int]:
+    tables = metadata.sorted_tables
+    return {table.name: connection.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
 
 
 def read_only(file: Path) -> sqlite3.Connection:
@@ -103,7 +119,20 @@ def _put(temporary: Path, path: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-        temporary.rename(path)
+        _put_over_own(temporary, path)
+
+
+def _put_over_own(temporary: Path, path: Path) -> None:
+    """The same without second names: an empty file takes the name, if nobody has it, and only that is overwritten."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        raise Conflict(f"{path} has appeared meanwhile, and nothing is overwritten.") from None
+    try:
+        temporary.replace(path)
+    except BaseException:
+        path.unlink()
+        raise
 
 
 def _sync(path: Path) -> None:

@@ -45,19 +45,19 @@ def is_due(db: Database) -> bool:
 
 def sweep(db: Database) -> str:
     """Leave no trace of deleted rows in the database's files, as far as we reach; a sentence says how far that is."""
-    marks = _marks(db)
     try:
+        marks = _marks(db)
         if not db.is_sqlite:
             db.outside(VACUUM_PEOPLE)
         elif not _rewritten(db):
             return LOG_KEPT
+        with db.writing() as connection:
+            connection.execute(delete(settings).where(settings.c.name.in_(marks)))
     except VsegError as error:
         return (
             "The rows are gone, but the traces that they left in the files are not yet; the server tries again within "
             f"a day. {error}"
         )
-    with db.writing() as connection:
-        connection.execute(delete(settings).where(settings.c.name.in_(marks)))
     return SWEPT if db.is_sqlite else VACUUMED
 
 

@@ -3,20 +3,23 @@
 Asked inside the transaction that stores, with the sessions locked, so that it holds across workers too.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table, bindparam, exists, select
+from sqlalchemy import Connection, Table, bindparam, exists, select, tuple_
 
-from vseg.errors import InvalidInput, VsegError
-from vseg.store.schema import events
+from vseg.errors import Conflict, InvalidInput, VsegError
+from vseg.store.schema import events, responses
 
 if TYPE_CHECKING:
     from vseg.store.database import Database
 
 Row = dict[str, Any]
+TELLING = {responses: ("item", "same", "shown_at_ms"), events: ("kind", "at_ms")}
+"""By what a record that is sent again is known from another one under its number."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,42 @@ def beyond_limits(connection: Connection, batch: Iterable[Any]) -> dict[Any, Vse
     return refused
 
 
+def contradicted(connection: Connection, batch: Iterable[Any]) -> dict[Any, VsegError]:
+    """Those of a batch of which another record is stored under one of its numbers, with the sentence for each.
+
+    Two pages that go on with one session, under one token, both count from where it was. Whoever comes second has to
+    know: an answer that was acknowledged and is not there would be lost.
+    """
+    sent = list(batch)
+    numbers = {(each.session, row["seq"]) for each in sent for row in (*each.responses, *each.events)}
+    stored: dict[tuple[int, int], tuple[Any, ...]] = {}
+    for table, names in TELLING.items():
+        wanted = select(table.c.session, table.c.seq, *(table.c[name] for name in names))
+        found = connection.execute(wanted.where(tuple_(table.c.session, table.c.seq).in_(numbers)))
+        stored |= {(session, seq): (table.name, *told) for session, seq, *told in found}
+    return {each: _elsewhere() for each in sent if not all(_is_stored(each, stored))}
+
+
+def _is_stored(records: Any, stored: dict[tuple[int, int], tuple[Any, ...]]) -> Iterable[bool]:
+    for table, rows in ((responses, records.responses), (events, records.events)):
+        for row in rows:
+            told = (table.name, *(row[name] for name in TELLING[table]))
+            yield stored.get((records.session, row["seq"])) == told or (table is events and _stands_in(row))
+
+
+def _stands_in(event: Row) -> bool:
+    """Whether a page has sent this for a record that was lost or refused: what is stored may be that very record."""
+    return event["kind"] == "interruption" and json.loads(event["data"]).get("reason") in ("lost", "refused")
+
+
+def _elsewhere() -> Conflict:
+    return Conflict(
+        "This session goes on in another tab or window, which has sent other answers under these numbers; go on there, "
+        "and close this page.",
+        "elsewhere",
+    )
+
+
 def insertion(db: "Database", table: Table, other: Table) -> Any:
     """The statement that stores rows of one table whose number the session has used neither there nor in the other.
 
@@ -75,4 +114,5 @@ def insertion(db: "Database", table: Table, other: Table) -> Any:
     """
     row = select(*(bindparam(column.name, type_=column.type) for column in table.c))
     is_taken = exists().where(other.c.session == bindparam("session"), other.c.seq == bindparam("seq"))
-    return db.insert(table).from_select(list(table.c.keys()), row.where(~is_taken))
+    statement = db.insert(table).from_select(list(table.c.keys()), row.where(~is_taken))
+    return statement.execution_options(preserve_rowcount=True)  # how many were new

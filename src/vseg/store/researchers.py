@@ -1,11 +1,15 @@
-"""Researchers' password hashes, and the secrets of this database."""
+"""Researchers' password hashes, the browsers in which they are logged in, and the settings of this database."""
 
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
 from vseg.store.database import Database, now_ms
-from vseg.store.schema import researchers, settings
+from vseg.store.schema import logins, researchers, settings
+from vseg.store.sessions.rows import token_hash
+
+LOGIN_LASTS_MS = 12 * 60 * 60 * 1000
+SETUP = "setup_token_hash"  # the setting that holds the one-time link that was given last, by its hash
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,29 @@ def signed_out_at_ms(db: Database, name: str) -> int | None:
         return connection.scalar(select(researchers.c.signed_out_at_ms).where(researchers.c.name == name))
 
 
+def log_in(db: Database, name: str, token: str, signed_out_at_ms: int | None) -> bool:
+    """Store a login by the hash of its cookie's token, unless logins were ended since `signed_out_at_ms` was read.
+
+    So whoever knew the password, or had a link, until it was changed a moment ago does not stay.
+    """
+    mine = (researchers.c.name == name) & (researchers.c.signed_out_at_ms == signed_out_at_ms)
+    with db.writing() as connection:
+        number = connection.scalar(select(researchers.c.id).where(mine).with_for_update(read=True))
+        if number is None:
+            return False
+        connection.execute(delete(logins).where(logins.c.made_at_ms <= now_ms() - LOGIN_LASTS_MS))
+        row = {"token_hash": token_hash(token), "researcher": number, "made_at_ms": now_ms()}
+        connection.execute(insert(logins).values(row))
+    return True
+
+
+def logged_in(db: Database, token: str) -> str | None:
+    """The researcher with this login, or None if there is no such login, or no longer."""
+    good = (logins.c.token_hash == token_hash(token)) & (logins.c.made_at_ms > now_ms() - LOGIN_LASTS_MS)
+    with db.reading() as connection:
+        return connection.scalar(select(researchers.c.name).join(logins).where(good))
+
+
 def count(db: Database) -> int:
     """How many there are; 0 before the first log-in."""
     with db.reading() as connection:
@@ -70,13 +97,6 @@ def set_setting(db: Database, name: str, value: str) -> None:
         connection.execute(insert(settings).values(name=name, value=value))
 
 
-def agreed_setting(db: Database, name: str, proposed: str) -> str:
-    """The secret that is there, or this one from now on: workers that start together end with the same."""
-    with db.writing() as connection:
-        connection.execute(db.insert(settings).values(name=name, value=proposed))
-        return connection.scalars(select(settings.c.value).where(settings.c.name == name)).one()
-
-
 def take_setting(db: Database, name: str, value: str) -> bool:
     """Remove a secret if it has this value; of several who try at the same time, one succeeds."""
     with db.writing() as connection:
@@ -85,9 +105,11 @@ def take_setting(db: Database, name: str, value: str) -> bool:
 
 
 def _end_logins(connection: Connection, name: str) -> None:
-    """A login holds this number as it was: it has to change, whatever the clocks of several computers say."""
+    """All of them go. One that is being made looks at this number, which therefore changes, whatever clocks say."""
     later = case(
         (researchers.c.signed_out_at_ms < now_ms(), now_ms()), else_=researchers.c.signed_out_at_ms + 1
     )
     mine = researchers.c.name == name
     connection.execute(update(researchers).where(mine).values(signed_out_at_ms=later))
+    whose = select(researchers.c.id).where(mine).scalar_subquery()
+    connection.execute(delete(logins).where(logins.c.researcher == whose))

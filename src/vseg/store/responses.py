@@ -40,7 +40,8 @@ def append(
 
     A response has the names in `RESPONSE`, an event those in `EVENT`; other names are passed over. A record that is
     there already stays as it is, so that a resend does no harm; a number is used once, by a response or by an event.
-    The future fails with `Conflict` ("ended") if the session takes no more records, `NotAllowed` if it no longer has
+    The future fails with `Conflict` ("ended") if the session takes no more records, or ("elsewhere") if it has others
+    under these numbers, of another page: then none of these is stored. It fails with `NotAllowed` if it no longer has
     this `token`, `NotFound` if there is none, `InvalidInput` if there are more events than the `limits` or the
     database refuses a value, and `VsegError` if the database does not answer: then send again.
     """

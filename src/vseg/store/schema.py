@@ -16,7 +16,8 @@ stops        where the questions about an image ended early, since its maps were
 researchers  names and password hashes
 tokens       personal tokens for scripts, by their hashes
 sign_ins     links that log a researcher in, once and soon
-settings     secrets of this database: the key that signs cookies, the one-time token
+logins       browsers in which a researcher is logged in, by the hashes of their cookies
+settings     of this database: the hash of the one-time token, and what is still to be swept
 
 Times are milliseconds since 1970, UTC. A column has the name it has on the wire and in an export.
 """
@@ -256,6 +257,14 @@ sign_ins = Table(
     Column("token_hash", String(64), primary_key=True),
     Column("researcher", ForeignKey("researchers.id", ondelete="CASCADE"), nullable=False),
     Column("expires_at_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+logins = Table(
+    "logins", metadata,
+    Column("token_hash", String(64), primary_key=True),
+    Column("researcher", ForeignKey("researchers.id", ondelete="CASCADE"), nullable=False),
+    Column("made_at_ms", BigInteger, nullable=False),
+    Index(None, "researcher"),
 )  # fmt: skip
 
 settings = Table(

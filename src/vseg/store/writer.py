@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, exc, select
 
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
-from vseg.store.intake import Limits, beyond_limits, insertion
+from vseg.store.intake import Limits, beyond_limits, contradicted, insertion
 from vseg.store.schema import events, responses, sessions
 
 if TYPE_CHECKING:
@@ -44,6 +44,14 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.responses) + len(self.events)
+
+
+class _ContradictedError(Exception):
+    """Records of a batch whose numbers others have used, which undoes the batch."""
+
+    def __init__(self, refused: dict[Records, VsegError]):
+        super().__init__("other records are stored under these numbers")
+        self.refused = refused
 
 
 class Writer:
@@ -100,6 +108,12 @@ class Writer:
         try:
             with self._db.writing() as connection:
                 refused = _write(self._inserts, connection, batch)
+        except (
+            _ContradictedError
+        ) as error:  # nothing of theirs is stored, and the others once more without them
+            for each, sentence in error.refused.items():
+                each.stored.set_exception(sentence)
+            self._store([each for each in batch if each not in error.refused])
         except BaseException as error:
             if not _is_about_a_record(error):  # everyone is told, and every browser sends again
                 _fail(batch, _for_now(error))
@@ -128,14 +142,21 @@ def _write(inserts: Inserts, connection: Connection, batch: list[Records]) -> di
     taken = [each for each in active if each not in refused]
     answers = [row for each in taken for row in each.responses]
     others = [row for each in taken for row in each.events]
+    new = 0
     for insert, rows in zip(inserts, (answers, others), strict=True):
         if rows:
             # Always in the same order, so that two workers with the same rows never wait for each other.
             rows.sort(key=lambda row: (row["session"], row["seq"]))
-            connection.execute(insert, rows)
+            new += connection.execute(insert, rows).rowcount
+    # Where some were there, they were sent again, or another page has used their numbers.
+    if new < len(answers) + len(others) and (others_own := contradicted(connection, taken)):
+        raise _ContradictedError(others_own)
     for each in batch:
-        if each not in refused and status.get(each.session) != "active" and not _there(connection, each):
-            refused[each] = _refusal(status.get(each.session))
+        if each not in refused and status.get(each.session) != "active":
+            if not _there(connection, each):
+                refused[each] = _refusal(status.get(each.session))
+            else:
+                refused |= contradicted(connection, [each])
     return refused
 
 

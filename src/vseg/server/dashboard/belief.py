@@ -1,14 +1,14 @@
 """The posterior of an image, as a page shows it: at once with what is there, while something newer is worked out."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 
 from vseg.errors import VsegError
 from vseg.monitor import Answers, Believed, Standing
-from vseg.server.research.posteriors import standing
+from vseg.server.research.posteriors import EVIDENCE, standing, usual
 from vseg.store.studies import StudyRow
 
 NONE = Standing(None, "", is_current=False)
@@ -49,6 +49,29 @@ class Belief:
         return urlencode(self.asked)
 
     @property
+    def segments(self) -> str:
+        """K, and whose it is."""
+        if self.found is None:
+            return ""
+        if self.found.by_chooser:
+            return f"{self.found.segments}, the study’s; the evidence would choose {self.found.chosen}"
+        by_evidence = self.asked["segments"] == EVIDENCE
+        return (
+            f"{self.found.segments}, {'chosen by the evidence' if by_evidence else 'as in the classic map'}"
+        )
+
+    @property
+    def plausible(self) -> str:
+        """Which of the K that were tried the evidence does not rule out; more may be where the last one is not."""
+        tried = [row["segments"] for row in self.found.table] if self.found else []
+        left = [k for k in tried if self.found and k in self.found.plausible]
+        if not left:
+            return ""
+        is_run = len(left) > 2 and left == list(range(left[0], left[-1] + 1))
+        said = f"{left[0]} to {left[-1]}" if is_run else ", ".join(map(str, left))
+        return f"{said}; more were not tried" if left[-1] == tried[-1] else said
+
+    @property
     def most_entropy(self) -> float:
         """Where nothing is known: log K."""
         return math.log(self.found.segments if self.found else 2)
@@ -81,4 +104,7 @@ def belief_of(
         )
     except VsegError as error:
         return Belief(asked, 0, NONE, str(error))
-    return Belief(asked, count, found, found.failed)
+    belief = Belief(asked, count, found, found.failed)
+    if found.latest is not None and participant is None and segments == usual(row, None):
+        state.glances.remember(row, image, replace(belief, said="", standing=replace(found, is_current=True)))
+    return belief

@@ -51,7 +51,12 @@ async def login(request: Request) -> Response:
 
 
 async def sign_in(request: Request) -> Response:
-    """A link that logs in once, within a few minutes, such as the one that `vseg demo` opens."""
+    """A link that logs in once, within a few minutes, such as the one that `vseg demo` opens.
+
+    Whoever only asks for the head is a programme that looks ahead, not a person: the link still works afterwards.
+    """
+    if request.method == "HEAD":
+        return Response(status_code=401)
     db, token = request.app.state.db, request.query_params.get("token", "")
     try:
         known = await wire.in_thread(auth.sign_in, db, token)

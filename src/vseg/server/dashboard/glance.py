@@ -19,7 +19,7 @@ from vseg.server.dashboard.visiting import page, part, visitor
 from vseg.server.research.asked import tag_of, unchanged
 from vseg.store.studies import StudyRow
 
-MOST_STUDIES = 8
+MOST_STUDIES, MOST_BELIEFS = 8, 64
 LARGE, WAIT_S = 200_000, 0.1  # answers from which on a page does not wait longer for a new glance
 FRESH_S = 60  # how long ago things were changes without anything new
 
@@ -45,6 +45,7 @@ class Glances:
         self._db, self._watch = db, watch
         self._latest: OrderedDict[int, Glance] = OrderedDict()
         self._making: dict[int, Future[Glance]] = {}
+        self._beliefs: OrderedDict[tuple[int, str, str], Belief] = OrderedDict()
         self._makers = ThreadPoolExecutor(1, "vseg-glance")
         self._lock = Lock()
 
@@ -68,6 +69,22 @@ class Glances:
             return making.result(timeout=WAIT_S)
         except TimeoutError:
             return known  # a page that refreshes by itself is better a moment late than slow
+
+    def remember(self, row: StudyRow, image: str, belief: Belief) -> None:
+        """The posterior of everyone together that a page has shown last."""
+        with self._lock:
+            self._beliefs[row.id, row.digest, image] = belief
+            self._beliefs.move_to_end((row.id, row.digest, image))
+            while len(self._beliefs) > MOST_BELIEFS:
+                self._beliefs.popitem(last=False)
+
+    def recalled(self, row: StudyRow, image: str, answers: Answers) -> Belief | None:
+        """That posterior, if there is one, for a page that begins none; not once answers of it were erased."""
+        with self._lock:
+            belief = self._beliefs.get((row.id, row.digest, image))
+        if belief is None or belief.found is None or belief.found.trials > answers.tally(image).trials:
+            return None
+        return belief
 
     def _made(self, row: StudyRow, answers: Answers, version: str) -> Glance:
         found = monitor.progress(self._db, row, answers)

@@ -122,6 +122,7 @@ def maps_of(request: Request, row: StudyRow, glance: Glance, choice: Choice) -> 
     return {
         "choice": choice,
         "picture": row.images[choice.image],
+        "most_entropy": math.log(choice.segments),
         "need": monitor.need(glance.answers, choice.image, participant=who, segments=choice.segments),
         "state": monitor.maps.state(glance.answers, choice.image, who)[:12],
         "drawn": len(drawn),

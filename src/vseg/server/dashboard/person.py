@@ -65,7 +65,7 @@ def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str,
     return {
         "who": who,
         "people": people,
-        "adapted": _adapted(request, row, who),
+        "adapted": _adapted(request, row, glance.answers, who),
         "reasons": list(dict.fromkeys(reason for person in people for reason in person.reasons)),
         "maps": [maps_of(request, row, glance, choice) for choice in choices],
         "charts": _charts(glance.answers, who),
@@ -85,17 +85,23 @@ def _beliefs(request: Request, row: StudyRow, glance: Glance) -> dict[str, Belie
     }
 
 
-def _adapted(request: Request, row: StudyRow, who: str) -> list[str]:
+def _adapted(request: Request, row: StudyRow, answers: Answers, who: str) -> list[str]:
     """What an adaptive study knows of each image from this participant, a sentence each."""
     if not row.study.design.adaptive:
         return []
-    whose = " of everybody" if row.study.design.shared else ""
-    return [
-        f"{each.image}: stopped at {each.answers} of {row.study.pairs}: expected error {each.expected_error:.3f}."
-        if each.is_stop
-        else f"{each.image}: expected error {each.expected_error:.3f} after {each.answers} answers{whose}."
-        for each in store.choices.outcomes(request.app.state.db, row.id, who)
-    ]
+    shared = row.study.design.shared
+    said = []
+    for each in store.choices.outcomes(request.app.state.db, row.id, who):
+        error, after = f"expected error {each.expected_error:.3f}", words.plural(each.answers, "answer")
+        if not each.is_stop:
+            said.append(f"{each.image}: {error} after {after}{' of everybody' if shared else ''}.")
+            continue
+        given = answers.tally(each.image, None if shared else who).trials  # some were on their way
+        by_all = " by everybody" if shared else ""
+        said.append(
+            f"{each.image}: known well enough after {after} ({error}); {words.number(given)} were given{by_all}."
+        )
+    return said
 
 
 def _charts(answers: Answers, who: str) -> list[Chart]:

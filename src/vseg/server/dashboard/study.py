@@ -13,6 +13,7 @@ from vseg.errors import InvalidInput
 from vseg.monitor import Person
 from vseg.server import research, simulation, wire
 from vseg.server.dashboard import charts
+from vseg.server.dashboard.belief import Belief
 from vseg.server.dashboard.glance import Glance, live_page
 from vseg.server.dashboard.visiting import form, researchers_only, to
 from vseg.store.studies import StudyRow
@@ -33,7 +34,13 @@ STATUS = {"pause": "paused", "close": "closed", "reopen": "open"}
 async def study(request: Request) -> Response:
     """One study; with ?part=live what changes by itself, 304 where nothing has."""
     row = await wire.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
-    return await live_page(request, row, "study", lambda glance: _values(request, row, glance))
+    return await live_page(
+        request,
+        row,
+        "study",
+        lambda glance: _values(request, row, glance),
+        lambda glance: _belief(request, row, glance),
+    )
 
 
 @researchers_only
@@ -81,11 +88,23 @@ def _pace(text: str) -> float:
     return pace
 
 
+def _chosen(request: Request, row: StudyRow) -> str:
+    """The image whose map is shown."""
+    names = [image.name for image in row.study.images]
+    return asked if (asked := request.query_params.get("image", "")) in names else names[0]
+
+
+def _belief(request: Request, row: StudyRow, glance: Glance) -> dict[str, Belief]:
+    """What the image's own page said last of its posterior: here nothing is worked out."""
+    chosen = _chosen(request, row)
+    known = request.app.state.glances.recalled(row, chosen, glance.answers)
+    return {chosen: known} if known else {}
+
+
 def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str, Any]:
     """Everything the page shows."""
     state, query = request.app.state, request.query_params
-    names = [image.name for image in row.study.images]
-    chosen = asked if (asked := query.get("image", "")) in names else names[0]
+    chosen = _chosen(request, row)
     values = {
         "locations": len(row.study.layout.build()),
         "chosen": chosen,
@@ -109,6 +128,7 @@ def _numbers(glance: Glance, chosen: str, segments: int) -> dict[str, Any]:
         "progress": found,
         "hero": next(image for image in found.images if image.name == chosen),
         "need": monitor.need(glance.answers, chosen, segments=segments),
+        "most_entropy": math.log(segments),
         "state": monitor.maps.state(glance.answers, chosen)[:12],
         "advised": sum(image.advised for image in found.images),
         "last_at_ms": max((person.last_at_ms for person in glance.people if person.answers), default=None),

@@ -40,10 +40,12 @@ def standing(
     *,
     participant: str | None,
     segments: str,
+    mark: str = "",
 ) -> Standing:
     """How the posterior of an image stands, at once; `segments` is K, "auto" or "chooser".
 
-    `InvalidInput` where there are too few answers, or no chooser.
+    An earlier one of the same kind has its `mark`, as long as it is kept; any other mark is passed over.
+    `InvalidInput` where there are too few answers, or no chooser; `NotFound` if there is no such participant.
     """
     if segments == CHOOSER and not has_chooser(row, participant):
         raise InvalidInput(
@@ -60,7 +62,11 @@ def standing(
         return believed.chooser_question(row.study, image, learnt(db, row, answers, image, participant))
 
     version = f"{monitor.maps.state(answers, image, participant)} {asked.catch}"
-    return posteriors.ask((row.id, row.digest, image, participant, segments), version, make)
+    subject = (row.id, row.digest, image, participant, segments)
+    now = posteriors.ask(subject, version, make)
+    if mark in ("", now.mark) or (kept := posteriors.found(mark, subject)) is None:
+        return now
+    return Standing(kept, mark, is_current=False)
 
 
 class AskedPosterior:
@@ -89,13 +95,9 @@ class AskedPosterior:
         self.request, self.row, self.image, self.participant = request, row, image, participant or None
         self.shown = shown_image(row, image)
         posteriors: monitor.Posteriors = request.app.state.watch.posteriors
-        kept = posteriors.found(mark)
-        if kept is not None:
-            self.standing = Standing(kept, mark, is_current=True)
-            return
         self.standing = standing(
             request.app.state.db, posteriors, row, answers_of(request, row), image,
-            participant=self.participant, segments=segments or usual(row, self.participant),
+            participant=self.participant, segments=segments or usual(row, self.participant), mark=mark,
         )  # fmt: skip
 
     @property
@@ -111,7 +113,7 @@ class AskedPosterior:
         if found is None:
             coming = PosteriorIsComing(message="The posterior is being worked out; ask again in a moment.")
             return Response(coming.model_dump_json(), 202, WAIT, "application/json")
-        tag = tag_of(__version__, kind, self.shown.sha256, now.mark, now.is_current)
+        tag = tag_of(__version__, kind, self.shown.sha256, now.mark)
         if (same := unchanged(self.request, tag)) is not None:
             return same
         return packed(self.request, make(found), media_type, headers={**headers, "ETag": tag})
@@ -130,8 +132,9 @@ Segment = Annotated[int, Path(ge=0, le=11, description="The segment, counted fro
 )
 def posterior_json(wanted: Wanted) -> Response:
     """Median, 90 % intervals, mean entropy with its interval, evidence of each K, lapses, and whether to trust it."""
+    kind = f"json {wanted.standing.is_current}"  # which it says; pictures do not
     return wanted.answered(
-        "json", "application/json", lambda found: _arrays(wanted, found).model_dump_json().encode()
+        kind, "application/json", lambda found: _arrays(wanted, found).model_dump_json().encode()
     )
 
 

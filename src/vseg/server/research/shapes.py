@@ -203,8 +203,12 @@ class PosteriorAsArrays(BaseModel):
         bool, Field(description="Whether an adaptive study chose its pairs from these draws.")
     ]
     segments: int
-    segments_by_evidence: Annotated[int, Field(description="The smallest K within 2 nats of the best.")]
-    segments_plausible: Annotated[list[int], Field(description="All K within 4 nats of the best.")]
+    segments_by_evidence: Annotated[
+        int, Field(description="The smallest K within 2 nats of the best; K where it was given.")
+    ]
+    segments_plausible: Annotated[
+        list[int], Field(description="All K, of those tried, within 4 nats of the best.")
+    ]
     segments_table: Annotated[
         list[SegmentsEvidence], Field(description="Every K tried; empty where K was given.")
     ]

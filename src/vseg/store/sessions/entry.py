@@ -83,16 +83,17 @@ def begin(
     the study was replaced since it was read. The first session freezes the study. `draw` makes the trials of the
     assigned units; they are stored before the token leaves.
     """
-    token = _token(study, identity, link, entry)
     visitor = _Visitor.of(identity, link, entry)
     with db.writing() as connection:
         _lock(connection, study)
         old = _session_of(connection, study, visitor)
+        name = _random_name("s") if old is None else old.name
+        token = _token(entry, name)
         if old is not None:
             number = _take_up(connection, old, visitor, token)
         else:
             _check_entry(connection, study, visitor)
-            number = _enrol(connection, study, visitor, token, now_ms)
+            number = _enrol(connection, study, visitor, name, token, now_ms)
     _fix_trials(db, number, draw)
     return Begun(numbered(db, number), token, resumed=old is not None)
 
@@ -108,15 +109,15 @@ def new_links(db: Database, study: StudyRow, count: int) -> list[str]:
     return tokens
 
 
-def _token(study: StudyRow, identity: Identity | None, link: str | None, entry: str | None) -> str:
+def _token(entry: str | None, session: str) -> str:
     """The token of a session: from the page's own secret, so that a request to begin that arrives twice gives it twice.
 
-    Otherwise the reply that is lost or late would carry the token that is good.
+    Otherwise the reply that is lost or late would carry the token that is good. Another session has another token,
+    also for the same page: of someone who withdrew and comes back, or who was forgotten, the old one is still stored.
     """
     if entry is None:
         return secrets.token_urlsafe(24)
-    whose = [study.id, None if identity is None else identity.prolific_pid, link, entry]
-    return base64.urlsafe_b64encode(sha256(json.dumps(whose).encode()).digest()[:24]).decode()
+    return base64.urlsafe_b64encode(sha256(json.dumps([entry, session]).encode()).digest()[:24]).decode()
 
 
 def _lock(connection: Connection, study: StudyRow) -> None:
@@ -128,7 +129,7 @@ def _lock(connection: Connection, study: StudyRow) -> None:
 
 def _session_of(connection: Connection, study: StudyRow, visitor: _Visitor) -> Row | None:
     """The session that this visitor has begun before."""
-    begun = select(sessions.c.id, sessions.c.participant, sessions.c.status)
+    begun = select(sessions.c.id, sessions.c.name, sessions.c.participant, sessions.c.status)
     if visitor.link_hash is not None:
         wanted = select(links.c.participant).where(
             links.c.study == study.id, links.c.token_hash == visitor.link_hash
@@ -183,7 +184,9 @@ def _check_entry(connection: Connection, study: StudyRow, visitor: _Visitor) -> 
         )
 
 
-def _enrol(connection: Connection, study: StudyRow, visitor: _Visitor, token: str, now_ms: int) -> int:
+def _enrol(
+    connection: Connection, study: StudyRow, visitor: _Visitor, name: str, token: str, now_ms: int
+) -> int:
     """A new participant with a session and its units; the study is frozen from here on."""
     held = assignment.taken(connection, study.id, study.study, now_ms)
     units = assignment.chosen(study.study, held, assignment.begun(connection, study.id, study.study))
@@ -199,7 +202,7 @@ def _enrol(connection: Connection, study: StudyRow, visitor: _Visitor, token: st
         mine = links.c.token_hash == visitor.link_hash
         connection.execute(update(links).where(mine).values(participant=participant))
     session = _inserted(
-        connection, sessions, study=study.id, participant=participant, name=_random_name("s"),
+        connection, sessions, study=study.id, participant=participant, name=name,
         token_hash=token_hash(token), entry_hash=visitor.entry_hash, status="active",
         software=json.dumps(_software()), started_at_ms=now_ms,
     )  # fmt: skip
@@ -216,7 +219,7 @@ def _fix_trials(db: Database, number: int, draw: Draw) -> None:
     mine = sessions.c.id == number
     with db.reading() as connection:
         empty = connection.execute(
-            select(sessions.c.participant).where(mine, sessions.c.trials.is_(None))
+            select(sessions.c.id).where(mine, sessions.c.trials.is_(None))
         ).one_or_none()
         units = units_of(connection, mine).get(number, [])
     if empty is None:
@@ -224,11 +227,18 @@ def _fix_trials(db: Database, number: int, draw: Draw) -> None:
     try:
         trials = draw(units).to_json()
     except BaseException:
-        with db.writing() as connection:  # the place is free again, and the person can come back
-            connection.execute(delete(participants).where(participants.c.id == empty.participant))
+        _give_up(db, number)
         raise
     with db.writing() as connection:
         connection.execute(update(sessions).where(mine, sessions.c.trials.is_(None)).values(trials=trials))
+
+
+def _give_up(db: Database, number: int) -> None:
+    """A place is free again, and the person can come back; unless their request came twice and the other one drew."""
+    mine = select(sessions.c.participant).where(sessions.c.id == number, sessions.c.trials.is_(None))
+    with db.writing() as connection:
+        whose = connection.scalar(mine.with_for_update())
+        connection.execute(delete(participants).where(participants.c.id == whose))
 
 
 def _inserted(connection: Connection, table: Table, **values: Any) -> int:

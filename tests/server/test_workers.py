@@ -1,0 +1,83 @@
+"""Workers that are replaced while the database lets nobody in."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from servers import STUDY, serving
+from vseg.server.run import LONGEST_PAUSE_S, _Beginnings
+
+
+def children(process: int) -> set[int]:
+    found = Path(f"/proc/{process}/task/{process}/children")
+    if not found.exists():
+        pytest.skip("The children of a process are read from /proc.")
+    return {int(number) for number in found.read_text().split()}
+
+
+def wait_until(wanted: Callable[[], bool]) -> None:
+    for _ in range(1200):
+        if wanted():
+            return
+        threading.Event().wait(0.05)
+    raise AssertionError("not within a minute")
+
+
+def test_a_worker_that_cannot_begin_now_is_tried_again(tmp_path, postgres_server):
+    """The others go on meanwhile, where the whole server once stopped; then it is replaced after all."""
+    (tmp_path / "study.toml").write_text(STUDY)
+    url = postgres_server.fresh()
+    allow = f"ALTER DATABASE {postgres_server._name(url)} ALLOW_CONNECTIONS"
+    with serving(tmp_path / "study.toml", "--db", url, "--workers", "2") as server:
+        page = server.link("participants")
+        assert httpx.get(page, trust_env=False, timeout=60).status_code == 200
+        first = children(server.process.pid)
+        assert len(first) == 2
+        seen = set(first)
+        postgres_server.execute(f"{allow} false")
+        os.kill(min(first), signal.SIGKILL)
+
+        def failed_twice() -> bool:
+            assert server.process.poll() is None, "it has stopped"
+            seen.update(children(server.process.pid))
+            return len(seen) >= 4  # a second replacement: the first one could not begin
+
+        wait_until(failed_twice)
+        style = f"{page.partition('/s/')[0]}/pages/researcher.css"
+        assert httpx.get(style, trust_env=False, timeout=60).status_code == 200
+        postgres_server.execute(f"{allow} true")
+        os.kill(max(first), signal.SIGKILL)  # from here on others answer, or nobody
+
+        def is_served() -> bool:
+            try:
+                return httpx.get(page, trust_env=False, timeout=60).status_code == 200
+            except httpx.TransportError:
+                return False  # its connection went to the one that was killed
+
+        wait_until(is_served)
+        ended, _, err = server.stop()
+    assert ended == 0
+    said = {line.partition(" (")[0] for line in err.splitlines()}
+    assert len(said) == 1, err
+    assert said.pop().startswith("vseg: a worker stopped: The database postgresql://"), (
+        "one line, no traceback"
+    )
+    postgres_server.drop(url)
+
+
+def test_the_pause_grows_until_one_has_begun():
+    beginnings = _Beginnings()
+    assert not beginnings.any()
+    assert [beginnings.pause_s() for _ in range(3)] == [0.5, 1.0, 2.0]
+    assert max(beginnings.pause_s() for _ in range(20)) == LONGEST_PAUSE_S
+    os.write(beginnings.told, b".")
+    assert beginnings.any()
+    assert beginnings.pause_s() == 0.5
+    assert beginnings.any(), "it stays so"
+    assert beginnings.pause_s() == 1.0
+    beginnings.close()
