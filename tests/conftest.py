@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import pytest
 from hypothesis import settings
 
-settings.register_profile("vseg", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("vseg", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("vseg")
 
 

@@ -28,6 +28,7 @@ def wait_until(wanted: Callable[[], bool]) -> None:
     raise AssertionError("not within a minute")
 
 
+@pytest.mark.chaos  # a minute, and a machine that has time for it
 def test_a_worker_that_cannot_begin_now_is_tried_again(tmp_path, postgres_server):
     """The others go on meanwhile, where the whole server once stopped; then it is replaced after all."""
     (tmp_path / "study.toml").write_text(STUDY)

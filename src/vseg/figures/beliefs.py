@@ -67,7 +67,7 @@ def intervals(posterior: Posterior) -> Figure:
     panel(K, 1, style.raster(layout, wrong), f"mislabelled: {wrong.mean():.0%}")
     panel(K + 1, 0, style.raster(layout, maps.entropy), "entropy", style.highest_entropy(K))
     _draw_entropies(figure, posterior, *place(K + 1, 1))
-    said = "Wide: 90 % intervals, on average. Mislabelled: probability of another segment. Black: known, white: open."
+    said = "Wide: 90 % intervals. Mislabelled: probability of another segment. Black: known, white: open."
     write(figure, LEFT, MARGIN + lines * 2 * STEP + 0.12, said, size=SMALL - 1, ha="left")
     return figure
 
