@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import pytest
 from PIL import Image
 from scipy import ndimage
 
@@ -73,6 +74,7 @@ def test_by_keyboard_with_a_reload_and_another_server_in_the_middle(serve, visit
     assert all(batch.is_same for batch in batches)
 
 
+@pytest.mark.chaos  # long
 def test_a_network_that_is_away_makes_it_fall_back_and_say_so(serve, visitor):
     """Trials never wait: what was buffered is used up, then come the fixed pairs, and all of it is recorded."""
     server = serve(STUDY)
@@ -90,6 +92,7 @@ def test_a_network_that_is_away_makes_it_fall_back_and_say_so(serve, visitor):
     assert len(fell_back) > 6 + 2
 
 
+@pytest.mark.chaos  # long
 def test_what_is_chosen_is_what_is_seen(serve, visitor):
     """The circles on the screen stand where the stored pair lies."""
     server = serve(STUDY.replace("cue_ms = 100", "cue_ms = 1500"))

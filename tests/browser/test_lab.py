@@ -92,6 +92,7 @@ def corner_of(page, eye) -> tuple[int, ...]:
     return picture.getpixel((eye[0] % window["width"], eye[1] % window["height"]))
 
 
+@pytest.mark.chaos  # long
 def test_a_patch_leaves_the_image_and_the_way_out_alone(serve, visitor):
     """A window so narrow that the patch has to be smaller than asked for."""
     lab = (

@@ -70,6 +70,7 @@ def test_the_whole_way_and_nothing_stored(serve, visitor, context):
     person.walk("consent")
 
 
+@pytest.mark.chaos  # long
 def test_nothing_lies_over_a_trial(serve, visitor, context):
     server = serve(
         STUDY.replace("timing = {", "timing = {pause_ms = 300, ") + "display = {full_screen = false}\n"
@@ -81,6 +82,7 @@ def test_nothing_lies_over_a_trial(serve, visitor, context):
         assert not person.page.is_visible("#rehearsal"), step
 
 
+@pytest.mark.chaos  # long
 def test_two_tabs_and_a_study_that_is_full_or_closed(serve, visitor, context):
     """Whoever prepares a study may look at it at any time, and beside a tab that takes part."""
     server = serve(STUDY)

@@ -52,6 +52,7 @@ def test_nothing_acknowledged_is_lost_whatever_happens(rounds, database):
     assert outcome.well, outcome
 
 
+@pytest.mark.chaos  # long
 def test_pairs_that_were_chosen_outlive_the_server(rounds):
     """What the server told people to ask is what it stores the answer to, also after it was killed."""
     fault = next(fault for fault in FAULTS if fault.adaptive)

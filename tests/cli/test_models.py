@@ -189,6 +189,7 @@ def test_a_model_that_fails_is_told_of_and_the_others_are_scored(data, here, cap
     assert files(here / "scores") == SCORED - {"maps.png"}  # no model that is left has any
 
 
+@pytest.mark.chaos  # long
 def test_a_network_of_the_users_own_is_scored(data, here, capsys):
     pytest.importorskip("torch", reason="networks need PyTorch")
     (here / "net.py").write_text(NETWORK)

@@ -97,6 +97,7 @@ def signed_cookie(key: str) -> str:
     return f"{value}.{text64(hmac.digest(derived, value.encode(), sha1))}"
 
 
+@pytest.mark.chaos  # long
 def test_a_stolen_database_makes_no_cookie(server):
     """Whatever is in it, as it is and as a key to sign with: a copy or a backup once held the key of all cookies."""
     login = auth.sign_in(server.db, auth.new_sign_in_link(server.db, "Ann"))
