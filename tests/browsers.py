@@ -3,7 +3,13 @@
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 PLACES = (
@@ -29,6 +35,18 @@ def chromium() -> str:
             "Install one (Debian, Ubuntu: apt install chromium) or set VSEG_CHROMIUM to its path."
         )
     return found
+
+
+@contextmanager
+def launched() -> "Iterator[Browser]":
+    """A browser while the block lasts: while Playwright runs, its event loop does, and nobody can have another."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=chromium(), args=flags)
+        yield browser
+        browser.close()
 
 
 if __name__ == "__main__":

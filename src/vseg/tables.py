@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from vseg.errors import InvalidInput, NotFound
 from vseg.layout import Layout
+from vseg.reading import as_csv, as_parquet, delimiter_of
 from vseg.responses import COLUMNS, Responses, arrow, parquet
 
 REQUIRED = ("i", "j", "same")
@@ -113,21 +114,13 @@ def _csv_columns(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _csv_rows(path: Path, file: Iterable[str]) -> Iterator[list[str]]:
-    try:
+    with as_csv(path):
         yield from filter(None, csv.reader(file, delimiter=_delimiter(path)))
-    except UnicodeDecodeError as error:
-        zipped = path.read_bytes()[:2] == b"PK"
-        what = "a zip archive, perhaps an Excel workbook" if zipped else "not UTF-8 text"
-        raise InvalidInput(f"{path} is {what}; save it as CSV (UTF-8).") from error
-    except csv.Error as error:
-        raise InvalidInput(f"{path} cannot be read as a CSV file ({error}).") from error
 
 
 def _delimiter(path: Path) -> str:
-    """Comma, or what spreadsheets write where the comma stands for the decimal point: semicolon or tab."""
     with open(path, newline="", encoding="utf-8-sig") as file:
-        header = file.readline()
-    return max(",;\t", key=header.count)
+        return delimiter_of(file.readline())
 
 
 def _check_widths(path: Path, done: int, rows: list[list[str]], width: int) -> None:
@@ -143,11 +136,9 @@ def _check_widths(path: Path, done: int, rows: list[list[str]], width: int) -> N
 def _parquet_columns(path: Path) -> dict[str, NDArray[Any]]:
     """Each column as an array; numbers as Arrow holds them, anything else through its distinct values."""
     reader = parquet()
-    try:
+    with as_parquet(path):
         names = reader.read_schema(path).names
         table = reader.read_table(path, columns=_present(path, names))
-    except (OSError, arrow().ArrowInvalid) as error:
-        raise InvalidInput(f"{path} cannot be read as a Parquet file ({error}).") from error
     return {name: _arrow_values(path, name, table[name]) for name in table.column_names}
 
 

@@ -1,13 +1,12 @@
 """A real Chromium, and `vseg serve` as a process of its own, so that neither slows the other's clock."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext
 
-from browsers import chromium
+from browsers import launched
 from servers import started
 from visitors import Truth, Visitor, always_same
 
@@ -17,11 +16,8 @@ WINDOW = {"width": 1280, "height": 900}
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Closed after each module: while Playwright runs, its event loop does, and no test could have one of its own."""
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        opened = playwright.chromium.launch(executable_path=chromium(), args=flags)
-        yield opened
-        opened.close()
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ doubled or changed, or anybody was left without a way on. `--quick` is a try of 
 """
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -70,9 +69,7 @@ def _outcomes(given: argparse.Namespace) -> Iterator[Outcome]:
 
 
 def _in_a_browser(given: argparse.Namespace, folder: Path) -> Iterator[Outcome]:
-    from playwright.sync_api import sync_playwright
-
-    from browsers import chromium
+    from browsers import launched
     from chaos import tabs
     from chaos.tab_rounds import outcome_of
     from servers import serving
@@ -81,12 +78,9 @@ def _in_a_browser(given: argparse.Namespace, folder: Path) -> Iterator[Outcome]:
     study, url = folder / "study.toml", f"sqlite:///{folder}/tabs.db"
     study.write_text(tabs.STUDY, encoding="utf-8")
     names = [name for name in tabs.FAULTS if given.only in name]
-    with serving(study, "--db", url) as server, sync_playwright() as playwright:
-        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=chromium(), args=flags)
+    with serving(study, "--db", url) as server, launched() as browser:
         for number, name in enumerate(names):
             yield outcome_of(name, browser, server.link("participants"), url, folder / f"export-{number}")
-        browser.close()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,8 @@
 """Faults of the page that tests/browser/test_nothing_lost.py has not: sleep, clocks, and a disk that does not keep."""
 
-import os
-
 import pytest
-from playwright.sync_api import sync_playwright
 
-from browsers import chromium
+from browsers import launched
 from chaos.tab_rounds import outcome_of
 from chaos.tabs import STUDY
 from servers import serving
@@ -15,11 +12,8 @@ HERE = ("tab put to sleep", "clock 30 years fast", "IndexedDB full")  # make cha
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        opened = playwright.chromium.launch(executable_path=chromium(), args=flags)
-        yield opened
-        opened.close()
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,13 @@
 The policy would stop them too, and says so on the console: that nothing is said there shows that they are text already.
 """
 
-import os
 from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from browsers import chromium
+from browsers import launched
 from roles import TINY
 from servers import Served, event, response, served
 from vseg import store
@@ -34,11 +33,8 @@ STUDY = TINY.replace('"A tiny study"', f"'''{IN_TOML[:200]}'''") + "\n".join(
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        opened = playwright.chromium.launch(executable_path=chromium(), args=flags)
-        yield opened
-        opened.close()
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def convergence(
     """Of chains of maps (chains, draws, n, K), their costs (chains, draws), and the place of each chain."""
     watched = [
         costs,
-        -np.sum(maps * np.log(np.maximum(maps, 1e-300)), axis=3).mean(axis=2),  # mean entropy
+        mean_entropies(maps),
         np.sum(np.sum(maps, axis=2) ** 2, axis=2),  # P(same) of two locations drawn at random
     ]
     return Convergence(
@@ -53,6 +53,17 @@ def convergence(
         costs.size,
         accepted,
     )
+
+
+def mean_entropies(maps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of maps (…, n, K): the entropy averaged over locations, in nats.
+
+    Examples
+    --------
+    >>> mean_entropies(np.array([[[1.0, 0.0], [0.5, 0.5]]])).round(3)
+    array([0.347])
+    """
+    return -np.sum(maps * np.log(np.maximum(maps, 1e-300)), axis=-1).mean(axis=-1)
 
 
 def rhat(x: NDArray[np.float64], places: Sequence[int] | None = None) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg import __version__
-from vseg.bayesian.convergence import Convergence
+from vseg.bayesian.convergence import Convergence, mean_entropies
 from vseg.bayesian.segments import SegmentsTable
 from vseg.errors import InvalidInput
 from vseg.layout import Grid
@@ -93,7 +93,7 @@ class Posterior:
     @cached_property
     def entropies(self) -> NDArray[np.float64]:
         """(S,) mean entropy of each draw, in nats."""
-        return -np.sum(self.draws * np.log(np.maximum(self.draws, 1e-300)), axis=2).mean(axis=1)
+        return mean_entropies(self.draws)
 
     @property
     def entropy(self) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vseg.dataset import Dataset
-from vseg.errors import InvalidInput
+from vseg.reading import as_csv, as_parquet, delimiter_of
 
 NEEDED = ("participant", "catch", "correct")
 TRUE, FALSE = ("1", "true", "1.0"), ("0", "false", "0.0")
@@ -48,31 +48,22 @@ def _caught(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
 
 def _csv(path: Path) -> Iterator[dict[str, Any]]:
     """Its rows, if it has the columns; with the comma, or what spreadsheets write for it."""
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            header = file.readline()
-            delimiter = max(",;\t", key=header.count)
-            names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
-            if set(NEEDED) <= set(names):
-                yield from csv.DictReader(file, names, delimiter=delimiter)
-    except UnicodeDecodeError as error:
-        zipped = path.read_bytes()[:2] == b"PK"
-        what = "a zip archive, perhaps an Excel workbook" if zipped else "not UTF-8 text"
-        raise InvalidInput(f"{path} is {what}; save it as CSV (UTF-8).") from error
-    except csv.Error as error:
-        raise InvalidInput(f"{path} cannot be read as a CSV file ({error}).") from error
+    with as_csv(path), open(path, newline="", encoding="utf-8-sig") as file:
+        header = file.readline()
+        delimiter = delimiter_of(header)
+        names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        if set(NEEDED) <= set(names):
+            yield from csv.DictReader(file, names, delimiter=delimiter)
 
 
 def _parquet(path: Path) -> list[dict[str, Any]]:
-    from vseg.responses import arrow, parquet
+    from vseg.responses import parquet
 
     reader = parquet()
-    try:
+    with as_parquet(path):
         names = reader.read_schema(path).names
         if not set(NEEDED) <= set(names):
             return []
         wanted = [name for name in (*NEEDED, "flags") if name in names]
         found: list[dict[str, Any]] = reader.read_table(path, columns=wanted).to_pylist()
-    except (OSError, arrow().ArrowInvalid) as error:
-        raise InvalidInput(f"{path} cannot be read as a Parquet file ({error}).") from error
     return found

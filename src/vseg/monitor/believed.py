@@ -156,6 +156,7 @@ def _of_answers(asked: Question) -> Believed:
 def _of_chooser(asked: Question, seed: int) -> Believed:
     """From the chooser's draws; which K the evidence would choose is looked at beside, with the chooser's lapses."""
     from vseg import adaptive, bayesian
+    from vseg.bayesian.convergence import mean_entropies
     from vseg.bayesian.result import equal_tailed
 
     answers, tally = asked.answers, _tally(asked)
@@ -170,7 +171,7 @@ def _of_chooser(asked: Question, seed: int) -> Believed:
         maps, draws, bounds = maps.permuted(order), draws[:, :, order], bounds[:, :, order]
     beside = bayesian.posterior(tally, segments="auto", lapses=LAPSES, seed=SEED, threads=1)
     assert beside.table is not None
-    entropies = -np.sum(draws * np.log(np.maximum(draws, 1e-300)), axis=2).mean(axis=1)
+    entropies = mean_entropies(draws)
     low, high = equal_tailed(entropies)
     return Believed(
         maps, bounds[0], bounds[1], float(np.median(entropies)), float(low), float(high),
