@@ -70,8 +70,8 @@ def test_only_hashes_are_on_the_disk(server, folder):
     row = store.studies.named(server.db, "tiny")
     link = store.sessions.new_links(server.db, row, 1)[0]
     held = {
-        "session": server.begin(entry="the-entry-of-a-page").state["token"],
-        "entry": "the-entry-of-a-page",
+        "session": server.begin(entry="the-entry-of-one-page-alone").state["token"],
+        "entry": "the-entry-of-one-page-alone",
         "link": link,
         "linked": server.begin(link=link).state["token"],
         "script": store.tokens.create(server.db, "Ann", "kept"),

@@ -64,5 +64,5 @@ def test_a_session_stores_so_much_and_no_more(server):
 
 def test_an_entry_that_comes_again_is_no_new_session(server):
     """A page that reloads, or a script that repeats itself, gets the session it has."""
-    names = {server.begin(entry="the-entry-of-a-page").state["session"] for _ in range(5)}
+    names = {server.begin(entry="the-entry-of-one-page-alone").state["session"] for _ in range(5)}
     assert len(names) == 1

@@ -340,6 +340,15 @@ def test_prefixes_that_cannot_be(prefix):
         checked_prefix(prefix)
 
 
+def test_a_prefix_is_no_path_of_ours(tmp_path):
+    from roles import routes_of
+    from vseg.server.app import OURS
+
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        paths = {path.split("/")[1] for _, path in routes_of(db)}
+    assert paths - {"", "favicon.ico"} == OURS
+
+
 def test_two_studies_on_one_page(tmp_path):
     other = STUDY.replace('"tiny"', '"other"').replace("A tiny study", "<b>Bold</b>")
     with served(f"sqlite:///{tmp_path}/vseg.db", STUDY, other) as server:

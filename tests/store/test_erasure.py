@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from taking_part import answer, begin, draw, event, finish, study_of
 from vseg import store
 from vseg.errors import Conflict, NotFound
-from vseg.store.schema import metadata
+from vseg.store.schema import PERSONAL, SENT, metadata
 from vseg.store.sessions import Identity
 
 
@@ -108,3 +108,21 @@ def test_a_paused_study_takes_nobody_new_and_lets_others_go_on(db):
     finish(db, again)
     store.studies.reopen(db, study.name)
     assert not begin(db, study, "pid-2").resumed
+
+
+def test_every_table_about_a_person_is_known():
+    """Whatever leads to a participant, over however many tables, goes with them."""
+    about = {"participants"}
+    while True:
+        more = {
+            table.name
+            for table in metadata.sorted_tables
+            if about & {key.column.table.name for key in table.foreign_keys}
+        }
+        if more <= about:
+            break
+        about |= more
+    assert {table.name for table in PERSONAL} == about
+    assert {table.name for table in SENT} == about - {
+        "participants", "identities", "links", "sessions", "assignments",
+    }  # fmt: skip

@@ -67,6 +67,17 @@ def test_no_byte_is_left_in_the_files(db):
     assert b"other-39" in raw(db)
 
 
+def test_nor_of_someone_without_a_name(db):
+    study = study_of(db, participants=1000)
+    begun = begin(db, study, entry="the-entry-of-one-page-alone")
+    with db.reading() as connection:
+        hashes = connection.execute(select(sessions.c.token_hash, sessions.c.entry_hash)).one()
+    secrets = [text.encode() for text in (*hashes, begun.session.participant, begun.session.name)]
+    assert all(secret in raw(db) for secret in secrets)
+    store.sessions.erase(db, study, begun.session.participant)
+    assert [secret for secret in secrets if secret in raw(db)] == []
+
+
 def test_withdrawing_leaves_none_after_the_daily_sweep(db):
     study = study_of(db, participants=1000)
     begun, secrets = someone(db, study)

@@ -20,6 +20,22 @@ from vseg.server.simulation import Simulations
 
 PAGES = Path(__file__).with_name("pages")
 STATIC = participants.STATIC
+OURS = frozenset(  # first steps of the paths below
+    (
+        "s",
+        "setup",
+        "login",
+        "logout",
+        "signin",
+        "new",
+        "studies",
+        "settings",
+        "api",
+        "report",
+        "static",
+        "pages",
+    )
+)
 
 
 def app(
@@ -99,22 +115,9 @@ def checked_prefix(prefix: str) -> str:
     prefix = prefix.rstrip("/")
     if prefix and (not prefix.startswith("/") or not all(c.isalnum() or c in "/-_.~" for c in prefix)):
         raise InvalidInput(f"--prefix is a path such as /vseg, got {prefix!r}.")
-    ours = (
-        "s",
-        "setup",
-        "login",
-        "logout",
-        "signin",
-        "new",
-        "report",
-        "studies",
-        "settings",
-        "api",
-        "static",
-        "pages",
-    )
-    if prefix.split("/")[1:2] and prefix.split("/")[1] in ours:
-        raise InvalidInput(f"--prefix cannot begin with /{prefix.split('/')[1]}, which is a page of ours.")
+    first = prefix.strip("/").partition("/")[0]
+    if first in OURS:
+        raise InvalidInput(f"--prefix cannot begin with /{first}, which is a page of ours.")
     return prefix
 
 

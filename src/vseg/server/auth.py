@@ -111,14 +111,14 @@ def forget(response: Response, request: Request) -> None:
 def new_setup_token(db: store.Database) -> str:
     """A one-time token to set a researcher's password; those given before are void."""
     token = secrets.token_urlsafe(24)
-    store.researchers.set_setting(db, SETUP, _digest(token))
+    store.researchers.set_setting(db, SETUP, store.tokens.token_hash(token))
     return token
 
 
 def setup_is_open(db: store.Database, token: str) -> bool:
     """Whether this is the token of the one-time link that was printed last."""
     stored = store.researchers.setting(db, SETUP) or ""
-    return hmac.compare_digest(stored.encode(), _digest(token).encode())
+    return hmac.compare_digest(stored.encode(), store.tokens.token_hash(token).encode())
 
 
 def new_sign_in_link(db: store.Database, name: str) -> str:
@@ -155,7 +155,7 @@ async def set_up(db: store.Database, tries: "Tries", token: str, name: str, pass
         raise NotAllowed(USED_LINK)
     async with tries.one_at_a_time:
         hashed = await in_thread(_hasher.hash, password)
-    if not await in_thread(store.researchers.take_setting, db, SETUP, _digest(token)):
+    if not await in_thread(store.researchers.take_setting, db, SETUP, store.tokens.token_hash(token)):
         raise NotAllowed(USED_LINK)
     await in_thread(store.researchers.set_password, db, name, hashed)
     tries.succeeded(name)
@@ -267,7 +267,3 @@ def _same_site(request: Request) -> bool:
         return fetched in ("same-origin", "none")
     origin = request.headers.get("origin")
     return origin is None or urlsplit(origin).netloc == request.headers.get("host")
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -48,7 +48,7 @@ ProlificId = Annotated[
     Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None, BeforeValidator(_filled_in)
 ]
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
-EntryKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")]
+EntryKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22,64}$")]
 
 
 def _agreed(consented: bool) -> bool:

@@ -6,6 +6,7 @@ keeps a worker from it is a mistake to be told; later it passes, as a database t
 """
 
 import gc
+import logging
 import os
 import signal
 import socket
@@ -27,6 +28,7 @@ from vseg.monitor import warm
 from vseg.server import auth
 from vseg.server.app import app
 from vseg.server.patience import Patient
+from vseg.server.seldom import SELDOM
 from vseg.server.simulation import Simulations
 
 STOP_WITHIN_S = 10
@@ -86,6 +88,8 @@ def uvicorn_server(served: ASGIApp, forwarded_allow_ips: str = "127.0.0.1") -> u
         served, access_log=False, log_level="warning", server_header=False, ws="none", http=Patient,
         forwarded_allow_ips=forwarded_allow_ips, timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip
+    for name in ("uvicorn.error", "vseg.server"):
+        logging.getLogger(name).addFilter(SELDOM)
     return uvicorn.Server(config)
 
 

@@ -119,9 +119,8 @@ def _read_out(db: Database, file: Path, progress: Progress) -> None:
     with _opened(file) as target, db.reading() as source, target.writing() as connection:
         source.execution_options(isolation_level="REPEATABLE READ")
         copied_rows(source, connection, progress)
-    with closing(
-        sqlite3.connect(file)
-    ) as plain:  # one file without a log beside, which can also be read where it is
+    with closing(sqlite3.connect(file)) as plain:
+        # One file without a log beside, which can also be read where nothing may be written.
         plain.execute("PRAGMA journal_mode = DELETE")
 
 
@@ -159,13 +158,11 @@ def _write_in(source: Database, target: Database, progress: Progress) -> None:
         _check_empty(target, connection)
         copied_rows(rows, connection, progress)
         for table in metadata.sorted_tables:
-            if (
-                "id" in table.c
-            ):  # the next row is numbered by a sequence, which does not see that rows have come
+            # The next row is numbered by a sequence, which does not see that rows have come.
+            if "id" in table.c:
                 sequence = func.pg_get_serial_sequence(table.name, "id")
-                connection.execute(
-                    select(func.setval(sequence, select(func.max(table.c.id)).scalar_subquery()))
-                )
+                newest = select(func.max(table.c.id)).scalar_subquery()
+                connection.execute(select(func.setval(sequence, newest)))
 
 
 def _check_empty(target: Database, connection: Connection) -> None:

@@ -12,14 +12,11 @@ from sqlalchemy import Connection, delete, insert, select
 
 from vseg.errors import VsegError
 from vseg.store.database import BUSY_S, Database
-from vseg.store.schema import settings
+from vseg.store.schema import PERSONAL, settings
 
 MARK = "traces-"  # the names of the settings that say: something was deleted and not yet swept
+VACUUM_PEOPLE = "VACUUM " + ", ".join(table.name for table in PERSONAL)
 READERS_S = 5  # so long answers wait for someone who reads; after that the log stays for now
-VACUUM_PEOPLE = (
-    "VACUUM participants, identities, links, sessions, assignments, responses, events, "
-    "batches, takings, choices, stops"
-)
 
 SWEPT = "The database file was rewritten and its log emptied: no trace is left in them."
 LOG_KEPT = (

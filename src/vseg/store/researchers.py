@@ -6,7 +6,7 @@ from sqlalchemy import Connection, case, delete, func, insert, select, update
 
 from vseg.store.database import Database, now_ms
 from vseg.store.schema import logins, researchers, settings
-from vseg.store.sessions.rows import token_hash
+from vseg.store.tokens import token_hash
 
 LOGIN_LASTS_MS = 12 * 60 * 60 * 1000
 SETUP = "setup_token_hash"  # the setting that holds the one-time link that was given last, by its hash

@@ -14,8 +14,8 @@ from vseg.responses import COLUMNS, Responses
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.intake import Limits
 from vseg.store.schema import events as event_table, participants, responses as response_table, sessions
-from vseg.store.sessions.rows import token_hash
 from vseg.store.studies import StudyRow
+from vseg.store.tokens import token_hash
 from vseg.store.writer import Records
 
 ADDED = ("session", "received_at_ms")

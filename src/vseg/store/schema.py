@@ -272,3 +272,8 @@ settings = Table(
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
 )  # fmt: skip
+
+SENT = (takings, choices, batches, stops, responses, events)
+"""What a session sent and what followed from it, in an order in which it can be deleted."""
+PERSONAL = (*SENT, assignments, sessions, identities, links, participants)
+"""All that is about one person, in such an order."""

@@ -1,8 +1,9 @@
 """What lets a researcher in besides the password: personal tokens for scripts, and links that work once.
 
-Only hashes are stored.
+Of these and of all other tokens only hashes are stored.
 """
 
+import hashlib
 import secrets
 from dataclasses import dataclass
 
@@ -11,12 +12,16 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 from vseg.errors import Conflict, InvalidInput, NotFound
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import researchers, sign_ins, tokens
-from vseg.store.sessions.rows import token_hash
 
 PREFIX = "vseg_"
 LONGEST_LABEL, MOST_TOKENS = 64, 100
 USE_NOTED_EVERY_MS = 60_000
 SIGN_IN_LASTS_MS = 10 * 60_000
+
+
+def token_hash(token: str) -> str:
+    """What is stored of a token, or of another secret."""
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 @dataclass(frozen=True)

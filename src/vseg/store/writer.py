@@ -26,9 +26,8 @@ ROWS_A_COMMIT = 2000
 GATHER_S = 0.004  # while many are answering, a commit waits so long for more: half as many commits
 MOST_WAITING = 50_000  # requests; beyond, the database is too slow and the browsers keep what they have
 
-Inserts = tuple[
-    Any, Any
-]  # of responses first: where a response and an event come under one number, it is taken
+# Of responses first: where a response and an event come under one number, it is taken.
+Inserts = tuple[Any, Any]
 
 
 @dataclass(eq=False)

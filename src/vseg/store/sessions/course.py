@@ -9,16 +9,7 @@ from sqlalchemy import Connection, delete, select, update
 from vseg.errors import Conflict, NotFound
 from vseg.store import choices, erasing
 from vseg.store.database import Database, now_ms as clock_ms
-from vseg.store.schema import (
-    batches,
-    choices as choices_table,
-    events,
-    identities,
-    responses,
-    sessions,
-    stops,
-    takings,
-)
+from vseg.store.schema import SENT, events, identities, responses, sessions
 from vseg.store.sessions.rows import SessionRow
 
 
@@ -113,7 +104,7 @@ def leave(db: Database, session: SessionRow, keep: bool) -> None:
         status = _locked_status(connection, session)
         if not keep and status != "withdrawn":
             _finish(connection, session, "withdrawn")
-            for table in (responses, events, takings, choices_table, batches, stops):
+            for table in SENT:
                 connection.execute(delete(table).where(table.c.session == session.id))
             whose = select(sessions.c.participant).where(sessions.c.id == session.id).scalar_subquery()
             connection.execute(delete(identities).where(identities.c.participant == whose))

@@ -18,8 +18,9 @@ from vseg.plan import Trials, Unit
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import assignments, identities, links, participants, sessions, studies
 from vseg.store.sessions import assignment
-from vseg.store.sessions.rows import SessionRow, numbered, token_hash, units_of
+from vseg.store.sessions.rows import SessionRow, numbered, units_of
 from vseg.store.studies import StudyRow
+from vseg.store.tokens import token_hash
 
 Draw = Callable[[Sequence[Unit]], Trials]
 MOST_LINKS = 10_000

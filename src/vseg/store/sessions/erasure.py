@@ -7,19 +7,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select
 from vseg.errors import NotFound
 from vseg.store import erasing
 from vseg.store.database import Database
-from vseg.store.schema import (
-    assignments,
-    batches,
-    choices,
-    events,
-    identities,
-    links,
-    participants,
-    responses,
-    sessions,
-    stops,
-    takings,
-)
+from vseg.store.schema import PERSONAL, batches, identities, participants, sessions
 from vseg.store.studies import StudyRow
 
 
@@ -79,13 +67,12 @@ def _deleted(connection: Connection, number: int) -> dict[str, int]:
     mine = select(sessions.c.id).where(sessions.c.participant == number).with_for_update()
     own = connection.scalars(mine).all()
     chosen = select(batches.c.id).where(batches.c.session.in_(own))
-    wanted: dict[Table, ColumnElement[bool]] = {
-        takings: or_(takings.c.session.in_(own), takings.c.batch.in_(chosen)),
-        choices: or_(choices.c.session.in_(own), choices.c.batch.in_(chosen)),
-        **{table: table.c.session.in_(own) for table in (batches, stops, responses, events, assignments)},
-        **{table: table.c.participant == number for table in (sessions, identities, links)},
-        participants: participants.c.id == number,
-    }
-    return {
-        table.name: connection.execute(delete(table).where(which)).rowcount for table, which in wanted.items()
-    }
+
+    def theirs(table: Table) -> ColumnElement[bool]:
+        if "batch" in table.c:
+            return or_(table.c.session.in_(own), table.c.batch.in_(chosen))
+        if "session" in table.c:
+            return table.c.session.in_(own)
+        return (participants.c.id if table is participants else table.c.participant) == number
+
+    return {table.name: connection.execute(delete(table).where(theirs(table))).rowcount for table in PERSONAL}

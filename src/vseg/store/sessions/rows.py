@@ -1,6 +1,5 @@
 """A session as it is stored, and how to find it."""
 
-import hashlib
 import json
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from vseg.errors import NotAllowed, NotFound
 from vseg.plan import Trials, Unit
 from vseg.store.database import Database
 from vseg.store.schema import assignments, participants, sessions
+from vseg.store.tokens import token_hash
 
 NO_SESSION = "This token belongs to no session of this study; open the study's link again."
 
@@ -44,11 +44,6 @@ def numbered(db: Database, number: int) -> SessionRow:
         for row in _rows(connection, sessions.c.id == number):
             return row
     raise NotFound("There is no such session any more.")
-
-
-def token_hash(token: str) -> str:
-    """What is stored of a token, or of another secret."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _rows(connection: Connection, condition: ColumnElement[bool]) -> list[SessionRow]:
