@@ -17,7 +17,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check chaos bench study clean
+.PHONY: help setup demo test check chaos bench soak study clean
 
 help: ## List the targets
 	@echo 'make <target> [ARGS="..."] [PYTHON=/path/to/python]'
@@ -52,6 +52,9 @@ endif
 
 bench: .venv/.torch ## Run the benchmarks against the paper's algorithm
 	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+soak: .venv/.ready ## A thousand people for a quarter of an hour on each database: does memory grow?
+	@$(BIN)/python benchmarks/run.py soaking $(ARGS)
 
 study: .venv/.ready ## Measure the posterior at length; ARGS=FOLDER adds the annotators of your copy of BSDS500
 	@$(BIN)/python benchmarks/study.py $(ARGS)

@@ -27,6 +27,7 @@ import startup
 import sweeping
 from tables import renew
 
+LONG = ("soaking",)  # only by name
 RESULTS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 HEADER = """# Benchmarks
 
@@ -44,7 +45,7 @@ def main() -> None:
         "collecting": collecting.main, "adapting": adapting.main, "exporting": exporting.main,
         "dashboard": dashboard.main,
         "posterior": posterior.main, "lapsing": lapsing.main, "modelling": modelling.main, "recovery": recovery.main,
-        "sweeping": sweeping.main, "startup": startup.main,
+        "sweeping": sweeping.main, "startup": startup.main, "soaking": collecting.soak,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"some of: {', '.join(sections)}")
@@ -53,7 +54,7 @@ def main() -> None:
     unknown = set(arguments.sections) - set(sections)
     if unknown:
         parser.error(f"unknown section {', '.join(unknown)}; choose from {', '.join(sections)}")
-    for name in arguments.sections or sections:
+    for name in arguments.sections or (each for each in sections if each not in LONG):
         began = time.perf_counter()
         print(f"\n--- {name} ---", flush=True)
         text = sections[name](quick=arguments.quick)
