@@ -40,9 +40,8 @@ def _measure(size: int, segments: int, trials: int) -> dict[str, float]:
     layout = vseg.Grid(size)
     truth = vseg.stimuli.random_maps(layout, segments=segments, entropy=0.3, seed=0)
     warm = vseg.simulate(truth, vseg.designs.covering(layout, segments=2, seed=0), seed=0).tally()
-    coordinate_descent(
-        objective(warm, segments, strength=1.0), seed=0, max_iterations=1
-    )  # compile, build levels
+    # Compile, build levels.
+    coordinate_descent(objective(warm, segments, strength=1.0), seed=0, max_iterations=1)
     responses = vseg.simulate(truth, vseg.designs.covering(layout, trials=trials, seed=0), seed=1)
     began = time.thread_time()
     target = objective(responses.tally(), segments, strength=1.0)

@@ -25,7 +25,7 @@ def wait_until(wanted: Callable[[], bool]) -> None:
         if wanted():
             return
         threading.Event().wait(0.05)
-    raise AssertionError("not within a minute")
+    raise AssertionError(f"not within a minute: {wanted.__name__}")
 
 
 @pytest.mark.chaos  # a minute, and a machine that has time for it

@@ -2,11 +2,13 @@
 
 import errno
 import os
+import re
 import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import closing, contextmanager
+import time
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from vseg.store.copying import copied_rows, new_file, silent
 from vseg.store.schema import logins, metadata, sign_ins
 
 EARLIER = Path(__file__).with_name("earlier")
+KILLED = ("moment", "writing")
 
 
 @contextmanager
@@ -303,23 +306,37 @@ def test_what_fails_half_way_leaves_nothing(tmp_path):
 
 @pytest.mark.chaos
 def test_a_backup_that_is_killed_is_whole_or_not_there(database_url, tmp_path):
-    """At ten moments from the start of the program to its end; what is left has a name that says so."""
+    """At moments from the start of the program to its end, and while it writes; what is left has a name that says so."""
     with store.open(database_url) as db:
         study = study_of(db, participants=400)
         for number in range(300):
             answer(db, begin(db, study, f"pid-{number}"))
-    whole = []
+    folder = tmp_path / "backups"
+    folder.mkdir()
+
+    def backing_up(name: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "vseg", "backup", "--db", database_url, "--out", str(folder / name)]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    began = time.perf_counter()
+    assert backing_up("whole.db").wait() == 0
+    took_s = time.perf_counter() - began
     for number in range(10):
-        file = tmp_path / f"backup-{number}.db"
-        command = [sys.executable, "-m", "vseg", "backup", "--db", database_url, "--out", str(file)]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(0.3 + 0.3 * number)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if file.exists():
-            whole.append(checked(file).rows["responses"])
-    assert set(whole) <= {600}
-    names = {path.name for path in tmp_path.iterdir() if not path.name.startswith("vseg.db")}
-    assert all(name.startswith("backup-") or "-unfinished-" in name for name in names)
+        process = backing_up(f"moment-{number}.db")
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(took_s * number / 10)
+        process.kill()
+        process.wait()
+    for number in range(5):
+        process = backing_up(f"writing-{number}.db")
+        while process.poll() is None and not list(folder.glob(f".writing-{number}.db-unfinished-*")):
+            pass
+        process.kill()
+        process.wait()
+    names = {path.name for path in folder.iterdir()}
+    left = {name for name in names if re.match(r"\.(moment|writing)-\d\.db-unfinished-", name)}
+    assert left, "at least one was killed while it wrote"
+    assert all((folder / name).stat().st_mode & 0o077 == 0 for name in left), "it holds who people are"
+    assert "whole.db" in names
+    assert names - left <= {"whole.db", *(f"{kind}-{n}.db" for kind in KILLED for n in range(10))}
+    assert {checked(folder / name).rows["responses"] for name in names - left} == {600}

@@ -408,3 +408,13 @@ def test_fifty_thousand_rows_stream_in_bounded_memory(db, database_url):
     seen, grown_kb = map(int, told.stdout.split())
     assert seen == 50_000
     assert grown_kb < 4_000
+
+
+def test_records_of_someone_who_was_erased_are_told_so(db):
+    study = study_of(db)
+    begun = begin(db, study)
+    store.sessions.erase(db, study, begun.session.participant)
+    for token in (None, begun.token):
+        late = store.responses.append(db, begun.session.id, [response(0)], [], token=token)
+        with pytest.raises(NotFound, match="no such session"):
+            late.result()

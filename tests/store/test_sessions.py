@@ -110,17 +110,18 @@ def test_a_session_that_never_sent_anything_keeps_its_place_for_minutes_only(db)
     assert begin(db, study, "silent", now_ms=NOW + 7 * MINUTE).resumed
 
 
-def test_a_study_begins_so_many_sessions_and_no_more(db):
-    """However they end: each takes room on the disk. Who has begun goes on."""
+def test_sessions_begin_at_some_pace_and_personal_links_at_any(db):
+    """Who begins and leaves again and again, however, closes a study for a day at most, and to nobody with a link."""
     study = study_of(db, "a", participants=1)
     for _ in range(119):
         store.sessions.leave(db, begin(db, study).session, keep=True)
-    assert store.sessions.reason_to_refuse(db, study, now_ms=NOW) is None
     begin(db, study, "pid")
-    later = NOW + 90 * MINUTE
-    assert refused(db, study, now_ms=later) == "full"
-    assert store.sessions.reason_to_refuse(db, study, now_ms=later) == "full"
+    later, tomorrow = NOW + 90 * MINUTE, NOW + 24 * 60 * MINUTE
+    assert refused(db, study, now_ms=later) == refused(db, study, "someone-new", now_ms=later) == "full"
     assert begin(db, study, "pid", now_ms=later).resumed
+    link = store.sessions.new_links(db, study, 1)[0]
+    store.sessions.leave(db, begin(db, study, link=link, now_ms=later).session, keep=False)
+    assert not begin(db, study, now_ms=tomorrow).resumed
 
 
 def test_the_same_entry_is_the_same_session(db):
@@ -332,6 +333,18 @@ def test_progress_on_another_device_goes_by_its_clock(db):
     store.responses.append(db, begun.session.id, second, [there], now_ms=NOW + 6050).result()
     found = store.sessions.progress(db, begun.session)
     assert (found.answered_at_ms, found.last_at_ms) == (NOW + 6050, NOW + 6050)
+
+
+@pytest.mark.parametrize("fast_ms", [86_400_000, 300_000])
+def test_progress_goes_by_a_clock_that_was_set_back(db, fast_ms):
+    """The first two answers were given by a clock that was fast, until it was set right; nobody was away."""
+    begun, at_ms = begin(db, study_of(db)), NOW
+    for seq in range(20):
+        at_ms = NOW + 2 * MINUTE * seq
+        by_the_page = at_ms + (fast_ms if seq < 2 else 0)
+        row = response(seq, 0, shown_at_ms=by_the_page)
+        store.responses.append(db, begun.session.id, [row], [], now_ms=at_ms + 200).result()
+    assert store.sessions.progress(db, begun.session).answered_at_ms == at_ms + 200
 
 
 def test_progress_says_where_blocks_began_again(db):

@@ -148,9 +148,8 @@ def spread(cells: Sequence[Cell], count: int) -> list[Cell]:
 def log_evidence(answers: Answers, root: Root, found: Mode) -> float:
     """Laplace's log probability of the answers under this prior, in nats."""
     mixing = contrasts(len(found.u) + 1)
-    if (
-        FEW * len(answers.i) < found.u.size
-    ):  # det(I + JᵀJ) = det(I + JJᵀ), among answers instead of directions
+    if FEW * len(answers.i) < found.u.size:
+        # det(I + JᵀJ) = det(I + JJᵀ), among answers instead of directions.
         factor = upper(products(slopes_of(found.u, root, mixing, answers)))
     else:
         factor = upper(curvature(found.u, root, mixing, answers))

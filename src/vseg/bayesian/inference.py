@@ -191,9 +191,8 @@ def _workers(threads: int | None) -> int:
 def _sequence(seed: Seed) -> np.random.SeedSequence:
     known = checked_seed(seed)
     if isinstance(known, np.random.SeedSequence):
-        return np.random.SeedSequence(
-            known.entropy, spawn_key=known.spawn_key
-        )  # a sequence counts its children
+        # A sequence counts its children.
+        return np.random.SeedSequence(known.entropy, spawn_key=known.spawn_key)
     return np.random.SeedSequence(
         int(known.integers(2**63)) if isinstance(known, np.random.Generator) else known
     )

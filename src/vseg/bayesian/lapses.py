@@ -166,9 +166,8 @@ def _climbed(grid: Sequence[float], value: float, score: Callable[[float], float
         best = top
     if not 0 < best < len(grid) - 1:
         inner = 1 if best == 0 else best - 1
-        fall = max(
-            at(best) - at(inner), 0.1
-        )  # towards a bound scores fall in a straight line: exp(-fall) in a step
+        # Towards a bound scores fall in a straight line: exp(-fall) in a step.
+        fall = max(at(best) - at(inner), 0.1)
         return grid[best], abs(grid[inner] - grid[best]) / fall
     x = np.array(grid[best - 1 : best + 2])
     bend, tilt, _ = np.polyfit(x - x[1], [at(best - 1), at(best), at(best + 1)], 2)

@@ -77,9 +77,8 @@ class _Outbox:
 
 async def begin(wire: Wire, study: dict[str, Any]) -> dict[str, Any]:
     """A session: its state and its token."""
-    entry = secrets.token_urlsafe(
-        24
-    )  # the same in every try, so that one whose answer is lost is no second person
+    # The same in every try, so that one whose answer is lost is no second person.
+    entry = secrets.token_urlsafe(24)
     body: dict[str, Any] = {"consented": True, "entry": entry}
     if study.get("prolific"):
         pid = f"simulated-{secrets.token_hex(7)}"

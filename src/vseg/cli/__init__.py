@@ -59,11 +59,11 @@ for command in (
     links,
     export,
     simulate_participants,
+    backup,
+    restore,
+    erase,
 ):
     app.command()(command)
-app.command()(backup)
-app.command()(restore)
-app.command()(erase)
 app.command("import", help=HELP)(import_)
 app.command("import-jspsych", help=HELP_JSPSYCH)(import_)
 app.add_typer(study, name="study")

@@ -61,9 +61,8 @@ def opened(browser: str, address: str, *, windowed: bool) -> Iterator[subprocess
     with tempfile.TemporaryDirectory(prefix="vseg-lab-", ignore_cleanup_errors=True) as profile:
         flags = [f"--user-data-dir={profile}", *QUIET, WINDOW if windowed else "--kiosk", f"--app={address}"]
         if sys.platform == "linux" and os.geteuid() == 0:
-            flags.append(
-                "--no-sandbox"
-            )  # it would not start for root otherwise, and shows nothing but our own page
+            # It would not start for root otherwise, and shows nothing but our own page.
+            flags.append("--no-sandbox")
         process = subprocess.Popen(
             [browser, *flags],
             stdin=subprocess.DEVNULL,

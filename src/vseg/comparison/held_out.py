@@ -123,9 +123,8 @@ def _outcome(job: Job, future: "Future[Any] | None") -> Told:
         return failed(job, str(error))
     except MemoryError:
         return failed(job, "It needed more memory than there is.")
-    except (
-        OSError
-    ):  # a full disk, or no more processes, is no model's fault: what it raises itself is in `told`
+    except OSError:
+        # A full disk, or no more processes, is no model's fault: what it raises itself is in `told`.
         raise
     except BrokenExecutor:
         return failed(job, "The process that it ran in has ended, as happens when memory runs out.")

@@ -23,6 +23,7 @@ COLUMNS = (
     "model", "bits", "low", "high", "normalised", "normalised_low", "normalised_high", "brier", "entropy_r",
     *MAP_SCORES,
 )  # fmt: skip
+# In a table to read, after bits: heading, column, digits.
 SHOWN = {
     "of the ceiling": ("normalised", 2),
     "Brier": ("brier", 3),
@@ -30,7 +31,7 @@ SHOWN = {
     "map error": ("mae", 2),
     "labels": ("label_accuracy", 2),
     "Rand": ("adjusted_rand_index", 2),
-}  # in a table to read, after bits: heading, column, digits
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,10 +6,8 @@ from numpy.typing import NDArray
 from vseg.features.cells import cell_means, luminance
 from vseg.layout import Layout
 
-FINE_SHARE, WIDE_SHARE = (
-    1 / 128,
-    1 / 32,
-)  # of the image's smaller side: the scales between which contrast is taken
+# Of the image's smaller side: the scales between which contrast is taken.
+FINE_SHARE, WIDE_SHARE = 1 / 128, 1 / 32
 
 
 def contrast(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:

@@ -9,9 +9,8 @@ from vseg.designs import DESIGNS
 from vseg.errors import InvalidInput
 from vseg.layout import Grid
 
-SHARE = (
-    1 / 3
-)  # of the entropy, by which people differ unless told: with 0.2 against 0.3 nats, about the paper's d = 1
+# Of the entropy, by which people differ unless told: with 0.2 against 0.3 nats, about the paper's d = 1.
+SHARE = 1 / 3
 
 ALIKE = 1e-5  # of log K: people who differ by less do not differ
 LARGEST_GRID = 64

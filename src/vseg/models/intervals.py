@@ -113,9 +113,8 @@ def _resampled(responses: Responses, over: str, fitted: Any, rng: np.random.Gene
     if over == "participants":
         names = rng.choice(responses.participants, len(responses.participants))
         return concatenated(
-            _changed(
-                responses.of(participant=name), participant=f"{name} ({place})"
-            )  # drawn twice: two people
+            # Drawn twice: two people.
+            _changed(responses.of(participant=name), participant=f"{name} ({place})")
             for place, name in enumerate(names)
         )
     who, what = (np.unique(each, return_inverse=True)[1] for each in (responses.participant, responses.image))

@@ -29,9 +29,8 @@ STEPS_OF_A_START = 25  # enough to tell which leads lowest; only that one is fol
 ENERGY_WIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
 CIRCULAR_DEG = 15.0  # how far the weight of one orientation tells of another's
 
-Design = Callable[
-    [NDArray[np.float64]], NDArray[np.float64]
-]  # features (n, D) -> (n, K, P), prior of width 1
+# Features (n, D) -> (n, K, P), prior of width 1.
+Design = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,9 +109,8 @@ class Posteriors:
             latest = self._found.get((subject, known.mark))
             if latest is None and known.version == version:  # it had to make room
                 known.version = ""
-            rests = (
-                self._clock() < known.rested_s
-            )  # and what failed with the answers before is all there is to say
+            # While it rests, what failed with the answers before is all there is to say.
+            rests = self._clock() < known.rested_s
             failed = known.failed if known.failed_version == version or rests else ""
             return Standing(latest, known.mark, latest is not None and known.version == version, failed)
 

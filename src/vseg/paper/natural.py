@@ -136,9 +136,8 @@ def _fitted(tally: Tally, seed: int) -> dict[str, Maps]:
 
 def _chosen(tally: Tally, seed: int) -> SegmentsChoice:
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", VsegWarning
-        )  # the paper's number of pairs is known to be small for K > 5
+        # The paper's number of pairs is known to be small for K > 5.
+        warnings.simplefilter("ignore", VsegWarning)
         return choose_segments(tally, segments=TRIED, seed=seed, threads=1)
 
 

@@ -152,9 +152,8 @@ class Adapting:
             self._choose(ahead, need, known)
 
     def _choose(self, ahead: Ahead, need: Need, known: Knowledge) -> None:
-        size = max(
-            known.chooser.batch_size(), 2 * self._margin(ahead)
-        )  # more at once when choosing takes long
+        # More at once when choosing takes long.
+        size = max(known.chooser.batch_size(), 2 * self._margin(ahead))
         batch = _chosen(ahead, need, known, size)
         number = store.choices.record(self._db, batch, after=known.last, among=list(known.sessions))
         if number is None:

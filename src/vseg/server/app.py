@@ -20,22 +20,8 @@ from vseg.server.simulation import Simulations
 
 PAGES = Path(__file__).with_name("pages")
 STATIC = participants.STATIC
-OURS = frozenset(  # first steps of the paths below
-    (
-        "s",
-        "setup",
-        "login",
-        "logout",
-        "signin",
-        "new",
-        "studies",
-        "settings",
-        "api",
-        "report",
-        "static",
-        "pages",
-    )
-)
+OURS = frozenset("s setup login logout signin new studies settings api report static pages".split())
+"""The first steps of the paths below."""
 
 
 def app(

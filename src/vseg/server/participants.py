@@ -108,9 +108,8 @@ async def records(request: Request) -> Response:
     if known.ahead is not None:
         adapting: Adapting = request.app.state.adapting
         adapting.heard(known.ahead, batch["records"])
-        choosing = adapting.is_choosing(
-            known.ahead
-        )  # first: what was chosen since is then told, or still to come
+        # First: what was chosen since is then told, or still to come.
+        choosing = adapting.is_choosing(known.ahead)
         reply |= known.ahead.told() | {"choosing": choosing}
     return JSONResponse(reply)
 

@@ -6,6 +6,7 @@ a line each.
 
 import logging
 import time
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -24,7 +25,7 @@ class Seldom(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a line is written; if so, it tells of those that were not."""
         said = record.getMessage()
-        words = (said, record.exc_info and record.exc_info[0])
+        words = (said, _where(record))
         now = self._clock()
         at, unsaid = self._logged.pop(words, (-EVERY_S, 0))
         due = now - at >= EVERY_S
@@ -34,6 +35,13 @@ class Seldom(logging.Filter):
         if due and unsaid:
             record.msg, record.args = f"{said} (and {unsaid} times more before)", ()
         return due
+
+
+def _where(record: logging.LogRecord) -> object:
+    """What failed, and in which line, for a line of the log with an exception."""
+    if not record.exc_info or record.exc_info[2] is None:
+        return None
+    return record.exc_info[0], traceback.extract_tb(record.exc_info[2])[-1][:2]
 
 
 SELDOM = Seldom()

@@ -38,10 +38,8 @@ catch = {per_block = 4}
 calibration = {distance = false, gamma = false}
 """
 RESEARCHER = "demo"
-GROUPS = (
-    (15, 0.1),
-    (6, 1.0),
-)  # fifteen within half a minute, so that maps grow; then a few as slowly as people
+# Fifteen within half a minute, so that maps grow; then a few as slowly as people.
+GROUPS = ((15, 0.1), (6, 1.0))
 # The report is one file with styles and pictures inside, and no script.
 REPORT_POLICY = {
     "Content-Security-Policy": (

@@ -147,9 +147,8 @@ def sweep_three(p, tested, strength, penalty, relax, rows):
         d1 *= step
         fallen += d0 * (2.0 * c0 - h00 * (2.0 * o0 + d0) - h01 * (2.0 * o1 + d1))
         fallen += d1 * (2.0 * c1 - h11 * (2.0 * o1 + d1) - h01 * (2.0 * o0 + d0))
-        fallen += near * (
-            d0 * d0 + d1 * d1 + (d0 + d1) * (d0 + d1)
-        )  # staying near is no part of the objective
+        # Staying near is no part of the objective.
+        fallen += near * (d0 * d0 + d1 * d1 + (d0 + d1) * (d0 + d1))
         x = max(o0 + d0, 0.0)
         y = max(o1 + d1, 0.0)
         p[i, 0] = x

@@ -11,9 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, delete, func, select
+from sqlalchemy import URL, Connection, delete, exists, func, inspect, literal, select
 
-from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch
+from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store import researchers
 from vseg.store.copying import Progress, check_counts, copied_file, copied_rows, new_file, read_only, silent
 from vseg.store.database import Database, checked_url
@@ -62,10 +62,13 @@ def restore(file: Path, url: str, *, progress: Progress = silent) -> Copied:
     if where.get_backend_name() == "sqlite":
         with new_file(Path(str(where.database))) as temporary:
             _brought_up_to_date(file, temporary, progress).close()
+            _without_log(temporary)
             return checked(temporary)
     with tempfile.TemporaryDirectory(prefix="vseg-") as folder:
         temporary = Path(folder, "backup.db")
         with _brought_up_to_date(file, temporary, silent) as source, Database(where) as target:
+            with target.reading() as connection:
+                _check_empty(target, connection)  # before anything is brought up to date there
             migrate(target)
             _write_in(source, target, progress)
         return checked(temporary)
@@ -119,9 +122,18 @@ def _read_out(db: Database, file: Path, progress: Progress) -> None:
     with _opened(file) as target, db.reading() as source, target.writing() as connection:
         source.execution_options(isolation_level="REPEATABLE READ")
         copied_rows(source, connection, progress)
-    with closing(sqlite3.connect(file)) as plain:
-        # One file without a log beside, which can also be read where nothing may be written.
-        plain.execute("PRAGMA journal_mode = DELETE")
+    _without_log(file)
+
+
+def _without_log(file: Path) -> None:
+    """All of it in one file, which can also be read where nothing may be written."""
+    try:
+        with closing(sqlite3.connect(file)) as plain:
+            plain.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.DatabaseError as error:
+        raise VsegError(
+            f"{file.parent} has no room for it ({error}); nothing of it is left there."
+        ) from error
 
 
 def _brought_up_to_date(file: Path, copy: Path, progress: Progress) -> Database:
@@ -155,6 +167,7 @@ def _opened(file: Path) -> Database:
 def _write_in(source: Database, target: Database, progress: Progress) -> None:
     """All rows of a SQLite database into an empty PostgreSQL database, or none."""
     with source.reading() as rows, target.writing() as connection:
+        connection.execute(select(func.pg_advisory_xact_lock(LOCK)))  # of two who restore at once, one does
         _check_empty(target, connection)
         copied_rows(rows, connection, progress)
         for table in metadata.sorted_tables:
@@ -166,9 +179,9 @@ def _write_in(source: Database, target: Database, progress: Progress) -> None:
 
 
 def _check_empty(target: Database, connection: Connection) -> None:
-    connection.execute(select(func.pg_advisory_xact_lock(LOCK)))  # of two who restore at once, one does
+    there = inspect(connection).get_table_names()
     for table in metadata.sorted_tables:
-        if connection.execute(select(table.primary_key.columns[0]).limit(1)).first() is not None:
+        if table.name in there and connection.scalar(select(exists(select(literal(1)).select_from(table)))):
             raise Conflict(
                 f"{target.place} has rows in {table.name} already, and nothing is overwritten; restore into a new "
                 "database (createdb NAME)."

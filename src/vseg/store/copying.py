@@ -43,6 +43,10 @@ def new_file(path: Path) -> Iterator[Path]:
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         yield temporary
+        if left := [each for each in BESIDE if Path(f"{temporary}{each}").exists()]:
+            raise VsegError(
+                f"{path} could not be completed: {', '.join(left)} is still needed; nothing is left."
+            )
         _sync(temporary)
         _put(temporary, path)
         _sync(path.absolute().parent)

@@ -140,9 +140,7 @@ class Database:
             if getattr(error, "connection_invalidated", False):
                 raise VsegError(_unreachable(self.place, error)) from error
             if type(cause) is sqlite3.DatabaseError:  # the bare class: not a database, or a damaged one
-                if (
-                    self.is_ours
-                ):  # it was a good one when it was opened: nobody who sends something is to blame
+                if self.is_ours:  # a good one when it was opened: nobody who sends something is to blame
                     raise VsegError(_unreachable(self.place, error)) from error
                 raise InvalidInput(
                     f"{self.place} is not a database of vseg, or is damaged ({cause}); name another file."
@@ -223,10 +221,8 @@ def _make_private(file: str, must_exist: bool) -> None:
 def _sqlite_options() -> tuple[dict[str, Any], dict[str, Any]]:
     shared = {
         "poolclass": QueuePool,
-        "connect_args": {
-            "check_same_thread": False,
-            "timeout": BUSY_S,
-        },  # the pool hands them from thread to thread
+        # The pool hands connections from thread to thread.
+        "connect_args": {"check_same_thread": False, "timeout": BUSY_S},
         "pool_timeout": BUSY_S,
     }
     return (

@@ -7,7 +7,7 @@ import hashlib
 import secrets
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from vseg.errors import Conflict, InvalidInput, NotFound
 from vseg.store.database import Database, now_ms as clock_ms
@@ -44,10 +44,8 @@ def create(db: Database, researcher: str, label: str) -> str:
     token = PREFIX + secrets.token_urlsafe(32)
     with db.writing() as connection:
         whose = _number_of(connection, researcher)
-        if (
-            len(connection.scalars(select(tokens.c.id).where(tokens.c.researcher == whose)).all())
-            >= MOST_TOKENS
-        ):
+        made = connection.scalar(select(func.count()).where(tokens.c.researcher == whose)) or 0
+        if made >= MOST_TOKENS:
             raise Conflict(f"A researcher has at most {MOST_TOKENS} tokens; revoke one that is not needed.")
         row = {
             "researcher": whose,

@@ -107,9 +107,8 @@ class Writer:
         try:
             with self._db.writing() as connection:
                 refused = _write(self._inserts, connection, batch)
-        except (
-            _ContradictedError
-        ) as error:  # nothing of theirs is stored, and the others once more without them
+        except _ContradictedError as error:
+            # Nothing of theirs is stored, and the others once more without them.
             for each, sentence in error.refused.items():
                 each.stored.set_exception(sentence)
             self._store([each for each in batch if each not in error.refused])
@@ -134,7 +133,7 @@ def _write(inserts: Inserts, connection: Connection, batch: list[Records]) -> di
     status, token = _locked(connection, batch)
     refused: dict[Records, VsegError] = {}
     for each in batch:
-        if each.token_hash not in (None, token.get(each.session)):
+        if each.session in token and each.token_hash not in (None, token[each.session]):
             refused[each] = NotAllowed("This session goes on elsewhere, under a newer token; use that one.")
     active = [each for each in batch if status.get(each.session) == "active" and each not in refused]
     refused |= beyond_limits(connection, active)

@@ -19,7 +19,8 @@ from vseg.study import Study
 
 ALIVE_AT_LEAST_MIN = 60
 ALIVE_UNHEARD_MIN = 5
-SESSIONS_A_PLACE, SESSIONS_BESIDE = 20, 100
+SESSIONS_A_PLACE, SESSIONS_BESIDE = 20, 100  # that may begin within a day, of people without a personal link
+DAY_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,20 @@ def taken(connection: Connection, study_id: int, study: Study, now_ms: int) -> T
     )
 
 
-def begun(connection: Connection, study_id: int, study: Study) -> int:
-    """How many sessions there have been; `Conflict` beyond what any study needs, since each takes room on the disk."""
-    number = connection.scalar(select(func.count()).where(sessions.c.study == study_id)) or 0
+def begun(connection: Connection, study_id: int) -> int:
+    """How many sessions there have been."""
+    return connection.scalar(select(func.count()).where(sessions.c.study == study_id)) or 0
+
+
+def check_pace(connection: Connection, study_id: int, study: Study, now_ms: int) -> None:
+    """`Conflict` where more sessions were begun within a day than any study needs: each takes room on the disk."""
+    lately = (sessions.c.study == study_id) & (sessions.c.started_at_ms > now_ms - DAY_MS)
+    number = connection.scalar(select(func.count()).where(lately)) or 0
     if number >= SESSIONS_A_PLACE * study.participants + SESSIONS_BESIDE:
         raise Conflict(
-            f"{number} sessions were begun for {study.participants} places, so that this study takes no more; "
-            "serve it under another name.",
+            f"{number} sessions were begun within a day for {study.participants} places; come back tomorrow.",
             "full",
         )
-    return number
 
 
 def chosen(study: Study, held: Taken, number: int) -> list[Unit]:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import Connection, delete, select, update
@@ -11,6 +12,8 @@ from vseg.store import choices, erasing
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import SENT, events, identities, responses, sessions
 from vseg.store.sessions.rows import SessionRow
+
+SET_BACK_MS = 60_000  # a clock that falls by more between two records was set anew
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,11 @@ def progress(db: Database, session: SessionRow) -> Progress:
             .where(events.c.session == session.id, events.c.kind == "resumed")
             .order_by(events.c.seq)
         ).all()
-    heard = (*answers, *others)
+    heard = sorted((*answers, *others), key=lambda row: row.seq)
     # The page's clock may be wrong, but it is one clock, at least since the page was opened last, perhaps on another
-    # device: the record that was under way the least tells by how much.
-    since = max((row.seq for row in resumed), default=0)
+    # device, or since it was set back: the record that was under way the least tells by how much.
+    set_back = [row.seq for before, row in pairwise(heard) if row.at_ms < before.at_ms - SET_BACK_MS]
+    since = max((*set_back, *(row.seq for row in resumed)), default=0)
     behind = min((row.received_at_ms - row.at_ms for row in heard if row.seq >= since), default=0)
 
     def happened_at_ms(row: Any) -> int:

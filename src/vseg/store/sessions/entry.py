@@ -190,7 +190,9 @@ def _enrol(
 ) -> int:
     """A new participant with a session and its units; the study is frozen from here on."""
     held = assignment.taken(connection, study.id, study.study, now_ms)
-    units = assignment.chosen(study.study, held, assignment.begun(connection, study.id, study.study))
+    units = assignment.chosen(study.study, held, assignment.begun(connection, study.id))
+    if visitor.link_hash is None:  # of links there are as many as a researcher has made
+        assignment.check_pace(connection, study.id, study.study, now_ms)
     freeze = update(studies).where(studies.c.id == study.id, studies.c.frozen_at_ms.is_(None))
     connection.execute(freeze.values(frozen_at_ms=now_ms))
     participant = _inserted(

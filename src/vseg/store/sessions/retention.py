@@ -7,10 +7,9 @@ from sqlalchemy import ColumnElement, Connection, delete, func, or_, select
 from vseg.store import erasing
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import events, identities, links, participants, responses, sessions
-from vseg.store.sessions.assignment import newest_at_ms
+from vseg.store.sessions.assignment import DAY_MS, newest_at_ms
 from vseg.store.studies import StudyRow, listed
 
-DAY_MS = 24 * 60 * 60 * 1000
 HERE_MS = 60 * 60 * 1000  # whoever was heard of since is taking part, and has to be known when they come back
 
 

@@ -36,10 +36,8 @@ def reason_to_refuse(db: Database, study: StudyRow, *, now_ms: int) -> str | Non
         if status in ("closed", "paused"):
             return str(status)
         try:
-            number = assignment.begun(connection, study.id, study.study)
-            assignment.chosen(
-                study.study, assignment.taken(connection, study.id, study.study, now_ms), number
-            )
+            held = assignment.taken(connection, study.id, study.study, now_ms)
+            assignment.chosen(study.study, held, assignment.begun(connection, study.id))
         except Conflict as full:
             return full.reason
     return None
