@@ -31,7 +31,7 @@ demo: .venv/.ready ## Run the demonstration
 # Without ARGS: several processes, then by themselves the tests that count a browser's frames.
 test: .venv/.ready .venv/.browser .venv/.torch ## Run the tests, with a real Chromium, PostgreSQL and PyTorch
 ifeq ($(ARGS),)
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not alone and not chaos"
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --durations 15 -m "not alone and not chaos"
 	@$(BIN)/python -m pytest -m "alone and not chaos"
 else
 	@$(BIN)/python -m pytest $(ARGS)

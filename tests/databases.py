@@ -35,6 +35,7 @@ class Postgres:
     """A running server, reached through a socket in `folder`."""
 
     folder: Path
+    process: "subprocess.Popen[bytes]"
     _numbers: Any = field(default_factory=itertools.count)
     _free: list[str] = field(default_factory=list)
 
@@ -72,9 +73,8 @@ class Postgres:
 @contextmanager
 def postgres(**settings: str) -> Iterator[Postgres]:
     """A server of its own for the time of this block. Its files are thrown away, so by default it does not sync."""
-    folder = Path(
-        tempfile.mkdtemp(prefix="vseg-pg-", dir="/tmp")
-    )  # short: a socket's path has 107 characters
+    # Short: a socket's path has 107 characters.
+    folder = Path(tempfile.mkdtemp(prefix="vseg-pg-", dir="/tmp"))
     try:
         programs, identity = _programs(folder), _identity(folder)
         data = folder / "data"
@@ -97,15 +97,15 @@ def postgres(**settings: str) -> Iterator[Postgres]:
             server = subprocess.Popen(
                 [programs / "postgres", "-D", data, "-k", folder, *options], **quiet | {"stdout": log}
             )
+        running = Postgres(folder, server)
         try:
             _wait_until_ready(programs, folder, server)
-            running = Postgres(folder)
             running.execute("CREATE DATABASE vseg TEMPLATE template0")
             store.open(running.url("vseg")).close()
             yield running
         finally:
-            server.send_signal(signal.SIGINT)
-            server.wait()
+            running.process.send_signal(signal.SIGINT)
+            running.process.wait()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
