@@ -239,7 +239,8 @@ async def _answer(port: int, people: dict[str, str], seconds: float, server: sub
                 seq, due = seq + 1, due + PACE_S
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             if not killed:
-                raise RuntimeError(f"Person {number} was cut off at answer {seq}, and nobody was killed.") from error
+                said = f"Person {number} was cut off at answer {seq}, before the server was killed."
+                raise RuntimeError(said) from error
             while due - began <= seconds:
                 load.latencies_s.append(time.perf_counter() - due)
                 load.unanswered, due = load.unanswered + 1, due + PACE_S

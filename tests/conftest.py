@@ -1,12 +1,30 @@
-"""One hypothesis profile for all tests: the same examples in every run, and no clock. Databases to test on."""
+"""Hypothesis without a clock: the same examples in every run, new ones with `-m chaos`. Databases to test on."""
 
+import random
 from contextlib import ExitStack
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("vseg", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("chaos", deadline=None, max_examples=30, print_blob=True)
 settings.load_profile("vseg")
+
+
+def pytest_configure(config):
+    """`make chaos` tries other examples each time, from a seed that is printed: `--hypothesis-seed` repeats a run.
+
+    Here, before hypothesis itself looks at its options and before any test is imported.
+    """
+    if config.option.markexpr == "chaos":
+        settings.load_profile("chaos")
+        if config.option.hypothesis_seed is None:
+            config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
+
+
+def pytest_report_header(config):
+    seed = config.option.hypothesis_seed
+    return None if seed is None else f"hypothesis seed: {seed} (again: --hypothesis-seed={seed})"
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 
 from vseg import plan, store
 from vseg.server.app import app
+from vseg.server.run import uvicorn_server
 from vseg.study import parsed
 
 STUDY = """
@@ -116,17 +116,10 @@ def register(db: store.Database, *texts: str) -> None:
 def served(
     url: str, *texts: str, prefix: str = "", headers: dict[str, str] | None = None
 ) -> Iterator[Served]:
-    """The server over a new database with these studies, for the time of this block."""
+    """As `vseg serve` runs it, over a new database with these studies, for the time of this block."""
     with store.open(url) as db, socket.create_server(("127.0.0.1", 0), backlog=512) as listening:
         register(db, *(texts or (STUDY,)))
-        config = uvicorn.Config(
-            app(db, prefix=prefix),
-            access_log=False,
-            log_level="error",
-            ws="none",
-            forwarded_allow_ips="127.0.0.1",
-        )
-        server = uvicorn.Server(config)
+        server = uvicorn_server(app(db, prefix=prefix))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         base = f"http://127.0.0.1:{listening.getsockname()[1]}{prefix}/"

@@ -1,23 +1,34 @@
 /** Coming back: whose is the session that lies on this computer, and does it go on? */
 
 import { mark } from "./dom.ts";
-import { depart, type Place, Session } from "./session.ts";
+import { persistently } from "./outbox.ts";
+import { cleared, depart, isLost, type Place, random, Session } from "./session.ts";
 import type { KeptSession } from "./shelf.ts";
 import { Refused } from "./wire.ts";
 
 /** A session to go on with, a choice to leave that has yet to be sent, or nothing: someone new. */
 export type Arrival = Session | "keep" | "withdraw" | null;
 
+/** What only the person can say: whether they were here before, and that they begin anew since their session is gone. */
+export interface Asking {
+  returning: () => Promise<"same" | "new">;
+  gone: () => Promise<unknown>;
+}
+
 /**
  * What this computer has of whoever came. A link or Prolific says who that is (`named`), and so does a tab that was
  * here before; anyone else is asked, since a shared computer has many people.
  */
-export async function arrive(place: Place, named: boolean, ask: () => Promise<"same" | "new">): Promise<Arrival> {
-  const kept = await place.shelf.session(place.who);
+export async function arrive(place: Place, named: boolean, ask: Asking): Promise<Arrival> {
+  const kept = await found(place, named);
   if (!kept) return null;
   const isTheSame = named || place.tab.getItem(here(place.who)) === kept.session;
-  if (!isTheSame && (kept.leaving || (await ask()) === "new")) return dismissed(kept, place);
-  return kept.leaving ?? Session.resume(kept, place);
+  if (!isTheSame && (kept.leaving || (await ask.returning()) === "new")) return dismissed(kept, place);
+  if (kept.leaving) return kept.leaving;
+  const session = await Session.resume(kept, place);
+  // By name, `begin` takes up the session where it is now; without one, nothing leads back to it.
+  if (!session && !named && (await stays(kept, place))) await ask.gone();
+  return session;
 }
 
 /** From now on a session is this tab's. */
@@ -27,16 +38,51 @@ export function settle({ tab, who }: Place, session: string): void {
 
 const here = (who: string) => `here ${who}`;
 
+/**
+ * The session on this computer's disk, which may be slow and is asked twice. Without an answer the server knows those
+ * with a name, and whoever was not here in this tab begins anew. Who was would lose their place, so they are told to
+ * load the page again.
+ */
+async function found(place: Place, named: boolean): Promise<KeptSession | undefined> {
+  const { shelf, tab, who } = place;
+  try {
+    return await shelf.session(who).catch(() => shelf.session(who));
+  } catch (error) {
+    if (!named && tab.getItem(here(who))) throw error;
+    if (!named) void strange(place);
+    return undefined;
+  }
+}
+
+/** Whoever begins now is not taken for the person before, by the name under which that one had asked to begin. */
+const strange = ({ shelf, who }: Place): Promise<void> => shelf.keepEntry(who, random()).catch(() => {});
+
+/** Whether something of a session is still here: what could not be delivered. */
+async function stays({ session }: KeptSession, { shelf, who }: Place): Promise<boolean> {
+  return (await shelf.session(who).catch(() => undefined))?.session === session;
+}
+
+const OVER = new Set(["ended", "already"]);
+
 /** Someone else sits here now: the session of whoever went away ends, with what they answered. */
 async function dismissed(kept: KeptSession, place: Place): Promise<null> {
   mark("loading");
   const watch: Place["watch"] = (delivery) => delivery !== "stopped" && place.watch(delivery);
+  const leaving = kept.leaving ?? "keep";
   try {
-    await depart(kept, { ...place, watch }, kept.leaving ?? "keep", undefined, { reason: "someone_else" });
+    await depart(kept, { ...place, watch }, leaving, undefined, { reason: "someone_else" });
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    await place.shelf.clear(place.who, kept.session); // it had ended already
+    if (OVER.has(error.reason) || leaving === "withdraw") await cleared(kept, place);
+    else await undelivered({ ...kept, leaving }, place, error);
   }
   place.watch("sent");
   return null;
+}
+
+/** What the server would not take stays, below the session of whoever is here now, and is tried again after it. */
+async function undelivered(kept: KeptSession, place: Place, refusal: Refused): Promise<void> {
+  if (!isLost(refusal)) await persistently(() => place.server.leave(kept.token, "keep")).catch(() => {});
+  await place.shelf.keepSession(place.who, kept).catch(() => {});
+  await strange(place);
 }

@@ -3,7 +3,7 @@
 import { mark } from "./dom.ts";
 import type { Said } from "./screen.ts";
 import { notice } from "./screens/notice.ts";
-import { keptFile } from "./session.ts";
+import { isLost } from "./session.ts";
 import type { Visit } from "./visit.ts";
 import { type Completed, Refused } from "./wire.ts";
 
@@ -11,6 +11,7 @@ const SLOW_MS = 15_000;
 
 export class Farewell {
   private readonly visit: Visit;
+  private slow: ReturnType<typeof setTimeout> | undefined;
 
   constructor(visit: Visit) {
     this.visit = visit;
@@ -49,18 +50,16 @@ export class Farewell {
     const { ending, session } = this.visit;
     this.visit.exit.close();
     if (ending?.why === "declined") return this.show("left", { text: this.visit.text("consent_declined") });
-    if (ending?.why === "refused") return this.refused(ending.refusal.reason, ending.refusal.message);
-    const sending = this.sending();
+    if (ending?.why === "refused") return this.failed(ending.refusal);
+    this.sending();
     if (ending) {
       await this.visit.leave(ending.data);
-      sending.over();
       return this.show("left", { text: this.visit.text(ending.data === "keep" ? "left_kept" : "left_withdrawn") });
     }
     if (!session) return;
     await session.outbox.flushed();
     if (this.visit.questions.unfinished) return location.reload(); // and go on with what the server would not take
     const completed = await session.complete();
-    sending.over();
     this.visit.ground.tab.setItem(this.visit.who, JSON.stringify(completed));
     return this.done(completed);
   }
@@ -68,19 +67,24 @@ export class Farewell {
   /** Something failed that should not: say so, and offer what this computer has. */
   async failed(error: unknown): Promise<void> {
     this.visit.exit.close();
+    if (isLost(error) && !this.visit.ground.rehearsal) return this.refused(this.whereto(error));
     if (error instanceof Refused) return this.refused(error.reason, error.message);
     console.error(error);
     return this.show("error", { text: this.visit.text("error_unexpected") }, true);
   }
 
-  /** Says that the last answers are on their way, and more if that takes long. */
-  private sending(): { over: () => void } {
+  /** What became of a session whose token is not good: only with a name it can go on elsewhere. */
+  private whereto({ status }: Refused): "moved" | "gone" {
+    return status === 401 && this.visit.isNamed ? "moved" : "gone";
+  }
+
+  /** Says that the last answers are on their way, and more if nothing else is said for long. */
+  private sending(): void {
     const { text } = this.visit;
     void this.show("finishing", { title: text("saving"), text: text("finishing") });
-    const slow = setTimeout(() => {
+    this.slow = setTimeout(() => {
       void this.show("finishing", { title: text("saving"), text: text("finishing_slow") }, true);
     }, SLOW_MS);
-    return { over: () => clearTimeout(slow) };
   }
 
   private async done({ completion_code, return_url }: Completed): Promise<void> {
@@ -103,13 +107,11 @@ export class Farewell {
 
   /** `download`: with a way to save what this computer still has, if anything. */
   private async show(step: string, said: Said, download = false): Promise<void> {
-    const file = download ? await keptFile(this.visit.ground.shelf, this.visit.who) : null;
+    clearTimeout(this.slow);
+    const offer = download ? await this.visit.download() : [];
     mark(step);
     if (step !== "finishing") document.getElementById("delivery")?.replaceChildren(); // what it said is over
-    const href = file && URL.createObjectURL(file);
-    const offer = href ? [{ name: "download", label: this.visit.text("download"), href }] : [];
     const place = document.getElementById("experiment")!;
     void notice({ ...said, actions: [...(said.actions ?? []), ...offer] })(place, this.visit.context());
-    if (file) place.querySelector("[data-testid=download]")?.setAttribute("download", file.name);
   }
 }

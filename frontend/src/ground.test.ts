@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { rehearsal } from "./ground.ts";
+import { ownTab, rehearsal } from "./ground.ts";
 import { Session } from "./session.ts";
 import type { Event } from "./wire.ts";
 
@@ -30,6 +30,19 @@ test("a rehearsal asks the server for trials once, and for nothing else", async 
   assert.deepEqual(asked, ["GET ../../api/studies/cats/preview"]);
   ground.tab.setItem("here", "s");
   assert.equal(ground.tab.getItem("here"), null);
+});
+
+test("a tab whose browser keeps nothing remembers nothing, and says no word", (context) => {
+  const denied = () => { throw new DOMException("Access is denied for this document.", "SecurityError"); };
+  const before = Object.getOwnPropertyDescriptor(globalThis, "sessionStorage");
+  context.after(() => before && Object.defineProperty(globalThis, "sessionStorage", before));
+  Object.defineProperty(globalThis, "sessionStorage", { get: denied, configurable: true });
+  ownTab.setItem("a", "b");
+  assert.equal(ownTab.getItem("a"), null);
+  const full = { getItem: () => "b", setItem: denied };
+  Object.defineProperty(globalThis, "sessionStorage", { value: full, configurable: true });
+  ownTab.setItem("a", "c");
+  assert.equal(ownTab.getItem("a"), "b");
 });
 
 test("whoever is not logged in is told so", async (context) => {

@@ -25,7 +25,7 @@ export function ground(search: string, study: string): Promise<Ground> {
 }
 
 async function real(): Promise<Ground> {
-  return { rehearsal: false, server: sessions, shelf: await openShelf(), tab: sessionStorage, enter: alone };
+  return { rehearsal: false, server: sessions, shelf: await openShelf(), tab: ownTab, enter: alone };
 }
 
 /** The server gives trials and hears of nothing else; two tabs can't come into each other's way. */
@@ -51,6 +51,22 @@ export function rehearsal(study: string): Ground {
     },
   };
 }
+
+/** A browser that keeps no data of this site throws at the very name of it: then a reload asks who it is. */
+export const ownTab: Ground["tab"] = {
+  getItem(key) {
+    try {
+      return sessionStorage.getItem(key);
+    } catch {
+      return null;
+    }
+  },
+  setItem(key, value) {
+    try {
+      sessionStorage.setItem(key, value);
+    } catch {} // or it is full
+  },
+};
 
 export const forgetful: Ground["tab"] = { getItem: () => null, setItem: () => {} };
 

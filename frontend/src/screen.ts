@@ -85,13 +85,13 @@ export interface Pause {
 
 /**
  * screens/notice.ts: `notice(said): Screen<string>`; resolves with the `name` of the action chosen; with no actions
- * it stays. A link leads away. Enter presses the first action.
+ * it stays. A link leads away, a file is saved. Enter presses the first action.
  */
 export interface Said {
   title?: string;
   /** Paragraphs, already in the participant's language. */
   text: string;
-  actions?: { name: string; label: string; href?: string }[];
+  actions?: { name: string; label: string; href?: string; file?: File }[];
 }
 
 /*

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 
 import { forgetful } from "./ground.ts";
-import { depart, type Place, Session } from "./session.ts";
+import { depart, keptFile, type Place, Session } from "./session.ts";
 import { type KeptRecord, memory } from "./shelf.ts";
 import { type Event, type Response, sessions, type State, type StudyInfo } from "./wire.ts";
 
@@ -64,11 +64,61 @@ test("a refusal on the way is not the last word: that of the session is", async 
   assert.equal((await Session.resume(kept, place))?.state.status, "completed");
 });
 
-test("what cannot be delivered is not thrown away", async (context) => {
-  const { shelf, place } = page(context, () => 401);
+test("what cannot be delivered is not thrown away; without any, nothing stays of a session that is lost", async (context) => {
+  for (const status of [401, 404]) {
+    const { shelf, place } = page(context, () => status);
+    await shelf.keepSession("w", kept);
+    await shelf.keepRecords([answer(0, 0)]);
+    assert.equal(await Session.resume(kept, place), null);
+    assert.deepEqual([await shelf.session("w"), (await shelf.records("s")).length], [kept, 1]);
+    await shelf.keepRecords([{ ...answer(0, 0), sent: true }]);
+    assert.equal(await Session.resume(kept, place), null);
+    assert.deepEqual([await shelf.session("w"), await shelf.records("s")], [undefined, []]);
+    context.mock.restoreAll();
+  }
+});
+
+test("who went on elsewhere and comes back here takes the session up again, and what was left here is sent", async (context) => {
+  let token = "elsewhere";
+  const { shelf, place, bodies } = page(context, (path, body) => {
+    if (path === "sessions") token = "new";
+    return token === "new" ? { ...(storing(path, body) as object), token } : 401;
+  });
+  await shelf.keepSession("w", kept);
   await shelf.keepRecords([answer(0, 0)]);
-  await assert.rejects(Session.resume(kept, place), { status: 401 });
-  assert.equal((await shelf.records("s")).length, 1);
+  assert.equal(await Session.resume(kept, place), null);
+  const session = await Session.begin({ link: "l" }, place);
+  assert.deepEqual(bodies.at(-2).records.map(({ seq }: { seq: number }) => seq), [0], "before the server is asked again");
+  assert.deepEqual(await shelf.session("w"), { session: "s", token: "new" });
+  assert.equal(session.outbox.next, 1);
+});
+
+test("whose session is gone begins another; the file still has what was not delivered, also after its end", async (context) => {
+  globalThis.location ??= { pathname: "/s/cats/" } as Location;
+  const { shelf, place } = page(context, storing);
+  const old = { session: "old", token: "o" };
+  await shelf.keepSession("w", old);
+  await shelf.keepRecords([{ ...answer(4, 1), session: "old" }]);
+  const session = await Session.begin({}, place);
+  assert.deepEqual(await shelf.session("w"), { ...kept, before: { ...old, leaving: "keep" } });
+  const sessions = async () => {
+    const { records } = JSON.parse(await (await keptFile(shelf, "w"))!.text());
+    return records.map((record: KeptRecord) => record.session);
+  };
+  session.record("comment", {});
+  await session.outbox.flushed();
+  assert.deepEqual(await sessions(), ["s", "old"]);
+  await session.leave("withdraw");
+  assert.deepEqual(await shelf.session("w"), { ...old, leaving: "keep" }, "and the next who comes is not asked about it");
+  assert.deepEqual(await sessions(), ["old"]);
+});
+
+test("nobody leaves a session that is lost: the next page does not try for ever", async (context) => {
+  const { shelf, place } = page(context, () => 401);
+  for (const data of ["keep", "withdraw"] as const) {
+    await assert.rejects(depart({ ...kept, leaving: data }, place, data), { status: 401 });
+    assert.deepEqual(await shelf.session("w"), kept);
+  }
 });
 
 test("who comes back after another tab had gone on goes on from there", async (context) => {

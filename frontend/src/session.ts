@@ -4,7 +4,7 @@ import { Choices } from "./choices.ts";
 import type { Ground } from "./ground.ts";
 import { type Delivery, Outbox, persistently } from "./outbox.ts";
 import { type Given, Schedule } from "./schedule.ts";
-import type { KeptSession, Shelf } from "./shelf.ts";
+import type { KeptRecord, KeptSession, Shelf } from "./shelf.ts";
 import {
   type Completed, type Entry, type Event, type EventKind, type Numbered, Refused, type Response, type State, type StudyInfo,
 } from "./wire.ts";
@@ -40,15 +40,20 @@ export class Session {
   static async begin(entry: Entry, place: Place): Promise<Session> {
     const asked = { ...entry, entry: await entryOf(place) };
     const { token, ...state } = await persistently(() => place.server.begin(asked), () => place.watch("waiting"));
-    const kept = { session: state.session, token };
+    const found = await place.shelf.session(place.who).catch(() => undefined);
+    const isBack = found?.session === state.session;
+    const before = isBack ? found.before : found && ({ leaving: "keep", ...found } as const);
+    const kept: KeptSession = { session: state.session, token, ...(before ? { before } : {}) };
     await place.shelf.keepSession(place.who, kept).catch(() => {});
+    if (isBack) return takenUp(await Session.resume(kept, place));
     const choices = new Choices();
     return new Session(state, await outboxOf(kept, place, choices), choices, kept, place);
   }
 
   /**
-   * The session this browser had before a reload; null where the server knows of none. What an earlier page could
-   * not send goes first, so that the server's answer takes it into account.
+   * The session this browser had before a reload; null where its token is no longer good, because the session went on
+   * elsewhere or is gone: what could not be delivered then stays here, for `begin`. What an earlier page could not send
+   * goes first, so that the server's answer takes it into account.
    */
   static async resume(kept: KeptSession, place: Place): Promise<Session | null> {
     let known = false;
@@ -68,8 +73,8 @@ export class Session {
       known = true;
       return new Session(state, outbox, choices, kept, place);
     } catch (error) {
-      if (!(error instanceof Refused) || error.status === 409 || undelivered) throw error;
-      await place.shelf.clear(place.who, kept.session);
+      if (!isLost(error)) throw error;
+      if (!undelivered) await cleared(kept, place);
       return null;
     }
   }
@@ -128,11 +133,11 @@ export class Session {
     for (;;) {
       await this.outbox.flushed();
       try {
-        const { token, session } = this.kept;
+        const { token } = this.kept;
         const count = this.outbox.next;
-        const { server, shelf, who, watch } = this.place;
+        const { server, watch } = this.place;
         const completed = await persistently(() => server.complete(token, count), () => watch("waiting"));
-        await cleared(shelf, who, session);
+        await cleared(this.kept, this.place);
         return completed;
       } catch (error) {
         if (!(error instanceof Refused) || !error.missing.length) throw error;
@@ -149,7 +154,8 @@ export class Session {
 
 /**
  * Leave a session for good. The choice is kept before it is sent, so that a page that dies meanwhile does not undo it:
- * the next one asks this again. `why` goes with the answers that stay.
+ * the next one asks this again; but of a session that is lost to this page nobody can leave. `why` goes with the
+ * answers that stay.
  */
 export async function depart(
   kept: KeptSession,
@@ -158,26 +164,52 @@ export async function depart(
   opened?: Outbox,
   why: object = {},
 ): Promise<void> {
-  const { shelf, who } = place;
-  await shelf.keepSession(who, { ...kept, leaving: data }).catch(() => {});
-  if (data === "keep") {
-    const outbox = opened ?? (await outboxOf(kept, place));
-    const said = [...outbox.kept.values()].some(({ kind }) => kind === "left");
-    if (!said) outbox.add({ kind: "left", at_ms: Date.now(), data: { data, ...why } });
-    await outbox.flushed();
+  const keep = (session: KeptSession) => place.shelf.keepSession(place.who, session).catch(() => {});
+  const { leaving: _leaving, ...here } = kept;
+  await keep({ ...here, leaving: data });
+  try {
+    if (data === "keep") await lastDelivery(opened ?? (await outboxOf(kept, place)), { data, ...why });
+    opened?.close();
+    await persistently(() => place.server.leave(kept.token, data), () => place.watch("waiting"));
+  } catch (error) {
+    if (isLost(error)) await keep(here);
+    throw error;
   }
-  opened?.close();
-  await persistently(() => place.server.leave(kept.token, data), () => place.watch("waiting"));
-  await cleared(shelf, who, kept.session);
+  await cleared(kept, place);
 }
 
-/** The server has all it needs: a disk that is full or gone keeps nobody from the last screen and its code. */
-const cleared = (shelf: Shelf, who: string, session: string): Promise<void> => shelf.clear(who, session).catch(() => {});
+/** Everything that is left to send, and that the participant left. */
+async function lastDelivery(outbox: Outbox, data: Event["data"]): Promise<void> {
+  const said = [...outbox.kept.values()].some(({ kind }) => kind === "left");
+  if (!said) outbox.add({ kind: "left", at_ms: Date.now(), data });
+  await outbox.flushed();
+}
+
+/**
+ * Nothing of a session stays here, and the one whose place it took is back in it. The server has all it needs: a disk
+ * that is full or gone keeps nobody from the last screen and its code.
+ */
+export async function cleared({ session, before }: KeptSession, { shelf, who }: Place): Promise<void> {
+  await shelf.clear(who, session).catch(() => {});
+  if (before) await shelf.keepSession(who, before).catch(() => {});
+}
+
+/** Whether the server knows no session of this token: it goes on elsewhere under a newer one, or is not there any more. */
+export function isLost(error: unknown): error is Refused {
+  return error instanceof Refused && (error.status === 401 || error.status === 404);
+}
+
+/** A session that was begun a moment ago, unless someone else was even faster. */
+function takenUp(session: Session | null): Session {
+  if (!session) throw new Refused(401, { error: "NotAllowed" });
+  return session;
+}
 
 /** Everything this computer has of a session, for the researcher, when nothing else works; null if it has nothing. */
 export async function keptFile(shelf: Shelf, who: string): Promise<File | null> {
   const kept = await shelf.session(who).catch(() => undefined);
-  const records = kept ? await shelf.records(kept.session).catch(() => []) : [];
+  const records: KeptRecord[] = [];
+  for (let each = kept; each; each = each.before) records.push(...(await shelf.records(each.session).catch(() => [])));
   if (!kept || !records.length) return null;
   const content = { study: location.pathname, session: kept.session, records };
   return new File([JSON.stringify(content, null, 1)], `vseg-${kept.session}.json`, { type: "application/json" });
@@ -201,7 +233,7 @@ async function entryOf({ shelf, who }: Place): Promise<string> {
 }
 
 /** 128 bits by chance; `randomUUID` has fewer and is not there on pages without https. */
-function random(): string {
+export function random(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 

@@ -8,6 +8,8 @@ export interface KeptSession {
   token: string;
   /** Set once the participant chose to leave, until the server knows. */
   leaving?: "keep" | "withdraw";
+  /** Whose place this took here: a session with records that the server would not take. */
+  before?: KeptSession;
 }
 
 /** `refused`: what the server would not take, in whose place this record stands. */

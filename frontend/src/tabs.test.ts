@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 
-import { aloneByAsking } from "./tabs.ts";
+import { alone, aloneByAsking } from "./tabs.ts";
 
 /** The browser's channel, as one bus: what one says, the others hear a moment later. */
 class Channel {
@@ -74,4 +74,20 @@ test("when the tab that has it closes, the one that waits takes over", async (co
   await later(2000);
   await later(300);
   assert.deepEqual([alone, busy], [["a", "b"], ["b"]]);
+});
+
+test("where locks are denied tabs ask each other, and where that is denied too nobody waits", async (context) => {
+  const denied = () => { throw new DOMException("denied", "SecurityError"); };
+  const before = Object.getOwnPropertyDescriptor(globalThis, "navigator")!;
+  context.after(() => Object.defineProperty(globalThis, "navigator", before));
+  Object.defineProperty(globalThis, "navigator", { value: { locks: { request: async () => denied() } }, configurable: true });
+  const { later } = opening(context);
+  const told: string[] = [];
+  void alone("study", () => told.push("first is busy")).then(() => told.push("first"));
+  await later(300);
+  void alone("study", () => told.push("second is busy"));
+  await later(300);
+  assert.deepEqual(told, ["first", "second is busy"]);
+  globalThis.BroadcastChannel = denied as unknown as typeof BroadcastChannel;
+  await alone("study", () => assert.fail("nobody else is known of"));
 });

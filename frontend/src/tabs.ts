@@ -1,12 +1,17 @@
 /** One tab at a time: two would ask the same trials and number their records alike. */
 
 /**
- * Resolves when this tab has the study to itself, which it keeps until it closes; `busy` is called once if another
- * tab has it now.
+ * Resolves when this tab has the study to itself, which it keeps until it closes; `busy` is called if another tab has
+ * it now. A browser that keeps no data of this site may refuse locks and channels alike: then nobody waits.
  */
 export async function alone(study: string, busy: () => void): Promise<void> {
   const name = `vseg ${study}`;
-  if (!navigator.locks) return aloneByAsking(name, busy);
+  await aloneByLock(name, busy)
+    .catch(() => aloneByAsking(name, busy))
+    .catch(() => {});
+}
+
+async function aloneByLock(name: string, busy: () => void): Promise<void> {
   if (await taken(name, { ifAvailable: true })) return;
   busy();
   await taken(name, {});
@@ -31,8 +36,8 @@ const ASK_AGAIN_MS = 2000;
 type Word = { asks: number } | "here";
 
 /**
- * Without locks (pages not served by https): ask whether anyone is there, and answer whoever asks later. Of two who
- * ask at the same time, the lower number wins.
+ * Without locks (pages not served by https have none): ask whether anyone is there, and answer whoever asks later. Of
+ * two who ask at the same time, the lower number wins.
  */
 export async function aloneByAsking(name: string, busy: () => void): Promise<void> {
   const channel = new BroadcastChannel(name);

@@ -9,9 +9,10 @@ import { Exit } from "./exit.ts";
 import { banner, type Ground } from "./ground.ts";
 import type { Delivery } from "./outbox.ts";
 import { Questions } from "./questions.ts";
-import type { Context, ContoursFound, DeviceFound, DistanceFound, GammaFound, Keys, Screen } from "./screen.ts";
+import type { Context, ContoursFound, DeviceFound, DistanceFound, GammaFound, Keys, Said, Screen } from "./screen.ts";
+import { notice } from "./screens/notice.ts";
 import { returning } from "./screens/returning.ts";
-import { depart, type Place, Session } from "./session.ts";
+import { depart, keptFile, type Place, Session } from "./session.ts";
 import { Studio } from "./studio.ts";
 import { type Entry, type EventKind, Refused, type StudyInfo } from "./wire.ts";
 
@@ -98,12 +99,30 @@ export class Visit {
     return !this.session || ![...this.session.outbox.kept.values()].some(({ kind }) => kind === "response");
   }
 
+  /** Whether a link or Prolific says who this is. */
+  get isNamed(): boolean {
+    return Boolean(this.entry.link ?? this.entry.prolific_pid);
+  }
+
   /** Go on with the session from before a reload, or with leaving it. */
   async resume(): Promise<void> {
-    const named = Boolean(this.entry.link ?? this.entry.prolific_pid);
-    const found = await arrive(this.place, named, () => this.asked("returning", returning));
+    const ask = { returning: () => this.asked("returning", returning), gone: () => this.gone() };
+    const found = await arrive(this.place, this.isNamed, ask);
     if (typeof found === "string") this.ending = { why: "left", data: found };
     else if (found) this.came(found);
+  }
+
+  /** Says that the session is not there any more; resolves when the participant wants to begin anew. */
+  private async gone(): Promise<unknown> {
+    const anew = { name: "gone_new", label: this.text("gone_new") };
+    const said = { title: this.text("gone_title"), text: this.text("refused_gone") };
+    return this.asked("gone", notice({ ...said, actions: [anew, ...(await this.download())] }));
+  }
+
+  /** An action that saves what this computer still has, if anything. */
+  async download(): Promise<NonNullable<Said["actions"]>> {
+    const file = await keptFile(this.ground.shelf, this.who);
+    return file ? [{ name: "download", label: this.text("download"), file }] : [];
   }
 
   /** A screen outside of the way. */

@@ -273,9 +273,50 @@ def test_prolific_participant_goes_on_in_another_browser(serve, visitor, browser
     second = Visitor(elsewhere.new_page(), server.url).come(query).walk(trials=3)
     assert second.answered == [5, 6, 7]
     first.walk("refused")
+    assert "another browser" in first.words()
     assert first.page.get_attribute("[data-testid=download]", "download").endswith(".json")
     second.walk("done")
     elsewhere.close()
+    assert all_there(server)
+
+
+@pytest.mark.parametrize("answers", [0, 3])
+def test_prolific_participant_comes_back_to_the_first_browser(serve, visitor, browser, answers):
+    """What they answered there meanwhile is sent if its number is free, and else asked again: nobody is stuck."""
+    server = serve(STUDY)
+    query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
+    first = visitor(server.url, query).walk(trials=5)
+    elsewhere = browser.new_context(viewport={"width": 1280, "height": 900})
+    second = Visitor(elsewhere.new_page(), server.url).come(query).walk("block").walk(trials=answers)
+    first.walk("refused")
+    first.page.reload()
+    first.walk("done")
+    second.walk("refused")
+    elsewhere.close()
+    assert second.problems == []
+    answered = {row["item"] for row in stored(server)}
+    assert answered == set(range(16))
+    assert len({row["session"] for row in stored(server)}) == 1
+
+
+def test_erased_meanwhile(serve, visitor):
+    """Someone without a name is told that their session is gone, in the study's language, and may begin anew."""
+    server = serve(STUDY + 'language = "de"')
+    person = visitor(server.url).walk(trials=5)
+    with store.open(server.db) as database:
+        study = store.studies.named(database, "short")
+        store.sessions.erase(database, study, person.state["participant"])
+    person.walk("refused")
+    assert "gelöscht" in person.words()
+    person.page.reload()
+    person.walk("gone")
+    assert "gelöscht" in person.words()
+    with person.page.expect_download() as download:
+        person.page.click("[data-testid=download]")
+    saved = json.loads(download.value.path().read_text(encoding="utf-8"))
+    assert set(person.answered) == {each["item"] for each in saved["records"] if each["kind"] == "response"}
+    person.choose("gone_new")
+    person.walk("done")
     assert all_there(server)
 
 

@@ -39,14 +39,23 @@ def compared(
     acknowledged: dict[tuple[str, int], Answer], given: Set[tuple[tuple[str, int], Answer]], found: Found
 ) -> Verdict:
     """Each acknowledged record is found exactly once; nobody answered an item twice; nothing else is there."""
-    stored = dict(found)
-    items = Counter((session, answer[0]) for (session, _), answer in found)
     return Verdict(
-        lost=len(acknowledged.keys() - stored.keys()),
-        doubled=sum(items.values()) - len(items),
-        changed=sum(stored[key] != answer for key, answer in acknowledged.items() if key in stored),
+        lost=len(acknowledged.keys() - dict(found).keys()),
+        doubled=_again(found),
+        changed=sum(acknowledged[key] != answer for key, answer in found if key in acknowledged),
         invented=sum(each not in given for each in found if each[0] not in acknowledged),
     )
+
+
+def _again(found: Found) -> int:
+    """Rows whose number, or whose item, the same session has in a row before."""
+    seen: set[tuple[str, str, int]] = set()
+    again = 0
+    for (session, seq), (item, *_) in found:
+        here = {("seq", session, seq), ("item", session, item)}
+        again += not seen.isdisjoint(here)
+        seen |= here
+    return again
 
 
 def in_database(db: store.Database, study: str) -> Found:
@@ -74,11 +83,17 @@ def in_export(folder: Path) -> Found:
     return found
 
 
-def sessions_in(folder: Path) -> Counter[str]:
-    """How many sessions there are of each status."""
+def sessions_in(folder: Path, but: Set[str] = frozenset()) -> Counter[str]:
+    """How many sessions there are of each status, without those of these names."""
     (table,) = (folder / "data").glob("*_description-sessions_data.csv")
     with open(table, newline="", encoding="utf-8") as file:
-        return Counter(row["status"] for row in csv.DictReader(file))
+        return Counter(row["status"] for row in csv.DictReader(file) if row["session"] not in but)
+
+
+def names_in(db: store.Database) -> set[str]:
+    """Of all sessions, as it is at this moment."""
+    with db.reading() as connection:
+        return {name for (name,) in connection.exec_driver_sql("SELECT name FROM sessions")}
 
 
 def map_of(folder: Path) -> NDArray[np.float64]:

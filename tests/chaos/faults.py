@@ -183,6 +183,8 @@ class Fault:
     options: tuple[str, ...] = ()
     adaptive: bool = False
     """In a study that chooses pairs from the answers so far."""
+    kills_server: bool = False
+    """All of it or a worker: how soon it serves again is promised (wanted.py)."""
 
 
 def _spoilt(name: str, kind: str) -> Fault:
@@ -191,9 +193,12 @@ def _spoilt(name: str, kind: str) -> Fault:
 
 ONLY = {"sqlite": (SQLITE,), "postgresql": (POSTGRESQL,)}
 FAULTS = (
-    Fault("server killed (SIGKILL)", server_killed, 25),
-    Fault("server killed (SIGKILL) while it chooses pairs", server_killed, 8, adaptive=True),
-    Fault("one of two workers killed (SIGKILL)", worker_killed, 10, ONLY["postgresql"], options=("--workers", "2")),
+    Fault("server killed (SIGKILL)", server_killed, 25, kills_server=True),
+    Fault("server killed (SIGKILL) while it chooses pairs", server_killed, 8, adaptive=True, kills_server=True),
+    Fault(
+        "one of two workers killed (SIGKILL)", worker_killed, 10, ONLY["postgresql"], options=("--workers", "2"),
+        kills_server=True,
+    ),
     Fault("network cut", network_cut, 12, proxied=True),
     _spoilt("network slow", "slow"),
     _spoilt("cut in mid-request", "half request"),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from chaos import wanted
 from chaos.rounds import Outcome
 from vseg.report import Report
 
@@ -20,6 +21,7 @@ COLUMNS = (
 )  # fmt: skip
 COUNTS = slice(2, 13)
 SAME = {True: "yes", False: "NO", None: ""}
+WANTED = ("number", "wanted", "reached", "")
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
@@ -29,13 +31,16 @@ def rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
         sum(int(count or 0) for count in counts)
         for counts in zip(*(row[COUNTS] for row in found), strict=True)
     ]
-    same = all(outcome.map_equal is not False for outcome in outcomes)
+    same = all(outcome.map_equal is not False for outcome in outcomes if not outcome.left_out)
     longest = max((s for outcome in outcomes for s in outcome.recoveries_s), default=0.0)
     gap = max((outcome.longest_gap_s for outcome in outcomes), default=0.0)
     return [*found, ["all", "", *map(str, sums), SAME[same], f"{longest:.2f}", f"{gap:.2f}"]]
 
 
 def _row(outcome: Outcome) -> list[str]:
+    if outcome.left_out:
+        where = f"{outcome.database}: LEFT OUT, {outcome.left_out}"
+        return [outcome.fault, where, *[""] * (len(COLUMNS) - 2)]
     verdict = outcome.verdict
     spoilt = str(outcome.requests_spoilt) if outcome.to_spoil else ""
     numbers = (
@@ -51,8 +56,22 @@ def _row(outcome: Outcome) -> list[str]:
 
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
-    lines = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows(outcomes))])
+    return _table(COLUMNS, rows(outcomes))
+
+
+def numbers(outcomes: Sequence[Outcome]) -> str:
+    """What was wanted of the whole run, beside what was reached."""
+    return _table(WANTED, _numbers(outcomes))
+
+
+def _numbers(outcomes: Sequence[Outcome]) -> list[list[str]]:
+    found = wanted.numbers(outcomes)
+    return [[each.what, each.wanted, each.reached, "yes" if each.well else "NO"] for each in found]
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def write(outcomes: Sequence[Outcome], minutes: float) -> None:
@@ -60,6 +79,7 @@ def write(outcomes: Sequence[Outcome], minutes: float) -> None:
     said = _said(outcomes, minutes)
     report = Report("Under fire", "What was done to vseg while people answered, and what was lost.")
     report.table(COLUMNS, rows(outcomes), caption=said)
+    report.table(WANTED, _numbers(outcomes), caption="What the whole run had to reach.")
     wrong = [f"{each.fault}, {each.database}: {one}" for each in outcomes for one in each.wrong]
     if wrong:
         report.section("What should not have been")
@@ -68,7 +88,7 @@ def write(outcomes: Sequence[Outcome], minutes: float) -> None:
     PAGE.write_text(report.html(), encoding="utf-8")
     document = DOCUMENT.read_text(encoding="utf-8")
     begin, end = MARKS
-    table = f"{begin}\n{markdown(outcomes)}\n\n*{said}*\n{end}"
+    table = f"{begin}\n{markdown(outcomes)}\n\n*{said}*\n\n{numbers(outcomes)}\n{end}"
     renewed, count = re.subn(f"{begin}.*?{end}", lambda _: table, document, flags=re.DOTALL)
     assert count == 1, f"{DOCUMENT} should hold {begin} and {end} once."
     DOCUMENT.write_text(renewed, encoding="utf-8")

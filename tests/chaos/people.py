@@ -19,10 +19,8 @@ from servers import event, response
 
 AT_ONCE = 100
 MOST_WAITING = 4  # a person takes time to answer; nobody is through before a fault is over
-MOST_REMARKS, REMARKS_EVERY_S = (
-    150,
-    0.2,
-)  # of who is through while faults go on; a session may have some 200 events
+# Of who is through while faults go on; a session may have some 200 events.
+MOST_REMARKS, REMARKS_EVERY_S = 150, 0.2
 MOST_QUESTIONS, LOOKS_EVERY_S = 40, 0.05
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.4
 GONE = (OSError, asyncio.IncompleteReadError, TimeoutError)
@@ -199,9 +197,8 @@ class Person:
 
     async def _deliver(self) -> None:
         """One try; whether it succeeds or not, the next trial comes."""
-        batch = list(self.waiting.values())[:AT_ONCE] or [
-            self._last
-        ]  # once more does no harm, and tells what is new
+        # What was sent last, once more, does no harm and tells what is new.
+        batch = list(self.waiting.values())[:AT_ONCE] or [self._last]
         said = await self._ask("records", {"records": batch}, 200)
         if said is None:
             return

@@ -84,7 +84,14 @@ class Outcome:
     verdict: Verdict = field(default_factory=Verdict)
     people: int = 0
     completed: int = 0
+    """Or shown a clear screen, where that is what should come."""
+    turned_away: int = 0
+    """How many should be shown one, and leave no session that is complete."""
     sessions: int = 0
+    """Complete in the export."""
+    kills_server: bool = False
+    left_out: str = ""
+    """Why this fault cannot be tried here; nothing else is said of it then."""
     wrong: list[str] = field(default_factory=list)
     tracebacks: int = 0
     map_equal: bool | None = False
@@ -97,7 +104,7 @@ class Outcome:
 
     @property
     def well(self) -> bool:
-        everyone = self.people == self.completed == self.sessions
+        everyone = self.people == self.completed == self.sessions + self.turned_away
         everything = self.injected == self.planned and self.requests_spoilt == self.to_spoil
         same = self.map_equal or (self.map_equal is None and self.chosen > 0)
         return bool(self.verdict) and everyone and everything and same and not (self.wrong or self.tracebacks)
@@ -111,10 +118,6 @@ class Rounds:
         self._restarted = RestartedPostgres(postgres)
         self._number = 0
         self._map: NDArray[np.float64] | None = None
-
-    def close(self) -> None:
-        """End the PostgreSQL that a fault has started anew, which nobody else knows of."""
-        self._restarted.close()
 
     def undisturbed(self) -> Outcome:
         """A round without any fault; its map is the one that all others must find."""
@@ -143,6 +146,7 @@ class Rounds:
             db = stack.enter_context(store.open(url))
             scene = Scene(database, url, server, None, postgres, disk, Ledger(), rng, self.crowd.people)
             outcome = Outcome(name, database, disk.how if disk else "", len(faults), people=self.crowd.people)
+            outcome.kills_server = any(fault.kills_server for fault in faults)
             asyncio.run(self._taken(faults, scene, db, outcome))
             outcome.map_equal = None if adaptive else False
             self._judged(scene, db, folder / "export", outcome)

@@ -3,10 +3,10 @@
 import asyncio
 import os
 import shlex
-import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -87,16 +87,11 @@ class RestartedPostgres:
     def __init__(self, postgres: Postgres):
         self.server = postgres
         self._data = postgres.folder / "data"
-        self._ours: subprocess.Popen[bytes] | None = None
 
     def end(self, number: int) -> None:
         """SIGINT: fast; SIGQUIT: immediate; SIGKILL: none of its business."""
-        pid = int((self._data / "postmaster.pid").read_text().split()[0])
-        os.kill(pid, number)
-        if self._ours is not None:
-            self._ours.wait()
-        else:
-            _wait_for_end(pid)
+        self.server.process.send_signal(number)
+        self.server.process.wait()
 
     def start(self) -> None:
         command = shlex.split((self._data / "postmaster.opts").read_text())
@@ -106,21 +101,15 @@ class RestartedPostgres:
             identity = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []}
         # Children of one that was killed may keep its memory for a moment.
         for _ in range(READY_WITHIN_S * 4):
-            self._ours = self._started(command, identity)
-            while self._ours.poll() is None:
+            self.server.process = started = self._started(command, identity)
+            while started.poll() is None:
                 try:
                     self.server.execute("SELECT 1")
                     return
                 except psycopg.OperationalError:
-                    _wait(self._ours, 0.02)
-            _wait(self._ours, 0)
+                    _wait(started, 0.02)
+            time.sleep(0.1)
         raise AssertionError((self.server.folder / "log").read_text()[-2000:])
-
-    def close(self) -> None:
-        """End the one that was started here."""
-        if self._ours is not None and self._ours.poll() is None:
-            self._ours.send_signal(signal.SIGINT)
-            self._ours.wait()
 
     def _started(self, command: list[str], identity: dict[str, Any]) -> "subprocess.Popen[bytes]":
         with open(self.server.folder / "log", "ab") as log:
@@ -134,11 +123,6 @@ def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> None:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
         return
-
-
-def _wait_for_end(pid: int) -> None:
-    """Of a child that somebody else started, and will ask about."""
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 async def in_thread(function: Any, *arguments: Any) -> Any:

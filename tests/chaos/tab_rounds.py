@@ -3,12 +3,13 @@
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from playwright.sync_api import Browser, Error
 
 import vseg
-from chaos.checking import Found, Verdict, exported, in_export
+from chaos.checking import Found, Verdict, exported, in_export, names_in, sessions_in
 from chaos.people import answer
 from chaos.rounds import Outcome
 from chaos.tabs import FAULTS, ITEMS, TURNED_AWAY, Desk
@@ -18,9 +19,11 @@ from vseg import store
 def outcome_of(name: str, browser: Browser, link: str, url: str, folder: Path) -> Outcome:
     """Each fault asserts that it has had its effect; only then it is counted."""
     began = time.perf_counter()
-    outcome = Outcome(name, "Chromium", planned=1, people=1, sessions=1)
-    desk = Desk(browser, link)
     turned_away = name in TURNED_AWAY
+    outcome = Outcome(name, "Chromium", planned=1, people=1, turned_away=int(turned_away))
+    with store.open(url) as db:
+        before = names_in(db)
+    desk = Desk(browser, link)
     try:
         FAULTS[name](desk)
         outcome.injected = 1
@@ -31,13 +34,16 @@ def outcome_of(name: str, browser: Browser, link: str, url: str, folder: Path) -
     desk.context.close()
     with store.open(url) as db:
         exported(db, "tabs", folder)
-    session = desk.visitors[-1].state.get("session")
-    found = [each for each in in_export(folder) if each[0][0] == session]
+    here = sessions_in(folder, but=before)
+    outcome.sessions = here["completed"]
+    if here.total() != 1 - outcome.turned_away:
+        outcome.wrong.append(f"One person has left these sessions: {dict(here)}.")
+    found = [each for each in in_export(folder) if each[0][0] not in before]
     outcome.responses = len(desk.ledger.acknowledged)
     if not turned_away and outcome.responses < ITEMS:
         outcome.wrong.append(f"The page was told that {outcome.responses} of {ITEMS} answers are stored.")
     outcome.verdict = _verdict(desk, found)
-    outcome.map_equal = turned_away or _same_map(found)
+    outcome.map_equal = turned_away or same_map(found, _told(desk))
     outcome.seconds = time.perf_counter() - began
     return outcome
 
@@ -59,15 +65,21 @@ def _invented(desk: Desk, found: Found) -> int:
     return (items - pressed).total() + other
 
 
-def _same_map(found: Found) -> bool:
-    """Beside the map of the same pairs, answered as this person answers, in an undisturbed order."""
-    asked = {given[0]: given for _, given in found}
-    if asked.keys() != set(range(ITEMS)):
+def _told(desk: Desk) -> dict[str, Any]:
+    """The trials that the page was told to show."""
+    return next((visitor.state["trials"] for visitor in desk.visitors if visitor.state), {})
+
+
+def same_map(found: Found, told: dict[str, Any]) -> bool:
+    """Beside the map of the pairs that the page was told, answered as this person answers, in an undisturbed order."""
+    stored = {given[0]: given for _, given in found}
+    if not told or stored.keys() != set(range(ITEMS)):
         return False
-    answers = [asked[item] for item in range(ITEMS)]
+    pairs = [(told["i"][item], told["j"][item]) for item in range(ITEMS)]
+    wanted = [(item, i, j, answer(i, j, item)) for item, (i, j) in enumerate(pairs)]
     maps = []
-    for same in ([each[3] for each in answers], [answer(i, j, item) for item, i, j, _ in answers]):
-        i, j = [each[1] for each in answers], [each[2] for each in answers]
+    for answers in ([stored[item] for item in range(ITEMS)], wanted):
+        _, i, j, same = zip(*answers, strict=True)
         responses = vseg.Responses(vseg.Grid(4), i=i, j=j, same=same)
         maps.append(vseg.reconstruct(responses, segments=2, smoothness=1.0, seed=0).maps.probabilities)
     return bool(np.array_equal(*maps))

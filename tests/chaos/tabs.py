@@ -3,15 +3,19 @@
 What the page was told is put down from its own traffic, so that it can be looked for in the export.
 """
 
+import json
 import os
 import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Error, Page, Response
 
+from browsers import chromium
 from chaos.people import Answer, Ledger, answer
 from visitors import Visitor
 
@@ -68,7 +72,10 @@ COUNT_REFUSED_WRITES = """(() => {
   };
 })()"""
 DATABASES = "indexedDB.databases().then(found => found.map(({ name }) => name))"
-TOO_OLD = "open the link in an up-to-date"
+KEEPS_NOTHING = "allow cookies and site data"
+BLOCKED = {"profile": {"default_content_setting_values": {"cookies": 2}}}
+"""Chromium's own setting that no site may keep anything."""
+NAMED = "() => { try { return sessionStorage.length; } catch (error) { return error.name; } }"
 DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
 
@@ -200,10 +207,31 @@ def _assert_wrong_by(page: Page, offset_ms: int) -> None:
 def no_database(desk: Desk) -> None:
     """A browser that keeps nothing is turned away in plain words, before anyone has answered anything."""
     desk.context.add_init_script(FORBIDDEN)
-    page = desk.sit().page
-    page.wait_for_function("words => document.body.innerText.includes(words)", arg=TOO_OLD)
+    page = _turned_away(desk)
     assert page.evaluate("globalThis.forbidden") > 0, "The page has not asked for a database."
+
+
+def nothing_kept(desk: Desk) -> None:
+    """The same where the person has set their browser so: it then throws at the very name of some of what it has."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        settings = Path(folder, "Default", "Preferences")
+        settings.parent.mkdir()
+        settings.write_text(json.dumps(BLOCKED), encoding="utf-8")
+        desk.context.close()
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        desk.context = desk.browser.browser_type.launch_persistent_context(
+            folder, executable_path=chromium(), args=flags
+        )
+        denied = _turned_away(desk).evaluate(NAMED)
+        assert denied == "SecurityError", f"The browser keeps something after all: {denied}."
+        desk.context.close()
+
+
+def _turned_away(desk: Desk) -> Page:
+    page = desk.sit().page
+    page.wait_for_function("words => document.body.innerText.includes(words)", arg=KEEPS_NOTHING)
     assert desk.ledger.acknowledged == {}
+    return page
 
 
 def full_database(desk: Desk) -> None:
@@ -228,7 +256,7 @@ def vanished_database(desk: Desk) -> None:
     person.walk()
 
 
-TURNED_AWAY = ("IndexedDB unavailable",)
+TURNED_AWAY = ("IndexedDB unavailable", "site data blocked")
 """Faults that end at a clear screen; all others at the last one."""
 FAULTS: dict[str, Callable[[Desk], None]] = {
     "tab reloaded": reloaded,
@@ -239,6 +267,7 @@ FAULTS: dict[str, Callable[[Desk], None]] = {
     "clock 20 years slow": clock_at(-20 * YEAR_MS),
     "clock jumps": clock_jumps,
     "IndexedDB unavailable": no_database,
+    "site data blocked": nothing_kept,
     "IndexedDB full": full_database,
     "IndexedDB cleared meanwhile": vanished_database,
 }

@@ -7,7 +7,12 @@ from chaos.tab_rounds import outcome_of
 from chaos.tabs import STUDY
 from servers import serving
 
-HERE = ("tab put to sleep", "clock 30 years fast", "IndexedDB full")  # make chaos runs all of them
+HERE = (
+    "tab put to sleep",
+    "clock 30 years fast",
+    "IndexedDB full",
+    "site data blocked",
+)  # make chaos runs all of them
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,6 @@ FORMS = {
     "studies/tiny/close": SMALL, "studies/tiny/simulate": SMALL, "settings/password": SMALL, "settings/tokens": SMALL,
     "settings/tokens/revoke": SMALL, "settings/researchers": SMALL, "studies/tiny/participants/p/erase": SMALL,
 }  # fmt: skip
-DEEP = 100_000
 BAD = {
     "nothing": b"",
     "cut off": b'{"records": [{"seq": 0, "kind": "resp',

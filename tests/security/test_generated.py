@@ -127,9 +127,8 @@ class Fuzz:
             assert set(answer.json()) >= {"error", "message"}, said
 
     def _headers(self, case: Any, role: str) -> dict[str, str]:
-        if (
-            case.path.startswith("/tokens/") and "researcher" in role
-        ):  # nobody revokes what the others come in by
+        # Nobody revokes what the others come in by.
+        if case.path.startswith("/tokens/") and "researcher" in role:
             return {"Authorization": f"Bearer {self._throwaway()}"}
         who = self.world.roles[role]
         return {**who.headers, **({"X-CSRF-Token": who.form_token} if who.form_token else {})}

@@ -200,9 +200,9 @@ def test_a_participants_token_opens_no_researchers_door(server, person):
         {"consented": True, "prolific_pid": ["a"]},
         {"consented": True, "prolific_pid": "{{%PROLIFIC_PID"},
         {"consented": True, "link": "x" * 129},
-        {"consented": True, "entry": "x" * 15},
+        {"consented": True, "entry": "x" * 21},
         {"consented": True, "entry": "x" * 65},
-        {"consented": True, "entry": "x" * 16 + "!"},
+        {"consented": True, "entry": "x" * 22 + "!"},
         {"consented": True, "name": "Ann"},
     ],
 )

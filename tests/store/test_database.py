@@ -2,6 +2,7 @@ import re
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from sqlalchemy import create_engine, inspect, make_url, text
 import vseg.store
 from vseg import store
 from vseg.errors import InvalidInput, NotFound, SchemaMismatch, VsegError
+from vseg.store import database
 from vseg.store.database import Turn
 from vseg.store.schema import metadata
 
@@ -174,6 +176,22 @@ def test_whoever_waits_to_write_comes_before_one_who_has_just_written():
 def test_a_folder_in_the_place_of_the_file(tmp_path):
     with pytest.raises(VsegError, match="does not answer"):
         store.open(f"sqlite:///{tmp_path}")
+
+
+def test_a_database_that_another_program_has_locked(tmp_path, monkeypatch, caplog):
+    """One that is not in SQLite's WAL mode, as a backup is, cannot even be read then."""
+    with closing(sqlite3.connect(tmp_path / "vseg.db", isolation_level=None)) as other:
+        other.execute("CREATE TABLE alembic_version (version_num)")
+        other.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(database, "BUSY_S", 0.5)
+        monkeypatch.setattr(database, "TOLD_AFTER_S", 0)
+        with pytest.raises(
+            VsegError, match=r"vseg\.db is locked by another program; close that, or try again"
+        ):
+            store.open(f"sqlite:///{tmp_path}/vseg.db")
+    assert caplog.messages == [
+        f"Still waiting for the database {tmp_path}/vseg.db; another program may have locked it."
+    ]
 
 
 def test_sqlite_is_told_to_be_durable(tmp_path):

@@ -5,6 +5,8 @@ A new migration comes with a dump of the version before it, of both kinds, in th
 
 import csv
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -124,3 +126,27 @@ def test_a_study_of_then_goes_on(empty_url, version):
         assert nameless.resumed
         counts = store.sessions.counts(db, study, now_ms=1_800_000_100_000)
         assert (counts.completed, counts.withdrawn, counts.active) == (1, 1, 3)
+
+
+def test_that_it_was_brought_up_to_date_is_said_once(empty_url, caplog):
+    """Whoever has an older vseg as well can no longer open it; of a new database there is nothing to say."""
+    load(empty_url, "0001")
+    for _ in range(2):
+        store.open(empty_url).close()
+    (said,) = [each.getMessage() for each in caplog.records if each.name == "vseg.store"]
+    assert said.startswith("Brought ")
+    assert said.endswith(f" up to date (schema 0001 → {migrate.HEAD}).")
+
+
+def test_nothing_is_said_of_a_new_database(empty_url, caplog):
+    store.open(empty_url).close()
+    assert caplog.text == ""
+
+
+def test_a_command_says_it_also_when_it_fails(tmp_path):
+    load(f"sqlite:///{tmp_path}/vseg.db", "0001")
+    command = [sys.executable, "-m", "vseg", "export", "typo", "--out", "data", "--db", "sqlite:///vseg.db"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    first, second = done.stderr.splitlines()
+    assert first == f"Brought vseg.db up to date (schema 0001 → {migrate.HEAD})."
+    assert second.startswith("vseg: There is no study 'typo'")

@@ -2,11 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from sqlalchemy import select, update
 
-from vseg.store import researchers
+from vseg.errors import Conflict, NotFound
+from vseg.store import researchers, tokens
 from vseg.store.database import now_ms
-from vseg.store.schema import logins
+from vseg.store.schema import logins, sign_ins, tokens as token_rows
 
 
 def test_a_researcher_is_added_once(db):
@@ -75,6 +77,46 @@ def test_a_login_lasts_twelve_hours(db):
     researchers.log_in(db, "ada", "new", 0)
     with db.reading() as connection:
         assert len(connection.execute(select(logins)).all()) == 1, "the old row is gone"
+
+
+def test_who_is_removed_leaves_nothing_behind(db):
+    for name in ("ada", "bob"):
+        researchers.set_password(db, name, "hash")
+        researchers.log_in(db, name, f"login of {name}", 0)
+        tokens.create(db, name, "script")
+        tokens.new_sign_in(db, name)
+    researchers.set_setting(db, researchers.SETUP, "a link that waits")
+    researchers.remove(db, "bob")
+    assert [each.name for each in researchers.listed(db)] == ["ada"]
+    assert researchers.logged_in(db, "login of ada") == "ada"
+    with db.reading() as connection:
+        assert [len(connection.execute(select(table)).all()) for table in (logins, token_rows, sign_ins)] == [
+            1,
+            1,
+            1,
+        ]
+    assert researchers.setting(db, researchers.SETUP) is None
+    with pytest.raises(NotFound, match="no researcher 'bob'"):
+        researchers.remove(db, "bob")
+    with pytest.raises(NotFound):
+        researchers.change_password(db, "bob", "who was comparing passwords when they were removed")
+    assert researchers.count(db) == 1
+
+
+def test_of_two_who_remove_each_other_one_stays(db):
+    for name in ("ada", "bob"):
+        researchers.set_password(db, name, "hash")
+
+    def remove(name: str) -> bool:
+        try:
+            researchers.remove(db, name)
+        except Conflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sum(pool.map(remove, ("ada", "bob"))) == 1
+    assert researchers.count(db) == 1
 
 
 def test_a_one_time_token_is_taken_once(db):

@@ -1,17 +1,21 @@
 """A restored database is whole, or it is not there; and what is refused is as it was."""
 
+import os
+import re
 import resource
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
+from commands import vseg
 from taking_part import study_of
 from vseg import store
-from vseg.errors import Conflict, VsegError
-from vseg.store import migrate
+from vseg.errors import Conflict, InvalidInput, SchemaMismatch, VsegError
+from vseg.store import copying, migrate
 from vseg.store.backup import back_up, checked, restore
 from vseg.store.copying import new_file
 
@@ -79,3 +83,86 @@ def test_a_database_that_holds_something_stays_of_its_version(tmp_path, postgres
     with store.open(url, as_it_is=True) as db, db.reading() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0001"
     postgres_server.drop(url)
+
+
+def test_a_newer_backup_is_called_by_its_own_name(tmp_path, postgres_server):
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        back_up(db, tmp_path / "newer.db")
+    with closing(sqlite3.connect(tmp_path / "newer.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with postgres_server.borrowed() as postgresql:
+        for url in (f"sqlite:///{tmp_path}/restored.db", postgresql):
+            with pytest.raises(SchemaMismatch, match=rf"^{tmp_path}/newer\.db was written by a newer vseg"):
+                restore(tmp_path / "newer.db", url)
+
+
+def test_what_was_killed_long_ago_is_removed(tmp_path):
+    """Of this name alone, and not what somebody is perhaps still writing."""
+    long_ago = time.time() - copying.ABANDONED_S - 60
+    gone = [".a.db-unfinished-0123abcd", ".a.db-unfinished-0123abcd-journal"]
+    kept = [
+        ".b.db-unfinished-0123abcd",
+        ".a.db-unfinished-mine",
+        "a.db-unfinished-0123abcd",
+        ".aXdb-unfinished-0123abcd",
+    ]
+    for name in (*gone, *kept):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (long_ago, long_ago))
+    (tmp_path / ".a.db-unfinished-4567cdef").touch()
+    with new_file(tmp_path / "a.db"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"a.db", ".a.db-unfinished-4567cdef", *kept}
+
+
+def test_a_name_that_cannot_be_written(tmp_path):
+    """Too long for the temporary one, which nobody has given."""
+    path = tmp_path / ("x" * 240)
+    said = re.escape(f"{path} cannot be written (")
+    with pytest.raises(InvalidInput, match=rf"^{said}[^-]+\); name another file\.$"), new_file(path):
+        raise AssertionError("there is no such file")
+
+
+def test_what_is_locked_is_not_called_damaged(tmp_path, monkeypatch):
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        back_up(db, tmp_path / "backup.db")
+
+    def impatient(file: Path) -> sqlite3.Connection:
+        return sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=0)
+
+    monkeypatch.setattr("vseg.store.backup.read_only", impatient)
+    with closing(sqlite3.connect(tmp_path / "backup.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for use in (lambda: checked(tmp_path / "backup.db"), lambda: again(tmp_path)):
+            with pytest.raises(VsegError, match=r"backup\.db is locked by another program"):
+                use()
+    assert {path.name for path in tmp_path.iterdir()} == {"vseg.db", "backup.db"}
+
+
+def again(folder: Path) -> None:
+    """A backup of what was restored, or copied by hand."""
+    with store.open(f"sqlite:///{folder}/backup.db", as_it_is=True) as db:
+        back_up(db, folder / "again.db")
+
+
+def test_the_command_says_where_it_is_and_what_was_left_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with store.open("sqlite:///first.db") as db:
+        study_of(db)
+        store.researchers.set_setting(db, store.researchers.SETUP, "of a link that is used later")
+        rows = sum(back_up(db, Path("backup.db")).rows.values())
+    code, out, err = vseg("restore backup.db", capsys)
+    assert (code, err) == (0, "")
+    assert out.startswith("Restored backup.db into vseg.db: studies 1, ")
+    assert f"{rows - 1} rows in " in out
+    assert "Logins and one-time links were left out." in out.splitlines()[0]
+    assert Path("vseg.db").is_file()
+
+
+def test_what_is_no_database_is_not_called_a_backup(tmp_path, capsys):
+    (tmp_path / "my-study.toml").write_text("name = 'small'\n" * 100)
+    with closing(sqlite3.connect(tmp_path / "foreign.db")) as connection:
+        connection.execute("CREATE TABLE recipes (name)")
+    for name in ("my-study.toml", "foreign.db"):
+        code, _, err = vseg(f"backup --db sqlite:///{tmp_path}/{name} --out {tmp_path}/backup.db", capsys)
+        assert (code, f"{name} is not a database of vseg" in err) == (1, True)

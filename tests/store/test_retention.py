@@ -82,7 +82,24 @@ def test_someone_who_is_still_at_it_is_kept_however_long_ago_they_began(db):
     assert store.sessions.keep_promises(db, now_ms=NOW)["small"].identities == 1
 
 
-def test_the_server_does_it_by_itself(database_url):
+def test_whoever_is_done_is_not_kept_however_short_ago(db):
+    """Of no days, only those who are at it are still needed; of some days, an hour has no say."""
+    study = study_of(db, participants=50)
+    people = {how: begin(db, study, f"pid-{how}") for how in ("active", "completed", "left", "ended")}
+    (link,) = store.sessions.new_links(db, study, 1)
+    people["withdrawn"] = begin(db, study, link=link)
+    finish(db, people["completed"])
+    store.sessions.leave(db, people["left"].session, keep=True)
+    store.sessions.leave(db, people["withdrawn"].session, keep=False)
+    store.sessions.end(db, people["ended"].session)
+    gone = store.sessions.forget(db, study, days=1, now_ms=NOW)
+    assert (gone.identities, gone.links, gone.kept) == (0, 0, 0)
+    gone = store.sessions.forget(db, study, now_ms=NOW)
+    assert (gone.identities, gone.links, gone.kept) == (3, 1, 1)
+    assert known(db) == {people["active"].session.participant}
+
+
+def test_the_server_does_it_by_itself(database_url, caplog):
     text = STUDY + PRIVATE
     with store.open(database_url) as db:
         register(db, text)
@@ -92,10 +109,15 @@ def test_the_server_does_it_by_itself(database_url):
         heard_of(db, old, 31, now)
     with served(database_url, text) as server:
         for _ in range(3000):
-            if old.session.participant not in known(server.db):
+            if "are deleted" in caplog.text:
                 break
             threading.Event().wait(0.01)
         assert known(server.db) == {new.session.participant}
+    (said,) = [each for each in caplog.records if each.name == "vseg.server"]
+    assert said.levelname == "WARNING"  # the least that the server's log has
+    assert said.getMessage() == (
+        "tiny: nothing was heard of them for 30 days, so 1 identities and 0 links are deleted."
+    )
 
 
 def test_the_command_does_it_at_any_time(database_url, capsys):
@@ -108,8 +130,29 @@ def test_the_command_does_it_at_any_time(database_url, capsys):
     code, out, err = vseg(f"{command} --older-than-days 5", capsys)
     assert (code, err) == (0, "")
     assert "Forgotten. Rows deleted: identities 1, links 0." in out
-    assert "identities 1, links 0" in vseg(command, capsys)[1]  # of the other two, one is still here
-    assert "identities 0, links 0" in vseg(command, capsys)[1]
+    for deleted in (1, 0):  # of the other two, one is still here
+        code, out, err = vseg(command, capsys)
+        assert (code, err) == (1, "")
+        assert f"identities {deleted}, links 0" in out
+        assert "Kept 1 who are taking part (not finished, heard of within the last hour)" in out
+
+
+def test_the_command_asks_what_it_will_do(tmp_path, capsys):
+    """Without a terminal nobody can say yes, so nothing is done."""
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        finish(db, begin(db, study_of(db), "pid-1"))
+        command = f"erase small --identities --db sqlite:///{tmp_path}/vseg.db"
+        code, out, _ = vseg(f"{command} --older-than-days 1", capsys)
+        assert (
+            code,
+            out.startswith("Forget for good who took part in small; only those who were silent for "),
+        ) == (1, True)
+        code, out, _ = vseg(command, capsys)
+        assert (code, out.startswith("Forget for good who took part in small? Their answers stay.")) == (
+            1,
+            True,
+        )
+        assert len(known(db)) == 1
 
 
 def test_the_setting_is_checked_with_its_line():

@@ -13,6 +13,7 @@ from researchers import scripted
 from taking_part import answer, begin, draw, event, response, study_of
 from vseg import export, store
 from vseg.cli import main
+from vseg.errors import NotFound
 from vseg.store import erasing
 from vseg.store.schema import links, sessions
 
@@ -122,6 +123,24 @@ def test_while_someone_reads_the_log_stays_and_that_is_said(db, monkeypatch):
     assert [secret for secret in secrets if secret in raw(db)] == []
 
 
+def test_what_had_to_stay_is_swept_by_the_command(db, monkeypatch, capsys):
+    monkeypatch.setattr(erasing, "READERS_S", 0)
+    study = study_of(db, participants=1000)
+    begun, secrets = someone(db, study)
+    command = f"erase small --sweep --db sqlite:///{db.place}"
+    db.outside("PRAGMA wal_checkpoint(TRUNCATE)")
+    with db.reading() as connection:
+        connection.scalar(select(sessions.c.id))
+        store.sessions.erase(db, study, begun.session.participant)
+        code, out, _ = vseg(command, capsys)
+        assert (code, erasing.LOG_KEPT in out) == (1, True)
+        assert any(secret in Path(db.place).read_bytes() for secret in secrets)  # not in the log alone
+    code, out, _ = vseg(command, capsys)
+    assert (code, erasing.SWEPT in out) == (0, True)
+    assert [secret for secret in secrets if secret in raw(db)] == []
+    assert not erasing.is_due(db)
+
+
 def test_postgresql_says_what_it_cannot_do(postgres_server):
     with postgres_server.borrowed() as url, store.open(url) as db:
         study = study_of(db)
@@ -155,6 +174,42 @@ def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_pa
     assert "Nobody in study 'small' is known by" in err
 
 
+def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):
+    with store.open(database_url) as db:
+        study, other = study_of(db, participants=9), study_of(db, name="other")
+        first, second, unused = store.sessions.new_links(db, study, 3)
+        people = [begin(db, study, link=link).session.participant for link in (first, second)]
+        (tmp_path / "small.toml").write_text(study.text)
+    command = f"erase {tmp_path}/small.toml --yes --db {database_url} --link"
+    address = f"https://lab.example.org/vseg/s/small/?link={first}&PROLIFIC_PID=07"
+    for given, who in zip((address, second), people, strict=True):
+        code, out, err = vseg(f"{command} {given}", capsys)
+        assert (code, err) == (0, "")
+        assert f"Erased {who}." in out
+        assert "links 1" in out
+    for given in (unused, first, "https://lab.example.org/[?link="):
+        code, _, err = vseg(f"{command} {given}", capsys)
+        assert (code, "has come by this personal link" in err) == (1, True)
+    with store.open(database_url) as db:
+        with pytest.raises(NotFound, match="study 'other'"):
+            store.sessions.of_link(db, other, second)
+        begin(db, study, link=unused)  # which is still good
+
+
+def test_the_command_takes_a_code_of_the_lab(database_url, capsys):
+    with store.open(database_url) as db:
+        who = begin(db, study_of(db), "07").session.participant
+    code, out, _ = vseg(f"erase small --code 07 --yes --db {database_url}", capsys)
+    assert (code, f"Erased {who}." in out) == (0, True)
+
+
+def test_nobody_is_asked_about_someone_who_is_not_there(db, capsys):
+    study_of(db)
+    code, out, err = vseg(f"erase small pnotthere1 --db sqlite:///{db.place}", capsys)
+    assert (code, out) == (1, "")
+    assert "There is no participant 'pnotthere1' in study 'small'" in err
+
+
 def test_a_researcher_who_erases_while_the_server_runs(tmp_path):
     with scripted(f"sqlite:///{tmp_path}/vseg.db") as api:
         for number in range(2):
@@ -169,10 +224,11 @@ def test_a_researcher_who_erases_while_the_server_runs(tmp_path):
 
 
 def test_the_command_wants_to_know_whom(tmp_path, capsys):
-    for arguments in ("erase small", "erase small p1 --identities", "erase small p1 --prolific-id x"):
+    for more in ("", "p1 --identities", "p1 --prolific-id x", "--link x --code x", "p1 --sweep"):
+        arguments = f"erase small {more}"
         code, _, err = vseg(f"{arguments} --yes --db sqlite:///{tmp_path}/none.db", capsys)
         assert code == 1
-        assert "one of the three" in err
+        assert "one of the five" in err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -181,6 +237,7 @@ def test_the_command_wants_to_know_whom(tmp_path, capsys):
     [
         (["small", ""], "is empty"),
         (["small", "--prolific-id", ""], "is empty"),
+        (["small", "--link", ""], "is empty"),
         (["small", "p1", "--older-than-days", "30"], "goes with --identities"),
         (["small", "--prolific-id", "x", "--older-than-days", "0"], "goes with --identities"),
     ],

@@ -19,7 +19,7 @@ test("a computer with a present-day browser will do", () => {
 
 test("each missing ability has its own sentence", () => {
   assert.equal(unable({ ...able, touch_only: true, modern: false }, true)?.key, "device_phone");
-  assert.equal(unable({ ...able, storage: false }, true)?.key, "device_browser");
+  assert.equal(unable({ ...able, storage: false }, true)?.key, "device_storage");
   assert.equal(unable({ ...able, modern: false }, true)?.key, "device_browser");
   assert.equal(unable({ ...able, full_screen: false }, true)?.key, "device_full_screen");
   assert.equal(unable({ ...able, full_screen: false }, false), null);

@@ -28,7 +28,8 @@ const TOLERANCE = 0.02;
 /** The first reason why this browser cannot be used; null if there is none. */
 export function unable(abilities: Abilities, fullScreenNeeded: boolean): Problem | null {
   if (abilities.touch_only) return { key: "device_phone" };
-  if (!abilities.storage || !abilities.modern) return { key: "device_browser" };
+  if (!abilities.modern) return { key: "device_browser" };
+  if (!abilities.storage) return { key: "device_storage" };
   if (fullScreenNeeded && !abilities.full_screen) return { key: "device_full_screen" };
   return null;
 }

@@ -1,0 +1,58 @@
+"""The commands that docs/data-care.md shows, in its order, on a database with the people whom it names."""
+
+import re
+import shlex
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from taking_part import begin, finish, study_of
+from vseg import store
+from vseg.cli import main
+from vseg.store.schema import participants
+
+PAGE = Path(__file__).parents[2] / "docs" / "data-care.md"
+NAMED, PROLIFIC_ID = "p3f6kq2mzxa", "5f2c9d1e8a7b6c5d4e3f2a1b"
+DAY_MS = 86_400_000
+
+
+def commands() -> list[str]:
+    blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def test_every_command_of_the_page_is_in_a_block_that_is_run():
+    outside = re.sub(r"^```.*?^```", "", PAGE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert re.findall(r"^ +vseg .*", outside, flags=re.MULTILINE) == []
+    shown = {line.split()[1] for line in commands() if line.startswith("vseg ")}
+    assert shown == {"backup", "restore", "erase"}
+
+
+def test_the_commands_of_the_page(tmp_path, monkeypatch, capsys, postgres_server):
+    """But for the name of the PostgreSQL database, and that nobody is here to say yes."""
+    monkeypatch.chdir(tmp_path)
+    now = int(time.time() * 1000)
+    with store.open("sqlite:///vseg.db") as db:
+        study = study_of(db, name="my-study", participants=20)
+        begun = [begin(db, study, pid, now_ms=now) for pid in ("pid-0", PROLIFIC_ID)]
+        old = begin(db, study, "pid-old", now_ms=now - 31 * DAY_MS)
+        finish(db, old)
+        named = update(participants).where(participants.c.name == begun[0].session.participant)
+        with db.writing() as connection:
+            assert connection.execute(named.values(name=NAMED)).rowcount == 1
+    url = postgres_server.fresh(migrated=False)
+    for line in commands():
+        if line == "createdb vseg":
+            continue
+        program, *arguments = shlex.split(line, comments=True)
+        assert program == "vseg", line
+        arguments = [url if each.startswith("postgresql://") else each for each in arguments]
+        with pytest.raises(SystemExit) as left:
+            main([*arguments, *(["--yes"] if arguments[0] == "erase" else [])])
+        assert left.value.code == 0, (line, capsys.readouterr())
+    for place, people in (("sqlite:///vseg.db", 1), ("sqlite:///vseg-restored.db", 3), (url, 3)):
+        with store.open(place) as db, db.reading() as connection:
+            assert len(connection.execute(participants.select()).all()) == people, place
+    postgres_server.drop(url)
