@@ -3,7 +3,7 @@
 import csv
 from collections import Counter
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,9 @@ class Verdict:
 
     def __bool__(self) -> bool:
         return not (self.lost or self.doubled or self.changed or self.invented)
+
+    def __add__(self, other: "Verdict") -> "Verdict":
+        return Verdict(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
 
 def compared(

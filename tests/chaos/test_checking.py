@@ -99,7 +99,17 @@ def test_what_is_left_out_is_in_the_table():
     *_, row, total = page.rows([*outcomes(), left])
     assert row[:2] == ["disk full", f"PostgreSQL: LEFT OUT, {NO_MOUNT}"]
     assert set(row[2:]) == {""}
-    assert dict(zip(page.COLUMNS, total, strict=True))["same map"] == "yes"
+    shown = dict(zip(page.COLUMNS, total, strict=True))
+    assert (shown["map"], shown["well"], shown["people"]) == ("same", "yes", "2 of 2")
+
+
+def test_a_round_that_is_not_well_is_named():
+    killed, other = outcomes()
+    assert page.verdict([killed, other]).startswith("Well: 100,000 responses acknowledged under 200 faults")
+    other.verdict = Verdict(lost=1)
+    assert "NOT WELL" in page.verdict([killed, other])
+    assert "cut, SQLite" in page.verdict([killed, other])
+    assert [row[-1] for row in page.rows([killed, other])] == ["yes", "NO", "NO"]
 
 
 def test_who_is_turned_away_leaves_no_session():
