@@ -15,11 +15,10 @@ DOCUMENT = ROOT / "docs" / "reliability.md"
 PAGE = ROOT / "results" / "chaos.html"
 MARKS = "<!-- chaos -->", "<!-- end of chaos -->"
 COLUMNS = (
-    "fault", "where", "times", "responses", "lost", "doubled", "changed", "people", "map", "recovery, s", "gap, s",
-    "well",
+    "fault", "where", "times", "responses", "lost, doubled, changed", "people", "map", "recovery, s", "gap, s", "well",
 )  # fmt: skip
 EXPLAINED = (
-    "times: that the fault was felt, and how many requests it spoilt. doubled: also rows that nobody has sent. people: "
+    "times: that the fault was felt (and how many requests it spoilt). doubled: also rows that nobody has sent. people: "
     "how many came to the end, or saw a clear screen where that is what should come. map: from the export, against the "
     "one without faults. recovery: the longest from the end of a fault to the first answers accepted. gap: the longest "
     "that anyone waited between two."
@@ -55,10 +54,10 @@ def _row(outcome: Outcome, well: bool | None = None) -> list[str]:
             *[""] * (len(COLUMNS) - 2),
         ]
     found = outcome.verdict
-    spoilt = f" ({outcome.requests_spoilt} requests)" if outcome.to_spoil else ""
+    spoilt = f" ({outcome.requests_spoilt})" if outcome.to_spoil else ""
     return [
-        outcome.fault, outcome.database, f"{outcome.injected}{spoilt}", str(outcome.responses), str(found.lost),
-        str(found.doubled + found.invented), str(found.changed), f"{outcome.completed} of {outcome.people}",
+        outcome.fault, outcome.database, f"{outcome.injected}{spoilt}", str(outcome.responses),
+        f"{found.lost}, {found.doubled + found.invented}, {found.changed}", f"{outcome.completed}/{outcome.people}",
         SAME[outcome.map_equal],
         f"{max(outcome.recoveries_s):.2f}" if outcome.recoveries_s else "",
         f"{outcome.longest_gap_s:.2f}" if outcome.longest_gap_s else "",

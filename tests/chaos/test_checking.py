@@ -100,7 +100,7 @@ def test_what_is_left_out_is_in_the_table():
     assert row[:2] == ["disk full", f"PostgreSQL: LEFT OUT, {NO_MOUNT}"]
     assert set(row[2:]) == {""}
     shown = dict(zip(page.COLUMNS, total, strict=True))
-    assert (shown["map"], shown["well"], shown["people"]) == ("same", "yes", "2 of 2")
+    assert (shown["map"], shown["well"], shown["people"]) == ("same", "yes", "2/2")
 
 
 def test_a_round_that_is_not_well_is_named():

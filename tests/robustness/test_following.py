@@ -29,7 +29,7 @@ def test_any_answers_in_any_batches(tally, segments, smoothness, loss, size):
 @settings(max_examples=20)
 @given(tallies(4), st.integers(2, 4), st.sampled_from([0.1, 1.0, 10.0]))
 def test_starting_over_comes_to_what_all_answers_say(tally, segments, smoothness):
-    """Live keeps running means, so that it agrees up to rounding, not bit by bit."""
+    """In how well its map explains them, to 1 %: Live keeps running means, and rounding may lead to another minimum."""
     answers = rows(tally)
     live = vseg.Live(tally.layout, segments=segments, smoothness=smoothness, seed=0)
     live.add(answers.i, answers.j, answers.same)
