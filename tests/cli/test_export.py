@@ -171,6 +171,17 @@ def test_participants_from_the_command_line(here, capsys):
     assert len(load("exported")) == 2 * 2 * 32
 
 
+def test_cutting_participants_short_says_how_far_they_were(here, capsys):
+    Path("cut.py").write_text(
+        "import signal\n\ndef see(image):\n    signal.raise_signal(signal.SIGINT)\n    return image[..., 0] > 127\n"
+    )
+    with served(f"sqlite:///{here}/vseg.db", STUDY.format(segments=2)) as running:
+        url = f"{running.base}s/two-images/"
+        code, _, err = vseg(f"simulate-participants {url} --count 2 --model cut.py:see", capsys)
+    assert code == 130
+    assert "Cut. 0 of 2 participants came to the end; 0 answers are stored.\n" in err
+
+
 def test_participants_with_wrong_options(here, capsys):
     for arguments, message in (
         ("--count 0", "--count is a whole number from 1 up"),
@@ -182,3 +193,9 @@ def test_participants_with_wrong_options(here, capsys):
         code, _, err = vseg(f"simulate-participants http://127.0.0.1:1/s/x/ {arguments}", capsys)
         assert code == 1
         assert message in err
+
+
+def test_who_people_are_is_their_researchers_alone(there, capsys):
+    """Also where everyone may read what this user writes."""
+    assert vseg("export two-images --out exported --identities", capsys)[0] == 0
+    assert Path("exported/identities.csv").stat().st_mode & 0o777 == 0o600

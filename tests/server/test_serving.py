@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from servers import STUDY, Person, event, response, serving, started
+from servers import STUDY, Person, event, register, response, serving, started
 from vseg import store
 from vseg.cli import main
 from vseg.server import app
@@ -181,6 +181,53 @@ def test_what_cannot_be_served(study, tmp_path, refused):
     assert refused(tmp_path / "none.toml", "--db", url).startswith(f"No study file {tmp_path}/none.toml")
     study.write_text(STUDY.replace("colours = 2", 'file = "none.png"'))
     assert "none.png" in refused(study, "--db", url, "--port", "0")
+
+
+def test_without_a_file_what_the_database_has_goes_on(study, tmp_path, refused):
+    """After a restore, on another computer: the files are not needed."""
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    assert re.fullmatch(
+        rf"There is no database {tmp_path}/vseg\.db; .* name a study file as well\.",
+        refused("--db", url, "--port", "0"),
+    )
+    with store.open(url) as db:
+        assert refused("--db", url, "--port", "0").startswith(f"{tmp_path}/vseg.db has no study yet; name a")
+        register(db, study.read_text(), STUDY.replace('"tiny"', '"over"'))
+        store.studies.close(db, "over")
+    study.unlink()
+    with serving("--db", url) as server:
+        assert httpx.get(server.link("participants"), trust_env=False).status_code == 200
+        assert re.findall(r"^Study (\w+)", server.printed, re.MULTILINE) == ["over", "tiny"]
+        assert server.printed.count("It is closed: nobody new can begin") == 1
+        assert "Also open here" not in server.printed
+        with closing(begin(server.link("participants").replace("/over/", "/tiny/")).client):
+            assert server.stop() == (0, STOPPED, "")
+
+
+def test_what_else_is_open_in_the_database_is_said(study, tmp_path):
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    with store.open(url) as db:
+        register(db, *(STUDY.replace('"tiny"', f'"{name}"') for name in ("before", "earlier", "over")))
+        store.studies.close(db, "over")
+    with serving(study, "--db", url) as server:
+        assert "Also open here: before, earlier (in the database from before)\n" in server.printed
+        assert re.findall(r"^Study (\w+)", server.printed, re.MULTILINE) == ["tiny"]
+
+
+def test_two_servers_on_one_file_lose_nothing(study, tmp_path):
+    """Started twice by mistake: SQLite lets them write in turn, and either knows whoever began with the other."""
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    with serving(study, "--db", url) as one, serving(study, "--db", url) as other:
+        people = [begin(server.link("participants")) for server in (one, other)]
+        bases = [server.link("participants").partition("s/")[0] for server in (one, other)]
+        for seq in range(20):
+            for number, person in enumerate(people):
+                person.client.base_url = bases[(seq + number) % 2]
+                assert person.send(response(seq, seq % person.items)).json() == {"stored": [seq]}
+        for person in people:
+            person.client.close()
+    with store.open(url) as db:
+        assert sum(map(len, store.responses.stream(db, store.studies.named(db, "tiny").id))) == 40
 
 
 def test_a_study_that_changed_after_its_first_session(study, tmp_path, refused):

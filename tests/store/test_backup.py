@@ -236,8 +236,8 @@ def test_what_is_no_database_has_no_backup(tmp_path, capsys):
         connection.execute("CREATE TABLE recipes (name)")
     for name, said in {
         "typo.db": "There is no database",
-        "notes.txt": "not a",
-        "foreign.db": "nor a database",
+        "notes.txt": "notes.txt is not a database of vseg",
+        "foreign.db": "foreign.db is not a database of vseg",
     }.items():
         code, _, err = vseg(f"backup --db sqlite:///{tmp_path}/{name} --out {tmp_path}/backup.db", capsys)
         assert (code, said in err) == (1, True), err

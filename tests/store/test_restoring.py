@@ -157,12 +157,3 @@ def test_the_command_says_where_it_is_and_what_was_left_out(tmp_path, monkeypatc
     assert f"{rows - 1} rows in " in out
     assert "Logins and one-time links were left out." in out.splitlines()[0]
     assert Path("vseg.db").is_file()
-
-
-def test_what_is_no_database_is_not_called_a_backup(tmp_path, capsys):
-    (tmp_path / "my-study.toml").write_text("name = 'small'\n" * 100)
-    with closing(sqlite3.connect(tmp_path / "foreign.db")) as connection:
-        connection.execute("CREATE TABLE recipes (name)")
-    for name in ("my-study.toml", "foreign.db"):
-        code, _, err = vseg(f"backup --db sqlite:///{tmp_path}/{name} --out {tmp_path}/backup.db", capsys)
-        assert (code, f"{name} is not a database of vseg" in err) == (1, True)

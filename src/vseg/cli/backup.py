@@ -40,7 +40,7 @@ def restore(
     """Make a new database out of FILE; nothing that exists is overwritten.
 
     --db names a SQLite file that is not there, or a PostgreSQL database without data, of whichever kind the backup
-    was taken. Researchers have to log in again.
+    was taken. Researchers have to log in again. vseg serve --db URL then goes on with its studies, without their files.
 
     \b
     Examples:
@@ -51,8 +51,9 @@ def restore(
 
     bar = partial(progress_bar, "Restoring", fits=False)
     copied = store.backup.restore(file, db, progress=bar)
-    typer.echo(f"Restored from {file}: {copied}.")
+    place = store.database.place_of(store.database.checked_url(db))
+    typer.echo(f"Restored {file} into {place}: {copied}. Logins and one-time links were left out.")
     typer.echo(
         "Whoever withdrew or was erased since the backup is in it again, and passwords changed and tokens revoked "
-        "since are good again: erase, change and revoke them once more. Logins and one-time links are not in it."
+        "since are good again: erase, change and revoke them once more."
     )

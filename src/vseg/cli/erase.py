@@ -1,10 +1,12 @@
 """`vseg erase`: a participant with everything of theirs, or who the participants are."""
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vseg.cli import options
+from vseg.cli.output import counted
 from vseg.cli.serve import DEFAULT_DATABASE, DatabaseOption
 from vseg.errors import InvalidInput
 
@@ -14,13 +16,26 @@ if TYPE_CHECKING:
 
 ProlificOption = Annotated[
     str | None,
-    typer.Option("--prolific-id", metavar="ID", help="The participant by their ID of Prolific."),
+    typer.Option(
+        "--prolific-id",
+        "--code",
+        metavar="ID",
+        help="By their ID of Prolific, or your code for them in vseg lab.",
+    ),
+]
+LinkOption = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="By the personal link they were sent, or the end of it behind link=."),
 ]
 IdentitiesOption = Annotated[
     bool,
     typer.Option(
         "--identities", help="Only who people are: Prolific IDs and used personal links; answers stay."
     ),
+]
+SweepOption = Annotated[
+    bool,
+    typer.Option("--sweep", help="Only the traces in the database's files that could not be removed before."),
 ]
 OlderOption = Annotated[
     str | None,
@@ -29,7 +44,9 @@ OlderOption = Annotated[
 
 
 def erase(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study's name.", show_default=False)],
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="The study's name, or its file.", show_default=False)
+    ],
     participant: Annotated[
         str | None,
         typer.Argument(
@@ -37,20 +54,25 @@ def erase(
         ),
     ] = None,
     prolific_id: ProlificOption = None,
+    link: LinkOption = None,
     identities: IdentitiesOption = False,
     older_than_days: OlderOption = None,
+    sweep: SweepOption = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     db: DatabaseOption = DEFAULT_DATABASE,
 ) -> None:
     """Delete a participant of STUDY and everything of theirs, or who its participants are, for good.
 
     No trace stays in the database: a SQLite file is rewritten and its log emptied. Exports, backups and other copies
-    made before are out of reach, and said to be. It can be done while the study runs.
+    made before are out of reach, and said to be. It can be done while the study runs: of those who are taking part
+    (not finished, heard of within the last hour) --identities keeps who they are, says how many, and exits with 1.
 
     \b
     Examples:
       vseg erase two-textures p3f6kq2mzxa
       vseg erase two-textures --prolific-id 5f2c9d1e8a7b6c5d4e3f2a1b --yes
+      vseg erase two-textures --code 07 --db sqlite:///two-textures-lab.db
+      vseg erase two-textures --link "https://lab.example.org/s/two-textures/?link=kT3…"
       vseg erase two-textures --identities --older-than-days 30
     """
     days = options.whole("0" if older_than_days is None else older_than_days, "--older-than-days", 0)
@@ -58,24 +80,50 @@ def erase(
         raise InvalidInput(
             "--older-than-days goes with --identities; a participant is erased whatever their age."
         )
-    if participant == "" or prolific_id == "":
+    if "" in (participant, prolific_id, link):
         raise InvalidInput("The name of the participant is empty; say who is to be erased.")
-    if [participant is not None, prolific_id is not None, identities].count(True) != 1:
-        raise InvalidInput("Name one PARTICIPANT, or give --prolific-id or --identities: one of the three.")
+    named = [each is not None for each in (participant, prolific_id, link)]
+    if [*named, identities, sweep].count(True) != 1:
+        raise InvalidInput(
+            "Name one PARTICIPANT, or give --prolific-id, --link, --identities or --sweep: one of the five."
+        )
 
     from vseg import store
 
     with store.open(db, must_exist=True) as database:
-        row = store.studies.named(database, study)
-        if identities:
-            _forget(database, row, days, yes)
+        row = store.studies.named(database, options.study_name(study))
+        if sweep:
+            done = _sweep(database)
+        elif identities:
+            done = _forget(database, row, days, yes)
         else:
-            who = participant or store.sessions.of_prolific(database, row, prolific_id or "")
-            _erase(database, row, who, yes)
+            done = _erase(database, row, _who(database, row, participant, prolific_id, link), yes)
     typer.echo(store.erasing.OUT_OF_REACH)
+    if not done:
+        raise typer.Exit(1)
 
 
-def _erase(database: "Database", row: "StudyRow", who: str, yes: bool) -> None:
+def _who(
+    database: "Database", row: "StudyRow", participant: str | None, prolific_id: str | None, link: str | None
+) -> str:
+    """The random name of a participant who is there."""
+    from vseg.store import sessions
+
+    if prolific_id is not None:
+        return sessions.of_prolific(database, row, prolific_id)
+    if link is not None:
+        return sessions.of_link(database, row, _token(link))
+    sessions.check_known(database, row, participant or "")
+    return participant or ""
+
+
+def _token(link: str) -> str:
+    """What tells one personal link from another: behind link= in an address, or all of it."""
+    found = re.search(r"[?&]link=([^&#\s]+)", link)
+    return found[1] if found else link.strip()
+
+
+def _erase(database: "Database", row: "StudyRow", who: str, yes: bool) -> bool:
     from vseg import store
 
     if not yes:
@@ -84,15 +132,30 @@ def _erase(database: "Database", row: "StudyRow", who: str, yes: bool) -> None:
     counts = ", ".join(f"{table} {number}" for table, number in erased.items() if table != "traces")
     typer.echo(f"Erased {who}. Rows deleted: {counts}.")
     typer.echo(erased["traces"])
+    return True
 
 
-def _forget(database: "Database", row: "StudyRow", days: int, yes: bool) -> None:
+def _forget(database: "Database", row: "StudyRow", days: int, yes: bool) -> bool:
+    """Whether nobody had to be kept."""
     from vseg import store
 
     if not yes:
-        whose = f"those in {row.name} who were silent for {days} days" if days else f"everyone in {row.name}"
-        typer.confirm(f"Delete who {whose} are, for good? Their answers stay.", abort=True)
+        those = f"; only those who were silent for {counted(days, 'day')}" if days else ""
+        typer.confirm(f"Forget for good who took part in {row.name}{those}? Their answers stay.", abort=True)
     gone = store.sessions.forget(database, row, days=days)
     typer.echo(f"Forgotten. Rows deleted: identities {gone.identities}, links {gone.links}.")
     if gone.traces:
         typer.echo(gone.traces)
+    if gone.kept:
+        typer.echo(
+            f"Kept {gone.kept} who are taking part (not finished, heard of within the last hour); run it again later."
+        )
+    return not gone.kept
+
+
+def _sweep(database: "Database") -> bool:
+    """Whether nothing is left to be swept."""
+    from vseg import store
+
+    typer.echo(store.erasing.sweep(database))
+    return not store.erasing.is_due(database)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from vseg.cli import options
 from vseg.cli.output import new_folder, progress_bar
 from vseg.cli.serve import DEFAULT_DATABASE, DatabaseOption
 
@@ -41,22 +42,13 @@ def export(
         from vseg import export as exporting, store
 
         with store.open(db, must_exist=True) as database:
-            row = store.studies.named(database, _name(study))
+            row = store.studies.named(database, options.study_name(study))
             bar = partial(progress_bar, "Exporting sessions", fits=False)
             counts = exporting.write(database, row, folder, identities=identities, progress=bar)
     typer.echo(f"{out}: {counts}")
     if counts.used:
         free = " --segments 2..6" if row.study.segments == "free" else ""
         typer.echo(f"Next: vseg fit {out}{free} --out fit")
-
-
-def _name(study: str) -> str:
-    """A study by its name; by its file, the name that stands in it."""
-    if not (study.endswith(".toml") or Path(study).is_file()):
-        return study
-    from vseg.study import load
-
-    return load(study).name
 
 
 def _file(db: str) -> list[Path]:

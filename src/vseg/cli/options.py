@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -52,6 +53,15 @@ def choice(text: str, option: str, choices: Sequence[str]) -> str:
     if text not in choices:
         raise InvalidInput(f"Unknown {option} {text!r}; choose one of {', '.join(choices)}.")
     return text
+
+
+def study_name(text: str) -> str:
+    """A study by its name; by its file, the name that stands in it."""
+    if not (text.endswith(".toml") or Path(text).is_file()):
+        return text
+    from vseg.study import load
+
+    return load(text).name
 
 
 def segments_range(text: str) -> list[int]:

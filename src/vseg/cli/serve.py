@@ -9,11 +9,12 @@ import typer
 
 from vseg import callables
 from vseg.cli import options
-from vseg.errors import Conflict, InvalidInput
+from vseg.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from vseg.plan import Shown
     from vseg.store import Database
+    from vseg.store.studies import StudyRow
     from vseg.study import Study
 
     Read = tuple[str, Study, dict[str, Shown]]
@@ -29,7 +30,10 @@ DatabaseOption = Annotated[
 
 
 StudiesArgument = Annotated[
-    list[Path], typer.Argument(metavar="STUDY…", help="Study files.", show_default=False)
+    list[Path] | None,
+    typer.Argument(
+        metavar="STUDY…", help="Study files; without any, what the database has.", show_default=False
+    ),
 ]
 ProxiesOption = Annotated[
     str, typer.Option(metavar="LIST", help="Reverse proxies whose X-Forwarded-… headers are believed.")
@@ -47,7 +51,7 @@ ModelOption = Annotated[
 
 
 def serve(
-    studies: StudiesArgument,
+    studies: StudiesArgument = None,
     db: DatabaseOption = DEFAULT_DATABASE,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[str, typer.Option(metavar="NUMBER", help="The port; 0 takes a free one.")] = "8000",
@@ -60,16 +64,17 @@ def serve(
     """Serve studies to participants, and store what they answer.
 
     Each STUDY is checked and put into the database; the links for participants and for the researcher are
-    printed. Stop it with Ctrl+C: whatever was acknowledged is stored.
+    printed. Without a STUDY those that the database has go on, after a restore for instance. Stop it with Ctrl+C:
+    whatever was acknowledged is stored.
 
     \b
     Examples:
       vseg serve two-textures/study.toml
       vseg serve study.toml --db postgresql://vseg@localhost/vseg --workers 2 --prefix /vseg
+      vseg serve --db sqlite:///vseg-restored.db
     """
     number, processes = options.whole(port, "--port"), options.whole(workers, "--workers", 1)
 
-    from vseg import store
     from vseg.server import run
     from vseg.server.app import check_built, checked_prefix
     from vseg.server.simulation import Simulations
@@ -78,12 +83,12 @@ def serve(
         callables.named(model)  # what is wrong with it is said now, and not when someone needs it
     path = checked_prefix(prefix)
     check_built()
-    read = [_read(path) for path in dict.fromkeys(studies)]
-    with bound(host, number) as listening, store.open(db) as database:
+    read = [_read(path) for path in dict.fromkeys(studies or ())]
+    with bound(host, number) as listening, _opened(db, must_exist=not read) as database:
         _check_workers(processes, database.is_sqlite)
-        _register(database, read)
+        named, others = _registered(database, read)
         base = _base(host, listening, path)
-        _say_studies([study for _, study, _ in read], base)
+        _say_studies(named, others, base)
         _say_server(base, host, run.researcher_path(database, new_link=new_researcher_link), database.place)
         run.serve(
             database,
@@ -97,11 +102,25 @@ def serve(
     typer.echo("Stopped; everything that was acknowledged is stored.")
 
 
-def _register(database: "Database", read: "list[Read]") -> None:
+def _opened(db: str, *, must_exist: bool) -> "Database":
     from vseg import store
 
-    for text, study, shown in read:
-        store.studies.register(database, text, study, shown)
+    try:
+        return store.open(db, must_exist=must_exist)
+    except NotFound as error:
+        raise NotFound(f"{error} To begin with a new one, name a study file as well.") from None
+
+
+def _registered(database: "Database", read: "list[Read]") -> "tuple[list[StudyRow], list[StudyRow]]":
+    """The studies of the files, or all if there are none; and those that the database has besides."""
+    from vseg import store
+
+    rows = [store.studies.register(database, text, study, shown) for text, study, shown in read]
+    there = store.studies.listed(database)
+    if not there:
+        raise NotFound(f"{database.place} has no study yet; name a study file: vseg serve my-study.toml.")
+    named = {row.name for row in rows}
+    return rows or there, [row for row in there if rows and row.name not in named]
 
 
 def _read(path: Path) -> "Read":
@@ -153,19 +172,24 @@ def _base(host: str, listening: socket.socket, prefix: str) -> str:
     return f"http://{name}:{listening.getsockname()[1]}{prefix}"
 
 
-def _say_studies(studies: "list[Study]", base: str) -> None:
+def _say_studies(rows: "list[StudyRow]", others: "list[StudyRow]", base: str) -> None:
     from vseg.server.research import PROLIFIC_QUERY
 
-    for study in studies:
+    for row in rows:
+        study = row.study
         link = f"{base}/s/{study.name}/"
         typer.echo(f"Study {study.name}")
         typer.echo(f"  participants  {link}")
         if study.prolific:
             typer.echo(f"  Prolific      {link}?{PROLIFIC_QUERY}")
+        if row.status != "open":
+            typer.echo(f"  note          It is {row.status}: nobody new can begin until you reopen it.")
         if "consent" not in study.texts:
             typer.echo(
                 "  note          The consent is vseg's example; write your own in [texts] before people come."
             )
+    if also := [row.name for row in others if row.status == "open"]:
+        typer.echo(f"Also open here: {', '.join(also)} (in the database from before)")
 
 
 def _say_server(base: str, host: str, path: str, place: str) -> None:

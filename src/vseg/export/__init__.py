@@ -63,6 +63,7 @@ def write(
         software = [session.software for session in found.sessions]
     if identities:
         columns = {each.name: [getattr(one, each.name) for one in who.values()] for each in IDENTITY[1:]}
+        folder.joinpath(dataset.IDENTITIES).touch(mode=0o600)  # its owner's alone, from the first moment on
         write_csv(folder / dataset.IDENTITIES, IDENTITY, {"participant": list(who), **columns})
     write_description(folder, study, counts, software)
     return counts

@@ -35,5 +35,9 @@ async def _every_day(db: store.Database) -> None:
             log.exception("Identities could not be deleted, tomorrow again.")
         else:
             for study, each in gone.items():
-                log.info("%s: deleted %d identities and %d links", study, each.identities, each.links)
+                # A warning, since the log has nothing below: what is deleted for good is told.
+                log.warning(
+                    "%s: nothing was heard of them for %d days, so %d identities and %d links are deleted.",
+                    study, each.days, each.identities, each.links,
+                )  # fmt: skip
         await asyncio.sleep(EVERY_S)

@@ -16,8 +16,8 @@ from sqlalchemy import URL, Connection, delete, exists, func, inspect, literal, 
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store import researchers
 from vseg.store.copying import Progress, check_counts, copied_file, copied_rows, new_file, read_only, silent
-from vseg.store.database import Database, checked_url
-from vseg.store.migrate import LOCK, is_up_to_date, migrate
+from vseg.store.database import Database, checked_url, locked, waiting
+from vseg.store.migrate import LOCK, check_known, is_up_to_date, migrate
 from vseg.store.schema import logins, metadata, settings, sign_ins
 
 
@@ -44,7 +44,8 @@ def back_up(db: Database, file: Path, *, progress: Progress = silent) -> Copied:
     """
     with new_file(file) as temporary:
         if db.is_sqlite:
-            _tables(Path(db.place))
+            with waiting(db.place):
+                _tables(Path(db.place), "database")
             copied_file(Path(db.place), temporary, progress)
         else:
             _read_out(db, temporary, progress)
@@ -58,6 +59,9 @@ def restore(file: Path, url: str, *, progress: Progress = silent) -> Copied:
     researcher in are void, since they may have been used.
     """
     checked(file)
+    with closing(read_only(file)) as connection:
+        for (revision,) in connection.execute("SELECT version_num FROM alembic_version"):
+            check_known(str(file), revision)  # by its own name, not by that of a copy
     where = checked_url(url)
     if where.get_backend_name() == "sqlite":
         with new_file(Path(str(where.database))) as temporary:
@@ -83,6 +87,7 @@ def checked(file: Path) -> Copied:
             orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
         rows = _counts(file)
     except sqlite3.DatabaseError as error:
+        _check_unlocked(file, error)
         raise InvalidInput(f"{file} is damaged ({error}); take another backup.") from error
     if found != ["ok"] or orphan is not None:
         why = found[0] if orphan is None else f"rows that {orphan[0]} refers to are missing"
@@ -96,7 +101,7 @@ def _counts(file: Path) -> dict[str, int]:
         return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}
 
 
-def _tables(file: Path) -> list[str]:
+def _tables(file: Path, what: str = "backup") -> list[str]:
     """Which of our tables a SQLite file has; a sentence if it is none of ours."""
     if not file.is_file():
         raise NotFound(f"There is no file {file}; name a backup that vseg backup wrote.")
@@ -106,10 +111,16 @@ def _tables(file: Path) -> list[str]:
                 row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             }
     except sqlite3.DatabaseError as error:
-        raise InvalidInput(f"{file} is not a backup of vseg, or is damaged ({error}).") from error
+        _check_unlocked(file, error)
+        raise InvalidInput(f"{file} is not a {what} of vseg, or is damaged ({error}).") from error
     if not {"alembic_version", "studies"} <= names:
-        raise InvalidInput(f"{file} is not a backup of vseg, nor a database of vseg; name another file.")
+        raise InvalidInput(f"{file} is not a {what} of vseg; name another file.")
     return [name for name in metadata.tables if name in names]
+
+
+def _check_unlocked(file: Path, error: sqlite3.DatabaseError) -> None:
+    if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        raise VsegError(locked(str(file))) from error
 
 
 def _read_out(db: Database, file: Path, progress: Progress) -> None:

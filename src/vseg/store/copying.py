@@ -2,10 +2,12 @@
 
 import errno
 import os
+import re
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select
@@ -15,6 +17,7 @@ from vseg.store.schema import metadata
 
 ROWS_AT_ONCE = 2000
 INSTRUCTIONS = 100_000  # of SQLite, between two looks at how far a copy is
+ABANDONED_S = 24 * 60 * 60  # nobody writes a copy without touching it for so long
 BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
 
 Advance = Callable[[int], None]
@@ -30,7 +33,8 @@ def silent(total: int) -> AbstractContextManager[Advance]:
 def new_file(path: Path) -> Iterator[Path]:
     """A temporary file beside `path`, its owner's alone, that takes its name at the end and nobody else's place.
 
-    By then it is on the disk. If anything fails, nothing is left.
+    By then it is on the disk. If anything fails, nothing is left; what one that was killed a day ago or more left under
+    this name is removed.
     """
     for taken in (path, *(Path(f"{path}{suffix}") for suffix in BESIDE)):
         if taken.exists() or taken.is_symlink():
@@ -39,8 +43,12 @@ def new_file(path: Path) -> Iterator[Path]:
             )
     if not path.absolute().parent.is_dir():
         raise InvalidInput(f"There is no folder for {path}; make it, or name another file.")
+    _remove_abandoned(path)
     temporary = path.with_name(f".{path.name}-unfinished-{secrets.token_hex(4)}")
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written ({error.strerror}); name another file.") from error
     try:
         yield temporary
         if left := [each for each in BESIDE if Path(f"{temporary}{each}").exists()]:
@@ -53,6 +61,14 @@ def new_file(path: Path) -> Iterator[Path]:
     finally:
         for suffix in ("", *BESIDE):
             Path(f"{temporary}{suffix}").unlink(missing_ok=True)
+
+
+def _remove_abandoned(path: Path) -> None:
+    ours = re.compile(re.escape(f".{path.name}-unfinished-") + r"[0-9a-f]{8}(-wal|-shm|-journal)?")
+    with suppress(OSError):  # a folder that cannot be listed, or someone who was faster
+        for each in path.absolute().parent.iterdir():
+            if ours.fullmatch(each.name) and each.stat().st_mtime < time.time() - ABANDONED_S:
+                each.unlink()
 
 
 def copied_file(source: Path, target: Path, progress: Progress) -> None:

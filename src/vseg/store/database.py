@@ -1,5 +1,6 @@
 """One database: how to reach it, how to read it, and the one way to write to it."""
 
+import logging
 import sqlite3
 import threading
 import time
@@ -14,12 +15,14 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import QueuePool
 
 from vseg.errors import InvalidInput, NotFound, VsegError
-from vseg.store.migrate import migrate
+from vseg.store.migrate import HEAD, migrate
 from vseg.store.writer import Writer
 
 BUSY_S = 30  # how long a write waits for another process that is writing
+TOLD_AFTER_S = 2  # who waits for so long is told
 READERS = 4
 EXPECTED = "expected sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+log = logging.getLogger("vseg.store")
 
 
 def open(url: str, *, must_exist: bool = False, as_it_is: bool = False) -> "Database":
@@ -39,7 +42,10 @@ def open(url: str, *, must_exist: bool = False, as_it_is: bool = False) -> "Data
         _make_private(db.place, must_exist)
     try:
         if not as_it_is:
-            migrate(db)
+            with waiting(db.place):
+                before = migrate(db)
+            if before is not None:  # whoever has an older vseg as well can no longer open it
+                log.warning("Brought %s up to date (schema %s → %s).", db.place, before, HEAD)
     except BaseException:
         db.close()
         raise
@@ -79,11 +85,7 @@ class Database:
     @property
     def place(self) -> str:
         """Where it is, for messages: without the password."""
-        if self.is_sqlite:
-            return str(self.url.database)
-        host = self.url.host or self.url.query.get("host") or "localhost"
-        port = f":{self.url.port}" if self.url.port else ""
-        return f"postgresql://{host}{port}/{self.url.database or ''}"
+        return place_of(self.url)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -184,6 +186,28 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+@contextmanager
+def waiting(place: str) -> Iterator[None]:
+    """Whoever waits for a database in this block for longer than a moment is told; for what is seldom done."""
+    said = "Still waiting for the database %s; another program may have locked it."
+    timer = threading.Timer(TOLD_AFTER_S, log.warning, (said, place))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def place_of(url: URL) -> str:
+    """Where a database is, for messages: without the password."""
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    host = url.host or url.query.get("host") or "localhost"
+    port = f":{url.port}" if url.port else ""
+    return f"postgresql://{host}{port}/{url.database or ''}"
+
+
 def checked_url(text: str) -> URL:
     """The URL with our driver; what was given is not repeated, since it may hold a password."""
     try:
@@ -273,5 +297,12 @@ def _unreachable(place: str, error: BaseException) -> str:
     cause = getattr(error, "orig", None) or error
     if isinstance(cause, exc.TimeoutError):
         return f"The database {place} is busy; try again in a moment."
+    if isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause):
+        return locked(place)
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
     return f"The database {place} does not answer ({lines[0].rstrip('.')}); check that it is there and open to you."
+
+
+def locked(place: str) -> str:
+    """What to do where another program holds a SQLite file."""
+    return f"The database {place} is locked by another program; close that, or try again when it is done."

@@ -20,8 +20,8 @@ READERS_S = 5  # so long answers wait for someone who reads; after that the log 
 
 SWEPT = "The database file was rewritten and its log emptied: no trace is left in them."
 LOG_KEPT = (
-    "The database file was rewritten, but its log is being read (an export, perhaps) and may hold traces; the server "
-    "empties it within a day, or when it stops."
+    "The database is being read (by an export, perhaps), so that its file and its log may hold traces for now; the "
+    "server rewrites them within a day, and vseg erase STUDY --sweep does it at once when nobody reads."
 )
 VACUUMED = (
     "PostgreSQL was told to reuse the space (VACUUM), which frees the bytes without overwriting them: VACUUM FULL "

@@ -14,26 +14,31 @@ if TYPE_CHECKING:
     from vseg.store.database import Database
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-HEAD = max(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))  # revisions count from 0001
+KNOWN = sorted(
+    path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py")
+)  # revisions count from 0001
+HEAD = KNOWN[-1]
 LOCK = 0x76736567  # "vseg": the number of our advisory lock on PostgreSQL
 
 
-def migrate(db: "Database") -> None:
-    """Make the tables, or bring them up to date; `SchemaMismatch` if they are newer than this code."""
+def migrate(db: "Database") -> str | None:
+    """Make the tables, or bring them up to date; `SchemaMismatch` if they are newer than this code.
+
+    What is handed back is the schema that was there before, if tables of ours were and were changed.
+    """
     if is_up_to_date(db):
-        return
+        return None
     from alembic import command
-    from alembic.script import ScriptDirectory
 
     config = _config()
-    script = ScriptDirectory.from_config(config)
     with db.writing() as connection:
         if not db.is_sqlite:  # on SQLite the transaction itself is the lock
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
         found = _revision(connection)
-        _check(db, connection, found, [each.revision for each in script.walk_revisions()])
+        _check(db, connection, found)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+    return found if found != HEAD else None  # another process may have been faster
 
 
 def is_up_to_date(db: "Database") -> bool:
@@ -42,18 +47,24 @@ def is_up_to_date(db: "Database") -> bool:
         return _revision(connection) == HEAD
 
 
-def _check(db: "Database", connection: Connection, found: str | None, known: list[str]) -> None:
+def check_known(place: str, found: str) -> None:
+    """`SchemaMismatch` if this code does not know the schema of a database."""
+    if found not in KNOWN:
+        raise SchemaMismatch(
+            f"{place} was written by a newer vseg (its schema is {found}, this vseg knows up to {HEAD}); "
+            "upgrade with: pip install --upgrade vseg."
+        )
+
+
+def _check(db: "Database", connection: Connection, found: str | None) -> None:
     if found is None:
         ours = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
         if ours:
             raise SchemaMismatch(
                 f"{db.place} already has a table {ours[0]!r} that vseg did not make; give vseg a database of its own."
             )
-    elif found not in known:
-        raise SchemaMismatch(
-            f"{db.place} was written by a newer vseg (its schema is {found}, this vseg knows up to {known[0]}); "
-            "upgrade with: pip install --upgrade vseg."
-        )
+    else:
+        check_known(db.place, found)
 
 
 def _revision(connection: Connection) -> str | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
+from vseg.errors import Conflict, NotFound
 from vseg.store.database import Database, now_ms
 from vseg.store.schema import logins, researchers, settings
 from vseg.store.tokens import token_hash
@@ -25,9 +26,34 @@ def set_password(db: Database, name: str, password_hash: str) -> None:
     row = {"name": name, "password_hash": password_hash, "created_at_ms": now_ms(), "signed_out_at_ms": 0}
     with db.writing() as connection:
         if connection.scalar(db.insert(researchers).values(row).returning(researchers.c.id)) is None:
-            mine = researchers.c.name == name
-            connection.execute(update(researchers).where(mine).values(password_hash=password_hash))
-            _end_logins(connection, name)
+            _replace_password(connection, name, password_hash)
+
+
+def change_password(db: Database, name: str, password_hash: str) -> None:
+    """Another password, as above; `NotFound` for someone who was removed meanwhile, and stays so."""
+    with db.writing() as connection:
+        if not _replace_password(connection, name, password_hash):
+            raise NotFound(f"There is no researcher {name!r:.80}.")
+
+
+def remove(db: Database, name: str) -> None:
+    """Take away a researcher with their logins, tokens and sign-in links; `Conflict` for the last one.
+
+    A one-time link that waits is void, too: it may be theirs.
+    """
+    with db.writing() as connection:
+        # Locked, so that of two who remove each other one stays.
+        there = connection.scalars(
+            select(researchers.c.name).order_by(researchers.c.id).with_for_update()
+        ).all()
+        if name not in there:
+            raise NotFound(f"There is no researcher {name!r:.80}; they may have been removed before.")
+        if len(there) == 1:
+            raise Conflict(f"{name} is the only researcher here; let someone else in first.", "last")
+        connection.execute(
+            delete(researchers).where(researchers.c.name == name)
+        )  # the rest goes by its foreign key
+        connection.execute(delete(settings).where(settings.c.name == SETUP))
 
 
 def password_hash(db: Database, name: str) -> str | None:
@@ -102,6 +128,15 @@ def take_setting(db: Database, name: str, value: str) -> bool:
     with db.writing() as connection:
         taken = connection.execute(delete(settings).where(settings.c.name == name, settings.c.value == value))
         return bool(taken.rowcount)
+
+
+def _replace_password(connection: Connection, name: str, password_hash: str) -> bool:
+    mine = researchers.c.name == name
+    is_there = connection.execute(
+        update(researchers).where(mine).values(password_hash=password_hash)
+    ).rowcount
+    _end_logins(connection, name)
+    return bool(is_there)
 
 
 def _end_logins(connection: Connection, name: str) -> None:

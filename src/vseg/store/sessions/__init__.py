@@ -4,7 +4,7 @@ entry       begin() gives a place and a token, new_links() personal links
 assignment  who is given which image, and which share of its pairs
 rows        by_token() recognises the browser
 course      progress(); complete(), leave() and end() close a session
-erasure     erase() deletes a person
+erasure     erase() deletes a person; of_prolific() and of_link() say who that is
 retention   forget() deletes who people are; keep_promises() does where a study says so
 roster      counts(), listed(), and reason_to_refuse() for the page's first look
 
@@ -13,13 +13,13 @@ Only hashes of tokens are stored.
 
 from vseg.store.sessions.course import Progress, complete, end, leave, progress
 from vseg.store.sessions.entry import MOST_LINKS, Begun, Identity, begin, new_links
-from vseg.store.sessions.erasure import Erased, erase, of_prolific
+from vseg.store.sessions.erasure import Erased, check_known, erase, of_link, of_prolific
 from vseg.store.sessions.retention import Forgotten, forget, keep_promises
 from vseg.store.sessions.roster import Counts, counts, listed, reason_to_refuse
 from vseg.store.sessions.rows import NO_SESSION, SessionRow, by_token
 
 __all__ = [
     "MOST_LINKS", "NO_SESSION", "Begun", "Counts", "Erased", "Forgotten", "Identity", "Progress", "SessionRow",
-    "begin", "by_token", "complete", "counts", "end", "erase", "forget", "keep_promises", "leave", "listed",
-    "new_links", "of_prolific", "progress", "reason_to_refuse",
+    "begin", "by_token", "check_known", "complete", "counts", "end", "erase", "forget", "keep_promises", "leave",
+    "listed", "new_links", "of_link", "of_prolific", "progress", "reason_to_refuse",
 ]  # fmt: skip

@@ -6,9 +6,10 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select
 
 from vseg.errors import NotFound
 from vseg.store import erasing
-from vseg.store.database import Database
-from vseg.store.schema import PERSONAL, batches, identities, participants, sessions
+from vseg.store.database import Database, waiting
+from vseg.store.schema import PERSONAL, batches, identities, links, participants, sessions
 from vseg.store.studies import StudyRow
+from vseg.store.tokens import token_hash
 
 
 @dataclass(frozen=True)
@@ -35,18 +36,16 @@ def erase(db: Database, study: StudyRow, participant: str) -> Erased:
     Their place is free again, and whoever they are could take part anew, but not by the same personal link. On SQLite
     the file is then rewritten, for which answers of others wait: a second for every 100 MB or so.
     """
-    who = select(participants.c.id).where(
-        participants.c.study == study.id, participants.c.name == participant
-    )
-    with db.writing() as connection:
-        number = connection.scalar(who.with_for_update())  # of two who erase at once, one does
-        if number is None:
-            raise NotFound(
-                f"There is no participant {participant!r:.80} in study {study.name!r}, or no longer."
-            )
-        gone = _deleted(connection, number)
+    with waiting(db.place), db.writing() as connection:
+        gone = _deleted(connection, _number(connection, study, participant, lock=True))
         erasing.mark(connection)
     return Erased(**gone, traces=erasing.sweep(db))
+
+
+def check_known(db: Database, study: StudyRow, participant: str) -> None:
+    """`NotFound` if a study has no participant of that name, for those who ask before they erase."""
+    with db.reading() as connection:
+        _number(connection, study, participant, lock=False)
 
 
 def of_prolific(db: Database, study: StudyRow, prolific_pid: str) -> str:
@@ -59,6 +58,30 @@ def of_prolific(db: Database, study: StudyRow, prolific_pid: str) -> str:
             f"Nobody in study {study.name!r} is known by the Prolific ID {prolific_pid!r:.80}, or no longer."
         )
     return name
+
+
+def of_link(db: Database, study: StudyRow, token: str) -> str:
+    """The name of the participant who came by that personal link; `NotFound` if nobody did, or no longer."""
+    mine = (links.c.study == study.id) & (links.c.token_hash == token_hash(token))
+    wanted = select(participants.c.name).join(links, links.c.participant == participants.c.id)
+    with db.reading() as connection:
+        name = connection.scalar(wanted.where(mine))
+    if name is None:
+        raise NotFound(
+            f"Nobody in study {study.name!r} has come by this personal link, or it is no longer known who; check that "
+            "the link is complete."
+        )
+    return name
+
+
+def _number(connection: Connection, study: StudyRow, participant: str, *, lock: bool) -> int:
+    """Locked where something is written: of two who erase at once, one does."""
+    mine = (participants.c.study == study.id) & (participants.c.name == participant)
+    wanted = select(participants.c.id).where(mine)
+    number = connection.scalar(wanted.with_for_update() if lock else wanted)
+    if number is None:
+        raise NotFound(f"There is no participant {participant!r:.80} in study {study.name!r}, or no longer.")
+    return number
 
 
 def _deleted(connection: Connection, number: int) -> dict[str, int]:

@@ -2,23 +2,28 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, delete, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
 
 from vseg.store import erasing
-from vseg.store.database import Database, now_ms as clock_ms
+from vseg.store.database import Database, now_ms as clock_ms, waiting
 from vseg.store.schema import events, identities, links, participants, responses, sessions
 from vseg.store.sessions.assignment import DAY_MS, newest_at_ms
 from vseg.store.studies import StudyRow, listed
 
-HERE_MS = 60 * 60 * 1000  # whoever was heard of since is taking part, and has to be known when they come back
+HERE_MS = 60 * 60 * 1000  # whoever is at it and was heard of since has to be known when they come back
 
 
 @dataclass(frozen=True)
 class Forgotten:
-    """How many identities and personal links are gone, and what became of the bytes they left (`traces`)."""
+    """How many identities and personal links are gone, and what became of the bytes they left (`traces`).
+
+    `kept` are those whose time is up, after so many `days`, but who are taking part.
+    """
 
     identities: int
     links: int
+    kept: int
+    days: int
     traces: str
 
 
@@ -26,53 +31,56 @@ def forget(db: Database, study: StudyRow, *, days: int = 0, now_ms: int | None =
     """Delete who the people of a study are, of whom nothing was heard for so many days; their answers stay.
 
     What goes are the IDs of Prolific and the personal links that were used. Nobody can then tell whether one of them
-    comes again. Whoever was heard of within the last hour is still taking part, and kept.
+    comes again. Whoever has not finished and was heard of within the last hour is still taking part, and kept.
     """
-    deleted = _forgotten(db, study, clock_ms() if now_ms is None else now_ms, days)
-    return Forgotten(*deleted, traces=erasing.sweep(db) if any(deleted) else "")
+    known, reached, kept = _forgotten(db, study, clock_ms() if now_ms is None else now_ms, days)
+    return Forgotten(known, reached, kept, days, traces=erasing.sweep(db) if known or reached else "")
 
 
 def keep_promises(db: Database, *, now_ms: int | None = None) -> dict[str, Forgotten]:
     """Delete in every study what its `[privacy]` says is due, and sweep what is marked; what went, by study."""
     now_ms = clock_ms() if now_ms is None else now_ms
     gone = {
-        study.name: _forgotten(db, study, now_ms, days)
+        study.name: (*_forgotten(db, study, now_ms, days), days)
         for study in listed(db)
         if (days := study.study.privacy.keep_identities_days) is not None
     }
     traces = erasing.sweep(db) if erasing.is_due(db) else ""
-    return {name: Forgotten(*deleted, traces=traces) for name, deleted in gone.items() if any(deleted)}
+    return {name: Forgotten(*each, traces=traces) for name, each in gone.items() if any(each[:2])}
 
 
-def _forgotten(db: Database, study: StudyRow, now_ms: int, days: int) -> tuple[int, int]:
-    with db.writing() as connection:
-        due = _silent_since(connection, study, now_ms - max(days * DAY_MS, HERE_MS))
-        deleted = tuple(
+def _forgotten(db: Database, study: StudyRow, now_ms: int, days: int) -> tuple[int, int, int]:
+    """How many identities and links are gone, and how many people are kept since they are taking part."""
+    with waiting(db.place), db.writing() as connection:
+        due = list(connection.scalars(_known(study).where(_is_due(now_ms, days))))
+        identities_gone, links_gone = (
             connection.execute(delete(table).where(table.c.participant.in_(due))).rowcount if due else 0
             for table in (identities, links)
         )
-        if any(deleted):
+        kept = 0 if days else len(connection.scalars(_known(study)).all())
+        if identities_gone or links_gone:
             erasing.mark(connection)
-    return deleted[0], deleted[1]
+    return identities_gone, links_gone, kept
 
 
-def _silent_since(connection: Connection, study: StudyRow, before_ms: int) -> list[int]:
-    """Those with an identity or a link whose session ended, or was last heard of, no later than this."""
+def _known(study: StudyRow) -> Select[tuple[int]]:
+    """Those with an identity or a link."""
+    known = [
+        select(table.c.participant).where(table.c.participant.is_not(None)) for table in (identities, links)
+    ]
+    return (
+        select(participants.c.id)
+        .join(sessions, sessions.c.participant == participants.c.id)
+        .where(participants.c.study == study.id, or_(*(participants.c.id.in_(each) for each in known)))
+    )
+
+
+def _is_due(now_ms: int, days: int) -> ColumnElement[bool]:
+    """Whether a session was last heard of so many days ago; of no days, whether it is over or silent for an hour."""
+    before_ms = now_ms - max(days * DAY_MS, HERE_MS)
     heard: list[ColumnElement[int]] = [
         func.coalesce(each, 0)
         for each in (sessions.c.finished_at_ms, newest_at_ms(responses), newest_at_ms(events))
     ]
-    known = [
-        select(table.c.participant).where(table.c.participant.is_not(None)) for table in (identities, links)
-    ]
-    wanted = (
-        select(participants.c.id)
-        .join(sessions, sessions.c.participant == participants.c.id)
-        .where(
-            participants.c.study == study.id,
-            or_(*(participants.c.id.in_(each) for each in known)),
-            sessions.c.started_at_ms <= before_ms,
-            *(each <= before_ms for each in heard),
-        )
-    )
-    return list(connection.scalars(wanted))
+    silent = and_(sessions.c.started_at_ms <= before_ms, *(each <= before_ms for each in heard))
+    return silent if days else or_(silent, sessions.c.status != "active")
