@@ -1,5 +1,6 @@
 """Simulated participants against a real server: they finish, repeat what was flagged, and answer what they see."""
 
+import signal
 import socket
 import threading
 from collections import Counter
@@ -9,6 +10,7 @@ from itertools import count, pairwise
 
 import numpy as np
 import pytest
+from sqlalchemy import select
 
 import vseg
 from servers import STUDY, served
@@ -16,6 +18,7 @@ from vseg import bots, export, store
 from vseg.bots.seeing import Sight
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.observers import Lapsing, ideal
+from vseg.store.schema import identities
 
 OPEN = STUDY.replace("participants = 3", "participants = 20")
 WHOLE = """
@@ -211,6 +214,68 @@ def test_a_line_that_breaks_again_and_again_loses_and_doubles_nothing(tmp_path):
 def test_personal_links_only_is_the_servers_sentence(server):
     with pytest.raises(Conflict, match="personal link"):
         bots.run(f"{server.base}s/links/", count=2, seed=0)
+
+
+def test_a_personal_link_lets_one_in_who_goes_on_where_they_were(server):
+    """As its page would: the query of the address says who comes."""
+    study = store.studies.named(server.db, "links")
+    (link,) = store.sessions.new_links(server.db, study, 1)
+    url = f"{server.base}s/links?link={link}"
+    with pytest.raises(
+        InvalidInput, match=r"link=…, which is one person's, but 2 are to take part: .*--count 1"
+    ):
+        bots.run(url, count=2, seed=0)
+    with pytest.raises(KeyboardInterrupt):
+        bots.run(url, count=1, pace=1e-6, answered=lambda answers: signal.raise_signal(signal.SIGINT), seed=0)
+    assert len(server.responses("links")) < 28
+    assert bots.run(url, count=1, seed=0).people == 1
+    assert sorted(row["item"] for row in server.responses("links")) == list(range(28)), "none of them twice"
+    with pytest.raises(Conflict, match="already taken part"):
+        bots.run(url, count=1, seed=0)
+
+
+def test_prolifics_parameters_are_passed_on(server):
+    query = "PROLIFIC_PID=p-1&STUDY_ID=s-1&SESSION_ID=t-1&unknown=x"
+    for people, url in ((2, f"{server.base}s/tiny/?{query}"), (3, f"{server.base}s/tiny/?PROLIFIC_PID=p-1")):
+        with pytest.raises(InvalidInput, match=f"PROLIFIC_PID=…, .*{people} are to take part"):
+            bots.run(url, count=people, seed=0)
+    bots.run(f"{server.base}s/tiny/?{query}", count=1, seed=0)
+    with server.db.reading() as connection:
+        kept = connection.execute(select(identities).where(identities.c.prolific_pid == "p-1")).one()
+    assert (kept.prolific_study, kept.prolific_session) == ("s-1", "t-1")
+
+
+def cut(running) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def erase(running) -> None:
+    study = store.studies.named(running.db, "tiny")
+    for row in store.sessions.listed(running.db, study):
+        store.sessions.erase(running.db, study, row["participant"])
+
+
+@pytest.mark.parametrize(("end", "error"), [(cut, KeyboardInterrupt), (erase, NotFound)])
+def test_who_ends_early_says_how_far_they_were(tmp_path, end, error):
+    """Ctrl+C, and whatever goes wrong on the way: here, all sessions are erased after the first ten answers."""
+    stored = []
+
+    def count_answers(answers: int) -> None:
+        stored.append(answers)
+        if len(stored) == 10:
+            end(running)
+
+    with served(f"sqlite:///{tmp_path}/vseg.db", OPEN) as running:
+        said = r"0 of 2 participants came to the end; \d+ answers are stored\."
+        with pytest.raises(error, match=said):
+            bots.run(f"{running.base}s/tiny/", count=2, pace=1e-6, answered=count_answers, seed=0)
+    assert 10 <= sum(stored) < 56
+
+
+def test_every_answer_that_is_stored_is_counted(server):
+    stored: list[int] = []
+    summary = bots.run(f"{server.base}s/tiny/", count=1, flagged=0.1, answered=stored.append, seed=3)
+    assert sum(stored) == summary.answers
 
 
 def test_nobody_answers():

@@ -136,6 +136,14 @@ def test_progress_counts(db):
     assert json.loads(json.dumps(asdict(found)))["minutes"]["unit"] == "minutes"
 
 
+def test_time_is_kept_to_the_second(db):
+    """What a page shows as seconds was once rounded to tenths of a minute."""
+    begun_ms = store.database.now_ms() - 4_000
+    who = take_part(db, same=by_pair, now_ms=begun_ms)
+    person = seen(db)[2][who]
+    assert person.minutes * 60 == pytest.approx((person.finished_at_ms - begun_ms) / 1000, abs=0.01)
+
+
 def test_nobody_yet(db):
     study, answers, people = seen(db)
     found = monitor.progress(db, study, answers)

@@ -32,6 +32,7 @@ FORMS = (
     "settings/tokens",
     "settings/tokens/revoke",
     "settings/researchers",
+    "settings/researchers/remove",
 )
 NEW = STUDY.replace('"tiny"', '"fresh"').replace("A tiny study", "Fresh")
 
@@ -104,6 +105,7 @@ def test_what_is_not_there_is_a_page_for_people_and_json_for_scripts(server):
         assert page.status_code == 404
         assert "There is nothing here" in page.text
         assert page.headers["content-type"].startswith("text/html")
+        assert f'<span class="who">{NAME}</span>' in page.text, "the menu stays for who is logged in"
         assert server.client.get(path).json()["error"] == "NotFound"
     assert server.client.get("api/nope", headers=PEOPLE).json()["error"] == "NotFound"
     assert "&lt;b&gt;" in server.client.get("studies/<b>", headers=PEOPLE).text
@@ -289,6 +291,42 @@ def test_a_link_for_another_researcher(server):
     page = post(server.client, "settings/researchers").text
     link = re.search(r'value="(http[^"]*/setup\?token=[^"]+)"', page)[1]
     assert "Choose a name and a password" in httpx.get(link, trust_env=False).text
+
+
+def test_only_who_is_not_the_first_reads_of_the_others(server):
+    others = "has a name here already"
+    link = f"setup?token={auth.new_setup_token(server.db)}"
+    assert others in server.client.get(link).text
+    with served(f"sqlite:///{server.db.place}-new") as new:
+        link = f"setup?token={auth.new_setup_token(new.db)}"
+        assert others not in new.client.get(link).text
+
+
+def test_removing_a_researcher_needs_a_word(server):
+    store.researchers.set_password(server.db, "Bob <b>", "hash")
+    assert 'aria-label="Remove Bob &lt;b&gt;…"' in server.client.get("settings").text
+    unconfirmed = post(server.client, "settings/researchers/remove", name="Bob <b>")
+    assert (unconfirmed.status_code, "Tick the box" in unconfirmed.text) == (422, True)
+    done = post(server.client, "settings/researchers/remove", name="Bob <b>", confirmed="yes")
+    assert (done.status_code, done.headers["location"]) == (303, "/settings#researchers")
+    assert "Remove" not in server.client.get("settings").text, "the last one stays"
+    for name, status, said in ((NAME, 409, "the only researcher"), ("Bob <b>", 404, "removed before")):
+        refused = post(server.client, "settings/researchers/remove", name=name, confirmed="yes")
+        assert (refused.status_code, said in refused.text) == (status, True)
+    assert [each.name for each in store.researchers.listed(server.db)] == [NAME]
+
+
+def test_who_removes_themselves_is_out(server):
+    store.researchers.set_password(server.db, "Bob", "hash")
+    done = post(server.client, "settings/researchers/remove", name=NAME, confirmed="yes")
+    assert done.headers["location"] == "/login"
+    assert server.client.get("settings").status_code == 303
+
+
+def test_a_mistyped_address_gives_no_cookie_and_shows_no_menu(stranger):
+    page = stranger.client.get("foo", headers=PEOPLE)
+    assert "set-cookie" not in page.headers
+    assert "Log out" not in page.text
 
 
 def test_the_icon(stranger):

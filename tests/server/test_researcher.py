@@ -68,7 +68,7 @@ def test_the_one_time_link_works_once(on_both):
     assert post(client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 303
     again = post(client, "setup", token=token, name="Eve", password=PASSWORD)
     assert again.status_code == client.get(f"setup?token={token}").status_code == 401
-    assert "was used or replaced" in again.text
+    assert "was used or replaced; ask for a new one" in again.text
     assert store.researchers.count(on_both.db) == 1
     assert post(client, "login", name=NAME, password=PASSWORD).headers["location"] == "/"
     assert client.get("api/me").json()["name"] == NAME
@@ -347,6 +347,40 @@ def test_a_prefix_is_no_path_of_ours(tmp_path):
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         paths = {path.split("/")[1] for _, path in routes_of(db)}
     assert paths - {"", "favicon.ico"} == OURS
+
+
+def test_removing_a_researcher_ends_all_they_had(on_both):
+    db, client = on_both.db, on_both.client
+    for name in ("Ann", "Bob/ä"):
+        store.researchers.set_password(db, name, "hash")
+    ann, bob = (
+        {"Authorization": f"Bearer {store.tokens.create(db, name, 'x')}"} for name in ("Ann", "Bob/ä")
+    )
+    visitor, sign_in = auth.Visitor.new(), auth.new_sign_in_link(db, "Bob/ä")
+    store.researchers.log_in(db, "Bob/ä", visitor.token, 0)
+    setup = auth.new_setup_token(db)
+    assert [each["name"] for each in client.get("api/researchers", headers=bob).json()] == ["Ann", "Bob/ä"]
+    removed = client.delete("api/researchers", params={"name": "Bob/ä"}, headers=ann)
+    assert (removed.status_code, removed.text) == (204, "")
+    assert client.get("api/me", headers=bob).status_code == 401
+    assert client.get("", headers={"Cookie": f"{auth.COOKIE}={visitor.token}"}).status_code == 303
+    assert client.get(f"signin?token={sign_in}").status_code == 401
+    assert client.get(f"setup?token={setup}").status_code == 401, "it may be theirs"
+    for name, status, reason in (("Bob/ä", 404, None), ("Ann", 409, "last")):
+        refused = client.delete("api/researchers", params={"name": name}, headers=ann)
+        assert (refused.status_code, refused.json().get("reason")) == (status, reason)
+    assert client.get("api/me", headers=ann).json()["name"] == "Ann"
+
+
+def test_health_is_that_of_the_database(tmp_path):
+    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+        well = server.client.get("health")
+        assert (well.status_code, well.json()) == (200, {"status": "ok"})
+        assert "set-cookie" not in well.headers
+        with server.db.writing() as connection:
+            connection.exec_driver_sql("ALTER TABLE researchers RENAME TO elsewhere")
+        ill = server.client.get("health")
+        assert (ill.status_code, ill.json()) == (503, {"status": "unavailable"})
 
 
 def test_two_studies_on_one_page(tmp_path):

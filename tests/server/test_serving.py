@@ -1,5 +1,6 @@
 """`vseg serve` as a process of its own: what it prints, how it stops, and what survives when it is killed."""
 
+import os
 import re
 import signal
 import socket
@@ -75,6 +76,16 @@ def test_links_and_a_graceful_stop(study, tmp_path):
         assert server.stop() == (0, STOPPED, "")
     with store.open(url) as db:
         assert sum(map(len, store.responses.stream(db, store.studies.named(db, "tiny").id))) == 1
+
+
+def test_whoever_looks_on_reads_at_once_that_it_starts(tmp_path):
+    """On a terminal; in a log or a pipe nobody waits for it."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "vseg", "serve", str(tmp_path / "none.toml")]
+    assert subprocess.run(command, stderr=theirs, stdout=subprocess.PIPE, check=False).returncode == 1
+    os.close(theirs)
+    with open(ours, "rb", buffering=0) as terminal:
+        assert terminal.read(4096).decode().startswith("Starting …\r\nvseg: No study file")
 
 
 def test_ctrl_c_is_no_failure(study, tmp_path):

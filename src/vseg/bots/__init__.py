@@ -23,8 +23,8 @@ import numpy as np
 
 from vseg.bots.person import Taken, begin, take_part
 from vseg.bots.seeing import Model, Sight
-from vseg.bots.wire import Wire
-from vseg.errors import Conflict, InvalidInput, NotFound
+from vseg.bots.wire import Wire, entry
+from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.maps import Maps
 from vseg.observers import Lapsing, Observer, ideal
 
@@ -67,10 +67,22 @@ class Summary:
 class _Crowd:
     """Those who take part at this moment, and what came of the others."""
 
-    wire: Wire
-    places: asyncio.Semaphore
+    count: int
+    who: Mapping[str, str]
+    progress: Callable[[int], None]
+    answered: Callable[[int], None]
     taken: list[Taken] = field(default_factory=list)
     refused: list[Conflict] = field(default_factory=list)
+    stored: int = 0
+
+    def store(self, answers: int) -> None:
+        """The server has so many answers more."""
+        self.stored += answers
+        self.answered(answers)
+
+    def __str__(self) -> str:
+        people = f"{len(self.taken)} of {self.count} participants"
+        return f"{people} came to the end; {self.stored:,} answers are stored."
 
 
 def run(
@@ -86,13 +98,15 @@ def run(
     at_once: int = AT_ONCE,
     seed: int,
     progress: Callable[[int], None] = lambda done: None,
+    answered: Callable[[int], None] = lambda answers: None,
 ) -> Summary:
     """Let `count` simulated participants take the study at this address.
 
     Parameters
     ----------
     url : str
-        The participants' address, such as http://localhost:8000/s/my-study/.
+        The participants' address, such as http://localhost:8000/s/my-study/; with a personal link or Prolific's
+        parameters it is one person's.
     count : int
     observer : Observer or str
         Who answers: any `(maps, pairs) -> P(same)`, or ideal, lapsing:RATE, random.
@@ -111,16 +125,24 @@ def run(
     seed : int
     progress : callable, optional
         Called with 1 for each participant who is done.
+    answered : callable, optional
+        Called with the number of answers that the server has stored since its last call.
     """
     _check(count, flagged, pace, at_once)
     chosen = observer_named(observer) if isinstance(observer, str) else observer
     sight = Sight(chosen, truth, segments, model)
     started = time.perf_counter()
     manner = {"flagged": flagged, "pace": pace}
+    crowd = _Crowd(count, entry(url, count), progress, answered)
     try:
-        crowd = asyncio.run(_all(url, count, sight, manner, at_once, seed, progress))
+        asyncio.run(_all(url, crowd, sight, manner, at_once, seed))
     except ExceptionGroup as group:
-        raise _first(group) from None
+        first = _first(group)
+        if isinstance(first, VsegError) and crowd.stored:
+            first.args = (f"{first} {crowd}",)
+        raise first from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(str(crowd)) from None
     if crowd.refused and not crowd.taken:
         raise crowd.refused[0]
     return Summary(
@@ -171,45 +193,30 @@ def maps_of(path: Path) -> Maps | dict[str, Maps]:
 
 
 async def _all(
-    url: str,
-    count: int,
-    sight: Sight,
-    manner: dict[str, float],
-    at_once: int,
-    seed: int,
-    progress: Callable[[int], None],
-) -> _Crowd:
+    url: str, crowd: _Crowd, sight: Sight, manner: dict[str, float], at_once: int, seed: int
+) -> None:
     """Sessions begin one by one, so that a seed always meets the same trials; the rest goes on side by side."""
     async with Wire.to(url, at_once) as wire, asyncio.TaskGroup() as group:
-        crowd = _Crowd(wire, asyncio.Semaphore(at_once))
-        study = await wire.study()
-        for own in np.random.SeedSequence(seed).spawn(count):
-            await crowd.places.acquire()
+        places, study = asyncio.Semaphore(at_once), await wire.study()
+
+        async def one(session: dict[str, Any], own: np.random.SeedSequence) -> None:
             try:
-                session = await begin(wire, study)
+                taken = await take_part(wire, study, session, sight, seed=own, stored=crowd.store, **manner)
+            finally:
+                places.release()
+            crowd.taken.append(taken)
+            crowd.progress(1)
+
+        for own in np.random.SeedSequence(seed).spawn(crowd.count):
+            await places.acquire()
+            try:
+                session = await begin(wire, study, crowd.who)
             except Conflict as error:
                 crowd.refused.append(error)
-                crowd.places.release()
-                progress(1)
+                places.release()
+                crowd.progress(1)
                 continue
-            group.create_task(_one(crowd, study, session, sight, manner, own, progress))
-    return crowd
-
-
-async def _one(
-    crowd: _Crowd,
-    study: dict[str, Any],
-    session: dict[str, Any],
-    sight: Sight,
-    manner: dict[str, float],
-    seed: np.random.SeedSequence,
-    progress: Callable[[int], None],
-) -> None:
-    try:
-        crowd.taken.append(await take_part(crowd.wire, study, session, sight, seed=seed, **manner))
-    finally:
-        crowd.places.release()
-    progress(1)
+            group.create_task(one(session, own))
 
 
 def _first(group: ExceptionGroup) -> Exception:

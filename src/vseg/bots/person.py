@@ -38,6 +38,7 @@ class _Outbox:
     token: str
     sent: int
     heard: Callable[[Mapping[str, Any]], None]
+    stored: Callable[[int], None] = lambda answers: None
     records: list[dict[str, Any]] = field(default_factory=list)
     first: int = 0
 
@@ -49,6 +50,7 @@ class _Outbox:
             chunk = self.records[self.sent : self.sent + BATCH]
             await self._post(chunk)
             self.sent += len(chunk)
+            self.stored(sum(record["kind"] == "response" for record in chunk))
 
     async def listen(self) -> None:
         """Hear what is new: a record that is sent once more changes nothing, and is answered."""
@@ -75,15 +77,15 @@ class _Outbox:
         return dict((await self.wire.ask("POST", "complete", {"count": count}, token=self.token)).json())
 
 
-async def begin(wire: Wire, study: dict[str, Any]) -> dict[str, Any]:
-    """A session: its state and its token."""
+async def begin(wire: Wire, study: dict[str, Any], who: Mapping[str, str]) -> dict[str, Any]:
+    """A session: its state and its token; `who` is what the address says of whoever comes."""
     # The same in every try, so that one whose answer is lost is no second person.
     entry = secrets.token_urlsafe(24)
     body: dict[str, Any] = {"consented": True, "entry": entry}
-    if study.get("prolific"):
+    if study.get("prolific") and "link" not in who:
         pid = f"simulated-{secrets.token_hex(7)}"
         body |= {"prolific_pid": pid, "prolific_study": "simulated", "prolific_session": pid}
-    return dict((await wire.ask("POST", "sessions", body)).json())
+    return dict((await wire.ask("POST", "sessions", {**body, **who})).json())
 
 
 async def take_part(
@@ -95,17 +97,19 @@ async def take_part(
     flagged: float,
     pace: float,
     seed: np.random.SeedSequence,
+    stored: Callable[[int], None] = lambda answers: None,
 ) -> Taken:
-    """Go through a session from its first trial to its completion."""
+    """Go through a session from its first trial, or where it was left, to its completion."""
     rng, timing = np.random.default_rng(seed).spawn(2)
     asked = await Asked.of(wire, study, session, sight)
     screen = _Screen(study, timing, time.time() * 1000)
-    outbox = _Outbox(wire, session["token"], 0, asked.hear, first=session["next_seq"])
+    outbox = _Outbox(wire, session["token"], 0, asked.hear, stored, first=session["next_seq"])
     for kind, data in _preparations(study, screen.refresh_hz):
         outbox.add({"kind": kind, "at_ms": screen.now(), "data": data})
     answers = bad = chosen = 0
+    before = set(session["answered"])
     for block in blocks(session["trials"]):
-        queue, tries = deque(block), Counter[int]()
+        queue, tries = deque(item for item in block if item not in before), Counter[int]()
         screen.wait(study["timing"]["preview_ms"])
         while queue:
             item = queue.popleft()

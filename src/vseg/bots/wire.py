@@ -5,13 +5,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx
 
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
 
 ERRORS = {401: NotAllowed, 404: NotFound, 422: InvalidInput}
+NAMES = {
+    "PROLIFIC_PID": "prolific_pid",
+    "STUDY_ID": "prolific_study",
+    "SESSION_ID": "prolific_session",
+    "link": "link",
+}
+"""Of who comes: in the address, and on the wire."""
+OF_ONE = ("link", "PROLIFIC_PID")
 TRIES = 9
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 TIMEOUT_S = 30.0
@@ -74,6 +82,24 @@ class Wire:
         raise VsegError(
             f"No answer from {self.url} after {tries} tries ({reason.rstrip('.')}); is vseg serve running?"
         )
+
+
+def entry(url: str, count: int) -> dict[str, str]:
+    """Who comes by this address, as its page would say: by Prolific's parameters or a personal link, one person.
+
+    Examples
+    --------
+    >>> entry("http://localhost:8000/s/my-study/?link=abc", 1)
+    {'link': 'abc'}
+    """
+    given = {name: value for name, value in parse_qsl(urlsplit(url).query) if name in NAMES}
+    own = next((name for name in OF_ONE if name in given), None)
+    if own and count > 1:
+        raise InvalidInput(
+            f"The address holds {own}=…, which is one person's, but {count} are to take part: let one do so "
+            "(--count 1), or leave out what follows the question mark."
+        )
+    return {NAMES[name]: value for name, value in given.items()}
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:

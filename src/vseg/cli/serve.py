@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,6 +75,8 @@ def serve(
       vseg serve --db sqlite:///vseg-restored.db
     """
     number, processes = options.whole(port, "--port"), options.whole(workers, "--workers", 1)
+    if sys.stderr.isatty():  # someone looks on, and what follows may take half a minute on a slow computer
+        typer.echo("Starting …", err=True)
 
     from vseg.server import run
     from vseg.server.app import check_built, checked_prefix

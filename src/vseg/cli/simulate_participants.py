@@ -1,6 +1,9 @@
 """`vseg simulate-participants`: take a running study, as people would."""
 
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +11,7 @@ import typer
 
 from vseg import callables
 from vseg.cli import options
-from vseg.cli.output import counted, progress_bar
+from vseg.cli.output import Advance, counted
 from vseg.errors import MissingExtra, VsegWarning
 
 
@@ -48,7 +51,8 @@ def simulate_participants(
     """Let simulated participants take the study at URL, over HTTP, as a browser does.
 
     They answer every trial by what they see in the images, with reaction times like people's. Their sessions
-    are stored like anyone's: try this on a database of its own.
+    are stored like anyone's: try this on a database of its own. A personal link, or an address with Prolific's
+    parameters, is one person's: --count 1.
 
     \b
     Examples:
@@ -71,8 +75,16 @@ def simulate_participants(
 
     settings["model"] = None if model is None else callables.named(model)
     chosen, seen = bots.observer_named(observer), None if truth is None else bots.maps_of(truth)
-    with progress_bar("Taking part", people, fits=False) as advance:
-        summary = bots.run(url, count=people, observer=chosen, truth=seen, progress=advance, **settings)
+    with _bar(people) as (advance, answer):
+        summary = bots.run(
+            url,
+            count=people,
+            observer=chosen,
+            truth=seen,
+            progress=advance,
+            answered=answer,
+            **settings,
+        )
     if summary.refused:
         warnings.warn(
             f"{counted(summary.refused, 'participant')} could not take part: {summary.reason}",
@@ -80,3 +92,30 @@ def simulate_participants(
             stacklevel=1,
         )
     typer.echo(str(summary))
+
+
+@contextmanager
+def _bar(people: int) -> Iterator[tuple[Advance, Advance]]:
+    """As other commands have it (`output.progress_bar`), advanced by people; one may take long, so answers count, too.
+
+    Whoever cuts the work is told how far it was.
+    """
+    try:
+        if not sys.stderr.isatty():
+            yield (lambda people: None), (lambda answers: None)
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        said = TextColumn("participants, {task.fields[answers]:,} answers", markup=False)
+        columns = (TextColumn("Taking part"), BarColumn(), MofNCompleteColumn(), said, TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=people, answers=0)
+
+            def answer(answers: int) -> None:
+                bar.update(task, answers=bar.tasks[0].fields["answers"] + answers)
+
+            yield (lambda done: bar.advance(task, done)), answer
+    except KeyboardInterrupt as cut:
+        print(f"\nCut. {cut}".rstrip(), file=sys.stderr)
+        raise

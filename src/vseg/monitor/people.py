@@ -206,7 +206,7 @@ def _person(head: SessionHead, of: dict[str, float], guessing: bool) -> Person:
         started_at_ms=head.started_at_ms,
         finished_at_ms=head.finished_at_ms,
         last_at_ms=head.last_at_ms,
-        minutes=round(((head.finished_at_ms or head.last_at_ms) - head.started_at_ms) / 60_000, 1),
+        minutes=round(((head.finished_at_ms or head.last_at_ms) - head.started_at_ms) / 60_000, 4),
         images=[unit.image for unit in head.units],
         answers=total,
         used=used,

@@ -52,7 +52,7 @@ class Distribution:
         edges = [round(step * number, 6) for number in range((int(np.ceil(top / step)) or 1) + 1)]
         below = [0, *np.searchsorted(ordered, np.array(edges[1:-1], np.float32)).tolist(), len(ordered)]
         counts = np.diff(below).tolist()
-        return cls(edges, counts, round(median, 2), round(p10, 2), round(p90, 2), unit)
+        return cls(edges, counts, round(median, 4), round(p10, 4), round(p90, 4), unit)
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,17 @@ from vseg.errors import InvalidInput, NotFound
 from vseg.server import auth, dashboard, participants, research, showing
 from vseg.server.adapting import Adapting
 from vseg.server.headers import Prefixed, Secured
+from vseg.server.health import health
 from vseg.server.known import KnownSessions
 from vseg.server.retention import keeping_promises
 from vseg.server.simulation import Simulations
 
 PAGES = Path(__file__).with_name("pages")
 STATIC = participants.STATIC
-OURS = frozenset("s setup login logout signin new studies settings api report static pages".split())
+OURS = frozenset({
+    "s", "setup", "login", "logout", "signin", "new", "studies", "settings", "api", "report", "health",
+    "static", "pages",
+})  # fmt: skip
 """The first steps of the paths below."""
 
 
@@ -66,9 +70,12 @@ def app(
         Route("/settings/tokens", dashboard.new_token, methods=["POST"]),
         Route("/settings/tokens/revoke", dashboard.revoke_token, methods=["POST"]),
         Route("/settings/researchers", dashboard.new_researcher_link, methods=["POST"]),
+        Route("/settings/researchers/remove", dashboard.remove_researcher, methods=["POST"]),
         Route("/api/", dashboard.api_page),
         Mount("/api", research.api(db, keys, watch, groups)),
         Route("/report", showing.report),
+        # whoever watches over the server
+        Route("/health", health),
         # files
         Mount("/static", participants.FILES),
         Mount("/pages", StaticFiles(directory=PAGES)),

@@ -35,7 +35,9 @@ COOKIE = "vseg_researcher"
 LASTS_S = store.researchers.LOGIN_LASTS_MS // 1000
 SHORTEST_PASSWORD, LONGEST_PASSWORD, LONGEST_NAME = 12, 1000, 64
 FREE_TRIES, LONGEST_WAIT_S, MOST_NAMES = 5, 60, 10_000
-USED_LINK = "This link was used or replaced; vseg serve --new-researcher-link prints a new one."
+USED_LINK = (
+    "This link was used or replaced; ask for a new one (Settings, or vseg serve --new-researcher-link)."
+)
 USED_SIGN_IN = "This link was used before or is too old; log in with your name and password."
 WRONG = "The name or the password is wrong; please try again."
 SETUP = store.researchers.SETUP
@@ -144,7 +146,8 @@ async def change_password(db: store.Database, tries: "Tries", name: str, old: st
     checked_password(password)
     await _check_password(db, tries, name, old)
     async with tries.one_at_a_time:
-        await in_thread(set_password, db, name, password)
+        hashed = await in_thread(_hasher.hash, password)
+    await in_thread(store.researchers.change_password, db, name, hashed)
     return await in_thread(_logged_in_now, db, name)
 
 

@@ -114,7 +114,8 @@ def take_sign_in(db: Database, token: str, *, now_ms: int | None = None) -> str 
 
 
 def _number_of(connection: Connection, researcher: str) -> int:
-    number = connection.scalar(select(researchers.c.id).where(researchers.c.name == researcher))
+    mine = select(researchers.c.id).where(researchers.c.name == researcher)
+    number = connection.scalar(mine.with_for_update(read=True))  # nobody removes them meanwhile
     if number is None:
         raise NotFound(f"There is no researcher {researcher!r:.80}.")
     return number

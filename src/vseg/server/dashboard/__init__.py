@@ -27,6 +27,7 @@ from vseg.server.dashboard.settings import (
     change_password,
     new_researcher_link,
     new_token,
+    remove_researcher,
     revoke_token,
     settings,
 )
@@ -35,6 +36,6 @@ from vseg.server.dashboard.study import change_status, simulate, study
 
 __all__ = [
     "HANDLERS", "Glances", "api_page", "change_password", "change_status", "create", "data", "erase", "favicon",
-    "image", "links", "login", "logout", "new", "new_researcher_link", "new_token", "participant", "revoke_token",
-    "settings", "setup", "sign_in", "simulate", "studies", "study",
+    "image", "links", "login", "logout", "new", "new_researcher_link", "new_token", "participant",
+    "remove_researcher", "revoke_token", "settings", "setup", "sign_in", "simulate", "studies", "study",
 ]  # fmt: skip

@@ -1,5 +1,7 @@
 """The first login, logging in and out, and links that work once."""
 
+from typing import Any
+
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +19,7 @@ async def setup(request: Request) -> Response:
         token = request.query_params.get("token", "")
         if not await wire.in_thread(auth.setup_is_open, db, token):
             return await page(request, "message.html", status=401, said=auth.USED_LINK)
-        return await page(request, "setup.html", token=token)
+        return await _choosing(request, token=token)
     given = await form(request)
     name, password, token = given.get("name", ""), given.get("password", ""), given.get("token", "")
     tries = request.app.state.tries
@@ -25,10 +27,16 @@ async def setup(request: Request) -> Response:
         await auth.set_up(db, tries, token, name, password)
         known = await auth.verify(db, tries, name, password)
     except InvalidInput as error:
-        return await page(request, "setup.html", status=422, token=token, name=name, said=error)
+        return await _choosing(request, status=422, token=token, name=name, said=error)
     except VsegError as error:
         return await page(request, "message.html", status=wire.status_of(error), said=error)
     return logged_in(request, known)
+
+
+async def _choosing(request: Request, **values: Any) -> Response:
+    """The form of a one-time link; the first researcher need not read what happens to those who are there."""
+    others = await wire.in_thread(store.researchers.count, request.app.state.db)
+    return await page(request, "setup.html", has_others=others > 0, **values)
 
 
 async def login(request: Request) -> Response:

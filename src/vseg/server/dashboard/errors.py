@@ -1,13 +1,15 @@
 """Whatever goes wrong, as a page for browsers in which people read; scripts get JSON as everywhere."""
 
 from http import HTTPStatus
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vseg.errors import VsegError
-from vseg.server import wire
+from vseg.server import auth, wire
+from vseg.server.dashboard.visiting import known
 from vseg.server.html import page_of, root_of
 
 HEADINGS = {
@@ -30,12 +32,23 @@ def _for_people(handler: wire.Handler) -> wire.Handler:
             return answer
         status = answer.status_code
         heading = HEADINGS.get(status, HTTPStatus(status).phrase)
-        page = page_of(request, "problem.html", status=status, heading=heading, said=_said(exception, status))
+        menu = {} if status >= 500 else await _menu(request)
+        page = page_of(
+            request, "problem.html", status=status, heading=heading, said=_said(exception, status), **menu
+        )
         if (wait := answer.headers.get("retry-after")) is not None:
             page.headers["Retry-After"] = wait
         return page
 
     return answered
+
+
+async def _menu(request: Request) -> dict[str, Any]:
+    """What the menu needs, for whoever is logged in; nothing for others, who get no cookie by a mistyped address."""
+    try:
+        return await known(request) if auth.COOKIE in request.cookies else {}
+    except VsegError:  # the database cannot be asked: the page says what it has to without
+        return {}
 
 
 def _said(exception: Exception, status: int) -> str:

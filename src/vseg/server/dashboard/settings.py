@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vseg import store
-from vseg.errors import InvalidInput, NotAllowed
+from vseg.errors import Conflict, InvalidInput, NotAllowed
 from vseg.server import auth, wire
 from vseg.server.dashboard.door import logged_in
 from vseg.server.dashboard.study import whole
@@ -63,6 +63,20 @@ async def new_researcher_link(request: Request) -> Response:
     await form(request)
     token = await wire.in_thread(auth.new_setup_token, request.app.state.db)
     return await _shown(request, link=f"{request.base_url}setup?token={token}")
+
+
+@researchers_only
+async def remove_researcher(request: Request) -> Response:
+    """Take someone's login away, once it was confirmed; whoever removes themselves is out."""
+    given = await form(request)
+    name = given.get("name", "")
+    try:
+        if given.get("confirmed") != "yes":
+            raise InvalidInput(f"Tick the box to remove {name!r:.80}, and send the form again.")
+        await wire.in_thread(store.researchers.remove, request.app.state.db, name)
+    except (InvalidInput, Conflict) as error:
+        return await _shown(request, status=wire.status_of(error), researcher_said=error)
+    return to(request, "/login" if name == await _name(request) else "/settings#researchers")
 
 
 async def _shown(request: Request, *, status: int = 200, **values: Any) -> Response:

@@ -43,7 +43,7 @@ def researchers_only(page: Page) -> Page:
 
 async def page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
     """The whole page, with the browser's form token."""
-    answer = page_of(request, template, status=status, **await _known(request), **values)
+    answer = page_of(request, template, status=status, **await known(request), **values)
     who = await visitor(request)
     if who.is_new:
         request.app.state.keys.remember(answer, request, who)
@@ -52,7 +52,7 @@ async def page(request: Request, template: str, *, status: int = 200, **values: 
 
 async def part(request: Request, template: str, **values: Any) -> Response:
     """One live part of a page, from the template that the page itself includes."""
-    return page_of(request, template, **await _known(request), **values)
+    return page_of(request, template, **await known(request), **values)
 
 
 async def form(request: Request, most: int = wire.SMALL_BODY) -> dict[str, str]:
@@ -90,7 +90,8 @@ def to(request: Request, path: str) -> Response:
     return RedirectResponse(f"{root_of(request)}{path}", 303)
 
 
-async def _known(request: Request) -> dict[str, Any]:
+async def known(request: Request) -> dict[str, Any]:
+    """What the frame of every page needs: who is logged in, and the token of their forms."""
     who = await visitor(request)
     state = request.app.state
     return {

@@ -8,6 +8,7 @@ people      progress; one participant; erasing one
 images      the maps of an image as arrays, as pictures and as figures; contours
 posteriors  the same with intervals, worked out in the background
 tokens      personal tokens
+researchers who has a login, and taking one away
 simulated   sending simulated participants
 shapes      what requests and answers look like
 asked       who asks, for which study, and whether they have the answer already
@@ -22,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from vseg import __version__, monitor, store
 from vseg.errors import InvalidInput
 from vseg.server import wire
-from vseg.server.research import images, people, posteriors, simulated, studies, tokens
+from vseg.server.research import images, people, posteriors, researchers, simulated, studies, tokens
 from vseg.server.research.asked import researcher
 from vseg.server.research.shapes import Problem
 from vseg.server.research.studies import PROLIFIC_QUERY, create, participant_link, summary
@@ -53,6 +54,7 @@ TAGS = [
     },
     {"name": "simulation", "description": "Simulated participants who take part like anyone else."},
     {"name": "tokens", "description": "Personal tokens for scripts, and who one is."},
+    {"name": "researchers", "description": "Who has a login here, and taking one away."},
 ]
 SECURITY: dict[str, Any] = {
     "token": {"type": "http", "scheme": "bearer", "description": "A personal token: vseg_…"},
@@ -85,7 +87,7 @@ def api(
     api.state.simulations = simulations or Simulations()
     api.state.simulations.share_through(db)
     api.get("/openapi.json", include_in_schema=False)(schema)
-    for noun in (tokens, studies, people, images, posteriors, simulated):
+    for noun in (tokens, researchers, studies, people, images, posteriors, simulated):
         api.include_router(noun.router)
     return api
 
