@@ -129,6 +129,7 @@ def test_one_participant_in_a_browser_of_their_own(browser, tmp_path):
             devtools = next(line.split()[-1] for line in lines if "DevTools listening" in line)
             opened = browser.browser_type.connect_over_cdp(devtools)
             page = opened.contexts[0].pages[0]
+            page.wait_for_url("**/s/**")  # it is still being opened, and cannot be loaded again before
             person = Visitor(page, page.url)
             requested = []
             page.on("request", lambda request: requested.append(request.url))
