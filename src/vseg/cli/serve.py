@@ -1,6 +1,7 @@
 """`vseg serve`: run studies for people with a browser."""
 
 import errno
+import gc
 import socket
 import sys
 from pathlib import Path
@@ -75,6 +76,7 @@ def serve(
       vseg serve --db sqlite:///vseg-restored.db
     """
     number, processes = options.whole(port, "--port"), options.whole(workers, "--workers", 1)
+    gc.disable()  # until it serves: a fifth of the start would go into looking for garbage in what is being loaded
     if sys.stderr.isatty():  # someone looks on, and what follows may take half a minute on a slow computer
         typer.echo("Starting …", err=True)
 

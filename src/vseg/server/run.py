@@ -110,8 +110,8 @@ def _run(
         signal.signal(number, stop)
     server.should_exit = server.should_exit or stopped.is_set()
     # What was loaded so far stays for good. Looking through it for garbage would hold up everybody for 0.1 s each time.
-    gc.collect()
     gc.freeze()
+    gc.enable()
     server.run(sockets=[listening])
 
 
