@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chaos import wanted
+from chaos.checking import Verdict
 from chaos.rounds import Outcome
 from vseg.report import Report
 
@@ -36,7 +37,7 @@ def rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
         to_spoil=sum(each.to_spoil for each in tried),
         requests_spoilt=sum(each.requests_spoilt for each in tried),
         responses=sum(each.responses for each in tried),
-        verdict=sum((each.verdict for each in tried), start=type(tried[0].verdict)()),
+        verdict=sum((each.verdict for each in tried), start=Verdict()),
         people=sum(each.people for each in tried),
         completed=sum(each.completed for each in tried),
         map_equal=all(each.map_equal is not False for each in tried),

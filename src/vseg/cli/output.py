@@ -128,8 +128,19 @@ def progress_bar(doing: str, total: int, *, fits: bool = True) -> Iterator[Advan
     ----------
     fits : whether the work is done by the solvers, which are compiled when first used
     """
+    if fits and sys.stderr.isatty():
+        from vseg.compiled import are_kept
+
+        doing += "" if are_kept() else " (compiling first, this once: about 15 s)"
+    with counting_bar(doing, total) as (advance, _):
+        yield advance
+
+
+@contextmanager
+def counting_bar(doing: str, total: int, beside: str = "") -> Iterator[tuple[Advance, Advance]]:
+    """The same with a second count behind, which `beside` words, such as "participants, {:,} answers"."""
     if not sys.stderr.isatty():
-        yield lambda done: None
+        yield (lambda done: None), (lambda more: None)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -138,15 +149,19 @@ def progress_bar(doing: str, total: int, *, fits: bool = True) -> Iterator[Advan
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
+        *([TextColumn("{task.fields[beside]}", markup=False)] if beside else []),
         TimeElapsedColumn(),
     )
-    if fits:
-        from vseg.compiled import are_kept
-
-        doing += "" if are_kept() else " (compiling first, this once: about 15 s)"
+    counted_beside = 0
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=total)
-        yield lambda done: bar.advance(task, done)
+        task = bar.add_task(doing, total=total, beside=beside.format(0))
+
+        def count(more: int) -> None:
+            nonlocal counted_beside
+            counted_beside += more
+            bar.update(task, beside=beside.format(counted_beside))
+
+        yield (lambda done: bar.advance(task, done)), count
 
 
 def _check_free(out: Path, force: bool, inputs: Sequence[Path], ours: Collection[str]) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from vseg import callables
 from vseg.cli import options
-from vseg.cli.output import Advance, counted
+from vseg.cli.output import counted, counting_bar
 from vseg.errors import MissingExtra, VsegWarning
 
 
@@ -75,7 +75,9 @@ def simulate_participants(
 
     settings["model"] = None if model is None else callables.named(model)
     chosen, seen = bots.observer_named(observer), None if truth is None else bots.maps_of(truth)
-    with _bar(people) as (advance, answer):
+    # One person may take long, so that answers are counted, too.
+    bar = counting_bar("Taking part", people, "participants, {:,} answers")
+    with _told_when_cut(), bar as (advance, answer):
         summary = bots.run(
             url,
             count=people,
@@ -95,27 +97,10 @@ def simulate_participants(
 
 
 @contextmanager
-def _bar(people: int) -> Iterator[tuple[Advance, Advance]]:
-    """As other commands have it (`output.progress_bar`), advanced by people; one may take long, so answers count, too.
-
-    Whoever cuts the work is told how far it was.
-    """
+def _told_when_cut() -> Iterator[None]:
+    """Whoever cuts the work is told how far it was."""
     try:
-        if not sys.stderr.isatty():
-            yield (lambda people: None), (lambda answers: None)
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        said = TextColumn("participants, {task.fields[answers]:,} answers", markup=False)
-        columns = (TextColumn("Taking part"), BarColumn(), MofNCompleteColumn(), said, TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("", total=people, answers=0)
-
-            def answer(answers: int) -> None:
-                bar.update(task, answers=bar.tasks[0].fields["answers"] + answers)
-
-            yield (lambda done: bar.advance(task, done)), answer
+        yield
     except KeyboardInterrupt as cut:
         print(f"\nCut. {cut}".rstrip(), file=sys.stderr)
         raise

@@ -64,7 +64,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(path: Path) -> None:
-    ours = re.compile(re.escape(f".{path.name}-unfinished-") + r"[0-9a-f]{8}(-wal|-shm|-journal)?")
+    ours = re.compile(re.escape(f".{path.name}-unfinished-") + f"[0-9a-f]{{8}}({'|'.join(BESIDE)})?")
     with suppress(OSError):  # a folder that cannot be listed, or someone who was faster
         for each in path.absolute().parent.iterdir():
             if ours.fullmatch(each.name) and each.stat().st_mtime < time.time() - ABANDONED_S:
