@@ -109,7 +109,8 @@ class World:
 def routes_of(db: store.Database) -> dict[tuple[str, str], str]:
     """Every (method, path) that the server answers."""
     served_app: Any = app(db)
-    return dict(_walk(served_app.app.app.routes))
+    inner = served_app.app.app
+    return dict(_walk([*inner.routes, *inner.router.default.loaded().routes]))
 
 
 def _walk(routes: list[BaseRoute], before: str = "") -> Iterator[tuple[tuple[str, str], str]]:

@@ -54,7 +54,7 @@ class Ledger:
     accepted: int = 0
     """Requests with records that were accepted."""
     recovered_at: float | None = None
-    """When one was accepted for the first time since this was set to None."""
+    """When one was accepted, or someone could begin, for the first time since this was set to None."""
     longest_gap_s: float = 0.0
     """Of all people, between two of their requests that were accepted."""
     going: asyncio.Event = field(default_factory=asyncio.Event)
@@ -68,9 +68,14 @@ class Ledger:
         now = time.perf_counter()
         self.accepted += 1
         self.longest_gap_s = max(self.longest_gap_s, now - since)
-        if self.recovered_at is None:
-            self.recovered_at = now
+        self.stored()
         return now
+
+    def stored(self) -> None:
+        """The server has said that it has something new on its disk."""
+        if self.recovered_at is None:
+            self.recovered_at = time.perf_counter()
+        self.changed()
 
     async def until(self, condition: Any) -> None:
         """Return as soon as a condition holds; it is looked at whenever something happened."""
@@ -130,6 +135,7 @@ class Person:
 
     async def _take_part(self) -> None:
         state = await self._begin()
+        self.ledger.stored()
         trials = state["trials"]
         self._say(event(self.next_seq, "consent"))
         items = len(trials["image"])
@@ -209,7 +215,6 @@ class Person:
                 self.ledger.chosen += record["chosen"]
         self._hear(said)
         self._accepted_at = self.ledger.accept(self._accepted_at)
-        self.ledger.changed()
 
     def _hear(self, said: dict[str, Any]) -> None:
         """Of an adaptive study: the pairs that were chosen, and whether others are being chosen."""

@@ -6,7 +6,8 @@ models, bench, paper            commands with commands of their own
 options                         numbers and names as they are typed
 output                          an output folder that is whole or not there, progress bars, and counts
 
-Only typer is imported here; numpy and everything above it is loaded inside the command that needs it.
+Only typer is imported here, then the file of the command; numpy and everything above it is loaded inside the command
+that needs it.
 """
 
 import os
@@ -15,61 +16,37 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from vseg import __version__
-from vseg.cli.backup import backup, restore
-from vseg.cli.bench import bench
-from vseg.cli.demo import demo
-from vseg.cli.erase import erase
-from vseg.cli.evaluate import evaluate
-from vseg.cli.export import export
-from vseg.cli.fit import fit
-from vseg.cli.groups import groups
-from vseg.cli.imports import HELP, HELP_JSPSYCH, import_
-from vseg.cli.lab import lab
-from vseg.cli.links import links
-from vseg.cli.models import models
-from vseg.cli.paper import paper
-from vseg.cli.plan import plan
-from vseg.cli.serve import serve
-from vseg.cli.simulate import simulate
-from vseg.cli.simulate_participants import simulate_participants
-from vseg.cli.study import study
 from vseg.errors import VsegError, VsegWarning
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-for command in (
-    simulate,
-    fit,
-    groups,
-    evaluate,
-    demo,
-    plan,
-    serve,
-    lab,
-    links,
-    export,
-    simulate_participants,
-    backup,
-    restore,
-    erase,
-):
-    app.command()(command)
-app.command("import", help=HELP)(import_)
-app.command("import-jspsych", help=HELP_JSPSYCH)(import_)
-app.add_typer(study, name="study")
-app.add_typer(models, name="models")
-app.add_typer(bench, name="bench")
-app.add_typer(paper, name="paper")
+# Where each command is: its file here, its name there, and the name of its words for --help if it has none of its own.
+COMMANDS = {
+    "simulate": ("simulate", "simulate"),
+    "fit": ("fit", "fit"),
+    "groups": ("groups", "groups"),
+    "evaluate": ("evaluate", "evaluate"),
+    "demo": ("demo", "demo"),
+    "plan": ("plan", "plan"),
+    "serve": ("serve", "serve"),
+    "lab": ("lab", "lab"),
+    "links": ("links", "links"),
+    "export": ("export", "export"),
+    "simulate-participants": ("simulate_participants", "simulate_participants"),
+    "backup": ("backup", "backup"),
+    "restore": ("backup", "restore"),
+    "erase": ("erase", "erase"),
+    "import": ("imports", "import_", "HELP"),
+    "import-jspsych": ("imports", "import_", "HELP_JSPSYCH"),
+    "study": ("study", "study"),
+    "models": ("models", "models"),
+    "bench": ("bench", "bench"),
+    "paper": ("paper", "paper"),
+}
 
 
 def _version(wanted: bool) -> None:
@@ -78,7 +55,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def vseg(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -95,6 +71,26 @@ def vseg(
     """
 
 
+def app(arguments: Sequence[str]) -> typer.Typer:
+    """The command that is asked for, or all of them: loading the others would take longer than some commands do."""
+    asked = typer.Typer(
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    asked.callback()(vseg)
+    for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
+        file, *names = COMMANDS[name]
+        command, *words = (getattr(import_module(f"vseg.cli.{file}"), each) for each in names)
+        if isinstance(command, typer.Typer):
+            asked.add_typer(command, name=name)
+        else:
+            asked.command(name, help=words[0] if words else None)(command)
+    return asked
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `vseg`; an error is one line on stderr and the exit code 1, a warning one line and 0.
 
@@ -105,7 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         warnings.simplefilter("always", VsegWarning)
         warnings.showwarning = _show_warning
         try:
-            app(arguments, prog_name="vseg")
+            given = sys.argv[1:] if arguments is None else arguments
+            app(given)(given, prog_name="vseg")
         except VsegError as error:
             _fail(str(error))
         except MemoryError:

@@ -178,7 +178,7 @@ def _base(host: str, listening: socket.socket, prefix: str) -> str:
 
 
 def _say_studies(rows: "list[StudyRow]", others: "list[StudyRow]", base: str) -> None:
-    from vseg.server.research import PROLIFIC_QUERY
+    from vseg.server.participants import PROLIFIC_QUERY
 
     for row in rows:
         study = row.study

@@ -1,7 +1,7 @@
-"""Every route of the server, as one expression."""
+"""Every route of the server, on one screen: the participants' at once, the researchers' when those are served."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -9,13 +9,14 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from vseg import monitor, store
+from vseg import store
 from vseg.errors import InvalidInput, NotFound
-from vseg.server import auth, dashboard, participants, research, showing
+from vseg.server import html, participants, problems
 from vseg.server.adapting import Adapting
 from vseg.server.headers import Prefixed, Secured
 from vseg.server.health import health
 from vseg.server.known import KnownSessions
+from vseg.server.later import Later
 from vseg.server.retention import keeping_promises
 from vseg.server.simulation import Simulations
 
@@ -36,8 +37,6 @@ def app(
     report: Path | None = None,
 ) -> ASGIApp:
     """The server over a database, under a path prefix; `report` is the folder of a demonstration."""
-    keys, watch = auth.Keys(db), monitor.Watch(db)
-    groups = simulations or Simulations()
     routes = [
         # participants, by token; the one that everybody calls all the time comes first
         Route("/s/{study}/records", participants.records, methods=["POST"]),
@@ -49,7 +48,39 @@ def app(
         Route("/s/{study}/session", participants.session),
         Route("/s/{study}/complete", participants.complete, methods=["POST"]),
         Route("/s/{study}/leave", participants.leave, methods=["POST"]),
-        # researchers, by cookie
+        # whoever watches over the server
+        Route("/health", health),
+        # files
+        Mount("/static", participants.FILES),
+        Mount("/pages", StaticFiles(directory=PAGES)),
+        Route("/favicon.ico", html.favicon),
+    ]
+    adapting, groups, at_end = Adapting(db), simulations or Simulations(), ExitStack()
+    researchers = Later(lambda: _researchers(db, groups, report, at_end))
+
+    @asynccontextmanager
+    async def lifespan(served: Starlette) -> AsyncIterator[None]:
+        async with groups.lifespan(served), keeping_promises(db), researchers.loading():
+            yield
+        adapting.close()
+        at_end.close()
+
+    inner = Starlette(routes=routes, exception_handlers=problems.handlers(), lifespan=lifespan)
+    inner.router.default = researchers
+    inner.state.db, inner.state.adapting, inner.state.known = db, adapting, KnownSessions()
+    return Prefixed(Secured(inner), checked_prefix(prefix))
+
+
+def _researchers(
+    db: store.Database, groups: Simulations, report: Path | None, at_end: ExitStack
+) -> Starlette:
+    """The researchers' pages and API. Loading them takes as long as half of all the rest."""
+    from vseg import monitor
+    from vseg.server import auth, dashboard, research, showing
+
+    keys, watch = auth.Keys(db), at_end.enter_context(closing(monitor.Watch(db)))
+    routes = [
+        # by cookie
         Route("/", dashboard.studies),
         Route("/setup", dashboard.setup, methods=["GET", "POST"]),
         Route("/login", dashboard.login, methods=["GET", "POST"]),
@@ -71,33 +102,16 @@ def app(
         Route("/settings/tokens/revoke", dashboard.revoke_token, methods=["POST"]),
         Route("/settings/researchers", dashboard.new_researcher_link, methods=["POST"]),
         Route("/settings/researchers/remove", dashboard.remove_researcher, methods=["POST"]),
+        Route("/report", showing.report),
+        # by cookie or personal token
         Route("/api/", dashboard.api_page),
         Mount("/api", research.api(db, keys, watch, groups)),
-        Route("/report", showing.report),
-        # whoever watches over the server
-        Route("/health", health),
-        # files
-        Mount("/static", participants.FILES),
-        Mount("/pages", StaticFiles(directory=PAGES)),
-        Route("/favicon.ico", dashboard.favicon),
     ]
-    adapting = Adapting(db)
-
-    @asynccontextmanager
-    async def lifespan(served: Starlette) -> AsyncIterator[None]:
-        async with groups.lifespan(served), keeping_promises(db):
-            yield
-        adapting.close()
-        watch.close()
-
-    inner = Starlette(routes=routes, exception_handlers=dashboard.HANDLERS, lifespan=lifespan)
-    inner.state.db, inner.state.keys = db, keys
-    inner.state.adapting = adapting
-    inner.state.known, inner.state.tries = KnownSessions(), auth.Tries()
+    inner = Starlette(routes=routes, exception_handlers=problems.handlers(dashboard.menu))
+    inner.state.db, inner.state.keys, inner.state.tries = db, keys, auth.Tries()
     inner.state.simulations, inner.state.report = groups, report
-    inner.state.watch = watch
-    inner.state.glances = dashboard.Glances(db, watch)
-    return Prefixed(Secured(inner), checked_prefix(prefix))
+    inner.state.watch, inner.state.glances = watch, dashboard.Glances(db, watch)
+    return inner
 
 
 def checked_prefix(prefix: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.templating import Jinja2Templates
 
 from vseg.server.words import FILTERS
@@ -23,3 +23,8 @@ def page_of(request: Request, template: str, /, *, status: int = 200, **values: 
 def root_of(request: Request) -> str:
     """The prefix our pages lie under, as the browser sees it: "" or "/path"."""
     return request.base_url.path.rstrip("/")
+
+
+async def favicon(request: Request) -> Response:
+    """Where browsers look for the icon by themselves."""
+    return RedirectResponse(f"{root_of(request)}/pages/favicon.svg", 301)

@@ -31,6 +31,7 @@ from vseg.store.studies import StudyRow
 
 STATIC = Path(str(files("vseg.server"))) / "static"
 FILES = PackedFiles(directory=STATIC, check_dir=False)
+PROLIFIC_QUERY = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 PROLIFIC = "https://app.prolific.com/submissions/complete?cc="
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 SHOWN_BEFORE_CONSENT = {

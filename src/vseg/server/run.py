@@ -24,8 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vseg import store
 from vseg.errors import VsegError
-from vseg.monitor import warm
-from vseg.server import auth
+from vseg.server import warm
 from vseg.server.app import app
 from vseg.server.patience import Patient
 from vseg.server.seldom import SELDOM
@@ -43,6 +42,8 @@ def researcher_path(db: store.Database, *, new_link: bool = False) -> str:
     """Where the researcher begins: a one-time link if there is nobody yet or one is wanted, else the studies."""
     if store.researchers.count(db) and not new_link:
         return "/"
+    from vseg.server import auth  # loaded by the first researcher, and not before participants are served
+
     return f"/setup?token={auth.new_setup_token(db)}"
 
 

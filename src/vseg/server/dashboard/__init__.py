@@ -11,7 +11,6 @@ data       the export, the links, the study file
 settings   the password, API tokens, researchers
 glance     what a study looks like at this moment, computed once for all who look
 charts     numbers for the charts, with a sentence for each
-errors     whatever goes wrong, as a page for those who read pages
 
 Every form brings the browser's token; every page that shows data needs the login, and leads to it. A page is whole
 without script; with it, its live parts are fetched again by themselves, by the same route and template.
@@ -19,7 +18,6 @@ without script; with it, its live parts are fetched again by themselves, by the 
 
 from vseg.server.dashboard.data import data, links
 from vseg.server.dashboard.door import api_page, login, logout, setup, sign_in
-from vseg.server.dashboard.errors import HANDLERS, favicon
 from vseg.server.dashboard.glance import Glances
 from vseg.server.dashboard.image import image
 from vseg.server.dashboard.person import erase, participant
@@ -33,9 +31,10 @@ from vseg.server.dashboard.settings import (
 )
 from vseg.server.dashboard.studies import create, new, studies
 from vseg.server.dashboard.study import change_status, simulate, study
+from vseg.server.dashboard.visiting import menu
 
 __all__ = [
-    "HANDLERS", "Glances", "api_page", "change_password", "change_status", "create", "data", "erase", "favicon",
-    "image", "links", "login", "logout", "new", "new_researcher_link", "new_token", "participant",
-    "remove_researcher", "revoke_token", "settings", "setup", "sign_in", "simulate", "studies", "study",
+    "Glances", "api_page", "change_password", "change_status", "create", "data", "erase", "image", "links", "login",
+    "logout", "menu", "new", "new_researcher_link", "new_token", "participant", "remove_researcher",
+    "revoke_token", "settings", "setup", "sign_in", "simulate", "studies", "study",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from vseg.errors import InvalidInput
+from vseg.errors import InvalidInput, VsegError
 from vseg.server import auth, wire
 from vseg.server.html import page_of, root_of
 
@@ -99,3 +99,11 @@ async def known(request: Request) -> dict[str, Any]:
         "researcher": who.name,
         "has_report": state.report is not None,
     }
+
+
+async def menu(request: Request) -> dict[str, Any]:
+    """The same where something went wrong, for whoever is logged in; others get no cookie by a mistyped address."""
+    try:
+        return await known(request) if auth.COOKIE in request.cookies else {}
+    except VsegError:  # the database cannot be asked: the page says what it has to without
+        return {}

@@ -26,10 +26,10 @@ from vseg.server import wire
 from vseg.server.research import images, people, posteriors, researchers, simulated, studies, tokens
 from vseg.server.research.asked import researcher
 from vseg.server.research.shapes import Problem
-from vseg.server.research.studies import PROLIFIC_QUERY, create, participant_link, summary
+from vseg.server.research.studies import create, participant_link, summary
 from vseg.server.simulation import Simulations
 
-__all__ = ["PROLIFIC_QUERY", "api", "create", "participant_link", "researcher", "summary"]
+__all__ = ["api", "create", "participant_link", "researcher", "summary"]
 
 DESCRIPTION = """\
 Everything that the researcher's pages show and do.

@@ -31,7 +31,6 @@ from vseg.store.sessions.assignment import previewed
 from vseg.store.studies import StudyRow
 from vseg.study import LARGEST_FILE, parsed
 
-PROLIFIC_QUERY = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 BODY = LARGEST_FILE * 6 + 100  # JSON may write a character as \\u1234
 
 router = APIRouter(tags=["studies"])
@@ -183,7 +182,7 @@ def summary(db: store.Database, row: StudyRow, request: Request) -> dict[str, An
         "ended": counts.ended,
         "withdrawn": counts.withdrawn,
         "link": link,
-        "prolific_link": f"{link}?{PROLIFIC_QUERY}" if row.study.prolific else None,
+        "prolific_link": f"{link}?{participants.PROLIFIC_QUERY}" if row.study.prolific else None,
     }
 
 

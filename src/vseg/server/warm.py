@@ -14,7 +14,7 @@ def compiling() -> Iterator[None]:
     if compiled.are_kept():
         yield
         return
-    command = [sys.executable, "-m", "vseg.monitor.warm"]
+    command = [sys.executable, "-m", "vseg.server.warm"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield
