@@ -5,6 +5,7 @@ later         a part that is loaded once people are served
 participants  the way of one participant: session, records, completion
 records       what a participant's page may send, checked once
 known         sessions in memory, for the hot route
+recall        sessions that are not, many in one query
 standing      where a session goes on after a pause
 dashboard     the researcher's pages
 research      the researcher's API

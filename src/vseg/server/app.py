@@ -17,6 +17,7 @@ from vseg.server.headers import Prefixed, Secured
 from vseg.server.health import health
 from vseg.server.known import KnownSessions
 from vseg.server.later import Later
+from vseg.server.recall import Recall
 from vseg.server.retention import keeping_promises
 from vseg.server.simulation import Simulations
 
@@ -67,7 +68,8 @@ def app(
 
     inner = Starlette(routes=routes, exception_handlers=problems.handlers(), lifespan=lifespan)
     inner.router.default = researchers
-    inner.state.db, inner.state.adapting, inner.state.known = db, adapting, KnownSessions()
+    inner.state.db, inner.state.adapting = db, adapting
+    inner.state.known, inner.state.recall = KnownSessions(), Recall(db)
     return Prefixed(Secured(inner), checked_prefix(prefix))
 
 

@@ -310,8 +310,10 @@ async def _known(request: Request, token: str) -> Known:
     name = request.path_params["study"]
     known: Known | None = request.app.state.known.of(token, name)
     if known is None:
-        study, row = await _session(request)
-        known = Known(row.id, study.name, row.trials, Ahead.of(study, row))
+        known = await request.app.state.recall.of(token)
+        if known is None or known.study != name:
+            study, row = await _session(request)
+            known = Known(row.id, study.name, row.trials, Ahead.of(study, row))
         request.app.state.known.remember(token, known)
     return known
 

@@ -143,14 +143,15 @@ def _row(db: Database, connection: Connection, name: str) -> StudyRow:
     pictures = connection.execute(select(*columns).where(images.c.study == stored.id).order_by(images.c.name))
     return StudyRow(
         **stored._asdict(),
-        study=_parsed(stored.text),
+        study=parsed_once(stored.text),
         images={each.name: ImageRow(*each) for each in pictures},
         _db=db,
     )
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: str) -> Study:
+def parsed_once(text: str) -> Study:
+    """A study of a database; the same text gives the same study."""
     return parsed(text, "the study in the database")
 
 
@@ -185,7 +186,7 @@ def _store_images(connection: Connection, study: int, shown: "Mapping[str, Shown
 
 def _check_unchanged(connection: Connection, old: Row, study: Study, shown: "Mapping[str, Shown]") -> None:
     """Raise `Conflict` with what differs between a frozen study and its file."""
-    before, after = _parsed(old.text).model_dump(), study.model_dump()
+    before, after = parsed_once(old.text).model_dump(), study.model_dump()
     differ = [key for key in after if before.get(key) != after[key]]
     stored = connection.execute(select(images.c.name, images.c.sha256).where(images.c.study == old.id))
     digests = {each.name: each.sha256 for each in stored}

@@ -1,6 +1,7 @@
 """A session as it is stored, and how to find it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, select
@@ -8,7 +9,8 @@ from sqlalchemy import ColumnElement, Connection, select
 from vseg.errors import NotAllowed, NotFound
 from vseg.plan import Trials, Unit
 from vseg.store.database import Database
-from vseg.store.schema import assignments, participants, sessions
+from vseg.store.schema import assignments, participants, sessions, studies
+from vseg.store.studies import parsed_once
 from vseg.store.tokens import token_hash
 
 NO_SESSION = "This token belongs to no session of this study; open the study's link again."
@@ -36,6 +38,31 @@ def by_token(db: Database, token: str) -> SessionRow:
         for row in _rows(connection, sessions.c.token_hash == token_hash(token)):
             return row
     raise NotAllowed(NO_SESSION)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What there is to know of a session whose pairs are all fixed; `study` is the name."""
+
+    id: int
+    study: str
+    trials: Trials
+
+
+def fixed(db: Database, tokens: Sequence[str]) -> dict[str, Fixed]:
+    """The sessions that these tokens belong to, but for those of studies that choose pairs, in one query."""
+    whose = {token_hash(token): token for token in tokens}
+    columns = sessions.c.token_hash, sessions.c.id, sessions.c.trials, studies.c.name, studies.c.text
+    wanted = (
+        select(*columns).join(studies).where(sessions.c.token_hash.in_(whose), sessions.c.trials.is_not(None))
+    )
+    with db.reading() as connection:
+        rows = connection.execute(wanted).all()
+    return {
+        whose[row.token_hash]: Fixed(row.id, row.name, Trials.from_json(row.trials))
+        for row in rows
+        if not parsed_once(row.text).design.adaptive
+    }
 
 
 def numbered(db: Database, number: int) -> SessionRow:
