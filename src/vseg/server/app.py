@@ -1,5 +1,6 @@
 """Every route of the server, on one screen: the participants' at once, the researchers' when those are served."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
@@ -70,6 +71,7 @@ def app(
     inner.router.default = researchers
     inner.state.db, inner.state.adapting = db, adapting
     inner.state.known, inner.state.recall = KnownSessions(), Recall(db)
+    inner.state.door = asyncio.Semaphore(participants.BEGIN_AT_ONCE)
     return Prefixed(Secured(inner), checked_prefix(prefix))
 
 

@@ -34,6 +34,7 @@ FILES = PackedFiles(directory=STATIC, check_dir=False)
 PROLIFIC_QUERY = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 PROLIFIC = "https://app.prolific.com/submissions/complete?cc="
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+BEGIN_AT_ONCE = 4  # more would all be slow together, and hold up those who answer
 SHOWN_BEFORE_CONSENT = {
     "name", "title", "language", "segments", "timing", "keys", "display", "calibration", "contours", "practice",
     "breaks", "personal_links_only", "lab",
@@ -142,7 +143,8 @@ async def sessions(request: Request) -> Response:
             request.app.state.adapting.heard(ahead)
         return json_response(request, state | {"token": begun.token}, 201)
 
-    return await in_thread(begin)
+    async with request.app.state.door:
+        return await in_thread(begin)
 
 
 async def session(request: Request) -> Response:
