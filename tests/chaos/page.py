@@ -21,8 +21,8 @@ COLUMNS = (
 EXPLAINED = (
     "times: that the fault was felt (and how many requests it spoilt). doubled: also rows that nobody has sent. "
     "people: how many came to the end, or saw a clear screen where that is what should come. map: from the export, "
-    "against the one without faults. recovery: the longest from the end of a fault to the first answers accepted, or "
-    "the first session begun. gap: the longest that anyone waited between two."
+    "against the one without faults. recovery: the longest from the end of a fault to the first answers accepted (the "
+    "first session begun, where nobody had answered yet). gap: the longest that anyone waited between two."
 )
 SAME = {True: "same", False: "OTHER", None: ""}
 WANTED = ("number", "wanted", "reached", "")

@@ -54,7 +54,8 @@ class Ledger:
     accepted: int = 0
     """Requests with records that were accepted."""
     recovered_at: float | None = None
-    """When one was accepted, or someone could begin, for the first time since this was set to None."""
+    """When one was accepted for the first time since this was set to None; or when someone could begin, if before
+    nobody had come so far as to answer."""
     longest_gap_s: float = 0.0
     """Of all people, between two of their requests that were accepted."""
     going: asyncio.Event = field(default_factory=asyncio.Event)
@@ -68,13 +69,17 @@ class Ledger:
         now = time.perf_counter()
         self.accepted += 1
         self.longest_gap_s = max(self.longest_gap_s, now - since)
-        self.stored()
+        self._recover(now)
         return now
 
-    def stored(self) -> None:
-        """The server has said that it has something new on its disk."""
+    def begin(self) -> None:
+        """Someone could begin."""
+        if not self.accepted:
+            self._recover(time.perf_counter())
+
+    def _recover(self, now: float) -> None:
         if self.recovered_at is None:
-            self.recovered_at = time.perf_counter()
+            self.recovered_at = now
         self.changed()
 
     async def until(self, condition: Any) -> None:
@@ -135,7 +140,7 @@ class Person:
 
     async def _take_part(self) -> None:
         state = await self._begin()
-        self.ledger.stored()
+        self.ledger.begin()
         trials = state["trials"]
         self._say(event(self.next_seq, "consent"))
         items = len(trials["image"])

@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-import time
+from pathlib import Path
 
 import httpx
 from starlette.responses import PlainTextResponse
@@ -14,14 +14,42 @@ from vseg.server import later
 from vseg.server.app import app
 from vseg.server.later import Later
 
+TAKING_PART = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[1])
+import httpx
+from servers import STUDY, register
+from vseg import store
+from vseg.server import run
+from vseg.server.app import app
 
-def test_nobody_who_takes_part_waits_for_what_researchers_need():
-    """What comes before the first answer is what a restart takes."""
-    program = "import sys; from vseg.server import run; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
-    assert "vseg.server.participants" in loaded
-    assert not loaded & {"fastapi", "argon2", "scipy", "matplotlib", "vseg.monitor", "vseg.server.dashboard"}
+async def asked(whole):
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=whole), base_url="http://x/s/tiny/") as client:
+        begun = await client.post("sessions", json={"consented": True})
+        answers = [await client.get(path) for path in ("", "study.json", "nowhere")]
+        event = {"seq": 0, "kind": "device", "at_ms": 1, "data": {}}
+        token = {"Authorization": "Bearer " + begun.json()["token"]}
+        stored = await client.post("records", json={"records": [event]}, headers=token)
+        return [each.status_code for each in (begun, *answers, stored)]
+
+with store.open(sys.argv[2]) as db:
+    register(db, STUDY)
+    whole = app(db)
+    whole.app.app.router.default = whole.app.app.router.not_found
+    print(asyncio.run(asked(whole)))
+print(*sys.modules)
+"""
+
+
+def test_nobody_who_takes_part_waits_for_what_researchers_need(tmp_path):
+    """Neither to begin, nor to answer, nor by a wrong address: what is loaded until then is what a restart takes."""
+    given = [str(Path(__file__).parents[1]), f"sqlite:///{tmp_path}/vseg.db"]
+    command = [sys.executable, "-c", TAKING_PART, *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    statuses, loaded = done.stdout.splitlines()
+    assert statuses == "[201, 200, 200, 404, 200]"
+    heavy = {"fastapi", "argon2", "scipy", "matplotlib", "vseg.monitor", "vseg.server.dashboard"}
+    assert not heavy & set(loaded.split())
 
 
 def test_a_command_loads_no_other():
@@ -41,38 +69,45 @@ def test_participants_are_answered_while_it_is_being_loaded(tmp_path):
     async def asked(whole):
         transport = httpx.ASGITransport(app=whole)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-            waiting = asyncio.create_task(client.get("/studies/tiny"))
-            while not begun.is_set():
-                await asyncio.sleep(0.01)
+            waiting = [
+                asyncio.create_task(client.get("/studies/tiny")) for _ in range(50)
+            ]  # more than threads
+            assert await asyncio.to_thread(begun.wait, 20)
             health = await client.get("/health")
-            assert not waiting.done()
+            assert not any(each.done() for each in waiting)
             goes_on.set()
-            return health, await waiting
+            return health, await asyncio.gather(*waiting)
 
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         whole = app(db)
         whole.app.app.router.default = Later(load)
-        health, page = asyncio.run(asked(whole))
-    assert (health.status_code, page.text) == (200, "researchers")
+        health, pages = asyncio.run(asked(whole))
+    assert health.status_code == 200
+    assert {page.text for page in pages} == {"researchers"}
 
 
-def test_it_is_loaded_once_by_whoever_comes_first(monkeypatch):
-    monkeypatch.setattr(later, "AFTER_S", 0.0)
-    times = []
-
-    def load():
-        times.append(threading.get_ident())
-        time.sleep(0.1)  # long enough for the others to come
-        return PlainTextResponse("here")
+def asking(part, count):
+    """So many who ask at once."""
 
     async def asked():
-        part = Later(load)
-        async with part.loading(), httpx.AsyncClient(transport=httpx.ASGITransport(app=part)) as client:
-            return await asyncio.gather(*(client.get("http://x/") for _ in range(5)))
+        transport = httpx.ASGITransport(app=part, raise_app_exceptions=False)
+        async with part.loading(), httpx.AsyncClient(transport=transport) as client:
+            return await asyncio.gather(*(client.get("http://x/") for _ in range(count)))
 
-    assert [answer.text for answer in asyncio.run(asked())] == ["here"] * 5
-    assert len(times) == 1
-    assert times[0] != threading.get_ident(), "the loop serves others meanwhile"
+    return [answer.text for answer in asyncio.run(asked())]
+
+
+def test_it_is_loaded_once_for_all_who_ask_and_by_itself(monkeypatch):
+    monkeypatch.setattr(later, "AFTER_S", 0.0)
+    threads = []
+
+    def load():
+        threads.append(threading.get_ident())
+        return PlainTextResponse("here")
+
+    assert asking(Later(load), 5) == ["here"] * 5
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident(), "the loop serves others meanwhile"
 
 
 def test_it_is_loaded_without_anybody_asking(monkeypatch):
@@ -88,3 +123,40 @@ def test_it_is_loaded_without_anybody_asking(monkeypatch):
             return await asyncio.to_thread(loaded.wait, 20)
 
     assert asyncio.run(waited())
+
+
+def test_a_load_that_failed_is_tried_again_and_stops_nobody(monkeypatch, caplog):
+    monkeypatch.setattr(later, "AFTER_S", 0.0)
+    tries = []
+
+    def load():
+        tries.append(None)
+        if len(tries) == 1:
+            raise ImportError("half an installation")
+        return PlainTextResponse("here")
+
+    part = Later(load)
+    assert asking(part, 0) == []
+    assert "half an installation" in caplog.text
+    assert asking(part, 2) == ["here"] * 2
+    assert len(tries) == 2
+
+
+def test_a_server_that_stops_waits_for_what_is_being_loaded(monkeypatch):
+    monkeypatch.setattr(later, "AFTER_S", 0.0)
+    begun, goes_on, order = threading.Event(), threading.Event(), []
+
+    def load():
+        begun.set()
+        assert goes_on.wait(20)
+        order.append("loaded")
+        return PlainTextResponse("here")
+
+    async def stopped():
+        async with Later(load).loading():
+            assert await asyncio.to_thread(begun.wait, 20)
+            asyncio.get_running_loop().call_later(0.05, goes_on.set)
+        order.append("stopped")
+
+    asyncio.run(stopped())
+    assert order == ["loaded", "stopped"]

@@ -256,9 +256,11 @@ def test_a_page_that_was_not_built(monkeypatch, tmp_path):
         app.check_built()
 
 
-def test_personal_links(study, tmp_path):
+@pytest.mark.parametrize("by", ["name", "file"])
+def test_personal_links(study, tmp_path, by):
     url = f"sqlite:///{tmp_path}/vseg.db"
-    command = [sys.executable, "-m", "vseg", "links", "tiny", "--count", "2", "--db", url]
+    named = "tiny" if by == "name" else str(study)
+    command = [sys.executable, "-m", "vseg", "links", named, "--count", "2", "--db", url]
     with serving(study, "--db", url) as server:
         base = server.link("participants").partition("/s/")[0]
         done = subprocess.run([*command, "--url", base], capture_output=True, text=True, check=True)

@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         warnings.showwarning = _show_warning
         try:
             given = sys.argv[1:] if arguments is None else arguments
-            app(given)(given, prog_name="vseg")
+            app(given)(arguments, prog_name="vseg")
         except VsegError as error:
             _fail(str(error))
         except MemoryError:

@@ -10,7 +10,9 @@ from vseg.errors import InvalidInput
 
 
 def links(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study's name.", show_default=False)],
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="The study's name, or its file.", show_default=False)
+    ],
     count: Annotated[str, typer.Option(metavar="NUMBER", help="How many links.")] = "1",
     db: DatabaseOption = DEFAULT_DATABASE,
     url: Annotated[
@@ -32,6 +34,6 @@ def links(
     from vseg import store
 
     with store.open(db, must_exist=True) as database:
-        row = store.studies.named(database, study)
+        row = store.studies.named(database, options.study_name(study))
         for token in store.sessions.new_links(database, row, number):
             typer.echo(f"{url.rstrip('/')}/s/{row.name}/?link={token}")

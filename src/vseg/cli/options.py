@@ -57,7 +57,7 @@ def choice(text: str, option: str, choices: Sequence[str]) -> str:
 
 def study_name(text: str) -> str:
     """A study by its name; by its file, the name that stands in it."""
-    if not (text.endswith(".toml") or Path(text).is_file()):
+    if not text.endswith(".toml") and Path(text).name == text:
         return text
     from vseg.study import load
 

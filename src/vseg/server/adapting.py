@@ -14,12 +14,14 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 from vseg import store
 from vseg.choosing import rehearse, seed_of
 from vseg.server.ahead import Ahead, Need
 from vseg.server.knowledge import Knowledge
+from vseg.server.later import ONE_AT_A_TIME
 from vseg.store.choices import Batch, Stop, Taking
 
 THREADS = min(2, os.cpu_count() or 1)
@@ -94,6 +96,8 @@ class Adapting:
 
     def _rehearsed(self) -> None:
         try:
+            with ONE_AT_A_TIME:
+                import_module("vseg.adaptive")
             rehearse()
         except Exception:  # whoever is served first meets it again, and goes on with the pairs they have
             log.exception("Choosing pairs could not be rehearsed.")

@@ -12,45 +12,55 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vseg.server import wire
 
 AFTER_S = 1.0
+ONE_AT_A_TIME = threading.Lock()
+"""Held by whoever loads much in a thread: Python gives two who meet in a circle of imports half-loaded modules."""
 log = logging.getLogger("vseg.server")
 
 
 class Later:
-    """An app that is loaded when the server has served for a second, or by whoever asks for it before."""
+    """An app that is loaded when the server has served for a second, or for whoever asks for it before."""
 
     def __init__(self, load: Callable[[], ASGIApp]):
         self._load = load
         self._loaded: ASGIApp | None = None
-        self._one = threading.Lock()
+        self._loading: asyncio.Task[ASGIApp] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer through the app inside."""
-        if self._loaded is None:
-            await wire.in_thread(self.loaded)
-        await self.loaded()(scope, receive, send)
+        app = self._loaded or await self._in_thread()
+        await app(scope, receive, send)
 
     def loaded(self) -> ASGIApp:
         """The app, loaded now if it was not yet."""
-        with self._one:
+        with ONE_AT_A_TIME:
             if self._loaded is None:
                 self._loaded = self._load()
-                gc.freeze()  # it stays for good, and is not looked through for garbage (see run.py)
+                if gc.get_freeze_count():  # what is loaded first is frozen, see run.py: so is this
+                    gc.freeze()
             return self._loaded
 
     @asynccontextmanager
     async def loading(self) -> AsyncIterator[None]:
-        """Load it while the block lasts, in the background."""
-        task = asyncio.create_task(self._in_a_moment())
+        """Load it while the block lasts, in the background; what is under way at the end comes to its end."""
+        over = asyncio.Event()
+        task = asyncio.create_task(self._in_a_moment(over))
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            over.set()
+            await task
 
-    async def _in_a_moment(self) -> None:
-        await asyncio.sleep(AFTER_S)
+    async def _in_a_moment(self, over: asyncio.Event) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), AFTER_S)
+            return
         try:
-            await wire.in_thread(self.loaded)
-        except Exception:  # whoever asks for it will be told as much, and participants go on
-            log.exception("The researchers' pages could not be loaded.")
+            await self._in_thread()
+        except Exception:  # whoever asks for it tries again and is told, and participants go on
+            log.exception("A part of the server could not be loaded.")
+
+    async def _in_thread(self) -> ASGIApp:
+        """One thread for all who wait: participants need the others."""
+        if self._loading is None or self._loading.done():
+            self._loading = asyncio.create_task(wire.in_thread(self.loaded))
+        return await asyncio.shield(self._loading)

@@ -28,7 +28,7 @@ Menu = Callable[[Request], Awaitable[dict[str, Any]]]
 
 
 async def no_menu(request: Request) -> dict[str, Any]:
-    """For participants, who have none."""
+    """Participants have none, and files neither."""
     return {}
 
 

@@ -25,7 +25,7 @@ class Recall:
         if token not in self._wanted:
             self._wanted[token] = asyncio.get_running_loop().create_future()
         found = self._wanted[token]
-        if self._asking is None:
+        if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
         return await asyncio.shield(found)  # others may wait for the same
 
@@ -34,15 +34,16 @@ class Recall:
             asked = {token: self._wanted.pop(token) for token in list(self._wanted)[:AT_ONCE]}
             try:
                 known = await in_thread(_known, self._db, list(asked))
+                for token, each in asked.items():
+                    each.set_result(known.get(token))
             except Exception as error:
                 for each in asked.values():
                     each.set_exception(error)
-            else:
-                for token, each in asked.items():
-                    each.set_result(known.get(token))
-        self._asking = None
+            finally:
+                for each in asked.values():
+                    each.cancel()  # unless it is done: the server stops
 
 
 def _known(db: store.Database, tokens: list[str]) -> dict[str, Known]:
     found = store.sessions.fixed(db, tokens)
-    return {token: Known(each.id, each.study, each.trials) for token, each in found.items()}
+    return {token: Known(number, study, trials) for token, (number, study, trials) in found.items()}

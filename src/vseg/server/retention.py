@@ -16,17 +16,17 @@ log = logging.getLogger("vseg.server")
 @asynccontextmanager
 async def keeping_promises(db: store.Database) -> AsyncIterator[None]:
     """Keep what the studies' `[privacy]` promises, at the start and every day, for as long as the block lasts."""
-    task = asyncio.create_task(_every_day(db))
+    over = asyncio.Event()
+    task = asyncio.create_task(_every_day(db, over))
     try:
         yield
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task  # what is under way in the database comes to its end
+        over.set()
+        await task  # what is under way in the database comes to its end
 
 
-async def _every_day(db: store.Database) -> None:
-    while True:
+async def _every_day(db: store.Database, over: asyncio.Event) -> None:
+    while not over.is_set():
         try:
             gone = await wire.in_thread(store.sessions.keep_promises, db)
         except VsegError as error:
@@ -40,4 +40,5 @@ async def _every_day(db: store.Database) -> None:
                     "%s: nothing was heard of them for %d days, so %d identities and %d links are deleted.",
                     study, each.days, each.identities, each.links,
                 )  # fmt: skip
-        await asyncio.sleep(EVERY_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), EVERY_S)

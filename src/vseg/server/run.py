@@ -42,7 +42,7 @@ def researcher_path(db: store.Database, *, new_link: bool = False) -> str:
     """Where the researcher begins: a one-time link if there is nobody yet or one is wanted, else the studies."""
     if store.researchers.count(db) and not new_link:
         return "/"
-    from vseg.server import auth  # loaded by the first researcher, and not before participants are served
+    from vseg.server import auth  # only where a link is made: a restart does without it
 
     return f"/setup?token={auth.new_setup_token(db)}"
 

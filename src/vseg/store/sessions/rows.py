@@ -40,28 +40,33 @@ def by_token(db: Database, token: str) -> SessionRow:
     raise NotAllowed(NO_SESSION)
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """What there is to know of a session whose pairs are all fixed; `study` is the name."""
+def fixed(db: Database, tokens: Sequence[str]) -> dict[str, tuple[int, str, Trials]]:
+    """For each token its session's `id`, the name of the study and the trials, all together in few queries.
 
-    id: int
-    study: str
-    trials: Trials
-
-
-def fixed(db: Database, tokens: Sequence[str]) -> dict[str, Fixed]:
-    """The sessions that these tokens belong to, but for those of studies that choose pairs, in one query."""
+    Those of studies that choose pairs are left out: their trials are not all there is to know.
+    """
     whose = {token_hash(token): token for token in tokens}
-    columns = sessions.c.token_hash, sessions.c.id, sessions.c.trials, studies.c.name, studies.c.text
-    wanted = (
-        select(*columns).join(studies).where(sessions.c.token_hash.in_(whose), sessions.c.trials.is_not(None))
+    mine = select(sessions.c.token_hash, sessions.c.id, sessions.c.study).where(
+        sessions.c.token_hash.in_(whose)
     )
     with db.reading() as connection:
-        rows = connection.execute(wanted).all()
+        rows = {row.id: row for row in connection.execute(mine)}
+        texts = select(studies.c.id, studies.c.name, studies.c.text)
+        named = {
+            study.id: study.name
+            for study in connection.execute(
+                texts.where(studies.c.id.in_({row.study for row in rows.values()}))
+            )
+            if not parsed_once(study.text).design.adaptive
+        }
+        wanted = [number for number, row in rows.items() if row.study in named]
+        drawn = select(sessions.c.id, sessions.c.trials).where(
+            sessions.c.id.in_(wanted), sessions.c.trials.is_not(None)
+        )
+        trials = connection.execute(drawn).all() if wanted else []
     return {
-        whose[row.token_hash]: Fixed(row.id, row.name, Trials.from_json(row.trials))
-        for row in rows
-        if not parsed_once(row.text).design.adaptive
+        whose[rows[number].token_hash]: (number, named[rows[number].study], Trials.from_json(text))
+        for number, text in trials
     }
 
 

@@ -1,0 +1,55 @@
+"""A few begin at a time, so that a crowd at the door holds up nobody who answers."""
+
+import asyncio
+import threading
+
+import httpx
+
+from servers import STUDY, register
+from vseg import store
+from vseg.server import participants
+from vseg.server.app import app
+
+CROWDED = STUDY.replace("participants = 3", "participants = 50")
+AT_ONCE = participants.BEGIN_AT_ONCE
+
+
+async def post_all(client, count):
+    return await asyncio.gather(
+        *(client.post("/s/tiny/sessions", json={"consented": True}) for _ in range(count))
+    )
+
+
+def test_the_others_wait_and_a_failure_frees_a_place(tmp_path, monkeypatch):
+    inside, goes_on, enough = [], threading.Event(), threading.Event()
+    real = participants.study_draw
+
+    def slow(study):
+        inside.append(None)
+        if len(inside) == AT_ONCE:
+            enough.set()
+        assert goes_on.wait(20)
+        return real(study)
+
+    def broken(study):
+        raise RuntimeError("nothing can be drawn")
+
+    async def crowd(whole):
+        transport = httpx.ASGITransport(app=whole, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+            monkeypatch.setattr(participants, "study_draw", broken)
+            failed = await post_all(client, 2 * AT_ONCE)
+            monkeypatch.setattr(participants, "study_draw", slow)
+            coming = asyncio.create_task(post_all(client, 3 * AT_ONCE))
+            assert await asyncio.to_thread(enough.wait, 20)
+            assert (await client.get("/health")).status_code == 200, "the others are served meanwhile"
+            at_first = len(inside)
+            goes_on.set()
+            return failed, at_first, await coming
+
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        register(db, CROWDED)
+        failed, at_first, begun = asyncio.run(crowd(app(db)))
+    assert {answer.status_code for answer in failed} == {500}
+    assert at_first == AT_ONCE
+    assert {answer.status_code for answer in begun} == {201}
