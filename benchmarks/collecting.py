@@ -10,6 +10,7 @@ meantime: `make soak`.
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import json
 import os
@@ -128,6 +129,7 @@ def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
     from databases import postgres
 
     _allow_connections()
+    gc.disable()  # a crowd that stops to look for garbage would find the server slow
     numbers = itertools.count()
     with tempfile.TemporaryDirectory() as name, postgres(fsync="on") as server:
         folder = Path(name)

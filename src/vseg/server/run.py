@@ -1,8 +1,8 @@
 """Running the server: one process, or several that share the socket.
 
-Several processes are this module run as a script, a child for each worker. A child stops when its standard input
-ends, so that none outlives a parent that was killed. It says through a pipe that it serves: as long as none has, what
-keeps a worker from it is a mistake to be told; later it passes, as a database that is away for a minute does.
+Several processes are children that each run `work`. A child stops when its standard input ends, so that none outlives
+a parent that was killed. It says through a pipe that it serves: as long as none has, what keeps a worker from it is a
+mistake to be told; later it passes, as a database that is away for a minute does.
 """
 
 import gc
@@ -36,6 +36,8 @@ STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0  # before a worker that could not begin is tried again
 DATABASE, PREFIX, TRUSTED = "VSEG_SERVE_DB", "VSEG_SERVE_PREFIX", "VSEG_SERVE_TRUSTED"
 MODEL = "VSEG_SERVE_MODEL"
+# Until it serves nobody looks for garbage, as in cli/serve.py.
+WORKER = "import gc; gc.disable(); from vseg.server.run import work; work()"
 
 
 def researcher_path(db: store.Database, *, new_link: bool = False) -> str:
@@ -153,7 +155,7 @@ def _supervise(
     def start() -> None:
         given = [listening.fileno(), beginnings.told]
         worker = subprocess.Popen(
-            [sys.executable, "-m", "vseg.server.run", *map(str, given)],
+            [sys.executable, "-c", WORKER, *map(str, given)],
             env=environment,
             pass_fds=given,
             stdin=subprocess.PIPE,
@@ -226,8 +228,9 @@ class _Beginnings:
         os.close(self.told)
 
 
-def _work(listening: socket.socket, told: int) -> None:
-    """One worker, told by its environment what the command was told."""
+def work() -> None:
+    """One worker, told by its environment what the command was told, and by its arguments where to listen and tell."""
+    listening, told = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
         with store.open(os.environ[DATABASE]) as db:
@@ -244,7 +247,3 @@ def _stop_with_parent() -> None:
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-if __name__ == "__main__":
-    _work(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
