@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 
 from databases import Postgres
+from vseg.server.run import WORKER
 
 READY_WITHIN_S = 60
-WORKER = b"vseg.server.run"
 
 
 class Server:
@@ -55,7 +55,7 @@ class Server:
     def workers(self) -> list[int]:
         """The processes that serve, where there are several; others of the server's children compile."""
         listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
-        return [int(pid) for pid in listed.split() if WORKER in _command_of(pid).split(b"\0")]
+        return [int(pid) for pid in listed.split() if WORKER.encode() in _command_of(pid).split(b"\0")]
 
     def tracebacks(self) -> int:
         """How often it met something that nobody had foreseen."""
