@@ -1,11 +1,14 @@
 """A few begin at a time, so that a crowd at the door holds up nobody who answers."""
 
 import asyncio
+import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import httpx
 
-from servers import STUDY, register
+from servers import STUDY, register, served
 from vseg import store
 from vseg.server import participants
 from vseg.server.app import app
@@ -53,3 +56,30 @@ def test_the_others_wait_and_a_failure_frees_a_place(tmp_path, monkeypatch):
     assert {answer.status_code for answer in failed} == {500}
     assert at_first == AT_ONCE
     assert {answer.status_code for answer in begun} == {201}
+
+
+def test_who_hung_up_before_their_turn_is_not_begun(tmp_path, monkeypatch):
+    """Otherwise a server that fell behind would begin only for people who have given up waiting, for ever."""
+    goes_on, full = threading.Event(), threading.Semaphore(0)
+    real = participants.study_draw
+
+    def slow(study):
+        full.release()
+        assert goes_on.wait(20)
+        return real(study)
+
+    with served(f"sqlite:///{tmp_path}/vseg.db", CROWDED) as server, ThreadPoolExecutor(AT_ONCE) as pool:
+        monkeypatch.setattr(participants, "study_draw", slow)
+        inside = [pool.submit(server.begin) for _ in range(AT_ONCE)]
+        assert all(full.acquire(timeout=20) for _ in inside)
+        body = b'{"consented": true}'
+        head = f"POST /s/tiny/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+        with socket.create_connection(urlsplit(server.base).netloc.split(":")) as connection:
+            connection.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+            assert server.client.get("health").status_code == 200, "what came before has been read"
+        assert server.client.get("health").status_code == 200, "and that the connection has ended"
+        goes_on.set()
+        assert all(begun.result().state["session"] for begun in inside)
+        server.begin()
+        study = store.studies.named(server.db, "tiny")
+        assert len(store.sessions.listed(server.db, study)) == AT_ONCE + 1

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from typing_extensions import TypedDict
@@ -144,6 +145,8 @@ async def sessions(request: Request) -> Response:
         return json_response(request, state | {"token": begun.token}, 201)
 
     async with request.app.state.door:
+        if await request.is_disconnected():  # they have asked again meanwhile, or will
+            raise HTTPException(400, "The connection ended before its turn came; send it again.")
         return await in_thread(begin)
 
 
