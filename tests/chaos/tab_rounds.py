@@ -39,7 +39,7 @@ def outcome_of(name: str, browser: Browser, link: str, url: str, folder: Path) -
     if here.total() != 1 - outcome.turned_away:
         outcome.wrong.append(f"One person has left these sessions: {dict(here)}.")
     found = [each for each in in_export(folder) if each[0][0] not in before]
-    outcome.responses = len(desk.ledger.acknowledged)
+    outcome.responses = len(desk.acknowledged)
     if not turned_away and outcome.responses < ITEMS:
         outcome.wrong.append(f"The page was told that {outcome.responses} of {ITEMS} answers are stored.")
     outcome.verdict = _verdict(desk, found)
@@ -50,7 +50,7 @@ def outcome_of(name: str, browser: Browser, link: str, url: str, folder: Path) -
 
 def _verdict(desk: Desk, found: Found) -> Verdict:
     """An item may be there twice here: what was not shown right is asked again. A number may not."""
-    stored, told = dict(found), desk.ledger.acknowledged
+    stored, told = dict(found), desk.acknowledged
     changed = sum(stored[key] != given for key, given in told.items() if key in stored)
     return Verdict(
         len(told.keys() - stored.keys()), len(found) - len(stored), changed, _invented(desk, found)

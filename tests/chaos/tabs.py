@@ -16,7 +16,7 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Error, Page, Response
 
 from browsers import chromium
-from chaos.people import Answer, Ledger, answer
+from chaos.people import Answer, answer
 from visitors import Visitor
 
 WINDOW = {"width": 1280, "height": 900}
@@ -85,12 +85,13 @@ def truth(trials: dict[str, Any], item: int) -> bool:
 
 
 class Desk:
-    """One participant's browser, and a ledger of what its pages were told."""
+    """One participant's browser, and what its pages were told is stored."""
 
     def __init__(self, browser: Browser, url: str):
-        self.browser, self.url, self.ledger = browser, url, Ledger()
+        self.browser, self.url = browser, url
         self.context: BrowserContext = browser.new_context(viewport=WINDOW, screen=WINDOW)  # type: ignore[arg-type]
         self.visitors: list[Visitor] = []
+        self._told: list[tuple[Visitor, dict[str, Any], Any]] = []
 
     def sit(self) -> Visitor:
         """Someone at a new page; the same person, if one was here before."""
@@ -114,14 +115,29 @@ class Desk:
         if not response.url.endswith("/records") or response.status != 200:
             return
         with suppress(Error):  # a page that is gone has heard nothing
-            # A page that comes back sends what is left before it asks where it stands: then as the one before knew.
-            state = next(each.state for each in (visitor, *self.visitors) if each.state)
-            session, trials = state["session"], state["trials"]
-            for record in response.request.post_data_json["records"]:
-                if record["kind"] == "response":  # all of them, or else it is no 200
+            records = response.request.post_data_json["records"]
+            self._told.append((visitor, self._state(visitor), records))
+
+    def _state(self, visitor: Visitor) -> dict[str, Any]:
+        """A page that comes back sends what is left before it asks where it stands: then as the one before knew.
+
+        Nothing while the reply to the very first question is being read.
+        """
+        return next((each.state for each in (visitor, *self.visitors) if each.state), {})
+
+    @property
+    def acknowledged(self) -> dict[tuple[str, int], Answer]:
+        """The answers whose records got a 200: all of them, or else it is none."""
+        found: dict[tuple[str, int], Answer] = {}
+        for visitor, known, records in self._told:
+            state = known or self._state(visitor)
+            trials = state["trials"]
+            for record in records:
+                if record["kind"] == "response":
                     item = record["item"]
-                    given: Answer = (item, trials["i"][item], trials["j"][item], record["same"])
-                    self.ledger.acknowledged[session, record["seq"]] = given
+                    given = (item, trials["i"][item], trials["j"][item], record["same"])
+                    found[state["session"], record["seq"]] = given
+        return found
 
     @property
     def problems(self) -> list[str]:
@@ -229,7 +245,7 @@ def nothing_kept(desk: Desk) -> None:
 def _turned_away(desk: Desk) -> Page:
     page = desk.sit().page
     page.wait_for_function("words => document.body.innerText.includes(words)", arg=KEEPS_NOTHING)
-    assert desk.ledger.acknowledged == {}
+    assert desk.acknowledged == {}
     return page
 
 
