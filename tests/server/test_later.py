@@ -69,9 +69,8 @@ def test_participants_are_answered_while_it_is_being_loaded(tmp_path):
     async def asked(whole):
         transport = httpx.ASGITransport(app=whole)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-            waiting = [
-                asyncio.create_task(client.get("/studies/tiny")) for _ in range(50)
-            ]  # more than threads
+            # More than there are threads.
+            waiting = [asyncio.create_task(client.get("/studies/tiny")) for _ in range(50)]
             assert await asyncio.to_thread(begun.wait, 20)
             health = await client.get("/health")
             assert not any(each.done() for each in waiting)

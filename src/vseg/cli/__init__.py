@@ -24,29 +24,18 @@ import typer
 from vseg import __version__
 from vseg.errors import VsegError, VsegWarning
 
-# Where each command is: its file here, its name there, and the name of its words for --help if it has none of its own.
-COMMANDS = {
-    "simulate": ("simulate", "simulate"),
-    "fit": ("fit", "fit"),
-    "groups": ("groups", "groups"),
-    "evaluate": ("evaluate", "evaluate"),
-    "demo": ("demo", "demo"),
-    "plan": ("plan", "plan"),
-    "serve": ("serve", "serve"),
-    "lab": ("lab", "lab"),
-    "links": ("links", "links"),
-    "export": ("export", "export"),
-    "simulate-participants": ("simulate_participants", "simulate_participants"),
-    "backup": ("backup", "backup"),
+COMMANDS = (
+    "simulate", "fit", "groups", "evaluate", "demo", "plan", "serve", "lab", "links", "export",
+    "simulate-participants", "backup", "restore", "erase", "import", "import-jspsych", "study", "models", "bench",
+    "paper",
+)  # fmt: skip
+"""As --help lists them; each is a function of its own name, in a file of that name."""
+ELSEWHERE = {
     "restore": ("backup", "restore"),
-    "erase": ("erase", "erase"),
     "import": ("imports", "import_", "HELP"),
     "import-jspsych": ("imports", "import_", "HELP_JSPSYCH"),
-    "study": ("study", "study"),
-    "models": ("models", "models"),
-    "bench": ("bench", "bench"),
-    "paper": ("paper", "paper"),
 }
+"""But for these: the file, the name there, and the name of the words for --help where it has none of its own."""
 
 
 def _version(wanted: bool) -> None:
@@ -82,7 +71,7 @@ def app(arguments: Sequence[str]) -> typer.Typer:
     )
     asked.callback()(vseg)
     for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
-        file, *names = COMMANDS[name]
+        file, *names = ELSEWHERE.get(name) or [name.replace("-", "_")] * 2
         command, *words = (getattr(import_module(f"vseg.cli.{file}"), each) for each in names)
         if isinstance(command, typer.Typer):
             asked.add_typer(command, name=name)

@@ -2,6 +2,7 @@
 
 app           every route on one screen
 later         a part that is loaded once people are served
+beside        work that goes on while the server runs
 participants  the way of one participant: session, records, completion
 records       what a participant's page may send, checked once
 known         sessions in memory, for the hot route

@@ -4,12 +4,13 @@ import asyncio
 import gc
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vseg.server import wire
+from vseg.server.beside import beside, is_over
 
 AFTER_S = 1.0
 ONE_AT_A_TIME = threading.Lock()
@@ -39,20 +40,12 @@ class Later:
                     gc.freeze()
             return self._loaded
 
-    @asynccontextmanager
-    async def loading(self) -> AsyncIterator[None]:
-        """Load it while the block lasts, in the background; what is under way at the end comes to its end."""
-        over = asyncio.Event()
-        task = asyncio.create_task(self._in_a_moment(over))
-        try:
-            yield
-        finally:
-            over.set()
-            await task
+    def loading(self) -> AbstractAsyncContextManager[None]:
+        """Load it while the block lasts, in the background."""
+        return beside(self._in_a_moment)
 
     async def _in_a_moment(self, over: asyncio.Event) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(over.wait(), AFTER_S)
+        if await is_over(over, AFTER_S):
             return
         try:
             await self._in_thread()

@@ -2,27 +2,21 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 from vseg import store
 from vseg.errors import VsegError
 from vseg.server import wire
+from vseg.server.beside import beside, is_over
 
 EVERY_S = 24 * 60 * 60
 log = logging.getLogger("vseg.server")
 
 
-@asynccontextmanager
-async def keeping_promises(db: store.Database) -> AsyncIterator[None]:
+def keeping_promises(db: store.Database) -> AbstractAsyncContextManager[None]:
     """Keep what the studies' `[privacy]` promises, at the start and every day, for as long as the block lasts."""
-    over = asyncio.Event()
-    task = asyncio.create_task(_every_day(db, over))
-    try:
-        yield
-    finally:
-        over.set()
-        await task  # what is under way in the database comes to its end
+    return beside(partial(_every_day, db))
 
 
 async def _every_day(db: store.Database, over: asyncio.Event) -> None:
@@ -40,5 +34,4 @@ async def _every_day(db: store.Database, over: asyncio.Event) -> None:
                     "%s: nothing was heard of them for %d days, so %d identities and %d links are deleted.",
                     study, each.days, each.identities, each.links,
                 )  # fmt: skip
-        with suppress(TimeoutError):
-            await asyncio.wait_for(over.wait(), EVERY_S)
+        await is_over(over, EVERY_S)
