@@ -129,6 +129,8 @@ def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
     from databases import postgres
 
     _allow_connections()
+    # On a new machine the first server would otherwise compile beside the crowd.
+    subprocess.run([sys.executable, "-m", "vseg.server.warm"], check=True)
     gc.disable()  # a crowd that stops to look for garbage would find the server slow
     numbers = itertools.count()
     with tempfile.TemporaryDirectory() as name, postgres(fsync="on") as server:

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import event as sql
 
 from servers import STUDY, register
+from takers import SOLO
 from vseg import store
 from vseg.server.participants import study_draw
 from vseg.server.recall import AT_ONCE, Recall
@@ -20,9 +21,9 @@ def db(database_url):
         yield database
 
 
-def begun(db, count):
+def begun(db, count, name="tiny"):
     """Tokens of people who have begun."""
-    study = store.studies.named(db, "tiny")
+    study = store.studies.named(db, name)
     draw = study_draw(study)
     return [store.sessions.begin(db, study, draw, now_ms=store.database.now_ms()).token for _ in range(count)]
 
@@ -48,6 +49,16 @@ def test_strangers_are_nobody_and_the_same_token_twice_is_one(db):
     assert stranger is None
     assert first is again
     assert first.study == "tiny"
+
+
+def test_people_of_several_studies_are_looked_up_together_and_those_of_an_adaptive_one_with_what_is_ahead(db):
+    register(db, SOLO)
+    tokens = begun(db, 2) + begun(db, 2, "ada")
+    found = asyncio.run(together(Recall(db), tokens))
+    rows = [store.sessions.by_token(db, token) for token in tokens]
+    assert [each.study for each in found] == ["tiny", "tiny", "ada", "ada"]
+    assert [each.ahead is None for each in found] == [True, True, False, False]
+    assert [each.ahead.session for each in found[2:]] == [row.id for row in rows[2:]]
 
 
 def test_a_database_in_trouble_is_told_to_all_and_asked_again_later(db):

@@ -21,7 +21,7 @@ from vseg import store
 from vseg.choosing import rehearse, seed_of
 from vseg.server.ahead import Ahead, Need
 from vseg.server.knowledge import Knowledge
-from vseg.server.later import ONE_AT_A_TIME
+from vseg.server.later import AFTER_S, ONE_AT_A_TIME
 from vseg.store.choices import Batch, Stop, Taking
 
 THREADS = min(2, os.cpu_count() or 1)
@@ -95,6 +95,8 @@ class Adapting:
         thread.start()
 
     def _rehearsed(self) -> None:
+        with self._changed:  # after a restart those who answer come first, as before the researchers' part
+            self._changed.wait_for(lambda: self._closed, AFTER_S)
         try:
             with ONE_AT_A_TIME:
                 import_module("vseg.adaptive")

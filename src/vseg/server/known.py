@@ -8,12 +8,14 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterable
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 from vseg.errors import InvalidInput
 from vseg.plan import Trials
 from vseg.server.ahead import Ahead
 from vseg.store.intake import Limits
+from vseg.store.sessions import SessionRow
+from vseg.store.studies import StudyRow
 
 MOST_SESSIONS = 5000
 MOST_TRIALS = 3_000_000  # of all sessions together; one takes 20 bytes
@@ -38,6 +40,11 @@ class Known:
         asked = zip(trials.image, trials.practice, trials.catch, strict=True)
         shown = {name for name, practice, catch in asked if not (practice or catch)}
         self.limits = Limits(EVENTS_BESIDE + len(trials), CONTOURS_BESIDE + len(shown))
+
+    @classmethod
+    def of(cls, study: StudyRow, row: SessionRow) -> Self:
+        """A session as it is stored."""
+        return cls(row.id, study.name, row.trials, Ahead.of(study, row))
 
     def __len__(self) -> int:
         return len(self._image)

@@ -137,11 +137,11 @@ async def sessions(request: Request) -> Response:
         known: KnownSessions = request.app.state.known
         if begun.resumed:
             known.forget(begun.session.id)
-        ahead = Ahead.of(study, begun.session)
-        known.remember(begun.token, Known(begun.session.id, study.name, begun.session.trials, ahead))
-        state = _state(db, study, begun.session, ahead, is_new=not begun.resumed)
-        if ahead is not None:
-            request.app.state.adapting.heard(ahead)
+        mine = Known.of(study, begun.session)
+        known.remember(begun.token, mine)
+        state = _state(db, study, begun.session, mine.ahead, is_new=not begun.resumed)
+        if mine.ahead is not None:
+            request.app.state.adapting.heard(mine.ahead)
         return json_response(request, state | {"token": begun.token}, 201)
 
     async with request.app.state.door:
@@ -317,8 +317,8 @@ async def _known(request: Request, token: str) -> Known:
     if known is None:
         known = await request.app.state.recall.of(token)
         if known is None or known.study != name:
-            study, row = await _session(request)
-            known = Known(row.id, study.name, row.trials, Ahead.of(study, row))
+            await _study(request)
+            raise NotAllowed(store.sessions.NO_SESSION)
         request.app.state.known.remember(token, known)
     return known
 

@@ -21,7 +21,7 @@ class Recall:
         self._asking: asyncio.Task[None] | None = None
 
     async def of(self, token: str) -> Known | None:
-        """The session of a token; None if there is none, or if its study chooses pairs, which takes more to know."""
+        """The session of a token; None if there is none."""
         if token not in self._wanted:
             self._wanted[token] = asyncio.get_running_loop().create_future()
         found = self._wanted[token]
@@ -45,5 +45,6 @@ class Recall:
 
 
 def _known(db: store.Database, tokens: list[str]) -> dict[str, Known]:
-    found = store.sessions.fixed(db, tokens)
-    return {token: Known(number, study, trials) for token, (number, study, trials) in found.items()}
+    rows = store.sessions.by_tokens(db, tokens)
+    studies = store.studies.numbered(db, {row.study for row in rows.values()})
+    return {token: Known.of(studies[row.study], row) for token, row in rows.items()}

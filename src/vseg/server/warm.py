@@ -1,5 +1,9 @@
-"""Compile what maps and adaptive pairs need, in a process of its own, so that the first ones need not wait for it."""
+"""Compile what maps and adaptive pairs need, in a process of its own, so that the first ones need not wait for it.
 
+It stands back behind whoever answers: on few cores a minute of compiling would be a minute of slow replies.
+"""
+
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +32,8 @@ def main() -> None:
     from vseg import adaptive, bayesian, designs, observers, reconstruction, stimuli
     from vseg.layout import Grid
 
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(19)
     for segments in (2, 3, 4):
         truth = stimuli.random_maps(Grid(6), segments=segments, entropy=0.2, seed=0)
         pairs = designs.scattered(truth.layout, segments=segments, seed=0)

@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -91,6 +91,14 @@ def named(db: Database, name: str) -> StudyRow:
     """One study; `NotFound` if there is none of that name."""
     with db.reading() as connection:
         return _row(db, connection, name)
+
+
+def numbered(db: Database, ids: Collection[int]) -> dict[int, StudyRow]:
+    """Some studies, by their `id`."""
+    with db.reading() as connection:
+        names = connection.scalars(select(studies.c.name).where(studies.c.id.in_(ids))).all()
+        rows = [_row(db, connection, name) for name in names]
+    return {row.id: row for row in rows}
 
 
 def listed(db: Database) -> list[StudyRow]:

@@ -16,10 +16,10 @@ from vseg.store.sessions.entry import MOST_LINKS, Begun, Identity, begin, new_li
 from vseg.store.sessions.erasure import Erased, check_known, erase, of_link, of_prolific
 from vseg.store.sessions.retention import Forgotten, forget, keep_promises
 from vseg.store.sessions.roster import Counts, counts, listed, reason_to_refuse
-from vseg.store.sessions.rows import NO_SESSION, SessionRow, by_token, fixed
+from vseg.store.sessions.rows import NO_SESSION, SessionRow, by_token, by_tokens
 
 __all__ = [
     "MOST_LINKS", "NO_SESSION", "Begun", "Counts", "Erased", "Forgotten", "Identity", "Progress", "SessionRow",
-    "begin", "by_token", "check_known", "complete", "counts", "end", "erase", "fixed", "forget", "keep_promises",
+    "begin", "by_token", "by_tokens", "check_known", "complete", "counts", "end", "erase", "forget", "keep_promises",
     "leave", "listed", "new_links", "of_link", "of_prolific", "progress", "reason_to_refuse",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """A session as it is stored, and how to find it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, select
@@ -9,8 +9,7 @@ from sqlalchemy import ColumnElement, Connection, select
 from vseg.errors import NotAllowed, NotFound
 from vseg.plan import Trials, Unit
 from vseg.store.database import Database
-from vseg.store.schema import assignments, participants, sessions, studies
-from vseg.store.studies import parsed_once
+from vseg.store.schema import assignments, participants, sessions
 from vseg.store.tokens import token_hash
 
 NO_SESSION = "This token belongs to no session of this study; open the study's link again."
@@ -40,34 +39,13 @@ def by_token(db: Database, token: str) -> SessionRow:
     raise NotAllowed(NO_SESSION)
 
 
-def fixed(db: Database, tokens: Sequence[str]) -> dict[str, tuple[int, str, Trials]]:
-    """For each token its session's `id`, the name of the study and the trials, all together in few queries.
-
-    Those of studies that choose pairs are left out: their trials are not all there is to know.
-    """
+def by_tokens(db: Database, tokens: Collection[str]) -> dict[str, SessionRow]:
+    """The sessions that tokens belong to, all together in few queries; strangers are left out."""
     whose = {token_hash(token): token for token in tokens}
-    mine = select(sessions.c.token_hash, sessions.c.id, sessions.c.study).where(
-        sessions.c.token_hash.in_(whose)
-    )
+    mine = select(sessions.c.id, sessions.c.token_hash).where(sessions.c.token_hash.in_(whose))
     with db.reading() as connection:
-        rows = {row.id: row for row in connection.execute(mine)}
-        texts = select(studies.c.id, studies.c.name, studies.c.text)
-        named = {
-            study.id: study.name
-            for study in connection.execute(
-                texts.where(studies.c.id.in_({row.study for row in rows.values()}))
-            )
-            if not parsed_once(study.text).design.adaptive
-        }
-        wanted = [number for number, row in rows.items() if row.study in named]
-        drawn = select(sessions.c.id, sessions.c.trials).where(
-            sessions.c.id.in_(wanted), sessions.c.trials.is_not(None)
-        )
-        trials = connection.execute(drawn).all() if wanted else []
-    return {
-        whose[rows[number].token_hash]: (number, named[rows[number].study], Trials.from_json(text))
-        for number, text in trials
-    }
+        token_of = {row.id: whose[row.token_hash] for row in connection.execute(mine)}
+        return {token_of[row.id]: row for row in _rows(connection, sessions.c.id.in_(token_of))}
 
 
 def numbered(db: Database, number: int) -> SessionRow:
