@@ -1,14 +1,40 @@
-"""A researcher's script: `with scripted(url, *studies) as api: api.get("studies")`, by a personal token."""
+"""A researcher: who logs in with a browser, `log_in(server)`, or a script with a personal token, `scripted(url)`."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import argon2
 import httpx
 
 from servers import Served, event, response, served
 from vseg import store
+
+NAME, PASSWORD = "Ann Lee", "correct horse battery"
+CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # its settings travel in the hash
+PEOPLE = {"Accept": "text/html,application/xhtml+xml"}
+
+
+def form_token(page: str) -> str:
+    """What the forms of a page bring along."""
+    found = re.search(r'name="form[_-]token" (?:value|content)="([0-9a-f]{64})"', page)
+    assert found, page
+    return found[1]
+
+
+def post(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
+    """Send a form."""
+    token = form_token(client.get("login").text)
+    return client.post(path, data={"form_token": token, **fields}, headers=PEOPLE)
+
+
+def log_in(server: Served) -> None:
+    """Ann, with her password, in the browser that speaks to this server."""
+    store.researchers.set_password(server.db, NAME, CHEAP.hash(PASSWORD))
+    answer = post(server.client, "login", name=NAME, password=PASSWORD)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
 
 
 @dataclass

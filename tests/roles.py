@@ -4,7 +4,6 @@ A victim has answered some trials; nobody but a researcher may read or change an
 """
 
 import hashlib
-import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import argon2
 import httpx
 from sqlalchemy import select
 from starlette.routing import BaseRoute
 
+from researchers import CHEAP, PASSWORD, form_token
 from servers import STUDY, Person, Served, event, response, served
 from vseg import store
 from vseg.server import auth
@@ -26,7 +25,6 @@ from vseg.store.schema import metadata
 TINY = STUDY.replace("participants = 3", "participants = 1000") + "[contours]\ndraw = true\n"
 OTHER = TINY.replace("tiny", "other").replace("colours = 2", "colours = 3")
 PID = "5f1e0c0ffee0victimspid99"
-PASSWORD = "correct horse battery"
 SECRET_EVENT = "what only the victim has said"
 
 
@@ -36,7 +34,6 @@ COLUMNS = {
     name: [column for column in table.c if column.name not in LEFT_OUT]
     for name, table in sorted(metadata.tables.items())
 }
-CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # its settings travel in the hash
 
 
 @dataclass(frozen=True)
@@ -198,10 +195,3 @@ def _browser(server: Served, name: str | None = None) -> tuple[dict[str, str], s
     link = f"signin?token={auth.new_sign_in_link(server.db, name)}" if name else "login"
     assert client.get(link).status_code in (200, 303)
     return {"Cookie": f"{auth.COOKIE}={client.cookies[auth.COOKIE]}"}, form_token(client.get("login").text)
-
-
-def form_token(page: str) -> str:
-    """What the forms of a page bring along."""
-    found = re.search(r'name="form[_-]token" (?:value|content)="([0-9a-f]{64})"', page)
-    assert found, page
-    return found[1]

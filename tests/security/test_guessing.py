@@ -16,7 +16,8 @@ import pytest
 from sqlalchemy import select
 
 import vseg
-from roles import CHEAP, OTHER, PASSWORD, PID, TINY, form_token
+from researchers import CHEAP, PASSWORD, form_token
+from roles import OTHER, PID, TINY
 from servers import served
 from vseg import store
 from vseg.server import auth

@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from roles import PASSWORD, PID, TINY, form_token
+from researchers import PASSWORD, form_token
+from roles import PID, TINY
 from servers import Person, event, response, serving
 from vseg.server import auth
 

@@ -4,23 +4,16 @@ import asyncio
 import re
 from urllib.parse import urlencode
 
-import argon2
 import httpx
-import numpy as np
 import pytest
 
+from researchers import CHEAP, NAME, PASSWORD, PEOPLE, log_in, post
 from servers import STUDY, response, served
-from takers import SOLO, STOPPING, taker
-from vseg import Grid, Maps, store
-from vseg.monitor import Believed, Standing
+from vseg import store
 from vseg.server import auth, participants, showing
 from vseg.server.app import app
-from vseg.server.dashboard.belief import Belief
 from vseg.server.simulation import Simulations
 
-NAME, PASSWORD = "Ann Lee", "correct horse battery"
-CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-PEOPLE = {"Accept": "text/html,application/xhtml+xml"}
 PAGES = ("", "new", "studies/tiny", "studies/tiny/data", "studies/tiny/images/patches", "settings")
 FORMS = (
     "studies",
@@ -46,21 +39,8 @@ def stranger(tmp_path):
 @pytest.fixture
 def server(stranger):
     """With Ann logged in."""
-    store.researchers.set_password(stranger.db, NAME, CHEAP.hash(PASSWORD))
-    assert post(stranger.client, "login", name=NAME, password=PASSWORD).status_code == 303
+    log_in(stranger)
     return stranger
-
-
-def post(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
-    token = re.search(r'name="form_token" value="([0-9a-f]{64})"', client.get("login").text)[1]
-    return client.post(path, data={"form_token": token, **fields}, headers=PEOPLE)
-
-
-def answered(server) -> str:
-    """Someone who answers everything; their name."""
-    person = server.begin()
-    person.post("complete", {"count": person.answer_all()})
-    return store.sessions.by_token(server.db, person.state["token"]).participant
 
 
 def test_pages_lead_strangers_to_the_login(stranger):
@@ -82,7 +62,7 @@ def test_forms_do_nothing_for_strangers_nor_without_the_token(server):
 
 
 def test_every_page_is_whole_without_script(server):
-    who = answered(server)
+    who = server.answered()
     for path in (*PAGES, f"studies/tiny/participants/{who}"):
         page = server.client.get(path)
         assert page.status_code == 200, path
@@ -216,7 +196,7 @@ def test_pausing_closing_and_opening(server):
 
 
 def test_erasing_needs_a_word_and_is_for_good(server):
-    who = answered(server)
+    who = server.answered()
     path = f"studies/tiny/participants/{who}"
     assert who in server.client.get("studies/tiny").text
     refused = post(server.client, f"{path}/erase")
@@ -334,103 +314,6 @@ def test_the_icon(stranger):
     assert stranger.client.get("pages/favicon.svg").headers["content-type"].startswith("image/svg")
 
 
-def test_what_an_adaptive_study_chose_and_where_it_stopped(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db", STOPPING) as running:
-        store.researchers.set_password(running.db, NAME, CHEAP.hash(PASSWORD))
-        assert post(running.client, "login", name=NAME, password=PASSWORD).status_code == 303
-        one = taker(running)
-        while not one.stops:
-            one.answer_patiently([one.seq])
-        who = one.person.state["participant"]
-        person = running.client.get(f"studies/ada/participants/{who}", headers=PEOPLE).text
-        real = sum(not (row["practice"] or row["catch"]) for row in running.responses("ada"))
-        said = (
-            r"patches: known well enough after (\d+) answers \(expected error 0\.\d\d\d\); (\d+) were given\."
-        )
-        known, given = map(int, re.search(said, person).groups())
-        assert known <= given == real
-        page = running.client.get("studies/ada", headers=PEOPLE).text
-        assert f'<b data-testid="chosen">{real - 6}</b> answers' in page
-        assert "6 to fixed pairs at first · 0 fell back" in page
-
-
-COMPUTING, REFRESH = "The posterior is being computed", '<noscript><meta http-equiv="refresh"'
-ENOUGH = STUDY.replace("trials = 12, blocks = 2", "trials = 40, blocks = 1")
-
-
-def test_the_posterior_beside_the_classic_map(tmp_path):
-    """At first a page says that it is being computed and, without script, looks again; then it is there."""
-    with served(f"sqlite:///{tmp_path}/vseg.db", ENOUGH) as running:
-        store.researchers.set_password(running.db, NAME, CHEAP.hash(PASSWORD))
-        assert post(running.client, "login", name=NAME, password=PASSWORD).status_code == 303
-        path = "studies/tiny/images/patches"
-        assert "needs at least 8 answers" in running.client.get(path).text
-        who = answered(running)
-        assert "study-posterior" not in running.client.get("studies/tiny").text, "it begins none"
-        first = running.client.get(path).text
-        assert COMPUTING in first
-        assert REFRESH in first
-        assert "posterior/width.png" not in first
-        live = running.client.get(f"{path}?part=live")
-        while COMPUTING in (part := running.client.get(f"{path}?part=live")).text:
-            pass
-        assert part.headers["etag"] != live.headers["etag"]
-        page = running.client.get(path).text
-        assert REFRESH not in page
-        assert page.index("Classic map") < page.index("Posterior, with its intervals")
-        assert re.search(
-            r'data-testid="believed-entropy">0\.\d\d nats, 90 % interval 0\.\d\d to 0\.\d\d<', page
-        )
-        assert re.search(r'data-testid="plausible">2', page)
-        assert 'data-testid="believed-segments">2, chosen by the evidence<' in page
-        assert ">ruled out<" in page
-        for address in re.findall(r'src="/(api/[^"]+/posterior/[^"]+)"', page):
-            assert running.client.get(address.replace("&amp;", "&")).headers["content-type"] == "image/png"
-        known = running.client.get("studies/tiny").text
-        assert re.search(r"nats\s+\[0\.\d\d, 0\.\d\d\], expected error 0\.\d\d\d, from 40 answers", known)
-        same = running.client.get(f"{path}?segments=3&posterior=same").text
-        assert '<option value="same" selected>' in same
-        assert COMPUTING in running.client.get(f"studies/tiny/participants/{who}").text
-
-
-@pytest.mark.parametrize(
-    ("below_best", "plausible", "said"),
-    [
-        ((9.0, 1.0, 0.0, 1.5, 2.0), [3, 4, 5, 6, 7, 8], "3 to 6; more were not tried"),
-        ((9.0, 1.0, 0.0, 1.5, 6.0), [3, 4, 5], "3 to 5"),
-        ((0.0, 9.0, 3.0, 9.0, 9.0), [2, 4], "2, 4"),
-        ((), [3], ""),
-    ],
-)
-def test_only_numbers_of_segments_that_were_tried_are_plausible(below_best, plausible, said):
-    table = [{"segments": k, "below_best": below} for k, below in enumerate(below_best, 2)]
-    assert believing("auto", table=table, plausible=plausible).plausible == said
-
-
-def test_whose_number_of_segments_it_is():
-    table = [{"segments": k, "below_best": 0.0} for k in (2, 3)]
-    assert believing("auto", table=table).segments == "3, chosen by the evidence"
-    assert believing("3").segments == "3, as in the classic map"
-    chooser = believing("chooser", table=table, chosen=2, by_chooser=True)
-    assert chooser.segments == "3, the study’s; the evidence would choose 2"
-
-
-def believing(asked: str, **about) -> Belief:
-    maps = Maps(Grid(3), np.full((9, 3), 1 / 3))
-    known = {
-        "table": [],
-        "chosen": 3,
-        "plausible": [3],
-        "lapses": (0.0, 0.0),
-        "lapses_estimated": True,
-    } | about
-    found = Believed(
-        maps, maps.probabilities, maps.probabilities, 1.0, 0.9, 1.1, 0.1, **known,
-        warning="", rhat=None, effective_draws=None, draws=1, trials=8, pairs=8,
-    )  # fmt: skip
-    return Belief({"segments": asked}, 8, Standing(found, "mark", is_current=True))
-
-
 def test_a_report_is_for_researchers_and_says_when_it_will_not_come(tmp_path):
     """Its process is ended as soon as it begins, as by a machine without memory."""
 
@@ -453,22 +336,3 @@ def test_a_report_is_for_researchers_and_says_when_it_will_not_come(tmp_path):
 
     with store.open(f"sqlite:///{tmp_path}/demo.db") as db:
         asyncio.run(look(db))
-
-
-def test_an_adaptive_study_shows_first_what_its_pairs_are_chosen_by(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db", SOLO) as running:
-        store.researchers.set_password(running.db, NAME, CHEAP.hash(PASSWORD))
-        assert post(running.client, "login", name=NAME, password=PASSWORD).status_code == 303
-        one = taker(running)
-        one.answer_patiently(range(20))
-        who = one.person.state["participant"]
-        person = running.client.get(f"studies/ada/participants/{who}").text
-        mine = running.client.get(f"studies/ada/images/patches?participant={who}").text
-        for page in (person, mine):
-            assert page.index("pairs are chosen by it") < page.index("Classic map")
-        assert '<option value="chooser" selected>' in mine
-        while COMPUTING in (mine := running.client.get(f"studies/ada/images/patches?participant={who}").text):
-            pass
-        assert re.search(r'"believed-segments">2, the study’s; the evidence would choose \d<', mine)
-        everyone = running.client.get("studies/ada/images/patches").text
-        assert "pairs are chosen by it" not in everyone, "each is asked by their own answers"

@@ -5,20 +5,15 @@ import re
 import zipfile
 from http.cookies import SimpleCookie
 
-import argon2
 import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
+from researchers import NAME, PASSWORD, form_token, log_in, post
 from servers import STUDY, response, served
 from vseg import store
 from vseg.errors import VsegError
 from vseg.server import auth
-
-NAME, PASSWORD = "Ann Lee", "correct horse battery"
-
-
-CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # its settings travel in the hash
 
 
 @pytest.fixture
@@ -44,22 +39,6 @@ def logged_in(server):
 def logged_in_on_both(on_both):
     log_in(on_both)
     return on_both
-
-
-def form_token(client: httpx.Client, path: str = "login") -> str:
-    found = re.search(r'name="form[_-]token" (?:value|content)="([0-9a-f]{64})"', client.get(path).text)
-    assert found
-    return found[1]
-
-
-def post(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
-    return client.post(path, data={"form_token": form_token(client), **fields})
-
-
-def log_in(server) -> None:
-    store.researchers.set_password(server.db, NAME, CHEAP.hash(PASSWORD))
-    answer = post(server.client, "login", name=NAME, password=PASSWORD)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
 
 
 def test_the_one_time_link_works_once(on_both):
@@ -197,7 +176,7 @@ def test_a_new_link_gives_a_new_password_or_another_researcher(logged_in_on_both
 
 def test_forms_of_other_sites_do_nothing(logged_in):
     """The browser sends the cookie along; the token, and where the form came from, it cannot fake."""
-    client, token = logged_in.client, form_token(logged_in.client)
+    client, token = logged_in.client, form_token(logged_in.client.get("login").text)
     bad = [
         ({}, {}),
         ({"form_token": "0" * 64}, {}),
