@@ -37,15 +37,17 @@ def taken(connection: Connection, study_id: int, study: Study, now_ms: int) -> T
     """Count the sessions that are completed or alive."""
     of = {image.name: image.condition for image in study.images}
     counting = select(assignments.c.session, assignments.c.image, assignments.c.unit).join(sessions)
-    rows = connection.execute(counting.where(sessions.c.study == study_id, counts(study, now_ms))).all()
+    found = connection.execute(counting.where(sessions.c.study == study_id, counts(study, now_ms)))
+    # By column: as rows with names, those of a thousand people would take longer than the query.
+    holders, names, numbers = list(zip(*found, strict=True)) or ((), (), ())
     units: dict[str, set[int]] = {name: set() for name in of}
-    for row in rows:
-        units.setdefault(row.image, set()).add(row.unit)
-    conditions = {(row.session, of.get(row.image)) for row in rows}
+    for name, unit in zip(names, numbers, strict=True):
+        units.setdefault(name, set()).add(unit)
+    conditions = set(zip(holders, map(of.get, names), strict=True))
     return Taken(
-        sessions=len({row.session for row in rows}),
+        sessions=len(set(holders)),
         units=units,
-        per_image=Counter(row.image for row in rows),
+        per_image=Counter(names),
         per_condition=Counter(condition for _, condition in conditions if condition is not None),
     )
 
