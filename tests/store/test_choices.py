@@ -1,5 +1,7 @@
 """Choices: stored once, in order, from an unbroken beginning of records; and databases from before there were any."""
 
+from dataclasses import replace
+
 import pytest
 from alembic import command
 from sqlalchemy import text
@@ -20,7 +22,7 @@ def begun(db):
 def batch(begun, items, *, records=0, image="a") -> Batch:
     number = begun.session.id
     return Batch(
-        number, image, "bald", 2**62, records, 0.25, {number: Taking(records, items[0])}, items,
+        number, begun.session.name, image, "bald", 2**62, records, 0.25, {number: Taking(records, items[0])}, items,
         [1] * len(items), [2] * len(items),
     )  # fmt: skip
 
@@ -48,9 +50,30 @@ def test_who_chooses_second_without_knowing_of_the_first_is_too_late(db, begun):
     assert record(db, begun, [1], after=first) is not None
 
 
+def stops(db, begun):
+    with db.reading() as connection:
+        return store.choices.stops_of(connection, begun.session.id)
+
+
 def test_nothing_is_chosen_for_a_session_that_is_over(db, begun):
     finish(db, begun)
     assert record(db, begun, [0]) is None
+    store.choices.stop(db, begun.session.id, begun.session.name, Stop("a", 1, 2, 1, 0.04))
+    assert stops(db, begun) == []
+
+
+def test_what_comes_too_late_for_someone_erased_is_nobody_elses(db):
+    """SQLite gives the number of the last session that was erased to the next one."""
+    study = study_of(db, images="a")
+    gone = begin(db, study)
+    late = batch(gone, [0])
+    store.sessions.erase(db, study, gone.session.participant)
+    following = begin(db, study)
+    number = following.session.id
+    assert store.choices.record(db, replace(late, session=number), after=0, among=[number]) is None
+    store.choices.stop(db, number, gone.session.name, Stop("a", 1, 2, 1, 0.04))
+    assert stops(db, following) == []
+    assert record(db, following, [0]) is not None
 
 
 def test_what_is_known_ends_where_a_record_is_missing(db, begun):
@@ -72,8 +95,10 @@ def test_a_session_that_was_stopped_is_complete_without_the_rest(db, begun):
     store.responses.append(db, begun.session.id, [response(0, 0)], []).result()
     with pytest.raises(Conflict, match="1 of 2 trials have no answer yet"):
         store.sessions.complete(db, begun.session, 1)
-    store.choices.stop(db, begun.session.id, Stop("a", 1, 2, 1, 0.04))
-    store.choices.stop(db, begun.session.id, Stop("a", 0, 2, 9, 0.01))  # the first word counts
+    store.choices.stop(db, begun.session.id, begun.session.name, Stop("a", 1, 2, 1, 0.04))
+    store.choices.stop(
+        db, begun.session.id, begun.session.name, Stop("a", 0, 2, 9, 0.01)
+    )  # the first word counts
     assert store.sessions.complete(db, begun.session, 1) == []
     with db.reading() as connection:
         assert store.choices.stops_of(connection, begun.session.id) == [Stop("a", 1, 2, 1, 0.04)]
@@ -82,7 +107,7 @@ def test_a_session_that_was_stopped_is_complete_without_the_rest(db, begun):
 def test_withdrawing_leaves_nothing_chosen(db, begun):
     answer(db, begun)
     record(db, begun, [0, 1])
-    store.choices.stop(db, begun.session.id, Stop("a", 1, 2, 1, 0.04))
+    store.choices.stop(db, begun.session.id, begun.session.name, Stop("a", 1, 2, 1, 0.04))
     store.sessions.leave(db, begun.session, keep=False)
     with db.reading() as connection:
         for name in ("choices", "batches", "takings", "stops"):

@@ -1,3 +1,4 @@
+import os
 import re
 import sqlite3
 import threading
@@ -5,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
@@ -12,7 +14,7 @@ from sqlalchemy import create_engine, inspect, make_url, text
 
 import vseg.store
 from vseg import store
-from vseg.errors import InvalidInput, NotFound, SchemaMismatch, VsegError
+from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store import database
 from vseg.store.database import Turn
 from vseg.store.schema import metadata
@@ -91,7 +93,7 @@ def test_a_newer_database_is_left_alone(bare_url):
     store.open(bare_url).close()
     execute(bare_url, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(
-        SchemaMismatch, match=r"newer vseg \(its schema is 9999, .*pip install --upgrade vseg"
+        SchemaMismatch, match=r"newer vseg \(its schema is 9999, .*use that one, or a newer one"
     ):
         store.open(bare_url)
 
@@ -199,10 +201,74 @@ def test_sqlite_is_told_to_be_durable(tmp_path):
         "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30_000, "secure_delete": 1,
     }  # fmt: skip
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        for transaction in (db.reading, db.writing):
+        for transaction in (db.writing, db.reading):
             with transaction() as connection:
+                connection.execute(
+                    text("SELECT count(*) FROM studies")
+                )  # it is now known how the file is written
                 found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in wanted}
                 assert found == wanted
+
+
+@pytest.mark.parametrize("how", ["gone", "replaced"])
+def test_nothing_is_stored_in_a_file_that_has_lost_its_name(tmp_path, how):
+    """It would go with the last process that has the file open; put back, it is as good as before."""
+    file, away = tmp_path / "vseg.db", tmp_path / "away.db"
+    with store.open(f"sqlite:///{file}") as db:
+        os.link(file, away)
+        file.unlink()
+        if how == "replaced":
+            file.write_bytes(b"")
+        for use in (db.reading, db.writing, lambda: closing(db.outside("VACUUM"))):
+            with (
+                pytest.raises(VsegError, match=r"vseg\.db was moved, replaced or deleted .* put it back"),
+                use(),
+            ):
+                raise AssertionError("used")
+        away.replace(file)
+        with db.writing() as connection:
+            connection.execute(text("INSERT INTO settings (name, value) VALUES ('a', 'b')"))
+        db.check_there()
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_the_log_of_a_database_that_is_gone_is_not_thrown_away(tmp_path, empty):
+    """Everything may be in it: SQLite would begin it anew without a word."""
+    file, log = tmp_path / "vseg.db", tmp_path / "vseg.db-wal"
+    log.write_bytes(b"answers")
+    if empty:
+        file.touch()
+    with pytest.raises(Conflict, match=r"vseg\.db-wal is there, but its database .* is gone or empty"):
+        store.open(f"sqlite:///{file}")
+    assert log.read_bytes() == b"answers"
+    assert file.exists() == empty
+
+
+def test_who_only_reads_leaves_the_file_as_it_is(tmp_path):
+    """A backup, of which someone may keep a checksum."""
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    with store.open(url) as db:
+        store.backup.back_up(db, tmp_path / "backup.db")
+    before = (tmp_path / "backup.db").read_bytes()
+    with store.open(f"sqlite:///{tmp_path}/backup.db", must_exist=True) as db:
+        assert store.studies.listed(db) == []
+    assert (tmp_path / "backup.db").read_bytes() == before
+    assert not (tmp_path / "backup.db-wal").exists()
+
+
+def test_a_table_of_postgresql_that_is_locked_is_not_waited_for_for_ever(postgres_server, monkeypatch):
+    monkeypatch.setattr(database, "LOCK_TIMEOUT", database.LOCK_TIMEOUT.replace("30s", "100ms"))
+    url = postgres_server.fresh()
+    with store.open(url) as db, psycopg.connect(url) as other:
+        other.execute("LOCK TABLE settings IN ACCESS EXCLUSIVE MODE")
+        wanted = text("SELECT count(*) FROM settings")
+        for use in (db.reading, db.writing):
+            with pytest.raises(VsegError, match="locked by another program"), use() as connection:
+                connection.execute(wanted)
+        other.rollback()
+        with db.writing() as connection:
+            assert connection.scalar(wanted) is not None
+    postgres_server.drop(url)
 
 
 def test_reading_cannot_write(tmp_path):

@@ -74,19 +74,22 @@ def test_another_answer_under_the_same_number_is_refused_and_nothing_of_its_requ
 
 
 def test_of_two_pages_in_one_commit_the_first_is_kept_and_everybody_else_with_it(db):
+    """Also who would be in the way only of the one that is refused."""
     study = study_of(db)
     session, bystander = begin(db, study).session, begin(db, study).session
     with db.writing() if db.is_sqlite else db.reading():  # on SQLite the writer waits: one batch
         futures = [
             store.responses.append(db, number, [response(seq, same=same) for seq in seqs], [])
             for number, seqs, same in (
-                (session.id, (0, 1), True), (session.id, (1, 2), False), (bystander.id, (0, 1), False),
+                (session.id, (0, 1), True), (session.id, (1, 2), False), (session.id, (2, 3), True),
+                (bystander.id, (0, 1), False),
             )
         ]  # fmt: skip
     with pytest.raises(Conflict, match="another tab"):
         futures.pop(1).result()
-    assert [future.result() for future in futures] == [None, None]
-    assert stored(db) == [(number, seq) for number in sorted((session.id, bystander.id)) for seq in (0, 1)]
+    assert [future.result() for future in futures] == [None, None, None]
+    kept = [(session.id, seq) for seq in range(4)] + [(bystander.id, seq) for seq in (0, 1)]
+    assert stored(db) == sorted(kept)
 
 
 def test_a_number_is_used_once_by_a_response_or_an_event(db):

@@ -128,10 +128,12 @@ def test_what_had_to_stay_is_swept_by_the_command(db, monkeypatch, capsys):
     study = study_of(db, participants=1000)
     begun, secrets = someone(db, study)
     command = f"erase small --sweep --db sqlite:///{db.place}"
+    erase = f"erase small {begun.session.participant} --yes --db sqlite:///{db.place}"
     db.outside("PRAGMA wal_checkpoint(TRUNCATE)")
     with db.reading() as connection:
         connection.scalar(select(sessions.c.id))
-        store.sessions.erase(db, study, begun.session.participant)
+        code, out, _ = vseg(erase, capsys)
+        assert (code, erasing.LOG_KEPT in out, "batches" in out) == (1, True, False)
         code, out, _ = vseg(command, capsys)
         assert (code, erasing.LOG_KEPT in out) == (1, True)
         assert any(secret in Path(db.place).read_bytes() for secret in secrets)  # not in the log alone

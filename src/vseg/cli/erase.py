@@ -65,7 +65,8 @@ def erase(
 
     No trace stays in the database: a SQLite file is rewritten and its log emptied. Exports, backups and other copies
     made before are out of reach, and said to be. It can be done while the study runs: of those who are taking part
-    (not finished, heard of within the last hour) --identities keeps who they are, says how many, and exits with 1.
+    (not finished, heard of within the last hour) --identities keeps who they are, says how many, and exits with 1. So
+    does any erasing that leaves traces for now, since the file is being read.
 
     \b
     Examples:
@@ -85,7 +86,7 @@ def erase(
     named = [each is not None for each in (participant, prolific_id, link)]
     if [*named, identities, sweep].count(True) != 1:
         raise InvalidInput(
-            "Name one PARTICIPANT, or give --prolific-id, --link, --identities or --sweep: one of the five."
+            "Name one PARTICIPANT, or give --prolific-id (or --code), --link, --identities or --sweep: one of the five."
         )
 
     from vseg import store
@@ -123,25 +124,32 @@ def _token(link: str) -> str:
     return found[1] if found else link.strip()
 
 
+def _ask(question: str, yes: bool) -> None:
+    if not (yes or typer.confirm(question)):
+        typer.echo("Nothing was deleted.")
+        raise typer.Exit(1)
+
+
 def _erase(database: "Database", row: "StudyRow", who: str, yes: bool) -> bool:
+    """Whether nothing of theirs is left."""
     from vseg import store
 
-    if not yes:
-        typer.confirm(f"Delete {who} and everything of theirs from {row.name}, for good?", abort=True)
+    _ask(f"Delete {who} and everything of theirs from {row.name}, for good?", yes)
     erased = vars(store.sessions.erase(database, row, who))
-    counts = ", ".join(f"{table} {number}" for table, number in erased.items() if table != "traces")
+    counts = ", ".join(
+        f"{table} {number}" for table, number in erased.items() if table != "traces" and number
+    )
     typer.echo(f"Erased {who}. Rows deleted: {counts}.")
     typer.echo(erased["traces"])
-    return True
+    return not store.erasing.is_due(database)
 
 
 def _forget(database: "Database", row: "StudyRow", days: int, yes: bool) -> bool:
-    """Whether nobody had to be kept."""
+    """Whether nobody had to be kept, and nothing is left of the others."""
     from vseg import store
 
-    if not yes:
-        those = f"; only those who were silent for {counted(days, 'day')}" if days else ""
-        typer.confirm(f"Forget for good who took part in {row.name}{those}? Their answers stay.", abort=True)
+    those = f"; only those who were silent for {counted(days, 'day')}" if days else ""
+    _ask(f"Forget for good who took part in {row.name}{those}? Their answers stay.", yes)
     gone = store.sessions.forget(database, row, days=days)
     typer.echo(f"Forgotten. Rows deleted: identities {gone.identities}, links {gone.links}.")
     if gone.traces:
@@ -150,7 +158,7 @@ def _forget(database: "Database", row: "StudyRow", days: int, yes: bool) -> bool
         typer.echo(
             f"Kept {gone.kept} who are taking part (not finished, heard of within the last hour); run it again later."
         )
-    return not gone.kept
+    return not (gone.kept or store.erasing.is_due(database))
 
 
 def _sweep(database: "Database") -> bool:

@@ -104,6 +104,7 @@ def serve(
             forwarded_allow_ips=forwarded_allow_ips,
             simulations=Simulations(model),
         )
+        database.check_there()
     typer.echo("Stopped; everything that was acknowledged is stored.")
 
 

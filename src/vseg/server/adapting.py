@@ -151,7 +151,7 @@ class Adapting:
         if known.chooser.answers < known.least:
             self._forget(ahead)
         elif (stop := _stop(ahead, need, known)) is not None:
-            store.choices.stop(self._db, ahead.session, stop)
+            store.choices.stop(self._db, ahead.session, ahead.name, stop)
             ahead.reload(self._db)
             self._forget(ahead)
         else:
@@ -216,8 +216,8 @@ def _chosen(ahead: Ahead, need: Need, known: Knowledge, size: int) -> Batch:
         for session, records in known.records.items()
     }
     return Batch(
-        ahead.session, image, str(study.design.rule), seed, known.chooser.answers, known.chooser.expected_error,
-        taken, items, i, j,
+        ahead.session, ahead.name, image, str(study.design.rule), seed, known.chooser.answers,
+        known.chooser.expected_error, taken, items, i, j,
     )  # fmt: skip
 
 

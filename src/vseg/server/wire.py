@@ -7,7 +7,9 @@ from http import HTTPStatus
 from itertools import pairwise
 from typing import Any, TypeVar
 
+import anyio
 import anyio.to_thread
+from anyio.lowlevel import RunVar
 from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -27,13 +29,24 @@ STATUS: dict[type[Exception], int] = {
     VsegError: 503,
 }
 
+DATABASE_THREADS = 40
+_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("vseg-database-threads")  # one for each event loop
+
 T = TypeVar("T")
 log = logging.getLogger("vseg.server")
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any, **named: Any) -> T:
-    """What a function that waits for the database returns, while the server goes on with others."""
-    return await anyio.to_thread.run_sync(lambda: function(*arguments, **named))
+    """What a function that waits for the database returns, while the server goes on with others.
+
+    In threads of their own: where the database does not answer, files of ours still leave, and `/health` tells.
+    """
+    try:
+        limiter = _LIMITER.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(DATABASE_THREADS)
+        _LIMITER.set(limiter)
+    return await anyio.to_thread.run_sync(lambda: function(*arguments, **named), limiter=limiter)
 
 
 async def body(request: Request, most: int = SMALL_BODY) -> bytes:

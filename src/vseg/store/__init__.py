@@ -5,8 +5,8 @@
 ...     responses = store.responses.of_study(db, study)
 
 One file a noun: studies, sessions, responses, choices, researchers, tokens; and what is done to all of it: backup,
-erasing. All functions take the `Database` first,
-may be called from any thread, and return our own types. `responses.append` is the hot way in; see writer.py.
+erasing, health. All functions take the `Database` first, may be called from any thread, and return our own types.
+`responses.append` is the hot way in; see writer.py.
 """
 
 from importlib.util import find_spec
@@ -16,9 +16,10 @@ from vseg.errors import MissingExtra
 if not all(map(find_spec, ("alembic", "psycopg", "sqlalchemy"))):
     raise MissingExtra('Collecting responses needs a few more packages: pip install "vseg[server]".')
 
-from vseg.store import backup, choices, erasing, researchers, responses, sessions, studies, tokens
+from vseg.store import backup, choices, erasing, health, researchers, responses, sessions, studies, tokens
 from vseg.store.database import Database, open
 
 __all__ = [
-    "Database", "backup", "choices", "erasing", "open", "researchers", "responses", "sessions", "studies", "tokens",
+    "Database", "backup", "choices", "erasing", "health", "open", "researchers", "responses", "sessions", "studies",
+    "tokens",
 ]  # fmt: skip

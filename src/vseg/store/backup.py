@@ -104,7 +104,8 @@ def _counts(file: Path) -> dict[str, int]:
 def _tables(file: Path, what: str = "backup") -> list[str]:
     """Which of our tables a SQLite file has; a sentence if it is none of ours."""
     if not file.is_file():
-        raise NotFound(f"There is no file {file}; name a backup that vseg backup wrote.")
+        what_is_there = f"{file} is a folder" if file.is_dir() else f"There is no file {file}"
+        raise NotFound(f"{what_is_there}; name a backup that vseg backup wrote.")
     try:
         with closing(read_only(file)) as connection:
             names = {

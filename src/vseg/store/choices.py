@@ -60,6 +60,8 @@ class Batch:
     """Pairs that were chosen together; `taken` says how much was known of each session, by its id."""
 
     session: int
+    name: str
+    """Of the session: who was erased may have left their number to another."""
     image: str
     rule: str
     seed: int
@@ -172,10 +174,9 @@ def record(
         keys = {min(among), batch.session}
         locked = select(sessions.c.id).where(sessions.c.id.in_(keys)).order_by(sessions.c.id)
         connection.execute(locked.with_for_update(key_share=True))
-        there = select(sessions.c.id, sessions.c.status).where(sessions.c.id.in_({*among, batch.session}))
-        status = {row.id: row.status for row in connection.execute(there)}
+        there = set(connection.scalars(select(sessions.c.id).where(sessions.c.id.in_(among))))
         last = connection.scalar(select(func.max(batches.c.id)).where(about)) or 0
-        if status.get(batch.session) != "active" or last != after:
+        if not _goes_on(connection, batch.session, batch.name) or last != after:
             return None
         made = insert(batches).values(
             session=batch.session, image=batch.image, rule=batch.rule, seed=batch.seed, answers=batch.answers,
@@ -187,7 +188,7 @@ def record(
         knew = [
             {"batch": number, "session": session, **taking._asdict()}
             for session, taking in batch.taken.items()
-            if session in status  # not erased meanwhile
+            if session in there  # not erased meanwhile
         ]
         connection.execute(insert(takings), knew)
         rows = [
@@ -212,11 +213,20 @@ def unchosen(db: Database, session: int) -> set[int]:
         return set(connection.scalars(wanted))
 
 
-def stop(db: Database, session: int, at: Stop, *, now_ms: int | None = None) -> None:
-    """Store where the questions about an image end; what was stored first stays."""
+def stop(db: Database, session: int, name: str, at: Stop, *, now_ms: int | None = None) -> None:
+    """Store where the questions about an image end, unless the session is over; what was stored first stays."""
     row = {**vars(at), "session": session, "stopped_at_ms": clock_ms() if now_ms is None else now_ms}
     with db.writing() as connection:
-        connection.execute(db.insert(stops), [row])
+        locked = select(sessions.c.id).where(sessions.c.id == session).with_for_update(key_share=True)
+        connection.execute(locked)
+        if _goes_on(connection, session, name):
+            connection.execute(db.insert(stops), [row])
+
+
+def _goes_on(connection: Connection, session: int, name: str) -> bool:
+    """Whether a session is there, under that name, and active."""
+    mine = (sessions.c.id == session) & (sessions.c.name == name) & (sessions.c.status == "active")
+    return connection.scalar(select(sessions.c.id).where(mine)) is not None
 
 
 def stops_of(connection: Connection, session: int) -> list[Stop]:

@@ -14,13 +14,21 @@ from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import QueuePool
 
-from vseg.errors import InvalidInput, NotFound, VsegError
+from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.store.migrate import HEAD, migrate
 from vseg.store.writer import Writer
 
 BUSY_S = 30  # how long a write waits for another process that is writing
 TOLD_AFTER_S = 2  # who waits for so long is told
 READERS = 4
+LOCK_TIMEOUT = (
+    f"SELECT set_config('lock_timeout', '{BUSY_S}s', false) WHERE current_setting('lock_timeout') = '0'"
+)
+# A commit of ours is on the disk when it returns, also where PostgreSQL is set not to wait for that.
+DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+)
+LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's word for it
 EXPECTED = "expected sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 log = logging.getLogger("vseg.store")
 
@@ -37,9 +45,10 @@ def open(url: str, *, must_exist: bool = False, as_it_is: bool = False) -> "Data
     ...     db.is_sqlite
     True
     """
-    db = Database(checked_url(url))
-    if db.is_sqlite:
-        _make_private(db.place, must_exist)
+    where = checked_url(url)
+    if where.get_backend_name() == "sqlite":
+        _make_private(place_of(where), must_exist)
+    db = Database(where)
     try:
         if not as_it_is:
             with waiting(db.place):
@@ -56,20 +65,24 @@ def open(url: str, *, must_exist: bool = False, as_it_is: bool = False) -> "Data
 class Database:
     """A database that is open: `reading()` and `writing()` are transactions, `writer` stores responses.
 
-    On SQLite there is one connection that writes, so that writers queue here and not on the file's lock.
+    On SQLite there is one connection that writes, so that writers queue here and not on the file's lock. Its file has
+    to be there from the first, and to stay.
     """
 
     def __init__(self, url: URL):
         self.url = url
         self.is_ours = False  # until its tables were found to be ours
         self.is_sqlite = url.get_backend_name() == "sqlite"
+        self._file = _identity(self.place) if self.is_sqlite else None
         options = _sqlite_options() if self.is_sqlite else _postgresql_options()
         self._reading, self._writing = (create_engine(url, hide_parameters=True, **each) for each in options)
         if self.is_sqlite:
             _prepare(self._reading, "BEGIN", "PRAGMA query_only = ON")
-            _prepare(self._writing, "BEGIN IMMEDIATE")
+            # Whoever only reads leaves the file as it is, byte by byte: it may be a backup.
+            _prepare(self._writing, "BEGIN IMMEDIATE", "PRAGMA journal_mode = WAL")
         else:
-            _make_durable(self._writing)
+            _settle(self._reading, LOCK_TIMEOUT)
+            _settle(self._writing, LOCK_TIMEOUT, DURABLE)
         self._turn = Turn() if self.is_sqlite else nullcontext()
         self.writer = Writer(self)
 
@@ -87,20 +100,31 @@ class Database:
         """Where it is, for messages: without the password."""
         return place_of(self.url)
 
+    def check_there(self) -> None:
+        """`VsegError` if the file is no longer the one that was opened: what is stored now would go with that one."""
+        if self.is_sqlite and _identity(self.place) != self._file:
+            raise VsegError(
+                f"The database file {self.place} was moved, replaced or deleted while it was in use; put it back, "
+                f"with {self.place}-wal beside it, or start vseg again on the one that is to go on."
+            )
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads."""
+        self.check_there()
         with self._told(), self._reading.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that writes: durable when the block is left, undone if the block raises."""
+        self.check_there()
         with self._told(), self._turn, self._writing.begin() as connection:
             yield connection
 
     def outside(self, *statements: str) -> list[tuple[Any, ...]]:
         """Run what no transaction may hold, such as VACUUM, while nobody else here writes; the rows of the last."""
+        self.check_there()
         rows: list[Any] = []
         with self._told(), self._turn, self._writing.connect() as connection:
             if self.is_sqlite:  # the driver's own connection begins no transaction; SQLAlchemy's would
@@ -228,8 +252,25 @@ def checked_url(text: str) -> URL:
     return url.set(drivername="sqlite+pysqlite")
 
 
+def _identity(file: str) -> tuple[int, int] | None:
+    """What a file is known by, whatever its name; None if there is none."""
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _make_private(file: str, must_exist: bool) -> None:
     """A new file is its owner's alone, as SQLite's own beside it will be: it may say who people are."""
+    if Path(file).exists() and Path(file).stat().st_size:
+        return
+    log_of_another = Path(f"{file}-wal")
+    if log_of_another.exists() and log_of_another.stat().st_size:  # SQLite would throw it away
+        raise Conflict(
+            f"{log_of_another} is there, but its database {file} is gone or empty, and answers may be in it alone; put "
+            "the database back beside it, or move it away too."
+        )
     if Path(file).exists():
         return
     if must_exist:
@@ -256,8 +297,13 @@ def _sqlite_options() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _postgresql_options() -> tuple[dict[str, Any], dict[str, Any]]:
+    # Of a host that has gone without a word, a socket would wait for a quarter of an hour.
+    silence = {
+        "connect_timeout": 10, "tcp_user_timeout": 1000 * BUSY_S,
+        "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
+    }  # fmt: skip
     # A ping before each use, so that a restart of PostgreSQL costs nobody an answer.
-    shared = {"pool_pre_ping": True, "pool_timeout": BUSY_S, "connect_args": {"connect_timeout": 10}}
+    shared = {"pool_pre_ping": True, "pool_timeout": BUSY_S, "connect_args": silence}
     return (
         {**shared, "pool_size": READERS, "max_overflow": READERS},
         {**shared, "pool_size": READERS, "max_overflow": 0},
@@ -268,8 +314,8 @@ def _prepare(engine: Engine, begin: str, *more: str) -> None:
     """Settings of each SQLite connection, and transactions that begin when we say so."""
     # fullfsync: on macOS an ordinary fsync leaves data in the drive's cache; elsewhere it changes nothing.
     settings = (
-        "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA fullfsync = ON",
-        "PRAGMA foreign_keys = ON", "PRAGMA secure_delete = ON", *more,
+        *more, "PRAGMA synchronous = FULL", "PRAGMA fullfsync = ON", "PRAGMA foreign_keys = ON",
+        "PRAGMA secure_delete = ON",
     )  # fmt: skip
 
     @event.listens_for(engine, "connect")
@@ -283,13 +329,13 @@ def _prepare(engine: Engine, begin: str, *more: str) -> None:
         connection.exec_driver_sql(begin)
 
 
-def _make_durable(engine: Engine) -> None:
-    """A commit of ours is on the disk when it returns, also where PostgreSQL is set not to wait for that."""
-    wait = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+def _settle(engine: Engine, *statements: str) -> None:
+    """Settings of each PostgreSQL connection."""
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _: Any) -> None:
-        connection.execute(wait)
+        for statement in statements:
+            connection.execute(statement)
         connection.commit()
 
 
@@ -299,10 +345,12 @@ def _unreachable(place: str, error: BaseException) -> str:
         return f"The database {place} is busy; try again in a moment."
     if isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause):
         return locked(place)
+    if getattr(cause, "sqlstate", None) == LOCK_NOT_AVAILABLE:
+        return locked(place)
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
     return f"The database {place} does not answer ({lines[0].rstrip('.')}); check that it is there and open to you."
 
 
 def locked(place: str) -> str:
-    """What to do where another program holds a SQLite file."""
+    """What to do where another program holds a database."""
     return f"The database {place} is locked by another program; close that, or try again when it is done."

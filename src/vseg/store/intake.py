@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 TELLING = {responses: ("item", "same", "shown_at_ms"), events: ("kind", "at_ms")}
 """By what a record that is sent again is known from another one under its number."""
+LARGEST_STAND_IN = 1000
+"""Bytes of an event that stands in for another record: such a one is taken beyond the limits, too."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,20 @@ class _Sent:
     seqs: set[int] = field(default_factory=set)
     contours: int = 0
 
-    def with_new(self, rows: Iterable[Row]) -> "_Sent":
-        new = [row for row in rows if row["seq"] not in self.seqs]
+    def new(self, rows: Iterable[Row]) -> list[Row]:
+        return [row for row in rows if row["seq"] not in self.seqs]
+
+    def with_new(self, new: Iterable[Row]) -> "_Sent":
         drawn = sum(row["kind"] == "contours" for row in new)
         return _Sent(self.seqs | {row["seq"] for row in new}, self.contours + drawn)
 
 
 def beyond_limits(connection: Connection, batch: Iterable[Any]) -> dict[Any, VsegError]:
-    """Those of a batch whose session would have more events than its limits, with the sentence for each."""
+    """Those of a batch whose session would have more events than its limits, with the sentence for each.
+
+    An event that stands in for a refused one is none too many: a page that could not even say so would have to stop.
+    It is small, and its number is one of the session's, so that there is an end to these, too.
+    """
     limited = [each for each in batch if each.events and each.limits is not None]
     if not limited:
         return {}
@@ -57,12 +65,13 @@ def beyond_limits(connection: Connection, batch: Iterable[Any]) -> dict[Any, Vse
         sent[session].contours += kind == "contours"
     refused: dict[Any, VsegError] = {}
     for each in limited:
-        then = sent[each.session].with_new(each.events)
+        new = sent[each.session].new(each.events)
+        then = sent[each.session].with_new(new)
         for what, count, most in (
             ("events", len(then.seqs), each.limits.events),
             ("events with contours", then.contours, each.limits.contours),
         ):
-            if count > most and then.seqs != sent[each.session].seqs:
+            if count > most and not all(_is_small_stand_in(row) for row in new):
                 refused[each] = InvalidInput(
                     f"A session like this one sends at most {most} {what}, got {count}."
                 )
@@ -97,6 +106,10 @@ def _is_stored(records: Any, stored: dict[tuple[int, int], tuple[Any, ...]]) -> 
 def _stands_in(event: Row) -> bool:
     """Whether a page has sent this for a record that was lost or refused: what is stored may be that very record."""
     return event["kind"] == "interruption" and json.loads(event["data"]).get("reason") in ("lost", "refused")
+
+
+def _is_small_stand_in(event: Row) -> bool:
+    return len(event["data"]) <= LARGEST_STAND_IN and _stands_in(event)
 
 
 def _elsewhere() -> Conflict:

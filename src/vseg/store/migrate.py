@@ -52,7 +52,7 @@ def check_known(place: str, found: str) -> None:
     if found not in KNOWN:
         raise SchemaMismatch(
             f"{place} was written by a newer vseg (its schema is {found}, this vseg knows up to {HEAD}); "
-            "upgrade with: pip install --upgrade vseg."
+            "use that one, or a newer one."
         )
 
 

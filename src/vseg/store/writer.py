@@ -108,10 +108,15 @@ class Writer:
             with self._db.writing() as connection:
                 refused = _write(self._inserts, connection, batch)
         except _ContradictedError as error:
-            # Nothing of theirs is stored, and the others once more without them.
-            for each, sentence in error.refused.items():
-                each.stored.set_exception(sentence)
-            self._store([each for each in batch if each not in error.refused])
+            if len(batch) == 1:
+                _fail(batch, error.refused[batch[0]])
+                return
+            # One by one, so that nobody is refused for what is itself refused; the others once more without them.
+            sessions = {each.session for each in error.refused}
+            self._store([each for each in batch if each.session not in sessions])
+            for each in batch:
+                if each.session in sessions:
+                    self._store([each])
         except BaseException as error:
             if not _is_about_a_record(error):  # everyone is told, and every browser sends again
                 _fail(batch, _for_now(error))

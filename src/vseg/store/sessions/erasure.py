@@ -49,13 +49,13 @@ def check_known(db: Database, study: StudyRow, participant: str) -> None:
 
 
 def of_prolific(db: Database, study: StudyRow, prolific_pid: str) -> str:
-    """The name of the participant with that ID of Prolific; `NotFound` if nobody is known by it, or no longer."""
+    """The name of the participant with that ID of Prolific, or code of a lab; `NotFound` if there is none any more."""
     mine = (identities.c.study == study.id) & (identities.c.prolific_pid == prolific_pid)
     with db.reading() as connection:
         name = connection.scalar(select(participants.c.name).join(identities).where(mine))
     if name is None:
         raise NotFound(
-            f"Nobody in study {study.name!r} is known by the Prolific ID {prolific_pid!r:.80}, or no longer."
+            f"Nobody in study {study.name!r} is known by the Prolific ID or code {prolific_pid!r:.80}, or no longer."
         )
     return name
 
