@@ -25,7 +25,7 @@ import posterior
 import recovery
 import startup
 import sweeping
-from tables import renew
+from tables import NOT_REACHED, renew
 
 LONG = ("soaking",)  # only by name
 RESULTS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -54,6 +54,7 @@ def main() -> None:
     unknown = set(arguments.sections) - set(sections)
     if unknown:
         parser.error(f"unknown section {', '.join(unknown)}; choose from {', '.join(sections)}")
+    missed = []
     for name in arguments.sections or (each for each in sections if each not in LONG):
         began = time.perf_counter()
         print(f"\n--- {name} ---", flush=True)
@@ -61,6 +62,10 @@ def main() -> None:
         print(f"({name}: {time.perf_counter() - began:.0f} s)", flush=True)
         if not arguments.quick:
             renew(RESULTS, HEADER, name, text, list(sections))
+        if NOT_REACHED in text:
+            missed.append(name)
+    if missed:
+        sys.exit(f"Not reached in: {', '.join(missed)}; the last sentences there say what.")
 
 
 def _single(quick: bool) -> str:

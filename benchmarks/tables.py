@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+NOT_REACHED = "**Not reached:**"
+
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
     lines = [f"## {title}", ""]
@@ -15,6 +17,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], not
     text = "\n".join(lines)
     print(text, flush=True)
     return text
+
+
+def verdict(missed: Sequence[str]) -> str:
+    """The last sentence of a section; run.py ends with 1 where something was not reached."""
+    return f"{NOT_REACHED} {'; '.join(missed)}." if missed else "All of it was reached."
 
 
 def renew(page: Path, header: str, name: str, text: str, order: Sequence[str]) -> None:

@@ -117,7 +117,7 @@ def test_the_server_does_it_by_itself(database_url, caplog):
     (said,) = [each for each in caplog.records if each.name == "vseg.server"]
     assert said.levelname == "WARNING"  # the least that the server's log has
     assert said.getMessage() == (
-        f"{kind}: nothing was heard of them for 30 days, so 1 identities and 0 links are deleted."
+        f"{kind}: of whom nothing was heard for 30 days is forgotten; deleted: identities 1, links 0."
     )
 
 

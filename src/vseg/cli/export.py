@@ -46,6 +46,8 @@ def export(
             bar = partial(progress_bar, "Exporting sessions", fits=False)
             counts = exporting.write(database, row, folder, identities=identities, progress=bar)
     typer.echo(f"{out}: {counts}")
+    if identities:
+        typer.echo(f"{out / dataset.IDENTITIES} says who people are: keep it apart from what you share.")
     if counts.used:
         free = " --segments 2..6" if row.study.segments == "free" else ""
         typer.echo(f"Next: vseg fit {out}{free} --out fit")

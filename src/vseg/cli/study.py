@@ -100,7 +100,7 @@ study.command()(bsds)
 
 def _report(described: "Study", pictures: "dict[str, Shown]", cost: "Cost") -> Iterator[str]:
     """A label and its sentences in two columns."""
-    label_width, width = 11, min(shutil.get_terminal_size().columns, 110)
+    label_width, width = 12, min(shutil.get_terminal_size().columns, 110)
     for label, text in _rows(described, pictures, cost):
         lines = textwrap.wrap(text, width - label_width, break_long_words=False, break_on_hyphens=False)
         for number, line in enumerate(lines):
@@ -143,6 +143,11 @@ def _rows(described: "Study", pictures: "dict[str, Shown]", cost: "Cost") -> Ite
         "Answers",
         (f"{counted(cost.answers_an_image, 'answer')} or more for each image, catch trials not counted"),
     )
+    if (days := described.privacy.keep_identities_days) is not None:
+        yield (
+            "Identities",
+            f"deleted {counted(days, 'day')} after someone was last heard of; whoever comes later is not known again",
+        )
     if "consent" not in described.texts:
         yield (
             "Note",

@@ -69,7 +69,7 @@ class Counts:
         gone = (
             f" {self.withdrawn} withdrew: of them nothing is here but this count." if self.withdrawn else ""
         )
-        made = f" {self.simulated} of the sessions are simulated people's." if self.simulated else ""
+        made = f" Sessions of simulated people: {self.simulated}." if self.simulated else ""
         return (
             f"{self.sessions} session{'' if self.sessions == 1 else 's'} ({self.completed} completed) gave "
             f"{self.responses} answers, of which {self.used} count.{made}{gone}"

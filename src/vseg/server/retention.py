@@ -31,7 +31,7 @@ async def _every_day(db: store.Database, over: asyncio.Event) -> None:
             for study, each in gone.items():
                 # A warning, since the log has nothing below: what is deleted for good is told.
                 log.warning(
-                    "%s: nothing was heard of them for %d days, so %d identities and %d links are deleted.",
+                    "%s: of whom nothing was heard for %d days is forgotten; deleted: identities %d, links %d.",
                     study, each.days, each.identities, each.links,
                 )  # fmt: skip
         await is_over(over, EVERY_S)
