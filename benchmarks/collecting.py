@@ -14,7 +14,6 @@ import gc
 import itertools
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -143,8 +142,9 @@ def _losses(setting: str, load: Load, lost: int, doubled: int) -> list[str]:
 def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
     """A folder, and the URL of a new database of a kind."""
     from databases import postgres
+    from vseg.server.run import allow_connections
 
-    _allow_connections()
+    allow_connections()  # one each; the server inherits the limit
     # On a new machine the first server would otherwise compile beside the crowd.
     subprocess.run([sys.executable, "-m", "vseg.server.warm"], check=True)
     gc.disable()  # a crowd that stops to look for garbage would find the server slow
@@ -157,12 +157,6 @@ def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
                 f"sqlite:///{folder}/crowd-{next(numbers)}.db" if kind == "SQLite" else server.fresh()
             ),
         )
-
-
-def _allow_connections() -> None:
-    """One each takes more open files than many systems begin with; the server inherits the limit."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _row(setting: str, load: Load, seconds: float, lost: int, doubled: int) -> str:

@@ -76,7 +76,7 @@ def lab(
 
     from vseg import store
     from vseg.server.app import check_built
-    from vseg.server.background import serving
+    from vseg.server.run import serving
 
     check_built()
     text, described = _read(study, photodiode)

@@ -1,4 +1,4 @@
-"""Running the server: one process, or several that share the socket.
+"""Running the server: one process, several that share the socket, or a thread beside something else.
 
 Several processes are children that each run `work`. A child stops when its standard input ends, so that none outlives
 a parent that was killed. It says through a pipe that it serves: as long as none has, what keeps a worker from it is a
@@ -14,7 +14,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; requests under way are answered, and the caller closes the database."""
     simulations = simulations or Simulations()
-    _allow_connections()
+    allow_connections()
     # From the first moment on a signal is only noted: one that raises an exception while an object is being finalised,
     # before anybody serves, is lost.
     stopped = threading.Event()
@@ -94,6 +95,19 @@ def uvicorn_server(served: ASGIApp, forwarded_allow_ips: str = "127.0.0.1") -> u
     for name in ("uvicorn.error", "vseg.server"):
         logging.getLogger(name).addFilter(SELDOM)
     return uvicorn.Server(config)
+
+
+@contextmanager
+def serving(db: store.Database, listening: socket.socket) -> Iterator[None]:
+    """Serve in a thread for as long as the block lasts; at the end requests under way are answered first."""
+    server = uvicorn_server(app(db))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="vseg server")
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def _run(
@@ -132,7 +146,7 @@ def _telling(served: ASGIApp, begun: Callable[[], object]) -> ASGIApp:
     return telling
 
 
-def _allow_connections() -> None:
+def allow_connections() -> None:
     """As many open files as this user may have: by default a thousand connections would be too many."""
     try:
         import resource
