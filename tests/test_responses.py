@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from servers import STUDY
 from strategies import grids, some_responses
 from vseg.errors import InvalidInput, NotFound
 from vseg.layout import Grid, Scatter, refine
 from vseg.pairs import Pairs
-from vseg.responses import COLUMNS, Responses, Tally, concatenated
+from vseg.responses import COLUMNS, LONGEST_NAME, Responses, Tally, concatenated
 from vseg.tables import CHUNK_ROWS, load
 
 
@@ -180,7 +181,6 @@ def test_parquet_columns_of_many_types(tmp_path, columns):
         ({"i": [0, None]}, "line 2: column i is ''; expected a whole number"),
         ({"i": [0.5, 1]}, "line 1: column i is '0.5'; expected a whole number"),
         ({"i": [True, False]}, "line 1: column i is 'True'; expected a whole number"),
-        ({"i": [[0], [1]]}, r"line 1: column i is '\[0\]'; expected a whole number"),
         ({"same": [1, 2]}, "line 2: column same is '2'; expected 0 or 1"),
         ({"rt_ms": [1.0, -5.0]}, "line 2: column rt_ms is '-5.0'; expected a time"),
         ({"j": [4, 9]}, "line 2: location 9 is outside a 3x3 grid"),
@@ -194,6 +194,94 @@ def test_bad_parquet_columns_are_answered_by_a_sentence(tmp_path, columns, says)
     pyarrow.parquet.write_table(pyarrow.table(PLAIN | columns), tmp_path / "r.parquet")
     with pytest.raises(InvalidInput, match=rf"r\.parquet, {says}"):
         load(tmp_path / "r.parquet", Grid(3))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [[0], [1]],
+        [{"a": 0}, {"a": 1}],
+        np.array(["2020-01-01", "2020-01-02"], "datetime64[s]"),
+    ],
+    ids=["lists", "structs", "times"],
+)
+def test_parquet_columns_that_hold_neither_numbers_nor_text(tmp_path, column):
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table(PLAIN | {"participant": column}), tmp_path / "r.parquet")
+    with pytest.raises(
+        InvalidInput, match=r"r\.parquet: column participant holds .*; expected numbers, text"
+    ):
+        load(tmp_path / "r.parquet", Grid(3))
+
+
+def test_what_a_parquet_file_lists_but_no_row_holds_does_not_matter(tmp_path):
+    """As a table has it whose rows were chosen from a larger one."""
+    import pyarrow
+    import pyarrow.parquet
+
+    def listed(values, rows):
+        return pyarrow.DictionaryArray.from_arrays(pyarrow.array(rows, pyarrow.int32()), values)
+
+    columns = {
+        "participant": listed(["x" * 300, "Ann", "Bob"], [1, None]),
+        "i": listed(["0", "?", "1"], [0, 2]),
+    }
+    pyarrow.parquet.write_table(pyarrow.table(PLAIN | columns), tmp_path / "r.parquet", row_group_size=1)
+    read = load(tmp_path / "r.parquet", Grid(3))
+    assert (read.participant.tolist(), read.i.tolist()) == (["Ann", ""], [0, 1])
+
+
+def test_parquet_text_that_is_no_text(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    bad = pyarrow.array([b"\xff\xfe", b"a"]).view(pyarrow.string())
+    pyarrow.parquet.write_table(pyarrow.table(PLAIN | {"participant": bad}), tmp_path / "r.parquet")
+    with pytest.raises(InvalidInput, match=r"r\.parquet cannot be read as a Parquet file \(.*\)\.$"):
+        load(tmp_path / "r.parquet", Grid(3))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("column", ["participant", "image"])
+def test_names_have_a_longest(tmp_path, column, ending):
+    """An array is as wide as its longest name in every row, so what may be saved may be loaded, and no more."""
+    import pyarrow
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    path, longest = tmp_path / f"r.{ending}", "é" * LONGEST_NAME
+    most = Responses(Grid(3), [0, 1], [1, 2], [1, 0], **{column: ["a", longest]})
+    most.save(path)
+    assert same_rows(load(path, Grid(3)), most)
+    table = pyarrow.table({"i": [0, 0], "j": [1, 1], "same": [1, 1], column: ["a", longest + "!"]})
+    if ending == "csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path)
+    line = 3 if ending == "csv" else 2
+    says = rf", line {line}: column {column} is 'é+…, a name of 257 characters; expected at most 256: shorten it\.$"
+    with pytest.raises(InvalidInput, match=says):
+        load(path, Grid(3))
+    with pytest.raises(
+        InvalidInput, match=f"Column {column} holds names of at most 256 characters, got one of 257"
+    ):
+        Responses(Grid(3), [0], [1], [1], **{column: longest + "!"})
+
+
+def test_an_array_wider_than_its_names_is_fine():
+    names = np.array(["Ann"], dtype="U1000")
+    assert Responses(Grid(3), [0], [1], [1], participant=names).participants == ["Ann"]
+
+
+def test_answers_do_not_change_with_the_arrays_they_were_made_from():
+    i, names = np.array([0, 1]), np.array(["Ann", "Bob"])
+    view = names[:]
+    view.flags.writeable = False
+    made = Responses(Grid(3), i, [4, 5], [1, 0], participant=view)
+    i[0], names[0] = 2, "Cem"
+    assert (made.i.tolist(), made.participant.tolist()) == ([0, 1], ["Ann", "Bob"])
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
@@ -370,6 +458,20 @@ def test_what_is_not_text(content, sentence, tmp_path):
     path.write_bytes(content)
     with pytest.raises(InvalidInput, match=sentence):
         load(path, Grid(3))
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_tables_of_a_folder_that_have_not_the_same_columns(tmp_path, which):
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "study.toml").write_text(STUDY)
+    (tmp_path / "data").mkdir()
+    for number in range(2):
+        table = tmp_path / "data" / f"study-s_subject-p{number}_session-s{number}_data.csv"
+        table.write_text("i,j,same,block\n0,1,1,0\n" if number == which else "i,j,same\n0,1,1\n")
+    with pytest.raises(
+        InvalidInput, match=f"p{which}_.* has the column 'block', but .*p{1 - which}_.* has not"
+    ):
+        load(tmp_path)
 
 
 def test_a_number_is_no_layout(tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vseg.errors import InvalidInput, NotFound
+from vseg.files import whole
 from vseg.layout import Grid, Layout, Scatter, as_floats, image_size, read_only
 from vseg.pairs import Pairs
 
@@ -178,7 +179,7 @@ class Maps:
     def save(self, path: str | Path) -> None:
         """Write `probabilities`, (N, N, K) on a grid or (n, K) with `positions`, to an .npz file."""
         # Through an open file, since NumPy adds .npz to names without it and `load` would not find them.
-        with open(path, "wb") as file:
+        with whole(path, "wb") as file:
             if isinstance(self.layout, Grid):
                 np.savez_compressed(file, probabilities=self.image)
             else:

@@ -6,7 +6,7 @@ still be read in ten years. All text is escaped.
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,10 +39,14 @@ img { display: block; max-width: 100%; height: auto; background: #fff; border-ra
 .plot { padding: 6px; border: 1px solid var(--line); }
 figcaption, caption { color: var(--soft); font-size: .92rem; line-height: 1.45; text-align: left;
   max-width: 44rem; }
-figcaption { margin-top: .5rem; } caption { padding-bottom: .4rem; }
+figcaption { margin-top: .5rem; }
+/* A table may be wider than a phone; what it is about is not. */
+caption { padding-bottom: .4rem; max-width: min(44rem, calc(100vw - 2.5rem)); }
+dl { max-width: 44rem; margin: .6rem 0; } dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; }
 table { border-collapse: collapse; margin: 1.25rem 0; font-size: .98rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem 1.1rem .35rem 0; border-bottom: 1px solid var(--line); text-align: left;
   vertical-align: baseline; }
+.many { font-size: .88rem; } .many th, .many td { padding-right: .7rem; }
 th { font-weight: 600; } td.number, th.number { text-align: right; }
 pre { background: var(--tint); border: 1px solid var(--line); border-radius: 6px; padding: .8rem 1rem;
   overflow-x: auto; font: .92rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
@@ -51,6 +55,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .92rem; }
   .plot.large { flex: none; max-width: none; width: 42rem; } }
 @media print { main { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } }
 """
+MANY = 9  # columns; with more, they come closer together
 LARGE_PX = 600  # a plot wider than this is scrolled on a phone rather than shrunk beyond reading
 
 
@@ -90,6 +95,13 @@ class Report:
         shown = f' class="{escape(kind)}"' if kind else ""
         self._parts += [f"<p{shown}>{escape(paragraph)}</p>" for paragraph in paragraphs]
 
+    def terms(self, meanings: Mapping[str, str]) -> None:
+        """A list of words, each with what it means."""
+        listed = "".join(
+            f"<dt>{escape(word)}</dt><dd>{escape(said)}</dd>\n" for word, said in meanings.items()
+        )
+        self._parts.append(f"<dl>\n{listed}</dl>")
+
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str) -> None:
         """A table whose columns carry their units; cells that are numbers stand at the right."""
         if any(len(row) != len(columns) for row in rows):
@@ -103,8 +115,9 @@ class Report:
             "<tr>" + "".join(f"<td{k}>{escape(c)}</td>" for c, k in zip(row, kinds, strict=True)) + "</tr>\n"
             for row in rows
         )
+        many = ' class="many"' if len(columns) > MANY else ""
         self._parts.append(
-            f'<div class="wide"><table><caption>{escape(caption)}</caption>\n'
+            f'<div class="wide"><table{many}><caption>{escape(caption)}</caption>\n'
             f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
         )
 
@@ -140,13 +153,6 @@ class Report:
         """Write the page."""
         Path(path).write_text(self.html(), encoding="utf-8")
         return Path(path)
-
-
-def put(path: Path, text: str) -> None:
-    """Write a file whole, or leave it as it was, whatever happens on the way."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
 
 
 def _image(picture: Picture, alt: str) -> str:

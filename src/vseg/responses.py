@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vseg.errors import InvalidInput, MissingExtra, NotFound
+from vseg.files import whole
 from vseg.layout import Layout, as_floats, read_only
 from vseg.pairs import Pairs, as_index, checked_pairs
 
 COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
+LONGEST_NAME = 256  # characters; Prolific's have 24, those that vseg gives at most 63
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,6 +30,7 @@ class Responses:
     same : array_like of bool or 0/1
         Whether the participant said that they lie in the same segment.
     participant, image : str or array_like of str, optional
+        Names of at most 256 characters: an array is as wide as the longest, in every row.
     block, trial : int or array_like of int, optional
         Counted from 0.
     rt_ms : array_like of float, optional
@@ -66,8 +69,8 @@ class Responses:
         checked_pairs(layout, i, j)
         count = len(np.asarray(i))
         columns: dict[str, NDArray[Any]] = {
-            "participant": np.asarray(participant, dtype=np.str_),
-            "image": np.asarray(image, dtype=np.str_),
+            "participant": _names(participant, "participant"),
+            "image": _names(image, "image"),
             "block": _counts(block, "block"),
             "trial": np.arange(count) if trial is None else _counts(trial, "trial"),
             "i": np.asarray(i, dtype=np.int64),
@@ -79,7 +82,7 @@ class Responses:
         for name, values in columns.items():
             if values.ndim and values.shape != (count,):
                 raise InvalidInput(f"Column {name} has shape {values.shape}, but there are {count} trials.")
-            object.__setattr__(self, name, read_only(np.array(np.broadcast_to(values, count))))
+            object.__setattr__(self, name, _own(values, count))
 
     def __len__(self) -> int:
         return len(self.i)
@@ -136,14 +139,16 @@ class Responses:
         return Tally(Pairs(self.layout, i, j), k, n)
 
     def save(self, path: str | Path) -> None:
-        """Write a table: Parquet if the name ends in .parquet, else CSV."""
+        """Write a table: Parquet if the name ends in .parquet, else CSV; whole, or not at all."""
         table = {name: getattr(self, name) for name in COLUMNS}
         table["same"] = self.same.astype(np.int64)
         if Path(path).suffix == ".parquet":
-            parquet().write_table(arrow().table(table), path)
+            writer, columns = parquet(), arrow().table(table)
+            with whole(path, "wb") as file:
+                writer.write_table(columns, file)
             return
         times = ["" if np.isnan(rt) else f"{rt:.1f}" for rt in self.rt_ms]
-        with open(path, "w", newline="", encoding="utf-8") as file:
+        with whole(path, newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
             writer.writerows(zip(*(table[name].tolist() for name in COLUMNS[:-1]), times, strict=True))
@@ -230,6 +235,25 @@ def truth_values(same: ArrayLike) -> NDArray[np.bool_]:
     if not odd:
         return given.astype(np.bool_)
     raise InvalidInput(f"Column same holds 0 or 1 (false or true), got {odd[0]!r}.")
+
+
+def _own(values: NDArray[Any], count: int) -> NDArray[Any]:
+    """A column that nobody else can change: what can no longer be changed is taken as it is."""
+    if values.shape == (count,) and values.flags.owndata and not values.flags.writeable:
+        return values
+    return read_only(np.array(np.broadcast_to(values, count)))
+
+
+def _names(values: ArrayLike, name: str) -> NDArray[np.str_]:
+    given = np.asarray(values, dtype=np.str_)
+    # An array may be wider than its names, as a part of a larger one is; then they are measured.
+    if given.itemsize > LONGEST_NAME * np.dtype("U1").itemsize and given.size:
+        longest = int(np.strings.str_len(given).max())
+        if longest > LONGEST_NAME:
+            raise InvalidInput(
+                f"Column {name} holds names of at most {LONGEST_NAME} characters, got one of {longest}; shorten it."
+            )
+    return given
 
 
 def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:

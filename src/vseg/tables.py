@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.errors import InvalidInput, NotFound
-from vseg.layout import Layout
-from vseg.reading import as_csv, as_parquet, delimiter_of
-from vseg.responses import COLUMNS, Responses, arrow, parquet
+from vseg.layout import Layout, read_only
+from vseg.reading import as_csv, as_parquet, check_once, delimiter_of, distinct_cells, read_parquet
+from vseg.responses import COLUMNS, LONGEST_NAME, Responses, arrow
 
 REQUIRED = ("i", "j", "same")
 CHUNK_ROWS = 2048
+CHARACTER_BYTES = np.dtype("U1").itemsize
+LARGEST_NAMES = 2**31  # bytes of a column of names: fifty characters in each of ten million rows
 TRUTH = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 
@@ -55,11 +57,30 @@ def _exported(folder: Path, layout: Layout | None) -> Responses:
         parts = [_counting(dataset.parquet, layout, may_be_empty=True)]
     else:
         parts = [_counting(table, layout, may_be_empty=True) for table in dataset.tables]
+        _check_alike(dataset.tables, parts)
     if not any(len(part["i"]) for part in parts):
         raise InvalidInput(
             f"{folder} holds no responses that count; expected some rows with used = 1 in data/."
         )
-    return Responses(layout, **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    return Responses(layout, **{name: _together(folder, name, parts) for name in parts[0]})
+
+
+def _check_alike(tables: Sequence[Path], parts: Sequence[dict[str, NDArray[Any]]]) -> None:
+    for table, part in zip(tables, parts, strict=True):
+        if odd := sorted(part.keys() ^ parts[0].keys()):
+            has, lacks = (table, tables[0]) if odd[0] in part else (tables[0], table)
+            raise InvalidInput(
+                f"{has} has the column {odd[0]!r}, but {lacks} has not; expected the same in both."
+            )
+
+
+def _together(folder: Path, name: str, parts: Sequence[dict[str, NDArray[Any]]]) -> NDArray[Any]:
+    """One column of all tables; names are as wide as the longest of any."""
+    columns = [part[name] for part in parts]
+    if name not in READERS:
+        width = max(column.itemsize for column in columns) // CHARACTER_BYTES
+        _check_width(folder, name, sum(map(len, columns)), width)
+    return columns[0] if len(columns) == 1 else read_only(np.concatenate(columns))
 
 
 def _counting(path: Path, layout: Layout, *, may_be_empty: bool = False) -> dict[str, NDArray[Any]]:
@@ -135,28 +156,19 @@ def _check_widths(path: Path, done: int, rows: list[list[str]], width: int) -> N
 
 def _parquet_columns(path: Path) -> dict[str, NDArray[Any]]:
     """Each column as an array; numbers as Arrow holds them, anything else through its distinct values."""
-    reader = parquet()
     with as_parquet(path):
-        names = reader.read_schema(path).names
-        table = reader.read_table(path, columns=_present(path, names))
-    return {name: _arrow_values(path, name, table[name]) for name in table.column_names}
+        table = read_parquet(path, lambda names: _present(path, names))
+        return {name: _arrow_values(path, name, table[name]) for name in table.column_names}
 
 
 def _arrow_values(path: Path, name: str, column: Any) -> NDArray[Any]:
     types = arrow().types
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     numeric = types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)
     if numeric and name in TYPES and (name == "rt_ms" or not column.null_count):
         values = column.to_numpy()
         if _fits(name, values):
             return values.astype(TYPES[name])
-    try:
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        distinct, code = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-    except arrow().ArrowNotImplementedError:  # lists and the like have no dictionary
-        distinct, code = column.to_pylist(), np.arange(len(column))
-    return _read(path, name, ["" if value is None else str(value) for value in distinct], code)
+    return _read(path, name, *distinct_cells(column))
 
 
 def _check_locations(
@@ -200,9 +212,7 @@ def _present(path: Path, names: list[str]) -> list[str]:
             f"found {_short(', '.join(names), 400)}."
         )
     present = [name for name in (*COLUMNS, "used") if name in names]
-    twice = [name for name in present if names.count(name) > 1]
-    if twice:
-        raise InvalidInput(f"{path} has the column {twice[0]!r} twice; expected each once.")
+    check_once(path, names, present)
     return present
 
 
@@ -238,7 +248,8 @@ def _numbers(path: Path, name: str, cells: Sequence[str], done: int) -> NDArray[
 def _read(path: Path, name: str, distinct: list[str], code: NDArray[Any], done: int = 0) -> NDArray[Any]:
     """Each distinct cell is read once; of those that cannot be, the first is named with its line."""
     if name not in READERS:
-        return np.array(distinct, dtype=np.str_)[code]
+        _check_names(path, name, distinct, code)
+        return read_only(np.array(distinct, dtype=np.str_)[code])
     read, refused = [], {}
     for number, cell in enumerate(distinct):
         try:
@@ -253,6 +264,27 @@ def _read(path: Path, name: str, distinct: list[str], code: NDArray[Any], done: 
             f"{path}, line {_line(path, done + row)}: column {name} is {_short(repr(cell))}; expected {expected}."
         )
     return np.array(read, dtype=TYPES[name])[code]
+
+
+def _check_names(path: Path, name: str, distinct: list[str], code: NDArray[Any]) -> None:
+    """Before there is an array, which is as wide as the longest name in every row."""
+    too_long = [number for number, cell in enumerate(distinct) if len(cell) > LONGEST_NAME]
+    if too_long:
+        row = int(np.argmax(np.isin(code, too_long)))
+        cell = distinct[code[row]]
+        raise InvalidInput(
+            f"{path}, line {_line(path, row)}: column {name} is {_short(repr(cell))}, a name of {len(cell)} "
+            f"characters; expected at most {LONGEST_NAME}: shorten it."
+        )
+    _check_width(path, name, len(code), max(map(len, distinct), default=0))
+
+
+def _check_width(path: Path, name: str, rows: int, longest: int) -> None:
+    if rows * longest * CHARACTER_BYTES > LARGEST_NAMES:
+        raise InvalidInput(
+            f"{path}: column {name} has {rows} rows and a name of {longest} characters; in so many rows, expected at "
+            f"most {LARGEST_NAMES // CHARACTER_BYTES // rows}: shorten the longest, or divide the rows."
+        )
 
 
 def _fits(name: str, values: NDArray[Any]) -> bool:

@@ -4,21 +4,27 @@ import asyncio
 import io
 import json
 import os
+import re
 import socket
 import struct
+import subprocess
 import sys
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 from starlette.types import ASGIApp
 
+from commands import vseg
 from roles import besieged
 from servers import STUDY, Person, event, register, response, served
 from vseg import Maps, export, importing, plan, stimuli, store
+from vseg.dataset import Dataset
+from vseg.dataset.catching import catch_trials
 from vseg.dataset.writing import FORMULA
 from vseg.errors import InvalidInput, VsegError
 from vseg.layout import Grid
@@ -26,6 +32,7 @@ from vseg.server.app import app
 from vseg.server.participants import study_draw
 from vseg.store.sessions import Identity
 from vseg.study import parsed
+from vseg.tables import load
 
 TRAVERSALS = (
     "../auth.py", "..%2fauth.py", "%2e%2e/auth.py", "%2e%2e%2fauth.py", "..%5cauth.py", "....//auth.py", "./../auth.py",
@@ -200,6 +207,147 @@ def test_an_archive_that_unpacks_to_gigabytes(tmp_path, monkeypatch):
     for path in (honest, lying):
         with pytest.raises(VsegError):
             importing.read([path], layout=Grid(4))
+
+
+NAMES = "participant,image,block,trial,i,j,same,rt_ms\n"
+TOO_LONG = "a name of {} characters; expected at most 256: shorten it."
+
+
+def one_text(text: str, rows: int) -> Any:
+    """A column that a Parquet file holds once, however many rows repeat it."""
+    import pyarrow
+
+    return pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(rows, np.int32)), pyarrow.array([text]))
+
+
+def parquet_bomb(path: Path, rows: int, **columns: str) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    numbers = {"i": np.zeros(rows, np.int8), "j": np.ones(rows, np.int8), "same": np.ones(rows, np.bool_)}
+    texts = {name: one_text(text, rows) for name, text in columns.items()}
+    pyarrow.parquet.write_table(pyarrow.table(numbers | texts), path, compression="zstd")
+
+
+def wide_csv(path: Path) -> None:
+    rows = "".join(f"{'x' * (131_000 if row == 0 else 1)},a,0,{row},0,1,1,5\n" for row in range(4000))
+    path.write_text(NAMES + rows)
+
+
+# Where memory is short a reader without limits fails; one that refuses needs none.
+LOADED_IN_LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+import vseg
+from vseg.dataset.catching import catch_trials
+from vseg.errors import VsegError
+
+grid, bomb, small = vseg.Grid(4), Path(sys.argv[1]), Path(sys.argv[2])
+vseg.load(small, grid)  # whatever it takes to read any
+taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + 2**31,) * 2)
+try:
+    catch_trials(bomb) if "catch" in bomb.name else vseg.load(bomb, grid)
+except VsegError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "sentence"),
+    [
+        ("wide.csv", wide_csv, f"line 2: column participant is 'x…, {TOO_LONG.format(131_000)}"),
+        ("few.parquet", lambda path: parquet_bomb(path, 300, participant="x" * 2_000_000),
+         f"line 1: column participant is 'x…, {TOO_LONG.format(2_000_000)}"),
+        ("more.parquet", lambda path: parquet_bomb(path, 2000, image="x" * 2_000_000),
+         f"line 1: column image is 'x…, {TOO_LONG.format(2_000_000)}"),
+        ("many.parquet", lambda path: parquet_bomb(path, 2**24 + 1),
+         "says it has 16777217 rows; expected at most 16777216: divide it."),
+        ("wide.parquet", lambda path: parquet_bomb(path, 3_000_000, participant="x" * 256),
+         "column participant has 3000000 rows and a name of 256 characters; in so many rows, expected at most 178"),
+        ("catch.parquet", lambda path: parquet_bomb(path, 2**24 + 1, participant="x", catch="1", correct="1"),
+         "says it has 16777217 rows; expected at most 16777216: divide it."),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "." in value[:15] else "",
+)  # fmt: skip
+def test_a_small_table_that_becomes_a_large_one(tmp_path, name, write, sentence):
+    """A column of names is as wide as its longest in every row, and a Parquet file says a row in no bytes at all."""
+    bomb, small = tmp_path / name, tmp_path / f"small{Path(name).suffix}"
+    write(bomb)
+    assert bomb.stat().st_size < 600_000
+    small.write_text(NAMES + "a,a,0,0,0,1,1,5\n")
+    if small.suffix == ".parquet":
+        parquet_bomb(small, 1, participant="a", image="a")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED_IN_LITTLE_MEMORY, bomb, small], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert sentence in re.sub("x+…", "x…", done.stdout)
+
+
+def test_catch_trials_of_names_that_are_long(tmp_path):
+    """All rows share one name: 2 MB, not 4 GB."""
+    bomb = tmp_path / "catch.parquet"
+    parquet_bomb(bomb, 2000, participant="x" * 2_000_000, catch="1", correct="true")
+    (counted,) = catch_trials(bomb).values()
+    assert counted == (2000, 2000)
+
+
+def test_catch_trials_of_a_table_with_a_column_twice(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    names = ["participant", "participant", "catch", "correct"]
+    table = pyarrow.Table.from_arrays([pyarrow.array(["1"])] * 4, names=names)
+    pyarrow.parquet.write_table(table, tmp_path / "twice.parquet")
+    with pytest.raises(InvalidInput, match="has the column 'participant' twice; expected each once"):
+        catch_trials(tmp_path / "twice.parquet")
+
+
+def test_a_table_that_says_it_unpacks_to_gigabytes(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.parquet"
+    parquet_bomb(path, 100, participant="x" * 200)
+    size = sum(_column_bytes(path))
+    monkeypatch.setattr("vseg.reading.LARGEST_BYTES", size)
+    assert len(load(path, Grid(4))) == 100
+    monkeypatch.setattr("vseg.reading.LARGEST_BYTES", size - 1)
+    with pytest.raises(InvalidInput, match=f"says it unpacks to {size} bytes; expected at most {size - 1}"):
+        load(path, Grid(4))
+
+
+def _column_bytes(path: Path) -> list[int]:
+    import pyarrow.parquet
+
+    group = pyarrow.parquet.read_metadata(path).row_group(0)
+    return [group.column(at).total_uncompressed_size for at in range(group.num_columns)]
+
+
+def test_a_folder_of_tables_that_one_name_makes_wide(tmp_path, monkeypatch):
+    """Each of them is within the limit, all of them together are not."""
+    monkeypatch.setattr("vseg.tables.LARGEST_NAMES", 4 * 250 * 30)
+    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+        for _ in range(2):
+            person = server.begin()
+            assert person.send(*(response(n, n) for n in range(person.items))).status_code == 200
+        export.write(server.db, store.studies.named(server.db, "tiny"), tmp_path / "out")
+    (tmp_path / "out" / "responses.parquet").unlink()
+    assert len(load(tmp_path / "out")) > 10
+    first, _ = Dataset(tmp_path / "out").tables
+    first.write_text(first.read_text().replace(load(tmp_path / "out").participant[0], "x" * 250))
+    with pytest.raises(
+        InvalidInput, match=r"out: column participant has \d+ rows and a name of 250 characters"
+    ):
+        load(tmp_path / "out")
+
+
+@pytest.mark.parametrize("rows", [300, 2000])
+def test_a_command_says_one_line_of_a_small_table_that_becomes_a_large_one(tmp_path, capsys, rows):
+    parquet_bomb(tmp_path / "bomb.parquet", rows, participant="x" * 2_000_000)
+    code, _, said = vseg(f"fit {tmp_path}/bomb.parquet --grid 4 --segments 2 --out {tmp_path}/out", capsys)
+    assert code == 1
+    assert said.startswith("vseg: ")
+    assert "unexpected" not in said
+    assert len(said.splitlines()) == 1
 
 
 def test_a_packed_answer_is_not_unpacked_by_the_server(tmp_path):

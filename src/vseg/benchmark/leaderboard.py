@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from vseg.errors import InvalidInput
-from vseg.report import STYLE, Drawing, put
+from vseg.files import put
+from vseg.report import STYLE, Drawing
 
 JSON, PAGE, MAPS = "leaderboard.json", "index.html", "maps"
 FORMAT = 1

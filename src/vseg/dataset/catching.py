@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vseg.dataset import Dataset
-from vseg.reading import as_csv, as_parquet, delimiter_of
+from vseg.reading import as_csv, as_parquet, delimiter_of, distinct_cells, read_parquet
 
 NEEDED = ("participant", "catch", "correct")
 TRUE, FALSE = ("1", "true", "1.0"), ("0", "false", "0.0")
@@ -56,14 +56,14 @@ def _csv(path: Path) -> Iterator[dict[str, Any]]:
             yield from csv.DictReader(file, names, delimiter=delimiter)
 
 
-def _parquet(path: Path) -> list[dict[str, Any]]:
-    from vseg.responses import parquet
-
-    reader = parquet()
+def _parquet(path: Path) -> Iterator[dict[str, Any]]:
+    """Likewise; rows share the text of a cell."""
     with as_parquet(path):
-        names = reader.read_schema(path).names
-        if not set(NEEDED) <= set(names):
-            return []
-        wanted = [name for name in (*NEEDED, "flags") if name in names]
-        found: list[dict[str, Any]] = reader.read_table(path, columns=wanted).to_pylist()
-    return found
+        table = read_parquet(path, _wanted)
+        columns = {name: distinct_cells(table[name]) for name in table.column_names}
+    for row in zip(*(map(cells.__getitem__, code) for cells, code in columns.values()), strict=True):
+        yield dict(zip(columns, row, strict=True))
+
+
+def _wanted(names: list[str]) -> list[str]:
+    return [name for name in (*NEEDED, "flags") if name in names] if set(NEEDED) <= set(names) else []

@@ -6,9 +6,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from vseg.files import put
 from vseg.paper import FIGURES
 from vseg.paper.claims import NEAR, NOT, ONLY_IF, REPRODUCED
-from vseg.report import STYLE, put
+from vseg.report import STYLE
 from vseg.validation import FOLDS, STRENGTHS
 
 PAGE, TABLE = "index.html", "claims.md"

@@ -22,8 +22,8 @@ import numpy as np
 
 from vseg import __version__
 from vseg.errors import Conflict, InvalidInput
+from vseg.files import put
 from vseg.paper import chosen, costs, figure, page
-from vseg.report import put
 from vseg.sweeps import Table, sweep, workers
 from vseg.sweeps.trials import grid
 
