@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,15 +25,28 @@ SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 BOTH = (SQLITE, POSTGRESQL)
 FEW = 5
 MOST_TRIES = 20
+NOTICED_WITHIN = (
+    50  # requests of each person that are accepted: by then whoever got no answer has sent theirs again
+)
 PATIENCE_S = 5.0  # how long people wait for a reply
 
 LOCKING = {
     SQLITE: "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None); "
     "db.execute('BEGIN EXCLUSIVE'); print('locked', flush=True); sys.stdin.read()",
-    POSTGRESQL: "import psycopg, sys; db = psycopg.connect(sys.argv[1]); "
-    "db.execute('LOCK TABLE responses IN ACCESS EXCLUSIVE MODE'); print('locked', flush=True); sys.stdin.read()",
+    POSTGRESQL: """
+import psycopg, sys
+db = psycopg.connect(sys.argv[1])
+while True:
+    try:
+        db.execute(f"LOCK TABLE {sys.argv[2]} IN ACCESS EXCLUSIVE MODE")
+        break
+    except psycopg.errors.DeadlockDetected:  # the server has one of them and waits for another
+        db.rollback()
+print("locked", flush=True)
+sys.stdin.read()
+""",
 }
-"""A process that holds the database until its input ends."""
+"""A process that holds the database, or these tables of PostgreSQL's, until its input ends."""
 
 
 @dataclass
@@ -103,18 +116,25 @@ async def network_cut(scene: Scene) -> bool:
     return await felt
 
 
-async def requests_spoilt(scene: Scene, kind: str) -> bool:
+async def requests_spoilt(scene: Scene, kinds: Sequence[str]) -> bool:
+    """In turn in each of these ways. Whoever gets no answer must notice; of the others only the proxy knows."""
     assert scene.proxy is not None
     wanted = scene.rng.randrange(5, 20)
     scene.to_spoil += wanted
-    before = scene.proxy.spoilt
-    spoiling = asyncio.create_task(scene.proxy.misbehave(kind, wanted, scene.rng))
+    spoilt = scene.proxy.spoilt + wanted
+    ways = [kinds[number % len(kinds)] for number in range(wanted)]
+    unanswered = sum(way in scene.proxy.UNANSWERED for way in ways)
+    noticed = asyncio.create_task(
+        scene.until_more("failures", unanswered, within=NOTICED_WITHIN * scene.everyone)
+    )
+    await asyncio.sleep(0)  # so that it has begun to count
+    spoiling = asyncio.create_task(scene.proxy.misbehave(ways, scene.rng))
     nobody_left = asyncio.create_task(scene.until(lambda: False))
     await asyncio.wait([spoiling, nobody_left], return_when=asyncio.FIRST_COMPLETED)
     for task in (spoiling, nobody_left):
         task.cancel()
     scene.lifted()
-    return scene.proxy.spoilt == before + wanted
+    return await noticed and scene.proxy.spoilt == spoilt
 
 
 async def disk_full(scene: Scene) -> bool:
@@ -128,9 +148,11 @@ async def disk_full(scene: Scene) -> bool:
     return felt
 
 
-async def database_locked(scene: Scene, what: str = "failures", few: int = FEW) -> bool:
+async def database_locked(
+    scene: Scene, what: str = "failures", few: int = FEW, tables: str = "responses"
+) -> bool:
     place = scene.url.removeprefix("sqlite:///")
-    command = [sys.executable, "-c", LOCKING[scene.database], place]
+    command = [sys.executable, "-c", LOCKING[scene.database], place, tables]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdin is not None
         assert other.stdout is not None
@@ -187,8 +209,8 @@ class Fault:
     """All of it or a worker: how soon it serves again is promised (wanted.py)."""
 
 
-def _spoilt(name: str, kind: str) -> Fault:
-    return Fault(name, partial(requests_spoilt, kind=kind), 8, proxied=True)
+def _spoilt(name: str, *kinds: str, patience_s: float = PATIENCE_S) -> Fault:
+    return Fault(name, partial(requests_spoilt, kinds=kinds), 8, proxied=True, patience_s=patience_s)
 
 
 ONLY = {"sqlite": (SQLITE,), "postgresql": (POSTGRESQL,)}
@@ -200,7 +222,7 @@ FAULTS = (
         kills_server=True,
     ),
     Fault("network cut", network_cut, 12, proxied=True),
-    _spoilt("network slow", "slow"),
+    _spoilt("network slow", "too slow", "slow", "slow", patience_s=2.0),
     _spoilt("cut in mid-request", "half request"),
     _spoilt("cut in mid-response", "half reply"),
     _spoilt("reply lost after the commit", "lost"),
@@ -209,8 +231,12 @@ FAULTS = (
     Fault("disk full", disk_full, 6, small_disk=True),
     Fault("database locked by another process", database_locked, 6, patience_s=1.0),
     Fault(
+        "database locked by another process, for reading as well",
+        partial(database_locked, tables="studies, sessions, responses"), 6, ONLY["postgresql"], patience_s=1.0,
+    ),
+    Fault(
         "database locked for longer than a write waits", partial(database_locked, what="told", few=1), 1,
-        ONLY["sqlite"], patience_s=60.0,
+        patience_s=60.0,
     ),
     Fault("PostgreSQL restarted (fast)", partial(postgres_ended, number=signal.SIGINT), 8, ONLY["postgresql"]),
     Fault("PostgreSQL restarted (immediate)", partial(postgres_ended, number=signal.SIGQUIT), 8, ONLY["postgresql"]),

@@ -40,6 +40,8 @@ class Ledger:
     """Acknowledged answers to pairs that the server has chosen."""
     returned: int = 0
     """How often someone came back on another page."""
+    reloaded: int = 0
+    """How often someone was told that their session goes on elsewhere, and has loaded their page again."""
     lost: set[tuple[str, int]] = field(default_factory=set)
     """What the server once had and then said that it lacks."""
     wrong: list[str] = field(default_factory=list)
@@ -127,6 +129,8 @@ class Person:
         self._accepted_at = 0.0
         self._connection: Connection | None = None
         self._failures = 0
+        self._entry: dict[str, Any] = {}
+        self._given_up = 0  # requests to begin that may be under way still
 
     async def take_part(self) -> None:
         try:
@@ -162,10 +166,11 @@ class Person:
         self.ledger.completed += 1
 
     async def _begin(self) -> dict[str, Any]:
-        entry = {"consented": True, "entry": f"{self.rng.getrandbits(120):030x}"}
+        self._entry = {"consented": True, "entry": f"{self.rng.getrandbits(120):030x}"}
         if self.pid is not None:
-            entry["prolific_pid"] = self.pid
-        state = await self._persistently("sessions", entry, 201)
+            self._entry["prolific_pid"] = self.pid
+        while (state := await self._ask("sessions", self._entry, 201)) is None:
+            self._given_up += 1
         self.session, self.token, self.next_seq = state["session"], state["token"], state["next_seq"]
         self._hang_up()
         self._hear(state)
@@ -186,6 +191,19 @@ class Person:
         self.answers = {seq: given for seq, given in self.answers.items() if seq < self.next_seq}
         self._say(event(self.next_seq, "resumed", away_ms=None, repeat=None))
         return state
+
+    async def _reload(self) -> None:
+        """A request to begin that their first page gave up on has come late, and has taken the session back.
+
+        The page says so, and that it can be loaded again: it still has its secret, and what it has not sent.
+        """
+        self._given_up -= 1
+        self.ledger.reloaded += 1
+        self._hang_up()
+        state = await self._persistently("sessions", self._entry, 201)
+        if (state["session"], state["token"]) != (self.session, self.token):
+            self.ledger.wrong.append(f"{self.pid} has another session or token after a reload.")
+        self._hang_up()
 
     def _answer(self, item: int, trials: dict[str, Any]) -> None:
         """With the pair that the server has chosen, where it has told of one in time."""
@@ -276,6 +294,8 @@ class Person:
         if status == 503 and said.get("message"):
             self.ledger.told += 1
             return await self._pause()
+        if status == 401 and self.pid and self._given_up:
+            return await self._reload()
         if status not in expected:
             self.ledger.wrong.append(f"{what}: {status} {content[:200].decode(errors='replace')}")
             raise StuckError

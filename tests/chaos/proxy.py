@@ -1,19 +1,21 @@
 """What may happen between a page and its server: an HTTP proxy that misbehaves when told to.
 
-`async with Proxy.to(port) as proxy` listens on `proxy.port`; `proxy.misbehave("lost", 5, rng)` spoils the next five
+`async with Proxy.to(port) as proxy` listens on `proxy.port`; `proxy.misbehave(["lost"] * 5, rng)` spoils the next five
 requests that come through and returns when it has. Left alone, it only passes on.
 """
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from chaos.connection import LARGEST_HEAD, read_message
 
 OVERTAKEN_BY = 12  # a request that is held back arrives when so many others have passed it
 CUT_FOR_S = 0.3
-PIECES, PIECE_EVERY_S = 10, 0.05
+PIECES = 10
+SLOW_S = 0.4  # for each way; nobody gives up yet
+TOO_SLOW_S = 3.0  # of a request; its sender has given up before it is there, and has sent it again
 GONE = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
 Answer = Callable[[bytes], Awaitable[bytes]]
@@ -22,7 +24,9 @@ Answer = Callable[[bytes], Awaitable[bytes]]
 class Proxy:
     """Between `port` and a server; connections to the server are opened as they are needed."""
 
-    KINDS = ("half request", "half reply", "lost", "doubled", "late", "slow")
+    UNANSWERED = ("half request", "half reply", "lost", "late", "too slow")
+    """Whoever has sent such a request hears nothing that they can use, and must send it again."""
+    KINDS = (*UNANSWERED, "doubled", "slow")
 
     def __init__(self, server_port: int):
         self.server_port, self.port = server_port, 0
@@ -62,11 +66,11 @@ class Proxy:
         await asyncio.sleep(CUT_FOR_S)
         self._cut = False
 
-    async def misbehave(self, kind: str, requests: int, rng: random.Random) -> None:
-        """Spoil the next requests in one of the ways of `KINDS`; returns when it is done."""
-        assert kind in self.KINDS, kind
+    async def misbehave(self, kinds: Sequence[str], rng: random.Random) -> None:
+        """Spoil the next requests, each in one of the ways of `KINDS`; returns when it is done."""
+        assert set(kinds) <= set(self.KINDS), kinds
         self._spoilt_all = asyncio.get_running_loop().create_future()
-        self._spoiling = [(kind, rng)] * requests
+        self._spoiling = [(kind, rng) for kind in kinds]
         await self._spoilt_all
 
     async def settled(self) -> None:
@@ -125,13 +129,15 @@ class Proxy:
             twin.close()
             client.write(rng.choice(answers))
             return
-        answer = await server.ask(request)
-        if kind == "slow":
-            size = len(answer) // PIECES + 1
-            for start in range(0, len(answer), size):
-                client.write(answer[start : start + size])
-                await asyncio.sleep(PIECE_EVERY_S)
+        if kind in ("slow", "too slow"):
+            async for piece in _slowly(request, SLOW_S if kind == "slow" else TOO_SLOW_S):
+                reader = await server.say(piece)
+            async for piece in _slowly(await read_message(reader), SLOW_S):
+                if client.is_closing():
+                    raise ConnectionAbortedError
+                client.write(piece)
             return
+        answer = await server.ask(request)
         if kind == "half reply":
             client.write(answer[: rng.randrange(1, len(answer))])
             await client.drain()
@@ -151,6 +157,14 @@ class Proxy:
         with suppress(*GONE):
             await server.ask(request)
         server.close()
+
+
+async def _slowly(message: bytes, seconds: float) -> AsyncIterator[bytes]:
+    """In pieces, with a pause before each, so that what was said whole is there after so many seconds."""
+    size = -(-len(message) // PIECES)
+    for start in range(0, len(message), size):
+        await asyncio.sleep(seconds / PIECES)
+        yield message[start : start + size]
 
 
 class Upstream:

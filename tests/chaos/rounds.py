@@ -230,6 +230,8 @@ class Rounds:
         outcome.stored = len(in_export(folder))
         outcome.verdict = verdict_of(scene.ledger, folder)
         outcome.completed, outcome.wrong = scene.ledger.completed, scene.ledger.wrong
+        if outcome.stored != self.crowd.answers:  # also what no page was told of
+            outcome.wrong.append(f"The export has {outcome.stored} of {self.crowd.answers} answers.")
         outcome.sessions = sessions_in(folder)["completed"]
         outcome.tracebacks = scene.server.tracebacks()
         outcome.chosen, outcome.returned = scene.ledger.chosen, scene.ledger.returned

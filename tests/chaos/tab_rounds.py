@@ -10,17 +10,20 @@ from playwright.sync_api import Browser, Error
 
 import vseg
 from chaos.checking import Found, Verdict, exported, in_export, names_in, sessions_in
+from chaos.faults import SQLITE
 from chaos.people import answer
 from chaos.rounds import Outcome
 from chaos.tabs import FAULTS, ITEMS, TURNED_AWAY, Desk
 from vseg import store
 
 
-def outcome_of(name: str, browser: Browser, link: str, url: str, folder: Path) -> Outcome:
+def outcome_of(
+    name: str, browser: Browser, link: str, url: str, folder: Path, database: str = SQLITE
+) -> Outcome:
     """Each fault asserts that it has had its effect; only then it is counted."""
     began = time.perf_counter()
     turned_away = name in TURNED_AWAY
-    outcome = Outcome(name, "Chromium", planned=1, people=1, turned_away=int(turned_away))
+    outcome = Outcome(name, f"Chromium, {database}", planned=1, people=1, turned_away=int(turned_away))
     with store.open(url) as db:
         before = names_in(db)
     desk = Desk(browser, link)

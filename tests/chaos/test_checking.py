@@ -1,10 +1,11 @@
 """What judges `make chaos` notices what it is there for: rows, maps, and numbers that were not reached."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from chaos import page, wanted
+from chaos import counted, page, wanted
 from chaos.checking import Verdict, compared
 from chaos.disks import NO_MOUNT
 from chaos.faults import BOTH, FAULTS
@@ -67,6 +68,11 @@ def outcomes() -> list[Outcome]:
     return [killed, other]
 
 
+def shown(column: str, found: list[Outcome]) -> list[str]:
+    """What the table has in a column."""
+    return [row[page.COLUMNS.index(column)] for row in page.rows(found)]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -99,17 +105,18 @@ def test_what_is_left_out_is_in_the_table():
     *_, row, total = page.rows([*outcomes(), left])
     assert row[:2] == ["disk full", f"PostgreSQL: LEFT OUT, {NO_MOUNT}"]
     assert set(row[2:]) == {""}
-    shown = dict(zip(page.COLUMNS, total, strict=True))
-    assert (shown["map"], shown["well"], shown["people"]) == ("same", "yes", "2/2")
+    cells = dict(zip(page.COLUMNS, total, strict=True))
+    assert (cells["map"], cells["passed"], cells["people"]) == ("same", "yes", "2/2")
 
 
 def test_a_round_that_is_not_well_is_named():
     killed, other = outcomes()
-    assert page.verdict([killed, other]).startswith("Well: 100,000 responses acknowledged under 200 faults")
+    assert page.verdict([killed, other]).startswith("Passed: 100,000 responses acknowledged under 200 faults")
     other.verdict = Verdict(lost=1)
-    assert "NOT WELL" in page.verdict([killed, other])
+    assert "FAILED" in page.verdict([killed, other])
     assert "cut, SQLite" in page.verdict([killed, other])
-    assert [row[-1] for row in page.rows([killed, other])] == ["yes", "NO", "NO"]
+    assert shown("passed", [killed, other]) == ["yes", "NO", "NO"]
+    assert shown("lost", [killed, other]) == ["0", "1", "1"]
 
 
 def test_who_is_turned_away_leaves_no_session():
@@ -117,3 +124,69 @@ def test_who_is_turned_away_leaves_no_session():
     assert away.well
     assert not replace(away, sessions=1).well
     assert not replace(away, turned_away=0).well
+
+
+def test_a_recovery_that_is_too_long_is_marked_and_fails_no_round():
+    """Only of what was killed: of the others nothing was promised."""
+    killed, other = outcomes()
+    assert shown("recovery, s", [killed, other]) == ["1.99", "60.00", "60.00"]
+    killed.recoveries_s = [1.0, 2.0]
+    assert shown("recovery, s", [killed, other]) == ["2.00 (NOT less than 2)", "60.00", "60.00"]
+    assert shown("passed", [killed, other]) == ["yes", "yes", "yes"]
+
+
+def test_the_page_explains_every_column_and_says_when_it_is_short():
+    written = page.html(outcomes(), "said", "--quick", {})
+    for column in page.COLUMNS:
+        assert f"<dt>{column}</dt><dd>" in written
+    assert "This was a short run (--quick)" in written
+    assert "at least 100,000" not in written
+    whole = page.html(outcomes(), "said", "", {})
+    assert "short run" not in whole
+    assert "Passed: " in whole
+    assert "FAILED: " in page.html(outcomes()[:1], "said", "", {}), "too few responses"
+    assert "at least 100,000" in whole
+
+
+@pytest.mark.parametrize(("number", "said"), [(0, "0 faults"), (1, "1 fault"), (2000, "2,000 faults")])
+def test_nouns_fit_their_numbers(number, said):
+    assert page.counted(number, "fault") == said
+
+
+GENERATED = Counter({"requests": 20_000})
+REFUSED = Counter({"refused": 794})
+
+
+@pytest.mark.parametrize(
+    ("notes", "said"),
+    [
+        ({}, ""),
+        ({counted.GENERATED: GENERATED, counted.MATRIX: REFUSED}, ""),
+        ({counted.GENERATED: GENERATED - Counter(["requests"])}, "reached 19,999, server errors: 0"),
+        ({counted.GENERATED: GENERATED + Counter(["server errors"])}, "reached 20,000, server errors: 1"),
+        ({counted.GENERATED: GENERATED + Counter(["failed"])}, "the test FAILED"),
+        ({counted.MATRIX: REFUSED + Counter(["read"])}, "unauthorised reads: 1, writes: 0"),
+        ({counted.MATRIX: REFUSED + Counter(["written"])}, "unauthorised reads: 0, writes: 1"),
+        ({counted.MATRIX: Counter(["failed"])}, "the test FAILED"),
+    ],
+)
+def test_what_other_tests_have_counted_is_judged(notes, said):
+    assert (wanted.missed(outcomes(), notes) == "") == (said == "")
+    assert said in wanted.missed(outcomes(), notes)
+    assert len(wanted.numbers(outcomes(), notes)) == 3 + len(notes)
+
+
+def test_counts_are_those_of_the_code_at_hand(tmp_path, monkeypatch):
+    """However the tests end that have counted, and none of an earlier run of the same test."""
+    for part, requests in (("sqlite", 5), ("postgresql", 7), ("sqlite", 6)):
+        with counted.counting(counted.GENERATED, part, tmp_path) as counts:
+            counts["requests"] += requests
+    assert counted.at_hand(tmp_path) == {counted.GENERATED: Counter(requests=13)}
+    with pytest.raises(ZeroDivisionError), counted.counting(counted.MATRIX, "all", tmp_path) as counts:
+        counts["refused"] += 1 // 0
+    assert counted.at_hand(tmp_path)[counted.MATRIX] == Counter(failed=1)
+    monkeypatch.setattr(counted, "CODE", ("tests/chaos",))  # as if it had been changed
+    assert counted.at_hand(tmp_path) == {}
+    with counted.counting(counted.GENERATED, "sqlite", tmp_path) as counts:
+        counts["requests"] += 8
+    assert counted.at_hand(tmp_path) == {counted.GENERATED: Counter(requests=8)}

@@ -9,7 +9,7 @@ import pytest
 
 from chaos import page
 from chaos.disks import NO_MOUNT, can_mount
-from chaos.faults import BOTH, FAULTS, POSTGRESQL, SQLITE, Fault, Scene
+from chaos.faults import BOTH, FAULTS, POSTGRESQL, SQLITE, Fault, Scene, requests_spoilt
 from chaos.people import Ledger, Person
 from chaos.proxy import Proxy
 from chaos.rounds import ONE_IN, Crowd, Rounds
@@ -97,7 +97,7 @@ def test_a_doubled_beginning_shuts_nobody_out(tmp_path):
         ledger.over.set()
         async with Proxy.to(port) as proxy:
             people = [Person("tiny", proxy.port, ledger, random.Random(seed), 20) for seed in range(3)]
-            spoiling = asyncio.create_task(proxy.misbehave("doubled", 3, random.Random(0)))
+            spoiling = asyncio.create_task(proxy.misbehave(["doubled"] * 3, random.Random(0)))
             await asyncio.gather(*(person.take_part() for person in people))
             spoiling.cancel()
         return ledger, proxy.spoilt
@@ -105,6 +105,67 @@ def test_a_doubled_beginning_shuts_nobody_out(tmp_path):
     with served(f"sqlite:///{tmp_path}/vseg.db") as server:
         ledger, spoilt = asyncio.run(crowd(int(server.base.rsplit(":")[-1].strip("/"))))
     assert (ledger.wrong, ledger.completed, spoilt) == ([], 3, 3)
+
+
+def test_a_request_that_is_sent_again_while_the_first_is_under_way_does_no_harm(tmp_path):
+    """Neither a beginning nor records nor the end; and whoever has sent them has noticed."""
+
+    async def crowd(port: int) -> tuple[Ledger, int]:
+        ledger = Ledger()
+        ledger.going.set()
+        ledger.over.set()
+        async with Proxy.to(port) as proxy:
+            people = [Person("tiny", proxy.port, ledger, random.Random(seed), 0.5) for seed in range(3)]
+            spoiling = asyncio.create_task(proxy.misbehave(["too slow"] * 6, random.Random(0)))
+            await asyncio.gather(*(person.take_part() for person in people))
+            spoiling.cancel()
+        return ledger, proxy.spoilt
+
+    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+        ledger, spoilt = asyncio.run(crowd(int(server.base.rsplit(":")[-1].strip("/"))))
+        with server.db.reading() as connection:
+            sessions = connection.exec_driver_sql("SELECT count(*) FROM sessions").scalar()
+    assert (ledger.wrong, ledger.completed, spoilt, sessions) == ([], 3, 6, 3)
+    assert ledger.failures >= spoilt
+
+
+def test_a_beginning_that_comes_after_its_sender_has_come_back_is_no_dead_end(tmp_path):
+    """It takes the session from the page on which they are; loaded again, that has the same token and goes on."""
+
+    async def returning(port: int) -> Ledger:
+        ledger = Ledger()
+        ledger.going.set()
+        async with Proxy.to(port) as proxy, asyncio.timeout(60):
+            person = Person("tiny", proxy.port, ledger, random.Random(0), 0.5, "someone")
+            spoiling = asyncio.create_task(proxy.misbehave(["too slow"], random.Random(0)))
+            await asyncio.sleep(0)  # so that it meets the first request
+            taking_part = asyncio.create_task(person.take_part())
+            await ledger.until(lambda: ledger.reloaded or ledger.gone)
+            ledger.over.set()
+            await asyncio.gather(taking_part, spoiling)
+        return ledger
+
+    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+        ledger = asyncio.run(returning(int(server.base.rsplit(":")[-1].strip("/"))))
+    assert (ledger.wrong, ledger.returned, ledger.reloaded, ledger.completed) == ([], 1, 1, 1)
+
+
+def test_a_spoilt_request_that_nobody_notices_is_not_felt():
+    """The proxy's own count is not enough where people should have got no answer."""
+
+    class Quiet(Proxy):
+        async def misbehave(self, kinds, rng):
+            self.spoilt += len(kinds)
+            ledger.accepted += 10_000
+            ledger.changed()
+
+    ledger = Ledger()
+
+    def scene() -> Scene:
+        return Scene(SQLITE, "", None, Quiet(0), None, None, ledger, random.Random(0), everyone=1)  # type: ignore[arg-type]
+
+    assert not asyncio.run(requests_spoilt(scene(), ("lost",)))
+    assert asyncio.run(requests_spoilt(scene(), ("doubled",)))
 
 
 def test_a_database_that_only_reads_refuses_no_record_for_good(postgres_server):

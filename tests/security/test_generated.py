@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from pydantic import TypeAdapter
 from schemathesis import GenerationMode
 
+from chaos.counted import GENERATED, counting
 from roles import World, besieged
 from servers import response
 from vseg import store
@@ -201,9 +202,13 @@ def test_requests_from_the_description(fuzz):
 
 
 @pytest.mark.chaos
-def test_many_requests_from_the_description(fuzz, record_property):
+def test_many_requests_from_the_description(fuzz, request):
     """On both databases together more than 20,000, by researchers, participants and nobody."""
-    run(fuzz, MANY)
-    record_property("requests", sum(fuzz.asked.values()))
+    with counting(GENERATED, request.node.name) as counts:
+        try:
+            run(fuzz, MANY)
+        finally:
+            counts["requests"] = fuzz.statuses.total()
+            counts["server errors"] = sum(n for status, n in fuzz.statuses.items() if status >= 500)
     print(f"{sum(fuzz.asked.values())} requests: {dict(fuzz.statuses)}, by {dict(fuzz.asked)}")
     assert sum(fuzz.asked.values()) >= MANY * 0.9
