@@ -193,14 +193,17 @@ def test_a_wrong_line_among_the_first(old, new, message):
             "[display]\nwidth_deg = nan",
             "line 7: display.width_deg should be a number above 0 and up to 60, got nan.",
         ),
-        ("[display]\nrefresh_hz = inf", "line 7: display.refresh_hz should be a number from 0 up, got inf."),
+        (
+            "[display]\nrefresh_hz = inf",
+            "line 7: display.refresh_hz should be a number from 0 to 1000, got inf.",
+        ),
         (
             "[display]\nwindow_px = 800",
-            "line 7: display.window_px should be a list of 2 values, each a whole number from 0 up, got 800.",
+            "line 7: display.window_px should be a list of 2 values, each a whole number from 0 to 20000, got 800.",
         ),
         (
             "[display]\nwindow_px = [800, 600.5]",
-            "line 7: display.window_px[1] should be a whole number from 0 up, got 600.5.",
+            "line 7: display.window_px[1] should be a whole number from 0 to 20000, got 600.5.",
         ),
         ("[practice]\nfeedback = 'yes'", 'line 7: practice.feedback should be true or false, got "yes".'),
         ("breaks = {every_trials = 100,\n at_least_s = 601}", "line 6: this is not valid TOML"),
@@ -228,7 +231,7 @@ def test_a_wrong_line_among_the_first(old, new, message):
         ),
         (
             "[assignment.quota_per_condition]\na = -3",
-            "line 7: assignment.quota_per_condition.a should be a whole number from 0 up, got -3.",
+            "line 7: assignment.quota_per_condition.a should be a whole number from 0 to 1000000, got -3.",
         ),
         ("language = 'it'", 'line 6: language should be "en", "fr" or "de", got "it".'),
         ("seed = -1", "line 6: seed should be a whole number from 0 to below 9223372036854775808, got -1."),

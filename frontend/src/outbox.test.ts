@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { type Delivery, Outbox, pause_ms, persistently, type Post, type Wait } from "./outbox.ts";
 import { indexed, memory } from "./shelf.ts";
-import { type Event, type Numbered, Refused } from "./wire.ts";
+import { type Event, type Numbered, Refused, type Report } from "./wire.ts";
 
 const event = (note: string): Event => ({ kind: "comment", at_ms: 0, data: { note } });
 const atOnce: Wait = async () => {};
@@ -132,6 +132,22 @@ test("a record the server cannot take is replaced by an event, kept here, and to
   assert.deepEqual(refused, [{ ...event("2"), seq: 2 }]);
   const kept = (await shelf.records("s")).find(({ seq }) => seq === 2)!;
   assert.deepEqual([kept.sent, kept.refused], [true, { ...event("2"), seq: 2 }]);
+});
+
+test("a server that takes no more events gets all answers, and a small event in each other record's place", async () => {
+  const long = new Refused(422, { error: "X", message: "\u4e0d".repeat(5000) });
+  const { stored, post } = server((batch) => (batch.some(({ kind }) => kind === "comment") ? long : null));
+  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce });
+  const answer = { kind: "response", item: 0 } as unknown as Report;
+  for (const report of [event("a"), answer, event("b"), answer]) outbox.add(report);
+  await outbox.flushed();
+  const kinds = [...stored.values()].sort((one, other) => one.seq - other.seq).map(({ kind }) => kind);
+  assert.deepEqual(kinds, ["interruption", "response", "interruption", "response"]);
+  for (const record of stored.values()) {
+    if (record.kind !== "interruption") continue;
+    const asPythonWrites = JSON.stringify(record.data).replace(/[^\x00-\x7f]/g, "\\u0000");
+    assert.ok(asPythonWrites.length <= 1000, "LARGEST_STAND_IN of store/intake.py");
+  }
 });
 
 test("a server that takes not even the event in a record's place stops it", async () => {

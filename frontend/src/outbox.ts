@@ -29,6 +29,7 @@ const ABOUT_ONE = new Set([413, 422]); // refusals that say something of a recor
 const MOST = 100; // records in one request
 const LARGEST = 200_000; // characters in one request; the server takes 256 kB
 const LARGEST_LAST = 60_000; // a page that goes away may send 64 kB
+const LONGEST_REASON = 150; // characters, six bytes each at most: the server takes a kilobyte where events are too many
 
 export class Outbox {
   /** Every record of the session this computer has, by number. */
@@ -165,7 +166,7 @@ export class Outbox {
       return;
     }
     const item = record.kind === "response" ? record.item : null;
-    const data = { reason: "refused", kind: record.kind, item, message: error.message.slice(0, 500) };
+    const data = { reason: "refused", kind: record.kind, item, message: error.message.slice(0, LONGEST_REASON) };
     const event: KeptRecord = { kind: "interruption", at_ms: Date.now(), data, seq, session, refused: record };
     this.kept.set(seq, event);
     this.ready.set(seq, event);

@@ -1,11 +1,14 @@
 """How much someone without a name may leave on the disk: sessions, records, bytes. All of it has an end."""
 
+from typing import Any
+
 import pytest
 
 from servers import STUDY, event, response, served
 from vseg import store
 from vseg.server import known
 from vseg.server.records import MOST_CONTOUR_BYTES, MOST_EVENT_BYTES
+from vseg.store.intake import LARGEST_STAND_IN
 from vseg.store.sessions.assignment import SESSIONS_A_PLACE, SESSIONS_BESIDE
 
 STRANGERS = STUDY + "[contours]\ndraw = true\n"
@@ -60,6 +63,35 @@ def test_a_session_stores_so_much_and_no_more(server):
     assert person.send(response(most, 0)).status_code == 422
     assert person.send(response(most - 1, 0)).status_code == 200
     assert stored < 1_200_000, "what SECURITY.md says, in bytes"
+    assert stored + (most - seq) * LARGEST_STAND_IN < 2_100_000, "with what stands in for refused ones"
+
+
+def stand_in(seq: int, message: str) -> dict[str, Any]:
+    data = {"reason": "refused", "kind": "comment", "item": None, "message": message}
+    return event(seq, "interruption") | {"data": data}
+
+
+def test_a_page_with_too_many_events_goes_on(server):
+    """What is refused is replaced by a small event, as the page does it: all answers arrive, and the session ends."""
+    person = server.begin()
+    most = known.EVENTS_BESIDE + person.items
+    for start in range(0, most, 100):
+        sent = person.send(*(event(seq, "comment") for seq in range(start, min(start + 100, most))))
+        assert sent.status_code == 200, sent.text
+    refused = person.send(event(most, "comment"))
+    assert refused.status_code == 422
+    why = refused.json()["message"]
+    for _ in range(2):
+        assert person.send(stand_in(most, why)).json()["stored"] == [most], "also once more"
+    assert person.send(stand_in(most + 1, "x" * LARGEST_STAND_IN)).status_code == 422
+    assert person.send(event(most + 1, "comment", reason="refused")).status_code == 422
+    assert person.send(event(most + 1, "interruption", reason="pause")).status_code == 422
+    assert person.send(event(most + 1, "interruption", reason="lost")).status_code == 200
+    assert person.send(stand_in(most + 2, why), event(most + 3, "comment")).status_code == 422
+    count = most + 2 + person.items
+    for item in range(person.items):
+        assert person.send(response(most + 2 + item, item)).status_code == 200
+    assert person.post("complete", {"count": count}).status_code == 200
 
 
 def test_an_entry_that_comes_again_is_no_new_session(server):

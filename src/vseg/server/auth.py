@@ -35,11 +35,13 @@ COOKIE = "vseg_researcher"
 LASTS_S = store.researchers.LOGIN_LASTS_MS // 1000
 SHORTEST_PASSWORD, LONGEST_PASSWORD, LONGEST_NAME = 12, 1000, 64
 FREE_TRIES, LONGEST_WAIT_S, MOST_NAMES = 5, 60, 10_000
+MOST_WAITING, LATE_AFTER_S = 8, 2.0
 USED_LINK = (
     "This link was used or replaced; ask for a new one (Settings, or vseg serve --new-researcher-link)."
 )
 USED_SIGN_IN = "This link was used before or is too old; log in with your name and password."
 WRONG = "The name or the password is wrong; please try again."
+CROWDED = "Many are logging in at this moment; wait 5 s and try again."
 SETUP = store.researchers.SETUP
 
 _hasher = argon2.PasswordHasher()
@@ -191,14 +193,35 @@ async def verify(db: store.Database, tries: "Tries", name: str, password: str) -
 async def _check_password(db: store.Database, tries: "Tries", name: str, password: str) -> None:
     tries.check(name)
     stored = await in_thread(store.researchers.password_hash, db, name)
+    if tries.is_crowded:
+        await _check_late(tries, name, stored, password)
+        return
     async with tries.one_at_a_time:
         # Once more: of a hundred guesses at once, all but a few find here that others were wrong meanwhile.
         tries.check(name)
         right = await in_thread(_matches, stored, password[:LONGEST_PASSWORD])
         if stored is None or not right:
-            tries.failed(name)
+            tries.failed(name, is_known=stored is not None)
             raise NotAllowed(WRONG)
         tries.succeeded(name)
+
+
+async def _check_late(tries: "Tries", name: str, stored: str | None, password: str) -> None:
+    """For those who come when enough wait: a right password is let in by another door, all others hear 429.
+
+    They hear the same and equally late, whether or not there is someone of that name. Names that do not exist cost
+    nothing here, so that no number of them keeps a researcher out; guesses at one that does are few, by `check`.
+    """
+    told_at = anyio.current_time() + LATE_AFTER_S
+    tries.check(name)
+    tries.failed(name, is_known=stored is not None)  # forgotten again if it is right
+    if stored is not None:
+        async with tries.door_of_the_late:
+            if await in_thread(_matches, stored, password[:LONGEST_PASSWORD]):
+                tries.succeeded(name)
+                return
+    await anyio.sleep_until(told_at)
+    raise HTTPException(429, CROWDED, {"Retry-After": "5"})
 
 
 def _logged_in(db: store.Database, name: str, signed_out_at_ms: int | None) -> Visitor:
@@ -224,9 +247,15 @@ class Tries:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         # A verification takes 64 MB and a core for a moment; many at once would be a way to stop the experiment.
-        self.one_at_a_time = anyio.Lock()
+        self.one_at_a_time, self.door_of_the_late = anyio.Lock(), anyio.Lock()
         self._clock = clock
-        self._failed: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._failed: dict[str, tuple[int, float]] = {}
+        self._unknown: OrderedDict[str, None] = OrderedDict()  # those of nobody: there is no end to them
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether as many wait for their turn as may."""
+        return self.one_at_a_time.statistics().tasks_waiting >= MOST_WAITING
 
     def check(self, name: str) -> None:
         """429 while this name has to wait."""
@@ -238,13 +267,16 @@ class Tries:
                 {"Retry-After": f"{wait:.0f}"},
             )
 
-    def failed(self, name: str) -> None:
-        """One more wrong password."""
-        count = self._failed.pop(name, (0, 0.0))[0] + 1
-        wait = min(2.0 ** (count - FREE_TRIES), LONGEST_WAIT_S) if count >= FREE_TRIES else 0.0
+    def failed(self, name: str, *, is_known: bool = True) -> None:
+        """One more wrong password. Of names that nobody has, those tried longest ago make room."""
+        count = self._failed.get(name, (0, 0.0))[0] + 1
+        wait = min(2.0 ** min(count - FREE_TRIES, 10), LONGEST_WAIT_S) if count >= FREE_TRIES else 0.0
         self._failed[name] = (count, self._clock() + wait)
-        while len(self._failed) > MOST_NAMES:
-            self._failed.popitem(last=False)
+        self._unknown.pop(name, None)
+        if not is_known:
+            self._unknown[name] = None
+        while len(self._unknown) > MOST_NAMES:
+            self._failed.pop(self._unknown.popitem(last=False)[0], None)
 
     def succeeded(self, name: str) -> None:
         """The right one: all is forgotten."""
@@ -269,4 +301,7 @@ def _same_site(request: Request) -> bool:
     if fetched := request.headers.get("sec-fetch-site"):
         return fetched in ("same-origin", "none")
     origin = request.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    try:
+        return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    except ValueError:  # such as http://[, which no browser sends
+        return False

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from vseg import texts, toml_errors
 from vseg.errors import InvalidInput, NotFound
 from vseg.study.tables import (
+    MOST_IMAGES,
     MOST_PAIRS,
     RESERVED,
     Assignment,
@@ -31,6 +32,7 @@ from vseg.study.tables import (
     Practice,
     Privacy,
     Prolific,
+    Seed,
     Table,
     Timing,
 )
@@ -63,12 +65,12 @@ class Study(Table):
     name: Name
     title: Annotated[str, Field(max_length=200)] = ""
     language: Literal["en", "fr", "de"] = "en"
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    seed: Seed = 0
     segments: Annotated[int, Field(ge=2, le=12)] | Literal["free"]
     participants: Annotated[int, Field(ge=1, le=100_000)]
     personal_links_only: bool = False
     layout: Locations
-    images: Annotated[list[Image], Field(min_length=1, max_length=1000)]
+    images: Annotated[list[Image], Field(min_length=1, max_length=MOST_IMAGES)]
     design: Design = Design()
     assignment: Assignment = Assignment()
     practice: Practice = Practice()

@@ -9,6 +9,10 @@ from vseg.layout import Grid, Layout, Scatter
 from vseg.toml_errors import wrong
 
 MOST_PAIRS = 100_000  # of a block; more take minutes to draw and to deal out
+# Far beyond any study, and safely within what a database holds: a file may well say "never" or "no limit" by a number.
+MOST_MINUTES = 52_560_000  # a hundred years
+MOST_COUNTED = 1_000_000
+MOST_IMAGES = 1000
 RESERVED = "practice"  # the picture that practice and catch trials show
 
 Name = Annotated[
@@ -20,6 +24,7 @@ Name = Annotated[
         },
     ),
 ]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Milliseconds = Annotated[int, Field(ge=0, le=60_000)]
 Key = Annotated[
     str,
@@ -37,10 +42,11 @@ Code = Annotated[
         json_schema_extra={"should_be": "the code that Prolific shows, letters and digits such as C1A2B3C4"},
     ),
 ]
-# TOML has lists where Python has tuples, so these two are not taken strictly.
 Fraction = Annotated[float, Field(ge=0, le=1)]
+# TOML has lists where Python has tuples, so these two are not taken strictly.
 Point = Annotated[tuple[Fraction, Fraction], Field(strict=False)]
-Size = Annotated[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]], Field(strict=False)]
+Length = Annotated[int, Field(ge=0, le=20_000)]
+Size = Annotated[tuple[Length, Length], Field(strict=False)]
 
 
 class Table(BaseModel):
@@ -57,7 +63,7 @@ class Image(Table):
     sample: str | None = None
     texture: Literal["low", "high"] | None = None
     colours: Annotated[int, Field(ge=2, le=8)] | None = None
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     square: bool = True
     condition: Name | None = None
 
@@ -161,9 +167,9 @@ class Assignment(Table):
     """Who sees which image: one each (`between`) or several (`within`), balanced by completions."""
 
     images: Literal["between", "within"] = "between"
-    per_participant: Annotated[int, Field(ge=1)] | None = None
-    quota_per_image: Annotated[int, Field(ge=1)] | None = None
-    quota_per_condition: dict[str, Annotated[int, Field(ge=0)]] = {}
+    per_participant: Annotated[int, Field(ge=1, le=MOST_IMAGES)] | None = None
+    quota_per_image: Annotated[int, Field(ge=1, le=MOST_COUNTED)] | None = None
+    quota_per_condition: dict[str, Annotated[int, Field(ge=0, le=MOST_COUNTED)]] = {}
 
 
 class Practice(Table):
@@ -182,7 +188,7 @@ class Catch(Table):
 class Breaks(Table):
     """A rest after every so many trials (0: only between blocks), of at least so many seconds."""
 
-    every_trials: Annotated[int, Field(ge=0)] = 125
+    every_trials: Annotated[int, Field(ge=0, le=MOST_COUNTED)] = 125
     at_least_s: Annotated[int, Field(ge=0, le=600)] = 0
 
 
@@ -218,7 +224,7 @@ class Display(Table):
     dot_px: Annotated[float, Field(gt=0, le=100)] = 12.0
     background: Annotated[int, Field(ge=0, le=255)] = 128
     window_px: Size = (800, 600)
-    refresh_hz: Annotated[float, Field(ge=0)] = 50.0
+    refresh_hz: Annotated[float, Field(ge=0, le=1000)] = 50.0
     full_screen: bool = True
 
 
@@ -245,7 +251,7 @@ class Interruption(Table):
     """What happens to someone who comes back after more than `after_minutes`; before, they simply go on."""
 
     policy: Literal["resume", "repeat-block", "end"] = "resume"
-    after_minutes: Annotated[int, Field(ge=0)] = 60
+    after_minutes: Annotated[int, Field(ge=0, le=MOST_MINUTES)] = 60
 
 
 class Prolific(Table):
