@@ -410,3 +410,9 @@ def adaptive(more: str, name: str = "adaptive") -> str:
 def test_an_adaptive_design_that_is_refused(text, message):
     with pytest.raises(InvalidInput, match=f"line 6: .*{message}"):
         parsed(text)
+
+
+def test_a_number_too_long_to_be_written_out_is_refused_in_words():
+    """Python reads any number in hexadecimal, but writes none of more than 4300 digits in tens."""
+    with pytest.raises(InvalidInput, match=r"segments should be .*, got a number of thousands of digits"):
+        parsed(f'name = "a"\nsegments = 0x{"f" * 6000}\n')

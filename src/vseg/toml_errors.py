@@ -111,7 +111,10 @@ def _tables(schema: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 def _shown(value: Any) -> str:
     """A value as a TOML file writes it, cut short."""
-    shown = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        shown = json.dumps(value, ensure_ascii=False, default=str)
+    except ValueError:  # such as 0xfff… of so many digits that Python does not write it out in tens
+        return "a number of thousands of digits"
     shown = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(shown, shown)
     return _cut(shown, LONGEST_VALUE)
 

@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from sqlalchemy import update
 
 from strategies import some_maps
 from taking_part import begin, shown_of, study_of, text_of
 from vseg import store
 from vseg.errors import Conflict, NotFound
+from vseg.store.schema import studies
 from vseg.study import parsed
 
 
@@ -106,3 +108,12 @@ def test_closing_and_reopening(db):
     assert store.studies.named(db, "small").status == "closed"
     store.studies.reopen(db, "small")
     assert store.studies.named(db, "small").status == "open"
+
+
+def test_a_study_that_this_version_cannot_read_does_not_keep_the_others_from_being_listed(db, caplog):
+    for name in ("first", "second"):
+        study_of(db, name=name)
+    with db.writing() as connection:
+        connection.execute(update(studies).where(studies.c.name == "first").values(text="colour = 'blue'"))
+    assert [row.name for row in store.studies.listed(db)] == ["second"]
+    assert "Study first is left out" in caplog.text

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from vseg.errors import Conflict, NotFound
+from vseg.errors import Conflict, InvalidInput, NotFound
 from vseg.layout import Grid, Scatter
 from vseg.maps import Maps
 from vseg.store.database import Database, now_ms
@@ -19,6 +20,9 @@ from vseg.study import Study, parsed
 
 if TYPE_CHECKING:
     from vseg.plan import Shown
+
+
+log = logging.getLogger("vseg.store")
 
 
 @dataclass(frozen=True)
@@ -102,10 +106,15 @@ def numbered(db: Database, ids: Collection[int]) -> dict[int, StudyRow]:
 
 
 def listed(db: Database) -> list[StudyRow]:
-    """All studies, by name."""
+    """All studies, by name; one that this version of vseg cannot read is left out and logged: the others go on."""
+    rows = []
     with db.reading() as connection:
-        names = connection.scalars(select(studies.c.name).order_by(studies.c.name)).all()
-        return [_row(db, connection, name) for name in names]
+        for name in connection.scalars(select(studies.c.name).order_by(studies.c.name)).all():
+            try:
+                rows.append(_row(db, connection, name))
+            except InvalidInput as error:
+                log.warning("Study %s is left out, since this vseg cannot read its file: %s", name, error)
+    return rows
 
 
 def image(db: Database, study: int, sha256: str) -> bytes:
