@@ -41,7 +41,7 @@ def test_nothing_acknowledged_is_lost_whatever_happens(rounds, database):
     if database == POSTGRESQL:  # by itself below, since it can't be tried everywhere
         faults = [fault for fault in faults if not fault.small_disk]
     outcome = rounds.run("all kinds", database, faults)
-    assert outcome.injected == len(faults)
+    assert outcome.injected == len(faults), outcome.wrong
     assert outcome.stored == CROWD.answers
     assert outcome.requests_spoilt >= 5 * sum("spoilt" in str(fault.inject) for fault in faults)
     assert outcome.returned == len(range(0, CROWD.people, ONE_IN))

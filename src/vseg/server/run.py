@@ -35,6 +35,8 @@ STOP_WITHIN_S = 10
 MOST_FILES = 65_536
 STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0  # before a worker that could not begin is tried again
+# By default a thousand people are looked through for garbage every ten seconds, and everybody waits for 30 ms.
+GARBAGE_AFTER = (10_000, 20, 20)
 DATABASE, PREFIX, TRUSTED = "VSEG_SERVE_DB", "VSEG_SERVE_PREFIX", "VSEG_SERVE_TRUSTED"
 MODEL = "VSEG_SERVE_MODEL"
 # Until it serves nobody looks for garbage, as in cli/serve.py.
@@ -128,6 +130,7 @@ def _run(
     server.should_exit = server.should_exit or stopped.is_set()
     # What was loaded so far stays for good. Looking through it for garbage would hold up everybody for 0.1 s each time.
     gc.freeze()
+    gc.set_threshold(*GARBAGE_AFTER)
     gc.enable()
     server.run(sockets=[listening])
 
