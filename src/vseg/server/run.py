@@ -36,7 +36,7 @@ MOST_FILES = 65_536
 STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0  # before a worker that could not begin is tried again
 # By default a thousand people are looked through for garbage every ten seconds, and everybody waits for 30 ms.
-GARBAGE_AFTER = (10_000, 20, 20)
+GARBAGE_AFTER = (2_000, 50, 50)
 DATABASE, PREFIX, TRUSTED = "VSEG_SERVE_DB", "VSEG_SERVE_PREFIX", "VSEG_SERVE_TRUSTED"
 MODEL = "VSEG_SERVE_MODEL"
 # Until it serves nobody looks for garbage, as in cli/serve.py.
