@@ -90,39 +90,29 @@ def test_a_fault_that_nobody_feels_is_not_counted(rounds):
     assert outcome.stored == outcome.responses == CROWD.answers
 
 
-def test_a_doubled_beginning_shuts_nobody_out(tmp_path):
-    async def crowd(port: int) -> tuple[Ledger, int]:
-        ledger = Ledger()
-        ledger.going.set()
-        ledger.over.set()
-        async with Proxy.to(port) as proxy:
-            people = [Person("tiny", proxy.port, ledger, random.Random(seed), 20) for seed in range(3)]
-            spoiling = asyncio.create_task(proxy.misbehave(["doubled"] * 3, random.Random(0)))
-            await asyncio.gather(*(person.take_part() for person in people))
-            spoiling.cancel()
-        return ledger, proxy.spoilt
+async def spoilt_crowd(base: str, ways: list[str], patience_s: float) -> tuple[Ledger, int]:
+    """Three people whose first requests are spoilt in these ways; and how many were."""
+    ledger = Ledger()
+    ledger.going.set()
+    ledger.over.set()
+    async with Proxy.to(int(base.rsplit(":")[-1].strip("/"))) as proxy:
+        people = [Person("tiny", proxy.port, ledger, random.Random(seed), patience_s) for seed in range(3)]
+        spoiling = asyncio.create_task(proxy.misbehave(ways, random.Random(0)))
+        await asyncio.gather(*(person.take_part() for person in people))
+        spoiling.cancel()
+    return ledger, proxy.spoilt
 
+
+def test_a_doubled_beginning_shuts_nobody_out(tmp_path):
     with served(f"sqlite:///{tmp_path}/vseg.db") as server:
-        ledger, spoilt = asyncio.run(crowd(int(server.base.rsplit(":")[-1].strip("/"))))
+        ledger, spoilt = asyncio.run(spoilt_crowd(server.base, ["doubled"] * 3, 20))
     assert (ledger.wrong, ledger.completed, spoilt) == ([], 3, 3)
 
 
 def test_a_request_that_is_sent_again_while_the_first_is_under_way_does_no_harm(tmp_path):
     """Neither a beginning nor records nor the end; and whoever has sent them has noticed."""
-
-    async def crowd(port: int) -> tuple[Ledger, int]:
-        ledger = Ledger()
-        ledger.going.set()
-        ledger.over.set()
-        async with Proxy.to(port) as proxy:
-            people = [Person("tiny", proxy.port, ledger, random.Random(seed), 0.5) for seed in range(3)]
-            spoiling = asyncio.create_task(proxy.misbehave(["too slow"] * 6, random.Random(0)))
-            await asyncio.gather(*(person.take_part() for person in people))
-            spoiling.cancel()
-        return ledger, proxy.spoilt
-
     with served(f"sqlite:///{tmp_path}/vseg.db") as server:
-        ledger, spoilt = asyncio.run(crowd(int(server.base.rsplit(":")[-1].strip("/"))))
+        ledger, spoilt = asyncio.run(spoilt_crowd(server.base, ["too slow"] * 6, 0.5))
         with server.db.reading() as connection:
             sessions = connection.exec_driver_sql("SELECT count(*) FROM sessions").scalar()
     assert (ledger.wrong, ledger.completed, spoilt, sessions) == ([], 3, 6, 3)

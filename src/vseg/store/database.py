@@ -111,20 +111,17 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads."""
-        self.check_there()
         with self._told(), self._reading.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that writes: durable when the block is left, undone if the block raises."""
-        self.check_there()
         with self._told(), self._turn, self._writing.begin() as connection:
             yield connection
 
     def outside(self, *statements: str) -> list[tuple[Any, ...]]:
         """Run what no transaction may hold, such as VACUUM, while nobody else here writes; the rows of the last."""
-        self.check_there()
         rows: list[Any] = []
         with self._told(), self._turn, self._writing.connect() as connection:
             if self.is_sqlite:  # the driver's own connection begins no transaction; SQLAlchemy's would
@@ -150,7 +147,8 @@ class Database:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Failures of the database, not of a statement, as one sentence."""
+        """Failures of the database, not of a statement, as one sentence; also that its file is another one."""
+        self.check_there()
         try:
             yield
         except (

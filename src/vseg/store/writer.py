@@ -112,10 +112,10 @@ class Writer:
                 _fail(batch, error.refused[batch[0]])
                 return
             # One by one, so that nobody is refused for what is itself refused; the others once more without them.
-            sessions = {each.session for each in error.refused}
-            self._store([each for each in batch if each.session not in sessions])
+            at_odds = {each.session for each in error.refused}
+            self._store([each for each in batch if each.session not in at_odds])
             for each in batch:
-                if each.session in sessions:
+                if each.session in at_odds:
                     self._store([each])
         except BaseException as error:
             if not _is_about_a_record(error):  # everyone is told, and every browser sends again
