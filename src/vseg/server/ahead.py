@@ -11,7 +11,7 @@ from typing import Any
 
 from vseg import store
 from vseg.store.choices import Pair, Stop
-from vseg.store.sessions import SessionRow
+from vseg.store.sessions import Asked
 from vseg.store.studies import StudyRow
 
 PLACES = ("x1", "y1", "x2", "y2")
@@ -52,7 +52,7 @@ class Ahead:
     _centres: dict[str, list[Places]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, study: StudyRow, row: SessionRow) -> "Ahead | None":
+    def of(cls, study: StudyRow, row: Asked) -> "Ahead | None":
         """Of a session that has just begun or was not heard of before; None if its study chooses nothing."""
         return cls(study, row.id, row.name, _parts(row)) if study.study.design.adaptive else None
 
@@ -119,13 +119,13 @@ class Ahead:
         return self._centres[image]
 
 
-def _parts(row: SessionRow) -> list[Part]:
+def _parts(row: Asked) -> list[Part]:
     """One for each image, in the order in which they are shown: an adaptive design has one block."""
     trials = row.trials
-    items: dict[str, list[int]] = {unit.image: [] for unit in row.units}
+    items: dict[str, list[int]] = {}
     for item, image in enumerate(trials.image):
         if not (trials.practice[item] or trials.catch[item]):
-            items[image].append(item)
+            items.setdefault(image, []).append(item)
     firsts = [own[0] - trials.trial[own[0]] for own in items.values()]  # a catch trial may come first
     return [
         Part(image, own, [(trials.i[item], trials.j[item]) for item in own], until)

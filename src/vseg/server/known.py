@@ -7,6 +7,8 @@ by the writer in the transaction that stores them.
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable
+from itertools import compress
+from operator import not_, or_
 from threading import Lock
 from typing import Any, Self
 
@@ -14,7 +16,7 @@ from vseg.errors import InvalidInput
 from vseg.plan import Trials
 from vseg.server.ahead import Ahead
 from vseg.store.intake import Limits
-from vseg.store.sessions import SessionRow
+from vseg.store.sessions import Asked
 from vseg.store.studies import StudyRow
 
 MOST_SESSIONS = 5000
@@ -34,15 +36,14 @@ class Known:
         self.ahead = ahead  # what was chosen for it, if its study chooses
         self._images = sorted(set(trials.image))
         number = {name: at for at, name in enumerate(self._images)}
-        self._image = array("H", (number[name] for name in trials.image))
+        self._image = array("H", map(number.__getitem__, trials.image))
         self._numbers = {name: array("i", getattr(trials, name)) for name in ("block", "trial", "i", "j")}
         self._flags = {name: bytes(getattr(trials, name)) for name in ("practice", "catch")}
-        asked = zip(trials.image, trials.practice, trials.catch, strict=True)
-        shown = {name for name, practice, catch in asked if not (practice or catch)}
+        shown = set(compress(trials.image, map(not_, map(or_, trials.practice, trials.catch))))
         self.limits = Limits(EVENTS_BESIDE + len(trials), CONTOURS_BESIDE + len(shown))
 
     @classmethod
-    def of(cls, study: StudyRow, row: SessionRow) -> Self:
+    def of(cls, study: StudyRow, row: Asked) -> Self:
         """A session as it is stored."""
         return cls(row.id, study.name, row.trials, Ahead.of(study, row))
 

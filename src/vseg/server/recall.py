@@ -8,8 +8,9 @@ import asyncio
 from vseg import store
 from vseg.server.known import Known
 from vseg.server.wire import in_thread
+from vseg.store.studies import StudyRow
 
-AT_ONCE = 50  # so that the first of a thousand need not wait for the last
+AT_ONCE = 20  # so that the first of a thousand need not wait for the last
 
 
 class Recall:
@@ -17,6 +18,7 @@ class Recall:
 
     def __init__(self, db: store.Database):
         self._db = db
+        self._studies: dict[int, StudyRow] = {}  # one with sessions is frozen
         self._wanted: dict[str, asyncio.Future[Known | None]] = {}
         self._asking: asyncio.Task[None] | None = None
 
@@ -33,7 +35,7 @@ class Recall:
         while self._wanted:
             asked = {token: self._wanted.pop(token) for token in list(self._wanted)[:AT_ONCE]}
             try:
-                known = await in_thread(_known, self._db, list(asked))
+                known = await in_thread(self._known, list(asked))
                 for token, each in asked.items():
                     each.set_result(known.get(token))
             except Exception as error:
@@ -43,8 +45,8 @@ class Recall:
                 for each in asked.values():
                     each.cancel()  # unless it is done: the server stops
 
-
-def _known(db: store.Database, tokens: list[str]) -> dict[str, Known]:
-    rows = store.sessions.by_tokens(db, tokens)
-    studies = store.studies.numbered(db, {row.study for row in rows.values()})
-    return {token: Known.of(studies[row.study], row) for token, row in rows.items()}
+    def _known(self, tokens: list[str]) -> dict[str, Known]:
+        asked = store.sessions.asked(self._db, tokens)
+        if new := {each.study for each in asked.values()} - self._studies.keys():
+            self._studies |= store.studies.numbered(self._db, new)
+        return {token: Known.of(self._studies[each.study], each) for token, each in asked.items()}

@@ -111,7 +111,10 @@ def preview(request: Request, row: OfStudy) -> Response:
     """The images and trials of a fresh draw, as a session's page is told them. Nothing is stored, and nobody counts."""
     units = previewed(row.study, secrets.randbits(32))
     trials = participants.study_draw(row)(units)
-    session = SessionRow(0, "preview", "preview", row.id, "active", trials, units, {}, 0, None)
+    session = SessionRow(
+        id=0, name="preview", study=row.id, trials=trials, participant="preview", status="active", units=units,
+        software={}, started_at_ms=0, finished_at_ms=None,
+    )  # fmt: skip
     state = participants.described(row, session, Standing([], [], 0))
     return json_response(request, {**state, "token": ""})
 

@@ -15,16 +15,22 @@ from vseg.store.tokens import token_hash
 NO_SESSION = "This token belongs to no session of this study; open the study's link again."
 
 
-@dataclass(frozen=True)
-class SessionRow:
-    """One way through the experiment. `status`: active, completed, left, withdrawn or ended."""
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a session is asked: enough of it to take its answers."""
 
     id: int
     name: str
-    participant: str
     study: int
-    status: str
     trials: Trials
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionRow(Asked):
+    """One way through the experiment. `status`: active, completed, left, withdrawn or ended."""
+
+    participant: str
+    status: str
     units: list[Unit]
     software: dict[str, str]
     started_at_ms: int
@@ -39,13 +45,21 @@ def by_token(db: Database, token: str) -> SessionRow:
     raise NotAllowed(NO_SESSION)
 
 
-def by_tokens(db: Database, tokens: Collection[str]) -> dict[str, SessionRow]:
-    """The sessions that tokens belong to, all together in few queries; strangers are left out."""
+def asked(db: Database, tokens: Collection[str]) -> dict[str, Asked]:
+    """What the sessions are asked that tokens belong to, all in one query; strangers are left out."""
     whose = {token_hash(token): token for token in tokens}
-    mine = select(sessions.c.id, sessions.c.token_hash).where(sessions.c.token_hash.in_(whose))
+    wanted = select(
+        sessions.c.token_hash, sessions.c.id, sessions.c.name, sessions.c.study, sessions.c.trials
+    )
+    mine = wanted.where(sessions.c.token_hash.in_(whose), sessions.c.trials.is_not(None))
     with db.reading() as connection:
-        token_of = {row.id: whose[row.token_hash] for row in connection.execute(mine)}
-        return {token_of[row.id]: row for row in _rows(connection, sessions.c.id.in_(token_of))}
+        found = connection.execute(mine).all()
+    return {
+        whose[row.token_hash]: Asked(
+            id=row.id, name=row.name, study=row.study, trials=Trials.from_json(row.trials)
+        )
+        for row in found
+    }
 
 
 def numbered(db: Database, number: int) -> SessionRow:
