@@ -66,23 +66,31 @@ class Load:
     acknowledged: set[tuple[str, int]] = field(default_factory=set)
     memory_mb: list[tuple[float, float]] = field(default_factory=list)
     """Seconds since the first answer was due, and all of the server's processes together."""
+    lost: int = 0
+    """Answers that were acknowledged and are not stored."""
+    doubled: int = 0
+    """Stored answers that are there twice."""
 
 
 def main(quick: bool = False) -> str:
-    crowds, seconds = ((100,), 10) if quick else ((1000, 3000), 60)
+    # People, and how often they come: a machine that others use too is now and then slow for a minute.
+    crowds, seconds = (((100, 1),), 10) if quick else (((1000, 3), (3000, 1)), 60)
     rows, missed = [], []
     with _databases() as (folder, url_of):
-        for people in crowds:
+        for people, times in crowds:
             for name, workers in SETTINGS:
-                url = url_of(name)
-                load = _crowd(url, folder, people, seconds, workers)
-                lost, doubled = _compare(url, load.acknowledged)
-                rows.append(_row(f"{people} | {name} | {workers}", load, seconds, lost, doubled))
+                setting, loads = f"{people} on {name}, {workers} workers", []
+                for _ in range(times):
+                    url = url_of(name)
+                    load = _crowd(url, folder, people, seconds, workers)
+                    load.lost, load.doubled = _compare(url, load.acknowledged)
+                    missed += _losses(setting, load)
+                    loads.append(load)
+                loads.sort(key=_p99)
+                rows.append(_row(f"{people} | {name} | {workers}", loads, seconds))
                 print(rows[-1], flush=True)
-                late = people <= 1000 and (p99 := _percentile(load, 0.99)) >= WANTED_P99_MS
-                setting = f"{people} on {name}, {workers} workers"
+                late = people <= 1000 and (p99 := _p99(loads[times // 2])) >= WANTED_P99_MS
                 missed += [f"p99 {p99:.0f} ms ({setting})"] if late else []
-                missed += _losses(setting, load, lost, doubled)
         speeds = [_flat_out(folder, kind, 4 if quick else 15) for kind in ("ours", "usual")]
     ratio = speeds[0] / speeds[1]
     return "\n".join([
@@ -91,9 +99,10 @@ def main(quick: bool = False) -> str:
         "never replied to | acknowledged, not stored | stored twice |",
         f"|{'---|' * 12}", *rows, "",
         f"One answer each {PACE_S} s a participant for {seconds} s over loopback, client and server on one machine; "
-        "the server is then killed in mid-traffic, its database read. Memory is the most that all of the server's "
-        "processes held. SQLite has one writer, so that vseg serve gives it one worker. Wanted: p99 under "
-        f"{WANTED_P99_MS} ms at 1000, and 0, 0 and 0. {verdict(missed)}",
+        "the server is then killed in mid-traffic, its database read. Of three runs, where there are brackets, the one "
+        "whose p99 is in the middle, with the least and the greatest p99; the last three columns are sums. Memory is "
+        "the most that all of the server's processes held. SQLite has one writer, so that vseg serve gives it one "
+        f"worker. Wanted: p99 under {WANTED_P99_MS} ms at 1000, and 0, 0 and 0. {verdict(missed)}",
         "",
         f"64 connections as fast as they go, SQLite with `synchronous=FULL`: **{speeds[0]:.0f}** answers a second, "
         f"against {speeds[1]:.0f} of FastAPI with one ORM session and one commit an answer: **{ratio:.1f}×**.", "",
@@ -112,14 +121,14 @@ def soak(quick: bool = False) -> str:
             last = [mb for at, mb in load.memory_mb if seconds - last_s <= at < seconds]
             before, after = (sum(each) / len(each) for each in (first, last))
             growth = 100 * (after / before - 1)
-            lost, doubled = _compare(url, load.acknowledged)
+            load.lost, load.doubled = _compare(url, load.acknowledged)
             setting = f"{name}, {workers} workers"
             missed += [f"memory grew by {growth:.1f} % ({setting})"] if growth >= WANTED_GROWTH else []
-            missed += _losses(setting, load, lost, doubled)
+            missed += _losses(setting, load)
             rows.append(
-                f"| {name} | {workers} | {len(load.latencies_s)} | {_percentile(load, 0.99):.1f} | {before:.0f} | "
-                f"{after:.0f} | **{growth:+.1f} %** | **{load.unanswered}** | **{lost}** | "
-                f"**{doubled}** |"
+                f"| {name} | {workers} | {len(load.latencies_s)} | {_p99(load):.1f} | {before:.0f} | "
+                f"{after:.0f} | **{growth:+.1f} %** | **{load.unanswered}** | **{load.lost}** | "
+                f"**{load.doubled}** |"
             )
             print(rows[-1], flush=True)
     return "\n".join([
@@ -132,9 +141,13 @@ def soak(quick: bool = False) -> str:
     ])  # fmt: skip
 
 
-def _losses(setting: str, load: Load, lost: int, doubled: int) -> list[str]:
+def _losses(setting: str, load: Load) -> list[str]:
     """What may never be."""
-    counts = {"never replied to": load.unanswered, "acknowledged, not stored": lost, "stored twice": doubled}
+    counts = {
+        "never replied to": load.unanswered,
+        "acknowledged, not stored": load.lost,
+        "stored twice": load.doubled,
+    }
     return [f"{count} {what} ({setting})" for what, count in counts.items() if count]
 
 
@@ -159,13 +172,21 @@ def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
         )
 
 
-def _row(setting: str, load: Load, seconds: float, lost: int, doubled: int) -> str:
-    answers, most_mb = len(load.latencies_s), max((mb for _, mb in load.memory_mb), default=0.0)
+def _row(setting: str, loads: list[Load], seconds: float) -> str:
+    """Of runs in the order of their p99: the one in the middle, and the losses of all."""
+    middle = loads[len(loads) // 2]
+    answers, most_mb = len(middle.latencies_s), max((mb for _, mb in middle.memory_mb), default=0.0)
+    span = f" ({_p99(loads[0]):.1f} to {_p99(loads[-1]):.1f})" if len(loads) > 1 else ""
     return (
-        f"| {setting} | {answers} | {answers / seconds:.0f} | {_percentile(load, 0.5):.1f} | "
-        f"**{_percentile(load, 0.99):.1f}** | {1000 * max(load.latencies_s):.0f} | {most_mb:.0f} | "
-        f"**{load.unanswered}** | **{lost}** | **{doubled}** |"
+        f"| {setting} | {answers} | {answers / seconds:.0f} | {_percentile(middle, 0.5):.1f} | "
+        f"**{_p99(middle):.1f}**{span} | {1000 * max(middle.latencies_s):.0f} | {most_mb:.0f} | "
+        f"**{sum(each.unanswered for each in loads)}** | **{sum(each.lost for each in loads)}** | "
+        f"**{sum(each.doubled for each in loads)}** |"
     )
+
+
+def _p99(load: Load) -> float:
+    return _percentile(load, 0.99)
 
 
 def _percentile(load: Load, share: float) -> float:
