@@ -86,10 +86,10 @@ def main(quick: bool = False) -> str:
                     load.lost, load.doubled = _compare(url, load.acknowledged)
                     missed += _losses(setting, load)
                     loads.append(load)
-                loads.sort(key=_p99)
-                rows.append(_row(f"{people} | {name} | {workers}", loads, seconds))
+                middle = sorted(loads, key=_p99)[times // 2]
+                rows.append(_row(f"{people} | {name} | {workers}", middle, loads, seconds))
                 print(rows[-1], flush=True)
-                late = people <= 1000 and (p99 := _p99(loads[times // 2])) >= WANTED_P99_MS
+                late = people <= 1000 and (p99 := _p99(middle)) >= WANTED_P99_MS
                 missed += [f"p99 {p99:.0f} ms ({setting})"] if late else []
         speeds = [_flat_out(folder, kind, 4 if quick else 15) for kind in ("ours", "usual")]
     ratio = speeds[0] / speeds[1]
@@ -172,11 +172,11 @@ def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
         )
 
 
-def _row(setting: str, loads: list[Load], seconds: float) -> str:
-    """Of runs in the order of their p99: the one in the middle, and the losses of all."""
-    middle = loads[len(loads) // 2]
+def _row(setting: str, middle: Load, loads: list[Load], seconds: float) -> str:
+    """The run in the middle, how far apart all are, and their losses together."""
     answers, most_mb = len(middle.latencies_s), max((mb for _, mb in middle.memory_mb), default=0.0)
-    span = f" ({_p99(loads[0]):.1f} to {_p99(loads[-1]):.1f})" if len(loads) > 1 else ""
+    p99s = [_p99(each) for each in loads]
+    span = f" ({min(p99s):.1f} to {max(p99s):.1f})" if len(loads) > 1 else ""
     return (
         f"| {setting} | {answers} | {answers / seconds:.0f} | {_percentile(middle, 0.5):.1f} | "
         f"**{_p99(middle):.1f}**{span} | {1000 * max(middle.latencies_s):.0f} | {most_mb:.0f} | "

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vseg import store
+from vseg.plan import Trials
 from vseg.store.choices import Pair, Stop
 from vseg.store.sessions import Asked
 from vseg.store.studies import StudyRow
@@ -54,7 +55,7 @@ class Ahead:
     @classmethod
     def of(cls, study: StudyRow, row: Asked) -> "Ahead | None":
         """Of a session that has just begun or was not heard of before; None if its study chooses nothing."""
-        return cls(study, row.id, row.name, _parts(row)) if study.study.design.adaptive else None
+        return cls(study, row.id, row.name, _parts(row.trials)) if study.study.design.adaptive else None
 
     def reload(self, db: store.Database) -> None:
         """Read what was chosen, perhaps by another worker."""
@@ -119,9 +120,8 @@ class Ahead:
         return self._centres[image]
 
 
-def _parts(row: Asked) -> list[Part]:
+def _parts(trials: Trials) -> list[Part]:
     """One for each image, in the order in which they are shown: an adaptive design has one block."""
-    trials = row.trials
     items: dict[str, list[int]] = {}
     for item, image in enumerate(trials.image):
         if not (trials.practice[item] or trials.catch[item]):

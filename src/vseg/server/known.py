@@ -34,6 +34,7 @@ class Known:
         self.session = session
         self.study = study
         self.ahead = ahead  # what was chosen for it, if its study chooses
+        # Without loops of Python's own: after a restart everybody's trials are read at once.
         self._images = sorted(set(trials.image))
         number = {name: at for at, name in enumerate(self._images)}
         self._image = array("H", map(number.__getitem__, trials.image))
