@@ -186,7 +186,16 @@ def test_the_same_rows_from_many_at_once_are_stored_once(db):
     assert stored(db) == [(session.id, seq) for seq in range(50)]
 
 
-@pytest.mark.parametrize("poison", [{"image": None}, {"item": 2**70}, {"key": "\ud800"}, {"same": "yes"}])
+@pytest.mark.parametrize(
+    "poison",
+    [
+        {"image": None},
+        {"item": 2**70},
+        {"key": "\ud800"},
+        {"same": "perhaps"},
+        {"rt_ms": "soon"},
+    ],
+)
 def test_one_poisonous_row_fails_alone(db, poison):
     study = study_of(db, participants=50)
     sessions = [begin(db, study).session.id for _ in range(20)]

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, exc, select
+from sqlalchemy import Connection, bindparam, exc, select
 
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
-from vseg.store.intake import Limits, beyond_limits, contradicted, insertion
+from vseg.store.intake import Insertion, Limits, beyond_limits, contradicted, insertion
 from vseg.store.schema import events, responses, sessions
 
 if TYPE_CHECKING:
@@ -26,8 +26,13 @@ ROWS_A_COMMIT = 2000
 GATHER_S = 0.004  # while many are answering, a commit waits so long for more: half as many commits
 MOST_WAITING = 50_000  # requests; beyond, the database is too slow and the browsers keep what they have
 
-# Of responses first: where a response and an event come under one number, it is taken.
-Inserts = tuple[Any, Any]
+# Ordered, so that two workers never wait for each other.
+_ASKED = (
+    select(sessions.c.id, sessions.c.status, sessions.c.token_hash)
+    .where(sessions.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(sessions.c.id)
+)
+SHARED, COUNTED = _ASKED.with_for_update(read=True), _ASKED.with_for_update(key_share=True)
 
 
 @dataclass(eq=False)
@@ -58,6 +63,7 @@ class Writer:
 
     def __init__(self, db: "Database"):
         self._db = db
+        # Of responses first: where a response and an event come under one number, it is taken.
         self._inserts = insertion(db, responses, events), insertion(db, events, responses)
         self._queue: SimpleQueue[Records | None] = SimpleQueue()
         self._lock = threading.Lock()
@@ -133,7 +139,9 @@ class Writer:
                     each.stored.set_result(None)
 
 
-def _write(inserts: Inserts, connection: Connection, batch: list[Records]) -> dict[Records, VsegError]:
+def _write(
+    inserts: tuple[Insertion, ...], connection: Connection, batch: list[Records]
+) -> dict[Records, VsegError]:
     """Store the records of active sessions; the others are returned with the reason."""
     status, token = _locked(connection, batch)
     refused: dict[Records, VsegError] = {}
@@ -148,9 +156,7 @@ def _write(inserts: Inserts, connection: Connection, batch: list[Records]) -> di
     new = 0
     for insert, rows in zip(inserts, (answers, others), strict=True):
         if rows:
-            # Always in the same order, so that two workers with the same rows never wait for each other.
-            rows.sort(key=lambda row: (row["session"], row["seq"]))
-            new += connection.execute(insert, rows).rowcount
+            new += insert(connection, rows)
     # Where some were there, they were sent again, or another page has used their numbers.
     if new < len(answers) + len(others) and (others_own := contradicted(connection, taken)):
         raise _ContradictedError(others_own)
@@ -169,11 +175,8 @@ def _locked(connection: Connection, batch: list[Records]) -> tuple[dict[int, str
     Answers alone need shared locks: nobody can withdraw a session between this look and our insert. With events, no
     other worker stores records of these sessions meanwhile, since they are counted.
     """
-    ids = {each.session for each in batch}
-    counted = any(each.events for each in batch)
-    wanted = select(sessions.c.id, sessions.c.status, sessions.c.token_hash).where(sessions.c.id.in_(ids))
-    ordered = wanted.order_by(sessions.c.id)  # so that two workers never wait for each other
-    found = connection.execute(ordered.with_for_update(read=not counted, key_share=counted)).all()
+    wanted = COUNTED if any(each.events for each in batch) else SHARED
+    found = connection.execute(wanted, {"ids": list({each.session for each in batch})}).all()
     return {row.id: row.status for row in found}, {row.id: row.token_hash for row in found}
 
 
