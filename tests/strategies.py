@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from vseg.layout import Grid, Layout, Scatter
 from vseg.maps import Maps
 from vseg.pairs import Pairs
-from vseg.responses import Responses
+from vseg.responses import COLUMNS, Responses
 
 seeds = st.integers(0, 2**32 - 1)
 # A name that a table gives back as it was: no spaces at its ends, nothing that cannot be written as UTF-8.
@@ -75,4 +75,12 @@ def some_responses(draw: st.DrawFn, layout: st.SearchStrategy[Layout] | None = N
         block=rng.integers(0, 5, count),
         trial=rng.permutation(count),
         rt_ms=np.where(rng.random(count) < 0.2, np.nan, times),
+    )
+
+
+def same_rows(one: Responses, other: Responses) -> bool:
+    """Whether two hold the same trials in the same order; a time that is unknown equals another such."""
+    return one.layout == other.layout and all(
+        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name == "rt_ms")
+        for name in COLUMNS
     )
