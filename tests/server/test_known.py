@@ -44,3 +44,11 @@ def test_one_that_is_larger_than_all_of_it_is_not_held():
     known = KnownSessions(most_trials=100)
     known.remember("a", session(0, 101))
     assert held(known) == []
+
+
+def test_who_is_known_already_stays_as_they_are():
+    """What was chosen for them may be known by now."""
+    known, first, second = KnownSessions(), session(0, 1), session(0, 1)
+    assert known.remember("a", first) is first
+    assert known.remember("a", second) is first
+    assert known.of("a", "tiny") is first

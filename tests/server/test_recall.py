@@ -8,8 +8,10 @@ from sqlalchemy import event as sql
 from servers import STUDY, register
 from takers import SOLO
 from vseg import store
+from vseg.server.known import KnownSessions
 from vseg.server.participants import study_draw
-from vseg.server.recall import AT_ONCE, Recall
+from vseg.server.recall import AT_ONCE, Recall, getting_to_know
+from vseg.store.tokens import token_hash
 
 CROWDED = STUDY.replace("participants = 3", "participants = 500")
 
@@ -29,7 +31,7 @@ def begun(db, count, name="tiny"):
 
 
 async def together(recall, tokens):
-    return await asyncio.gather(*map(recall.of, tokens), return_exceptions=True)
+    return await asyncio.gather(*map(recall.of, map(token_hash, tokens)), return_exceptions=True)
 
 
 def test_many_are_looked_up_in_few_queries(db):
@@ -74,3 +76,46 @@ def test_a_database_in_trouble_is_told_to_all_and_asked_again_later(db):
     troubled, found = asyncio.run(asked())
     assert all(isinstance(each, Exception) for each in troubled), "whatever the database makes of it"
     assert [each.session for each in found] == [store.sessions.by_token(db, token).id for token in tokens]
+
+
+def test_on_postgresql_those_who_begin_elsewhere_are_known_before_they_come(db):
+    """All workers of a SQLite database are one, which knows whoever begins."""
+    before, known = begun(db, 1), KnownSessions()
+
+    async def meet():
+        async with getting_to_know(Recall(db), known):
+            await asyncio.sleep(1)  # by now it has seen who was there before
+            tokens = await asyncio.to_thread(begun, db, AT_ONCE + 2)
+            for _ in range(100):
+                if db.is_sqlite or all(token_hash(token) in known for token in tokens):
+                    break
+                await asyncio.sleep(0.1)
+            return tokens
+
+    tokens = asyncio.run(meet())
+    sessions = [store.sessions.by_token(db, token).id for token in tokens]
+    found = [known.of(token_hash(token), "tiny") for token in tokens]
+    assert [each and each.session for each in found] == ([None] * len(tokens) if db.is_sqlite else sessions)
+    assert token_hash(before[0]) not in known, "there may be thousands of long ago"
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_database_in_trouble_does_not_end_the_looks_and_is_told_once(db, caplog):
+    known = KnownSessions()
+
+    async def meet():
+        async with getting_to_know(Recall(db), known):
+            await asyncio.sleep(1)
+            db.outside("ALTER TABLE sessions RENAME TO away")
+            await asyncio.sleep(1.5)
+            db.outside("ALTER TABLE away RENAME TO sessions")
+            (token,) = await asyncio.to_thread(begun, db, 1)
+            for _ in range(100):
+                if token_hash(token) in known:
+                    return True
+                await asyncio.sleep(0.1)
+        return False
+
+    assert asyncio.run(meet())
+    (told,) = caplog.messages
+    assert told.startswith("Who begins with another worker cannot be looked up now (ProgrammingError")

@@ -18,7 +18,7 @@ from vseg.server.headers import Prefixed, Secured
 from vseg.server.health import health
 from vseg.server.known import KnownSessions
 from vseg.server.later import Later
-from vseg.server.recall import Recall
+from vseg.server.recall import Recall, getting_to_know
 from vseg.server.retention import keeping_promises
 from vseg.server.simulation import Simulations
 
@@ -58,11 +58,13 @@ def app(
         Route("/favicon.ico", html.favicon),
     ]
     adapting, groups, at_end = Adapting(db), simulations or Simulations(), ExitStack()
+    known, recall = KnownSessions(), Recall(db)
     researchers = Later(lambda: _researchers(db, groups, report, at_end))
 
     @asynccontextmanager
     async def lifespan(served: Starlette) -> AsyncIterator[None]:
-        async with groups.lifespan(served), keeping_promises(db), researchers.loading():
+        known_elsewhere = getting_to_know(recall, known)
+        async with groups.lifespan(served), keeping_promises(db), researchers.loading(), known_elsewhere:
             yield
         adapting.close()
         at_end.close()
@@ -70,7 +72,7 @@ def app(
     inner = Starlette(routes=routes, exception_handlers=problems.handlers(), lifespan=lifespan)
     inner.router.default = researchers
     inner.state.db, inner.state.adapting = db, adapting
-    inner.state.known, inner.state.recall = KnownSessions(), Recall(db)
+    inner.state.known, inner.state.recall = known, recall
     inner.state.door = asyncio.Semaphore(participants.BEGIN_AT_ONCE)
     return Prefixed(Secured(inner), checked_prefix(prefix))
 

@@ -105,38 +105,43 @@ class Known:
 
 
 class KnownSessions:
-    """The sessions whose tokens were used last: so many, and so many trials of them all."""
+    """The sessions whose tokens were used last, by the tokens' hashes: so many, and so many trials of them all."""
 
     def __init__(self, most: int = MOST_SESSIONS, most_trials: int = MOST_TRIALS):
         self._most, self._most_trials = most, most_trials
         self._trials = 0
-        self._by_token: OrderedDict[str, Known] = OrderedDict()
+        self._by_hash: OrderedDict[str, Known] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, token: str, study: str) -> Known | None:
+    def __contains__(self, hashed: str) -> bool:
+        return hashed in self._by_hash
+
+    def of(self, hashed: str, study: str) -> Known | None:
         """The session of this token in this study, if it is remembered."""
         with self._lock:
-            known = self._by_token.get(token)
+            known = self._by_hash.get(hashed)
             if known is None or known.study != study:
                 return None
-            self._by_token.move_to_end(token)
+            self._by_hash.move_to_end(hashed)
             return known
 
-    def remember(self, token: str, known: Known) -> None:
-        """Keep a session; those used longest ago make room."""
+    def remember(self, hashed: str, known: Known) -> Known:
+        """Keep a session, and say which is kept: one that is there already stays. Those used longest ago make room."""
         with self._lock:
-            self._drop(token)
-            self._by_token[token] = known
+            if hashed in self._by_hash:
+                self._by_hash.move_to_end(hashed)
+                return self._by_hash[hashed]
+            self._by_hash[hashed] = known
             self._trials += len(known)
-            while len(self._by_token) > self._most or self._trials > self._most_trials:
-                self._drop(next(iter(self._by_token)))
+            while len(self._by_hash) > self._most or self._trials > self._most_trials:
+                self._drop(next(iter(self._by_hash)))
+            return known
 
     def forget(self, session: int) -> None:
         """Drop every token of a session, since it has been given a new one."""
         with self._lock:
-            for token in [token for token, known in self._by_token.items() if known.session == session]:
-                self._drop(token)
+            for hashed in [hashed for hashed, known in self._by_hash.items() if known.session == session]:
+                self._drop(hashed)
 
-    def _drop(self, token: str) -> None:
-        if (known := self._by_token.pop(token, None)) is not None:
-            self._trials -= len(known)
+    def _drop(self, hashed: str) -> None:
+        self._trials -= len(self._by_hash.pop(hashed))

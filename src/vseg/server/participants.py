@@ -29,6 +29,7 @@ from vseg.server.wire import error, in_thread, json_body
 from vseg.store.database import now_ms
 from vseg.store.sessions import Identity, SessionRow
 from vseg.store.studies import StudyRow
+from vseg.store.tokens import token_hash
 
 STATIC = Path(str(files("vseg.server"))) / "static"
 FILES = PackedFiles(directory=STATIC, check_dir=False)
@@ -138,7 +139,7 @@ async def sessions(request: Request) -> Response:
         if begun.resumed:
             known.forget(begun.session.id)
         mine = Known.of(study, begun.session)
-        known.remember(begun.token, mine)
+        known.remember(token_hash(begun.token), mine)
         state = _state(db, study, begun.session, mine.ahead, is_new=not begun.resumed)
         if mine.ahead is not None:
             request.app.state.adapting.heard(mine.ahead)
@@ -312,14 +313,15 @@ async def _session(request: Request) -> tuple[StudyRow, SessionRow]:
 
 async def _known(request: Request, token: str) -> Known:
     """The session of a token, from memory where it was seen before; the writer checks that it is still good."""
-    name = request.path_params["study"]
-    known: Known | None = request.app.state.known.of(token, name)
+    name, hashed = request.path_params["study"], token_hash(token)
+    known_sessions: KnownSessions = request.app.state.known
+    known = known_sessions.of(hashed, name)
     if known is None:
-        known = await request.app.state.recall.of(token)
+        known = await request.app.state.recall.of(hashed)
         if known is None or known.study != name:
             await _study(request)
             raise NotAllowed(store.sessions.NO_SESSION)
-        request.app.state.known.remember(token, known)
+        known = known_sessions.remember(hashed, known)
     return known
 
 

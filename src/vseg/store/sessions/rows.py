@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from vseg.errors import NotAllowed, NotFound
 from vseg.plan import Trials, Unit
@@ -45,21 +45,35 @@ def by_token(db: Database, token: str) -> SessionRow:
     raise NotAllowed(NO_SESSION)
 
 
-def asked(db: Database, tokens: Collection[str]) -> dict[str, Asked]:
-    """What the sessions are asked that tokens belong to, all in one query; strangers are left out."""
-    whose = {token_hash(token): token for token in tokens}
+def asked(db: Database, hashes: Collection[str]) -> dict[str, Asked]:
+    """By the hash of its token, what a session is asked; all in one query, and strangers are left out."""
     wanted = select(
         sessions.c.token_hash, sessions.c.id, sessions.c.name, sessions.c.study, sessions.c.trials
     )
-    mine = wanted.where(sessions.c.token_hash.in_(whose), sessions.c.trials.is_not(None))
+    mine = wanted.where(sessions.c.token_hash.in_(hashes), sessions.c.trials.is_not(None))
     with db.reading() as connection:
         found = connection.execute(mine).all()
     return {
-        whose[row.token_hash]: Asked(
-            id=row.id, name=row.name, study=row.study, trials=Trials.from_json(row.trials)
-        )
+        row.token_hash: Asked(id=row.id, name=row.name, study=row.study, trials=Trials.from_json(row.trials))
         for row in found
     }
+
+
+def newest(db: Database) -> int:
+    """The `id` of the session that began last; 0 if there is none."""
+    with db.reading() as connection:
+        return connection.scalar(select(func.max(sessions.c.id))) or 0
+
+
+def latest(db: Database, after: int, most: int) -> list[str]:
+    """The tokens' hashes of those among the last so many sessions that began after one, have their trials and go on."""
+    is_late = sessions.c.id > select(func.max(sessions.c.id) - most).scalar_subquery()
+    is_ready = (sessions.c.status == "active") & sessions.c.trials.is_not(None)
+    wanted = (
+        select(sessions.c.token_hash).where(sessions.c.id > after, is_late, is_ready).order_by(sessions.c.id)
+    )
+    with db.reading() as connection:
+        return list(connection.scalars(wanted))
 
 
 def numbered(db: Database, number: int) -> SessionRow:
