@@ -294,8 +294,8 @@ async def _answer(port: int, people: dict[str, str], seconds: float, server: sub
         while (at := time.perf_counter() - began) < seconds + 2:
             load.memory_mb.append((at, sum(map(_resident_mb, _processes(server.pid)))))
             await asyncio.sleep(1)
-        if before:
-            passed = [after - first for first, after in zip(before, _processor_times(), strict=True)]
+        if before and (now := _processor_times()):
+            passed = [last - first for first, last in zip(before, now, strict=True)]
             load.stolen = passed[STOLEN] / sum(passed)
         processes, killed = _processes(server.pid), True
         for pid in processes:

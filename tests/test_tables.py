@@ -59,8 +59,6 @@ def test_the_ways_of_writing_one_trial(tmp_path, text):
 
 
 WHOLE = "; expected a whole number from 0 up."
-
-
 TIME = "; expected a time in milliseconds from 0 up, or nothing."
 
 

@@ -78,44 +78,74 @@ def test_a_database_in_trouble_is_told_to_all_and_asked_again_later(db):
     assert [each.session for each in found] == [store.sessions.by_token(db, token).id for token in tokens]
 
 
-def test_on_postgresql_those_who_begin_elsewhere_are_known_before_they_come(db):
-    """All workers of a SQLite database are one, which knows whoever begins."""
-    before, known = begun(db, 1), KnownSessions()
+def heard(db) -> list[str]:
+    """What the database is asked from now on."""
+    queries: list[str] = []
+    sql.listen(db._reading, "before_cursor_execute", lambda *given: queries.append(given[2]))
+    return queries
+
+
+def looks(queries: list[str]) -> int:
+    """How often it was asked who is new."""
+    return sum("SELECT sessions.token_hash" in query for query in queries)
+
+
+async def until(is_so):
+    for _ in range(400):
+        if is_so():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("not within 20 s")
+
+
+def test_those_who_begin_elsewhere_are_known_before_they_come(db):
+    (before,), known, queries = begun(db, 1), KnownSessions(), heard(db)
 
     async def meet():
-        async with getting_to_know(Recall(db), known):
-            await asyncio.sleep(1)  # by now it has seen who was there before
+        async with getting_to_know(db, Recall(db), known):
+            await until(lambda: looks(queries))
             tokens = await asyncio.to_thread(begun, db, AT_ONCE + 2)
-            for _ in range(100):
-                if db.is_sqlite or all(token_hash(token) in known for token in tokens):
-                    break
-                await asyncio.sleep(0.1)
+            await until(lambda: all(token_hash(token) in known for token in tokens))
             return tokens
 
     tokens = asyncio.run(meet())
-    sessions = [store.sessions.by_token(db, token).id for token in tokens]
-    found = [known.of(token_hash(token), "tiny") for token in tokens]
-    assert [each and each.session for each in found] == ([None] * len(tokens) if db.is_sqlite else sessions)
-    assert token_hash(before[0]) not in known, "there may be thousands of long ago"
+    found = [known.of(token_hash(token), "tiny").session for token in tokens]
+    assert found == [store.sessions.by_token(db, token).id for token in tokens]
+    assert token_hash(before) not in known, "there may be thousands of long ago"
 
 
-@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_a_database_in_trouble_does_not_end_the_looks_and_is_told_once(db, caplog):
-    known = KnownSessions()
+def test_who_has_made_room_for_others_is_not_met_again(db):
+    known, queries = KnownSessions(most=2), heard(db)
+
+    def looks_since_one_was_read() -> int:
+        last = max((at for at, query in enumerate(queries) if "token_hash IN" in query), default=len(queries))
+        return looks(queries[last:])
 
     async def meet():
-        async with getting_to_know(Recall(db), known):
-            await asyncio.sleep(1)
-            db.outside("ALTER TABLE sessions RENAME TO away")
-            await asyncio.sleep(1.5)
-            db.outside("ALTER TABLE away RENAME TO sessions")
-            (token,) = await asyncio.to_thread(begun, db, 1)
-            for _ in range(100):
-                if token_hash(token) in known:
-                    return True
-                await asyncio.sleep(0.1)
-        return False
+        async with getting_to_know(db, Recall(db), known):
+            await until(lambda: looks(queries))
+            await asyncio.to_thread(begun, db, 5)
+            await until(lambda: looks_since_one_was_read() >= 3)
 
-    assert asyncio.run(meet())
+    asyncio.run(meet())
+
+
+def test_a_database_in_trouble_does_not_end_the_looks_and_is_told_once(db, caplog):
+    known, queries = KnownSessions(), heard(db)
+
+    async def meet():
+        async with getting_to_know(db, Recall(db), known):
+            await until(lambda: looks(queries))
+            db.outside("ALTER TABLE sessions RENAME TO away")
+            try:
+                await until(lambda: caplog.messages)
+                so_far = looks(queries)
+                await until(lambda: looks(queries) >= so_far + 2)
+            finally:
+                db.outside("ALTER TABLE away RENAME TO sessions")
+            (token,) = await asyncio.to_thread(begun, db, 1)
+            await until(lambda: token_hash(token) in known)
+
+    asyncio.run(meet())
     (told,) = caplog.messages
-    assert told.startswith("Who begins with another worker cannot be looked up now (ProgrammingError")
+    assert told.startswith("Who begins with another worker cannot be looked up now: ")

@@ -31,16 +31,15 @@ def stored(db, table=schema.responses) -> list[tuple[int, int]]:
 def test_what_is_appended_comes_back_as_it_was(db):
     study = study_of(db)
     session = begin(db, study).session
-    first = response(0, 0, rt_ms=0.1 + 0.2, flags="late hidden", same=False)
-    store.responses.append(
-        db, session.id, [first], [event(1, "comment", said="é 'quoted'; --")], now_ms=NOW
-    ).result()
+    extreme = {"rt_ms": 0.1 + 0.2, "cue_ms": 5e-324, "image_onset_ms": 1e13 - 0.001, "shown_at_ms": 10**13}
+    first, text = response(0, 0, flags="late hidden", same=False, **extreme), "é 'quoted'; -- \\ \0 \n 🙂"
+    store.responses.append(db, session.id, [first], [event(1, "comment", said=text)], now_ms=NOW).result()
     ((row,),) = store.responses.stream(db, study.id)
     assert dict(row) == first | {
         "session": session.name, "participant": session.participant, "status": "active", "received_at_ms": NOW,
     }  # fmt: skip
     ((told,),) = store.responses.events(db, study.id)
-    assert json.loads(told["data"]) == {"said": "é 'quoted'; --"}
+    assert json.loads(told["data"]) == {"said": text}
     assert (told["kind"], told["seq"], told["at_ms"]) == ("comment", 1, NOW)
 
 
@@ -184,6 +183,21 @@ def test_the_same_rows_from_many_at_once_are_stored_once(db):
     ]
     assert {future.result() for future in futures} == {None}
     assert stored(db) == [(session.id, seq) for seq in range(50)]
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_two_workers_with_the_same_rows_never_wait_for_each_other(db, database_url):
+    """As after a pause of the network: what one has not confirmed is sent again to the other, in any order."""
+    session = begin(db, study_of(db)).session
+    with store.open(database_url) as other:
+        for first in range(0, 3000, 100):
+            rows = [response(seq) for seq in range(first, first + 100)]
+            futures = [
+                store.responses.append(db, session.id, rows, []),
+                store.responses.append(other, session.id, rows[::-1], []),
+            ]
+            assert [future.exception() for future in futures] == [None, None]
+    assert len(stored(db)) == 3000
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ beside        work that goes on while the server runs
 participants  the way of one participant: session, records, completion
 records       what a participant's page may send, checked once
 known         sessions in memory, for the hot route
-recall        sessions that are not, many in one query
+recall        sessions that are not, many in one query; those of other workers before they come
 standing      where a session goes on after a pause
 dashboard     the researcher's pages
 research      the researcher's API

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing, nullcontext
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -37,8 +37,12 @@ def app(
     prefix: str = "",
     simulations: Simulations | None = None,
     report: Path | None = None,
+    one_of_several: bool = False,
 ) -> ASGIApp:
-    """The server over a database, under a path prefix; `report` is the folder of a demonstration."""
+    """The server over a database, under a path prefix; `report` is the folder of a demonstration.
+
+    With `one_of_several`, sessions begin with other workers, too, and this one gets to know them.
+    """
     routes = [
         # participants, by token; the one that everybody calls all the time comes first
         Route("/s/{study}/records", participants.records, methods=["POST"]),
@@ -63,8 +67,8 @@ def app(
 
     @asynccontextmanager
     async def lifespan(served: Starlette) -> AsyncIterator[None]:
-        known_elsewhere = getting_to_know(recall, known)
-        async with groups.lifespan(served), keeping_promises(db), researchers.loading(), known_elsewhere:
+        others = getting_to_know(db, recall, known) if one_of_several else nullcontext()
+        async with groups.lifespan(served), keeping_promises(db), researchers.loading(), others:
             yield
         adapting.close()
         at_end.close()

@@ -1,7 +1,8 @@
 """Sessions in memory: what the hot route needs to know of them, small, so that thousands fit.
 
 This saves a query a post; it is no authority. Whether a session still takes records, and under this token, is asked
-by the writer in the transaction that stores them.
+by the writer in the transaction that stores them. So one whose people have left or were erased may stay until others
+need its place: a number, a hash and what was asked, nothing of anybody's.
 """
 
 from array import array

@@ -138,8 +138,7 @@ async def sessions(request: Request) -> Response:
         known: KnownSessions = request.app.state.known
         if begun.resumed:
             known.forget(begun.session.id)
-        mine = Known.of(study, begun.session)
-        known.remember(token_hash(begun.token), mine)
+        mine = known.remember(token_hash(begun.token), Known.of(study, begun.session))
         state = _state(db, study, begun.session, mine.ahead, is_new=not begun.resumed)
         if mine.ahead is not None:
             request.app.state.adapting.heard(mine.ahead)

@@ -6,11 +6,14 @@ Those who begin with another worker are looked up before they come, a few at a t
 
 import asyncio
 import logging
-from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+import anyio
 
 from vseg import store
-from vseg.server.beside import beside, is_over
+from vseg.errors import VsegError
 from vseg.server.known import Known, KnownSessions
 from vseg.server.wire import in_thread
 from vseg.store.studies import StudyRow
@@ -20,12 +23,14 @@ LATEST = 200  # among so many there may be strangers
 LOOK_S, NEXT_LOOK_S = 0.5, 0.1  # between looks for those who have begun; after one that found someone
 log = logging.getLogger("vseg.server")
 
+T = TypeVar("T")
+
 
 class Recall:
     """Looks up sessions by their token's hash, for one event loop."""
 
     def __init__(self, db: store.Database):
-        self.db = db
+        self._db = db
         self._studies: dict[int, StudyRow] = {}  # one with sessions is frozen
         self._wanted: dict[str, asyncio.Future[Known | None]] = {}
         self._asking: asyncio.Task[None] | None = None
@@ -41,9 +46,9 @@ class Recall:
 
     def all_of(self, hashes: list[str]) -> dict[str, Known]:
         """Those of these that there are, in one query."""
-        asked = store.sessions.asked(self.db, hashes)
+        asked = store.sessions.asked(self._db, hashes)
         if new := {each.study for each in asked.values()} - self._studies.keys():
-            self._studies |= store.studies.numbered(self.db, new)
+            self._studies |= store.studies.numbered(self._db, new)
         return {hashed: Known.of(self._studies[each.study], each) for hashed, each in asked.items()}
 
     async def _ask(self) -> None:
@@ -61,31 +66,44 @@ class Recall:
                     each.cancel()  # unless it is done: the server stops
 
 
-def getting_to_know(recall: Recall, known: KnownSessions) -> AbstractAsyncContextManager[None]:
-    """Remember also those who begin with another worker, for as long as the block lasts; SQLite has one worker."""
-    return nullcontext() if recall.db.is_sqlite else beside(partial(_following, recall, known))
+@asynccontextmanager
+async def getting_to_know(db: store.Database, recall: Recall, known: KnownSessions) -> AsyncIterator[None]:
+    """Remember also those who begin with another worker, for as long as the block lasts."""
+    task = asyncio.create_task(_following(db, recall, known))
+    try:
+        yield
+    finally:
+        task.cancel()  # it only reads: where the database hangs, a thread is left behind, and nobody waits for it
+        with suppress(asyncio.CancelledError):
+            await task
 
 
-async def _following(recall: Recall, known: KnownSessions, over: asyncio.Event) -> None:
+async def _following(db: store.Database, recall: Recall, known: KnownSessions) -> None:
     first: int | None = None
-    met, in_trouble = 0, False
-    while not over.is_set():
+    met: set[str] = set()
+    is_told = False
+    while True:
+        new: list[str] = []
         try:
             if first is None:  # of those before there may be thousands, who are long gone
-                first = await in_thread(store.sessions.newest, recall.db)
-            met, in_trouble = await in_thread(_meet, recall, known, first), False
+                first = await _abandonable(store.sessions.newest, db)
+            begun = await _abandonable(store.sessions.latest, db, first, LATEST)
+            # Each once: who has made room for others is not met again, and one that cannot be read holds up no one.
+            new = [hashed for hashed in begun if hashed not in met and hashed not in known][:AT_ONCE]
+            met = (met | set(new)) & set(begun)
+            if new:
+                for hashed, each in (await _abandonable(recall.all_of, new)).items():
+                    known.remember(hashed, each)
+            is_told = False
         except Exception as error:  # whoever comes meanwhile is looked up then, and told what is the matter
-            if not in_trouble:
-                log.warning("Who begins with another worker cannot be looked up now (%r).", error)
-            met, in_trouble = 0, True
-        await is_over(over, NEXT_LOOK_S if met else LOOK_S)
+            if not is_told:
+                is_ours = not isinstance(error, VsegError)
+                log.warning(
+                    "Who begins with another worker cannot be looked up now: %s", error, exc_info=is_ours
+                )
+            is_told = True
+        await asyncio.sleep(NEXT_LOOK_S if new else LOOK_S)
 
 
-def _meet(recall: Recall, known: KnownSessions, first: int) -> int:
-    """Remember some of those who have just begun, after the session with this number; how many."""
-    begun = store.sessions.latest(recall.db, first, LATEST)
-    strangers = [hashed for hashed in begun if hashed not in known][:AT_ONCE]
-    if strangers:
-        for hashed, each in recall.all_of(strangers).items():
-            known.remember(hashed, each)
-    return len(strangers)
+async def _abandonable(function: Callable[..., T], *arguments: Any) -> T:
+    return await anyio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)

@@ -252,7 +252,7 @@ def work() -> None:
     try:
         with store.open(os.environ[DATABASE]) as db:
             simulations = Simulations(os.environ[MODEL] or None)
-            served = app(db, prefix=os.environ[PREFIX], simulations=simulations)
+            served = app(db, prefix=os.environ[PREFIX], simulations=simulations, one_of_several=True)
             begun = partial(os.write, told, b".")
             _run(served, listening, os.environ[TRUSTED], threading.Event(), begun)
     except VsegError as error:

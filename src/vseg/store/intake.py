@@ -136,12 +136,14 @@ def _elsewhere() -> Conflict:
 def insertion(db: "Database", table: Table, other: Table) -> Insertion:
     """What stores rows of one table whose number the session has used neither there nor in the other.
 
-    What was stored first stays. The look is part of the statement, so that it costs no journey of its own.
+    What was stored first stays. The look is part of the statement, so that it costs no journey of its own. Types are
+    the caller's to check: PostgreSQL takes "yes" for true, SQLite does not.
     """
     row = _each_row(table) if db.is_sqlite else _rows_of_json(table)
     is_taken = exists().where(other.c.session == row["session"], other.c.seq == row["seq"])
-    # Always in the same order, so that two workers with the same rows never wait for each other.
-    new = select(*row.values()).where(~is_taken).order_by(row["session"], row["seq"])
+    new = select(*row.values()).where(~is_taken)
+    if not db.is_sqlite:  # in one order, so that two workers with the same rows never wait for each other
+        new = new.order_by(row["session"], row["seq"])
     statement = db.insert(table).from_select(list(row), new).execution_options(preserve_rowcount=True)
 
     def store(connection: Connection, rows: list[Row]) -> int:

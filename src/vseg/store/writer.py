@@ -32,7 +32,7 @@ _ASKED = (
     .where(sessions.c.id.in_(bindparam("ids", expanding=True)))
     .order_by(sessions.c.id)
 )
-SHARED, COUNTED = _ASKED.with_for_update(read=True), _ASKED.with_for_update(key_share=True)
+_SHARED, _COUNTED = _ASKED.with_for_update(read=True), _ASKED.with_for_update(key_share=True)
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class Writer:
 
     def __init__(self, db: "Database"):
         self._db = db
-        # Of responses first: where a response and an event come under one number, it is taken.
+        # Of responses first: where a response and an event come under one number, the response is taken.
         self._inserts = insertion(db, responses, events), insertion(db, events, responses)
         self._queue: SimpleQueue[Records | None] = SimpleQueue()
         self._lock = threading.Lock()
@@ -175,7 +175,7 @@ def _locked(connection: Connection, batch: list[Records]) -> tuple[dict[int, str
     Answers alone need shared locks: nobody can withdraw a session between this look and our insert. With events, no
     other worker stores records of these sessions meanwhile, since they are counted.
     """
-    wanted = COUNTED if any(each.events for each in batch) else SHARED
+    wanted = _COUNTED if any(each.events for each in batch) else _SHARED
     found = connection.execute(wanted, {"ids": list({each.session for each in batch})}).all()
     return {row.id: row.status for row in found}, {row.id: row.token_hash for row in found}
 
