@@ -18,6 +18,7 @@ from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.store import schema
 from vseg.store.intake import Limits
+from vseg.store.tokens import token_hash
 
 
 def stored(db, table=schema.responses) -> list[tuple[int, int]]:
@@ -440,7 +441,7 @@ def test_records_of_someone_who_was_erased_are_told_so(db):
     study = study_of(db)
     begun = begin(db, study)
     store.sessions.erase(db, study, begun.session.participant)
-    for token in (None, begun.token):
-        late = store.responses.append(db, begun.session.id, [response(0)], [], token=token)
+    for hashed in (None, token_hash(begun.token)):
+        late = store.responses.append(db, begun.session.id, [response(0)], [], token_hash=hashed)
         with pytest.raises(NotFound, match="no such session"):
             late.result()

@@ -11,6 +11,7 @@ from vseg.plan import Unit
 from vseg.store.schema import events, identities, participants, responses, sessions
 from vseg.store.sessions import Identity
 from vseg.store.snapshot import snapshot
+from vseg.store.tokens import token_hash
 
 
 def refused(db, study, *arguments, **options) -> str:
@@ -362,8 +363,12 @@ def test_a_token_that_was_replaced_stores_nothing(db):
     study = study_of(db)
     first, second = begin(db, study, "pid"), begin(db, study, "pid")
     with pytest.raises(NotAllowed, match="newer token"):
-        store.responses.append(db, first.session.id, [response(0)], [], token=first.token).result()
-    store.responses.append(db, first.session.id, [response(0)], [], token=second.token).result()
+        store.responses.append(
+            db, first.session.id, [response(0)], [], token_hash=token_hash(first.token)
+        ).result()
+    store.responses.append(
+        db, first.session.id, [response(0)], [], token_hash=token_hash(second.token)
+    ).result()
     assert count(db, responses) == 1
 
 

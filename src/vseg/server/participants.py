@@ -100,13 +100,15 @@ LEAVING: TypeAdapter[Leaving] = TypeAdapter(Leaving)
 
 async def records(request: Request) -> Response:
     """Store answers and events; a 200 means that they are on the disk, and a resend does no harm."""
-    db, token = request.app.state.db, _token(request)
-    known = await _known(request, token)
+    db, hashed = request.app.state.db, token_hash(_token(request))
+    known = await _known(request, hashed)
     batch = await json_body(request, BATCH, LARGEST_BODY)
     if known.ahead is not None and known.unknown_choices(batch["records"]):
         await in_thread(known.ahead.reload, db)
     responses, events = known.rows(batch["records"])
-    stored = store.responses.append(db, known.session, responses, events, token=token, limits=known.limits)
+    stored = store.responses.append(
+        db, known.session, responses, events, token_hash=hashed, limits=known.limits
+    )
     await asyncio.wrap_future(stored)
     reply: dict[str, Any] = {"stored": [record["seq"] for record in batch["records"]]}
     if known.ahead is not None:
@@ -310,9 +312,9 @@ async def _session(request: Request) -> tuple[StudyRow, SessionRow]:
     return study, row
 
 
-async def _known(request: Request, token: str) -> Known:
-    """The session of a token, from memory where it was seen before; the writer checks that it is still good."""
-    name, hashed = request.path_params["study"], token_hash(token)
+async def _known(request: Request, hashed: str) -> Known:
+    """The session of a token's hash, from memory where it was seen before; the writer checks that it is still good."""
+    name = request.path_params["study"]
     known_sessions: KnownSessions = request.app.state.known
     known = known_sessions.of(hashed, name)
     if known is None:

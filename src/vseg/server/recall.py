@@ -79,15 +79,14 @@ async def getting_to_know(db: store.Database, recall: Recall, known: KnownSessio
 
 
 async def _following(db: store.Database, recall: Recall, known: KnownSessions) -> None:
-    first: int | None = None
-    met: set[str] = set()
+    met: set[str] | None = None
     is_told = False
     while True:
         new: list[str] = []
         try:
-            if first is None:  # of those before there may be thousands, who are long gone
-                first = await _abandonable(store.sessions.newest, db)
-            begun = await _abandonable(store.sessions.latest, db, first, LATEST)
+            begun = await _abandonable(store.sessions.latest, db, LATEST)
+            if met is None:  # those of before may be long gone
+                met = set(begun)
             # Each once: who has made room for others is not met again, and one that cannot be read holds up no one.
             new = [hashed for hashed in begun if hashed not in met and hashed not in known][:AT_ONCE]
             met = (met | set(new)) & set(begun)

@@ -9,18 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    JSON,
-    ColumnElement,
-    Connection,
-    Table,
-    bindparam,
-    column,
-    exists,
-    func,
-    select,
-    tuple_,
-)
+from sqlalchemy import JSON, ColumnElement, Connection, Table, bindparam, column, exists, func, select, tuple_
 
 from vseg.errors import Conflict, InvalidInput, VsegError
 from vseg.store.schema import events, responses

@@ -15,7 +15,6 @@ from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.intake import Limits
 from vseg.store.schema import events as event_table, participants, responses as response_table, sessions
 from vseg.store.studies import StudyRow
-from vseg.store.tokens import token_hash
 from vseg.store.writer import Records
 
 ADDED = ("session", "received_at_ms")
@@ -32,7 +31,7 @@ def append(
     responses: Sequence[Mapping[str, Any]],
     events: Sequence[Mapping[str, Any]],
     *,
-    token: str | None = None,
+    token_hash: str | None = None,
     limits: Limits | None = None,
     now_ms: int | None = None,
 ) -> "Future[None]":
@@ -41,9 +40,10 @@ def append(
     A response has the names in `RESPONSE`, an event those in `EVENT`; other names are passed over. A record that is
     there already stays as it is, so that a resend does no harm; a number is used once, by a response or by an event.
     The future fails with `Conflict` ("ended") if the session takes no more records, or ("elsewhere") if it has others
-    under these numbers, of another page: then none of these is stored. It fails with `NotAllowed` if it no longer has
-    this `token`, `NotFound` if there is none, `InvalidInput` if there are more events than the `limits` or the
-    database refuses a value, and `VsegError` if the database does not answer: then send again.
+    under these numbers, of another page: then none of these is stored. It fails with `NotAllowed` if its token is no
+    longer the one with this `token_hash`, `NotFound` if there is no such session, `InvalidInput` if there are more
+    events than the `limits` or the database refuses a value, and `VsegError` if the database does not answer: then send
+    again.
     """
     added = {"session": session_id, "received_at_ms": clock_ms() if now_ms is None else now_ms}
     try:
@@ -54,8 +54,7 @@ def append(
     for row in others:
         if not isinstance(row["data"], str):
             row["data"] = json.dumps(row["data"], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    hashed = None if token is None else token_hash(token)
-    return db.writer.append(Records(session_id, answers, others, hashed, limits))
+    return db.writer.append(Records(session_id, answers, others, token_hash, limits))
 
 
 def stream(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapping]]:

@@ -59,19 +59,11 @@ def asked(db: Database, hashes: Collection[str]) -> dict[str, Asked]:
     }
 
 
-def newest(db: Database) -> int:
-    """The `id` of the session that began last; 0 if there is none."""
-    with db.reading() as connection:
-        return connection.scalar(select(func.max(sessions.c.id))) or 0
-
-
-def latest(db: Database, after: int, most: int) -> list[str]:
-    """The tokens' hashes of those among the last so many sessions that began after one, have their trials and go on."""
+def latest(db: Database, most: int) -> list[str]:
+    """The tokens' hashes of those among the last so many sessions that have their trials and go on."""
     is_late = sessions.c.id > select(func.max(sessions.c.id) - most).scalar_subquery()
     is_ready = (sessions.c.status == "active") & sessions.c.trials.is_not(None)
-    wanted = (
-        select(sessions.c.token_hash).where(sessions.c.id > after, is_late, is_ready).order_by(sessions.c.id)
-    )
+    wanted = select(sessions.c.token_hash).where(is_late, is_ready).order_by(sessions.c.id)
     with db.reading() as connection:
         return list(connection.scalars(wanted))
 
