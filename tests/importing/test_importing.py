@@ -201,6 +201,21 @@ def test_a_name_that_stands_once_in_a_run_is_that_of_the_run(tmp_path):
     assert vseg.load(out).participants == ["ann", "bo"]
 
 
+def test_the_one_name_of_a_run_is_as_short_as_any_other(tmp_path):
+    """Otherwise the folder would hold what `vseg.load` refuses."""
+    run = jspsych(subject="a" * 300)
+    for trial in run[1:]:
+        del trial["subject"]
+    with pytest.raises(VsegError, match=r"trial 1: subject is 'aaa.*a name of at most 200 characters"):
+        imported(tmp_path, {"data.json": json.dumps(run)}, **OPTIONS)
+
+
+def test_an_image_may_have_a_long_address_in_html(tmp_path):
+    shown = f'<img src="img/Cat.png?signed={"0" * 300}" width="400">'
+    out = imported(tmp_path, {"data.json": json.dumps(jspsych(image=shown))}, **OPTIONS)
+    assert vseg.load(out).images == ["cat"]
+
+
 def test_names_that_are_alike_in_files_stay_apart(tmp_path):
     text = json.dumps([jspsych(subject=name) for name in ("a-1", "a1", "A1", "../../etc", "...")])
     out = imported(tmp_path, {"data.json": text}, **OPTIONS)
@@ -245,7 +260,9 @@ def test_what_is_guessed_is_said(tmp_path):
         ({"dots": [{"x": 1}, {"x": 2, "y": 3}]}, "trial 3: dots[0].y is nothing; expected y1, a number."),
         ({"trial_index": 1.5}, "trial 3: trial_index is 1.5; expected trial, a whole number from 0 up."),
         ({"subject": {"a": 1}}, "trial 3: subject is {'a': 1}; expected participant, a name."),
+        ({"subject": '<img src="a.png">' * 20}, "expected participant, a name of at most 200 characters"),
         ({"stimulus": "data:image/png;base64,AAAA"}, "expected image, a name, not the picture itself"),
+        ({"stimulus": '<img src="data:image/png;base64,AAAA">'}, "a name, not the picture itself"),
     ],
 )
 def test_a_bad_value_is_named_with_its_row(tmp_path, change, message):

@@ -8,7 +8,7 @@ from pathlib import Path
 from vseg.errors import InvalidInput, NotFound
 from vseg.importing.mapping import Field, said
 from vseg.importing.rows import Row
-from vseg.importing.trials import Trial, short_name
+from vseg.importing.trials import Trial, name_in, short_name
 
 PRACTICE = "practice"  # the name of vseg's own picture for practice
 LONGEST_IMAGE = 63
@@ -91,11 +91,11 @@ def participants(
 
 def _named(trials: Sequence[Trial], field: Field, rows: Sequence[Row]) -> list[str]:
     """As the column says; where it is empty, the one name that the run has elsewhere."""
-    of_run: dict[int, set[str]] = {}
+    of_run: dict[int, dict[str, Row]] = {}
     if any(trial.participant is None for trial in trials):
         for row in rows:
             if name := said(field.value(row)):
-                of_run.setdefault(row.run, set()).add(name)
+                of_run.setdefault(row.run, {})[name] = row
     found = []
     for trial in trials:
         name = trial.participant
@@ -104,7 +104,8 @@ def _named(trials: Sequence[Trial], field: Field, rows: Sequence[Row]) -> list[s
                 raise InvalidInput(
                     f"{trial.row.where}: {field.column} is empty; expected the participant's name."
                 )
-            (name,) = of_run[trial.row.run]
+            ((text, row),) = of_run[trial.row.run].items()
+            name = name_in(row, field, text)
         found.append(name)
     return found
 

@@ -99,9 +99,9 @@ def _trial(row: Row, fields: dict[str, Field]) -> Trial:
     width, height = optional("image_width", _size), optional("image_height", _size)
     return Trial(
         row=row,
-        participant=optional("participant", _name),
-        session=optional("session", _name),
-        image=picture(optional("image", _name, "image")),
+        participant=optional("participant", name_in),
+        session=optional("session", name_in),
+        image=optional("image", _image, "image"),
         block=optional("block", _whole, 0),
         trial=optional("trial", _whole),
         pair=(needed("i", _whole), needed("j", _whole)) if "i" in fields else None,
@@ -155,15 +155,23 @@ def _refuse(row: Row, field: Field, value: Any, expected: str) -> NoReturn:
     )
 
 
-def _name(row: Row, field: Field, value: Any) -> str:
+def name_in(row: Row, field: Field, value: Any) -> str:
+    """What the cell says, if it is as short as names are; else `InvalidInput`."""
     text = said(value)
     if not text:
         _refuse(row, field, value, "a name")
-    if text.startswith("data:"):
-        _refuse(row, field, value, "a name, not the picture itself: map another column")
-    if len(text) > LONGEST_NAME and not SOURCE.search(text):
+    if len(text) > LONGEST_NAME:
         _refuse(row, field, value, f"a name of at most {LONGEST_NAME} characters")
     return text
+
+
+def _image(row: Row, field: Field, value: Any) -> str:
+    """As a name; or the address in a piece of HTML, which may be long, since the folder has a short name for it."""
+    text = said(value) or ""
+    address = picture(text)
+    if address.startswith("data:"):
+        _refuse(row, field, value, "a name, not the picture itself: map another column")
+    return name_in(row, field, value) if address == text else address
 
 
 def _truth(row: Row, field: Field, value: Any) -> bool:
