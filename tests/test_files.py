@@ -23,6 +23,7 @@ SAVED: dict[str, Callable[[Path], object]] = {
     "answers.parquet": ANSWERS.save,
     "grid.npz": stimuli.random_maps(Grid(8), segments=3, seed=0).save,
     "scatter.npz": Maps.one_hot(CORNERS, [0, 0, 1, 1]).save,
+    "durable.json": lambda path: put(path, '{"seed": 7}\n' * 50, durable=True),
     "page.html": lambda path: put(path, "<p>as long as a page is</p>\n" * 50),
 }
 

@@ -10,11 +10,12 @@ from typing import IO, Any
 
 
 @contextmanager
-def whole(path: str | Path, mode: str = "w", **how: Any) -> Iterator[IO[Any]]:
+def whole(path: str | Path, mode: str = "w", *, durable: bool = False, **how: Any) -> Iterator[IO[Any]]:
     """As `open` for writing, but under a name beside it, which becomes `path` once everything is written.
 
     After a failure nothing new is left, and a file that was there is untouched. A link stays one, and what is no
-    file but a device or a pipe is written to as it is.
+    file but a device or a pipe is written to as it is. One that is `durable` is on the disk after the block, also if
+    the machine loses its power then.
 
     Examples
     --------
@@ -30,9 +31,14 @@ def whole(path: str | Path, mode: str = "w", **how: Any) -> Iterator[IO[Any]]:
     try:
         with open(unfinished, mode.replace("w", "x"), **how) as file:
             yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         if final.exists():
             shutil.copymode(final, unfinished)
         unfinished.replace(final)
+        if durable:
+            sync(final.parent)
     except OSError as error:
         if error.filename == str(unfinished):
             error.filename = str(path)
@@ -41,7 +47,18 @@ def whole(path: str | Path, mode: str = "w", **how: Any) -> Iterator[IO[Any]]:
         unfinished.unlink(missing_ok=True)
 
 
-def put(path: Path, text: str) -> None:
+def put(path: Path, text: str, *, durable: bool = False) -> None:
     """Write a file of text whole, or leave it as it was."""
-    with whole(path, encoding="utf-8") as file:
+    with whole(path, encoding="utf-8", durable=durable) as file:
         file.write(text)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or what a folder lists, is on the disk."""
+    if path.is_dir() and not hasattr(os, "O_DIRECTORY"):
+        return  # Windows, which opens no folders
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

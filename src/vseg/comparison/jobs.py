@@ -5,7 +5,6 @@ A job can be sent to another process: with its own answers and pictures alone, a
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from vseg import callables
 from vseg.errors import InvalidInput, VsegError
+from vseg.files import whole
 from vseg.maps import Maps
 from vseg.models.families import Family, predicted
 from vseg.models.task import Task
@@ -202,7 +202,5 @@ def _write(job: Job, told: Told) -> None:
         "parameters": json.dumps(told.parameters),
     }
     job.file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = job.file.with_suffix(f".{os.getpid()}.part")
-    with open(unfinished, "wb") as file:
+    with whole(job.file, "wb") as file:
         np.savez(file, **arrays)
-    unfinished.replace(job.file)

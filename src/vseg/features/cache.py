@@ -8,7 +8,6 @@ import hashlib
 import inspect
 import os
 import sys
-import tempfile
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from vseg import __version__
 from vseg.errors import InvalidInput
 from vseg.features import Feature, named
+from vseg.files import whole
 from vseg.layout import Layout
 
 
@@ -121,8 +121,7 @@ def _write(file: Path, values: NDArray[np.float64]) -> None:
     """A folder that cannot be written to is no reason to fail: nothing is kept then."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".part", delete=False) as part:
-            np.save(part, values)
-        Path(part.name).replace(file)
+        with whole(file, "wb") as kept:
+            np.save(kept, values)
     except OSError:
         return

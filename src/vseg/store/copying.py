@@ -13,6 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection, func, insert, select
 
 from vseg.errors import Conflict, InvalidInput, VsegError
+from vseg.files import sync
 from vseg.store.schema import metadata
 
 ROWS_AT_ONCE = 2000
@@ -55,9 +56,9 @@ def new_file(path: Path) -> Iterator[Path]:
             raise VsegError(
                 f"{path} could not be completed: {', '.join(left)} is still needed; nothing is left."
             )
-        _sync(temporary)
+        sync(temporary)
         _put(temporary, path)
-        _sync(path.absolute().parent)
+        sync(path.absolute().parent)
     finally:
         for suffix in ("", *BESIDE):
             Path(f"{temporary}{suffix}").unlink(missing_ok=True)
@@ -153,11 +154,3 @@ def _put_over_own(temporary: Path, path: Path) -> None:
     except BaseException:
         path.unlink()
         raise
-
-
-def _sync(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -19,6 +19,7 @@ from typing import Any
 
 import vseg
 from vseg.errors import Conflict, InvalidInput
+from vseg.files import put
 from vseg.sweeps.table import Row
 from vseg.sweeps.trials import PLAIN, Finished, Setting, Trial
 
@@ -70,7 +71,7 @@ class Kept:
                 raise Conflict(
                     f"{self.folder} holds trials, but not what they are of; choose another folder."
                 )
-            _write_durably(path, json.dumps(wanted, indent=1) + "\n")
+            put(path, json.dumps(wanted, indent=1) + "\n", durable=True)
             return
         try:
             there = json.loads(path.read_text(encoding="utf-8"))
@@ -148,19 +149,6 @@ def _versus(name: str, there: dict[str, Any], wanted: dict[str, Any]) -> str:
     if name in ("function", "version", "seed"):
         return f" ({there.get(name)}, not {wanted[name]})"
     return ""
-
-
-def _write_durably(path: Path, text: str) -> None:
-    new = path.with_suffix(".new")
-    with open(new, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    if hasattr(os, "O_DIRECTORY"):  # that the files are in the folder is on the disk too
-        folder = os.open(path.parent, os.O_DIRECTORY)
-        os.fsync(folder)
-        os.close(folder)
 
 
 def _lock(descriptor: int, folder: Path) -> None:
