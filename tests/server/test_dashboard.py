@@ -19,6 +19,7 @@ FORMS = (
     "studies",
     "studies/tiny/pause",
     "studies/tiny/links",
+    "studies/tiny/links/revoke",
     "studies/tiny/simulate",
     "studies/tiny/participants/p-1/erase",
     "settings/password",

@@ -246,6 +246,8 @@ def test_closing_and_links_by_the_api(logged_in_on_both):
     links = client.post("api/studies/tiny/links?count=2", headers=headers).json()["links"]
     tokens = [link.removeprefix(f"{logged_in_on_both.base}s/tiny/?link=") for link in links]
     assert len({logged_in_on_both.begin(link=token).state["session"] for token in tokens}) == 2
+    client.post("api/studies/tiny/links?count=3", headers=headers)
+    assert client.delete("api/studies/tiny/links", headers=headers).json() == {"revoked": 3}
     for count in ("0", "10001", "many"):
         refused = client.post(f"api/studies/tiny/links?count={count}", headers=headers)
         assert (refused.status_code, refused.json()["error"]) == (422, "InvalidInput")
@@ -259,6 +261,20 @@ def test_links_by_the_page(logged_in):
     for count in ("x", "0", "10001", "9" * 30, "²"):
         assert post(logged_in.client, "studies/tiny/links", count=count).status_code == 422
     assert post(logged_in.client, "studies/tiny/explode").status_code == 404
+
+
+def test_links_are_revoked_by_the_page(logged_in):
+    page = post(logged_in.client, "studies/tiny/links", count="3").text
+    used, *others = re.findall(r"/s/tiny/\?link=([\w-]{32})", page)
+    logged_in.begin(link=used)
+    assert "Revoke 2 links that nobody has used" in logged_in.client.get("studies/tiny/data").text
+    page = post(logged_in.client, "studies/tiny/links/revoke").text
+    assert "2 personal links revoked." in page
+    assert "nobody has used" not in page
+    logged_in.begin(link=used)
+    for link in others:
+        refused = logged_in.client.post("s/tiny/sessions", json={"consented": True, "link": link})
+        assert (refused.status_code, refused.json()["reason"]) == (409, "link")
 
 
 def test_the_export(logged_in_on_both):

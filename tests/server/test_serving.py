@@ -271,6 +271,9 @@ def test_personal_links(study, tmp_path, by):
             f"{base}/s/tiny/sessions", json={"consented": True, "link": token}, trust_env=False
         )
         assert entered.status_code == 201
+        revoking = [sys.executable, "-m", "vseg", "links", named, "--revoke", "--db", url]
+        said = subprocess.run(revoking, capture_output=True, text=True, check=True).stdout
+        assert said == "Links revoked that nobody had used: 1.\n"
 
 
 @pytest.mark.parametrize("command", ["links tiny", "export tiny --out exported"])

@@ -172,6 +172,19 @@ def test_the_same_page_has_another_token_for_another_session(db):
     assert store.sessions.rows.by_token(db, begun[1].token).id == begun[1].session.id
 
 
+def test_links_that_nobody_has_used_are_revoked(db):
+    study, other = study_of(db, participants=3), study_of(db, name="other")
+    used, unused = store.sessions.new_links(db, study, 2)
+    (elsewhere,) = store.sessions.new_links(db, other, 1)
+    mine = begin(db, study, link=used)
+    assert store.sessions.unused_links(db, study) == 1
+    assert store.sessions.revoke_links(db, study) == 1
+    assert store.sessions.unused_links(db, study) == 0
+    assert refused(db, study, link=unused) == "link"
+    assert begin(db, study, link=used).session == mine.session
+    assert not begin(db, other, link=elsewhere).resumed
+
+
 def test_a_link_that_someone_else_has_used_meanwhile(db):
     """Known by their name at first, and then by the link in the same address: two sessions, two tokens."""
     study = study_of(db)

@@ -14,6 +14,9 @@ def links(
         str, typer.Argument(metavar="STUDY", help="The study's name, or its file.", show_default=False)
     ],
     count: Annotated[str, typer.Option(metavar="NUMBER", help="How many links.")] = "1",
+    revoke: Annotated[
+        bool, typer.Option("--revoke", help="Make no links, but revoke all that nobody has used.")
+    ] = False,
     db: DatabaseOption = DEFAULT_DATABASE,
     url: Annotated[
         str, typer.Option(metavar="URL", help="The server's address as participants reach it.")
@@ -21,11 +24,13 @@ def links(
 ) -> None:
     """Print new personal links to STUDY, one a line; each is for one person and is not shown again.
 
-    They begin with --url, the address under which participants reach your server.
+    They begin with --url, the address under which participants reach your server. If they came into the wrong hands,
+    --revoke makes those worthless that nobody has begun with; whoever has begun goes on.
 
     \b
     Example:
       vseg links two-textures --count 20 --url https://lab.example.org/vseg
+      vseg links two-textures --revoke
     """
     number = options.whole(count, "--count", 1)
     if not url.startswith(("http://", "https://")):
@@ -35,5 +40,8 @@ def links(
 
     with store.open(db, must_exist=True) as database:
         row = store.studies.named(database, options.study_name(study))
+        if revoke:
+            typer.echo(f"Links revoked that nobody had used: {store.sessions.revoke_links(database, row)}.")
+            return
         for token in store.sessions.new_links(database, row, number):
             typer.echo(f"{url.rstrip('/')}/s/{row.name}/?link={token}")

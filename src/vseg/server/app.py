@@ -104,6 +104,7 @@ def _researchers(
         Route("/studies/{name}/participants/{participant}", dashboard.participant),
         Route("/studies/{name}/participants/{participant}/erase", dashboard.erase, methods=["POST"]),
         Route("/studies/{name}/links", dashboard.links, methods=["POST"]),
+        Route("/studies/{name}/links/revoke", dashboard.revoke_links, methods=["POST"]),
         Route("/studies/{name}/simulate", dashboard.simulate, methods=["POST"]),
         Route("/studies/{name}/{what}", dashboard.change_status, methods=["POST"]),
         Route("/settings", dashboard.settings),

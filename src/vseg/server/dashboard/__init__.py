@@ -16,7 +16,7 @@ Every form brings the browser's token; every page that shows data needs the logi
 without script; with it, its live parts are fetched again by themselves, by the same route and template.
 """
 
-from vseg.server.dashboard.data import data, links
+from vseg.server.dashboard.data import data, links, revoke_links
 from vseg.server.dashboard.door import api_page, login, logout, setup, sign_in
 from vseg.server.dashboard.glance import Glances
 from vseg.server.dashboard.image import image
@@ -36,5 +36,5 @@ from vseg.server.dashboard.visiting import menu
 __all__ = [
     "Glances", "api_page", "change_password", "change_status", "create", "data", "erase", "image", "links", "login",
     "logout", "menu", "new", "new_researcher_link", "new_token", "participant", "remove_researcher",
-    "revoke_token", "settings", "setup", "sign_in", "simulate", "studies", "study",
+    "revoke_links", "revoke_token", "settings", "setup", "sign_in", "simulate", "studies", "study",
 ]  # fmt: skip

@@ -31,9 +31,20 @@ async def links(request: Request) -> Response:
     return await _shown(request, row, links=[f"{link}?link={token}" for token in tokens])
 
 
+@researchers_only
+async def revoke_links(request: Request) -> Response:
+    """Make the personal links that nobody has used worthless."""
+    await form(request)
+    db, name = request.app.state.db, request.path_params["name"]
+    row = await wire.in_thread(store.studies.named, db, name)
+    return await _shown(request, row, revoked=await wire.in_thread(store.sessions.revoke_links, db, row))
+
+
 async def _shown(request: Request, row: StudyRow, **values: Any) -> Response:
-    summary = await wire.in_thread(research.summary, request.app.state.db, row, request)
-    most = store.sessions.MOST_LINKS
-    return await page(
-        request, "data.html", row=row, study=row.study, summary=summary, most_links=most, **values
-    )
+    db = request.app.state.db
+    summary = await wire.in_thread(research.summary, db, row, request)
+    values |= {
+        "unused_links": await wire.in_thread(store.sessions.unused_links, db, row),
+        "most_links": store.sessions.MOST_LINKS,
+    }
+    return await page(request, "data.html", row=row, study=row.study, summary=summary, **values)

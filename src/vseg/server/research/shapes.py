@@ -109,6 +109,12 @@ class Links(BaseModel):
     links: list[str]
 
 
+class Revoked(BaseModel):
+    """How many personal links nobody can come in with any more."""
+
+    revoked: int
+
+
 class ProgressAndPeople(BaseModel):
     """A study at a glance, and everyone in it who has not withdrawn."""
 

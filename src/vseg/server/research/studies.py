@@ -21,6 +21,7 @@ from vseg.server.research.shapes import (
     Links,
     NewStudy,
     Problem,
+    Revoked,
     Session,
     StudyDetail,
     StudySummary,
@@ -128,6 +129,12 @@ def links(
     """New personal links, each for one person; they are not shown again."""
     tokens = store.sessions.new_links(request.app.state.db, row, count)
     return Links(links=[f"{participant_link(request, row.name)}?link={token}" for token in tokens])
+
+
+@router.delete("/studies/{name}/links", summary="Revoke personal links that nobody has used")
+def revoke_links(request: Request, row: OfStudy) -> Revoked:
+    """Who has begun with theirs goes on; nobody begins with one of the others any more."""
+    return Revoked(revoked=store.sessions.revoke_links(request.app.state.db, row))
 
 
 @router.get(

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Self
 
 import numpy as np
-from sqlalchemy import Connection, Row, Table, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, select, update
 
 from vseg import __version__
 from vseg.errors import Conflict, InvalidInput
@@ -108,6 +108,23 @@ def new_links(db: Database, study: StudyRow, count: int) -> list[str]:
     with db.writing() as connection:
         connection.execute(insert(links), [{**row, "token_hash": token_hash(token)} for token in tokens])
     return tokens
+
+
+def unused_links(db: Database, study: StudyRow) -> int:
+    """How many personal links nobody has come in with yet."""
+    with db.reading() as connection:
+        return connection.scalar(select(func.count()).where(_unused(study))) or 0
+
+
+def revoke_links(db: Database, study: StudyRow) -> int:
+    """Make the personal links that nobody has used worthless, and say how many there were."""
+    with db.writing() as connection:
+        _lock(connection, study)  # whoever is coming in with one of them has used it, or is refused
+        return connection.execute(delete(links).where(_unused(study))).rowcount
+
+
+def _unused(study: StudyRow) -> ColumnElement[bool]:
+    return (links.c.study == study.id) & links.c.participant.is_(None)
 
 
 def _token(entry: str | None, session: str) -> str:
