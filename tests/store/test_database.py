@@ -295,6 +295,24 @@ def test_readers_see_one_moment_while_others_write(tmp_path):
         assert connection.scalar(text("SELECT count(*) FROM settings")) == before == 0
 
 
+@pytest.mark.parametrize("transaction", ["reading", "writing"])
+def test_a_result_that_was_not_read_to_its_end_keeps_no_old_state(db, transaction):
+    """Whoever keeps the exception keeps its frames, their results and, on SQLite, a moment that is over."""
+    store.researchers.set_setting(db, "a", "b")
+    store.researchers.set_setting(db, "c", "d")
+
+    def half_way():
+        with getattr(db, transaction)() as connection:
+            unread = connection.execute(text("SELECT * FROM settings"))
+            raise InvalidInput(f"stop after {next(iter(unread))}")
+
+    with pytest.raises(InvalidInput, match="stop") as kept:
+        half_way()
+    store.researchers.set_setting(db, "a", "new")
+    assert store.researchers.setting(db, "a") == "new"
+    assert kept.value
+
+
 def test_no_statement_is_put_together_from_strings():
     """Values reach the database as parameters; text() and the driver's own SQL are constants, counted here."""
     sources = {path.name: path.read_text() for path in Path(vseg.store.__file__).parent.rglob("*.py")}

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc, make_url
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.store.migrate import HEAD, migrate
@@ -325,6 +326,17 @@ def _prepare(engine: Engine, begin: str, *more: str) -> None:
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
+
+    # A result that was not read to its end, which an exception may keep alive, holds on to the moment it was asked in:
+    # whoever has the connection next would see that moment, not the present.
+    @event.listens_for(engine, "after_cursor_execute")
+    def _on_execute(connection: Connection, cursor: Any, *_: Any) -> None:
+        connection.info.setdefault("cursors", WeakSet()).add(cursor)
+
+    @event.listens_for(engine, "reset")
+    def _on_return(_: Any, record: ConnectionPoolEntry, state: Any) -> None:
+        for cursor in record.info.pop("cursors", ()):
+            cursor.close()
 
 
 def _settle(engine: Engine, *statements: str) -> None:
