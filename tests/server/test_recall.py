@@ -2,18 +2,22 @@
 
 import asyncio
 
+import httpx
 import pytest
-from sqlalchemy import event as sql
+from sqlalchemy import event as sql, update
 
-from servers import STUDY, register
+from servers import STUDY, register, response, served
 from takers import SOLO
 from vseg import store
+from vseg.errors import SchemaMismatch
 from vseg.server.known import KnownSessions
 from vseg.server.participants import study_draw
 from vseg.server.recall import AT_ONCE, Recall, getting_to_know
+from vseg.store.schema import sessions, studies
 from vseg.store.tokens import token_hash
 
 CROWDED = STUDY.replace("participants = 3", "participants = 500")
+OTHER = STUDY.replace('"tiny"', '"other"')
 
 
 @pytest.fixture
@@ -61,6 +65,50 @@ def test_people_of_several_studies_are_looked_up_together_and_those_of_an_adapti
     assert [each.study for each in found] == ["tiny", "tiny", "ada", "ada"]
     assert [each.ahead is None for each in found] == [True, True, False, False]
     assert [each.ahead.session for each in found[2:]] == [row.id for row in rows[2:]]
+
+
+@pytest.mark.parametrize("spoilt", ["study", "trials"])
+def test_one_that_cannot_be_read_is_no_trouble_of_those_who_ask_beside(db, spoilt):
+    register(db, OTHER)
+    tokens = begun(db, 4) + begun(db, 1, "other") + begun(db, 4)
+    with db.writing() as connection:
+        if spoilt == "study":
+            connection.execute(
+                update(studies).where(studies.c.name == "other").values(text="colour = 'blue'")
+            )
+        else:
+            bad = sessions.c.token_hash == token_hash(tokens[4])
+            connection.execute(update(sessions).where(bad).values(trials="{"))
+    found = asyncio.run(together(Recall(db), tokens))
+    assert isinstance(found.pop(4), SchemaMismatch if spoilt == "study" else ValueError)
+    assert [each.study for each in found] == ["tiny"] * 8
+
+
+def test_what_people_of_an_unreadable_study_send_is_not_refused_for_good(database_url):
+    """A page gives up what is refused; with 503 it keeps it until the study can be read again."""
+    with served(database_url, CROWDED, OTHER) as server:
+        people = [server.begin() for _ in range(3)] + [server.begin("other")]
+        with server.db.writing() as connection:
+            connection.execute(
+                update(studies).where(studies.c.name == "other").values(text="colour = 'blue'")
+            )
+        assert server.client.get("s/other/study.json").status_code == 503
+    with served(database_url, CROWDED) as server:
+
+        async def post(client, person):
+            return await client.post(
+                f"s/{person.study}/records", json={"records": [response(0, 0)]}, headers=person.headers
+            )
+
+        async def all_at_once():
+            async with httpx.AsyncClient(base_url=server.base, trust_env=False) as client:
+                return await asyncio.gather(*(post(client, person) for person in people))
+
+        *good, bad = asyncio.run(all_at_once())
+        assert [answer.status_code for answer in good] == [200] * 3
+        assert bad.status_code == 503
+        assert "colour" not in bad.text
+        assert len(server.begin().state["trials"]["i"]) > 0
 
 
 def test_a_database_in_trouble_is_told_to_all_and_asked_again_later(db):

@@ -10,7 +10,7 @@ from sqlalchemy import update
 from strategies import some_maps
 from taking_part import begin, shown_of, study_of, text_of
 from vseg import store
-from vseg.errors import Conflict, NotFound
+from vseg.errors import Conflict, NotFound, SchemaMismatch
 from vseg.store.schema import studies
 from vseg.study import parsed
 
@@ -116,4 +116,8 @@ def test_a_study_that_this_version_cannot_read_does_not_keep_the_others_from_bei
     with db.writing() as connection:
         connection.execute(update(studies).where(studies.c.name == "first").values(text="colour = 'blue'"))
     assert [row.name for row in store.studies.listed(db)] == ["second"]
-    assert "Study first is left out" in caplog.text
+    assert "left out: This vseg cannot read study 'first'" in caplog.text
+    with pytest.raises(
+        SchemaMismatch, match=r"'first' of its database \(.*colour.*\); use the version that wrote it"
+    ):
+        store.studies.named(db, "first")

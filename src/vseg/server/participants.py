@@ -6,6 +6,8 @@ session. A session's trials are the server's own; what a page sends names an ite
 
 import asyncio
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
@@ -17,7 +19,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from typing_extensions import TypedDict
 
 from vseg import plan, store
-from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, SchemaMismatch, VsegError
 from vseg.server.adapting import Adapting
 from vseg.server.ahead import Ahead
 from vseg.server.compressed import PackedFiles, json_response
@@ -293,11 +295,21 @@ def _check_goes_on(status: str) -> None:
         raise Conflict("This participant has left the study, so that the session does not go on.", "already")
 
 
+@contextmanager
+def _readable() -> Iterator[None]:
+    """A study that this vseg cannot read is the server's trouble: what a page has sent is not refused for it."""
+    try:
+        yield
+    except SchemaMismatch as error:
+        raise VsegError(str(error)) from error
+
+
 async def _study(request: Request) -> StudyRow:
     name = request.path_params["study"]
     try:
         if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
-            return await in_thread(store.studies.named, request.app.state.db, name)
+            with _readable():
+                return await in_thread(store.studies.named, request.app.state.db, name)
     except NotFound:
         pass  # the store's own sentence lists all studies, which participants need not know
     raise NotFound(f"There is no study {name!r:.80} here; check the link.")
@@ -318,7 +330,8 @@ async def _known(request: Request, hashed: str) -> Known:
     known_sessions: KnownSessions = request.app.state.known
     known = known_sessions.of(hashed, name)
     if known is None:
-        known = await request.app.state.recall.of(hashed)
+        with _readable():
+            known = await request.app.state.recall.of(hashed)
         if known is None or known.study != name:
             await _study(request)
             raise NotAllowed(store.sessions.NO_SESSION)

@@ -55,15 +55,26 @@ class Recall:
         while self._wanted:
             asked = {hashed: self._wanted.pop(hashed) for hashed in list(self._wanted)[:AT_ONCE]}
             try:
-                found = await in_thread(self.all_of, list(asked))
-                for hashed, each in asked.items():
-                    each.set_result(found.get(hashed))
-            except Exception as error:
-                for each in asked.values():
-                    each.set_exception(error)
+                await self._answer(asked)
             finally:
                 for each in asked.values():
                     each.cancel()  # unless it is done: the server stops
+
+    async def _answer(self, asked: dict[str, "asyncio.Future[Known | None]"]) -> None:
+        try:
+            found = await in_thread(self.all_of, list(asked))
+        except Exception as error:
+            if (
+                len(asked) > 1 and type(error) is not VsegError
+            ):  # which says that the database does not answer
+                for hashed, each in asked.items():  # one of them cannot be read: nobody else is to hear of it
+                    await self._answer({hashed: each})
+            else:
+                for each in asked.values():
+                    each.set_exception(error)
+        else:
+            for hashed, each in asked.items():
+                each.set_result(found.get(hashed))
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from vseg.errors import Conflict, InvalidInput, NotFound
+from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch
 from vseg.layout import Grid, Scatter
 from vseg.maps import Maps
 from vseg.store.database import Database, now_ms
@@ -112,8 +112,8 @@ def listed(db: Database) -> list[StudyRow]:
         for name in connection.scalars(select(studies.c.name).order_by(studies.c.name)).all():
             try:
                 rows.append(_row(db, connection, name))
-            except InvalidInput as error:
-                log.warning("Study %s is left out, since this vseg cannot read its file: %s", name, error)
+            except SchemaMismatch as error:
+                log.warning("A study is left out: %s", error)
     return rows
 
 
@@ -160,16 +160,22 @@ def _row(db: Database, connection: Connection, name: str) -> StudyRow:
     pictures = connection.execute(select(*columns).where(images.c.study == stored.id).order_by(images.c.name))
     return StudyRow(
         **stored._asdict(),
-        study=parsed_once(stored.text),
+        study=parsed_once(name, stored.text),
         images={each.name: ImageRow(*each) for each in pictures},
         _db=db,
     )
 
 
 @lru_cache(maxsize=64)
-def parsed_once(text: str) -> Study:
-    """A study of a database; the same text gives the same study."""
-    return parsed(text, "the study in the database")
+def parsed_once(name: str, text: str) -> Study:
+    """A study of a database; the same text gives the same study. `SchemaMismatch` if this vseg cannot read it."""
+    try:
+        return parsed(text, "the study in the database")
+    except InvalidInput as error:  # it was read once: nobody who asks for it now is at fault
+        raise SchemaMismatch(
+            f"This vseg cannot read study {name!r} of its database ({str(error).rstrip('.')}); use the version that "
+            "wrote it, or a newer one."
+        ) from error
 
 
 def _of(name: str) -> Any:
@@ -203,7 +209,7 @@ def _store_images(connection: Connection, study: int, shown: "Mapping[str, Shown
 
 def _check_unchanged(connection: Connection, old: Row, study: Study, shown: "Mapping[str, Shown]") -> None:
     """Raise `Conflict` with what differs between a frozen study and its file."""
-    before, after = parsed_once(old.text).model_dump(), study.model_dump()
+    before, after = parsed_once(study.name, old.text).model_dump(), study.model_dump()
     differ = [key for key in after if before.get(key) != after[key]]
     stored = connection.execute(select(images.c.name, images.c.sha256).where(images.c.study == old.id))
     digests = {each.name: each.sha256 for each in stored}
