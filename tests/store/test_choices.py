@@ -47,6 +47,7 @@ def test_who_chooses_second_without_knowing_of_the_first_is_too_late(db, begun):
     assert first is not None
     assert record(db, begun, [0]) is None
     assert record(db, begun, [1]) is None
+    assert record(db, begun, [1, 0], after=first) is None, "the batch is known, but not what it chose"
     assert record(db, begun, [1], after=first) is not None
 
 

@@ -163,6 +163,7 @@ class Adapting:
         batch = _chosen(ahead, need, known, size)
         number = store.choices.record(self._db, batch, after=known.last, among=list(known.sessions))
         if number is None:
+            ahead.reload(self._db)  # another worker's choices, if that is why, can be told at once
             self._forget(ahead)
             return
         known.last = number

@@ -165,10 +165,12 @@ def record(
 ) -> int | None:
     """Store a batch before anyone is told of it; its number, or None, with nothing stored, if it came too late.
 
-    It is too late if the session is over, or if `after` is not the last batch about the image that the sessions
-    `among` which it chose have got: another worker has chosen meanwhile, and what it chose stands.
+    It is too late if the session is over, if one of its items has a pair already, or if `after` is not the last batch
+    about the image that the sessions `among` which it chose have got: another worker has chosen meanwhile, and what it
+    chose stands.
     """
     about = (batches.c.image == batch.image) & batches.c.session.in_(among)
+    same_items = (choices.c.session == batch.session) & choices.c.item.in_(batch.items)
     with db.writing() as connection:
         # A crowd's batches wait for each other at its first session; a person's own lock keeps the session from ending.
         keys = {min(among), batch.session}
@@ -176,7 +178,8 @@ def record(
         connection.execute(locked.with_for_update(key_share=True))
         there = set(connection.scalars(select(sessions.c.id).where(sessions.c.id.in_(among))))
         last = connection.scalar(select(func.max(batches.c.id)).where(about)) or 0
-        if not _goes_on(connection, batch.session, batch.name) or last != after:
+        chosen = connection.scalar(select(func.count()).where(same_items))
+        if not _goes_on(connection, batch.session, batch.name) or last != after or chosen:
             return None
         made = insert(batches).values(
             session=batch.session, image=batch.image, rule=batch.rule, seed=batch.seed, answers=batch.answers,
