@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from sqlalchemy import insert, literal, select
+from sqlalchemy import insert, literal, select, text
 
 from taking_part import NOW, answer, begin, event, response, study_of
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
-from vseg.store import schema
+from vseg.store import intake, schema
 from vseg.store.intake import Limits
 from vseg.store.tokens import token_hash
 
@@ -445,3 +445,21 @@ def test_records_of_someone_who_was_erased_are_told_so(db):
         late = store.responses.append(db, begun.session.id, [response(0)], [], token_hash=hashed)
         with pytest.raises(NotFound, match="no such session"):
             late.result()
+
+
+def test_inserts_of_postgresql_are_planned_for_the_tables_as_they_are_now(postgres_url):
+    """A plan kept from when they were empty reads the whole other table, until PostgreSQL looks at them again."""
+    with store.open(postgres_url) as db:
+        session = begin(db, study_of(db)).session.id
+        for seq in range(30):  # the driver has a statement prepared that it meets again and again
+            store.responses.append(db, session, [], [event(seq)]).result()
+        full = response(0) | {"session": session, "received_at_ms": NOW, "chosen": False}
+        with db.writing() as connection:
+            connection.execute(
+                insert(schema.responses), [full | {"seq": 100 + more} for more in range(20_000)]
+            )
+        late = event(30) | {"session": session, "received_at_ms": NOW, "data": "{}"}
+        with db.writing() as connection:
+            assert intake.insertion(db, schema.events, schema.responses)(connection, [late]) == 1
+            read = text("SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'responses'")
+            assert connection.scalar(read) == 0

@@ -29,6 +29,8 @@ LOCK_TIMEOUT = (
 DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
+# A plan that was made while the tables were small, and kept, reads all of a large one for each insert.
+PLANNED_ANEW = "SET plan_cache_mode = force_custom_plan"
 LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's word for it
 EXPECTED = "expected sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 log = logging.getLogger("vseg.store")
@@ -83,7 +85,7 @@ class Database:
             _prepare(self._writing, "BEGIN IMMEDIATE", "PRAGMA journal_mode = WAL")
         else:
             _settle(self._reading, LOCK_TIMEOUT)
-            _settle(self._writing, LOCK_TIMEOUT, DURABLE)
+            _settle(self._writing, LOCK_TIMEOUT, DURABLE, PLANNED_ANEW)
         self._turn = Turn() if self.is_sqlite else nullcontext()
         self.writer = Writer(self)
 
