@@ -1,12 +1,14 @@
-"""Workers that are replaced while the database lets nobody in."""
+"""Workers while the database lets nobody in, or hangs: they are replaced, and they stop."""
 
 import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 
 from servers import STUDY, serving
@@ -82,3 +84,37 @@ def test_the_pause_grows_until_one_has_begun():
     assert beginnings.any(), "it stays so"
     assert beginnings.pause_s() == 1.0
     beginnings.close()
+
+
+@contextmanager
+def hanging(server, url):
+    """A database whose processes answer nobody while the block lasts."""
+    with psycopg.connect(url.replace("/" + server._name(url), "/postgres")) as connection:
+        mine = connection.execute("SELECT pid FROM pg_stat_activity WHERE datname = %s", [server._name(url)])
+        frozen = [pid for (pid,) in mine]
+    assert frozen
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in frozen:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.chaos)])  # one takes twice the time
+def test_a_stop_has_an_end_where_the_database_hangs(tmp_path, postgres_server, workers):
+    """Several look for each other's people all the time; of one alone somebody has just asked for something."""
+    (tmp_path / "study.toml").write_text(STUDY)
+    url = postgres_server.fresh()
+    with serving(tmp_path / "study.toml", "--db", url, "--workers", workers) as server:
+        page = server.link("participants")
+        for _ in range(8):
+            assert httpx.get(page, trust_env=False, timeout=60).status_code == 200
+        with hanging(postgres_server, url):
+            with suppress(httpx.TimeoutException):
+                httpx.get(page, trust_env=False, timeout=2)
+            _, _, said = server.stop()
+    assert "The database does not answer; stopped without it." in said
+    postgres_server.drop(url)

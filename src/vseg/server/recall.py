@@ -84,7 +84,7 @@ async def getting_to_know(db: store.Database, recall: Recall, known: KnownSessio
     try:
         yield
     finally:
-        task.cancel()  # it only reads: where the database hangs, a thread is left behind, and nobody waits for it
+        task.cancel()  # it only reads: where the database hangs, a thread is left behind (run.py has an end to that)
         with suppress(asyncio.CancelledError):
             await task
 

@@ -31,7 +31,8 @@ from vseg.server.patience import Patient
 from vseg.server.seldom import SELDOM
 from vseg.server.simulation import Simulations
 
-STOP_WITHIN_S = 10
+STOP_WITHIN_S = 10  # requests under way
+LEAVE_WITHIN_S = 10  # everything else, after that
 MOST_FILES = 65_536
 STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0  # before a worker that could not begin is tried again
@@ -39,6 +40,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0  # before a worker that could not beg
 GARBAGE_AFTER = (2_000, 50, 50)
 DATABASE, PREFIX, TRUSTED = "VSEG_SERVE_DB", "VSEG_SERVE_PREFIX", "VSEG_SERVE_TRUSTED"
 MODEL = "VSEG_SERVE_MODEL"
+log = logging.getLogger("vseg.server")
 # Until it serves nobody looks for garbage, as in cli/serve.py.
 WORKER = "import gc; gc.disable(); from vseg.server.run import work; work()"
 
@@ -136,7 +138,7 @@ def _run(
 
 
 def _telling(served: ASGIApp, begun: Callable[[], object]) -> ASGIApp:
-    """The app, which tells when it has started."""
+    """The app, which tells when it has started, and has an end once it is told to stop."""
 
     async def telling(scope: Scope, receive: Receive, send: Send) -> None:
         async def heard(message: Message) -> None:
@@ -144,9 +146,27 @@ def _telling(served: ASGIApp, begun: Callable[[], object]) -> ASGIApp:
             if message["type"] == "lifespan.startup.complete":
                 begun()
 
-        await served(scope, receive, heard if scope["type"] == "lifespan" else send)
+        async def told() -> Message:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                _leave_in_time()
+            return message
+
+        await (served(scope, told, heard) if scope["type"] == "lifespan" else served(scope, receive, send))
 
     return telling
+
+
+def _leave_in_time() -> None:
+    """End this process before long: Python would wait for ever for a thread that a hanging database holds."""
+
+    def leave() -> None:
+        log.error("The database does not answer; stopped without it. What was acknowledged is stored.")
+        os._exit(1)
+
+    timer = threading.Timer(LEAVE_WITHIN_S, leave)
+    timer.daemon = True
+    timer.start()
 
 
 def allow_connections() -> None:
