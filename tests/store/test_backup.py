@@ -19,6 +19,7 @@ from servers import response, served
 from taking_part import answer, begin, draw, event, finish, study_of
 from vseg import export, load, store
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
+from vseg.store import seal
 from vseg.store.backup import back_up, checked, restore
 from vseg.store.copying import copied_rows, new_file, silent
 from vseg.store.schema import logins, metadata, sign_ins
@@ -260,6 +261,7 @@ def test_what_is_no_backup_is_refused(tmp_path):
         back_up(db, tmp_path / "newer.db")
         back_up(db, tmp_path / "damaged.db")
     with closing(sqlite3.connect(tmp_path / "newer.db")) as connection, connection:
+        seal.broken(connection)
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(SchemaMismatch, match="newer vseg"):
         restore(tmp_path / "newer.db", target)
@@ -269,6 +271,39 @@ def test_what_is_no_backup_is_refused(tmp_path):
         restore(tmp_path / "damaged.db", target)
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"notes.txt", "foreign.db", "vseg.db", "newer.db", "damaged.db"}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_any_bit_that_has_changed_is_noticed(kind, tmp_path, request):
+    """SQLite itself notices few of them: most are in what people have answered."""
+    with new_database(kind, tmp_path, request) as url, store.open(url) as db:
+        filled(db)
+        back_up(db, tmp_path / "backup.db")
+    whole = (tmp_path / "backup.db").read_bytes()
+    places = [*range(100), *(len(whole) * part // 199 for part in range(1, 199)), len(whole) - 1]
+    for place in places:
+        spoilt = bytearray(whole)
+        spoilt[place] ^= 1 << place % 8
+        (tmp_path / "spoilt.db").write_bytes(spoilt)
+        with pytest.raises(VsegError, match=r"spoilt\.db (is|was)"):
+            restore(tmp_path / "spoilt.db", f"sqlite:///{tmp_path}/never.db")
+    assert not (tmp_path / "never.db").exists()
+
+
+def test_a_backup_in_which_someone_was_erased_can_be_restored(tmp_path):
+    """Whoever writes with vseg breaks the seal; a backup of that is sealed anew, and whoever reads leaves it."""
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        study = filled(db)
+        back_up(db, tmp_path / "backup.db")
+    sealed = (tmp_path / "backup.db").read_bytes()
+    with store.open(f"sqlite:///{tmp_path}/backup.db") as db:
+        whom = store.sessions.listed(db, study)[0]["participant"]
+        back_up(db, tmp_path / "second.db")
+        assert (tmp_path / "backup.db").read_bytes() == sealed
+        store.sessions.erase(db, store.studies.named(db, "small"), whom)
+    assert "responses" in checked(tmp_path / "second.db").rows
+    copied = restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/restored.db")
+    assert copied.rows["participants"] == checked(tmp_path / "second.db").rows["participants"] - 1
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

@@ -15,7 +15,7 @@ from commands import vseg
 from taking_part import study_of
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, SchemaMismatch, VsegError
-from vseg.store import copying, migrate
+from vseg.store import copying, migrate, seal
 from vseg.store.backup import back_up, checked, restore
 from vseg.store.copying import new_file
 
@@ -89,6 +89,7 @@ def test_a_newer_backup_is_called_by_its_own_name(tmp_path, postgres_server):
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         back_up(db, tmp_path / "newer.db")
     with closing(sqlite3.connect(tmp_path / "newer.db")) as connection, connection:
+        seal.broken(connection)
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with postgres_server.borrowed() as postgresql:
         for url in (f"sqlite:///{tmp_path}/restored.db", postgresql):

@@ -2,7 +2,7 @@
 
 A backup is a SQLite database, whichever kind it was taken from: one format, which `vseg export --db sqlite:///FILE`
 opens as it is, and which can be restored into either kind. Of SQLite it is taken by VACUUM INTO, of PostgreSQL row by
-row; both see one instant. A file is private, on the disk and checked before it has its name.
+row; both see one instant. A file is private, on the disk, sealed and checked before it has its name.
 """
 
 import sqlite3
@@ -14,11 +14,14 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, delete, exists, func, inspect, literal, select
 
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
-from vseg.store import researchers
+from vseg.store import researchers, seal
 from vseg.store.copying import Progress, check_counts, copied_file, copied_rows, new_file, read_only, silent
 from vseg.store.database import Database, checked_url, locked, waiting
 from vseg.store.migrate import LOCK, check_known, is_up_to_date, migrate
 from vseg.store.schema import logins, metadata, settings, sign_ins
+
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What reading a damaged SQLite file raises."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ def back_up(db: Database, file: Path, *, progress: Progress = silent) -> Copied:
             copied_file(Path(db.place), temporary, progress)
         else:
             _read_out(db, temporary, progress)
+        seal.put(temporary)
         return checked(temporary)
 
 
@@ -80,18 +84,23 @@ def restore(file: Path, url: str, *, progress: Progress = silent) -> Copied:
 
 def checked(file: Path) -> Copied:
     """How many rows a backup has, once it is known to be whole and one of ours; else a sentence."""
+    _check_file(file)
+    if not seal.holds(file):
+        raise InvalidInput(
+            f"{file} is damaged, or another program has changed it since vseg backup wrote it; use another backup."
+        )
     _tables(file)
     try:
         with closing(read_only(file)) as connection:
             found = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
             orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
         rows = _counts(file)
-    except sqlite3.DatabaseError as error:
+    except DAMAGED as error:
         _check_unlocked(file, error)
-        raise InvalidInput(f"{file} is damaged ({error}); take another backup.") from error
+        raise InvalidInput(f"{file} is damaged ({error}); use another backup.") from error
     if found != ["ok"] or orphan is not None:
         why = found[0] if orphan is None else f"rows that {orphan[0]} refers to are missing"
-        raise InvalidInput(f"{file} is damaged ({why}); take another backup.")
+        raise InvalidInput(f"{file} is damaged ({why}); use another backup.")
     return Copied(rows)
 
 
@@ -103,23 +112,29 @@ def _counts(file: Path) -> dict[str, int]:
 
 def _tables(file: Path, what: str = "backup") -> list[str]:
     """Which of our tables a SQLite file has; a sentence if it is none of ours."""
-    if not file.is_file():
-        what_is_there = f"{file} is a folder" if file.is_dir() else f"There is no file {file}"
-        raise NotFound(f"{what_is_there}; name a backup that vseg backup wrote.")
+    _check_file(file)
     try:
         with closing(read_only(file)) as connection:
             names = {
                 row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             }
-    except sqlite3.DatabaseError as error:
+    except DAMAGED as error:
         _check_unlocked(file, error)
-        raise InvalidInput(f"{file} is not a {what} of vseg, or is damaged ({error}).") from error
+        raise InvalidInput(
+            f"{file} is not a {what} of vseg, or is damaged ({error}); name another file."
+        ) from error
     if not {"alembic_version", "studies"} <= names:
         raise InvalidInput(f"{file} is not a {what} of vseg; name another file.")
     return [name for name in metadata.tables if name in names]
 
 
-def _check_unlocked(file: Path, error: sqlite3.DatabaseError) -> None:
+def _check_file(file: Path) -> None:
+    if not file.is_file():
+        what_is_there = f"{file} is a folder" if file.is_dir() else f"There is no file {file}"
+        raise NotFound(f"{what_is_there}; name a backup that vseg backup wrote.")
+
+
+def _check_unlocked(file: Path, error: Exception) -> None:
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
         raise VsegError(locked(str(file))) from error
 

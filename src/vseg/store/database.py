@@ -16,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
+from vseg.store import seal
 from vseg.store.migrate import HEAD, migrate
 from vseg.store.writer import Writer
 
@@ -83,6 +84,7 @@ class Database:
             _prepare(self._reading, "BEGIN", "PRAGMA query_only = ON")
             # Whoever only reads leaves the file as it is, byte by byte: it may be a backup.
             _prepare(self._writing, "BEGIN IMMEDIATE", "PRAGMA journal_mode = WAL")
+            event.listen(self._writing, "connect", lambda connection, _: seal.broken(connection))
         else:
             _settle(self._reading, LOCK_TIMEOUT)
             _settle(self._writing, LOCK_TIMEOUT, DURABLE, PLANNED_ANEW)

@@ -1,0 +1,51 @@
+"""A backup's seal: eight bytes in its header by which a single bit that has changed since is noticed.
+
+SQLite checks how its pages hang together, not what is in them. It leaves two fields of four bytes to the application,
+which in a database that is in use are 0. In a backup they hold the beginning of a SHA-256 of all the rest. Whoever
+writes to such a file with vseg breaks the seal first (`broken`): it is then as good as any database that is in use.
+"""
+
+import hashlib
+import sqlite3
+from pathlib import Path
+
+FIELDS = {"user_version": slice(60, 64), "application_id": slice(68, 72)}  # where SQLite's header has them
+HEADER = 100
+AT_ONCE = 2**20
+
+
+def put(file: Path) -> None:
+    """Seal a SQLite file that nobody has open."""
+    digest = _digest(file)
+    with open(file, "r+b") as opened:
+        for number, place in enumerate(FIELDS.values()):
+            opened.seek(place.start)
+            opened.write(digest[4 * number : 4 * number + 4])
+
+
+def holds(file: Path) -> bool:
+    """Whether a file is as it was when it was sealed, or has no seal; as what is no SQLite file has none."""
+    with open(file, "rb") as opened:
+        header = opened.read(HEADER)
+    sealed = b"".join(header[place] for place in FIELDS.values())
+    return not header.startswith(b"SQLite format 3\0") or not any(sealed) or sealed == _digest(file)
+
+
+def broken(connection: sqlite3.Connection) -> None:
+    """Take the seal off a file that is going to be changed."""
+    for field in FIELDS:
+        if connection.execute(f"PRAGMA {field}").fetchone() != (0,):
+            connection.execute(f"PRAGMA {field} = 0")
+
+
+def _digest(file: Path) -> bytes:
+    """Eight bytes that follow from all but themselves, and are never all 0."""
+    found = hashlib.sha256()
+    with open(file, "rb") as opened:
+        header = bytearray(opened.read(HEADER))
+        for place in FIELDS.values():
+            header[place] = bytes(len(header[place]))
+        found.update(header)
+        while part := opened.read(AT_ONCE):
+            found.update(part)
+    return found.digest()[:8] if any(found.digest()[:8]) else b"\1" * 8
