@@ -118,3 +118,23 @@ def test_a_stop_has_an_end_where_the_database_hangs(tmp_path, postgres_server, w
             _, _, said = server.stop()
     assert "The database does not answer; stopped without it." in said
     postgres_server.drop(url)
+
+
+def test_workers_look_for_each_others_people(tmp_path, postgres_server):
+    """Where they cannot, each says so."""
+    (tmp_path / "study.toml").write_text(STUDY)
+    with (
+        postgres_server.borrowed() as url,
+        serving(tmp_path / "study.toml", "--db", url, "--workers", "2") as server,
+    ):
+        assert httpx.get(server.link("participants"), trust_env=False, timeout=60).status_code == 200
+        said: list[str] = []
+        threading.Thread(target=lambda: said.extend(server.process.stderr), daemon=True).start()
+        name = postgres_server._name(url)
+        postgres_server.execute("ALTER TABLE sessions RENAME TO away", name)
+
+        def both_say_so() -> bool:
+            return "".join(said).count("Who begins with another worker cannot be looked up now") == 2
+
+        wait_until(both_say_so)
+        postgres_server.execute("ALTER TABLE away RENAME TO sessions", name)

@@ -104,6 +104,16 @@ def test_tables_of_somebody_else_are_left_alone(bare_url):
         store.open(bare_url)
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_every_character(postgres_server, encoding):
+    postgres_server.execute(f"CREATE DATABASE narrow TEMPLATE template0 ENCODING '{encoding}'")
+    with pytest.raises(
+        InvalidInput, match=rf"/narrow is encoded as {encoding}, and vseg needs UTF8; make another"
+    ):
+        store.open(postgres_server.url("narrow"))
+    postgres_server.drop(postgres_server.url("narrow"))
+
+
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
 def test_the_usual_forms_of_a_postgresql_url(postgres_url, scheme):
     with store.open(postgres_url.replace("postgresql", scheme, 1)) as db:

@@ -208,7 +208,7 @@ def _stop(ahead: Ahead, need: Need, known: Knowledge) -> Stop | None:
 
 def _chosen(ahead: Ahead, need: Need, known: Knowledge, size: int) -> Batch:
     study, image = ahead.study.study, need.part.image
-    pending, items = known.pending(ahead, need), need.part.items[need.first : need.first + size]
+    pending, items = known.pending(ahead, need), list(need.part.items[need.first : need.first + size])
     seed = seed_of(study, image, ahead.name, items[0])
     i, j = known.chooser.choose(len(items), pending=pending.pairs, seed=seed)
     items = items[: len(i)]  # fewer pairs may be left that nobody was asked

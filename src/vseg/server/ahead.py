@@ -4,6 +4,7 @@ The database has the choices; this is what the hot route needs of them: which to
 time to choose more. Items count through the session; a part is the real trials of one image.
 """
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -21,11 +22,15 @@ Places = tuple[float, float]
 
 @dataclass(frozen=True)
 class Part:
-    """The real trials of one image: items in order, each with its own pair; `until` is the first item behind."""
+    """The real trials of one image: items in order, each with its own pair; `until` is the first item behind.
+
+    As arrays, since this is kept of thousands of sessions.
+    """
 
     image: str
-    items: list[int]
-    pairs: list[Pair]
+    items: "array[int]"
+    i: "array[int]"
+    j: "array[int]"
     until: int
 
 
@@ -94,8 +99,9 @@ class Ahead:
 
     def pending(self, need: Need, good: Collection[int]) -> list[Pair]:
         """The pairs of the items before those that are wanted, but for items that have a good answer."""
-        before = zip(need.part.items[: need.first], need.part.pairs, strict=False)
-        return [self.choices.get(item, pair) for item, pair in before if item not in good]
+        part = need.part
+        before = zip(part.items[: need.first], part.i, part.j, strict=False)
+        return [self.choices.get(item, (i, j)) for item, i, j in before if item not in good]
 
     def told(self, among: Iterable[int] | None = None) -> dict[str, Any]:
         """What a page is told: chosen pairs as columns, of these items or of all still ahead; where questions end."""
@@ -128,6 +134,12 @@ def _parts(trials: Trials) -> list[Part]:
             items.setdefault(image, []).append(item)
     firsts = [own[0] - trials.trial[own[0]] for own in items.values()]  # a catch trial may come first
     return [
-        Part(image, own, [(trials.i[item], trials.j[item]) for item in own], until)
+        Part(
+            image,
+            array("i", own),
+            array("i", map(trials.i.__getitem__, own)),
+            array("i", map(trials.j.__getitem__, own)),
+            until,
+        )
         for (image, own), until in zip(items.items(), [*firsts[1:], len(trials)], strict=True)
     ]

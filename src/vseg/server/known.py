@@ -21,7 +21,7 @@ from vseg.store.sessions import Asked
 from vseg.store.studies import StudyRow
 
 MOST_SESSIONS = 5000
-MOST_TRIALS = 3_000_000  # of all sessions together; one takes 20 bytes
+MOST_TRIALS = 3_000_000  # of all sessions together; one takes 20 bytes, of an adaptive study 32
 SEQ_PER_TRIAL, SEQ_BESIDE = 4, 1000
 EVENTS_BESIDE, CONTOURS_BESIDE = 200, 2
 

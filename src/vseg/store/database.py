@@ -301,12 +301,12 @@ def _sqlite_options() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _postgresql_options() -> tuple[dict[str, Any], dict[str, Any]]:
     # Of a host that has gone without a word, a socket would wait for a quarter of an hour.
-    silence = {
-        "connect_timeout": 10, "tcp_user_timeout": 1000 * BUSY_S,
+    connecting = {
+        "client_encoding": "utf8", "connect_timeout": 10, "tcp_user_timeout": 1000 * BUSY_S,
         "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
     }  # fmt: skip
     # A ping before each use, so that a restart of PostgreSQL costs nobody an answer.
-    shared = {"pool_pre_ping": True, "pool_timeout": BUSY_S, "connect_args": silence}
+    shared = {"pool_pre_ping": True, "pool_timeout": BUSY_S, "connect_args": connecting}
     return (
         {**shared, "pool_size": READERS, "max_overflow": READERS},
         {**shared, "pool_size": READERS, "max_overflow": 0},

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 
-from vseg.errors import SchemaMismatch
+from vseg.errors import InvalidInput, SchemaMismatch
 from vseg.store.schema import metadata
 
 if TYPE_CHECKING:
@@ -63,8 +63,19 @@ def _check(db: "Database", connection: Connection, found: str | None) -> None:
             raise SchemaMismatch(
                 f"{db.place} already has a table {ours[0]!r} that vseg did not make; give vseg a database of its own."
             )
+        _check_encoding(db, connection)
     else:
         check_known(db.place, found)
+
+
+def _check_encoding(db: "Database", connection: Connection) -> None:
+    """Before there are tables: an answer with a character that the database cannot hold would be refused."""
+    encoding = "UTF8" if db.is_sqlite else connection.scalar(text("SHOW server_encoding"))
+    if encoding != "UTF8":
+        raise InvalidInput(
+            f"{db.place} is encoded as {encoding}, and vseg needs UTF8; make another one: "
+            "createdb --encoding=UTF8 --template=template0 NAME."
+        )
 
 
 def _revision(connection: Connection) -> str | None:

@@ -9,7 +9,9 @@ import hashlib
 import sqlite3
 from pathlib import Path
 
-FIELDS = {"user_version": slice(60, 64), "application_id": slice(68, 72)}  # where SQLite's header has them
+PLACES = (slice(60, 64), slice(68, 72))  # of user_version and application_id in SQLite's header
+ASKED = ("PRAGMA user_version", "PRAGMA application_id")
+BROKEN = ("PRAGMA user_version = 0", "PRAGMA application_id = 0")
 HEADER = 100
 AT_ONCE = 2**20
 
@@ -18,7 +20,7 @@ def put(file: Path) -> None:
     """Seal a SQLite file that nobody has open."""
     digest = _digest(file)
     with open(file, "r+b") as opened:
-        for number, place in enumerate(FIELDS.values()):
+        for number, place in enumerate(PLACES):
             opened.seek(place.start)
             opened.write(digest[4 * number : 4 * number + 4])
 
@@ -27,15 +29,15 @@ def holds(file: Path) -> bool:
     """Whether a file is as it was when it was sealed, or has no seal; as what is no SQLite file has none."""
     with open(file, "rb") as opened:
         header = opened.read(HEADER)
-    sealed = b"".join(header[place] for place in FIELDS.values())
+    sealed = b"".join(header[place] for place in PLACES)
     return not header.startswith(b"SQLite format 3\0") or not any(sealed) or sealed == _digest(file)
 
 
 def broken(connection: sqlite3.Connection) -> None:
     """Take the seal off a file that is going to be changed."""
-    for field in FIELDS:
-        if connection.execute(f"PRAGMA {field}").fetchone() != (0,):
-            connection.execute(f"PRAGMA {field} = 0")
+    for asked, breaking in zip(ASKED, BROKEN, strict=True):
+        if connection.execute(asked).fetchone() != (0,):
+            connection.execute(breaking)
 
 
 def _digest(file: Path) -> bytes:
@@ -43,7 +45,7 @@ def _digest(file: Path) -> bytes:
     found = hashlib.sha256()
     with open(file, "rb") as opened:
         header = bytearray(opened.read(HEADER))
-        for place in FIELDS.values():
+        for place in PLACES:
             header[place] = bytes(len(header[place]))
         found.update(header)
         while part := opened.read(AT_ONCE):
