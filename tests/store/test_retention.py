@@ -1,6 +1,7 @@
 """Who people are is known for as long as the study file says; answers stay. Stored times are moved, not waited for."""
 
 import asyncio
+import io
 import threading
 
 import pytest
@@ -17,6 +18,7 @@ from vseg.store.sessions import retention
 from vseg.study import parsed
 
 DAY = retention.DAY_MS
+NOBODY = "Nobody's identity was due; nothing was deleted.\n"
 PRIVATE = "[privacy]\nkeep_identities_days = 30\n"
 
 
@@ -110,14 +112,14 @@ def test_the_server_does_it_by_itself(database_url, caplog):
         heard_of(db, old, 31, now)
     with served(database_url, text) as server:
         for _ in range(3000):
-            if "are deleted" in caplog.text:
+            if "were deleted" in caplog.text:
                 break
             threading.Event().wait(0.01)
         assert known(server.db) == {new.session.participant}
     (said,) = [each for each in caplog.records if each.name == "vseg.server"]
     assert said.levelname == "WARNING"  # the least that the server's log has
     assert said.getMessage() == (
-        f"{kind}: of whom nothing was heard for 30 days is forgotten; deleted: identities 1, links 0."
+        f"Study {kind}: 1 identity and 0 personal links were deleted, as keep_identities_days = 30 asks."
     )
 
 
@@ -131,15 +133,18 @@ def test_the_command_does_it_at_any_time(database_url, capsys):
     code, out, err = vseg(f"{command} --older-than-days 5", capsys)
     assert (code, err) == (0, "")
     assert "Forgotten. Rows deleted: identities 1, links 0." in out
-    for deleted in (1, 0):  # of the other two, one is still here
+    assert vseg(f"{command} --older-than-days 5", capsys) == (0, NOBODY, "")
+    for said in ("identities 1, links 0", NOBODY):  # of the other two, one is still here
         code, out, err = vseg(command, capsys)
         assert (code, err) == (1, "")
-        assert f"identities {deleted}, links 0" in out
+        assert said in out
+        assert (store.erasing.OUT_OF_REACH in out) == (said != NOBODY)
         assert "Kept 1 who are taking part (not finished, heard of within the last hour)" in out
 
 
-def test_the_command_asks_what_it_will_do(tmp_path, capsys):
-    """Without a terminal nobody can say yes, so nothing is done."""
+def test_the_command_asks_what_it_will_do(tmp_path, capsys, monkeypatch):
+    """Without a terminal nobody can say yes, so nothing is done; a script's input is empty, or even closed."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         finish(db, begin(db, study_of(db), "pid-1"))
         command = f"erase small --identities --db sqlite:///{tmp_path}/vseg.db"
@@ -148,9 +153,11 @@ def test_the_command_asks_what_it_will_do(tmp_path, capsys):
         assert out.startswith(
             "Forget for good who took part in small; only those who were silent for 1 day? "
         )
-        code, out, _ = vseg(command, capsys)
-        assert code == 1
+        code, out, err = vseg(command, capsys)
+        assert (code, err.startswith("vseg: Nothing was deleted"), "pass --yes" in err) == (1, True, True)
         assert out.startswith("Forget for good who took part in small? Their answers stay.")
+        monkeypatch.setattr("sys.stdin", None)
+        assert vseg(command, capsys) == (1, "", err)
         assert len(known(db)) == 1
 
 

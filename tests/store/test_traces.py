@@ -174,6 +174,7 @@ def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_pa
     code, _, err = vseg(command, capsys)
     assert code == 1
     assert "Nobody in study 'small' is known by" in err
+    assert "or give their random name, which is found on the dashboard" in err
 
 
 def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):
@@ -210,6 +211,7 @@ def test_nobody_is_asked_about_someone_who_is_not_there(db, capsys):
     code, out, err = vseg(f"erase small pnotthere1 --db sqlite:///{db.place}", capsys)
     assert (code, out) == (1, "")
     assert "There is no participant 'pnotthere1' in study 'small'" in err
+    assert "the names of an export's files say who is there" in err
 
 
 def test_a_researcher_who_erases_while_the_server_runs(tmp_path):

@@ -1,6 +1,7 @@
 """`vseg erase`: a participant with everything of theirs, or who the participants are."""
 
 import re
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,8 @@ from vseg.errors import InvalidInput
 if TYPE_CHECKING:
     from vseg.store import Database
     from vseg.store.studies import StudyRow
+
+UNANSWERED = "Nothing was deleted, since nobody said yes; pass --yes to delete without the question."
 
 ProlificOption = Annotated[
     str | None,
@@ -50,7 +53,9 @@ def erase(
     participant: Annotated[
         str | None,
         typer.Argument(
-            metavar="PARTICIPANT", help="Their random name, such as p3f6kq2mzxa.", show_default=False
+            metavar="PARTICIPANT",
+            help="Their random name, such as p3f6kq2mzxa: on the dashboard, and in the names of an export's files.",
+            show_default=False,
         ),
     ] = None,
     prolific_id: ProlificOption = None,
@@ -58,7 +63,7 @@ def erase(
     identities: IdentitiesOption = False,
     older_than_days: OlderOption = None,
     sweep: SweepOption = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask first; needed in a script or cron.")] = False,
     db: DatabaseOption = DEFAULT_DATABASE,
 ) -> None:
     """Delete a participant of STUDY and everything of theirs, or who its participants are, for good.
@@ -79,7 +84,7 @@ def erase(
     days = options.whole("0" if older_than_days is None else older_than_days, "--older-than-days", 0)
     if older_than_days is not None and not identities:
         raise InvalidInput(
-            "--older-than-days goes with --identities; a participant is erased whatever their age."
+            "--older-than-days goes with --identities; leave it out to erase a participant, however long ago they came."
         )
     if "" in (participant, prolific_id, link):
         raise InvalidInput("The name of the participant is empty; say who is to be erased.")
@@ -99,7 +104,6 @@ def erase(
             done = _forget(database, row, days, yes)
         else:
             done = _erase(database, row, _who(database, row, participant, prolific_id, link), yes)
-    typer.echo(store.erasing.OUT_OF_REACH)
     if not done:
         raise typer.Exit(1)
 
@@ -125,7 +129,16 @@ def _token(link: str) -> str:
 
 
 def _ask(question: str, yes: bool) -> None:
-    if not (yes or typer.confirm(question)):
+    if yes:
+        return
+    if sys.stdin is None:  # as `vseg erase … <&-` has it
+        raise InvalidInput(UNANSWERED)
+    try:
+        agreed = typer.confirm(question)
+    except typer.Abort:
+        typer.echo()  # the line of the question is still open
+        raise InvalidInput(UNANSWERED) from None
+    if not agreed:
         typer.echo("Nothing was deleted.")
         raise typer.Exit(1)
 
@@ -141,6 +154,7 @@ def _erase(database: "Database", row: "StudyRow", who: str, yes: bool) -> bool:
     )
     typer.echo(f"Erased {who}. Rows deleted: {counts}.")
     typer.echo(erased["traces"])
+    typer.echo(store.erasing.OUT_OF_REACH)
     return not store.erasing.is_due(database)
 
 
@@ -151,9 +165,12 @@ def _forget(database: "Database", row: "StudyRow", days: int, yes: bool) -> bool
     those = f"; only those who were silent for {counted(days, 'day')}" if days else ""
     _ask(f"Forget for good who took part in {row.name}{those}? Their answers stay.", yes)
     gone = store.sessions.forget(database, row, days=days)
-    typer.echo(f"Forgotten. Rows deleted: identities {gone.identities}, links {gone.links}.")
-    if gone.traces:
+    if gone.identities or gone.links:
+        typer.echo(f"Forgotten. Rows deleted: identities {gone.identities}, links {gone.links}.")
         typer.echo(gone.traces)
+        typer.echo(store.erasing.OUT_OF_REACH)
+    else:
+        typer.echo("Nobody's identity was due; nothing was deleted.")
     if gone.kept:
         typer.echo(
             f"Kept {gone.kept} who are taking part (not finished, heard of within the last hour); run it again later."
@@ -166,4 +183,5 @@ def _sweep(database: "Database") -> bool:
     from vseg import store
 
     typer.echo(store.erasing.sweep(database))
+    typer.echo(store.erasing.OUT_OF_REACH)
     return not store.erasing.is_due(database)

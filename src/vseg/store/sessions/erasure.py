@@ -11,6 +11,8 @@ from vseg.store.schema import PERSONAL, batches, identities, links, participants
 from vseg.store.studies import StudyRow
 from vseg.store.tokens import token_hash
 
+WHERE_NAMES_ARE = "the dashboard and the names of an export's files"
+
 
 @dataclass(frozen=True)
 class Erased:
@@ -55,7 +57,8 @@ def of_prolific(db: Database, study: StudyRow, prolific_pid: str) -> str:
         name = connection.scalar(select(participants.c.name).join(identities).where(mine))
     if name is None:
         raise NotFound(
-            f"Nobody in study {study.name!r} is known by the Prolific ID or code {prolific_pid!r:.80}, or no longer."
+            f"Nobody in study {study.name!r} is known by the Prolific ID or code {prolific_pid!r:.80}, or no longer; "
+            f"check it, or give their random name, which is found on {WHERE_NAMES_ARE}."
         )
     return name
 
@@ -80,7 +83,10 @@ def _number(connection: Connection, study: StudyRow, participant: str, *, lock: 
     wanted = select(participants.c.id).where(mine)
     number = connection.scalar(wanted.with_for_update() if lock else wanted)
     if number is None:
-        raise NotFound(f"There is no participant {participant!r:.80} in study {study.name!r}, or no longer.")
+        raise NotFound(
+            f"There is no participant {participant!r:.80} in study {study.name!r}, or no longer; {WHERE_NAMES_ARE} say "
+            "who is there."
+        )
     return number
 
 
