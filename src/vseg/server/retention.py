@@ -9,6 +9,7 @@ from vseg import store
 from vseg.errors import VsegError
 from vseg.server import wire
 from vseg.server.beside import beside, is_over
+from vseg.server.words import plural
 
 EVERY_S = 24 * 60 * 60
 log = logging.getLogger("vseg.server")
@@ -31,7 +32,8 @@ async def _every_day(db: store.Database, over: asyncio.Event) -> None:
             for study, each in gone.items():
                 # A warning, since the log has nothing below: what is deleted for good is told.
                 log.warning(
-                    "%s: of whom nothing was heard for %d days is forgotten; deleted: identities %d, links %d.",
-                    study, each.days, each.identities, each.links,
+                    "Study %s: %s and %s were deleted, as keep_identities_days = %d asks.",
+                    study, plural(each.identities, "identity", "identities"), plural(each.links, "personal link"),
+                    each.days,
                 )  # fmt: skip
         await is_over(over, EVERY_S)
