@@ -25,7 +25,8 @@ def simulate_participants(
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Maps they see, .npz, or a folder with IMAGE.npz [default: made from each picture].",
+            help="Maps they see: .npz, a folder with IMAGE.npz, or a study file, for the true maps of the images that "
+            "vseg generates [default: made from each picture's colours].",
         ),
     ] = None,
     model: Annotated[
@@ -50,14 +51,16 @@ def simulate_participants(
 ) -> None:
     """Let simulated participants take the study at URL, over HTTP, as a browser does.
 
-    They answer every trial by what they see in the images, with reaction times like people's. Their sessions
-    are stored like anyone's: try this on a database of its own. A personal link, or an address with Prolific's
-    parameters, is one person's: --count 1.
+    They answer by the colours of the pictures, with reaction times like people's. Grey textures have none: with
+    --truth STUDY.toml they answer by the true maps of generated images. Their sessions are stored like anyone's:
+    try this on a database of its own. A personal link, or an address with Prolific's parameters, is one person's:
+    --count 1.
 
     \b
     Examples:
       vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --count 15
-      vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --observer ideal --truth study/truth
+      vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --truth two-textures.toml
+      vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --observer ideal --truth my-data/study/truth
       vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --model mine.py:segment
     """
     people = options.whole(count, "--count", least=1)
