@@ -14,6 +14,7 @@ import pytest
 
 from commands import SMALL, files, vseg
 from vseg import Grid, Maps, Responses, __version__, load
+from vseg.cli import COMMANDS
 from vseg.cli.output import counted, share
 from vseg.errors import InvalidInput
 from vseg.responses import concatenated
@@ -59,8 +60,8 @@ def test_simulate_fit_and_evaluate_from_the_shell(here):
 
 def test_version_and_every_help_shows_an_example(capsys):
     assert vseg("--version", capsys) == (0, f"vseg {__version__}\n", "")
-    for command in ("", "simulate ", "fit ", "evaluate ", "demo "):
-        code, out, _ = vseg(f"{command}--help", capsys)
+    for command in ("", *COMMANDS):
+        code, out, _ = vseg(f"{command} --help", capsys)
         assert code == 0
         assert f"vseg {command}".strip() in out.split("Example")[1]
 

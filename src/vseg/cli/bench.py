@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 MOST_IMAGES = 5  # in the picture of an entry
 PICTURE_DPI = 120  # a page holds many
 
-bench = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Score submissions onto a leaderboard.")
+HELP = """Score submissions onto a leaderboard.
+
+\b
+Examples:
+  vseg bench dataset --samples --out samples
+  vseg bench run samples --model mine.py
+"""
+bench = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 
 
 @bench.command()

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from vseg.comparison import Family
     from vseg.models.task import Task
 
-models = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Fit models of segmentation to answers, and score them."
-)
+HELP = """Fit models of segmentation to answers, and score them.
+
+\b
+Examples:
+  vseg models list
+  vseg models score my-data --models base_rate,logistic,mixture --out scores
+"""
+models = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 
 DatasetPath = Annotated[
     Path,

@@ -15,11 +15,14 @@ from vseg.errors import InvalidInput
 if TYPE_CHECKING:
     from vseg.paper.running import Outcome
 
-paper = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Regenerate the paper's results, with its algorithm and ours.",
-)
+HELP = """Regenerate the paper's results, with its algorithm and ours.
+
+\b
+Examples:
+  vseg paper list
+  vseg paper run all --quick --out paper
+"""
+paper = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 
 
 @paper.command("list")

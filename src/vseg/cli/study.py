@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 8
 
-study = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Write and check study files; try methods on real annotators.",
-)
+HELP = """Write and check study files; try methods on real annotators.
+
+\b
+Examples:
+  vseg study new my-study
+  vseg study check my-study.toml
+"""
+study = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 
 
 @study.command()
