@@ -324,7 +324,10 @@ def test_a_report_is_for_researchers_and_says_when_it_will_not_come(tmp_path):
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             assert (await client.get("/report")).headers["location"] == "/login?next=%2Freport"
             assert (await client.get(shown.sign_in)).status_code == 303
-            assert "still being written" in (await client.get("/report")).text
+            soon = await client.get("/report")
+            assert (soon.status_code, soon.headers["refresh"], soon.headers["retry-after"]) == (503, "5", "5")
+            assert "still being written" in soon.text
+            assert 'class="alert"' not in soon.text
             simulations.stop()
             showing.start(simulations, shown, "http://127.0.0.1:9/", tmp_path, seed=1)
             while (answer := await client.get("/report")).status_code == 503:

@@ -78,7 +78,16 @@ def _show(folder: Path, seed: int, port: int, browser: bool, force: bool) -> Non
             if browser:
                 _open(base + shown.sign_in)
             run.serve(db, listening, url=url, simulations=simulations, report=folder)
-    typer.echo(f"Stopped; the study, its database and the report are in {folder}.")
+    typer.echo(f"Stopped; {_left(folder)}")
+
+
+def _left(folder: Path) -> str:
+    if (folder / "report" / "report.html").is_file():
+        return f"the study, its database and the report are in {folder}."
+    return (
+        f"the study and its database are in {folder}; the report was not finished, and vseg demo --report-only "
+        "writes one."
+    )
 
 
 def _say(base: str, sign_in: str, password: str, folder: Path) -> None:

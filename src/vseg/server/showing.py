@@ -48,7 +48,8 @@ REPORT_POLICY = {
     )
 }
 
-WAITING = "The report is still being written, which takes about half a minute; then load this page again."
+AGAIN_S = 5
+WAITING = "The report is still being written, which takes about a minute; this page shows it as soon as it is there."
 FAILED = "The process that writes the report ended without one. It says why in a terminal: vseg demo --report-only."
 _ended: set[Path] = set()  # folders of demonstrations of this process whose report is written, or will not be
 
@@ -102,4 +103,6 @@ async def report(request: Request) -> Response:
         return FileResponse(file, headers=REPORT_POLICY)
     if is_over:
         return await page(request, "problem.html", status=404, heading="There is no report", said=FAILED)
-    return await page(request, "problem.html", status=503, heading="Not there yet", said=WAITING)
+    waiting = await page(request, "waiting.html", status=503, heading="Not there yet", said=WAITING)
+    waiting.headers.update({"Retry-After": str(AGAIN_S), "Refresh": str(AGAIN_S)})
+    return waiting
