@@ -1,5 +1,6 @@
 """The researcher's door: the one-time link, the password, the cookie, forms of our own, and the API behind it."""
 
+import html
 import io
 import re
 import zipfile
@@ -261,6 +262,22 @@ def test_links_by_the_page(logged_in):
     for count in ("x", "0", "10001", "9" * 30, "²"):
         assert post(logged_in.client, "studies/tiny/links", count=count).status_code == 422
     assert post(logged_in.client, "studies/tiny/explode").status_code == 404
+
+
+def test_the_data_page_says_how_a_command_finds_the_database(logged_in_on_both, tmp_path):
+    """A file by its name; of PostgreSQL's address, which may hold a password, nothing."""
+    page = logged_in_on_both.client.get("studies/tiny/data").text
+    assert "vseg export tiny --out FOLDER</code>" in page
+    if logged_in_on_both.db.is_sqlite:
+        assert "in the folder of vseg.db" in page
+    else:
+        assert "with the <code>--db</code> of this server" in page
+        assert "postgresql://" not in page
+    with served(f"sqlite:///{tmp_path}/my lab.db") as other:
+        log_in(other)
+        page = html.unescape(other.client.get("studies/tiny/data").text)
+        assert "vseg export tiny --out FOLDER --db 'sqlite:///my lab.db'</code>" in page
+        assert str(tmp_path) not in page
 
 
 def test_links_are_revoked_by_the_page(logged_in):

@@ -1,5 +1,7 @@
 """The data of a study: the export and what is in it, links for participants, and the study file."""
 
+import shlex
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
@@ -10,6 +12,8 @@ from vseg.server import research, wire
 from vseg.server.dashboard.study import whole
 from vseg.server.dashboard.visiting import form, page, researchers_only
 from vseg.store.studies import StudyRow
+
+DEFAULT_FILE = "vseg.db"  # where a command without --db looks
 
 
 @researchers_only
@@ -47,4 +51,12 @@ async def _shown(request: Request, row: StudyRow, **values: Any) -> Response:
         "unused_links": await wire.in_thread(store.sessions.unused_links, db, row),
         "most_links": store.sessions.MOST_LINKS,
     }
+    values |= _database(db)
     return await page(request, "data.html", row=row, study=row.study, summary=summary, **values)
+
+
+def _database(db: store.Database) -> dict[str, str]:
+    """How a command finds a SQLite file; of a PostgreSQL's address nothing is shown."""
+    file = Path(db.place).name if db.is_sqlite else ""
+    option = f" --db {shlex.quote(f'sqlite:///{file}')}" if file not in ("", DEFAULT_FILE) else ""
+    return {"database_file": file, "database_option": option}
