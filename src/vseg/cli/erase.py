@@ -23,7 +23,7 @@ ProlificOption = Annotated[
         "--prolific-id",
         "--code",
         metavar="ID",
-        help="By their ID of Prolific, or your code for them in vseg lab.",
+        help="By their Prolific ID, or your code for them in vseg lab.",
     ),
 ]
 LinkOption = Annotated[
