@@ -174,7 +174,7 @@ def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_pa
     code, _, err = vseg(command, capsys)
     assert code == 1
     assert "Nobody in study 'small' is known by" in err
-    assert "or give their random name, which is found on the dashboard" in err
+    assert "or give their random name: the dashboard and" in err
 
 
 def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):

@@ -58,7 +58,7 @@ def of_prolific(db: Database, study: StudyRow, prolific_pid: str) -> str:
     if name is None:
         raise NotFound(
             f"Nobody in study {study.name!r} is known by the Prolific ID or code {prolific_pid!r:.80}, or no longer; "
-            f"check it, or give their random name, which is found on {WHERE_NAMES_ARE}."
+            f"check it, or give their random name: {WHERE_NAMES_ARE} have it."
         )
     return name
 
