@@ -123,7 +123,8 @@ def test_the_usual_forms_of_a_postgresql_url(postgres_url, scheme):
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("vseg.db", "not a URL"),
+        ("vseg.db", "not a URL; expected sqlite:///FILE or postgresql://USER@HOST/DATABASE, got 'vseg.db'."),
+        ("host=localhost password=hunter2", "not a URL"),
         ("mysql://root:hunter2@host/db", "'mysql'"),
         ("postgresql://user:hunter2@host:port/db", "not a URL"),
         ("sqlite://", "names no file"),
@@ -332,8 +333,8 @@ def test_no_statement_is_put_together_from_strings():
         for call in re.findall(r"(?:\btext|exec_driver_sql|\.outside)\((.*?)[,)]", source)
     ]
     assert sorted(raw) == [
-        '"SELECT pg_advisory_xact_lock(:lock', '"SELECT version_num FROM alembic_version"', '"VACUUM"', "VACUUM_PEOPLE",
-        "begin",
+        '"SELECT pg_advisory_xact_lock(:lock', '"SELECT version_num FROM alembic_version"', '"SHOW server_encoding"',
+        '"VACUUM"', "VACUUM_PEOPLE", "begin",
         'f"PRAGMA busy_timeout = {1000 * BUSY_S}"', "statement", "waits",
     ]  # fmt: skip
     assert not [name for name, source in sources.items() if re.search(r"\.format\(|% \(", source)]

@@ -40,7 +40,8 @@ def new_file(path: Path) -> Iterator[Path]:
     for taken in (path, *(Path(f"{path}{suffix}") for suffix in BESIDE)):
         if taken.exists() or taken.is_symlink():
             raise Conflict(
-                f"{taken} exists, and nothing is overwritten; choose another name, or move it away."
+                f"{taken} exists, and nothing is overwritten; choose another name, or stop the server that uses it "
+                "before you move it away."
             )
     if not path.absolute().parent.is_dir():
         raise InvalidInput(f"There is no folder for {path}; make it, or name another file.")

@@ -1,6 +1,7 @@
 """One database: how to reach it, how to read it, and the one way to write to it."""
 
 import logging
+import re
 import sqlite3
 import threading
 import time
@@ -236,12 +237,14 @@ def place_of(url: URL) -> str:
 
 
 def checked_url(text: str) -> URL:
-    """The URL with our driver; what was given is not repeated, since it may hold a password."""
+    """The URL with our driver; what was given is not repeated where it may hold a password."""
     try:
         url = make_url(text)
         kind = url.drivername
     except (exc.ArgumentError, ValueError):
-        raise InvalidInput(f"The database's address is not a URL; {EXPECTED}.") from None
+        # A plain path can hold no password; "host=… password=…" does.
+        got = f", got {text!r}" if re.fullmatch(r"[\w./\\~ -]{1,80}", text) else ""
+        raise InvalidInput(f"The database's address is not a URL; {EXPECTED}{got}.") from None
     if kind in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     if kind not in ("sqlite", "sqlite+pysqlite"):
