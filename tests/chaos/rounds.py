@@ -199,13 +199,12 @@ class Rounds:
     async def _injected(
         self, faults: Sequence[Fault], scene: Scene, db: store.Database, outcome: Outcome
     ) -> None:
-        """Each at a moment of chance, spread over the answers; the first while people are still coming in."""
+        """Each at its moment."""
         ledger = scene.ledger
         ledger.going.set()
-        for number, fault in enumerate(faults):
-            share = (number + scene.rng.random()) / len(faults) if number else 0.0
-            due = BY_THEN * share * self.crowd.answers
-            await scene.until(partial(_reached, ledger, due))
+        shares = moments(len(faults), scene.rng)
+        for number, (fault, share) in enumerate(zip(faults, shares, strict=True)):
+            await scene.until(partial(_reached, ledger, share * self.crowd.answers))
             if ledger.gone == scene.everyone:
                 break
             felt = await fault.inject(scene)
@@ -240,6 +239,16 @@ class Rounds:
             found = map_of(folder)
             self._map = found if self._map is None else self._map
             outcome.map_equal = bool(np.array_equal(found, self._map))
+
+
+def moments(faults: int, rng: random.Random) -> list[float]:
+    """Shares of all answers at which faults are due: by chance, spread over them.
+
+    The first of several comes while people are still coming in. One that is alone comes after the first answers: who
+    has no session yet waits unmeasured, and the longest gap would say nothing of the fault.
+    """
+    spread = [BY_THEN * (number + 1 - rng.random()) / faults for number in range(faults)]
+    return spread if faults < 2 else [0.0, *spread[1:]]
 
 
 def _reached(ledger: Ledger, answers: float) -> bool:

@@ -4,13 +4,14 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, strategies as st
 
 from chaos import counted, page, wanted
 from chaos.checking import Verdict, compared
 from chaos.disks import NO_MOUNT
 from chaos.faults import BOTH, FAULTS
 from chaos.people import answer
-from chaos.rounds import Outcome
+from chaos.rounds import BY_THEN, Outcome, moments
 from chaos.tab_rounds import same_map
 from chaos.tabs import ITEMS
 
@@ -98,6 +99,22 @@ def test_a_full_run_can_reach_the_numbers():
     times = [fault.times * len(fault.databases) for fault in FAULTS if not fault.small_disk]
     assert sum(times) >= wanted.FAULTS
     assert {name for fault in FAULTS if fault.kills_server for name in fault.databases} == set(BOTH)
+
+
+@given(faults=st.integers(2, 30), rng=st.randoms(use_true_random=False))
+def test_the_first_of_several_faults_meets_who_comes_in(faults, rng):
+    first, *others = moments(faults, rng)
+    assert first == 0
+    assert others == sorted(others)
+    assert 0 < others[0] <= others[-1] <= BY_THEN
+
+
+@given(rng=st.randoms(use_true_random=False))
+def test_a_fault_that_is_alone_meets_who_answers(rng):
+    """Else the gap of a lock of 30 s was 0.2 s or 30 s, as it happened to come before a session or after."""
+    (share,) = moments(1, rng)
+    assert 0 < share <= BY_THEN
+    assert moments(0, rng) == []
 
 
 def test_what_is_left_out_is_in_the_table():
