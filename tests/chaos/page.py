@@ -10,11 +10,11 @@ from chaos import wanted
 from chaos.checking import Verdict
 from chaos.counted import Notes
 from chaos.rounds import Outcome
-from vseg.report import Report
+from chaos.sheet import Sheet
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = ROOT / "docs" / "reliability.md"
-PAGE = ROOT / "results" / "chaos.html"
+PAGE, SHORT_PAGE = ROOT / "results" / "chaos.html", ROOT / "results" / "chaos-short.html"
 MARKS = "<!-- chaos -->", "<!-- end of chaos -->"
 TITLE = "Fault tests"
 LEAD = (
@@ -28,31 +28,38 @@ EXPLAINED = {
     "unforeseen error in the server's log.",
     "times": "How often it was done and felt. In brackets: how many requests the network between page and server cut, "
     "slowed, doubled, lost or held back.",
-    "responses": "Answers of which the server said that it has them. Some may be stored that no page was told of.",
+    "responses": "Answers that the server said it has. It may have a few more, of which a lost reply has told nobody.",
     "lost": "Acknowledged answers that the database or the export does not have.",
     "doubled": "Answers that are there more than once, and rows that nobody has sent.",
     "changed": "Answers that are there with another pair or another answer than was given.",
-    "people": "How many came to the end, or saw a clear screen where that is what should come, of how many.",
-    "map": "The map from the export, beside that of the same crowd without faults. – where pairs are chosen from the "
-    "answers so far, so that no two maps need be equal.",
+    "people": "How many of all came to the end. Where the browser keeps nothing, those count who were told what to "
+    "change before anything was asked.",
+    "map": "The map from the export, beside that of the same crowd without faults. A dash (–) where the server chooses "
+    "pairs from the answers so far: no two maps need be equal then.",
     "recovery, s": "The longest, in seconds, from the end of a fault to the first answers accepted, of anybody (to the "
-    "first session begun, where nobody had one yet). – without a fault, and for faults of the page, where the server "
-    "has nothing to recover from.",
+    "first session begun, where nobody had one yet). "
+    f"The limit of {wanted.RECOVERY_S:g} s concerns SIGKILL of the server or of a worker only, and only a whole run is "
+    "judged by it. A dash (–) without a fault, and for faults of the page, where the server has nothing to recover "
+    "from.",
     "gap, s": "The longest, in seconds, that any one person waited between two requests of theirs that were accepted, "
-    "with the fault itself in it. – for faults of the page.",
+    "with the fault itself in it. A dash (–) for faults of the page.",
 }
 COLUMNS = tuple(EXPLAINED)
 SHORT = (
-    "This was a short run ({}): the numbers that the whole of make chaos has to reach were not judged, and "
-    "docs/reliability.md was left alone."
+    "This was a short run ({}): the numbers that a whole run has to reach were not judged, and the page of the last "
+    "whole run and docs/reliability.md stay as they were."
 )
-BLANK = "–"
+PASSED, BLANK = "Passed:", "–"
 SAME = {True: "same", False: "OTHER", None: BLANK}
+OVER = {
+    False: f" (NOT less than {wanted.RECOVERY_S:g})",
+    True: f" (over {wanted.RECOVERY_S:g}, not judged in a short run)",
+}
 WANTED = ("number", "wanted", "reached", "passed")
 
 
-def rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
-    """A row a round, and one of them all."""
+def rows(outcomes: Sequence[Outcome], short: str = "") -> list[list[str]]:
+    """A row a round, and one of them all; `short` is the command of a short run."""
     tried = [outcome for outcome in outcomes if not outcome.left_out]
     everything = Outcome(
         "all", "",
@@ -67,10 +74,11 @@ def rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
         recoveries_s=[s for each in tried for s in each.recoveries_s],
         longest_gap_s=max(each.longest_gap_s for each in tried),
     )  # fmt: skip
-    return [*map(_row, outcomes), _row(everything, well=all(each.well for each in tried))]
+    well = all(each.well for each in tried)
+    return [*(_row(each, each.well, short) for each in outcomes), _row(everything, well, short)]
 
 
-def _row(outcome: Outcome, well: bool | None = None) -> list[str]:
+def _row(outcome: Outcome, well: bool, short: str) -> list[str]:
     if outcome.left_out:
         return [
             outcome.fault,
@@ -78,22 +86,22 @@ def _row(outcome: Outcome, well: bool | None = None) -> list[str]:
             *[""] * (len(COLUMNS) - 2),
         ]
     found = outcome.verdict
-    spoilt = f" ({outcome.requests_spoilt})" if outcome.to_spoil else ""
+    spoilt = f" ({outcome.requests_spoilt:,})" if outcome.to_spoil else ""
     return [
-        outcome.fault, outcome.database, _yes(outcome.well if well is None else well),
-        f"{outcome.injected}{spoilt}", str(outcome.responses),
-        str(found.lost), str(found.doubled + found.invented), str(found.changed),
-        f"{outcome.completed}/{outcome.people}",
-        SAME[outcome.map_equal], _recovery(outcome),
+        outcome.fault, outcome.database, _yes(well),
+        f"{outcome.injected:,}{spoilt}", f"{outcome.responses:,}",
+        f"{found.lost:,}", f"{found.doubled + found.invented:,}", f"{found.changed:,}",
+        f"{outcome.completed:,}/{outcome.people:,}",
+        SAME[outcome.map_equal], recovery(outcome, short),
         f"{outcome.longest_gap_s:.2f}" if outcome.longest_gap_s else BLANK,
     ]  # fmt: skip
 
 
-def _recovery(outcome: Outcome) -> str:
+def recovery(outcome: Outcome, short: str) -> str:
     """Marked where it was too long, also in a short run, which does not fail for it."""
     if not outcome.recoveries_s:
         return BLANK
-    over = f" (NOT less than {wanted.RECOVERY_S:g})" if wanted.too_slow(outcome) else ""
+    over = OVER[bool(short)] if wanted.too_slow(outcome) else ""
     return f"{max(outcome.recoveries_s):.2f}{over}"
 
 
@@ -110,7 +118,7 @@ def verdict(outcomes: Sequence[Outcome], missed: str = "") -> str:
     if failed:
         return f"FAILED: {found}; look at {'; '.join(failed)}."
     kept = f"{found}; none lost, doubled or changed, and everybody could go on or was told why not"
-    return f"FAILED: {kept}, but not reached: {missed}." if missed else f"Passed: {kept}."
+    return f"FAILED: {kept}, but not reached: {missed}." if missed else f"{PASSED} {kept}."
 
 
 def counted(number: int, noun: str) -> str:
@@ -118,8 +126,8 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def markdown(outcomes: Sequence[Outcome]) -> str:
-    return _table(COLUMNS, rows(outcomes))
+def markdown(outcomes: Sequence[Outcome], short: str = "") -> str:
+    return _table(COLUMNS, rows(outcomes, short))
 
 
 def numbers(outcomes: Sequence[Outcome], notes: Notes = wanted.NONE) -> str:
@@ -127,13 +135,17 @@ def numbers(outcomes: Sequence[Outcome], notes: Notes = wanted.NONE) -> str:
     return _table(WANTED, _numbers(outcomes, notes))
 
 
-def write(outcomes: Sequence[Outcome], minutes: float, short: str, notes: Notes) -> None:
-    """The page; and of a whole run, which no options made short, the table in the document, in place of the last."""
+def write(outcomes: Sequence[Outcome], minutes: float, short: str, notes: Notes) -> list[Path]:
+    """The page; and of a whole run the table in the document, in place of the last. The files that were written.
+
+    A short run has a page of its own, so that the one of a whole run, which takes long, stays.
+    """
     said = _said(outcomes, minutes, short)
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(html(outcomes, said, short, notes), encoding="utf-8")
+    written = SHORT_PAGE if short else PAGE
+    written.parent.mkdir(exist_ok=True)
+    written.write_text(html(outcomes, said, short, notes), encoding="utf-8")
     if short:
-        return
+        return [written]
     document = DOCUMENT.read_text(encoding="utf-8")
     begin, end = MARKS
     parts = (
@@ -146,24 +158,26 @@ def write(outcomes: Sequence[Outcome], minutes: float, short: str, notes: Notes)
     renewed, count = re.subn(f"{begin}.*?{end}", lambda _: table, document, flags=re.DOTALL)
     assert count == 1, f"{DOCUMENT} should hold {begin} and {end} once."
     DOCUMENT.write_text(renewed, encoding="utf-8")
+    return [written, DOCUMENT]
 
 
 def html(outcomes: Sequence[Outcome], said: str, short: str, notes: Notes) -> str:
     """For whoever has not read anything else."""
-    report = Report(TITLE, LEAD)
-    report.text(verdict(outcomes, "" if short else wanted.missed(outcomes, notes)), kind="note")
+    sheet = Sheet(TITLE, LEAD)
+    judged = verdict(outcomes, "" if short else wanted.missed(outcomes, notes))
+    sheet.text(judged, kind="note good" if judged.startswith(PASSED) else "note bad")
     if short:
-        report.text(SHORT.format(short), kind="note")
+        sheet.text(SHORT.format(short), kind="note")
     else:
-        report.table(WANTED, _numbers(outcomes, notes), caption="What the whole run has to reach.")
-    report.table(COLUMNS, rows(outcomes), caption=said)
+        sheet.table(WANTED, _numbers(outcomes, notes), caption="What the whole run has to reach.")
+    sheet.faults(COLUMNS, rows(outcomes, short), caption=said)
     wrong = [f"{each.fault}, {each.database}: {one}" for each in outcomes for one in each.wrong]
     if wrong:
-        report.section("What should not have been")
-        report.text(*wrong)
-    report.section("What the columns mean")
-    report.terms(EXPLAINED)
-    return report.html()
+        sheet.section("What should not have been")
+        sheet.text(*wrong)
+    sheet.section("What the columns mean")
+    sheet.terms(EXPLAINED)
+    return sheet.html()
 
 
 def _numbers(outcomes: Sequence[Outcome], notes: Notes) -> list[list[str]]:
@@ -179,9 +193,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _said(outcomes: Sequence[Outcome], minutes: float, short: str) -> str:
     disks = sorted({outcome.how for outcome in outcomes if outcome.how})
     full = f" Full disk: {', '.join(disks)}." if disks else ""
-    what = f"tests/chaos/run.py {short}" if short else "make chaos"
     where = f"{platform.machine()}, Python {platform.python_version()}"
-    return f"{what}, {time.strftime('%Y-%m-%d')}, {_lasting(minutes)} on {where}.{full}"
+    return f"{short or 'make chaos'}, {time.strftime('%Y-%m-%d')}, {_lasting(minutes)} on {where}.{full}"
 
 
 def _lasting(minutes: float) -> str:

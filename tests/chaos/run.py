@@ -6,6 +6,7 @@ are too short for those numbers, do not judge them, and leave the document as it
 """
 
 import argparse
+import shlex
 import sys
 import tempfile
 import time
@@ -23,7 +24,7 @@ from databases import Postgres, postgres
 
 LONG, QUICK = Crowd(people=100, trials=60), Crowd(people=10, trials=40)
 QUICKLY = (
-    "ten people, at most two of each fault, and tabs on SQLite alone, which takes about 5 minutes and leaves "
+    "ten people, at most two of each fault, and tabs on SQLite alone, which takes 5 to 10 minutes and leaves "
     "docs/reliability.md alone"
 )
 ONLY = "only faults with these words in their name, which leaves docs/reliability.md alone; the names are"
@@ -42,35 +43,34 @@ def main() -> int:
     outcomes = []
     for outcome in _outcomes(given):
         outcomes.append(outcome)
-        print(f"{(time.perf_counter() - began) / 60:5.1f} min  {_line(outcome)}", flush=True)
+        print(f"{(time.perf_counter() - began) / 60:5.1f} min  {_line(outcome, _options(given))}", flush=True)
         if len(outcomes) == 1 and not outcome.well:
             print("Failed without any fault, so that nothing could be learned from the others.")
             break
     short, notes = _options(given), counted.at_hand()
     missed = "" if short else wanted.missed(outcomes, notes)
-    page.write(outcomes, (time.perf_counter() - began) / 60, short, notes)
-    print(f"\n{page.markdown(outcomes)}\n\n{page.verdict(outcomes, missed)}\nWritten to {page.PAGE}.")
-    if short:
-        print(page.SHORT.format(short))
-    else:
-        print(f"And to {page.DOCUMENT}.\n\n{page.numbers(outcomes, notes)}")
+    written = page.write(outcomes, (time.perf_counter() - began) / 60, short, notes)
+    print(f"\n{page.markdown(outcomes, short)}\n\n{page.verdict(outcomes, missed)}")
+    print(page.SHORT.format(short) if short else f"\n{page.numbers(outcomes, notes)}\n")
+    print(f"Written to {' and '.join(map(str, written))}.")
     return 1 if missed or not all(outcome.well or outcome.left_out for outcome in outcomes) else 0
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: Outcome, short: str) -> str:
     name = f"{outcome.fault}, {outcome.database}"
     if outcome.left_out:
         return f"{name}: LEFT OUT, {outcome.left_out}"
     state = "passed" if outcome.well else f"FAILED: {outcome}"
-    slow = f", recovery NOT less than {wanted.RECOVERY_S:g} s" if wanted.too_slow(outcome) else ""
+    slow = f", recovery in s: {page.recovery(outcome, short)}" if wanted.too_slow(outcome) else ""
     done = f"{page.counted(outcome.injected, 'time')}, {page.counted(outcome.responses, 'response')}"
     return f"{name}: {done}, {state}{slow}"
 
 
 def _options(given: argparse.Namespace) -> str:
-    """Those that make a run short, as they were given; empty for a whole one."""
+    """The command of a short run; empty for a whole one."""
     only = [f'--only "{given.only}"'] if given.only else []
-    return " ".join((["--quick"] if given.quick else []) + only)
+    options = " ".join((["--quick"] if given.quick else []) + only)
+    return f"make chaos ARGS={shlex.quote(options)}" if options else ""
 
 
 def _outcomes(given: argparse.Namespace) -> Iterator[Outcome]:

@@ -17,6 +17,7 @@ from chaos.tabs import ITEMS
 
 KEY, GIVEN = ("s", 5), (7, 1, 2, True)
 ROW = KEY, GIVEN
+SHORT = "make chaos ARGS=--quick"
 
 
 @pytest.mark.parametrize(
@@ -152,11 +153,52 @@ def test_a_recovery_that_is_too_long_is_marked_and_fails_no_round():
     assert shown("passed", [killed, other]) == ["yes", "yes", "yes"]
 
 
+def test_a_short_run_says_that_it_does_not_judge_a_recovery():
+    """Else "NOT less than 2" would stand beside "passed"."""
+    killed, _ = outcomes()
+    killed.recoveries_s = [4.27]
+    said = "4.27 (over 2, not judged in a short run)"
+    assert page.rows([killed], SHORT)[0][page.COLUMNS.index("recovery, s")] == said
+    assert said in page.markdown([killed], SHORT)
+    assert said in page.html([killed], "said", SHORT, {})
+    assert "NOT less" not in page.html([killed], "said", SHORT, {})
+
+
+def test_numbers_in_the_table_are_written_as_in_the_sentence():
+    found = [replace(outcomes()[0], to_spoil=1209, requests_spoilt=1209)]
+    assert shown("responses", found) == ["60,000", "60,000"]
+    assert shown("times", found) == ["150 (1,209)", "150 (1,209)"]
+    assert "60,000 responses" in page.verdict(found)
+
+
+def test_a_short_run_leaves_the_page_of_a_whole_one(tmp_path, monkeypatch):
+    whole, short, document = (tmp_path / name for name in ("chaos.html", "chaos-short.html", "page.md"))
+    for name, file in {"PAGE": whole, "SHORT_PAGE": short, "DOCUMENT": document}.items():
+        monkeypatch.setattr(page, name, file)
+    document.write_text("\n".join(page.MARKS))
+    assert page.write(outcomes(), 14, "", {}) == [whole, document]
+    before = whole.read_text("utf-8"), document.read_text("utf-8")
+    assert page.write(outcomes(), 7, SHORT, {}) == [short]
+    assert (whole.read_text("utf-8"), document.read_text("utf-8")) == before
+    assert "<caption>make chaos ARGS=--quick, " in short.read_text("utf-8")
+
+
+def test_what_went_wrong_catches_the_eye():
+    killed, other = outcomes()
+    assert '<p class="note good">Passed' in page.html([killed, other], "said", "", {})
+    other.verdict = Verdict(lost=1)
+    left = Outcome("disk full", "PostgreSQL", left_out=NO_MOUNT)
+    written = page.html([killed, other, left], "said", "", {})
+    assert '<p class="note bad">FAILED' in written
+    assert written.count('<td class="no">NO</td>') == 2, "its row, and that of all"
+    assert f'<td class="remark" colspan="11">PostgreSQL: LEFT OUT, {NO_MOUNT}</td>' in written
+
+
 def test_the_page_explains_every_column_and_says_when_it_is_short():
-    written = page.html(outcomes(), "said", "--quick", {})
+    written = page.html(outcomes(), "said", SHORT, {})
     for column in page.COLUMNS:
         assert f"<dt>{column}</dt><dd>" in written
-    assert "This was a short run (--quick)" in written
+    assert f"This was a short run ({SHORT})" in written
     assert "at least 100,000" not in written
     whole = page.html(outcomes(), "said", "", {})
     assert "short run" not in whole
