@@ -45,7 +45,8 @@ check: .venv/.ready ## Lint, check the format, the types and who imports whom
 
 # About half an hour; ARGS=--quick for a try. Writes results/chaos.html and the table in docs/reliability.md. The faults
 # come last, since their table shows what the tests have counted; they are tried also after a test that failed.
-chaos: .venv/.ready .venv/.browser ## Kill, cut, fill and lock whatever can be, and count what was lost
+# Whoever asks for help need not wait until a browser is installed.
+chaos: .venv/.ready $(if $(filter -h --help,$(ARGS)),,.venv/.browser) ## Kill, cut, fill and lock whatever can be, and count what was lost
 ifeq ($(ARGS),)
 	@failed=0; \
 	$(BIN)/python -m pytest -m chaos || failed=1; \

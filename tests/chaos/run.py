@@ -1,17 +1,14 @@
 """`make chaos`: every fault, many times, under load, on SQLite and PostgreSQL and in a real browser.
 
-Ends with one table, written to results/chaos.html and docs/reliability.md, and with exit code 1 if anything was lost,
-doubled or changed, anybody was left without a way on, or a number of wanted.py was not reached. `--quick` and `--only`
-are too short for those numbers, do not judge them, and leave the document as it is.
+Ends with one table, and with exit code 1 if anything was lost, doubled or changed, anybody was left without a way on,
+or a number of wanted.py was not reached. Short runs do not judge those numbers; options.py says which are short.
 """
 
-import argparse
-import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -19,37 +16,40 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from chaos import counted, page, tabs, wanted
 from chaos.disks import NO_MOUNT, can_mount
 from chaos.faults import BOTH, FAULTS, POSTGRESQL, SQLITE
+from chaos.options import Options, parsed
 from chaos.rounds import Crowd, Outcome, Rounds
 from databases import Postgres, postgres
 
 LONG, QUICK = Crowd(people=100, trials=60), Crowd(people=10, trials=40)
-QUICKLY = (
-    "ten people, at most two of each fault, and tabs on SQLite alone, which takes 5 to 10 minutes and leaves "
-    "docs/reliability.md alone"
-)
-ONLY = "only faults with these words in their name, which leaves docs/reliability.md alone; the names are"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
     names = sorted({*(fault.name for fault in FAULTS), *tabs.FAULTS})
-    parser.add_argument("--quick", action="store_true", help=QUICKLY)
-    parser.add_argument("--only", default="", metavar="WORDS", help=f"{ONLY}: {'; '.join(names)}")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments at which things happen")
-    given = parser.parse_args()
-    if not any(given.only in name for name in names):
-        parser.error(f"no fault is called {given.only!r}; there are: {', '.join(names)}")
+    given = parsed(sys.argv[1:], names)
     began = time.perf_counter()
-    outcomes = []
-    for outcome in _outcomes(given):
-        outcomes.append(outcome)
-        print(f"{(time.perf_counter() - began) / 60:5.1f} min  {_line(outcome, _options(given))}", flush=True)
-        if len(outcomes) == 1 and not outcome.well:
-            print("Failed without any fault, so that nothing could be learned from the others.")
-            break
-    short, notes = _options(given), counted.at_hand()
+    outcomes = _tried(given)
+    return _told(outcomes, (time.perf_counter() - began) / 60, given.short)
+
+
+def _tried(given: Options) -> list[Outcome]:
+    """All that was asked for, each told of as soon as it is over."""
+    began = time.perf_counter()
+    outcomes: list[Outcome] = []
+    with closing(_outcomes(given)) as coming:
+        for outcome in coming:
+            outcomes.append(outcome)
+            print(f"{(time.perf_counter() - began) / 60:5.1f} min  {_line(outcome, given.short)}", flush=True)
+            if len(outcomes) == 1 and not outcome.well:
+                print("Failed without any fault, so that nothing could be learned from the others.")
+                break
+    return outcomes
+
+
+def _told(outcomes: list[Outcome], minutes: float, short: str) -> int:
+    """In the terminal and in files; the exit code."""
+    notes = counted.at_hand()
     missed = "" if short else wanted.missed(outcomes, notes)
-    written = page.write(outcomes, (time.perf_counter() - began) / 60, short, notes)
+    written = page.write(outcomes, minutes, short, notes)
     print(f"\n{page.markdown(outcomes, short)}\n\n{page.verdict(outcomes, missed)}")
     print(page.SHORT.format(short) if short else f"\n{page.numbers(outcomes, notes)}\n")
     print(f"Written to {' and '.join(map(str, written))}.")
@@ -66,14 +66,7 @@ def _line(outcome: Outcome, short: str) -> str:
     return f"{name}: {done}, {state}{slow}"
 
 
-def _options(given: argparse.Namespace) -> str:
-    """The command of a short run; empty for a whole one."""
-    only = [f'--only "{given.only}"'] if given.only else []
-    options = " ".join((["--quick"] if given.quick else []) + only)
-    return f"make chaos ARGS={shlex.quote(options)}" if options else ""
-
-
-def _outcomes(given: argparse.Namespace) -> Iterator[Outcome]:
+def _outcomes(given: Options) -> Generator[Outcome, None, None]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = stack.enter_context(postgres(fsync="on"))
