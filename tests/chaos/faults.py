@@ -150,7 +150,9 @@ async def database_locked(
 ) -> bool:
     place = scene.url.removeprefix("sqlite:///")
     command = [sys.executable, "-c", LOCKING[scene.database], place, tables]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+    # Out of reach of Ctrl+C, which would have it say where it was interrupted: it ends with its input.
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, start_new_session=True) as other:
         assert other.stdin is not None
         assert other.stdout is not None
         assert await in_thread(other.stdout.readline) == b"locked\n"

@@ -4,6 +4,7 @@ Ends with one table, and with exit code 1 if anything was lost, doubled or chang
 or a number of wanted.py was not reached. Short runs do not judge those numbers; options.py says which are short.
 """
 
+import os
 import sys
 import tempfile
 import time
@@ -18,6 +19,7 @@ from chaos.disks import NO_MOUNT, can_mount
 from chaos.faults import BOTH, FAULTS, POSTGRESQL, SQLITE
 from chaos.options import Options, parsed
 from chaos.rounds import Crowd, Outcome, Rounds
+from chaos.stopping import STOPPED, Stopping
 from databases import Postgres, postgres
 
 LONG, QUICK = Crowd(people=100, trials=60), Crowd(people=10, trials=40)
@@ -27,15 +29,22 @@ def main() -> int:
     names = sorted({*(fault.name for fault in FAULTS), *tabs.FAULTS})
     given = parsed(sys.argv[1:], names)
     began = time.perf_counter()
-    outcomes = _tried(given)
+    stopping = Stopping()
+    try:
+        outcomes = _tried(given, stopping)
+    except BaseException:  # who is stopped may also fail: Ctrl+C reaches the servers and the browser, too
+        if not stopping.by:
+            raise
+        print(STOPPED, file=sys.stderr)
+        return stopping.code
     return _told(outcomes, (time.perf_counter() - began) / 60, given.short)
 
 
-def _tried(given: Options) -> list[Outcome]:
+def _tried(given: Options, stopping: Stopping) -> list[Outcome]:
     """All that was asked for, each told of as soon as it is over."""
     began = time.perf_counter()
     outcomes: list[Outcome] = []
-    with closing(_outcomes(given)) as coming:
+    with closing(_outcomes(given, stopping)) as coming:
         for outcome in coming:
             outcomes.append(outcome)
             print(f"{(time.perf_counter() - began) / 60:5.1f} min  {_line(outcome, given.short)}", flush=True)
@@ -66,10 +75,12 @@ def _line(outcome: Outcome, short: str) -> str:
     return f"{name}: {done}, {state}{slow}"
 
 
-def _outcomes(given: Options) -> Generator[Outcome, None, None]:
+def _outcomes(given: Options, stopping: Stopping) -> Generator[Outcome, None, None]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        os.environ["TMPDIR"] = str(folder)  # a browser that is interrupted leaves a folder of its own there
         server = stack.enter_context(postgres(fsync="on"))
+        stack.callback(stopping.no_longer)
         crowd = QUICK if given.quick else LONG
         rounds = Rounds(crowd, folder, server, given.seed)
         mounts = can_mount()

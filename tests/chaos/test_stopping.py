@@ -1,0 +1,38 @@
+"""`make chaos` that is stopped ends what it has started, deletes its folders, and says so in one line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chaos.stopping import SIGNALS, STOPPED
+
+RUN = Path(__file__).with_name("run.py")
+COMMAND = [sys.executable, RUN, "--quick", "--only", "network cut"]
+
+
+def children(process: "subprocess.Popen[str]") -> dict[Path, list[str]]:
+    """The command of each process that it has started, by its place below /proc."""
+    pids = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return {Path("/proc", pid): Path("/proc", pid, "cmdline").read_text().split("\0") for pid in pids}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux tells in /proc which processes there are.")
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_run_that_is_stopped_leaves_nothing_behind(number, tmp_path):
+    """Also if whoever stops it is impatient: the second signal comes while it cleans up, or before."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
+    with subprocess.Popen(COMMAND, **pipes) as run:
+        assert "none, SQLite" in run.stdout.readline()
+        started = children(run)
+        (postgres,) = (command for command in started.values() if command[0].endswith("postgres"))
+        for _ in range(2):
+            run.send_signal(number)
+        _, said = run.communicate(timeout=60)
+    assert (run.returncode, said) == (128 + number, f"{STOPPED}\n")
+    assert not any(place.exists() for place in started)
+    assert not Path(postgres[postgres.index("-k") + 1]).exists()
+    assert list(tmp_path.iterdir()) == []
