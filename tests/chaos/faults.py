@@ -220,6 +220,10 @@ FAULTS = (
         "one of two workers killed (SIGKILL)", worker_killed, 10, ONLY["postgresql"], options=("--workers", "2"),
         kills_server=True,
     ),
+    Fault(
+        "one of two workers killed (SIGKILL) while they choose pairs", worker_killed, 8, ONLY["postgresql"],
+        options=("--workers", "2"), adaptive=True, kills_server=True,
+    ),
     Fault("network cut", network_cut, 12, proxied=True),
     _spoilt("network slow", "too slow", "slow", "slow", patience_s=2.0),
     _spoilt("cut in mid-request", "half request"),
