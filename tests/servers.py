@@ -167,11 +167,15 @@ def started(*arguments: object, port: int | str = 0) -> Process:
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
     printed = ""
-    while "Stop with Ctrl+C" not in printed:
-        line = process.stdout.readline() if process.stdout else ""
-        if not line:
-            raise AssertionError(process.communicate()[1])
-        printed += line
+    try:
+        while "Stop with Ctrl+C" not in printed:
+            line = process.stdout.readline() if process.stdout else ""
+            if not line:
+                raise AssertionError(process.communicate()[1])
+            printed += line
+    except BaseException:
+        process.kill()
+        raise
     return Process(process, printed)
 
 

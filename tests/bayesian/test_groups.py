@@ -87,8 +87,12 @@ def test_one_person_has_the_spatial_prior_and_k_is_chosen_once(seen):
     assert {one.segments for one in posteriors(two, segments=[2, 3], seed=0).values()} == {2}
 
 
+@pytest.mark.filterwarnings("ignore::vseg.errors.VsegWarning")
 def test_catch_trials_of_everyone_reach_their_lapses(seen):
-    """Forty catch trials, of which one person missed ten."""
+    """Forty catch trials, of which one person missed ten.
+
+    Lapses come before any draw; whether the chains of so few answers agree differs between processors.
+    """
     two = seen[2].where(np.isin(seen[2].participant, ["P0", "P1"]))
     found = posteriors(
         two, segments=2, lapses="estimate", prior="spatial", catch={"P0": (30, 40), "P1": (40, 40)}, seed=0

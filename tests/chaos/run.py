@@ -35,6 +35,7 @@ def main() -> int:
     except BaseException:  # who is stopped may also fail: Ctrl+C reaches the servers and the browser, too
         if not stopping.by:
             raise
+        stopping.end_children()
         print(STOPPED, file=sys.stderr)
         return stopping.code
     return _told(outcomes, (time.perf_counter() - began) / 60, given.short)

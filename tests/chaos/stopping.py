@@ -1,6 +1,9 @@
 """A run that may be stopped by Ctrl+C or SIGTERM at any moment, and leaves nothing running behind."""
 
+import os
 import signal
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -27,6 +30,13 @@ class Stopping:
         """From here on signals change nothing. Unlike ignored ones, those of programs that we start still do."""
         for number in SIGNALS:
             signal.signal(number, lambda *_: None)
+
+    def end_children(self) -> None:
+        """Whoever was just being started when the signal came, and belongs to nobody yet (where /proc tells)."""
+        for listed in Path("/proc/self/task").glob("*/children"):
+            for pid in listed.read_text().split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
         self.no_longer()

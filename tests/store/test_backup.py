@@ -287,6 +287,11 @@ def test_any_bit_that_has_changed_is_noticed(kind, tmp_path, request):
         (tmp_path / "spoilt.db").write_bytes(spoilt)
         with pytest.raises(VsegError, match=r"spoilt\.db (is|was)"):
             restore(tmp_path / "spoilt.db", f"sqlite:///{tmp_path}/never.db")
+    with (
+        pytest.raises(InvalidInput, match=r"spoilt\.db is damaged"),
+        store.open(f"sqlite:///{tmp_path}/spoilt.db", as_it_is=True) as db,
+    ):
+        back_up(db, tmp_path / "never.db")  # which would be sealed anew
     assert not (tmp_path / "never.db").exists()
 
 
@@ -301,6 +306,10 @@ def test_a_backup_in_which_someone_was_erased_can_be_restored(tmp_path):
         back_up(db, tmp_path / "second.db")
         assert (tmp_path / "backup.db").read_bytes() == sealed
         store.sessions.erase(db, store.studies.named(db, "small"), whom)
+        for suffix in ("", "-wal", "-shm"):  # as if it were killed here
+            (tmp_path / f"killed.db{suffix}").write_bytes((tmp_path / f"backup.db{suffix}").read_bytes())
+        for number, name in enumerate(("backup.db", "killed.db")):
+            restore(tmp_path / name, f"sqlite:///{tmp_path}/{number}.db")
     assert "responses" in checked(tmp_path / "second.db").rows
     copied = restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/restored.db")
     assert copied.rows["participants"] == checked(tmp_path / "second.db").rows["participants"] - 1

@@ -54,6 +54,6 @@ def restore(
     place = store.database.place_of(store.database.checked_url(db))
     typer.echo(f"Restored {file} into {place}: {copied}. Logins and one-time links were left out.")
     typer.echo(
-        "Whoever withdrew or was erased since the backup is in it again, and passwords changed and tokens revoked "
-        "since are good again: erase, change and revoke them once more."
+        "Whoever withdrew or was erased since the backup is in it again, and passwords changed and tokens and links "
+        "revoked since are good again: erase, change and revoke them once more."
     )

@@ -13,7 +13,7 @@ def links(
     study: Annotated[
         str, typer.Argument(metavar="STUDY", help="The study's name, or its file.", show_default=False)
     ],
-    count: Annotated[str, typer.Option(metavar="NUMBER", help="How many links.")] = "1",
+    count: Annotated[str | None, typer.Option(metavar="NUMBER", help="How many links. [default: 1]")] = None,
     revoke: Annotated[
         bool, typer.Option("--revoke", help="Make no links, but revoke all that nobody has used.")
     ] = False,
@@ -25,14 +25,16 @@ def links(
     """Print new personal links to STUDY, one a line; each is for one person and is not shown again.
 
     They begin with --url, the address under which participants reach your server. If they came into the wrong hands,
-    --revoke makes those worthless that nobody has begun with; whoever has begun goes on.
+    --revoke revokes all that nobody has begun with; whoever has begun goes on.
 
     \b
-    Example:
+    Examples:
       vseg links two-textures --count 20 --url https://lab.example.org/vseg
       vseg links two-textures --revoke
     """
-    number = options.whole(count, "--count", 1)
+    number = options.whole("1" if count is None else count, "--count", 1)
+    if revoke and count is not None:
+        raise InvalidInput("--revoke makes no links, so it goes without --count; leave one of them out.")
     if not url.startswith(("http://", "https://")):
         raise InvalidInput(f"--url is an address such as https://lab.example.org/vseg, got {url!r}.")
 

@@ -10,7 +10,8 @@ from typing import Any
 async def beside(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
     """Work while the block lasts; it is given what says that all is over, and what is under way comes to its end.
 
-    Cancelled, it would leave a thread behind that goes on with a database that is being closed.
+    Cancelled, it would leave a thread behind that goes on with a database that is being closed. If it takes longer than
+    a stop may (run.py), it is cut off with the process.
     """
     over = asyncio.Event()
     task = asyncio.create_task(work(over))

@@ -64,10 +64,9 @@ class Recall:
         try:
             found = await in_thread(self.all_of, list(asked))
         except Exception as error:
-            if (
-                len(asked) > 1 and type(error) is not VsegError
-            ):  # which says that the database does not answer
-                for hashed, each in asked.items():  # one of them cannot be read: nobody else is to hear of it
+            is_of_all = type(error) is VsegError  # the database does not answer
+            if len(asked) > 1 and not is_of_all:  # one of them cannot be read: nobody else is to hear of it
+                for hashed, each in asked.items():
                     await self._answer({hashed: each})
             else:
                 for each in asked.values():

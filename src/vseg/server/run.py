@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -31,8 +32,7 @@ from vseg.server.patience import Patient
 from vseg.server.seldom import SELDOM
 from vseg.server.simulation import Simulations
 
-STOP_WITHIN_S = 10  # requests under way
-LEAVE_WITHIN_S = 10  # everything else, after that
+STOP_WITHIN_S, LEAVE_WITHIN_S = 10, 20  # requests under way; everything
 MOST_FILES = 65_536
 STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0  # before a worker that could not begin is tried again
@@ -98,7 +98,7 @@ def uvicorn_server(served: ASGIApp, forwarded_allow_ips: str = "127.0.0.1") -> u
     )  # fmt: skip
     for name in ("uvicorn.error", "vseg.server"):
         logging.getLogger(name).addFilter(SELDOM)
-    return uvicorn.Server(config)
+    return _Server(config)
 
 
 @contextmanager
@@ -123,13 +123,11 @@ def _run(
 ) -> None:
     server = uvicorn_server(_telling(served, begun), forwarded_allow_ips)
 
-    def stop(*_: Any) -> None:
-        server.should_exit = True
-
     # For a signal that comes before uvicorn listens for them, and for the one that it sends itself when it has stopped.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    server.should_exit = server.should_exit or stopped.is_set()
+        signal.signal(number, server.handle_exit)
+    if stopped.is_set():
+        server.handle_exit(signal.SIGTERM, None)
     # What was loaded so far stays for good. Looking through it for garbage would hold up everybody for 0.1 s each time.
     gc.freeze()
     gc.set_threshold(*GARBAGE_AFTER)
@@ -138,7 +136,7 @@ def _run(
 
 
 def _telling(served: ASGIApp, begun: Callable[[], object]) -> ASGIApp:
-    """The app, which tells when it has started, and has an end once it is told to stop."""
+    """The app, which tells when it has started."""
 
     async def telling(scope: Scope, receive: Receive, send: Send) -> None:
         async def heard(message: Message) -> None:
@@ -146,27 +144,27 @@ def _telling(served: ASGIApp, begun: Callable[[], object]) -> ASGIApp:
             if message["type"] == "lifespan.startup.complete":
                 begun()
 
-        async def told() -> Message:
-            message = await receive()
-            if message["type"] == "lifespan.shutdown":
-                _leave_in_time()
-            return message
-
-        await (served(scope, told, heard) if scope["type"] == "lifespan" else served(scope, receive, send))
+        await served(scope, receive, heard if scope["type"] == "lifespan" else send)
 
     return telling
 
 
-def _leave_in_time() -> None:
-    """End this process before long: Python would wait for ever for a thread that a hanging database holds."""
+class _Server(uvicorn.Server):
+    """Has an end once it is told to stop: Python would wait for ever for a thread that a hanging database holds."""
 
-    def leave() -> None:
-        log.error("The database does not answer; stopped without it. What was acknowledged is stored.")
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            timer = threading.Timer(LEAVE_WITHIN_S, self._leave)
+            timer.daemon = True
+            timer.start()
+        super().handle_exit(sig, frame)
+
+    def _leave(self) -> None:
+        log.error(
+            "Stopped without waiting any longer for the database, which does not answer or is being swept; what was "
+            "acknowledged is stored."
+        )
         os._exit(1)
-
-    timer = threading.Timer(LEAVE_WITHIN_S, leave)
-    timer.daemon = True
-    timer.start()
 
 
 def allow_connections() -> None:

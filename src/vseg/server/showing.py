@@ -103,6 +103,8 @@ async def report(request: Request) -> Response:
         return FileResponse(file, headers=REPORT_POLICY)
     if is_over:
         return await page(request, "problem.html", status=404, heading="There is no report", said=FAILED)
-    waiting = await page(request, "waiting.html", status=503, heading="Not there yet", said=WAITING)
+    waiting = await page(
+        request, "problem.html", status=503, heading="Not there yet", said=WAITING, calm=True
+    )
     waiting.headers.update({"Retry-After": str(AGAIN_S), "Refresh": str(AGAIN_S)})
     return waiting

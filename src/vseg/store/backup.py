@@ -48,6 +48,7 @@ def back_up(db: Database, file: Path, *, progress: Progress = silent) -> Copied:
     with new_file(file) as temporary:
         if db.is_sqlite:
             with waiting(db.place):
+                _check_seal(Path(db.place))
                 _tables(Path(db.place), "database")
             copied_file(Path(db.place), temporary, progress)
         else:
@@ -85,10 +86,7 @@ def restore(file: Path, url: str, *, progress: Progress = silent) -> Copied:
 def checked(file: Path) -> Copied:
     """How many rows a backup has, once it is known to be whole and one of ours; else a sentence."""
     _check_file(file)
-    if not seal.holds(file):
-        raise InvalidInput(
-            f"{file} is damaged, or another program has changed it since vseg backup wrote it; use another backup."
-        )
+    _check_seal(file)
     _tables(file)
     try:
         with closing(read_only(file)) as connection:
@@ -132,6 +130,13 @@ def _check_file(file: Path) -> None:
     if not file.is_file():
         what_is_there = f"{file} is a folder" if file.is_dir() else f"There is no file {file}"
         raise NotFound(f"{what_is_there}; name a backup that vseg backup wrote.")
+
+
+def _check_seal(file: Path) -> None:
+    if not seal.holds(file):
+        raise InvalidInput(
+            f"{file} is damaged, or another program has changed it since vseg backup wrote it; use another backup."
+        )
 
 
 def _check_unlocked(file: Path, error: Exception) -> None:

@@ -83,9 +83,10 @@ class Database:
         self._reading, self._writing = (create_engine(url, hide_parameters=True, **each) for each in options)
         if self.is_sqlite:
             _prepare(self._reading, "BEGIN", "PRAGMA query_only = ON")
-            # Whoever only reads leaves the file as it is, byte by byte: it may be a backup.
-            _prepare(self._writing, "BEGIN IMMEDIATE", "PRAGMA journal_mode = WAL")
+            # Whoever only reads leaves the file as it is, byte by byte: it may be a backup. Its seal is broken before
+            # there is a log, in which the file's own header would not show it.
             event.listen(self._writing, "connect", lambda connection, _: seal.broken(connection))
+            _prepare(self._writing, "BEGIN IMMEDIATE", "PRAGMA journal_mode = WAL")
         else:
             _settle(self._reading, LOCK_TIMEOUT)
             _settle(self._writing, LOCK_TIMEOUT, DURABLE, PLANNED_ANEW)

@@ -13,7 +13,7 @@ from vseg.server.dashboard.study import whole
 from vseg.server.dashboard.visiting import form, page, researchers_only
 from vseg.store.studies import StudyRow
 
-DEFAULT_FILE = "vseg.db"  # where a command without --db looks
+DEFAULT_FILE = "vseg.db"  # where a command without --db looks (cli/serve.py)
 
 
 @researchers_only
