@@ -27,8 +27,9 @@ def as_csv(path: Path) -> Iterator[None]:
         zipped = path.read_bytes()[:2] == b"PK"
         what = "a zip archive, perhaps an Excel workbook" if zipped else "not UTF-8 text"
         raise InvalidInput(f"{path} is {what}; save it as CSV (UTF-8).") from error
-    except csv.Error as error:
-        raise InvalidInput(f"{path} cannot be read as a CSV file ({error}).") from error
+    except (csv.Error, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidInput(f"{path} cannot be read as a CSV file ({reason}).") from error
 
 
 @contextmanager

@@ -6,7 +6,7 @@ with 1 are taken: practice, catch trials and answers that were asked for again a
 """
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -109,8 +109,8 @@ def nothing_at(path: Path) -> NotFound:
 
 def _csv_columns(path: Path) -> dict[str, NDArray[Any]]:
     """Each column as an array, read some rows at a time so that few cells are held as text."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = _csv_rows(path, file)
+    with as_csv(path), open(path, newline="", encoding="utf-8-sig") as file:
+        rows = filter(None, csv.reader(file, delimiter=_delimiter(path)))
         header = [name.strip() for name in next(rows, [])]
         if not header:
             raise InvalidInput(f"{path} is empty; expected a header with the columns {', '.join(REQUIRED)}.")
@@ -132,11 +132,6 @@ def _csv_columns(path: Path) -> dict[str, NDArray[Any]]:
         name: values if name in MANY_VALUED else _read(path, name, list(code_of[name]), values)
         for name, values in whole.items()
     }
-
-
-def _csv_rows(path: Path, file: Iterable[str]) -> Iterator[list[str]]:
-    with as_csv(path):
-        yield from filter(None, csv.reader(file, delimiter=_delimiter(path)))
 
 
 def _delimiter(path: Path) -> str:

@@ -30,7 +30,8 @@ import vseg
 from servers import STUDY, event, register, response, served
 from vseg import Maps, export, importing, stimuli, store, study
 from vseg.cli import main
-from vseg.errors import VsegError, VsegWarning
+from vseg.dataset import Dataset
+from vseg.errors import InvalidInput, VsegError, VsegWarning
 from vseg.layout import Grid
 
 FEW, MANY = 40, 4_000
@@ -313,6 +314,22 @@ def test_broken_folders(exported, tmp_path):
     came = fuzzed_folder(exported, tmp_path, FEW)
     assert came["read"], "what lies beside the data does not matter"
     assert came["refused"]
+
+
+@pytest.mark.parametrize("instead", ["a folder", "a link to itself"])
+def test_what_is_no_file_in_the_place_of_a_table(exported, tmp_path, instead):
+    shutil.copytree(exported, tmp_path / "copy")
+    (tmp_path / "copy" / "responses.parquet").unlink(missing_ok=True)
+    (table,) = Dataset(tmp_path / "copy").tables
+    table.unlink()
+    if instead == "a folder":
+        table.mkdir()
+    else:
+        table.symlink_to(table)
+    with pytest.raises(
+        InvalidInput, match=r"_data\.csv cannot be read as a CSV file \((Is a dir|Too many levels)"
+    ):
+        vseg.load(tmp_path / "copy")
 
 
 @pytest.mark.chaos
