@@ -17,7 +17,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check chaos bench soak study clean
+.PHONY: help setup demo test check chaos bench soak study paper clean
 
 help: ## List the targets
 	@echo 'make <target> [ARGS="..."] [PYTHON=/path/to/python]'
@@ -65,6 +65,9 @@ soak: .venv/.ready ## A thousand people for a quarter of an hour on each databas
 
 study: .venv/.ready ## Measure the posterior at length; ARGS=FOLDER adds the annotators of your copy of BSDS500
 	@$(BIN)/python benchmarks/study.py $(ARGS)
+
+paper: .venv/.ready ## Regenerate the paper's figures; ARGS="run all --quick" for a first look
+	@$(BIN)/python -m reproduction paper $(or $(ARGS),run all)
 
 clean: ## Delete .venv, caches and builds; results stay
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

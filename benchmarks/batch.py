@@ -9,7 +9,7 @@ from paper import best_rates
 from problems import problem
 from single import papers
 from tables import table
-from vseg.solvers import batch
+from vseg.reconstruction.solvers import batch
 
 
 def main(quick: bool = False) -> str:

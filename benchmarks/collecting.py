@@ -159,11 +159,11 @@ def _losses(setting: str, load: Load) -> list[str]:
 def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
     """A folder, and the URL of a new database of a kind."""
     from databases import postgres
-    from vseg.server.run import allow_connections
+    from vseg.server.runner import allow_connections
 
     allow_connections()  # one each; the server inherits the limit
     # On a new machine the first server would otherwise compile beside the crowd.
-    subprocess.run([sys.executable, "-m", "vseg.server.warm"], check=True)
+    subprocess.run([sys.executable, "-m", "vseg.server.precompile"], check=True)
     gc.disable()  # a crowd that stops to look for garbage would find the server slow
     numbers = itertools.count()
     with tempfile.TemporaryDirectory() as name, postgres(fsync="on") as server:

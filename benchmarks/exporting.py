@@ -66,14 +66,15 @@ def main(quick: bool = False) -> str:
 
 def fill(url: str, responses: int) -> None:
     """A database with that many responses, a thousand a session; every fiftieth was flagged and asked again."""
-    from vseg import plan, store
+    from vseg import store
     from vseg.store.schema import responses as response_table
-    from vseg.study import parsed
+    from vseg.study import pictures, trials as trials_module
+    from vseg.study.schema import parsed
 
     study = parsed(STUDY)
     with store.open(url) as db:
-        number = store.studies.register(db, STUDY, study, plan.shown(study, Path())).id
-    trials = plan.trials(study, [plan.Unit("patches", 0)], {"patches": (512, 512)})
+        number = store.studies.register(db, STUDY, study, pictures.shown(study, Path())).id
+    trials = trials_module.trials(study, [trials_module.Unit("patches", 0)], {"patches": (512, 512)})
     answers = _answers(trials, np.random.default_rng(0))
     names = ["session", *answers]
     assert set(names) == {column.name for column in response_table.c}

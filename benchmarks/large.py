@@ -34,8 +34,8 @@ def main(quick: bool = False) -> str:
 
 def _measure(size: int, segments: int, trials: int) -> dict[str, float]:
     import vseg
-    from vseg.objective import objective
-    from vseg.solvers import coordinate_descent
+    from vseg.reconstruction.objective import objective
+    from vseg.reconstruction.solvers import coordinate_descent
 
     layout = vseg.Grid(size)
     truth = vseg.stimuli.random_maps(layout, segments=segments, entropy=0.3, seed=0)

@@ -7,8 +7,9 @@ import numpy as np
 import vseg
 from problems import problem
 from tables import table
-from vseg.objective import objective
-from vseg.solvers import coordinate_descent
+from vseg.reconstruction.objective import objective
+from vseg.reconstruction.online import Live
+from vseg.reconstruction.solvers import coordinate_descent
 
 ANSWERS = 200
 
@@ -30,7 +31,7 @@ def _row(size: int, segments: int, strength: float) -> list[str]:
     truth, _ = problem(size, segments, strength, 0)
     pairs = vseg.designs.covering(truth.layout, segments=segments, seed=1)
     known = vseg.simulate(truth, pairs, blocks=1, seed=1)
-    live = vseg.Live(truth.layout, segments=segments, smoothness=strength, responses=known, seed=0)
+    live = Live(truth.layout, segments=segments, smoothness=strength, responses=known, seed=0)
     live.settle()
     rng = np.random.default_rng(2)
     new: list[tuple[int, int, bool]] = []

@@ -5,8 +5,8 @@ import numpy as np
 import vseg
 from problems import problem
 from tables import table
-from vseg.objective import objective
-from vseg.solvers import Solution, coordinate_descent
+from vseg.reconstruction.objective import objective
+from vseg.reconstruction.solvers import Solution, coordinate_descent
 
 CASES = ((11, 2, 1), (11, 2, 5), (20, 3, 1), (20, 3, 5), (16, 5, 5))
 BAD = 0.05

@@ -13,11 +13,11 @@ import numpy as np
 
 from tables import table
 from vseg import Grid, Maps, Responses, designs, features, simulate, stimuli
+from vseg.data.responses import concatenated
 from vseg.features.energy import orientations_deg
 from vseg.models import Task, logistic, variance
-from vseg.responses import concatenated
 from vseg.stimuli.colours import PALETTE
-from vseg.stimuli.maps import softmax
+from vseg.stimuli.random_maps import softmax
 
 GRID, GAIN = Grid(11), 2.5
 SPREAD = 0.15

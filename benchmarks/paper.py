@@ -1,14 +1,14 @@
-"""The opponent: Algorithm 1 as the paper runs it (vseg.paper.pytorch), timed until it is nearly there."""
+"""The opponent: Algorithm 1 as the paper runs it (reproduction.paper.pytorch), timed until it is nearly there."""
 
 import time
 from dataclasses import dataclass
 
 import numpy as np
 
-from vseg.objective import Objective
-from vseg.paper.algorithm import random_start
-from vseg.paper.pytorch import Descent
-from vseg.solvers import coordinate_descent
+from reproduction.paper.algorithm import random_start
+from reproduction.paper.pytorch import Descent
+from vseg.reconstruction.objective import Objective
+from vseg.reconstruction.solvers import coordinate_descent
 
 RATES = (2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
 CHUNK = 500

@@ -14,14 +14,15 @@ import numpy as np
 
 import vseg
 from tables import table
-from vseg import Grid, Maps, Pairs, adaptive, designs, metrics, simulate, stimuli
-from vseg.bayesian import posterior, priors
-from vseg.bayesian.evidence import cell_at, first_fields
-from vseg.bayesian.fields import answers_of
-from vseg.bayesian.priors import Place
-from vseg.objective import objective
-from vseg.responses import Tally
-from vseg.solvers import coordinate_descent
+from vseg import Grid, Maps, Pairs, adaptive, designs, simulate, stimuli
+from vseg.bayes import posterior, priors
+from vseg.bayes.evidence import cell_at, first_fields
+from vseg.bayes.model import answers_of
+from vseg.bayes.priors import Place
+from vseg.data.responses import Tally
+from vseg.evaluation import metrics
+from vseg.reconstruction.objective import objective
+from vseg.reconstruction.solvers import coordinate_descent
 
 SIZE, SEGMENTS = 11, 3
 LEVELS = {"low": 8, "moderate": 3, "high": 1}

@@ -3,7 +3,7 @@
 import numpy as np
 
 import vseg
-from vseg.objective import Objective, objective
+from vseg.reconstruction.objective import Objective, objective
 
 
 def problem(

@@ -12,10 +12,10 @@ import numpy as np
 
 from tables import table
 from vseg import Grid, Maps, Responses, designs, features, stimuli
-from vseg.comparison import compare
+from vseg.data.pairs import Pairs
+from vseg.evaluation.compare import compare
 from vseg.models import Task, discrimination, distance_only, free_maps, logistic
-from vseg.pairs import Pairs
-from vseg.stimuli.maps import softmax
+from vseg.stimuli.random_maps import softmax
 
 GRID, SEGMENTS, BLOCKS = Grid(11), 3, 5
 PICTURES = ("astronaut", "chelsea", "coffee", "rocket", "immunohistochemistry")

@@ -8,8 +8,8 @@ import torch
 from paper import EQUAL, Run, best_rates, exponentiated_gradient
 from problems import problem
 from tables import table
-from vseg.objective import Objective
-from vseg.solvers import coordinate_descent
+from vseg.reconstruction.objective import Objective
+from vseg.reconstruction.solvers import coordinate_descent
 
 CASES = ((11, 2, 10.0, 3000), (20, 3, 1.0, 300), (20, 3, 10.0, 1000), (16, 5, 1.0, 200), (64, 3, 10.0, 500))
 REPEATS = 9

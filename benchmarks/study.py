@@ -16,10 +16,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import posterior
+from reproduction.annotators import METHODS, Comparison, run
+from reproduction.annotators.figure import annotators as drawn
 from tables import renew, table
-from vseg.annotators import METHODS, Comparison, study
 from vseg.errors import VsegWarning
-from vseg.figures.annotators import annotators as drawn
 
 ROOT = Path(__file__).parent.parent
 DOCS, KEPT = ROOT / "docs", ROOT / "build" / "study"
@@ -29,7 +29,7 @@ HEADER = """# Studies
 
 Written by `make study`, which takes most of an hour where `make bench` takes minutes. All seeds are held: the same
 version gives the same numbers. The annotators' photographs are not part of vseg; with a copy of BSDS500 of your own,
-`make study ARGS=FOLDER` asks them again, and `vseg study bsds FOLDER` any others.
+`make study ARGS=FOLDER` asks them again, and `python -m reproduction annotators FOLDER` any others.
 """
 
 
@@ -74,7 +74,7 @@ def annotators(folder: Path, quick: bool, executor: str) -> str:
         print(f"\r{done} photographs asked", end="\n" if quick else "", flush=True)
 
     more = {"images": 2, "trials": (32, 64, 128, 256)} if quick else {"images": IMAGES}
-    found = study(folder, **more, executor=executor, kept=kept, progress=told, seed=SEED)
+    found = run(folder, **more, executor=executor, kept=kept, progress=told, seed=SEED)
     print()
     if not quick:
         drawn(found).savefig(DOCS / "pictures" / "annotators.png")
@@ -82,7 +82,7 @@ def annotators(folder: Path, quick: bool, executor: str) -> str:
 
 
 def _about(found: Comparison) -> str:
-    command = f"vseg study bsds FOLDER --images {len(found.images)} --seed {found.seed}"
+    command = f"python -m reproduction annotators FOLDER --images {len(found.images)} --seed {found.seed}"
     return (
         "## Real people: BSDS500's annotators as observers\n\n"
         "![Error against trials for each method](pictures/annotators.png)\n\n"

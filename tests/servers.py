@@ -15,10 +15,11 @@ from typing import Any
 
 import httpx
 
-from vseg import plan, store
+from vseg import store
 from vseg.server.app import app
-from vseg.server.run import uvicorn_server
-from vseg.study import parsed
+from vseg.server.runner import uvicorn_server
+from vseg.study import pictures
+from vseg.study.schema import parsed
 
 STUDY = """
 name = "tiny"
@@ -115,7 +116,7 @@ def register(db: store.Database, *texts: str) -> None:
     """Put studies into a database."""
     for text in texts:
         study = parsed(text)
-        store.studies.register(db, text, study, plan.shown(study, Path()))
+        store.studies.register(db, text, study, pictures.shown(study, Path()))
 
 
 @contextmanager

@@ -3,10 +3,10 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from vseg.layout import Grid, Layout, Scatter
-from vseg.maps import Maps
-from vseg.pairs import Pairs
-from vseg.responses import COLUMNS, Responses
+from vseg.data.layout import Grid, Layout, Scatter
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
+from vseg.data.responses import COLUMNS, Responses
 
 seeds = st.integers(0, 2**32 - 1)
 # A name that a table gives back as it was: no spaces at its ends, nothing that cannot be written as UTF-8.

@@ -8,10 +8,11 @@ from typing import Any
 from PIL import Image
 
 from vseg import store
-from vseg.plan import Shown, Trials, Unit
 from vseg.store.sessions import Begun, Identity
 from vseg.store.studies import StudyRow
-from vseg.study import parsed
+from vseg.study.pictures import Shown
+from vseg.study.schema import parsed
+from vseg.study.trials import Trials, Unit
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import vseg
+from reproduction import __main__ as reproduction
 from servers import serving
 from vseg import bots
-from vseg.cli import main
+from vseg.cli import main, run_app
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,7 +35,7 @@ def answers(size, images):
         for person in range(3):
             who = {"participant": f"{image}-{person}", "image": image}
             parts.append(vseg.simulate(truth, pairs, blocks=3, seed=person, **who))
-    vseg.responses.concatenated(parts).save("responses.csv")
+    vseg.data.responses.concatenated(parts).save("responses.csv")
 
 
 def answers_from_elsewhere():
@@ -65,7 +66,7 @@ def answers_from_elsewhere():
 
 def small_dataset():
     """What `vseg bench dataset --samples` makes, but smaller."""
-    from vseg.benchmark import datasets
+    from vseg.evaluation import datasets
 
     Path("samples").mkdir()
     datasets.from_samples(Path("samples"), people=3, blocks=1, grid=8)
@@ -120,13 +121,21 @@ def test_vseg_commands_run(document, tmp_path, monkeypatch):
         Path("my_model.py").write_text(blocks(document, "python")[0])
     Image.fromarray(np.zeros((64, 64, 3), np.uint8)).save("photo.jpg")
     commands = [
-        line for block in blocks(document, "sh") for line in block.splitlines() if line.startswith("vseg ")
+        line
+        for block in blocks(document, "sh")
+        for line in block.splitlines()
+        if line.startswith(("vseg ", "python -m reproduction "))
     ]
     assert commands
     with ExitStack() as servers:
         link = ""
         for command in commands:
             _, name, *arguments = shlex.split(command, comments=True)
+            if name == "-m":
+                with pytest.raises(SystemExit) as left:
+                    run_app(reproduction.app, arguments[1:], program="python -m reproduction")
+                assert left.value.code == 0, command
+                continue
             if name == "serve":
                 link = servers.enter_context(serving(*arguments)).link("participants")
                 bots.run(link, count=2, seed=0)

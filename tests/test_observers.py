@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from vseg.data.layout import Grid
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
-from vseg.layout import Grid
-from vseg.maps import Maps
 from vseg.observers import Lapsing, ReactionTimes, ideal, simulate
-from vseg.pairs import Pairs
 from vseg.stimuli import random_maps
 
 GRID = Grid(6)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg._support.seeds import Seed, checked_seed
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
+from vseg.data.responses import Responses
 from vseg.errors import InvalidInput
-from vseg.maps import Maps
-from vseg.pairs import Pairs
-from vseg.responses import Responses
-from vseg.seeds import Seed, checked_seed
 
 Observer = Callable[[Maps, Pairs], NDArray[np.float64]]
 

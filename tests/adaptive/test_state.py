@@ -36,7 +36,7 @@ def test_it_stands_where_posterior_does(observed):
     """Fits that follow end near a fit from scratch; the margin is that of 64 draws."""
     truth, responses = observed
     state = State(LAYOUT, segments=2, responses=responses, seed=0)
-    result = vseg.bayesian.posterior(responses, segments=2, seed=0, threads=1)
+    result = vseg.bayes.posterior(responses, segments=2, seed=0, threads=1)
     assert state.maps.distance_to(result.maps) < 0.12
     assert state.mode.distance_to(result.mode) < 0.1
     assert vseg.metrics.label_accuracy(state.maps, truth) > 0.8

@@ -8,7 +8,7 @@ from PIL import Image
 from scipy import ndimage
 
 from vseg import export, store
-from vseg.choosing import replay
+from vseg.adaptive.replay import replay
 
 STUDY = """
 name = "ada"

@@ -32,9 +32,9 @@ ORDER = (
 @pytest.fixture
 def truth(tmp_path):
     """What the patches really are, by the location of a pair."""
-    from vseg import plan, study
+    from vseg.study import pictures, schema
 
-    labels = plan.shown(study.parsed(STUDY), tmp_path)["patches"].truth.labels
+    labels = pictures.shown(schema.parsed(STUDY), tmp_path)["patches"].truth.labels
 
     def same(trials, item):
         if trials["practice"][item] or trials["catch"][item]:

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from databases import Postgres
-from vseg.server.run import WORKER
+from vseg.server.runner import WORKER
 
 READY_WITHIN_S = 60
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from vseg.report import Report
+from vseg._support.html_report import Report
 
 TEXTS = ("fault", "where", "passed", "map")
 """Columns of words; in all others numbers stand below each other."""

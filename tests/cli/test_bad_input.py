@@ -180,7 +180,7 @@ def bug(monkeypatch) -> None:
     def faulty(*_):
         raise RuntimeError("lost\ncount.")
 
-    monkeypatch.setattr("vseg.tables.load", faulty)
+    monkeypatch.setattr("vseg.load", faulty)
 
 
 def test_a_bug_of_ours_is_one_line(bug, capsys, monkeypatch):

@@ -16,8 +16,8 @@ from commands import SMALL, files, vseg
 from vseg import Grid, Maps, Responses, __version__, load
 from vseg.cli import COMMANDS
 from vseg.cli.output import counted, share
+from vseg.data.responses import concatenated
 from vseg.errors import InvalidInput
-from vseg.responses import concatenated
 
 SUMMARY = {
     "objective", "data_term", "penalty", "smoothness", "loss", "segments", "iterations", "converged",

@@ -9,8 +9,9 @@ import pytest
 
 from commands import files, vseg
 from servers import served
-from vseg import Maps, dataset, load
-from vseg.dataset.catching import catch_trials
+from vseg import Maps, load
+from vseg.data import dataset
+from vseg.data.catch_trials import catch_trials
 
 STUDY = """
 name = "two-images"

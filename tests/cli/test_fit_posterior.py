@@ -9,7 +9,7 @@ from PIL import Image
 
 from commands import files, vseg
 from vseg import Maps
-from vseg.metrics import label_accuracy
+from vseg.evaluation.metrics import label_accuracy
 
 FIT = "fit sim/responses.csv --grid 6 --method posterior --out fit"
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from commands import vseg
-from vseg import Grid, Maps, dataset, load
+from vseg import Grid, Maps, load
+from vseg.data import dataset
 
 SIZE, WIDTH = 6, 300
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from commands import files, vseg
-from vseg.benchmark import datasets
-from vseg.maps import Maps
+from vseg.data.maps import Maps
+from vseg.evaluation import datasets
 
 HALVES = """import numpy as np
 

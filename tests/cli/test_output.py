@@ -11,8 +11,8 @@ import pytest
 from commands import SMALL, files, vseg
 from vseg import Grid, Responses, load
 from vseg.cli.output import folder_names, new_folder, unused
+from vseg.data.responses import concatenated
 from vseg.errors import Conflict
-from vseg.responses import concatenated
 
 
 def test_an_existing_folder_is_a_conflict_until_forced(simulated, capsys):

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from commands import vseg
-from vseg import texts
 from vseg.errors import InvalidInput
-from vseg.study import Study, Table, load, parsed
-from vseg.toml_errors import lines
+from vseg.study import texts
+from vseg.study.schema import Study, Table, load, parsed
+from vseg.study.toml_errors import lines
 
 
 def test_a_new_study_passes_its_check(here, capsys):

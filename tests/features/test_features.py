@@ -6,10 +6,10 @@ from hypothesis import given, settings, strategies as st
 
 from strategies import layouts, seeds
 from vseg import features
+from vseg.data.layout import Grid, Scatter
 from vseg.errors import InvalidInput
 from vseg.features.cells import cell_means, luminance
 from vseg.features.energy import OCTAVES, orientations_deg
-from vseg.layout import Grid, Scatter
 
 GRID = Grid(4)
 

@@ -14,11 +14,11 @@ from matplotlib.text import Text
 from PIL import Image
 
 from vseg import figures, posterior, simulate
+from vseg.data.layout import Grid, Scatter
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, VsegWarning
 from vseg.figures import style
-from vseg.layout import Grid, Scatter
-from vseg.maps import Maps
-from vseg.pairs import Pairs
 
 
 def soft_maps(layout, segments, seed=0):

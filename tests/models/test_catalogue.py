@@ -83,7 +83,7 @@ def test_every_name_has_a_sentence_and_some_take_features():
     [("model", "maps"), ("levels", "maps"), ("alike", "pairs"), ("family", "family")],
 )
 def test_a_users_own(mine, task, function, kind):
-    from vseg.callables import named as function_of
+    from vseg._support.user_code import named as function_of
 
     assert kind_of(function_of(f"mine.py:{function}")) == kind
     fitted = named(f"mine.py:{function}", features="lab")(task, seed=0)
@@ -123,7 +123,7 @@ def test_a_kind_that_is_told():
 
 def test_nothing_loads_torch_that_does_not_need_it():
     program = (
-        "import sys, vseg, vseg.models, vseg.features, vseg.comparison; vseg.models.named('logistic')\n"
+        "import sys, vseg, vseg.models, vseg.features, vseg.evaluation.compare; vseg.models.named('logistic')\n"
         "vseg.models.catalogue.kind_of(lambda image: image[:, :, 0])\n"
         "print({'torch', 'sklearn', 'optuna'} & set(sys.modules))"
     )

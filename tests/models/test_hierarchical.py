@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from vseg import Grid, Maps, designs, simulate
+from vseg.data.responses import concatenated
 from vseg.errors import InvalidInput
 from vseg.models import Task, base_rate, logistic
 from vseg.models.hierarchical import hierarchical
-from vseg.responses import concatenated
-from vseg.stimuli.maps import softmax
+from vseg.stimuli.random_maps import softmax
 
 GRID, PEOPLE, SEGMENTS = Grid(10), 12, 2
 FAMILY = {"starts": 6}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from vseg import Grid, Responses, designs, simulate, stimuli
+from vseg.data.responses import concatenated
 from vseg.errors import InvalidInput
 from vseg.models import Task, base_rate, logistic
 from vseg.models.intervals import bootstrap
-from vseg.responses import concatenated
 
 GRID = Grid(6)
 

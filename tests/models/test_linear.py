@@ -12,7 +12,7 @@ from vseg.errors import InvalidInput, NotFound
 from vseg.features.energy import orientations_deg
 from vseg.models import Task, logistic, variance
 from vseg.stimuli.colours import PALETTE
-from vseg.stimuli.maps import softmax
+from vseg.stimuli.random_maps import softmax
 
 SEEDS, SPREAD = range(16), 0.15
 TEXTURES = [(preset, seed) for preset in (stimuli.LOW, stimuli.HIGH) for seed in range(3)]  # as they come

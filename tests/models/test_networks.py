@@ -10,11 +10,11 @@ torch = pytest.importorskip(
 )
 
 from vseg import designs, simulate, stimuli  # noqa: E402
+from vseg.data.responses import concatenated  # noqa: E402
 from vseg.errors import InvalidInput, NotConverged, NotFound  # noqa: E402
 from vseg.models import Task, base_rate, image_network, load_weights, logistic, network  # noqa: E402
 from vseg.models.networks import at_locations, convolutional, cost_of, multilayer  # noqa: E402
-from vseg.objective import objective  # noqa: E402
-from vseg.responses import concatenated  # noqa: E402
+from vseg.reconstruction.objective import objective  # noqa: E402
 
 torch.set_num_threads(1)
 

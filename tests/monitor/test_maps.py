@@ -12,7 +12,7 @@ from taking_part import begin, event, response, study_of
 from vseg import Grid, Maps, Scatter, monitor, store
 from vseg.errors import InvalidInput
 from vseg.monitor import tiles
-from vseg.reconstruction import reconstruct
+from vseg.reconstruction.reconstruct import reconstruct
 
 LONG_S = 60
 PAIRS = [(i, j) for i in range(9) for j in range(i + 1, 9)]

@@ -18,10 +18,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 GUIDING = [
     "vseg.study",
-    "vseg.toml_errors",
-    "vseg.tables",
-    "vseg.reading",
-    "vseg.importing",
+    "vseg.study.toml_errors",
+    "vseg.data.tables",
+    "vseg.data.file_reading",
+    "vseg.data.importers",
     "tomllib",
     "json",
 ]
@@ -29,10 +29,10 @@ GUIDING = [
 with atheris.instrument_imports(include=GUIDING):
     import test_readers
 
-    import vseg.tables  # noqa: F401  # vseg.load would bring it too late
-    from vseg import importing
+    import vseg.data.tables  # noqa: F401  # vseg.load would bring it too late
+    from vseg.data import importers
+    from vseg.data.layout import Grid
     from vseg.errors import VsegError, VsegWarning
-    from vseg.layout import Grid
 
 PURE = ("study file", "CSV", "jsPsych JSON", "jsPsych CSV")
 LARGEST_BYTES = 4096
@@ -42,7 +42,7 @@ def read(reader: test_readers.Reader, path: Path) -> object:
     """Without what follows an import: writing its folder takes a hundred times as long."""
     if reader.read is not test_readers.imported:
         return reader.read(path)
-    return importing.read([path], maps=["same=response:f"], layout=Grid(4), image_size=(640, 480))
+    return importers.read([path], maps=["same=response:f"], layout=Grid(4), image_size=(640, 480))
 
 
 def main() -> None:

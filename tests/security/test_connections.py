@@ -14,8 +14,8 @@ from servers import STUDY, register
 from vseg import store
 from vseg.server.app import app
 from vseg.server.headers import SECURITY
-from vseg.server.patience import LARGEST_HEAD, Patient
-from vseg.server.run import uvicorn_server
+from vseg.server.runner import uvicorn_server
+from vseg.server.timeouts import LARGEST_HEAD, Patient
 
 PATIENCE_S = 30
 SHORT_S = 0.5

@@ -22,17 +22,19 @@ from starlette.types import ASGIApp
 from commands import vseg
 from roles import besieged
 from servers import STUDY, Person, event, register, response, served
-from vseg import Maps, export, importing, plan, stimuli, store
-from vseg.dataset import Dataset
-from vseg.dataset.catching import catch_trials
-from vseg.dataset.writing import FORMULA
+from vseg import Maps, export, stimuli, store
+from vseg.data import importers
+from vseg.data.catch_trials import catch_trials
+from vseg.data.dataset import Dataset
+from vseg.data.layout import Grid
+from vseg.data.table_writing import FORMULA
+from vseg.data.tables import load
 from vseg.errors import InvalidInput, VsegError
-from vseg.layout import Grid
 from vseg.server.app import app
 from vseg.server.participants import study_draw
 from vseg.store.sessions import Identity
-from vseg.study import parsed
-from vseg.tables import load
+from vseg.study import pictures
+from vseg.study.schema import parsed
 
 TRAVERSALS = (
     "../auth.py", "..%2fauth.py", "%2e%2e/auth.py", "%2e%2e%2fauth.py", "..%5cauth.py", "....//auth.py", "./../auth.py",
@@ -156,7 +158,7 @@ def test_a_picture_that_is_none_tells_nothing_of_its_content(tmp_path):
     for file in ("secret.txt", "picture.png", str(secret)):
         study = parsed(STUDY.replace("colours = 2", f"file = {json.dumps(file)}"))
         with pytest.raises(VsegError, match="cannot be read as a picture") as refused:
-            plan.shown(study, tmp_path)
+            pictures.shown(study, tmp_path)
         assert "the content" not in str(refused.value)
 
 
@@ -182,7 +184,7 @@ def test_a_picture_that_unpacks_to_gigabytes(tmp_path, size):
         stimuli.read(path)
     study = parsed(STUDY.replace("colours = 2", 'file = "bomb.png"'))
     with pytest.raises(VsegError, match=r"cannot be read as a picture|has .* pixels"):
-        plan.shown(study, tmp_path)
+        pictures.shown(study, tmp_path)
 
 
 def test_maps_that_unpack_to_gigabytes(tmp_path):
@@ -198,7 +200,7 @@ def test_maps_that_unpack_to_gigabytes(tmp_path):
 
 def test_an_archive_that_unpacks_to_gigabytes(tmp_path, monkeypatch):
     """Whatever it says of itself: what comes out is counted, and both limits are in one place."""
-    monkeypatch.setattr("vseg.importing.files.LARGEST_UNPACKED", 1_000_000)
+    monkeypatch.setattr("vseg.data.importers.files.LARGEST_UNPACKED", 1_000_000)
     honest, lying = tmp_path / "honest.zip", tmp_path / "lying.zip"
     with zipfile.ZipFile(honest, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("data.json", b" " * 5_000_000)
@@ -206,7 +208,7 @@ def test_an_archive_that_unpacks_to_gigabytes(tmp_path, monkeypatch):
     lying.write_bytes(content.replace(struct.pack("<I", 5_000_000), struct.pack("<I", 100)))
     for path in (honest, lying):
         with pytest.raises(VsegError):
-            importing.read([path], layout=Grid(4))
+            importers.read([path], layout=Grid(4))
 
 
 NAMES = "participant,image,block,trial,i,j,same,rt_ms\n"
@@ -239,7 +241,7 @@ LOADED_IN_LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
 import vseg
-from vseg.dataset.catching import catch_trials
+from vseg.data.catch_trials import catch_trials
 from vseg.errors import VsegError
 
 grid, bomb, small = vseg.Grid(4), Path(sys.argv[1]), Path(sys.argv[2])
@@ -308,9 +310,9 @@ def test_a_table_that_says_it_unpacks_to_gigabytes(tmp_path, monkeypatch):
     path = tmp_path / "bomb.parquet"
     parquet_bomb(path, 100, participant="x" * 200)
     size = sum(_column_bytes(path))
-    monkeypatch.setattr("vseg.reading.LARGEST_BYTES", size)
+    monkeypatch.setattr("vseg.data.file_reading.LARGEST_BYTES", size)
     assert len(load(path, Grid(4))) == 100
-    monkeypatch.setattr("vseg.reading.LARGEST_BYTES", size - 1)
+    monkeypatch.setattr("vseg.data.file_reading.LARGEST_BYTES", size - 1)
     with pytest.raises(InvalidInput, match=f"says it unpacks to {size} bytes; expected at most {size - 1}"):
         load(path, Grid(4))
 
@@ -324,7 +326,7 @@ def _column_bytes(path: Path) -> list[int]:
 
 def test_a_folder_of_tables_that_one_name_makes_wide(tmp_path, monkeypatch):
     """Each of them is within the limit, all of them together are not."""
-    monkeypatch.setattr("vseg.tables.LARGEST_NAMES", 4 * 250 * 30)
+    monkeypatch.setattr("vseg.data.tables.LARGEST_NAMES", 4 * 250 * 30)
     with served(f"sqlite:///{tmp_path}/vseg.db") as server:
         for _ in range(2):
             person = server.begin()
@@ -409,4 +411,4 @@ def test_nothing_is_unpickled(tmp_path):
     with pytest.raises(VsegError):
         Maps.load(path)
     assert not ran.exists()
-    assert "pickle" not in {name.partition(".")[0] for name in vars(sys.modules["vseg.maps"])}
+    assert "pickle" not in {name.partition(".")[0] for name in vars(sys.modules["vseg.data.maps"])}

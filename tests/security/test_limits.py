@@ -6,10 +6,10 @@ import pytest
 
 from servers import STUDY, event, response, served
 from vseg import store
-from vseg.server import known
+from vseg.server import session_cache
 from vseg.server.records import MOST_CONTOUR_BYTES, MOST_EVENT_BYTES
-from vseg.store.intake import LARGEST_STAND_IN
 from vseg.store.sessions.assignment import SESSIONS_A_PLACE, SESSIONS_BESIDE
+from vseg.store.validation import LARGEST_STAND_IN
 
 STRANGERS = STUDY + "[contours]\ndraw = true\n"
 
@@ -46,7 +46,7 @@ def test_sessions_that_are_left_again_and_again_have_a_limit(server, monkeypatch
 def test_a_session_stores_so_much_and_no_more(server):
     """Everything a stranger can send: answers without end, events of the largest size, drawings of the largest size."""
     person = server.begin()
-    most, items = known.Known.most_records(person.items), person.items
+    most, items = session_cache.Known.most_records(person.items), person.items
     stored = 0
     seq = 0
     for kind, size in (("comment", MOST_EVENT_BYTES), ("contours", MOST_CONTOUR_BYTES)):
@@ -58,7 +58,8 @@ def test_a_session_stores_so_much_and_no_more(server):
             stored, seq = stored + size, seq + 1
     assert (
         stored
-        <= (known.EVENTS_BESIDE + items) * MOST_EVENT_BYTES + (known.CONTOURS_BESIDE + 1) * MOST_CONTOUR_BYTES
+        <= (session_cache.EVENTS_BESIDE + items) * MOST_EVENT_BYTES
+        + (session_cache.CONTOURS_BESIDE + 1) * MOST_CONTOUR_BYTES
     )
     assert person.send(response(most, 0)).status_code == 422
     assert person.send(response(most - 1, 0)).status_code == 200
@@ -74,7 +75,7 @@ def stand_in(seq: int, message: str) -> dict[str, Any]:
 def test_a_page_with_too_many_events_goes_on(server):
     """What is refused is replaced by a small event, as the page does it: all answers arrive, and the session ends."""
     person = server.begin()
-    most = known.EVENTS_BESIDE + person.items
+    most = session_cache.EVENTS_BESIDE + person.items
     for start in range(0, most, 100):
         sent = person.send(*(event(seq, "comment") for seq in range(start, min(start + 100, most))))
         assert sent.status_code == 200, sent.text

@@ -28,11 +28,13 @@ from PIL import Image
 
 import vseg
 from servers import STUDY, event, register, response, served
-from vseg import Maps, export, importing, stimuli, store, study
+from vseg import Maps, export, stimuli, store
 from vseg.cli import main
-from vseg.dataset import Dataset
+from vseg.data import importers
+from vseg.data.dataset import Dataset
+from vseg.data.layout import Grid
 from vseg.errors import InvalidInput, VsegError, VsegWarning
-from vseg.layout import Grid
+from vseg.study import schema
 
 FEW, MANY = 40, 4_000
 LIMIT_S = 120  # of one file on a machine that is busy with others; a reader that hangs takes for ever
@@ -170,15 +172,15 @@ def jpeg_file(_: Path) -> bytes:
 
 def imported(path: Path) -> object:
     """Read, and written into a folder that vseg itself reads."""
-    found = importing.read([path], maps=["same=response:f"], layout=Grid(4), image_size=(640, 480))
+    found = importers.read([path], maps=["same=response:f"], layout=Grid(4), image_size=(640, 480))
     out = path.with_name("imported")
     shutil.rmtree(out, ignore_errors=True)
-    importing.write(found, out)
+    importers.write(found, out)
     return out
 
 
 READERS = (
-    Reader("study file", ".toml", lambda _: STUDY.encode(), study.load),
+    Reader("study file", ".toml", lambda _: STUDY.encode(), schema.load),
     Reader("CSV", ".csv", csv_file, lambda path: vseg.load(path, Grid(4))),
     Reader("Parquet", ".parquet", parquet_file, lambda path: vseg.load(path, Grid(4))),
     Reader("jsPsych JSON", ".json", jspsych_json, imported),

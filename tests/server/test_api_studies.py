@@ -7,7 +7,7 @@ from researchers import scripted
 from servers import STUDY
 from vseg import store
 from vseg.errors import Conflict
-from vseg.server.simulation import Simulations
+from vseg.server.simulated_participants import Simulations
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 from researchers import CHEAP, NAME, PASSWORD, PEOPLE, log_in, post
 from servers import STUDY, response, served
 from vseg import store
-from vseg.server import auth, participants, showing
+from vseg.server import auth, demo, participants
 from vseg.server.app import app
-from vseg.server.simulation import Simulations
+from vseg.server.simulated_participants import Simulations
 
 PAGES = ("", "new", "studies/tiny", "studies/tiny/data", "studies/tiny/images/patches", "settings")
 FORMS = (
@@ -319,7 +319,7 @@ def test_a_report_is_for_researchers_and_says_when_it_will_not_come(tmp_path):
     """Its process is ended as soon as it begins, as by a machine without memory."""
 
     async def look(db: store.Database) -> None:
-        shown, simulations = showing.prepare(db, tmp_path), Simulations()
+        shown, simulations = demo.prepare(db, tmp_path), Simulations()
         transport = httpx.ASGITransport(app(db, report=tmp_path))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             assert (await client.get("/report")).headers["location"] == "/login?next=%2Freport"
@@ -329,7 +329,7 @@ def test_a_report_is_for_researchers_and_says_when_it_will_not_come(tmp_path):
             assert "still being written" in soon.text
             assert 'class="alert"' not in soon.text
             simulations.stop()
-            showing.start(simulations, shown, "http://127.0.0.1:9/", tmp_path, seed=1)
+            demo.start(simulations, shown, "http://127.0.0.1:9/", tmp_path, seed=1)
             while (answer := await client.get("/report")).status_code == 503:
                 pass
             assert answer.status_code == 404

@@ -10,7 +10,7 @@ from servers import STUDY, served
 from takers import SOLO, STOPPING, taker
 from vseg import Grid, Maps
 from vseg.monitor import Believed, Standing
-from vseg.server.dashboard.belief import Belief
+from vseg.server.dashboard.posteriors import Belief
 
 COMPUTING, REFRESH = "The posterior is being computed", '<noscript><meta http-equiv="refresh"'
 ENOUGH = STUDY.replace("trials = 12, blocks = 2", "trials = 40, blocks = 1")

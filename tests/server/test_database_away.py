@@ -10,7 +10,7 @@ import httpx
 import psycopg
 
 from servers import STUDY, Person, response, served, serving
-from vseg.server.wire import DATABASE_THREADS
+from vseg.server.http import DATABASE_THREADS
 from vseg.store.database import BUSY_S, READERS
 
 PATIENT = {"timeout": 60, "trust_env": False}

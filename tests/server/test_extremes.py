@@ -9,7 +9,7 @@ import pytest
 from researchers import log_in, scripted
 from servers import STUDY
 from vseg.errors import InvalidInput
-from vseg.study import Study, parsed
+from vseg.study.schema import Study, parsed
 
 SCHEMA = Study.model_json_schema()
 LEAST = {

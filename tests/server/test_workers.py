@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from servers import STUDY, Process, serving
-from vseg.server.run import LONGEST_PAUSE_S, _Beginnings
+from vseg.server.runner import LONGEST_PAUSE_S, _Beginnings
 
 
 def children(process: int) -> set[int]:

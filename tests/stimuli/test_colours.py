@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from vseg.data.layout import Grid, Scatter
+from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
-from vseg.layout import Grid, Scatter
-from vseg.maps import Maps
 from vseg.stimuli import colour_image, random_maps
 from vseg.stimuli.colours import PALETTE
 

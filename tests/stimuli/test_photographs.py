@@ -3,8 +3,8 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from vseg.data.layout import Grid
 from vseg.errors import InvalidInput, NotFound
-from vseg.layout import Grid
 from vseg.stimuli import SAMPLES, Bsds, read, sample, square
 
 # 6 rows of 10: the central square is columns 2..7. Labels from 1 up, as in BSDS500, with a gap at 2.

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import ndimage
 
+from vseg.data.layout import Grid, Scatter
+from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
-from vseg.layout import Grid, Scatter
-from vseg.maps import Maps
 from vseg.stimuli import HIGH, LOW, PRESETS, Texture, composite, random_maps, texture
 from vseg.stimuli.textures import grey_levels
 

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from taking_part import NOW, begin, draw, finish, study_of
 from vseg import store
 from vseg.errors import Conflict
-from vseg.plan import Unit
 from vseg.store.sessions import assignment
 from vseg.store.sessions.assignment import Taken
-from vseg.study import parsed
+from vseg.study.schema import parsed
+from vseg.study.trials import Unit
 
 numbers = count()
 

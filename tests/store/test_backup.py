@@ -19,10 +19,10 @@ from servers import response, served
 from taking_part import answer, begin, draw, event, finish, study_of
 from vseg import export, load, store
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
-from vseg.store import seal
+from vseg.store import checksum
 from vseg.store.backup import back_up, checked, restore
-from vseg.store.copying import copied_rows, new_file, silent
 from vseg.store.schema import logins, metadata, sign_ins
+from vseg.store.transfer import copied_rows, new_file, silent
 
 EARLIER = Path(__file__).with_name("earlier")
 KILLED = ("moment", "writing")
@@ -261,7 +261,7 @@ def test_what_is_no_backup_is_refused(tmp_path):
         back_up(db, tmp_path / "newer.db")
         back_up(db, tmp_path / "damaged.db")
     with closing(sqlite3.connect(tmp_path / "newer.db")) as connection, connection:
-        seal.broken(connection)
+        checksum.broken(connection)
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(SchemaMismatch, match="newer vseg"):
         restore(tmp_path / "newer.db", target)

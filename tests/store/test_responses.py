@@ -16,9 +16,9 @@ from sqlalchemy import insert, literal, select, text
 from taking_part import NOW, answer, begin, event, response, study_of
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
-from vseg.store import intake, schema
-from vseg.store.intake import Limits
+from vseg.store import schema, validation
 from vseg.store.tokens import token_hash
+from vseg.store.validation import Limits
 
 
 def stored(db, table=schema.responses) -> list[tuple[int, int]]:
@@ -460,6 +460,6 @@ def test_inserts_of_postgresql_are_planned_for_the_tables_as_they_are_now(postgr
             )
         late = event(30) | {"session": session, "received_at_ms": NOW, "data": "{}"}
         with db.writing() as connection:
-            assert intake.insertion(db, schema.events, schema.responses)(connection, [late]) == 1
+            assert validation.insertion(db, schema.events, schema.responses)(connection, [late]) == 1
             read = text("SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'responses'")
             assert connection.scalar(read) == 0

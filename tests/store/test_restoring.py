@@ -15,9 +15,9 @@ from commands import vseg
 from taking_part import study_of
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, SchemaMismatch, VsegError
-from vseg.store import copying, migrate, seal
+from vseg.store import checksum, migrate, transfer
 from vseg.store.backup import back_up, checked, restore
-from vseg.store.copying import new_file
+from vseg.store.transfer import new_file
 
 EARLIER = Path(__file__).with_name("earlier")
 
@@ -89,7 +89,7 @@ def test_a_newer_backup_is_called_by_its_own_name(tmp_path, postgres_server):
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         back_up(db, tmp_path / "newer.db")
     with closing(sqlite3.connect(tmp_path / "newer.db")) as connection, connection:
-        seal.broken(connection)
+        checksum.broken(connection)
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with postgres_server.borrowed() as postgresql:
         for url in (f"sqlite:///{tmp_path}/restored.db", postgresql):
@@ -99,7 +99,7 @@ def test_a_newer_backup_is_called_by_its_own_name(tmp_path, postgres_server):
 
 def test_what_was_killed_long_ago_is_removed(tmp_path):
     """Of this name alone, and not what somebody is perhaps still writing."""
-    long_ago = time.time() - copying.ABANDONED_S - 60
+    long_ago = time.time() - transfer.ABANDONED_S - 60
     gone = [".a.db-unfinished-0123abcd", ".a.db-unfinished-0123abcd-journal"]
     kept = [
         ".b.db-unfinished-0123abcd",

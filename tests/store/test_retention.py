@@ -15,7 +15,7 @@ from vseg.errors import InvalidInput
 from vseg.server.retention import keeping_promises
 from vseg.store.schema import events, identities, links, participants, responses, sessions
 from vseg.store.sessions import retention
-from vseg.study import parsed
+from vseg.study.schema import parsed
 
 DAY = retention.DAY_MS
 NOBODY = "Nobody's identity was due; nothing was deleted.\n"
@@ -138,7 +138,7 @@ def test_the_command_does_it_at_any_time(database_url, capsys):
         code, out, err = vseg(command, capsys)
         assert (code, err) == (1, "")
         assert said in out
-        assert (store.erasing.OUT_OF_REACH in out) == (said != NOBODY)
+        assert (store.vacuum.OUT_OF_REACH in out) == (said != NOBODY)
         assert "Kept 1 who are taking part (not finished, heard of within the last hour)" in out
 
 

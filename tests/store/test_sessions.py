@@ -7,11 +7,11 @@ from sqlalchemy import func, select
 from taking_part import MINUTE, NOW, answer, begin, event, finish, response, study_of
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotAllowed
-from vseg.plan import Unit
 from vseg.store.schema import events, identities, participants, responses, sessions
 from vseg.store.sessions import Identity
 from vseg.store.snapshot import snapshot
 from vseg.store.tokens import token_hash
+from vseg.study.trials import Unit
 
 
 def refused(db, study, *arguments, **options) -> str:

@@ -12,7 +12,7 @@ from taking_part import begin, shown_of, study_of, text_of
 from vseg import store
 from vseg.errors import Conflict, NotFound, SchemaMismatch
 from vseg.store.schema import studies
-from vseg.study import parsed
+from vseg.study.schema import parsed
 
 
 def register(db, text, shown=None):

@@ -14,7 +14,7 @@ from taking_part import answer, begin, draw, event, response, study_of
 from vseg import export, store
 from vseg.cli import main
 from vseg.errors import NotFound
-from vseg.store import erasing
+from vseg.store import vacuum
 from vseg.store.schema import links, sessions
 
 PID = "5f2c9d1e8a7b6c5d4e3f2a1b"
@@ -62,7 +62,7 @@ def test_no_byte_is_left_in_the_files(db):
     assert all(secret in raw(db) for secret in secrets)
     erased = store.sessions.erase(db, study, begun.session.participant)
     assert [secret for secret in secrets if secret in raw(db)] == []
-    assert erased.traces == erasing.SWEPT
+    assert erased.traces == vacuum.SWEPT
     assert (erased.participants, erased.identities, erased.links, erased.sessions) == (1, 1, 1, 1)
     assert (erased.responses, erased.events, erased.assignments) == (52, 1, 1)
     assert b"other-39" in raw(db)
@@ -83,9 +83,9 @@ def test_withdrawing_leaves_none_after_the_daily_sweep(db):
     study = study_of(db, participants=1000)
     begun, secrets = someone(db, study)
     store.sessions.leave(db, begun.session, keep=False)
-    assert erasing.is_due(db)
+    assert vacuum.is_due(db)
     store.sessions.keep_promises(db)
-    assert not erasing.is_due(db)
+    assert not vacuum.is_due(db)
     kept = {
         begun.session.participant.encode(),
         begun.session.name.encode(),
@@ -111,20 +111,20 @@ def test_what_was_left_by_a_version_that_did_not_sweep_goes_too(db):
 
 
 def test_while_someone_reads_the_log_stays_and_that_is_said(db, monkeypatch):
-    monkeypatch.setattr(erasing, "READERS_S", 0)
+    monkeypatch.setattr(vacuum, "READERS_S", 0)
     study = study_of(db, participants=1000)
     begun, secrets = someone(db, study)
     with db.reading() as connection:
         connection.scalar(select(sessions.c.id))
         erased = store.sessions.erase(db, study, begun.session.participant)
-        assert erased.traces == erasing.LOG_KEPT
-        assert erasing.is_due(db)
-    assert erasing.sweep(db) == erasing.SWEPT
+        assert erased.traces == vacuum.LOG_KEPT
+        assert vacuum.is_due(db)
+    assert vacuum.sweep(db) == vacuum.SWEPT
     assert [secret for secret in secrets if secret in raw(db)] == []
 
 
 def test_what_had_to_stay_is_swept_by_the_command(db, monkeypatch, capsys):
-    monkeypatch.setattr(erasing, "READERS_S", 0)
+    monkeypatch.setattr(vacuum, "READERS_S", 0)
     study = study_of(db, participants=1000)
     begun, secrets = someone(db, study)
     command = f"erase small --sweep --db sqlite:///{db.place}"
@@ -133,14 +133,14 @@ def test_what_had_to_stay_is_swept_by_the_command(db, monkeypatch, capsys):
     with db.reading() as connection:
         connection.scalar(select(sessions.c.id))
         code, out, _ = vseg(erase, capsys)
-        assert (code, erasing.LOG_KEPT in out, "batches" in out) == (1, True, False)
+        assert (code, vacuum.LOG_KEPT in out, "batches" in out) == (1, True, False)
         code, out, _ = vseg(command, capsys)
-        assert (code, erasing.LOG_KEPT in out) == (1, True)
+        assert (code, vacuum.LOG_KEPT in out) == (1, True)
         assert any(secret in Path(db.place).read_bytes() for secret in secrets)  # not in the log alone
     code, out, _ = vseg(command, capsys)
-    assert (code, erasing.SWEPT in out) == (0, True)
+    assert (code, vacuum.SWEPT in out) == (0, True)
     assert [secret for secret in secrets if secret in raw(db)] == []
-    assert not erasing.is_due(db)
+    assert not vacuum.is_due(db)
 
 
 def test_postgresql_says_what_it_cannot_do(postgres_server):
@@ -149,7 +149,7 @@ def test_postgresql_says_what_it_cannot_do(postgres_server):
         begun = begin(db, study, PID)
         erased = store.sessions.erase(db, study, begun.session.participant)
         assert re.search("VACUUM FULL.*write-ahead log.*archives.*replicas", erased.traces)
-        assert not erasing.is_due(db)
+        assert not vacuum.is_due(db)
 
 
 def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_path, capsys):
@@ -163,7 +163,7 @@ def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_pa
         assert f"Erased {begun.session.participant}. Rows deleted: participants 1, " in out
         assert "responses 52" in out
         assert "identities 1, links 1, sessions 1" in out
-        assert out.splitlines()[-1] == erasing.OUT_OF_REACH
+        assert out.splitlines()[-1] == vacuum.OUT_OF_REACH
         folder = tmp_path / "exported"
         folder.mkdir()
         export.write(db, study, folder, identities=True)
@@ -222,7 +222,7 @@ def test_a_researcher_who_erases_while_the_server_runs(tmp_path):
         (name,) = [each["participant"] for each in api.get("studies/tiny/progress").json()["people"]][-1:]
         assert PID.encode() in raw(api.server.db)
         erased = api.delete(f"studies/tiny/participants/{name}").json()
-        assert erased["traces"] == erasing.SWEPT
+        assert erased["traces"] == vacuum.SWEPT
         assert (erased["responses"], erased["events"]) == (person.items, 1)
         assert [word for word in (PID, name) if word.encode() in raw(api.server.db)] == []
 
@@ -257,7 +257,7 @@ def test_a_lock_after_the_sweep_does_not_make_it_a_failure(db, monkeypatch):
     """The rows are gone and the file is rewritten; that the mark stays costs one more sweep, no error."""
     study = study_of(db, participants=1000)
     begun, _ = someone(db, study)
-    monkeypatch.setattr(erasing, "BUSY_S", 0)
+    monkeypatch.setattr(vacuum, "BUSY_S", 0)
     with closing(sqlite3.connect(db.place, isolation_level=None)) as other:
         outside = db.outside
 
@@ -273,8 +273,8 @@ def test_a_lock_after_the_sweep_does_not_make_it_a_failure(db, monkeypatch):
     monkeypatch.undo()
     assert erased.participants == 1
     assert "the server tries again within a day" in erased.traces
-    assert erasing.is_due(db)
-    assert erasing.sweep(db) == erasing.SWEPT
+    assert vacuum.is_due(db)
+    assert vacuum.sweep(db) == vacuum.SWEPT
 
 
 def test_what_could_not_be_swept_is_said_and_tried_again(db):
@@ -284,9 +284,9 @@ def test_what_could_not_be_swept_is_said_and_tried_again(db):
     db.outside("PRAGMA busy_timeout = 0")
     with closing(sqlite3.connect(db.place, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        said = erasing.sweep(db)
+        said = vacuum.sweep(db)
         assert "not yet; the server tries again" in said
         assert "locked" in said
-        assert erasing.is_due(db)
-    assert erasing.sweep(db) == erasing.SWEPT
+        assert vacuum.is_due(db)
+    assert vacuum.sweep(db) == vacuum.SWEPT
     assert [secret for secret in secrets[:5] if secret in raw(db)] == []

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from sweeps.studies import leaving, noisy, raising, several, threads, unpicklable
 from vseg.errors import InvalidInput, VsegError
 from vseg.sweeps import sweep, workers
-from vseg.sweeps.dealing import MOST, Costs
+from vseg.sweeps.scheduler import MOST, Costs
 from vseg.sweeps.trials import Finished, Trial, seed_of
 
 BLOCKS = {"blocks": [1, 2, 4]}

@@ -1,10 +1,14 @@
-"""Which pairs to ask next: those whose answers are expected to settle most about the maps.
+"""Adaptive designs: ask next the pairs whose answers are expected to reduce the uncertainty of the maps most.
 
-`State` takes the answers as they come and stays warm; `next_pairs` chooses from its draws; `stop` says when enough is
-known. All of it follows from the answers, in their order, and from seeds: a session can be replayed from its data.
+state         State: everything learnt from the responses of one image so far; stop(): whether that is enough
+acquisition   next_pairs(): the pairs with the highest expected reduction of variance
+chooser       Chooser: choose batches of pairs for a session of a study
+replay        replay(): make every choice of an exported study again from its responses
+
+All choices follow from the responses in their order and from seeds, so that a session can be replayed from its data.
+Names are loaded when first used: the server imports the chooser without loading the sampler.
 """
 
-from vseg.adaptive.choice import RULES, choose, next_pairs
-from vseg.adaptive.state import State, stop
+import lazy_loader
 
-__all__ = ["RULES", "State", "choose", "next_pairs", "stop"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

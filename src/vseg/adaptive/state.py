@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg.adaptive.chains import Chain, drawn, warmed
-from vseg.bayesian import lapses as slips
-from vseg.bayesian.draws import CHAINS, relabelled
-from vseg.bayesian.evidence import Cell, first_fields, search, spread
-from vseg.bayesian.fields import Answers, answers_of, contrasts, maps_of
-from vseg.bayesian.mode import mode
-from vseg.bayesian.priors import prior_of
-from vseg.bayesian.result import expected_error, interval, median_maps
-from vseg.bayesian.segments import counts_of
-from vseg.blas import one_thread
+from vseg._support.blas import one_thread
+from vseg._support.seeds import checked_seed
+from vseg.adaptive.sampler import Chain, drawn, warmed
+from vseg.bayes import lapses as slips
+from vseg.bayes.evidence import Cell, first_fields, search, spread
+from vseg.bayes.hmc import CHAINS, relabelled
+from vseg.bayes.mode import mode
+from vseg.bayes.model import Answers, answers_of, contrasts, maps_of
+from vseg.bayes.posterior import expected_error, interval, median_maps
+from vseg.bayes.priors import prior_of
+from vseg.bayes.segment_evidence import counts_of
+from vseg.data.layout import Layout
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs, checked_pairs
+from vseg.data.responses import Responses, Tally, truth_values
 from vseg.errors import InvalidInput
-from vseg.layout import Layout
-from vseg.maps import Maps
-from vseg.pairs import Pairs, checked_pairs
-from vseg.reconstruction import about_one_image
-from vseg.responses import Responses, Tally, truth_values
-from vseg.seeds import checked_seed
+from vseg.reconstruction.reconstruct import about_one_image
 
 FRESH = 1.5  # hyper-parameters are chosen anew whenever the answers have grown by this factor
 FIRST = 8  # answers before they are chosen for the first time

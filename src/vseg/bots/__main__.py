@@ -9,7 +9,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from vseg import bots, callables
+from vseg import bots
+from vseg._support import user_code
 from vseg.errors import VsegError
 
 
@@ -27,7 +28,7 @@ def main() -> None:
             summary = bots.run(
                 **settings,
                 truth=bots.maps_of(Path(truth)) if truth else None,
-                model=callables.named(model) if model else None,
+                model=user_code.named(model) if model else None,
                 progress=lambda done: say(done=done),
             )
         refused = f" {summary.refused} more could not take part: {summary.reason}" if summary.refused else ""

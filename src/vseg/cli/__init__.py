@@ -2,7 +2,7 @@
 
 simulate, fit, groups, evaluate, demo, plan, study, serve, lab, links, export, import, simulate-participants,
 backup, restore, erase          the commands
-models, bench, paper            commands with commands of their own
+models, bench                   commands with commands of their own
 options                         numbers and names as they are typed
 output                          an output folder that is whole or not there, progress bars, and counts
 
@@ -27,7 +27,6 @@ from vseg.errors import VsegError, VsegWarning
 COMMANDS = (
     "simulate", "fit", "groups", "evaluate", "demo", "plan", "serve", "lab", "links", "export",
     "simulate-participants", "backup", "restore", "erase", "import", "import-jspsych", "study", "models", "bench",
-    "paper",
 )  # fmt: skip
 """As --help lists them; each is a function of its own name, in a file of that name."""
 ELSEWHERE = {
@@ -81,17 +80,21 @@ def app(arguments: Sequence[str]) -> typer.Typer:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run `vseg`; an error is one line on stderr and the exit code 1, a warning one line and 0.
+    """Run the `vseg` command and exit."""
+    run_app(app(sys.argv[1:] if arguments is None else arguments), arguments, program="vseg")
 
-    What nobody foresaw is a bug of ours: one line and 70, with the traceback if VSEG_DEBUG=1 is set.
+
+def run_app(commands: typer.Typer, arguments: Sequence[str] | None = None, *, program: str) -> NoReturn:
+    """Run a command line and exit: an error is one line on stderr and exit code 1, a warning one line and 0.
+
+    An unexpected exception is one line and exit code 70; VSEG_DEBUG=1 adds its traceback.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that temporary folders are removed
     with warnings.catch_warnings():
         warnings.simplefilter("always", VsegWarning)
         warnings.showwarning = _show_warning
         try:
-            given = sys.argv[1:] if arguments is None else arguments
-            app(given)(arguments, prog_name="vseg")
+            commands(arguments, prog_name=program)
         except VsegError as error:
             _fail(str(error))
         except MemoryError:

@@ -11,8 +11,9 @@ from vseg.cli.output import new_folder, progress_bar
 from vseg.errors import InvalidInput, VsegError, VsegWarning
 
 if TYPE_CHECKING:
-    from vseg.benchmark import Leaderboard, Ran
-    from vseg.maps import Maps
+    from vseg.data.maps import Maps
+    from vseg.evaluation.leaderboard import Leaderboard
+    from vseg.evaluation.submissions import Ran
     from vseg.models.task import Task
 
 MOST_IMAGES = 5  # in the picture of an entry
@@ -80,11 +81,11 @@ def run(
     by = options.choice(by, "--by", ["pairs", "blocks", "participants", "images"])
     count, own_seed = options.whole(folds, "--folds", least=2), options.whole(seed, "--seed")
     K = None if segments is None else options.whole(segments, "--segments", least=2)
-    from vseg import benchmark
-    from vseg.benchmark.scoring import peoples_maps
-    from vseg.dataset import Dataset
+    from vseg.data.dataset import Dataset
+    from vseg.evaluation import leaderboard as leaderboard_module, submissions, tasks
+    from vseg.evaluation.submission_scores import peoples_maps
 
-    task, board = benchmark.load(dataset, K), benchmark.Leaderboard(leaderboard)
+    task, board = tasks.load(dataset, K), leaderboard_module.Leaderboard(leaderboard)
     board.entries()  # a folder that holds something else is told of before anything runs
     how = {"by": by, "folds": count, "seed": own_seed, "dataset": Dataset(dataset).study.name}
     failures = {}
@@ -93,7 +94,9 @@ def run(
         advance(1)
         for source in model:
             try:
-                ran = benchmark.run(source, task.images, task.layout, seconds=limits[0], memory_mb=limits[1])
+                ran = submissions.run(
+                    source, task.images, task.layout, seconds=limits[0], memory_mb=limits[1]
+                )
                 _enter(board, task, ran, people, how)
             except VsegError as error:
                 failures[source] = str(error)
@@ -109,9 +112,10 @@ def _enter(
     board: "Leaderboard", task: "Task", ran: "Ran", people: "dict[str, Maps]", how: dict[str, Any]
 ) -> None:
     """Score what a submission said, put it onto the leaderboard, and say how it did."""
-    from vseg import benchmark, figures
+    from vseg import figures
+    from vseg.evaluation import submission_scores
 
-    entry = benchmark.score(task, ran, people, **how)
+    entry = submission_scores.score(task, ran, people, **how)
     images = list(ran.maps)[:MOST_IMAGES]
     rows = {
         image: ({"people": people[image]} if image in people else {}) | {entry.name: ran.maps[image]}
@@ -166,11 +170,11 @@ def dataset(
     if segments is not None:
         settings["segments"] = options.whole(segments, "--segments", least=2)
     chosen = None if images is None else [name.strip() for name in images.split(",") if name.strip()]
-    from vseg.dataset import TOP, is_export
+    from vseg.data.dataset import TOP, is_export
 
     ours = TOP if is_export(out) else frozenset[str]()
     with new_folder(out, force=force, inputs=[] if bsds is None else [bsds], ours=ours) as folder:
-        from vseg.benchmark import datasets
+        from vseg.evaluation import datasets
 
         if bsds is not None:
             made = datasets.from_bsds(bsds, folder, images=chosen, **settings)

@@ -61,9 +61,9 @@ def _report(folder: Path, seed: int, browser: bool, force: bool) -> None:
 def _show(folder: Path, seed: int, port: int, browser: bool, force: bool) -> None:
     from vseg import store
     from vseg.cli.serve import bound
-    from vseg.server import run, showing
+    from vseg.server import demo as showing, runner
     from vseg.server.app import check_built
-    from vseg.server.simulation import Simulations
+    from vseg.server.simulated_participants import Simulations
 
     check_built()
     with bound("127.0.0.1", port) as listening:
@@ -77,7 +77,7 @@ def _show(folder: Path, seed: int, port: int, browser: bool, force: bool) -> Non
             showing.start(simulations, shown, f"{base}/", folder, seed)
             if browser:
                 _open(base + shown.sign_in)
-            run.serve(db, listening, url=url, simulations=simulations, report=folder)
+            runner.serve(db, listening, url=url, simulations=simulations, report=folder)
     typer.echo(f"Stopped; {_left(folder)}")
 
 

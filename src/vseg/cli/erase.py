@@ -154,8 +154,8 @@ def _erase(database: "Database", row: "StudyRow", who: str, yes: bool) -> bool:
     )
     typer.echo(f"Erased {who}. Rows deleted: {counts}.")
     typer.echo(erased["traces"])
-    typer.echo(store.erasing.OUT_OF_REACH)
-    return not store.erasing.is_due(database)
+    typer.echo(store.vacuum.OUT_OF_REACH)
+    return not store.vacuum.is_due(database)
 
 
 def _forget(database: "Database", row: "StudyRow", days: int, yes: bool) -> bool:
@@ -168,20 +168,20 @@ def _forget(database: "Database", row: "StudyRow", days: int, yes: bool) -> bool
     if gone.identities or gone.links:
         typer.echo(f"Forgotten. Rows deleted: identities {gone.identities}, links {gone.links}.")
         typer.echo(gone.traces)
-        typer.echo(store.erasing.OUT_OF_REACH)
+        typer.echo(store.vacuum.OUT_OF_REACH)
     else:
         typer.echo("Nobody's identity was due; nothing was deleted.")
     if gone.kept:
         typer.echo(
             f"Kept {gone.kept} who are taking part (not finished, heard of within the last hour); run it again later."
         )
-    return not (gone.kept or store.erasing.is_due(database))
+    return not (gone.kept or store.vacuum.is_due(database))
 
 
 def _sweep(database: "Database") -> bool:
     """Whether nothing is left to be swept."""
     from vseg import store
 
-    typer.echo(store.erasing.sweep(database))
-    typer.echo(store.erasing.OUT_OF_REACH)
-    return not store.erasing.is_due(database)
+    typer.echo(store.vacuum.sweep(database))
+    typer.echo(store.vacuum.OUT_OF_REACH)
+    return not store.vacuum.is_due(database)

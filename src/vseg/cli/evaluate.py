@@ -39,7 +39,8 @@ def evaluate(
     Example:
       vseg evaluate fit/maps.npz --truth sim/truth.npz
     """
-    from vseg import Maps, metrics
+    from vseg import Maps
+    from vseg.evaluation import metrics
 
     found, wanted = Maps.load(maps), Maps.load(truth)
     if found.layout != wanted.layout:

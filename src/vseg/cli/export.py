@@ -34,7 +34,7 @@ def export(
       vseg export two-textures --out exported
       vseg export study.toml --db postgresql://vseg@localhost/vseg --out exported --force
     """
-    from vseg import dataset
+    from vseg.data import dataset
 
     ours = dataset.TOP if dataset.is_export(out) else frozenset[str]()
     inputs = [path for path in (Path(study), *_file(db)) if path.is_file()]

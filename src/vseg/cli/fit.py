@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from vseg.responses import Responses
+    from vseg.data.responses import Responses
 
 MOST_TOGETHER = 60  # participants in one picture
 FEWEST_DRAWS, MOST_DRAWS = 8, 10_000

@@ -14,7 +14,7 @@ from vseg.cli.output import counted, new_folder
 from vseg.errors import InvalidInput, NotFound, VsegWarning
 
 if TYPE_CHECKING:
-    from vseg.statistics import Known
+    from vseg.evaluation.random_effects import Known
 
 OURS = {"comparison.json", "entropies.csv", "entropies.png"}
 COLUMNS = ("mean_entropy", "entropy_spread", "entropy_low", "entropy_high")
@@ -57,7 +57,7 @@ def groups(
     found, fits = _from_folders(first, second) if table is None else _from_table(first, second, table)
     with new_folder(out, force=force, inputs=[first, *([second] if second else [])], ours=OURS) as folder:
         from vseg import figures
-        from vseg.bayesian import compare_entropies
+        from vseg.evaluation.random_effects import compare_entropies
 
         compared = compare_entropies(*found.values())
         figures.entropies(found).savefig(folder / "entropies.png")
@@ -190,7 +190,7 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 def _people(folder: Path) -> "dict[str, Known]":
     """Everyone's entropy as a fit found it; who could not be fitted is left out."""
-    from vseg.statistics import Known
+    from vseg.evaluation.random_effects import Known
 
     path = folder / "participants.csv"
     rows = _rows(path, ("participant", *COLUMNS), "what vseg fit --method posterior --by participant writes")

@@ -12,7 +12,7 @@ from vseg.cli.output import new_folder, progress_bar
 from vseg.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from vseg.layout import Layout
+    from vseg.data.layout import Layout
 
 EXAMPLES = """
     \b
@@ -87,17 +87,17 @@ def import_(
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier import in that folder.")] = False,
 ) -> None:
     """Parse, call, print; the words of --help are HELP and HELP_JSPSYCH."""
-    from vseg import dataset
+    from vseg.data import dataset
 
     ours = dataset.TOP if dataset.is_export(out) else frozenset[str]()
     count = None if segments is None else options.whole(segments, "--segments", least=2)
     inputs = [*files, *(path for path in (points, images) if path is not None)]
     with new_folder(out, force=force, inputs=inputs, ours=ours) as folder:
-        from vseg import importing
+        from vseg.data import importers
 
         size = None if image_size is None else _size(image_size)
         bar = partial(progress_bar, fits=False)
-        found = importing.read(
+        found = importers.read(
             files,
             maps=maps or [],
             layout=_layout(grid, points, size),
@@ -108,7 +108,7 @@ def import_(
             progress=bar,
         )
         called = _slug(out.name) if name is None else name
-        importing.write(found, folder, name=called, segments=count, identities=identities, progress=bar)
+        importers.write(found, folder, name=called, segments=count, identities=identities, progress=bar)
     for remark in found.remarks:
         typer.echo(remark)
     if found.left_out.reasons:
@@ -129,11 +129,11 @@ def _layout(grid: str | None, points: Path | None, size: tuple[float, float] | N
     if grid is not None and points is not None:
         raise InvalidInput("--grid and --points both say where the locations are; give one of them.")
     if grid is not None:
-        from vseg.layout import Grid
+        from vseg.data.layout import Grid
 
         return Grid(options.whole(grid, "--grid", least=3))
     if points is not None:
-        from vseg.importing import read_points
+        from vseg.data.importers import read_points
 
         return read_points(points, size)
     return None

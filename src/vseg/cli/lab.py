@@ -17,7 +17,7 @@ from vseg.errors import Conflict, InvalidInput
 if TYPE_CHECKING:
     from vseg.store import Database
     from vseg.store.studies import StudyRow
-    from vseg.study import Study
+    from vseg.study.schema import Study
 
 LOOK_EVERY_S = 0.2
 LAST_WORDS_S = 30  # how long the page that thanks stays, unless it is closed
@@ -76,7 +76,7 @@ def lab(
 
     from vseg import store
     from vseg.server.app import check_built
-    from vseg.server.run import serving
+    from vseg.server.runner import serving
 
     check_built()
     text, described = _read(study, photodiode)
@@ -93,17 +93,17 @@ def lab(
 
 def _read(path: Path, photodiode: bool) -> "tuple[str, Study]":
     """The study file; with a patch, if it is to have one and describes none."""
-    from vseg import study
+    from vseg.study import schema
 
-    text = study.read(path)
-    described = study.parsed(text, str(path))
+    text = schema.read(path)
+    described = schema.parsed(text, str(path))
     if not photodiode or described.lab.photodiode is not None:
         return text, described
     if "lab" in described.model_fields_set:
         text = re.sub(r"^\[lab\][ \t]*(#.*)?$", r"\g<0>\nphotodiode = {}", text, count=1, flags=re.MULTILINE)
     else:
         text += "\n[lab]\nphotodiode = {}\n"
-    described = study.parsed(text, str(path))
+    described = schema.parsed(text, str(path))
     if described.lab.photodiode is None:
         raise InvalidInput(f"{path} has a lab table without a photodiode; write photodiode = {{}} into it.")
     return text, described
@@ -117,9 +117,10 @@ def _database(path: Path, described: "Study", given: str | None) -> str:
 
 
 def _registered(database: "Database", text: str, described: "Study", folder: Path) -> "StudyRow":
-    from vseg import plan, store
+    from vseg import store
+    from vseg.study import pictures
 
-    return store.studies.register(database, text, described, plan.shown(described, folder))
+    return store.studies.register(database, text, described, pictures.shown(described, folder))
 
 
 def _check_place(database: "Database", row: "StudyRow", participant: str | None) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from vseg.cli.output import folder_names
 
 if TYPE_CHECKING:
-    from vseg.comparison import Comparison
-    from vseg.comparison.jobs import Told
-    from vseg.comparison.people import Drawn
-    from vseg.maps import Maps
+    from vseg.data.maps import Maps
+    from vseg.evaluation.compare import Comparison
+    from vseg.evaluation.fit_jobs import Told
+    from vseg.evaluation.human_maps import Drawn
     from vseg.models.task import Task
 
 FINISHED = "table.md"
@@ -43,8 +43,8 @@ def write_fits(
     import numpy as np
 
     from vseg import figures
-    from vseg.comparison.folds import groups_of
-    from vseg.comparison.scores import bits, calibration
+    from vseg.evaluation.folds import groups_of
+    from vseg.evaluation.scores import bits, calibration
 
     groups = groups_of(task.responses, per, "pairs")  # type: ignore[arg-type]
     told: dict[str, dict[str, Any]] = {}

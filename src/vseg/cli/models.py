@@ -16,7 +16,7 @@ from vseg.cli.output import counted, new_folder, progress_bar, resumable
 from vseg.errors import InvalidInput, MissingExtra, VsegWarning
 
 if TYPE_CHECKING:
-    from vseg.comparison import Family
+    from vseg.evaluation.compare import Family
     from vseg.models.task import Task
 
 HELP = """Fit models of segmentation to answers, and score them.
@@ -108,9 +108,9 @@ def fit(
     """
     own_seed, place = options.whole(seed, "--seed"), _place(workers, minutes, memory, [model])
     per = options.choice(per, "--per", ["participant", "image", "all"])
-    from vseg.comparison.folds import groups_of
-    from vseg.comparison.held_out import fitted_to_all
-    from vseg.comparison.people import peoples_maps
+    from vseg.evaluation.folds import groups_of
+    from vseg.evaluation.held_out import fitted_to_all
+    from vseg.evaluation.human_maps import peoples_maps
 
     with new_folder(out, force=force, inputs=[dataset], ours=FIT_FILES) as folder:
         task, family = _task(dataset, segments, image), _family(model, features)
@@ -180,7 +180,7 @@ def score(
     names = _names(models)
     place = _place(workers, minutes, memory, names.values())
     unfinished.check(out, FINISHED, force=force)
-    from vseg.comparison import compare
+    from vseg.evaluation.compare import compare
 
     task = _task(dataset, segments, image)
     families, absent = _families(names, features)
@@ -204,10 +204,10 @@ def score(
 
 
 def _task(dataset: Path, segments: str | None, image: str | None) -> "Task":
-    from vseg import benchmark
+    from vseg.evaluation import tasks
 
     count = None if segments is None else options.whole(segments, "--segments", least=2)
-    return benchmark.load(dataset, count, image)
+    return tasks.load(dataset, count, image)
 
 
 def _names(text: str) -> dict[str, str]:
@@ -289,7 +289,7 @@ def _executor(place: _Place) -> Iterator[Executor | None]:
     if not place.fenced:
         yield None
         return
-    from vseg.comparison import Fenced
+    from vseg.evaluation.compare import Fenced
 
     executor = Fenced(place.workers, seconds=place.seconds, memory_mb=place.memory_mb)
     try:

@@ -59,7 +59,7 @@ def study_name(text: str) -> str:
     """A study by its name; by its file, the name that stands in it."""
     if not text.endswith(".toml") and Path(text).name == text:
         return text
-    from vseg.study import load
+    from vseg.study.schema import load
 
     return load(text).name
 

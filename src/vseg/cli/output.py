@@ -129,7 +129,7 @@ def progress_bar(doing: str, total: int, *, fits: bool = True) -> Iterator[Advan
     fits : whether the work is done by the solvers, which are compiled when first used
     """
     if fits and sys.stderr.isatty():
-        from vseg.compiled import are_kept
+        from vseg._support.numba_cache import are_kept
 
         doing += "" if are_kept() else " (compiling first, this once: about 15 s)"
     with counting_bar(doing, total) as (advance, _):

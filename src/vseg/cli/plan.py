@@ -13,8 +13,8 @@ from vseg.cli.output import new_folder, progress_bar
 from vseg.errors import InvalidInput, VsegWarning
 
 if TYPE_CHECKING:
-    from vseg.forecast import Forecast
-    from vseg.study import Study
+    from vseg.planning import Forecast
+    from vseg.study.schema import Study
 
 OURS = {"people.csv", "plan.png", "summary.json", "table.csv"}
 
@@ -93,7 +93,7 @@ def plan(
     asked = _asked(study, grid, segments)
     own_seed = options.whole(seed, "--seed")
     count = options.whole(repeats, "--repeats", least=10)
-    from vseg.forecast import Guess, forecast
+    from vseg.planning import Guess, forecast
     from vseg.sweeps import workers
 
     guess = Guess(
@@ -125,7 +125,7 @@ def plan(
             seed=own_seed,
         )
         found.save(folder)
-        from vseg.figures.forecasts import forecast as drawn
+        from vseg.figures.planning import forecast as drawn
 
         drawn(found).savefig(folder / "plan.png")
     for line in _lines(found):
@@ -148,13 +148,13 @@ class _Asked:
 
 
 def _asked(path: Path | None, grid: str | None, segments: str | None) -> _Asked:
-    from vseg.forecast.running import COMPARED, PARTICIPANTS, fewest_trials
+    from vseg.planning.simulation import COMPARED, PARTICIPANTS, fewest_trials
 
     if path is None:
         size = options.whole(grid or "11", "--grid", least=3)
         count = options.whole(segments or "2", "--segments", least=2)
         return _Asked(size, count, "covering", None, PARTICIPANTS, COMPARED, None)
-    from vseg.study import load
+    from vseg.study.schema import load
 
     for option, given in (("--grid", grid), ("--segments", segments)):
         if given is not None:

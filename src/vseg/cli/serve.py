@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vseg import callables
+from vseg._support import user_code
 from vseg.cli import options
 from vseg.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from vseg.plan import Shown
     from vseg.store import Database
     from vseg.store.studies import StudyRow
-    from vseg.study import Study
+    from vseg.study.pictures import Shown
+    from vseg.study.schema import Study
 
     Read = tuple[str, Study, dict[str, Shown]]
 
@@ -80,12 +80,12 @@ def serve(
     if sys.stderr.isatty():  # someone looks on, and what follows may take half a minute on a slow computer
         typer.echo("Starting …", err=True)
 
-    from vseg.server import run
+    from vseg.server import runner
     from vseg.server.app import check_built, checked_prefix
-    from vseg.server.simulation import Simulations
+    from vseg.server.simulated_participants import Simulations
 
     if model is not None:
-        callables.named(model)  # what is wrong with it is said now, and not when someone needs it
+        user_code.named(model)  # what is wrong with it is said now, and not when someone needs it
     path = checked_prefix(prefix)
     check_built()
     read = [_read(path) for path in dict.fromkeys(studies or ())]
@@ -94,8 +94,10 @@ def serve(
         named, others = _registered(database, read)
         base = _base(host, listening, path)
         _say_studies(named, others, base)
-        _say_server(base, host, run.researcher_path(database, new_link=new_researcher_link), database.place)
-        run.serve(
+        _say_server(
+            base, host, runner.researcher_path(database, new_link=new_researcher_link), database.place
+        )
+        runner.serve(
             database,
             listening,
             url=db,
@@ -131,11 +133,11 @@ def _registered(database: "Database", read: "list[Read]") -> "tuple[list[StudyRo
 
 def _read(path: Path) -> "Read":
     """A study file: its text, what it says, and its images."""
-    from vseg import plan, study
+    from vseg.study import pictures, schema
 
-    text = study.read(path)
-    loaded = study.parsed(text, str(path))
-    return text, loaded, plan.shown(loaded, path.parent)
+    text = schema.read(path)
+    loaded = schema.parsed(text, str(path))
+    return text, loaded, pictures.shown(loaded, path.parent)
 
 
 def _check_workers(processes: int, is_sqlite: bool) -> None:

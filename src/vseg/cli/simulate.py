@@ -10,10 +10,10 @@ from vseg.cli.output import counted, new_folder, progress_bar
 
 if TYPE_CHECKING:
     from vseg.cli.output import Advance
-    from vseg.layout import Grid
-    from vseg.maps import Maps
-    from vseg.pairs import Pairs
-    from vseg.responses import Responses
+    from vseg.data.layout import Grid
+    from vseg.data.maps import Maps
+    from vseg.data.pairs import Pairs
+    from vseg.data.responses import Responses
 
 
 def simulate(
@@ -116,8 +116,8 @@ def _answers(
     import numpy as np
 
     from vseg import designs, simulate
+    from vseg.data.responses import concatenated
     from vseg.observers import Lapsing
-    from vseg.responses import concatenated
 
     chosen = designs.named(design)
     options: dict[str, Any] = {"segments": truth.segments, "trials": trials}

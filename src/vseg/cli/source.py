@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from vseg.dataset import Dataset
-    from vseg.layout import Layout
+    from vseg.data.dataset import Dataset
+    from vseg.data.layout import Layout
 
 LARGEST_PICTURE_PX = 1600
 
@@ -34,7 +34,7 @@ class Source:
 
     def catch(self) -> dict[str, tuple[int, int]]:
         """(right, asked) of each participant who had catch trials."""
-        from vseg.dataset.catching import catch_trials
+        from vseg.data.catch_trials import catch_trials
 
         return catch_trials(self.path)
 
@@ -54,20 +54,20 @@ class Source:
 
 def source_of(responses: Path, grid: str | None, segments: str | None) -> Source:
     """The source behind RESPONSES, from what was typed and, in a folder, from what lies there."""
-    from vseg.layout import Grid
+    from vseg.data.layout import Grid
 
     size = None if grid is None else Grid(options.whole(grid, "--grid", least=3))
     automatic = segments == "auto"
     counts = None if segments is None or automatic else options.segments_range(segments)
     if responses.is_dir():
-        from vseg.dataset import Dataset, checked_layout
+        from vseg.data.dataset import Dataset, checked_layout
 
         dataset = Dataset(responses)
         layout = checked_layout(dataset, size)
         counts = _possible(layout) if automatic else counts or _fixed(dataset)
         return Source(responses, layout, counts, dataset, automatic)
     if not responses.exists():
-        from vseg.tables import nothing_at
+        from vseg.data.tables import nothing_at
 
         raise nothing_at(responses)
     if size is not None and automatic:
@@ -83,7 +83,7 @@ def source_of(responses: Path, grid: str | None, segments: str | None) -> Source
 
 def _possible(layout: "Layout") -> list[int]:
     """The K among which the evidence chooses."""
-    from vseg.bayesian.segments import counts_of
+    from vseg.bayes.segment_evidence import counts_of
 
     return counts_of("auto", layout)
 

@@ -11,12 +11,12 @@ import typer
 
 from vseg.cli.options import choice
 from vseg.cli.output import counted
-from vseg.cli.study_bsds import bsds
 from vseg.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
-    from vseg.plan import Cost, Shown
-    from vseg.study import Study
+    from vseg.study.cost import Cost
+    from vseg.study.pictures import Shown
+    from vseg.study.schema import Study
 
 MOST_LISTED = 8
 
@@ -71,12 +71,12 @@ def check(
     Example:
       vseg study check my-study.toml
     """
-    from vseg import plan
-    from vseg.study import load
+    from vseg.study import cost as costs, pictures as pictures_module
+    from vseg.study.schema import load
 
     described = load(file)
-    pictures = plan.shown(described, file.parent)
-    for line in _report(described, pictures, plan.cost(described)):
+    pictures = pictures_module.shown(described, file.parent)
+    for line in _report(described, pictures, costs.cost(described)):
         typer.echo(line)
 
 
@@ -92,13 +92,10 @@ def texts(
     """
     from importlib.resources import files
 
-    from vseg.texts import LANGUAGES
+    from vseg.study.texts import LANGUAGES
 
     known = choice(language, "language", LANGUAGES)
-    typer.echo(files("vseg.texts").joinpath(f"{known}.toml").read_text(encoding="utf-8").rstrip("\n"))
-
-
-study.command()(bsds)
+    typer.echo(files("vseg.study.texts").joinpath(f"{known}.toml").read_text(encoding="utf-8").rstrip("\n"))
 
 
 def _report(described: "Study", pictures: "dict[str, Shown]", cost: "Cost") -> Iterator[str]:

@@ -29,10 +29,11 @@ def check(out: Path, finished: str, *, force: bool) -> None:
 
 def folder(out: Path, task: "Task", names: Mapping[str, str], features: str | None) -> Path:
     """Named after all that a run follows from: with another model.py or other answers it begins anew."""
-    from vseg import __version__, benchmark
-    from vseg.benchmark.submissions import file_digest
+    from vseg import __version__
+    from vseg.evaluation import tasks
+    from vseg.evaluation.submissions import file_digest
 
-    found = hashlib.sha256(f"{__version__} {benchmark.digest(task)} {task.segments} {features}".encode())
+    found = hashlib.sha256(f"{__version__} {tasks.digest(task)} {task.segments} {features}".encode())
     for name, source in names.items():
         path = Path(source.rpartition(".py")[0] + ".py")
         if path.is_file():

@@ -24,8 +24,8 @@ from vseg.demo.experiments import (
     photograph_experiment,
     texture_experiment,
 )
+from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS
 from vseg.stimuli import PRESETS
-from vseg.validation import FOLDS, STRENGTHS
 
 __all__ = ["run", "steps"]
 

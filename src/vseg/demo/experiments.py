@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg import designs
-from vseg.demo.people import annotation, beliefs
-from vseg.layout import Grid
-from vseg.maps import Maps
+from vseg.data.layout import Grid
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
+from vseg.data.responses import Responses, concatenated
+from vseg.image_observers import annotation, beliefs
 from vseg.observers import Lapsing, simulate
-from vseg.pairs import Pairs
-from vseg.reconstruction import Reconstruction, reconstruct
-from vseg.responses import Responses, concatenated
-from vseg.selection import SegmentsChoice, choose_segments
+from vseg.reconstruction.reconstruct import Reconstruction, reconstruct
+from vseg.reconstruction.segment_selection import SegmentsChoice, choose_segments
 from vseg.stimuli import PRESETS, Stimulus, composite, sample
 
 PARTICIPANTS, BLOCKS, TEXTURE_GRID = 15, 5, Grid(11)

@@ -5,7 +5,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg import designs, figures, metrics
+from vseg import designs, figures
+from vseg._support.html_report import Report
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
 from vseg.demo.experiments import (
     BLOCKS,
     LAPSE,
@@ -15,11 +18,9 @@ from vseg.demo.experiments import (
     PhotographExperiment,
     TextureExperiment,
 )
-from vseg.demo.people import DETAIL_PX, WINDOW_PX
-from vseg.maps import Maps
-from vseg.pairs import Pairs
-from vseg.report import Report
-from vseg.statistics import compare
+from vseg.evaluation import metrics
+from vseg.evaluation.group_tests import compare
+from vseg.image_observers import DETAIL_PX, WINDOW_PX
 
 THUMBNAIL_PX = 168  # two fit side by side on a phone
 

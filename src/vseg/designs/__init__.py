@@ -1,8 +1,8 @@
 """Designs: which pairs to test, over how many blocks and people, and what that covers."""
 
 from vseg.designs.coverage_report import Coverage, ambiguous_locations, coverage
-from vseg.designs.dividing import blocks, save_trials, split
-from vseg.designs.drawing import (
+from vseg.designs.division import blocks, save_trials, split
+from vseg.designs.pair_designs import (
     DESIGNS,
     Design,
     all_pairs,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.designs.drawing import Indices, recommended_trials
-from vseg.layout import Layout
-from vseg.pairs import Pairs
-from vseg.seeds import Seed, checked_seed
+from vseg._support.seeds import Seed, checked_seed
+from vseg.data.layout import Layout
+from vseg.data.pairs import Pairs
+from vseg.designs.pair_designs import Indices, recommended_trials
 
 AMBIGUITY_MAPS = 20
 AMBIGUITY_SEED = 20240

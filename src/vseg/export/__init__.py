@@ -3,7 +3,7 @@
 markers      onsets and codes of every trial for EEG and the like, where the study file asks for them
 description  dataset_description.json, README.md and the other words around the tables
 
-What lies where is in vseg.dataset, with every column described and the writing of CSV and Parquet. Sessions are
+What lies where is in vseg.data.dataset, with every column described and the writing of CSV and Parquet. Sessions are
 read and written one by one, so that memory does not grow with their number. Whoever withdrew is in nothing but a
 count.
 """
@@ -16,14 +16,15 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from vseg import dataset, store
-from vseg.dataset.variables import CHOICES, EVENTS, RESPONSES, SESSIONS, Variable
-from vseg.dataset.writing import Columns, Parquet, write_csv
+from vseg import store
+from vseg.data import dataset
+from vseg.data.columns import CHOICES, EVENTS, RESPONSES, SESSIONS, Variable
+from vseg.data.table_writing import Columns, Parquet, write_csv
 from vseg.errors import VsegWarning
 from vseg.export.description import Counts, write_description
 from vseg.export.markers import write_markers, write_sidecar
-from vseg.plan import Trials
 from vseg.store.snapshot import SessionHead, Snapshot, snapshot
+from vseg.study.trials import Trials
 
 TRIALS = tuple(variable for variable in RESPONSES if variable.name in Trials.__dataclass_fields__)
 ANSWER = Variable("answer", "truth", "The known answer, of practice and catch trials")

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from vseg import __version__, dataset
-from vseg.dataset.description import SCHEMA, described, write_ignore, write_json
-from vseg.dataset.variables import CHOICES, EVENTS, RESPONSES, SESSIONS
+from vseg import __version__
+from vseg.data import dataset
+from vseg.data.columns import CHOICES, EVENTS, RESPONSES, SESSIONS
+from vseg.data.psych_ds import SCHEMA, described, write_ignore, write_json
 from vseg.store.studies import StudyRow
 
 README = """# {title}

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from vseg import dataset
-from vseg.dataset.writing import Columns
+from vseg.data import dataset
+from vseg.data.table_writing import Columns
 from vseg.store.studies import StudyRow
 
 CODES = {"cue": 10, "image": 20, "response_screen": 30, "key_same": 41, "key_different": 42}

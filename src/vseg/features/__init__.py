@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg.data.layout import Layout
 from vseg.errors import InvalidInput
 from vseg.features.cells import as_image, cell_means
 from vseg.features.colour import lab, rgb
 from vseg.features.contrast import contrast
 from vseg.features.energy import gabor, orientation
-from vseg.layout import Layout
 
 Feature = Callable[[NDArray[np.uint8], Layout], NDArray[np.float64]]
 NAMES: Mapping[str, Feature] = {

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg import __version__
+from vseg._support.atomic_files import whole
+from vseg.data.layout import Layout
 from vseg.errors import InvalidInput
 from vseg.features import Feature, named
-from vseg.files import whole
-from vseg.layout import Layout
 
 
 def cached(what: str | Feature, *, settings: str = "", folder: str | Path | None = None) -> Feature:

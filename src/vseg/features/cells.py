@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg.data.layout import Layout
 from vseg.errors import InvalidInput
-from vseg.layout import Layout
 
 
 def as_image(image: ArrayLike) -> NDArray[np.uint8]:

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.layout import Layout
 from vseg.features.cells import cell_means
-from vseg.layout import Layout
 
 
 def rgb(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:

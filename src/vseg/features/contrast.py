@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.layout import Layout
 from vseg.features.cells import cell_means, luminance
-from vseg.layout import Layout
 
 # Of the image's smaller side: the scales between which contrast is taken.
 FINE_SHARE, WIDE_SHARE = 1 / 128, 1 / 32

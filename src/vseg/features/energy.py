@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.layout import Layout
 from vseg.errors import InvalidInput
 from vseg.features.cells import cell_means, luminance
-from vseg.layout import Layout
 
 BANDS = 36  # the paper's number of orientations
 OCTAVES = (1 / 4, 1 / 8, 1 / 16, 1 / 32)  # centre frequencies in cycles per pixel

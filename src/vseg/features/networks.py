@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.layout import Layout
 from vseg.errors import InvalidInput, MissingExtra
-from vseg.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable

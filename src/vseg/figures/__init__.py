@@ -12,13 +12,13 @@ forecasts    forecast
 style        colours, sizes, and how a layout becomes pixels
 """
 
-from vseg.figures.beliefs import entropies, evidence, intervals
+from vseg._support.palette import SEGMENT_COLOURS
 from vseg.figures.charts import curves, design, groups, path, segments
 from vseg.figures.comparisons import calibration, forest, side_by_side
-from vseg.figures.forecasts import forecast
+from vseg.figures.map_rows import maps
 from vseg.figures.panels import boundaries, entropy, participants, segmentation
-from vseg.figures.rows import maps
-from vseg.palette import SEGMENT_COLOURS
+from vseg.figures.planning import forecast
+from vseg.figures.posteriors import entropies, evidence, intervals
 
 __all__ = [
     "SEGMENT_COLOURS",

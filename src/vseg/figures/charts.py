@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
+from vseg.data.layout import as_floats
+from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
 from vseg.figures import style
 from vseg.figures.style import INK, LINE_COLOURS, LINE_STYLES, MEDIUM, SMALL
-from vseg.layout import as_floats
-from vseg.pairs import Pairs
 
 RESAMPLES = 1000
 HELD_OUT = "held-out log-likelihood\n(nats per trial)"

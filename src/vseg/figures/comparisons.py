@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 from vseg.figures import style
 from vseg.figures.style import GAP, INK, LINE, LINE_COLOURS, LINE_STYLES, MARGIN, SMALL, axes_at, write
-from vseg.maps import Maps
 
 ROW_IN = 0.27  # inches of a model in a forest
 NAME_IN = 1.5  # at most, for a model's name

@@ -10,10 +10,10 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import Normal, Stroke
 from numpy.typing import ArrayLike
 
+from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 from vseg.figures import style
 from vseg.figures.style import GAP, LINE, MARGIN, MEDIUM, SMALL, axes_at, letter, picture, title, write
-from vseg.maps import Maps
 
 SIDE = 2.8  # inches of a single panel
 SMALL_SIDE = 1.25  # inches of each panel where there are many

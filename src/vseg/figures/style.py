@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.typing import ColorType
 from numpy.typing import ArrayLike, NDArray
 
+from vseg._support.palette import SEGMENT_COLOURS
+from vseg.data.layout import Grid, Layout, as_floats
+from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
-from vseg.layout import Grid, Layout, as_floats
-from vseg.maps import Maps
-from vseg.palette import SEGMENT_COLOURS
 
 # Lines and dots on white, where yellow and pale blue would be lost.
 LINE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#333333", "#3A9BD9", "#B07900", "#882255")

@@ -20,6 +20,7 @@ A family is a function `fit(task, *, seed) -> Fitted`; a Fitted has `same_probab
 predicts maps, `maps(image)`. No base class: whatever has these is a model.
 """
 
+from vseg.models.baselines import Believed, Constant, Free, base_rate, chance, free_maps, posterior_maps
 from vseg.models.black_box import BlackBox, Judge, black_box, judge
 from vseg.models.catalogue import NAMES, named, own
 from vseg.models.check import check
@@ -29,7 +30,6 @@ from vseg.models.intervals import Draws, bootstrap
 from vseg.models.linear import Linear, Variance, logistic, variance
 from vseg.models.mixture import Mixture, mixture
 from vseg.models.networks import Network, image_network, load_weights, network
-from vseg.models.references import Believed, Constant, Free, base_rate, chance, free_maps, posterior_maps
 from vseg.models.task import Task
 
 __all__ = [

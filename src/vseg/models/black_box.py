@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg.data.layout import Layout
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
 from vseg.features import as_image, cell_means
-from vseg.layout import Layout
-from vseg.losses import EPS
-from vseg.maps import Maps
 from vseg.models.families import judged, sendable
 from vseg.models.linear import name_of
 from vseg.models.search import TRIALS, Ranges, lowest, spread
 from vseg.models.task import Task
-from vseg.pairs import Pairs
+from vseg.reconstruction.losses import EPS
 
 SUM_TOLERANCE = 1e-3
 MOST_LABELS = 10_000

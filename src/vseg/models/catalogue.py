@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from vseg import callables
+from vseg._support import user_code
+from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
-from vseg.maps import Maps
+from vseg.models.baselines import base_rate, chance, free_maps, posterior_maps
 from vseg.models.black_box import arguments, black_box, judge
 from vseg.models.classical import CLASSICAL
 from vseg.models.discrimination import discrimination, distance_only
 from vseg.models.families import Family, Recipe, sendable
 from vseg.models.linear import logistic, variance
 from vseg.models.mixture import mixture
-from vseg.models.references import base_rate, chance, free_maps, posterior_maps
 from vseg.models.search import settings_at
 
 KINDS = ("family", "maps", "logits", "pairs")
@@ -69,7 +69,7 @@ def named(source: str, *, features: Any = None, **settings: Any) -> Family:
     'logistic[lab+contrast]'
     """
     if ".py" in source:
-        return own(callables.named(source), features=features, name=source, **settings)
+        return own(user_code.named(source), features=features, name=source, **settings)
     if source not in NAMES:
         raise InvalidInput(
             f"There is no model {source!r}; there are {', '.join(NAMES)}, and your own as FILE.py or FILE.py:NAME."
@@ -155,7 +155,7 @@ def _tried(model: Any) -> str:
     except Exception as error:
         raise InvalidInput(
             f"The model failed on a small picture ({TRIAL_SIDE_PX} x {TRIAL_SIDE_PX}, uint8): "
-            f"{callables.raised(error)}. If it takes something else, set its attribute kind to one of "
+            f"{user_code.raised(error)}. If it takes something else, set its attribute kind to one of "
             f"{', '.join(KINDS)}."
         ) from error
     if isinstance(said, Maps) or np.shape(said)[:2] == (TRIAL_SIDE_PX, TRIAL_SIDE_PX):

@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg import callables, designs, features as looks, observers, stimuli
+from vseg import designs, features as looks, observers, stimuli
+from vseg._support import user_code
+from vseg.data.layout import Grid, Layout
+from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, VsegError
 from vseg.features import as_image
-from vseg.layout import Grid, Layout
 from vseg.models.black_box import as_shares
 from vseg.models.catalogue import kind_of, middle_settings, named
 from vseg.models.families import judged
 from vseg.models.task import Task
-from vseg.pairs import Pairs
 
 
 def check(
@@ -67,7 +68,7 @@ def _meant(model: Any, features: Any) -> Any:
     """What a name stands for; of a user's file, the function itself."""
     if not isinstance(model, str):
         return model
-    return callables.named(model) if ".py" in model else named(model, features=features)
+    return user_code.named(model) if ".py" in model else named(model, features=features)
 
 
 def _maps(model: Any, picture: NDArray[np.uint8], layout: Layout, segments: int) -> list[str]:
@@ -130,7 +131,7 @@ def _twice(call: Callable[[], Any]) -> tuple[Any, list[str]]:
     except InvalidInput as error:
         return None, [str(error)]
     except Exception as error:  # a user's model may raise anything
-        return None, [f"It fails: {callables.raised(error)}."]
+        return None, [f"It fails: {user_code.raised(error)}."]
     if not _alike(first, second):
         return first, ["It is not deterministic: two calls with the same input differ. Fix its seed."]
     return first, []

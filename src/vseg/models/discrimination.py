@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.pairs import Pairs
 from vseg.features import standardised
-from vseg.losses import EPS
 from vseg.models.families import sendable
 from vseg.models.linear import name_of
 from vseg.models.task import Task
-from vseg.pairs import Pairs
+from vseg.reconstruction.losses import EPS
 
 STARTS = 3
 CENTRE = (0.0, -3.0, -3.0)  # of the priors of log β and of the slips' logits: β = 1, 2.4 % slips each way

@@ -12,9 +12,9 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.pairs import Pairs
+from vseg.data.responses import Responses
 from vseg.errors import InvalidInput
-from vseg.pairs import Pairs
-from vseg.responses import Responses
 
 ROUNDING = 1e-9  # by which P(same) may leave the range
 

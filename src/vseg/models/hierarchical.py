@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
-from vseg.maps import Maps
 from vseg.models.families import sendable
+from vseg.models.fisher_scoring import Fit, Problem, problem, scored
 from vseg.models.linear import Linear
-from vseg.models.scoring import Fit, Problem, problem, scored
 from vseg.models.task import Task
-from vseg.pairs import Pairs
 
 WIDTHS = (0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # of deviations, relative to the prior of the shared weights
 MOST_ROUNDS, SETTLED = 50, 1e-3
@@ -69,7 +69,7 @@ def hierarchical(family: Callable[..., Linear]) -> Callable[..., Hierarchical]:
     >>> colours = vseg.stimuli.colour_image(truth, seed=1).features
     >>> pairs = vseg.designs.scattered(truth.layout, segments=2, seed=2)
     >>> people = [vseg.simulate(truth, pairs, blocks=1, participant=name, seed=3) for name in ("Ann", "Bo")]
-    >>> task = Task(vseg.responses.concatenated(people), segments=2)
+    >>> task = Task(vseg.data.responses.concatenated(people), segments=2)
     >>> fitted = hierarchical(logistic({"image": colours}))(task, seed=0)
     >>> fitted.of("Ann").maps("image")
     <Maps: 2 segments on an 8x8 grid, mean entropy 0.261 nats>

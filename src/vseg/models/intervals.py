@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg.data.responses import COLUMNS, Responses, concatenated
 from vseg.errors import InvalidInput
 from vseg.models.families import predicted
 from vseg.models.task import Task
-from vseg.responses import COLUMNS, Responses, concatenated
 
 UNITS = ("trials", "participants", "model")
 

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.layout import read_only
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, NotFound
 from vseg.features import standardised
-from vseg.layout import read_only
-from vseg.losses import code_of
-from vseg.maps import Maps
 from vseg.models.families import sendable
-from vseg.models.scoring import Fit, probabilities, problem, scored
+from vseg.models.fisher_scoring import Fit, probabilities, problem, scored
 from vseg.models.task import Task
-from vseg.pairs import Pairs
-from vseg.smoothness import smoothness as penalty_of
+from vseg.reconstruction.losses import code_of
+from vseg.reconstruction.smoothness import smoothness as penalty_of
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of the prior, in weights per s.d. of a feature
 STARTS = 8

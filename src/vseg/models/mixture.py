@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.layout import Layout
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
 from vseg.features import standardised
-from vseg.layout import Layout
-from vseg.maps import Maps
 from vseg.models.black_box import nats
 from vseg.models.families import sendable
 from vseg.models.linear import name_of
 from vseg.models.task import Task
-from vseg.pairs import Pairs
-from vseg.stimuli.maps import softmax
+from vseg.stimuli.random_maps import softmax
 
 WIDTHS_CELLS = (0.0, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.5)
 LOG_TEMPERATURES = (-3.0, 4.0)

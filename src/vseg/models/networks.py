@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.layout import Layout
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, MissingExtra, NotConverged, NotFound
 from vseg.features import standardised
-from vseg.layout import Layout
-from vseg.maps import Maps
 from vseg.models.families import sendable
 from vseg.models.linear import name_of
 from vseg.models.task import Task
-from vseg.objective import Objective, objective
-from vseg.pairs import Pairs
-from vseg.smoothness import smoothness as penalty_of
+from vseg.reconstruction.objective import Objective, objective
+from vseg.reconstruction.smoothness import smoothness as penalty_of
 
 if TYPE_CHECKING:
     import torch

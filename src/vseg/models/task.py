@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vseg import features
+from vseg.data.layout import Layout
+from vseg.data.pairs import as_index
+from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, NotFound
 from vseg.features.cache import cached
-from vseg.layout import Layout
-from vseg.pairs import as_index
-from vseg.responses import Responses, Tally
 
 Features = "str | features.Feature | Mapping[str, ArrayLike]"
 

@@ -10,15 +10,15 @@ believed  what the posterior says of an image; posteriors.py has it worked out i
 tiles     small pictures of maps, without matplotlib
 """
 
-from vseg.monitor.adapted import Adapted, adapted
+from vseg.monitor.adaptive_progress import Adapted, adapted
 from vseg.monitor.answers import Answers, SessionHead
-from vseg.monitor.believed import Believed
+from vseg.monitor.live_data import Watch
 from vseg.monitor.maps import Contours, Need, contours, fitted, need
-from vseg.monitor.people import Person, people, person
-from vseg.monitor.posteriors import Posteriors, Standing
+from vseg.monitor.participants import Person, people, person
+from vseg.monitor.posterior_process import Posteriors, Standing
+from vseg.monitor.posterior_summary import Believed
 from vseg.monitor.progress import ImageProgress, Progress, progress
 from vseg.monitor.summaries import Distribution, Share, Timing
-from vseg.monitor.watch import Watch
 
 __all__ = [
     "Adapted", "Answers", "Believed", "Contours", "Distribution", "ImageProgress", "Need", "Person", "Posteriors",

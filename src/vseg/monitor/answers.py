@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.layout import Layout
+from vseg.data.pairs import Pairs
+from vseg.data.responses import Responses, Tally
 from vseg.errors import NotFound
-from vseg.layout import Layout
-from vseg.pairs import Pairs
-from vseg.plan import Unit
-from vseg.responses import Responses, Tally
-from vseg.store.incoming import Head
+from vseg.store.changes import Head
+from vseg.study.trials import Unit
 
 MOST_CELLS = 1 << 21  # of a table with a place for every pair; beyond, pairs are sorted instead
 SUMS = "sums"  # under which the sums of each session are kept, which the next version goes on from

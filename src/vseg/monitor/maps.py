@@ -10,15 +10,15 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from vseg import store
+from vseg.data.layout import Layout
+from vseg.data.responses import Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
-from vseg.layout import Layout
 from vseg.monitor.answers import Answers
-from vseg.responses import Tally
-from vseg.store.incoming import events_of
+from vseg.store.changes import events_of
 from vseg.store.studies import StudyRow
 
 if TYPE_CHECKING:
-    from vseg.reconstruction import Reconstruction
+    from vseg.reconstruction.reconstruct import Reconstruction
 
 FEWEST_SEGMENTS, MOST_SEGMENTS = 2, 12
 MOST_SMOOTHNESS = 1e6
@@ -166,7 +166,7 @@ _fits = _Fits()
 def fit_of(tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
     """Of these answers, made anew; one that stopped before its tolerance is shown all the same."""
     # loaded with the first map, not with the server
-    from vseg.reconstruction import Reconstruction, reconstruct
+    from vseg.reconstruction.reconstruct import Reconstruction, reconstruct
 
     with warnings.catch_warnings():
         # Locations that nobody was asked about yet are no news while a study runs; `Need` counts them.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vseg import store
 from vseg.monitor.answers import MOST_CELLS, Answers
 from vseg.monitor.maps import pairs_wanted
-from vseg.monitor.people import Sums, off_ms, sums
+from vseg.monitor.participants import Sums, off_ms, sums
 from vseg.monitor.summaries import NO_TIMING, Distribution, Share, Timing, quantile
 from vseg.store.studies import StudyRow
 

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vseg._support.palette import SEGMENT_COLOURS
+from vseg.data.layout import Grid
+from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
-from vseg.layout import Grid
-from vseg.maps import Maps
-from vseg.palette import SEGMENT_COLOURS
 
 LONGEST_PX = 384
 TINT = 0.45  # how much of the segment's colour lies over the picture

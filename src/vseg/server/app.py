@@ -12,15 +12,15 @@ from starlette.types import ASGIApp
 
 from vseg import store
 from vseg.errors import InvalidInput, NotFound
-from vseg.server import html, participants, problems
-from vseg.server.adapting import Adapting
+from vseg.server import error_pages, html, participants
 from vseg.server.headers import Prefixed, Secured
 from vseg.server.health import health
-from vseg.server.known import KnownSessions
-from vseg.server.later import Later
-from vseg.server.recall import Recall, getting_to_know
+from vseg.server.lazy_app import Later
+from vseg.server.pair_scheduler import Adapting
 from vseg.server.retention import keeping_promises
-from vseg.server.simulation import Simulations
+from vseg.server.session_cache import KnownSessions
+from vseg.server.session_loader import Recall, getting_to_know
+from vseg.server.simulated_participants import Simulations
 
 PAGES = Path(__file__).with_name("pages")
 STATIC = participants.STATIC
@@ -73,7 +73,7 @@ def app(
         adapting.close()
         at_end.close()
 
-    inner = Starlette(routes=routes, exception_handlers=problems.handlers(), lifespan=lifespan)
+    inner = Starlette(routes=routes, exception_handlers=error_pages.handlers(), lifespan=lifespan)
     inner.router.default = researchers
     inner.state.db, inner.state.adapting = db, adapting
     inner.state.known, inner.state.recall = known, recall
@@ -86,7 +86,7 @@ def _researchers(
 ) -> Starlette:
     """The researchers' pages and API. Loading them takes as long as half of all the rest."""
     from vseg import monitor
-    from vseg.server import auth, dashboard, research, showing
+    from vseg.server import api, auth, dashboard, demo
 
     keys, watch = auth.Keys(db), at_end.enter_context(closing(monitor.Watch(db)))
     routes = [
@@ -113,12 +113,12 @@ def _researchers(
         Route("/settings/tokens/revoke", dashboard.revoke_token, methods=["POST"]),
         Route("/settings/researchers", dashboard.new_researcher_link, methods=["POST"]),
         Route("/settings/researchers/remove", dashboard.remove_researcher, methods=["POST"]),
-        Route("/report", showing.report),
+        Route("/report", demo.report),
         # by cookie or personal token
         Route("/api/", dashboard.api_page),
-        Mount("/api", research.api(db, keys, watch, groups)),
+        Mount("/api", api.api(db, keys, watch, groups)),
     ]
-    inner = Starlette(routes=routes, exception_handlers=problems.handlers(dashboard.menu))
+    inner = Starlette(routes=routes, exception_handlers=error_pages.handlers(dashboard.menu))
     inner.state.db, inner.state.keys, inner.state.tries = db, keys, auth.Tries()
     inner.state.simulations, inner.state.report = groups, report
     inner.state.watch, inner.state.glances = watch, dashboard.Glances(db, watch)

@@ -29,7 +29,7 @@ from starlette.responses import Response
 from vseg import store
 from vseg.errors import InvalidInput, NotAllowed
 from vseg.server.html import root_of
-from vseg.server.wire import in_thread
+from vseg.server.http import in_thread
 
 COOKIE = "vseg_researcher"
 LASTS_S = store.researchers.LOGIN_LASTS_MS // 1000

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.templating import Jinja2Templates
 
-from vseg.server.words import FILTERS
+from vseg.server.formatting import FILTERS
 
 TEMPLATES = Jinja2Templates(Path(str(files("vseg.server"))) / "templates")
 TEMPLATES.env.filters.update(FILTERS)

@@ -18,20 +18,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from typing_extensions import TypedDict
 
-from vseg import plan, store
+from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, SchemaMismatch, VsegError
-from vseg.server.adapting import Adapting
-from vseg.server.ahead import Ahead
-from vseg.server.compressed import PackedFiles, json_response
+from vseg.server.compression import PackedFiles, json_response
 from vseg.server.html import page_of
-from vseg.server.known import Known, KnownSessions
+from vseg.server.http import error, in_thread, json_body
+from vseg.server.pair_scheduler import Adapting
+from vseg.server.pending_choices import Ahead
 from vseg.server.records import BATCH, LARGEST_BODY, STRICT
-from vseg.server.standing import MOST_TRIES, Answers, Standing, standing
-from vseg.server.wire import error, in_thread, json_body
+from vseg.server.resume_policy import MOST_TRIES, Answers, Standing, standing
+from vseg.server.session_cache import Known, KnownSessions
 from vseg.store.database import now_ms
 from vseg.store.sessions import Identity, SessionRow
 from vseg.store.studies import StudyRow
 from vseg.store.tokens import token_hash
+from vseg.study import trials
 
 STATIC = Path(str(files("vseg.server"))) / "static"
 FILES = PackedFiles(directory=STATIC, check_dir=False)
@@ -231,7 +232,7 @@ async def to_page(request: Request) -> Response:
 def study_draw(study: StudyRow) -> Any:
     """The function that draws the trials of someone who is given some units."""
     sizes = {name: (image.width_px, image.height_px) for name, image in study.images.items()}
-    return lambda units: plan.trials(study.study, units, sizes)
+    return lambda units: trials.trials(study.study, units, sizes)
 
 
 def _state(

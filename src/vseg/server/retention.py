@@ -7,9 +7,9 @@ from functools import partial
 
 from vseg import store
 from vseg.errors import VsegError
-from vseg.server import wire
-from vseg.server.beside import beside, is_over
-from vseg.server.words import plural
+from vseg.server import http
+from vseg.server.background import beside, is_over
+from vseg.server.formatting import plural
 
 EVERY_S = 24 * 60 * 60
 log = logging.getLogger("vseg.server")
@@ -23,7 +23,7 @@ def keeping_promises(db: store.Database) -> AbstractAsyncContextManager[None]:
 async def _every_day(db: store.Database, over: asyncio.Event) -> None:
     while not over.is_set():
         try:
-            gone = await wire.in_thread(store.sessions.keep_promises, db)
+            gone = await http.in_thread(store.sessions.keep_promises, db)
         except VsegError as error:
             log.warning("Identities could not be deleted, tomorrow again: %s", error)
         except Exception:  # a promise is kept tomorrow, whatever stood in its way today

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg._support.seeds import Seed, checked_seed
+from vseg.data.layout import Grid, Layout, as_floats
+from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
-from vseg.layout import Grid, Layout, as_floats
-from vseg.maps import Maps
-from vseg.seeds import Seed, checked_seed
 
 PALETTE = np.array(
     [[0.7, 0.3, 0.3], [0.3, 0.7, 0.3], [0.3, 0.3, 0.7], [0.7, 0.7, 0.7],

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg.data.layout import Layout
+from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, NotFound
-from vseg.layout import Layout
-from vseg.maps import Maps
 from vseg.stimuli.textures import sampled
 
 SAMPLES = (

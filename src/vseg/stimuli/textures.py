@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg._support.seeds import Seed, checked_seed
+from vseg.data.layout import Grid, Layout, as_floats
+from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
-from vseg.layout import Grid, Layout, as_floats
-from vseg.maps import Maps
-from vseg.seeds import Seed, checked_seed
-from vseg.stimuli.maps import random_maps
+from vseg.stimuli.random_maps import random_maps
 
 DEGREE_CM = 1 / (2 * np.tan(np.deg2rad(0.5)))
 """57.29 cm: the viewing distance at which 1 cm on the screen spans 1 degree."""

@@ -16,10 +16,29 @@ from vseg.errors import MissingExtra
 if not all(map(find_spec, ("alembic", "psycopg", "sqlalchemy"))):
     raise MissingExtra('Collecting responses needs a few more packages: pip install "vseg[server]".')
 
-from vseg.store import backup, choices, erasing, health, researchers, responses, sessions, studies, tokens
+from vseg.store import (
+    backup,
+    choices,
+    health,
+    researchers,
+    responses,
+    sessions,
+    studies,
+    tokens,
+    vacuum,
+)
 from vseg.store.database import Database, open
 
 __all__ = [
-    "Database", "backup", "choices", "erasing", "health", "open", "researchers", "responses", "sessions", "studies",
+    "Database",
+    "backup",
+    "choices",
+    "health",
+    "open",
+    "researchers",
+    "responses",
+    "sessions",
+    "studies",
     "tokens",
+    "vacuum",
 ]  # fmt: skip

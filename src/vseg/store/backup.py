@@ -14,11 +14,11 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, delete, exists, func, inspect, literal, select
 
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
-from vseg.store import researchers, seal
-from vseg.store.copying import Progress, check_counts, copied_file, copied_rows, new_file, read_only, silent
+from vseg.store import checksum, researchers
 from vseg.store.database import Database, checked_url, locked, waiting
 from vseg.store.migrate import LOCK, check_known, is_up_to_date, migrate
 from vseg.store.schema import logins, metadata, settings, sign_ins
+from vseg.store.transfer import Progress, check_counts, copied_file, copied_rows, new_file, read_only, silent
 
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a damaged SQLite file raises."""
@@ -53,7 +53,7 @@ def back_up(db: Database, file: Path, *, progress: Progress = silent) -> Copied:
             copied_file(Path(db.place), temporary, progress)
         else:
             _read_out(db, temporary, progress)
-        seal.put(temporary)
+        checksum.put(temporary)
         return checked(temporary)
 
 
@@ -133,7 +133,7 @@ def _check_file(file: Path) -> None:
 
 
 def _check_seal(file: Path) -> None:
-    if not seal.holds(file):
+    if not checksum.holds(file):
         raise InvalidInput(
             f"{file} is damaged, or another program has changed it since vseg backup wrote it; use another backup."
         )

@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
-from vseg.store import seal
+from vseg.store import checksum
 from vseg.store.migrate import HEAD, migrate
 from vseg.store.writer import Writer
 
@@ -85,7 +85,7 @@ class Database:
             _prepare(self._reading, "BEGIN", "PRAGMA query_only = ON")
             # Whoever only reads leaves the file as it is, byte by byte: it may be a backup. Its seal is broken before
             # there is a log, in which the file's own header would not show it.
-            event.listen(self._writing, "connect", lambda connection, _: seal.broken(connection))
+            event.listen(self._writing, "connect", lambda connection, _: checksum.broken(connection))
             _prepare(self._writing, "BEGIN IMMEDIATE", "PRAGMA journal_mode = WAL")
         else:
             _settle(self._reading, LOCK_TIMEOUT)

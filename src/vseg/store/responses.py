@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sqlalchemy import ColumnElement, RowMapping, Table, select, true
 
+from vseg.data.responses import COLUMNS, Responses
 from vseg.errors import InvalidInput
-from vseg.responses import COLUMNS, Responses
 from vseg.store.database import Database, now_ms as clock_ms
-from vseg.store.intake import Limits
 from vseg.store.schema import events as event_table, participants, responses as response_table, sessions
 from vseg.store.studies import StudyRow
+from vseg.store.validation import Limits
 from vseg.store.writer import Records
 
 ADDED = ("session", "received_at_ms")

@@ -12,13 +12,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
 
-from vseg.plan import Trials, Unit
 from vseg.store.choices import Stop, stops_of, told
 from vseg.store.database import Database
 from vseg.store.schema import events, identities, participants, responses, sessions
 from vseg.store.sessions import Identity
 from vseg.store.sessions.rows import units_of
 from vseg.store.studies import StudyRow
+from vseg.study.trials import Trials, Unit
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
+from vseg.data.layout import Grid, Scatter
+from vseg.data.maps import Maps
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch
-from vseg.layout import Grid, Scatter
-from vseg.maps import Maps
 from vseg.store.database import Database, now_ms
 from vseg.store.schema import images, studies
-from vseg.study import Study, parsed
+from vseg.study.schema import Study, parsed
 
 if TYPE_CHECKING:
-    from vseg.plan import Shown
+    from vseg.study.pictures import Shown
 
 
 log = logging.getLogger("vseg.store")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, bindparam, exc, select
 
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
-from vseg.store.intake import Insertion, Limits, beyond_limits, contradicted, insertion
 from vseg.store.schema import events, responses, sessions
+from vseg.store.validation import Insertion, Limits, beyond_limits, contradicted, insertion
 
 if TYPE_CHECKING:
     from vseg.store.database import Database

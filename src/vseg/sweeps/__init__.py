@@ -9,7 +9,7 @@ table.py       Table: what comes back
 """
 
 from vseg.sweeps.executors import workers
-from vseg.sweeps.running import sweep
+from vseg.sweeps.run import sweep
 from vseg.sweeps.table import Table
 
 __all__ = ["Table", "sweep", "workers"]

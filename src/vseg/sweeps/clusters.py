@@ -8,8 +8,8 @@ from typing import Any
 
 import vseg
 from vseg.errors import InvalidInput, MissingExtra, VsegError
-from vseg.sweeps.places import Place, failed, needed, pickled
 from vseg.sweeps.trials import Function, Outcome, Setting, Trial, run_carried
+from vseg.sweeps.workers import Place, failed, needed, pickled
 
 CONNECT_S = 3
 WORKERS_WITHIN_S = 30

@@ -8,9 +8,9 @@ from typing import Any
 
 from vseg.errors import InvalidInput, VsegError
 from vseg.sweeps.clusters import Dask
-from vseg.sweeps.places import Here, Place, carried, failed, pickled
 from vseg.sweeps.processes import Processes
 from vseg.sweeps.trials import Function, Outcome, Setting, Trial, run
+from vseg.sweeps.workers import Here, Place, carried, failed, pickled
 
 KNOWN = (
     "'threads', 'threads:N', 'processes', 'processes:N', 'dask://HOST:PORT' or a concurrent.futures.Executor"

@@ -10,8 +10,8 @@ from multiprocessing import get_context, parent_process
 from typing import Any
 
 from vseg.errors import VsegError
-from vseg.sweeps.places import Place, carried, failed, pickled
 from vseg.sweeps.trials import Function, Outcome, Setting, Trial
+from vseg.sweeps.workers import Place, carried, failed, pickled
 
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"

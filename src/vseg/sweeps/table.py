@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg._support.seeds import checked_seed
 from vseg.errors import InvalidInput, NotFound
-from vseg.seeds import checked_seed
 
 Row = dict[str, Any]
 REPEAT = "repeat"

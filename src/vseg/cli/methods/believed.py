@@ -11,9 +11,9 @@ from vseg.cli.output import Advance, share
 from vseg.errors import InvalidInput, VsegWarning
 
 if TYPE_CHECKING:
-    from vseg.bayesian import Posterior
+    from vseg.bayes import Posterior
     from vseg.cli.methods.found import Picture
-    from vseg.responses import Responses
+    from vseg.data.responses import Responses
 
 PRIORS = ("spatial", "image", "group")
 
@@ -78,7 +78,7 @@ class Believed:
         self, answers: "Responses", segments: int, advance: Advance, shown: "Picture" = None
     ) -> Each:
         """Everyone, with what the others see as the prior if that was asked for."""
-        from vseg.bayesian import posteriors
+        from vseg.bayes import posteriors
 
         self._check(shown)
         with collected():  # noted with each
@@ -102,7 +102,7 @@ class Believed:
 
     def numbers(self, found: Found) -> dict[str, Any]:
         """A row of the table of participants or images."""
-        from vseg.bayesian.groups import known_entropy
+        from vseg.evaluation.random_effects import known_entropy
 
         result: Any = found.result
         more = {"entropy_spread": known_entropy(result).spread, "lapse": sum(result.lapses), **found.about}
@@ -111,7 +111,7 @@ class Believed:
     def draw(self, folder: Path, found: Found, shown: "Picture", *, top: bool) -> None:
         """maps.png, where an image prior stands below the maps without it; intervals.png; segments.png."""
         from vseg import figures
-        from vseg.figures.beliefs import medians
+        from vseg.figures.posteriors import medians
 
         result: Any = found.result
         if result.spatial is None:
@@ -126,7 +126,7 @@ class Believed:
     def draw_people(self, folder: Path, each: "Mapping[str, Posterior]", shown: "Picture") -> None:
         """participants.png and entropies.png."""
         from vseg import figures
-        from vseg.figures.beliefs import people
+        from vseg.figures.posteriors import people
 
         people(each, shown).savefig(folder / "participants.png")
         figures.entropies({"": each}).savefig(folder / "entropies.png")

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from vseg.bayesian import Posterior, SegmentsTable
-    from vseg.maps import Maps
-    from vseg.reconstruction import Reconstruction
-    from vseg.responses import Responses
-    from vseg.selection import SegmentsChoice
+    from vseg.bayes import Posterior, SegmentsTable
+    from vseg.data.maps import Maps
+    from vseg.data.responses import Responses
+    from vseg.reconstruction.reconstruct import Reconstruction
+    from vseg.reconstruction.segment_selection import SegmentsChoice
 
     Picture = NDArray[np.uint8] | None
 

@@ -10,10 +10,10 @@ from vseg.cli.output import Advance, share
 from vseg.errors import NotConverged, VsegWarning
 
 if TYPE_CHECKING:
-    from vseg.bayesian import SegmentsTable
+    from vseg.bayes import SegmentsTable
     from vseg.cli.methods.found import Picture
-    from vseg.reconstruction import Reconstruction
-    from vseg.responses import Responses
+    from vseg.data.responses import Responses
+    from vseg.reconstruction.reconstruct import Reconstruction
 
 
 class Penalised:
@@ -29,7 +29,7 @@ class Penalised:
 
     def steps(self, counts: list[int]) -> int:
         """How many steps the progress of one fit, or of one choice of K, counts up to."""
-        from vseg.validation import FOLDS, STRENGTHS
+        from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS
 
         one = FOLDS * len(STRENGTHS) if self.settings["smoothness"] == "auto" else 1
         if len(counts) == 1:
@@ -119,7 +119,7 @@ class Penalised:
 def _evidence(answers: "Responses", counts: list[int], seed: int, advance: Advance) -> "SegmentsTable | None":
     """How probable the answers are under each K."""
     from vseg import posterior
-    from vseg.bayesian.draws import CHAINS
+    from vseg.bayes.hmc import CHAINS
 
     with collected():  # so few draws are of no use, but the evidence needs none
         return posterior(answers, segments=counts, draws=2 * CHAINS, seed=seed, progress=advance).table

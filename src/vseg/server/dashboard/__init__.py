@@ -16,11 +16,12 @@ Every form brings the browser's token; every page that shows data needs the logi
 without script; with it, its live parts are fetched again by themselves, by the same route and template.
 """
 
+from vseg.server.dashboard.context import menu
 from vseg.server.dashboard.data import data, links, revoke_links
-from vseg.server.dashboard.door import api_page, login, logout, setup, sign_in
-from vseg.server.dashboard.glance import Glances
 from vseg.server.dashboard.image import image
-from vseg.server.dashboard.person import erase, participant
+from vseg.server.dashboard.login import api_page, login, logout, setup, sign_in
+from vseg.server.dashboard.overview import Glances
+from vseg.server.dashboard.participant import erase, participant
 from vseg.server.dashboard.settings import (
     change_password,
     new_researcher_link,
@@ -31,7 +32,6 @@ from vseg.server.dashboard.settings import (
 )
 from vseg.server.dashboard.studies import create, new, studies
 from vseg.server.dashboard.study import change_status, simulate, study
-from vseg.server.dashboard.visiting import menu
 
 __all__ = [
     "Glances", "api_page", "change_password", "change_status", "create", "data", "erase", "image", "links", "login",

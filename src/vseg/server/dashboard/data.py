@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vseg import store
-from vseg.server import research, wire
+from vseg.server import api, http
+from vseg.server.dashboard.context import form, page, researchers_only
 from vseg.server.dashboard.study import whole
-from vseg.server.dashboard.visiting import form, page, researchers_only
 from vseg.store.studies import StudyRow
 
 DEFAULT_FILE = "vseg.db"  # where a command without --db looks (cli/serve.py)
@@ -19,7 +19,7 @@ DEFAULT_FILE = "vseg.db"  # where a command without --db looks (cli/serve.py)
 @researchers_only
 async def data(request: Request) -> Response:
     """Download, links, file."""
-    row = await wire.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
+    row = await http.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
     return await _shown(request, row)
 
 
@@ -28,10 +28,10 @@ async def links(request: Request) -> Response:
     """Make personal links, which are shown this once."""
     given = await form(request)
     db, name = request.app.state.db, request.path_params["name"]
-    row = await wire.in_thread(store.studies.named, db, name)
+    row = await http.in_thread(store.studies.named, db, name)
     count = whole(given.get("count", ""), "The number of links")
-    tokens = await wire.in_thread(store.sessions.new_links, db, row, count)
-    link = research.participant_link(request, name)
+    tokens = await http.in_thread(store.sessions.new_links, db, row, count)
+    link = api.participant_link(request, name)
     return await _shown(request, row, links=[f"{link}?link={token}" for token in tokens])
 
 
@@ -40,15 +40,15 @@ async def revoke_links(request: Request) -> Response:
     """Make the personal links that nobody has used worthless."""
     await form(request)
     db, name = request.app.state.db, request.path_params["name"]
-    row = await wire.in_thread(store.studies.named, db, name)
-    return await _shown(request, row, revoked=await wire.in_thread(store.sessions.revoke_links, db, row))
+    row = await http.in_thread(store.studies.named, db, name)
+    return await _shown(request, row, revoked=await http.in_thread(store.sessions.revoke_links, db, row))
 
 
 async def _shown(request: Request, row: StudyRow, **values: Any) -> Response:
     db = request.app.state.db
-    summary = await wire.in_thread(research.summary, db, row, request)
+    summary = await http.in_thread(api.summary, db, row, request)
     values |= {
-        "unused_links": await wire.in_thread(store.sessions.unused_links, db, row),
+        "unused_links": await http.in_thread(store.sessions.unused_links, db, row),
         "most_links": store.sessions.MOST_LINKS,
     }
     values |= _database(db)

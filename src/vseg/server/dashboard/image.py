@@ -11,11 +11,11 @@ from starlette.responses import Response
 from vseg import monitor, store
 from vseg.errors import InvalidInput, NotFound, VsegError
 from vseg.monitor.maps import MOST_SEGMENTS
-from vseg.server import wire
-from vseg.server.dashboard.belief import Belief, belief_of
-from vseg.server.dashboard.glance import Glance, live_page
-from vseg.server.dashboard.visiting import researchers_only
-from vseg.server.research.posteriors import CHOOSER, EVIDENCE, usual
+from vseg.server import http
+from vseg.server.api.posteriors import CHOOSER, EVIDENCE, usual
+from vseg.server.dashboard.context import researchers_only
+from vseg.server.dashboard.overview import Glance, live_page
+from vseg.server.dashboard.posteriors import Belief, belief_of
 from vseg.store.studies import StudyRow
 
 SAME = "same"  # the posterior with as many segments as the classic map beside it
@@ -61,7 +61,7 @@ class Choice:
 @researchers_only
 async def image(request: Request) -> Response:
     """The maps of one image; ?part=live its counts and pictures, ?part=fit the numbers of the fit."""
-    row = await wire.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
+    row = await http.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
     choice = chosen(request, row)
     if request.query_params.get("part") == "fit":
         return await live_page(request, row, "image", lambda glance: _fit(choice, glance))

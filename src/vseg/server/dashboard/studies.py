@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from vseg import store
 from vseg.errors import VsegError
-from vseg.server import research, wire
-from vseg.server.dashboard.visiting import form, page, part, researchers_only, to
-from vseg.server.research.asked import tag_of, unchanged
-from vseg.study import LARGEST_FILE
+from vseg.server import api, http
+from vseg.server.api.dependencies import tag_of, unchanged
+from vseg.server.dashboard.context import form, page, part, researchers_only, to
+from vseg.study.schema import LARGEST_FILE
 
 STARTERS = {
     "patches": ("Coloured patches", "A short try-out: two minutes a person, answers that are known."),
@@ -28,7 +28,7 @@ MOST_THUMBNAILS = 4
 @researchers_only
 async def studies(request: Request) -> Response:
     """All studies, how far they are; the live part of it alone if asked for."""
-    shown = await wire.in_thread(_cards, request)
+    shown = await http.in_thread(_cards, request)
     if "part" not in request.query_params:
         return await page(request, "studies.html", studies=shown)
     tag = tag_of(shown)
@@ -51,9 +51,9 @@ async def create(request: Request) -> Response:
     given = await form(request, most=2 * LARGEST_FILE)
     text = given.get("text", "").replace("\r\n", "\n")
     try:
-        row = await wire.in_thread(research.create, request.app.state.db, text)
+        row = await http.in_thread(api.create, request.app.state.db, text)
     except VsegError as error:
-        status = wire.status_of(error)
+        status = http.status_of(error)
         return await page(request, "new.html", status=status, starters=STARTERS, text=text, said=error)
     return to(request, f"/studies/{row.name}")
 
@@ -68,7 +68,7 @@ def _cards(request: Request) -> list[dict[str, Any]]:
     db = request.app.state.db
     return [
         {
-            **research.summary(db, row, request),
+            **api.summary(db, row, request),
             "pictures": [row.images[image.name].sha256 for image in row.study.images[:MOST_THUMBNAILS]],
             "images": len(row.study.images),
             "segments": row.study.segments,

@@ -11,11 +11,11 @@ from starlette.responses import Response
 from vseg import monitor, store
 from vseg.errors import InvalidInput
 from vseg.monitor import Person
-from vseg.server import research, simulation, wire
+from vseg.server import api, http, simulated_participants
 from vseg.server.dashboard import charts
-from vseg.server.dashboard.belief import Belief
-from vseg.server.dashboard.glance import Glance, live_page
-from vseg.server.dashboard.visiting import form, researchers_only, to
+from vseg.server.dashboard.context import form, researchers_only, to
+from vseg.server.dashboard.overview import Glance, live_page
+from vseg.server.dashboard.posteriors import Belief
 from vseg.store.studies import StudyRow
 
 PEOPLE_A_PAGE = 50
@@ -33,7 +33,7 @@ STATUS = {"pause": "paused", "close": "closed", "reopen": "open"}
 @researchers_only
 async def study(request: Request) -> Response:
     """One study; with ?part=live what changes by itself, 304 where nothing has."""
-    row = await wire.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
+    row = await http.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
     return await live_page(
         request,
         row,
@@ -50,7 +50,7 @@ async def change_status(request: Request) -> Response:
     name, what = request.path_params["name"], request.path_params["what"]
     if what not in STATUS:
         raise HTTPException(404)
-    await wire.in_thread(getattr(store.studies, what), request.app.state.db, name)
+    await http.in_thread(getattr(store.studies, what), request.app.state.db, name)
     return to(request, f"/studies/{name}")
 
 
@@ -59,15 +59,15 @@ async def simulate(request: Request) -> Response:
     """Send simulated participants through the study."""
     given = await form(request)
     name = request.path_params["name"]
-    row = await wire.in_thread(store.studies.named, request.app.state.db, name)
+    row = await http.in_thread(store.studies.named, request.app.state.db, name)
     settings: dict[str, Any] = {
         "count": whole(given.get("count", ""), "The number of simulated participants"),
         "source": given.get("source", "picture"),
         "observer": given.get("observer", "lapsing:0.05"),
         "pace": _pace(given.get("pace", "0")),
     }
-    address = simulation.address_of(request)
-    await wire.in_thread(request.app.state.simulations.start, address, row, **settings)
+    address = simulated_participants.address_of(request)
+    await http.in_thread(request.app.state.simulations.start, address, row, **settings)
     return to(request, f"/studies/{name}#simulate")
 
 
@@ -109,11 +109,11 @@ def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str,
         "locations": len(row.study.layout.build()),
         "chosen": chosen,
         "job": state.simulations.of(row.name),
-        "link": research.participant_link(request, row.name),
+        "link": api.participant_link(request, row.name),
         "sources": {name: SOURCES[name] for name in state.simulations.sources},
         "paces": PACES,
         "observers": OBSERVERS,
-        "most_simulated": simulation.MOST,
+        "most_simulated": simulated_participants.MOST,
         "query": urlencode({name: query[name] for name in ("image", "show", "page") if name in query}),
     }
     if glance is None:

@@ -11,7 +11,6 @@ roster      counts(), listed(), and reason_to_refuse() for the page's first look
 Only hashes of tokens are stored.
 """
 
-from vseg.store.sessions.course import Progress, complete, end, leave, progress
 from vseg.store.sessions.entry import (
     MOST_LINKS,
     Begun,
@@ -22,8 +21,9 @@ from vseg.store.sessions.entry import (
     unused_links,
 )
 from vseg.store.sessions.erasure import Erased, check_known, erase, of_link, of_prolific
+from vseg.store.sessions.lifecycle import Progress, complete, end, leave, progress
+from vseg.store.sessions.listing import Counts, counts, listed, reason_to_refuse
 from vseg.store.sessions.retention import Forgotten, forget, keep_promises
-from vseg.store.sessions.roster import Counts, counts, listed, reason_to_refuse
 from vseg.store.sessions.rows import NO_SESSION, Asked, SessionRow, asked, by_token, latest
 
 __all__ = [

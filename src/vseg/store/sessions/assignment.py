@@ -13,9 +13,9 @@ import numpy as np
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, and_, func, or_, select
 
 from vseg.errors import Conflict
-from vseg.plan import Unit
 from vseg.store.schema import assignments, events, responses, sessions
-from vseg.study import Study
+from vseg.study.schema import Study
+from vseg.study.trials import Unit
 
 ALIVE_AT_LEAST_MIN = 60
 ALIVE_UNHEARD_MIN = 5

@@ -14,13 +14,13 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, inse
 
 from vseg import __version__
 from vseg.errors import Conflict, InvalidInput
-from vseg.plan import Trials, Unit
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import assignments, identities, links, participants, sessions, studies
 from vseg.store.sessions import assignment
 from vseg.store.sessions.rows import SessionRow, numbered, units_of
 from vseg.store.studies import StudyRow
 from vseg.store.tokens import token_hash
+from vseg.study.trials import Trials, Unit
 
 Draw = Callable[[Sequence[Unit]], Trials]
 MOST_LINKS = 10_000

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select
 
 from vseg.errors import NotFound
-from vseg.store import erasing
+from vseg.store import vacuum
 from vseg.store.database import Database, waiting
 from vseg.store.schema import PERSONAL, batches, identities, links, participants, sessions
 from vseg.store.studies import StudyRow
@@ -40,8 +40,8 @@ def erase(db: Database, study: StudyRow, participant: str) -> Erased:
     """
     with waiting(db.place), db.writing() as connection:
         gone = _deleted(connection, _number(connection, study, participant, lock=True))
-        erasing.mark(connection)
-    return Erased(**gone, traces=erasing.sweep(db))
+        vacuum.mark(connection)
+    return Erased(**gone, traces=vacuum.sweep(db))
 
 
 def check_known(db: Database, study: StudyRow, participant: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
 
-from vseg.store import erasing
+from vseg.store import vacuum
 from vseg.store.database import Database, now_ms as clock_ms, waiting
 from vseg.store.schema import events, identities, links, participants, responses, sessions
 from vseg.store.sessions.assignment import DAY_MS, newest_at_ms
@@ -34,7 +34,7 @@ def forget(db: Database, study: StudyRow, *, days: int = 0, now_ms: int | None =
     comes again. Whoever has not finished and was heard of within the last hour is still taking part, and kept.
     """
     known, reached, kept = _forgotten(db, study, clock_ms() if now_ms is None else now_ms, days)
-    return Forgotten(known, reached, kept, days, traces=erasing.sweep(db) if known or reached else "")
+    return Forgotten(known, reached, kept, days, traces=vacuum.sweep(db) if known or reached else "")
 
 
 def keep_promises(db: Database, *, now_ms: int | None = None) -> dict[str, Forgotten]:
@@ -45,7 +45,7 @@ def keep_promises(db: Database, *, now_ms: int | None = None) -> dict[str, Forgo
         for study in listed(db)
         if (days := study.study.privacy.keep_identities_days) is not None
     }
-    traces = erasing.sweep(db) if erasing.is_due(db) else ""
+    traces = vacuum.sweep(db) if vacuum.is_due(db) else ""
     return {name: Forgotten(*each, traces=traces) for name, each in gone.items() if any(each[:2])}
 
 
@@ -59,7 +59,7 @@ def _forgotten(db: Database, study: StudyRow, now_ms: int, days: int) -> tuple[i
         )
         kept = 0 if days else len(connection.scalars(_known(study)).all())
         if identities_gone or links_gone:
-            erasing.mark(connection)
+            vacuum.mark(connection)
     return identities_gone, links_gone, kept
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from vseg.errors import NotAllowed, NotFound
-from vseg.plan import Trials, Unit
 from vseg.store.database import Database
 from vseg.store.schema import assignments, participants, sessions
 from vseg.store.tokens import token_hash
+from vseg.study.trials import Trials, Unit
 
 NO_SESSION = "This token belongs to no session of this study; open the study's link again."
 

@@ -1,0 +1,65 @@
+"""Real people's P(same), drawn: the error of every method against trials, and what the paper's settings reach."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
+
+from reproduction.annotators import METHODS, Comparison
+from reproduction.annotators.methods import PAPER
+from reproduction.annotators.result import WHO
+from vseg.figures import style
+from vseg.figures.style import INK, LINE_COLOURS, SMALL
+
+COLOURS = dict(zip(METHODS, (LINE_COLOURS[at] for at in (1, 6, 5, 0, 2, 3)), strict=True))
+BAND = 0.15
+TICKS = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
+
+
+def annotators(found: Comparison) -> Figure:
+    """A panel an observer, both axes logarithmic; bands are 95 % intervals over photographs.
+
+    The thin line is the error of the paper's settings at the most trials; dots mark where a method reaches it.
+    """
+    figure = style.sheet(4.1 * len(found.observers) + 0.4, 4.2, tidy=True)
+    first: Axes | None = None
+    for number, observer in enumerate(found.observers, 1):
+        axes = figure.add_subplot(1, len(found.observers), number, sharey=first)
+        _panel(axes, found, observer)
+        axes.tick_params(labelleft=first is None)
+        first = first or axes
+        style.title(axes, f"{observer}: {WHO[observer]}")
+        style.plain(axes, "trials", "mean |estimate - P(same)| over all pairs" if number == 1 else "")
+    shown = [name for name in METHODS if any(name in found.methods(who) for who in found.observers)]
+    lines = [Line2D([], [], color=COLOURS[name], linewidth=1.8) for name in shown]
+    style.key(figure, lines, [METHODS[name].title for name in shown], loc="outside lower center", ncols=3)
+    return figure
+
+
+def _panel(axes: Axes, found: Comparison, observer: str) -> None:
+    goal = found.goal(observer)
+    axes.axhline(goal, color=INK, linewidth=0.6, zorder=0)
+    for name in found.methods(observer):
+        rows = found.table.where(observer=observer, method=name).rows
+        at = [row["trials"] for row in rows]
+        axes.plot(at, [row["error"] for row in rows], color=COLOURS[name], linewidth=1.6)
+        axes.fill_between(
+            at, [row["low"] for row in rows], [row["high"] for row in rows],
+            color=COLOURS[name], alpha=BAND, linewidth=0,
+        )  # fmt: skip
+        reached = found.needed(observer, name).trials
+        if name != PAPER and at[0] < reached < float("inf"):
+            axes.plot([reached], [goal], "o", color=COLOURS[name], markersize=5)
+            axes.annotate(
+                f"{reached:.0f}", (reached, goal), (3, 3), textcoords="offset points",
+                ha="left", fontsize=SMALL, color=COLOURS[name],
+            )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(found.trials, [str(count) for count in found.trials])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_minor_locator(NullLocator())
+    low, high = axes.get_ylim()
+    axes.set_yticks([tick for tick in TICKS if low < tick < high])
+    axes.set_yticklabels([f"{tick:g}" for tick in TICKS if low < tick < high])
+    axes.tick_params(labelsize=SMALL)

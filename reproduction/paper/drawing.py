@@ -1,0 +1,204 @@
+"""What the paper's figures are drawn with: curves of estimators with their bands, and maps beside them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reproduction.paper.claims import interval
+from reproduction.paper.estimators import COLOURS, LABELS, MARKERS
+from vseg.data.layout import Grid
+from vseg.data.maps import Maps
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from vseg.sweeps import Table
+
+SIDE = 0.62  # inches of a map
+PANEL_GAP, COLUMN_GAP = 0.05, 0.16
+NAME_WIDTH = 1.1  # inches for the names of rows of maps
+
+
+def curves(
+    axes: "Axes",
+    table: "Table",
+    value: str,
+    over: str,
+    *,
+    place: Callable[[Any], float] = float,
+) -> None:
+    """The mean of a column over a setting, a line an estimator, with its 95 % band over resamples."""
+    means = table.mean_interval(value, by=[over, "estimator"], seed=0)
+    for name, label in LABELS.items():
+        own = means.where(estimator=name)
+        x = np.array([place(row[over]) for row in own.rows])
+        order = np.argsort(x)
+        mean, low, high = (own.column(each)[order] for each in ("mean", "low", "high"))
+        axes.fill_between(x[order], low, high, color=COLOURS[name], alpha=0.25, linewidth=0)
+        axes.plot(
+            x[order], mean, color=COLOURS[name], marker=MARKERS[name], markersize=4, linewidth=1.5,
+            linestyle="--" if name.endswith("plain") else "-", label=label,
+        )  # fmt: skip
+
+
+def spread(
+    axes: "Axes", table: "Table", value: str, xlabel: str, labels: Mapping[str, str], most: int = 200
+) -> None:
+    """A line an estimator: a dot a resample (at most so many), and below them the mean with its 95 % interval."""
+    from vseg.figures import style
+
+    rng = np.random.default_rng(0)
+    for at, name in enumerate(labels):
+        values = table.column(value, estimator=name)
+        shown = values[:most]
+        beside = at - 0.12 + rng.uniform(-0.2, 0.2, len(shown))
+        axes.scatter(shown, beside, s=8, color=COLOURS[name], alpha=0.5, linewidth=0)
+        mean, low, high = interval(values)
+        axes.errorbar(
+            mean,
+            at + 0.25,
+            xerr=[[mean - low], [high - mean]],
+            fmt="D",
+            color=style.INK,
+            markersize=3.5,
+            capsize=2,
+        )
+    axes.set_yticks(range(len(labels)), list(labels.values()))
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    style.plain(axes, xlabel, "")
+    style.title(axes, "◆ mean and 95 % interval", style.SMALL)
+
+
+def finished(
+    axes: "Axes",
+    xlabel: str,
+    ylabel: str,
+    *,
+    key: bool | None = True,
+    columns: int = 2,
+    from_zero: bool = True,
+) -> None:
+    """Axis labels and a key above the axes in the house style; a y axis that counts errors starts at 0."""
+    from vseg.figures import style
+
+    style.plain(axes, xlabel, ylabel)
+    if from_zero:
+        axes.set_ylim(bottom=0)
+    if key:
+        axes.legend(
+            fontsize=style.SMALL, frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 0.99), borderaxespad=0,
+            ncols=columns, columnspacing=1.2, handlelength=2.6,
+        )  # fmt: skip
+
+
+def doublings(axes: "Axes", values: Sequence[float]) -> None:
+    """A logarithmic x axis with a plain number at each of these values."""
+    from matplotlib.ticker import NullLocator
+
+    axes.set_xscale("log")
+    axes.set_xticks(list(values), [f"{value:g}" for value in values])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def map_columns(
+    figure: "Figure", left: float, top: float, columns: Mapping[str, Mapping[str, Maps]], side: float = SIDE
+) -> float:
+    """Maps in rows and columns from that corner on (inches); returns where they end below.
+
+    A cell is a Maps: its probability maps, then its segmentation. The rows of the first column are named.
+    """
+    from vseg.figures import style
+
+    at = left
+    for number, (heading, rows) in enumerate(columns.items()):
+        panels = 1 + max(maps.segments for maps in rows.values())
+        style.write(figure, at + panels * (side + PANEL_GAP) / 2, top, heading, size=style.MEDIUM)
+        for row, (name, maps) in enumerate(rows.items()):
+            down = top + (0.32 if row == 0 else 0.34) + row * (side + PANEL_GAP)
+            _map_row(figure, at, down, maps, side, panels, lettered=row == 0)
+            if number == 0:
+                style.write(figure, left - 0.06, down + side / 2, name, ha="right")
+        at += panels * (side + PANEL_GAP) + COLUMN_GAP
+    return top + 0.34 + max(map(len, columns.values())) * (side + PANEL_GAP)
+
+
+def columns_width(columns: Mapping[str, Mapping[str, Maps]], side: float = SIDE) -> float:
+    """Inches that `map_columns` takes."""
+    panels = [1 + max(maps.segments for maps in rows.values()) for rows in columns.values()]
+    return sum(panels) * (side + PANEL_GAP) + COLUMN_GAP * (len(panels) - 1)
+
+
+def _map_row(
+    figure: "Figure", left: float, top: float, maps: Maps, side: float, panels: int, *, lettered: bool
+) -> None:
+    from vseg.figures import style
+
+    for k in range(maps.segments + 1):
+        last = k == maps.segments
+        axes = style.axes_at(figure, left + (panels - 1 if last else k) * (side + PANEL_GAP), top, side, side)
+        shown = (
+            style.painted(style.raster(maps.layout, maps.labels))
+            if last
+            else style.shaded(maps.image[..., k], k)
+        )
+        style.picture(axes, shown)
+        if lettered:
+            style.title(axes, "map" if last else style.letter(k), style.SMALL)
+
+
+def probability_key(figure: "Figure", left: float, top: float, segments: int, width: float = 1.8) -> None:
+    """The scale of probability maps: black at 0, the segment's colour at 1."""
+    from vseg.figures import style
+
+    axes = style.axes_at(figure, left, top, width, 0.13)
+    ramp = np.linspace(0, 1, 128)
+    axes.imshow(
+        np.stack([style.shaded(ramp, k) for k in range(segments)]), extent=(0, 1, 0, 1), aspect="auto",
+        interpolation="nearest",
+    )  # fmt: skip
+    axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+    axes.set_yticks([])
+    axes.tick_params(labelsize=style.SMALL, length=2, width=0.5, pad=2, colors=style.INK)
+    axes.set_xlabel("probability", fontsize=style.SMALL, labelpad=1, color=style.INK)
+
+
+def as_maps(image: NDArray[np.float64]) -> Maps:
+    """Maps from a stored (N, N, K) array."""
+    return Maps(Grid(image.shape[0]), image)
+
+
+def chart_and_maps(
+    columns: Mapping[str, Mapping[str, Maps]],
+    *,
+    charts: int = 1,
+    chart_width: float = 3.5,
+    margin: float = 0.6,
+    key_lines: int = 2,
+    side: float = SIDE,
+) -> "tuple[Figure, list[Axes]]":
+    """A figure with charts at the left, below each other, and maps with their scale at the right.
+
+    Parameters
+    ----------
+    margin : inches at the left of the charts, for their labels
+    key_lines : lines of the key above the first chart
+    """
+    from vseg.figures import style
+
+    left = chart_width + NAME_WIDTH
+    rows = max(map(len, columns.values()))
+    high = max(0.34 + rows * (side + PANEL_GAP) + 0.75, 2.3 * charts + 0.3)
+    figure = style.sheet(left + columns_width(columns, side) + 0.1, high)
+    head = 0.15 + 0.17 * key_lines
+    each = (high - head) / charts
+    axes = [
+        style.axes_at(figure, margin, head + number * each, chart_width - margin - 0.05, each - 0.5)
+        for number in range(charts)
+    ]
+    below = map_columns(figure, left, 0.15, columns, side)
+    segments = max(maps.segments for rows in columns.values() for maps in rows.values())
+    probability_key(figure, left, below + 0.06, segments)
+    return figure, axes

@@ -1,0 +1,239 @@
+"""Maps: for every location, the probability of belonging to each segment."""
+
+import struct
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vseg._support.atomic_files import whole
+from vseg.data.layout import Grid, Layout, Scatter, as_floats, image_size, read_only
+from vseg.data.pairs import Pairs
+from vseg.errors import InvalidInput, NotFound
+
+SIMPLEX_TOLERANCE = 1e-6
+LARGEST_BYTES = 2**30  # of a file once unpacked; larger maps than any, and no way to fill the memory
+# What NumPy and zipfile raise where a file is not what it says it is.
+UNREADABLE = (
+    ValueError, TypeError, OSError, EOFError, BadZipFile, zlib.error, MemoryError, AttributeError, NotImplementedError,
+    KeyError, SyntaxError, OverflowError, RuntimeError, struct.error,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Maps:
+    """Probabilistic segmentation maps: one row on the K-simplex for every location.
+
+    Parameters
+    ----------
+    layout : Layout
+    probabilities : array_like, shape (n, K), or (N, N, K) on a grid
+        Non-negative, each row summing to one.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> maps = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])
+    >>> maps.labels, float(maps.mean_entropy)
+    (array([0, 0, 0, 1, 1, 1, 1, 1, 1]), 0.0)
+    """
+
+    layout: Layout
+    probabilities: NDArray[np.float64]
+
+    def __init__(self, layout: Layout, probabilities: ArrayLike):
+        p = as_floats(probabilities, "probabilities")
+        if p.ndim == 3 and isinstance(layout, Grid) and p.shape[:2] == (layout.size, layout.size):
+            p = p.reshape(len(layout), -1)
+        if p.ndim != 2 or len(p) != len(layout) or p.shape[1] < 1:
+            raise InvalidInput(
+                f"Maps on {layout} have shape ({len(layout)}, K), got {np.shape(probabilities)}."
+            )
+        if not np.isfinite(p).all():
+            raise InvalidInput("Probabilities must be finite numbers; some are NaN or infinite.")
+        if p.min() < -SIMPLEX_TOLERANCE or np.abs(p.sum(axis=1) - 1).max() > SIMPLEX_TOLERANCE:
+            raise InvalidInput(
+                "Probabilities are non-negative and sum to 1 at every location; the smallest is "
+                f"{p.min():g} and the sums run from {p.sum(axis=1).min():g} to {p.sum(axis=1).max():g}."
+            )
+        p = np.maximum(p, 0)
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "probabilities", read_only(p / p.sum(axis=1, keepdims=True)))
+
+    @classmethod
+    def one_hot(cls, layout: Layout, labels: ArrayLike, segments: int | None = None) -> "Maps":
+        """Certain maps from one label (0..K-1) for every location."""
+        flat = np.asarray(labels).reshape(-1)
+        if flat.dtype.kind not in "iub" or len(flat) != len(layout) or flat.min() < 0:
+            raise InvalidInput(f"Expected {len(layout)} labels from 0 up, one a location, got {flat!r:.80}.")
+        count = int(flat.max()) + 1 if segments is None else segments
+        if flat.max() >= count:
+            raise InvalidInput(f"Labels run up to {flat.max()}, but {count} segments were asked for.")
+        return cls(layout, np.eye(count)[flat.astype(np.int64)])
+
+    def __repr__(self) -> str:
+        return f"<Maps: {self.segments} segments on {self.layout}, mean entropy {self.mean_entropy:.3f} nats>"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Maps)
+            and self.layout == other.layout
+            and np.array_equal(self.probabilities, other.probabilities)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def segments(self) -> int:
+        """K, the number of maps."""
+        return self.probabilities.shape[1]
+
+    @property
+    def image(self) -> NDArray[np.float64]:
+        """(N, N, K) probabilities on a grid."""
+        return self.probabilities.reshape(*_square(self.layout), self.segments)
+
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        """(n,) the most probable segment: the segmentation map."""
+        return read_only(self.probabilities.argmax(axis=1))
+
+    @property
+    def winning(self) -> int:
+        """How many maps win at least one location."""
+        return len(np.unique(self.labels))
+
+    @cached_property
+    def entropy(self) -> NDArray[np.float64]:
+        """(n,) -Σ p log p in nats: 0 where sure, log K where all segments are equally likely."""
+        p = self.probabilities
+        return read_only(-np.sum(p * np.log(np.where(p > 0, p, 1)), axis=1) + 0.0)
+
+    @property
+    def mean_entropy(self) -> float:
+        """The entropy averaged over locations, in nats."""
+        return float(self.entropy.mean())
+
+    def same_probability(self, pairs: Pairs) -> NDArray[np.float64]:
+        """P(same) of each pair (Eq. 2): the inner product of its two rows."""
+        if pairs.layout != self.layout:
+            raise InvalidInput(f"The pairs lie on {pairs.layout}, the maps on {self.layout}.")
+        p = self.probabilities
+        return np.clip(np.einsum("mk,mk->m", p[pairs.i], p[pairs.j]), 0, 1)
+
+    def permuted(self, order: ArrayLike) -> "Maps":
+        """The same maps under other labels: map `order[k]` becomes map k."""
+        index = np.asarray(order)
+        if index.dtype.kind not in "iu" or sorted(index.tolist()) != list(range(self.segments)):
+            raise InvalidInput(
+                f"Expected the numbers 0..{self.segments - 1} in some order, got {index.tolist()}."
+            )
+        return Maps(self.layout, self.probabilities[:, index])
+
+    def padded(self, segments: int) -> "Maps":
+        """With empty maps added up to that number."""
+        extra = max(segments - self.segments, 0)
+        return Maps(self.layout, np.pad(self.probabilities, ((0, 0), (0, extra))))
+
+    def aligned_to(self, other: "Maps") -> "Maps":
+        """Labels are arbitrary (Eq. 4): reordered to lie closest to `other` in L1 (Hungarian assignment).
+
+        With fewer maps than `other`, empty ones are added; with more, the unmatched come last.
+        """
+        return self.padded(other.segments).permuted(self.order_in(other))
+
+    def order_in(self, other: "Maps") -> NDArray[np.int64]:
+        """The order in which `aligned_to` puts these maps, for what else follows their labels."""
+        from scipy.optimize import linear_sum_assignment
+
+        if other.layout != self.layout:
+            raise InvalidInput(
+                f"These maps lie on {self.layout}, the others on {other.layout}: resample one first."
+            )
+        mine, theirs = self.padded(other.segments), other.padded(self.segments)
+        cost = np.abs(theirs.probabilities[:, :, None] - mine.probabilities[:, None, :]).sum(axis=0)
+        return np.asarray(linear_sum_assignment(cost)[1])
+
+    def distance_to(self, other: "Maps") -> float:
+        """The L1 distance of the two rows of a location, averaged over locations, under matching labels."""
+        mine = self.aligned_to(other)
+        return float(
+            np.abs(mine.probabilities - other.padded(mine.segments).probabilities).sum(axis=1).mean()
+        )
+
+    def resampled(self, layout: Layout) -> "Maps":
+        """On another layout, by interpolation between the locations (weights stay on the simplex)."""
+        return Maps(layout, self._interpolated(layout.positions))
+
+    def rendered(self, width_px: int, height_px: int) -> NDArray[np.float64]:
+        """(height_px, width_px, K) probabilities for every pixel of an image, interpolated."""
+        size = image_size(width_px, height_px)
+        y, x = np.mgrid[:height_px, :width_px] + 0.5
+        where = np.stack([x.ravel(), y.ravel()], axis=1) / size
+        return self._interpolated(where).reshape(height_px, width_px, self.segments)
+
+    def save(self, path: str | Path) -> None:
+        """Write `probabilities`, (N, N, K) on a grid or (n, K) with `positions`, to an .npz file."""
+        # Through an open file, since NumPy adds .npz to names without it and `load` would not find them.
+        with whole(path, "wb") as file:
+            if isinstance(self.layout, Grid):
+                np.savez_compressed(file, probabilities=self.image)
+            else:
+                np.savez_compressed(file, probabilities=self.probabilities, positions=self.layout.positions)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Maps":
+        """Read what `save` wrote."""
+        if not Path(path).is_file():
+            raise NotFound(f"No maps at {path}; expected an .npz file written by vseg.")
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+                if (size := sum(member.file_size for member in stored.zip.infolist())) > LARGEST_BYTES:
+                    raise ValueError(f"it would unpack to {size} bytes")
+                arrays = {
+                    name: stored[name] for name in stored.files if name in ("probabilities", "positions")
+                }
+        except UNREADABLE as error:
+            raise InvalidInput(
+                f"{path} is not an .npz file of maps; expected one written by vseg."
+            ) from error
+        p = arrays.get("probabilities")
+        if p is None:
+            raise InvalidInput(f"{path} has no array 'probabilities'; expected maps written by vseg.")
+        if "positions" in arrays:
+            return cls(Scatter(arrays["positions"]), p)
+        if p.ndim != 3 or p.shape[0] != p.shape[1]:
+            raise InvalidInput(f"{path}: 'probabilities' has shape {p.shape}, expected (N, N, K).")
+        return cls(Grid(p.shape[0]), p)
+
+    def _interpolated(self, where: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(m, K) at any positions: bilinear on a grid, linear on the triangles of a scatter."""
+        if isinstance(self.layout, Grid):
+            from scipy.ndimage import map_coordinates
+
+            rows_columns = (where.T * self.layout.size - 0.5)[::-1]
+            channels = [
+                map_coordinates(p, rows_columns, order=1, mode="nearest")
+                for p in np.moveaxis(self.image, 2, 0)
+            ]
+            values = np.stack(channels, axis=1)
+        else:
+            from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
+
+            centres = self.layout.positions
+            values = LinearNDInterpolator(centres, self.probabilities)(where)
+            outside = np.isnan(values[:, 0])
+            if outside.any():
+                values[outside] = NearestNDInterpolator(centres, self.probabilities)(where[outside])
+        values = np.maximum(values, 0)
+        return values / values.sum(axis=1, keepdims=True)
+
+
+def _square(layout: Layout) -> tuple[int, int]:
+    if not isinstance(layout, Grid):
+        raise InvalidInput(f"Only maps on a grid have a square image, these lie on {layout}; use rendered().")
+    return layout.size, layout.size

@@ -1,0 +1,122 @@
+"""Pairs: the unordered pairs of locations that one block of trials asks about."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vseg.data.layout import Layout, read_only
+from vseg.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairs:
+    """Distinct unordered pairs of different locations, in the order in which they are shown.
+
+    Parameters
+    ----------
+    layout : Layout
+    i, j : array_like of int, shape (m,)
+        The two locations of each pair; stored with the smaller number in `i`.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> Pairs(Grid(3), [4, 0], [2, 8]).i
+    array([2, 0])
+    """
+
+    layout: Layout
+    i: NDArray[np.int64]
+    j: NDArray[np.int64]
+
+    def __init__(self, layout: Layout, i: ArrayLike, j: ArrayLike):
+        low, high = checked_pairs(layout, i, j)
+        key = low * len(layout) + high
+        if not (np.diff(key) > 0).all() and len(np.unique(key)) < len(key):
+            raise InvalidInput("A block tests each pair once; some of these pairs are there twice.")
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "i", read_only(low))
+        object.__setattr__(self, "j", read_only(high))
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    def __repr__(self) -> str:
+        return f"<Pairs: {len(self)} on {self.layout}>"
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self.i.tolist(), self.j.tolist(), strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Pairs)
+            and self.layout == other.layout
+            and np.array_equal(self.i, other.i)
+            and np.array_equal(self.j, other.j)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def partners(self) -> NDArray[np.int64]:
+        """(n,) in how many pairs each location takes part."""
+        both = np.concatenate([self.i, self.j])
+        return read_only(np.bincount(both, minlength=len(self.layout)))
+
+    @property
+    def distances(self) -> NDArray[np.float64]:
+        """(m,) distance between the two locations, as a fraction of the image's side."""
+        where = self.layout.positions
+        return np.hypot(*(where[self.i] - where[self.j]).T)
+
+    def take(self, chosen: ArrayLike) -> "Pairs":
+        """The pairs at these positions of the list."""
+        index = as_index(chosen)
+        return Pairs(self.layout, self.i[index], self.j[index])
+
+
+def checked_pairs(layout: Layout, i: ArrayLike, j: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Both ends as int64, the smaller first; a sentence for what does not fit the layout."""
+    if not isinstance(layout, Layout):
+        raise InvalidInput(f"Pairs lie on a layout such as vseg.Grid(16), got {layout!r}.")
+    first, second = _whole_numbers(i), _whole_numbers(j)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise InvalidInput(
+            f"i and j are two lists of one length, got shapes {first.shape} and {second.shape}."
+        )
+    if len(first):
+        smallest, largest = min(first.min(), second.min()), max(first.max(), second.max())
+        if smallest < 0 or largest >= len(layout):
+            raise InvalidInput(
+                f"Pairs refer to locations {smallest}..{largest}, "
+                f"but {layout} has locations 0..{len(layout) - 1}."
+            )
+        same = np.flatnonzero(first == second)
+        if len(same):
+            raise InvalidInput(
+                f"A pair joins two different locations; pair {same[0]} joins "
+                f"location {first[same[0]]} with itself."
+            )
+    return np.minimum(first, second), np.maximum(first, second)
+
+
+def as_index(chosen: ArrayLike) -> NDArray[Any]:
+    """A boolean mask or row numbers; an empty list, which NumPy takes for floats, is no row."""
+    index = np.asarray(chosen)
+    return index if index.size else index.astype(np.bool_ if index.dtype == np.bool_ else np.int64)
+
+
+def _whole_numbers(values: ArrayLike) -> NDArray[np.int64]:
+    given = np.asarray(values)
+    if given.size == 0:
+        return np.zeros(0, np.int64)
+    if given.dtype.kind in "iu":
+        return given.astype(np.int64)
+    if given.dtype.kind == "f" and (np.abs(given) < 2**53).all() and (given == np.rint(given)).all():
+        return given.astype(np.int64)
+    shown = ", ".join([*map(repr, given.ravel()[:4].tolist()), *(["…"] if given.size > 4 else [])])
+    raise InvalidInput(f"Locations are whole numbers, got [{shown}].")

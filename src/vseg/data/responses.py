@@ -1,0 +1,304 @@
+"""Responses, a row a trial, and Tally, the counts k_ij and n_ij that inference sees."""
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vseg._support.atomic_files import whole
+from vseg.data.layout import Layout, as_floats, read_only
+from vseg.data.pairs import Pairs, as_index, checked_pairs
+from vseg.errors import InvalidInput, MissingExtra, NotFound
+
+COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
+LONGEST_NAME = 256  # characters; Prolific's have 24, those that vseg gives at most 63
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Responses:
+    """Same/different answers, a row a trial.
+
+    Parameters
+    ----------
+    layout : Layout
+    i, j : array_like of int
+        The two locations of each trial.
+    same : array_like of bool or 0/1
+        Whether the participant said that they lie in the same segment.
+    participant, image : str or array_like of str, optional
+        Names of at most 256 characters: an array is as wide as the longest, in every row.
+    block, trial : int or array_like of int, optional
+        Counted from 0.
+    rt_ms : array_like of float, optional
+        Reaction times; NaN where unknown.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> Responses(Grid(3), [0, 8, 0], [8, 0, 4], [1, 0, 1]).tally().n
+    array([1, 2])
+    """
+
+    layout: Layout
+    participant: NDArray[np.str_]
+    image: NDArray[np.str_]
+    block: NDArray[np.int64]
+    trial: NDArray[np.int64]
+    i: NDArray[np.int64]
+    j: NDArray[np.int64]
+    same: NDArray[np.bool_]
+    rt_ms: NDArray[np.float64]
+
+    def __init__(
+        self,
+        layout: Layout,
+        i: ArrayLike,
+        j: ArrayLike,
+        same: ArrayLike,
+        *,
+        participant: ArrayLike = "anonymous",
+        image: ArrayLike = "image",
+        block: ArrayLike = 0,
+        trial: ArrayLike | None = None,
+        rt_ms: ArrayLike = np.nan,
+    ):
+        checked_pairs(layout, i, j)
+        count = len(np.asarray(i))
+        columns: dict[str, NDArray[Any]] = {
+            "participant": _names(participant, "participant"),
+            "image": _names(image, "image"),
+            "block": _counts(block, "block"),
+            "trial": np.arange(count) if trial is None else _counts(trial, "trial"),
+            "i": np.asarray(i, dtype=np.int64),
+            "j": np.asarray(j, dtype=np.int64),
+            "same": truth_values(same),
+            "rt_ms": _times(rt_ms),
+        }
+        object.__setattr__(self, "layout", layout)
+        for name, values in columns.items():
+            if values.ndim and values.shape != (count,):
+                raise InvalidInput(f"Column {name} has shape {values.shape}, but there are {count} trials.")
+            object.__setattr__(self, name, _own(values, count))
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    def __repr__(self) -> str:
+        people, images = len(self.participants), len(self.images)
+        return f"<Responses: {len(self)} trials on {self.layout}, participants: {people}, images: {images}>"
+
+    @property
+    def participants(self) -> list[str]:
+        """The participants' names, sorted."""
+        return sorted(np.unique(self.participant).tolist())
+
+    @property
+    def images(self) -> list[str]:
+        """The images' names, sorted."""
+        return sorted(np.unique(self.image).tolist())
+
+    def where(self, chosen: ArrayLike) -> "Responses":
+        """The rows of a boolean mask or of these numbers."""
+        rows = as_index(chosen)
+        return Responses(self.layout, **{name: getattr(self, name)[rows] for name in COLUMNS})
+
+    def of(self, *, participant: str | None = None, image: str | None = None) -> "Responses":
+        """The rows of one participant, of one image, or of both."""
+        chosen = np.ones(len(self), bool)
+        for name, wanted in (("participant", participant), ("image", image)):
+            if wanted is not None:
+                chosen &= getattr(self, name) == wanted
+                if not chosen.any():
+                    known = ", ".join(np.unique(getattr(self, name))[:10].tolist())
+                    raise NotFound(f"No responses of {name} {wanted!r}; there are: {known}.")
+        return self.where(chosen)
+
+    def on(self, layout: Layout) -> "Responses":
+        """The same answers on a layout whose first locations are these, such as one that was refined."""
+        own = self.layout.positions
+        if len(layout) < len(own) or not np.array_equal(layout.positions[: len(own)], own):
+            raise InvalidInput(
+                f"The first {len(own)} locations of {layout} are not those of {self.layout}, which these answers are "
+                "about; vseg.data.layout.refine keeps them."
+            )
+        return Responses(layout, **{name: getattr(self, name) for name in COLUMNS})
+
+    def tally(self) -> "Tally":
+        """How often each distinct pair was tested and answered 'same'."""
+        key = np.minimum(self.i, self.j) * len(self.layout) + np.maximum(self.i, self.j)
+        row = np.sort(2 * key + self.same)  # the answer rides along: one sort instead of a sort and a look-up
+        key, same = row >> 1, row & 1
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        n = np.diff(first, append=len(key))
+        k = np.add.reduceat(same, first) if len(key) else same
+        i, j = np.divmod(key[first], len(self.layout))
+        return Tally(Pairs(self.layout, i, j), k, n)
+
+    def save(self, path: str | Path) -> None:
+        """Write a table: Parquet if the name ends in .parquet, else CSV; whole, or not at all."""
+        table = {name: getattr(self, name) for name in COLUMNS}
+        table["same"] = self.same.astype(np.int64)
+        if Path(path).suffix == ".parquet":
+            writer, columns = parquet(), arrow().table(table)
+            with whole(path, "wb") as file:
+                writer.write_table(columns, file)
+            return
+        times = ["" if np.isnan(rt) else f"{rt:.1f}" for rt in self.rt_ms]
+        with whole(path, newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            writer.writerows(zip(*(table[name].tolist() for name in COLUMNS[:-1]), times, strict=True))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tally:
+    """For each distinct pair, k 'same' answers out of n: all that inference needs, in no order.
+
+    Attributes
+    ----------
+    pairs : Pairs
+        The tested pairs, sorted.
+    k, n : NDArray, shape (m,)
+        'Same' answers and trials of each pair.
+    """
+
+    pairs: Pairs
+    k: NDArray[np.int64]
+    n: NDArray[np.int64]
+
+    def __init__(self, pairs: Pairs, k: ArrayLike, n: ArrayLike):
+        same, tested = _tallied(k, "k"), _tallied(n, "n")
+        if same.shape != (len(pairs),) or tested.shape != (len(pairs),):
+            raise InvalidInput(f"Expected {len(pairs)} counts k and n, got {same.shape} and {tested.shape}.")
+        if len(pairs) and (tested.min() < 1 or same.min() < 0 or (same > tested).any()):
+            raise InvalidInput("Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times.")
+        key = pairs.i * len(pairs.layout) + pairs.j
+        if not (np.diff(key) > 0).all():
+            order = np.argsort(key)
+            pairs, same, tested = pairs.take(order), same[order], tested[order]
+        object.__setattr__(self, "pairs", pairs)
+        object.__setattr__(self, "k", read_only(same))
+        object.__setattr__(self, "n", read_only(tested))
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __repr__(self) -> str:
+        return f"<Tally: {self.trials} trials of {len(self)} pairs on {self.layout}>"
+
+    @property
+    def layout(self) -> Layout:
+        """Where the pairs lie."""
+        return self.pairs.layout
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """(m,) the paper's k_ij: the share of 'same' answers."""
+        return self.k / self.n
+
+    @property
+    def trials(self) -> int:
+        """All answers together."""
+        return int(self.n.sum())
+
+    def take(self, chosen: ArrayLike) -> "Tally":
+        """The pairs of a boolean mask or of these numbers."""
+        index = as_index(chosen)
+        return Tally(self.pairs.take(index), self.k[index], self.n[index])
+
+
+def concatenated(parts: Iterable[Responses]) -> Responses:
+    """The rows of several Responses on one layout, one after the other."""
+    listed = list(parts)
+    if not listed:
+        raise InvalidInput("Expected at least one set of responses to put together, got none.")
+    if any(part.layout != listed[0].layout for part in listed):
+        raise InvalidInput("Only responses on one layout can be put together; these lie on several.")
+    columns = {name: np.concatenate([getattr(part, name) for part in listed]) for name in COLUMNS}
+    return Responses(listed[0].layout, **columns)
+
+
+def truth_values(same: ArrayLike) -> NDArray[np.bool_]:
+    """Answers as booleans, from booleans or 0/1."""
+    given = np.asarray(same)
+    if given.dtype.kind == "b":
+        return given
+    if given.dtype.kind in "iuf" and np.isin(given, (0, 1)).all():
+        return given.astype(np.bool_)
+    if not given.size:
+        return np.zeros(0, np.bool_)
+    odd = [value for value in given.ravel().tolist() if value not in (0, 1)]
+    if not odd:
+        return given.astype(np.bool_)
+    raise InvalidInput(f"Column same holds 0 or 1 (false or true), got {odd[0]!r}.")
+
+
+def _own(values: NDArray[Any], count: int) -> NDArray[Any]:
+    """A column that nobody else can change: what can no longer be changed is taken as it is."""
+    if values.shape == (count,) and values.flags.owndata and not values.flags.writeable:
+        return values
+    return read_only(np.array(np.broadcast_to(values, count)))
+
+
+def _names(values: ArrayLike, name: str) -> NDArray[np.str_]:
+    given = np.asarray(values, dtype=np.str_)
+    # An array may be wider than its names, as a part of a larger one is; then they are measured.
+    if given.itemsize > LONGEST_NAME * np.dtype("U1").itemsize and given.size:
+        longest = int(np.strings.str_len(given).max())
+        if longest > LONGEST_NAME:
+            raise InvalidInput(
+                f"Column {name} holds names of at most {LONGEST_NAME} characters, got one of {longest}; shorten it."
+            )
+    return given
+
+
+def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    given = np.asarray(values)
+    if given.dtype.kind in "iuf" and ((given >= 0) & (given < 2**53) & (given == np.rint(given))).all():
+        return given.astype(np.int64)
+    odd = [v for v in given.ravel().tolist() if not isinstance(v, int | float) or v < 0 or v != v // 1]
+    raise InvalidInput(f"Column {name} holds whole numbers from 0 up, got {(odd or [None])[0]!r}.")
+
+
+def _times(values: ArrayLike) -> NDArray[np.float64]:
+    given = as_floats(values, "rt_ms")
+    odd = (given < 0) | np.isinf(given)
+    if odd.any():
+        raise InvalidInput(
+            f"Column rt_ms holds times in milliseconds from 0 up, NaN where unknown, got {given[odd][0]:g}."
+        )
+    return given
+
+
+def _tallied(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    given = np.asarray(values)
+    if given.dtype.kind in "iub":
+        return given.astype(np.int64)
+    if given.dtype.kind == "f" and (np.abs(given) < 2**53).all() and (given == np.rint(given)).all():
+        return given.astype(np.int64)
+    odd = [v for v in given.ravel().tolist() if not isinstance(v, int | float) or abs(v) >= 2**53 or v % 1]
+    raise InvalidInput(f"Counts {name} are whole numbers, got {(odd or [None])[0]!r}.")
+
+
+def arrow() -> Any:
+    """pyarrow, or a sentence that says how to get it."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingExtra('Parquet files need pyarrow: pip install "vseg[parquet]".') from error
+    return pyarrow
+
+
+def parquet() -> Any:
+    """pyarrow.parquet, likewise."""
+    arrow()
+    import pyarrow.parquet
+
+    return pyarrow.parquet
+
+
+assert [field.name for field in fields(Responses)][1:] == list(COLUMNS)

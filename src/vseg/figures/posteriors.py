@@ -1,0 +1,222 @@
+"""A posterior: its maps, and below them what is not known about them; everyone's entropy; the evidence of each K."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike, NDArray
+
+from vseg.bayes import Posterior, SegmentsTable
+from vseg.bayes.segment_evidence import CHOSEN_WITHIN, PLAUSIBLE_WITHIN
+from vseg.errors import InvalidInput
+from vseg.evaluation.random_effects import Known, group_of, known_entropy
+from vseg.figures import map_rows, panels, style
+from vseg.figures.style import GAP, LINE, MARGIN, MEDIUM, SMALL, axes_at, letter, picture, title, write
+
+SIDE, MOST_ACROSS = 1.15, 6  # inches of a panel, and how many stand next to each other
+LEFT, STEP = 0.4, SIDE + GAP + LINE
+BINS = 16
+MOST_NAMED = 20  # people whose names stand below them
+
+
+def intervals(posterior: Posterior) -> Figure:
+    """Above, the posterior median, its segmentation and its entropy; below, how sure each of them is.
+
+    Under each probability map stands the width of its intervals, black where it is known and white where anything is
+    possible; under the segmentation, the probability that another segment wins the location; under the entropy map, the
+    mean entropy of all draws, its median and its 90 % interval.
+
+    Examples
+    --------
+    >>> import vseg
+    >>> truth = vseg.stimuli.random_maps(vseg.Grid(6), segments=2, entropy=0.2, seed=0)
+    >>> pairs = vseg.designs.covering(truth.layout, segments=2, seed=1)
+    >>> result = vseg.posterior(vseg.simulate(truth, pairs, blocks=3, seed=2), segments=2, seed=3)
+    >>> [axes.get_title() for axes in intervals(result).axes[::2]]
+    ['A', 'B', 'segmentation', 'entropy']
+    """
+    maps, layout, K = posterior.maps, posterior.maps.layout, posterior.segments
+    across = min(K + 2, MOST_ACROSS)
+    lines = ceil((K + 2) / across)
+    figure = style.sheet(LEFT + across * (SIDE + GAP) + MARGIN, MARGIN + lines * 2 * STEP + LINE)
+    for row in range(2 * lines):
+        name = "uncertainty" if row % 2 else "median"
+        write(figure, LEFT / 2, MARGIN + LINE + row * STEP + SIDE / 2, name, size=MEDIUM, rotation=90)
+
+    def place(column: int, row: int) -> tuple[float, float]:
+        line, at = divmod(column, across)
+        return LEFT + at * (SIDE + GAP), MARGIN + LINE + (2 * line + row) * STEP
+
+    def panel(column: int, row: int, values: NDArray[np.float64], head: str, highest: float = 1.0) -> None:
+        axes = axes_at(figure, *place(column, row), SIDE, SIDE)
+        picture(axes, values, highest=highest)
+        title(axes, head, SMALL)
+
+    widths = posterior.upper - posterior.lower
+    for segment in range(K):
+        raster = style.raster(layout, maps.probabilities[:, segment])
+        panel(segment, 0, style.shaded(raster, segment), letter(segment))
+        head = f"{letter(segment)}: {widths[:, segment].mean():.2f} wide"
+        panel(segment, 1, style.raster(layout, widths[:, segment]), head)
+    wrong = 1 - posterior.argmax_probability[np.arange(len(layout)), maps.labels]
+    panel(K, 0, style.painted(style.raster(layout, maps.labels)), "segmentation")
+    panel(K, 1, style.raster(layout, wrong), f"mislabelled: {wrong.mean():.0%}")
+    panel(K + 1, 0, style.raster(layout, maps.entropy), "entropy", style.highest_entropy(K))
+    _draw_entropies(figure, posterior, *place(K + 1, 1))
+    said = "Wide: 90 % intervals. Mislabelled: probability of another segment. Black: known, white: open."
+    write(figure, LEFT, MARGIN + lines * 2 * STEP + 0.12, said, size=SMALL - 1, ha="left")
+    return figure
+
+
+def medians(
+    *posteriors: Posterior, image: ArrayLike | None = None, names: Sequence[str] | None = None
+) -> Figure:
+    """The posterior medians as `vseg.figures.maps` draws them, with the posterior's mean entropy and its interval.
+
+    The entropy of the median map is another number, most often smaller, so it is not written below.
+    """
+    drawn = map_rows.maps(*(one.maps for one in posteriors), image=image, names=names)
+    return _with_entropies(drawn, posteriors)
+
+
+def people(posteriors: Mapping[str, Posterior], image: ArrayLike | None = None) -> Figure:
+    """Everyone's entropy map as `vseg.figures.participants` draws it, with their mean entropy and its interval."""
+    drawn = panels.participants({name: one.maps for name, one in posteriors.items()}, image)
+    return _with_entropies(drawn, posteriors.values())
+
+
+def _with_entropies(drawn: Figure, posteriors: Iterable[Posterior]) -> Figure:
+    """The captions below entropy maps, which are the texts that lie flat, in place of the maps' own entropy."""
+    captions = [text for text in drawn.texts if not text.get_rotation()]
+    for text, one in zip(captions, posteriors, strict=True):
+        text.set_text(f"{_said(one)} nats")
+    return drawn
+
+
+def _said(posterior: Posterior) -> str:
+    low, high = posterior.entropy_interval
+    return f"{posterior.entropy:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def entropies(groups: Mapping[str, Mapping[str, Posterior | Known]]) -> Figure:
+    """Everyone's mean entropy with its 90 % interval, a group beside the other, and the groups' means.
+
+    People stand in the order of their entropy, up to 20 of them with their names. A group's mean, with its 95 %
+    interval, counts who is well known for more (see `vseg.evaluation.compare_uncertain`); it needs two people.
+
+    Parameters
+    ----------
+    groups : dict of dict of Posterior
+        For each group what `vseg.posteriors` found; a group of the name "" goes unnamed.
+
+    Examples
+    --------
+    >>> from vseg.evaluation.random_effects import Known
+    >>> low = {"Ann": Known(0.1, 0.02, 0.07, 0.14), "Bob": Known(0.2, 0.03, 0.15, 0.26)}
+    >>> entropies({"low": low, "high": low}).axes[0].get_ylabel()
+    'mean entropy (nats)'
+    """
+    if not groups or not all(groups.values()):
+        raise InvalidInput("Expected one or more groups with at least one participant each.")
+    named = sum(map(len, groups.values())) <= MOST_NAMED
+    widths = [len(members) + 3 for members in groups.values()]
+    figure = style.sheet(min(max(0.9 + 0.14 * sum(widths), 2.8), 14.0), 3.0 + 0.5 * named, tidy=True)
+    axes, starts = figure.add_subplot(), np.cumsum([0, *widths])
+    for number, (start, members) in enumerate(zip(starts, groups.values(), strict=False)):
+        known = sorted(known_entropy(one) for one in members.values())
+        _draw_people(axes, float(start), known, style.LINE_COLOURS[number % len(style.LINE_COLOURS)])
+    axes.set_xlim(-1, starts[-1] - 1)
+    axes.set_ylim(bottom=0)
+    several = any(len(members) > 1 for members in groups.values())
+    said = "● a participant, 90 % interval" + "\n◆ the group's mean, 95 % interval" * several
+    style.plain(axes, said, "mean entropy (nats)")
+    axes.xaxis.label.set_fontsize(SMALL)
+    _name(axes, groups, starts, named=named)
+    return figure
+
+
+def _name(
+    axes: Axes,
+    groups: Mapping[str, Mapping[str, Posterior | Known]],
+    starts: NDArray[np.int_],
+    *,
+    named: bool,
+) -> None:
+    """Below the axis everyone's name, and the groups' above; of many people the groups' alone, below."""
+    heads = [
+        f"{style.wrapped(str(name), 1.1)}\nn = {len(members)}".strip() for name, members in groups.items()
+    ]
+    middles = [
+        start + (len(members) + 1) / 2 for start, members in zip(starts, groups.values(), strict=False)
+    ]
+    axes.tick_params(axis="x", length=0)
+    if not named:
+        axes.set_xticks(middles, heads, parse_math=False)
+        return
+    for middle, head in zip(middles, heads, strict=True):
+        axes.annotate(
+            head, (middle, 1.02), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=SMALL,
+            color=style.INK, parse_math=False,
+        )  # fmt: skip
+    places, names = [], []
+    for start, members in zip(starts, groups.values(), strict=False):
+        for at, name in enumerate(sorted(members, key=lambda one: known_entropy(members[one]))):
+            places.append(start + at)
+            names.append(style.shortened(str(name), 0.8))
+    axes.set_xticks(places, names, parse_math=False, rotation=90, fontsize=SMALL - 1)
+
+
+def _draw_people(axes: Axes, start: float, known: list[Known], colour: str) -> None:
+    at = start + np.arange(len(known))
+    values, low, high = (np.array([getattr(one, name) for one in known]) for name in ("value", "low", "high"))
+    axes.vlines(at, low, high, color=colour, linewidth=1.2, alpha=0.6)
+    axes.scatter(at, values, s=14, color=colour, linewidth=0, zorder=2)
+    if len(known) > 1:
+        from scipy.special import stdtrit
+
+        group = group_of(values, [one.spread for one in known])
+        reach = group.standard_error * float(stdtrit(group.count - 1, 0.975))
+        axes.errorbar(
+            at[-1] + 1.3, group.mean, yerr=reach, fmt="D", color=style.INK, markersize=5, capsize=3, linewidth=1.2,
+        )  # fmt: skip
+
+
+def evidence(table: SegmentsTable) -> Figure:
+    """How much less probable the answers are under each K than under the best one; the chosen K is filled.
+
+    The chosen K is the smallest within 2 nats of the best; within 4, in the grey band, K is plausible.
+    """
+    each = table.rows()
+    counts = np.array([row["segments"] for row in each])
+    below = np.array([-row["below_best"] for row in each])
+    figure = style.sheet(3.6, 2.8, tidy=True)
+    axes = figure.add_subplot()
+    axes.axhspan(-PLAUSIBLE_WITHIN, 0, color="#E4E4E4", linewidth=0)
+    axes.axhline(-CHOSEN_WITHIN, color=style.INK, linewidth=0.5, linestyle=":")
+    axes.plot(counts, below, color=style.LINE_COLOURS[0], linewidth=1.2, marker="o", markerfacecolor="white")
+    chosen = counts == table.chosen
+    axes.plot(counts[chosen], below[chosen], "o", color=style.LINE_COLOURS[0], markersize=8)
+    axes.set_yscale("symlog", linthresh=PLAUSIBLE_WITHIN)
+    axes.set_ylim(min(below.min() * 1.3, -2 * PLAUSIBLE_WITHIN), 1)
+    axes.set_yticks([at for at in (0, -2, -4, -10, -100, -1000) if at >= min(below.min() * 1.3, -10)])
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.plain(axes, "segments K", "log evidence below the best (nats)")
+    title(axes, f"chosen: {table.chosen}, plausible (grey): {table.said}", SMALL)
+    return figure
+
+
+def _draw_entropies(figure: Figure, posterior: Posterior, left: float, top: float) -> None:
+    axes = axes_at(figure, left + 0.06, top + 0.05, SIDE - 0.12, SIDE - 0.35)
+    axes.hist(posterior.entropies, BINS, color="#9A9A9A")
+    low, high = posterior.entropy_interval
+    for at, line in ((posterior.entropy, "-"), (low, ":"), (high, ":")):
+        axes.axvline(at, color=style.INK, linewidth=1, linestyle=line)
+    axes.set_yticks([])
+    axes.spines[["left", "right", "top"]].set_visible(False)
+    axes.tick_params(labelsize=SMALL - 1, length=2, width=0.5, pad=2, colors=style.INK)
+    axes.set_xlabel("mean entropy (nats)", fontsize=SMALL - 1, labelpad=2, color=style.INK)
+    title(axes, _said(posterior), SMALL)

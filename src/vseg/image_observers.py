@@ -1,0 +1,67 @@
+"""Simulated people: what they believe, computed from the pixels they look at."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg.data.layout import Layout
+from vseg.data.maps import Maps
+from vseg.stimuli import Stimulus
+from vseg.stimuli.random_maps import softmax
+
+# What a person sees of a texture: the finest detail, and how far it is pooled.
+DETAIL_PX, WINDOW_PX = 4.0, 8.0
+# The median and log s.d. of the gain over people, and the s.d. of their noise.
+GAIN, GAIN_SPREAD, NOISE = 0.7, 0.35, 0.7
+
+
+def orientations_deg(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
+    """(n,) the orientation seen at each location: the doubled-angle mean of the gradients around it."""
+    from scipy.ndimage import gaussian_filter
+
+    grey = image.astype(np.float64)
+    across = gaussian_filter(grey, DETAIL_PX, order=(0, 1))
+    up = -gaussian_filter(grey, DETAIL_PX, order=(1, 0))
+    x, y = layout.pixels(image.shape[1], image.shape[0]).astype(np.int64).T
+    sine = gaussian_filter(2 * across * up, WINDOW_PX)[y, x]
+    cosine = gaussian_filter(across**2 - up**2, WINDOW_PX)[y, x]
+    return np.rad2deg(np.arctan2(sine, cosine)) / 2
+
+
+def spread_deg(seen: NDArray[np.float64], means: NDArray[np.float64]) -> float:
+    """The s.d. of the seen orientations around the textures', not knowing which is which (EM)."""
+    squares, variance = (seen[:, None] - means) ** 2, float(seen.var())
+    for _ in range(50):
+        weights = softmax(-squares / (2 * variance))
+        variance = float((weights * squares).sum() / len(seen))
+    return float(np.sqrt(variance))
+
+
+def beliefs(stimulus: Stimulus, layout: Layout, *, seed: np.random.SeedSequence) -> Maps:
+    """What one person believes: Gaussian log-likelihoods of what is seen, with their own gain and noise."""
+    rng = np.random.default_rng(seed)
+    means = np.array(stimulus.parameters.orientations_deg)
+    seen = orientations_deg(stimulus.image, layout)
+    evidence = -((seen[:, None] - means) ** 2) / (2 * spread_deg(seen, means) ** 2)
+    gain = GAIN * np.exp(GAIN_SPREAD * rng.standard_normal())
+    # The difference between the evidence for the two textures is what counts: its noise has the s.d. NOISE.
+    noise = NOISE / np.sqrt(2) * rng.standard_normal(evidence.shape)
+    return Maps(layout, softmax(gain * evidence + noise))
+
+
+def annotation(
+    image: NDArray[np.uint8], layout: Layout, segments: int, place: float, seed: np.random.SeedSequence
+) -> Maps:
+    """One annotator: k-means over the colours (CIELAB) and positions of the locations.
+
+    `place` is the weight of the position: 0 for colour alone, about 1 for compact areas.
+    """
+    from skimage.color import rgb2lab
+    from sklearn.cluster import KMeans
+
+    cells = layout.cells(image.shape[1], image.shape[0]).ravel()
+    count = np.bincount(cells, minlength=len(layout))
+    channels = rgb2lab(image).reshape(-1, 3).T
+    colours = np.stack([np.bincount(cells, channel, len(layout)) / count for channel in channels], axis=1)
+    features = np.hstack([colours / colours.std(), place * layout.positions / layout.positions.std()])
+    tightest_of_five = KMeans(segments, n_init=5, random_state=int(seed.generate_state(1)[0]))
+    return Maps.one_hot(layout, tightest_of_five.fit_predict(features), segments)

@@ -1,0 +1,130 @@
+"""How far the maps would move if the experiment were run again: the bootstrap.
+
+Each resample draws trials, blocks or participants with replacement, is fitted from the maps found, and is put
+under their labels. Resampling answers does not see what the smoothness hides, so the intervals are too narrow
+where λ is strong.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg._support.seeds import checked_seed
+from vseg.data.maps import Maps
+from vseg.data.responses import Responses
+from vseg.errors import InvalidInput
+from vseg.reconstruction.objective import objective
+from vseg.reconstruction.reconstruct import Reconstruction
+from vseg.reconstruction.smoothness import Kernel, smoothness
+from vseg.reconstruction.solvers import batch
+
+UNITS = ("trials", "blocks", "participants")
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Resampled maps under the labels of the original.
+
+    Attributes
+    ----------
+    maps : Maps
+        The original.
+    probabilities : (resamples, n, K)
+    """
+
+    maps: Maps
+    probabilities: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        low, high = self.entropy_interval()
+        return (
+            f"<Bootstrap of {len(self.probabilities)} resamples: mean entropy {self.maps.mean_entropy:.3f} "
+            f"[{low:.3f}, {high:.3f}] nats>"
+        )
+
+    @property
+    def mean_entropies(self) -> NDArray[np.float64]:
+        """(resamples,) mean entropy of each, in nats."""
+        return np.array([Maps(self.maps.layout, p).mean_entropy for p in self.probabilities])
+
+    def interval(self, confidence: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper (n, K) percentiles of each probability."""
+        low, high = np.quantile(self.probabilities, _tails(confidence), axis=0)
+        return low, high
+
+    def entropy_interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Percentiles of the mean entropy, in nats."""
+        low, high = np.quantile(self.mean_entropies, _tails(confidence))
+        return float(low), float(high)
+
+
+def bootstrap(
+    responses: Responses,
+    result: Reconstruction,
+    *,
+    over: str = "trials",
+    resamples: int = 200,
+    kernel: Kernel = "four",
+    seed: int,
+    threads: int | None = None,
+    **options: Any,
+) -> Bootstrap:
+    """Refit resampled answers with the settings of `result`.
+
+    Parameters
+    ----------
+    over : "trials", "blocks" or "participants"
+        What is drawn with replacement: what would be another one if the experiment were run again.
+    kernel : as given to `reconstruct`
+    options : passed on to the solver
+
+    Examples
+    --------
+    >>> import vseg
+    >>> truth = vseg.stimuli.random_maps(vseg.Grid(6), segments=2, seed=0)
+    >>> pairs = vseg.designs.covering(truth.layout, segments=2, seed=1)
+    >>> responses = vseg.simulate(truth, pairs, blocks=5, seed=2)
+    >>> result = vseg.reconstruct(responses, segments=2, seed=3)
+    >>> low, high = bootstrap(responses, result, over="blocks", resamples=50, seed=4).interval()
+    >>> low.shape
+    (36, 2)
+    """
+    if over not in UNITS:
+        raise InvalidInput(f"Cannot resample over {over!r}; choose one of {', '.join(UNITS)}.")
+    if not isinstance(resamples, (int, np.integer)) or resamples < 2:
+        raise InvalidInput(f"The number of resamples is a whole number from 2 up, got {resamples!r}.")
+    rng = np.random.default_rng(checked_seed(seed))
+    penalty = smoothness(responses.layout, kernel)
+    problems = [
+        objective(
+            responses.where(rows).tally(), result.maps.segments, strength=result.smoothness, loss=result.loss,
+            kernel=penalty, weights=result.weights,
+        )
+        for rows in (_drawn(responses, over, rng) for _ in range(resamples))
+    ]  # fmt: skip
+    starts = [result.maps.probabilities] * resamples
+    found = batch(problems, starts, seed=seed, solver=result.solver, threads=threads, **options)
+    aligned = [Maps(result.maps.layout, solution.probabilities).aligned_to(result.maps) for solution in found]
+    return Bootstrap(result.maps, np.array([maps.probabilities for maps in aligned]))
+
+
+def _drawn(responses: Responses, over: str, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Row numbers of one resample."""
+    if over == "trials":
+        return rng.integers(len(responses), size=len(responses))
+    unit = {"blocks": responses.block, "participants": responses.participant}[over]
+    names, member = np.unique(unit, return_inverse=True)
+    if len(names) < 2:
+        raise InvalidInput(
+            f"Resampling over {over} needs at least 2 of them, got {len(names)}; choose trials."
+        )
+    rows = [np.flatnonzero(member == u) for u in range(len(names))]
+    return np.concatenate([rows[u] for u in rng.integers(len(names), size=len(names))])
+
+
+def _tails(confidence: float) -> list[float]:
+    if not 0 < confidence < 1:
+        raise InvalidInput(f"A confidence lies between 0 and 1, got {confidence!r}.")
+    return [(1 - confidence) / 2, (1 + confidence) / 2]

@@ -1,0 +1,133 @@
+"""Cross-validation: how well maps predict answers to pairs they have not seen.
+
+Whole pairs are held out, never single answers: two answers to one pair share its probability, and a map that
+has seen one would be rewarded for repeating it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg._support.seeds import checked_seed
+from vseg.data.layout import as_floats
+from vseg.data.responses import Tally
+from vseg.errors import InvalidInput
+from vseg.reconstruction.objective import objective
+from vseg.reconstruction.smoothness import Kernel, Smoothness
+from vseg.reconstruction.solvers import Solver, batch
+
+STRENGTHS = (100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.0)
+FOLDS = 5
+CERTAIN = 1e-3  # no prediction is taken to be surer than this: one surprise must not decide
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothnessPath:
+    """Held-out log-likelihood a trial (nats) along a path of smoothness strengths.
+
+    Attributes
+    ----------
+    strengths : (L,) λ, falling
+    held_out : (folds, L)
+    converged : whether every fit behind it reached its tolerance
+    """
+
+    strengths: NDArray[np.float64]
+    held_out: NDArray[np.float64]
+    converged: bool
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """(L,) mean over folds."""
+        return self.held_out.mean(axis=0)
+
+    @property
+    def standard_error(self) -> NDArray[np.float64]:
+        """(L,) standard error over folds."""
+        return self.held_out.std(axis=0, ddof=1) / np.sqrt(len(self.held_out))
+
+    @property
+    def chosen(self) -> float:
+        """The strength that predicts best."""
+        return float(self.strengths[self.mean.argmax()])
+
+    @property
+    def at_its_end(self) -> bool:
+        """Whether the strongest of several was chosen: a still stronger one might predict better."""
+        return len(self.strengths) > 1 and self.chosen == self.strengths[0]
+
+    @property
+    def best(self) -> float:
+        """Held-out log-likelihood a trial at the chosen strength."""
+        return float(self.mean.max())
+
+
+def cross_validate(
+    tally: Tally,
+    segments: int,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    folds: int = FOLDS,
+    loss: str = "squared_error",
+    kernel: Kernel | Smoothness = "four",
+    weights: str = "trials",
+    solver: str | Solver = "coordinate_descent",
+    seed: int,
+    threads: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    **options: Any,
+) -> SmoothnessPath:
+    """Hold out each fold of pairs in turn, fit the rest along the path, predict the fold.
+
+    Parameters
+    ----------
+    strengths : the λ to try; each fit starts from the one before, the strongest first
+    progress : called with the number of fits done since the last call
+    loss, kernel, weights : of the objective
+    options : passed on to the solver
+    """
+    path = _checked_path(tally, strengths, folds)
+    fold = np.random.default_rng(checked_seed(seed)).permutation(len(tally)) % folds
+    trains = [
+        objective(tally.take(fold != f), segments, loss=loss, kernel=kernel, weights=weights)
+        for f in range(folds)
+    ]
+    tests = [tally.take(fold == f) for f in range(folds)]
+    p: list[NDArray[np.float64] | None] = [None] * folds
+    scores, converged = np.empty((folds, len(path))), True
+    for step, strength in enumerate(path.tolist()):
+        problems = [train.at(strength) for train in trains]
+        found = batch(problems, p, seed=seed, solver=solver, threads=threads, **options)
+        p = [solution.probabilities for solution in found]
+        converged &= all(solution.converged for solution in found)
+        scores[:, step] = [
+            log_likelihood(solution.probabilities, test) / test.trials
+            for solution, test in zip(found, tests, strict=True)
+        ]
+        if progress:
+            progress(folds)
+    return SmoothnessPath(path, scores, converged)
+
+
+def _checked_path(tally: Tally, strengths: Sequence[float], folds: int) -> NDArray[np.float64]:
+    if not isinstance(folds, (int, np.integer)) or folds < 2:
+        raise InvalidInput(f"Cross-validation needs a whole number of folds from 2 up, got {folds!r}.")
+    if len(tally) < 2 * folds:
+        raise InvalidInput(
+            f"Choosing the smoothness needs at least {2 * folds} distinct pairs, got {len(tally)}; "
+            "give a number for smoothness instead."
+        )
+    path = np.sort(as_floats(strengths, "the smoothness path"))[::-1]
+    if not path.size or not np.isfinite(path).all() or path[-1] < 0:
+        raise InvalidInput(f"A smoothness path is a list of numbers from 0 up, got {list(strengths)!r:.80}.")
+    return path
+
+
+def log_likelihood(p: NDArray[np.float64], tally: Tally) -> float:
+    """Log-likelihood of the answers (nats) under maps p, shape (n, K); Eq. 1 with the sign turned."""
+    q = np.einsum("mk,mk->m", p[tally.pairs.i], p[tally.pairs.j])
+    q = np.clip(q, CERTAIN, 1 - CERTAIN)
+    return float(np.sum(tally.k * np.log(q) + (tally.n - tally.k) * np.log(1 - q)))

@@ -1,0 +1,170 @@
+"""Live: maps that follow the answers as they come, typically in well under a millisecond each."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vseg._support.seeds import checked_seed
+from vseg.data.layout import Layout
+from vseg.data.maps import Maps
+from vseg.data.pairs import Pairs, checked_pairs
+from vseg.data.responses import Responses, Tally, truth_values
+from vseg.errors import InvalidInput
+from vseg.reconstruction.objective import Tested, objective
+from vseg.reconstruction.reconstruct import about_one_image
+from vseg.reconstruction.smoothness import Kernel
+from vseg.reconstruction.solvers import coordinate_descent
+from vseg.reconstruction.solvers.local_refit import record, refit_rows
+
+SLACK = 8  # free places a row, so that most answers need no new arrays
+CHANGE = 2e-3  # a row that moves by less leaves its neighbours alone
+LIMIT = 4  # row updates after one answer, at most this many times the number of locations
+FRESH = 1.5  # start over, coarse to fine, whenever the answers have grown by this factor
+
+
+class Live:
+    """Maps that stay warm: each new answer disturbs a few locations, and only those are solved again.
+
+    Whenever the answers have grown by half, the fit starts over from coarse to fine, so that early
+    answers cannot hold it in a bad minimum; `settle()` brings it to the full tolerance.
+
+    Parameters
+    ----------
+    layout, segments, smoothness, loss, kernel, weights
+        As in `vseg.reconstruct`, with a number for the smoothness.
+    responses : Responses, optional
+        Answers to begin with.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> live = Live(Grid(4), segments=2, smoothness=1.0, seed=0)
+    >>> live.add([0, 0], [1, 15], [True, False])
+    >>> live.trials
+    2
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        segments: int,
+        smoothness: float = 1.0,
+        loss: str = "squared_error",
+        kernel: Kernel = "four",
+        weights: str = "trials",
+        responses: Responses | None = None,
+        seed: int,
+    ):
+        probe = Tally(Pairs(layout, [0], [1]), [0], [1])
+        self._problem = objective(
+            probe, segments, strength=smoothness, loss=loss, kernel=kernel, weights=weights
+        )
+        self._by_trial = weights == "trials"
+        self._seed = checked_seed(seed)
+        self.trials = 0
+        self._pairs = 0
+        self._solved_at = 0
+        self._rows = _Rows.with_room(len(layout))
+        self._p = np.full((len(layout), segments), 1 / segments)
+        if responses is not None:
+            if responses.layout != layout:
+                raise InvalidInput(f"The responses lie on {responses.layout}, expected {layout}.")
+            about_one_image(responses)
+            self.add(responses.i, responses.j, responses.same)
+
+    @property
+    def layout(self) -> Layout:
+        """Where the locations are."""
+        return self._problem.layout
+
+    @property
+    def maps(self) -> Maps:
+        """The maps as they stand."""
+        return Maps(self.layout, self._p / self._p.sum(axis=1, keepdims=True))
+
+    def add(self, i: ArrayLike, j: ArrayLike, same: ArrayLike) -> None:
+        """Take one answer or several, and let the maps follow."""
+        low, high = checked_pairs(self.layout, np.atleast_1d(i), np.atleast_1d(j))
+        answers = truth_values(np.atleast_1d(same)).astype(np.float64)
+        if answers.shape != low.shape:
+            raise InvalidInput(f"Expected an answer for each of {len(low)} pairs, got {len(answers)}.")
+        if not len(low):
+            return
+        done = 0
+        while done < len(low):
+            rows = self._rows
+            written, new = record(
+                rows.start,
+                rows.used,
+                rows.partner,
+                rows.share,
+                rows.count,
+                low[done:],
+                high[done:],
+                answers[done:],
+            )
+            done += written
+            self._pairs += new
+            if done < len(low):
+                self._rows = rows.widened()
+        self.trials += len(low)
+        if self.trials >= FRESH * self._solved_at:
+            self.settle(start_over=True)
+        else:
+            self._refit(np.concatenate([low, high]))
+
+    def settle(self, *, start_over: bool = False) -> None:
+        """Bring all rows to the solver's tolerance, from where they are or from coarse to fine."""
+        if not self.trials:
+            return
+        problem = replace(self._problem, strength=self._strength, tested=self._tested)
+        self._p = coordinate_descent(problem, None if start_over else self._p, seed=self._seed).probabilities
+        self._solved_at = self.trials
+
+    def _refit(self, disturbed: NDArray[np.int64]) -> None:
+        refit_rows(
+            self._p, self._tested, self._problem.code, self._strength, self._problem.smoothness.matrix,
+            disturbed, CHANGE, LIMIT * len(self._p),
+        )  # fmt: skip
+
+    @property
+    def _tested(self) -> Tested:
+        rows = self._rows
+        weight = rows.count if self._by_trial else np.minimum(rows.count, 1.0)
+        return Tested(rows.start, rows.partner, rows.share, weight)
+
+    @property
+    def _strength(self) -> float:
+        """Weights are counts here, so λ grows with the mean count to keep its meaning."""
+        return self._problem.strength * (self.trials / self._pairs if self._by_trial else 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Partners of each location with free places behind them; a free place has count 0 and weighs nothing."""
+
+    start: NDArray[np.int64]
+    used: NDArray[np.int64]
+    partner: NDArray[np.uint32]
+    share: NDArray[np.float64]
+    count: NDArray[np.float64]
+
+    @classmethod
+    def with_room(cls, n: int, used: NDArray[np.int64] | None = None) -> "_Rows":
+        taken = np.zeros(n, np.int64) if used is None else used
+        start = np.concatenate([[0], np.cumsum(taken * 3 // 2 + SLACK)])
+        size = start[-1]
+        return cls(start, taken.copy(), np.zeros(size, np.uint32), np.zeros(size), np.zeros(size))
+
+    def widened(self) -> "_Rows":
+        wide = _Rows.with_room(len(self.used), self.used)
+        within = np.arange(self.used.sum()) - np.repeat(np.cumsum(self.used) - self.used, self.used)
+        old, new = (
+            np.repeat(self.start[:-1], self.used) + within,
+            np.repeat(wide.start[:-1], self.used) + within,
+        )
+        for name in ("partner", "share", "count"):
+            getattr(wide, name)[new] = getattr(self, name)[old]
+        return wide

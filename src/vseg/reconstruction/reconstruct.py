@@ -1,0 +1,295 @@
+"""reconstruct(): the front door, from responses to probabilistic maps."""
+
+import json
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from vseg import __version__
+from vseg.data.maps import Maps
+from vseg.data.responses import Responses, Tally
+from vseg.errors import InvalidInput, NotConverged, VsegWarning
+from vseg.reconstruction.cross_validation import SmoothnessPath, cross_validate
+from vseg.reconstruction.objective import objective
+from vseg.reconstruction.smoothness import Kernel, smoothness as penalty_of
+from vseg.reconstruction.solvers import Solution, Solver, solver_of
+
+GROUPINGS = ("participant", "image")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reconstruction:
+    """Maps, and how they were reached.
+
+    Attributes
+    ----------
+    maps : Maps
+    objective, data_term, penalty : float
+        What was minimised (Eq. 7), and its two parts.
+    smoothness : float
+        λ, chosen or given.
+    path : SmoothnessPath or None
+        Held-out likelihood over λ, where λ was chosen.
+    solution : Solution
+        The solver's own account: iterations, status, trace.
+    """
+
+    maps: Maps
+    objective: float
+    data_term: float
+    penalty: float
+    smoothness: float
+    loss: str
+    solver: str
+    weights: str
+    kernel: str
+    pairs: int
+    trials: int
+    locations_tested: int
+    seconds: float
+    seed: int
+    path: SmoothnessPath | None
+    solution: Solution
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver reached its tolerance."""
+        return self.solution.converged
+
+    @property
+    def message(self) -> str:
+        """One sentence for a person."""
+        won, K = self.maps.winning, self.maps.segments
+        used = "" if won == K else f" ({won} of which {'wins' if won == 1 else 'win'} a location)"
+        chosen = "" if self.path is None else ", the strongest tried" if self.path.at_its_end else ", chosen"
+        return (
+            f"{K} segments{used} from {self.trials} {'trial' if self.trials == 1 else 'trials'} on {self.pairs} "
+            f"{'pair' if self.pairs == 1 else 'pairs'}, smoothness {self.smoothness:g}{chosen}, "
+            f"mean entropy {self.maps.mean_entropy:.3f} nats. {self.solution.status}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Reconstruction: {self.message}>"
+
+    def aligned_to(self, maps: Maps) -> "Reconstruction":
+        """The same under the labels of other maps, since labels are arbitrary."""
+        return replace(self, maps=self.maps.aligned_to(maps))
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers that `vseg fit` writes to summary.json."""
+        held_out = None
+        if self.path is not None:
+            held_out = {
+                "smoothness": self.path.strengths.tolist(),
+                "log_likelihood_per_trial": self.path.mean.tolist(),
+                "standard_error": self.path.standard_error.tolist(),
+            }
+        return {
+            "objective": self.objective,
+            "data_term": self.data_term,
+            "penalty": self.penalty,
+            "smoothness": self.smoothness,
+            "loss": self.loss,
+            "segments": self.maps.segments,
+            "segments_won": self.maps.winning,
+            "iterations": self.solution.iterations,
+            "converged": self.converged,
+            "message": self.message,
+            "mean_entropy": self.maps.mean_entropy,
+            "seconds": self.seconds,
+            "seed": self.seed,
+            "version": __version__,
+            "solver": self.solver,
+            "kernel": self.kernel,
+            "weights": self.weights,
+            "pairs": self.pairs,
+            "trials": self.trials,
+            "locations": len(self.maps.layout),
+            "locations_tested": self.locations_tested,
+            "held_out": held_out,
+        }
+
+    def save(self, folder: str | Path, about: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Write maps.npz and summary.json, with what else there is to say `about` it, into a folder."""
+        self.maps.save(Path(folder) / "maps.npz")
+        text = json.dumps({**about, **self.summary()}, indent=2, ensure_ascii=False)
+        (Path(folder) / "summary.json").write_text(text + "\n", encoding="utf-8")
+
+
+def reconstruct(
+    responses: Responses | Tally,
+    *,
+    segments: int,
+    smoothness: float | str = "auto",
+    loss: str = "squared_error",
+    kernel: Kernel = "four",
+    weights: str = "trials",
+    solver: str | Solver = "coordinate_descent",
+    starts: int | None = None,
+    start: Maps | None = None,
+    seed: int,
+    threads: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    **options: Any,
+) -> Reconstruction:
+    """Probabilistic maps from same/different answers, all taken as one observer's.
+
+    Parameters
+    ----------
+    responses : Responses or Tally
+        Answers about one image. For each of several participants or images: `reconstruct_each`.
+    segments : int
+        K ≥ 2. To choose it: `choose_segments`.
+    smoothness : "auto" or float
+        λ of Eq. 7. "auto" takes the λ that best predicts held-out pairs (five folds).
+    loss : "squared_error" (Eq. 5) or "cross_entropy" (Eq. 1)
+    kernel : "four", "eight", "gaussian:WIDTH", or a row-stochastic (n, n) matrix
+    weights : "trials" or "pairs"
+        A pair counts by how often it was tested (n / mean n), or once as in the paper.
+    solver : "coordinate_descent", "exponentiated_gradient", or a function
+    starts : int, optional
+        Random starts; by default as many as the solver needs.
+    start : Maps, optional
+        Warm start, for instance an earlier result.
+    progress : function, optional
+        Called with the number of fits finished.
+    options : passed on to the solver (`tolerance`, `max_iterations`, `learning_rate`, …)
+
+    Raises
+    ------
+    NotConverged
+        With the partial result as `.result`.
+
+    Examples
+    --------
+    >>> import vseg
+    >>> truth = vseg.stimuli.random_maps(vseg.Grid(8), segments=2, entropy=0.1, seed=0)
+    >>> pairs = vseg.designs.covering(truth.layout, segments=2, seed=1)
+    >>> responses = vseg.simulate(truth, pairs, blocks=10, seed=2)
+    >>> result = reconstruct(responses, segments=2, seed=3)
+    >>> vseg.metrics.label_accuracy(result.maps, truth) > 0.9
+    True
+    """
+    began = time.perf_counter()
+    tally = about_one_image(responses)
+    if start is not None:
+        start = _checked_start(start, tally, segments)
+    terms: dict[str, Any] = {
+        "loss": loss,
+        "kernel": penalty_of(tally.layout, kernel),  # built once, whatever it is
+        "weights": weights,
+    }
+    problem = objective(tally, segments, **terms)
+    warn_of_gaps(tally, segments)
+    if starts is not None:
+        options["starts"] = starts
+    path = None
+    if isinstance(smoothness, str) and smoothness == "auto":
+        path = cross_validate(
+            tally, segments, solver=solver, seed=seed, threads=threads, progress=progress, **terms, **options
+        )
+        smoothness = path.chosen
+    problem = problem.at(_number(smoothness))
+    solution = solver_of(solver)(problem, start and start.probabilities, seed=seed, **options)
+    if path is None and progress:
+        progress(1)
+    data_term, penalty = problem.parts(solution.probabilities)
+    result = Reconstruction(
+        maps=Maps(tally.layout, solution.probabilities),
+        objective=data_term + penalty,
+        data_term=data_term,
+        penalty=penalty,
+        smoothness=problem.strength,
+        loss=loss,
+        solver=solver if isinstance(solver, str) else solver.__name__,
+        weights=weights,
+        kernel=_name(kernel),
+        pairs=len(tally),
+        trials=tally.trials,
+        locations_tested=int(np.sum(tally.pairs.partners > 0)),
+        seconds=time.perf_counter() - began,
+        seed=seed,
+        path=path,
+        solution=solution,
+    )
+    if not result.converged:
+        raise NotConverged(f"{solution.status} Raise max_iterations or the tolerance.", result)
+    return result
+
+
+def reconstruct_each(
+    responses: Responses, *, by: str = "participant", seed: int, **settings: Any
+) -> dict[str, Reconstruction]:
+    """One reconstruction for each participant (or each image); the settings are those of `reconstruct`."""
+    if by not in GROUPINGS:
+        raise InvalidInput(f"Cannot reconstruct by {by!r}; choose one of {', '.join(GROUPINGS)}.")
+    names = sorted(np.unique(getattr(responses, by)).tolist())
+    return {name: reconstruct(responses.of(**{by: name}), seed=seed, **settings) for name in names}
+
+
+def about_one_image(responses: Responses | Tally) -> Tally:
+    """The tally of responses, which must be about one image."""
+    if isinstance(responses, Tally):
+        return responses
+    if not isinstance(responses, Responses):
+        raise InvalidInput(f"Expected Responses or a Tally, got {responses!r:.60}; vseg.load reads a file.")
+    if len(responses.images) > 1:
+        listed = ", ".join(responses.images[:5])
+        raise InvalidInput(
+            f"These responses are about {len(responses.images)} images ({listed}…); choose one with "
+            "responses.of(image=…), or reconstruct each with reconstruct_each(…, by='image')."
+        )
+    return responses.tally()
+
+
+def warn_of_gaps(tally: Tally, segments: int) -> None:
+    """Say so where locations were never tested, or fewer distinct pairs than K maps have unknowns."""
+    n, partners = len(tally.layout), tally.pairs.partners
+    untested = np.flatnonzero(partners == 0)
+    if len(untested):
+        last = int(np.flatnonzero(partners)[-1])
+        side = round(np.sqrt(last + 1))
+        hint = f"; is it a {side}x{side} grid?" if side**2 == last + 1 else "."
+        warnings.warn(
+            f"{len(untested)} of the {n} locations of {tally.layout} were never tested (the first is {untested[0]}, "
+            f"the last tested {last}): their maps only take after their neighbours{hint}",
+            VsegWarning,
+            stacklevel=3,
+        )
+    least, advised = (segments - 1) * n, segments * n
+    if len(tally) < min(least, n * (n - 1) // 2):
+        warnings.warn(
+            f"Only {len(tally)} distinct {'pair was' if len(tally) == 1 else 'pairs were'} tested; {segments} segments "
+            f"on {tally.layout} need at least (K-1)N² = {least}, and KN² = {advised} are advised.",
+            VsegWarning,
+            stacklevel=3,
+        )
+
+
+def _number(smoothness: float | str) -> float:
+    try:
+        return float(smoothness)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"Smoothness is 'auto' or a number from 0 up, got {smoothness!r}.") from None
+
+
+def _name(kernel: Kernel) -> str:
+    if isinstance(kernel, tuple):
+        return f"{kernel[0]}:{kernel[1]:g}"
+    return kernel if isinstance(kernel, str) else "matrix"
+
+
+def _checked_start(start: Maps, tally: Tally, segments: int) -> Maps:
+    if not isinstance(start, Maps):
+        raise InvalidInput(f"A start is a Maps, got {start!r:.60}.")
+    if start.layout != tally.layout or start.segments != segments:
+        raise InvalidInput(
+            f"The start has {start.segments} segments on {start.layout}; expected {segments} on {tally.layout}."
+        )
+    return start

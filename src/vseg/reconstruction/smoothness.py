@@ -1,0 +1,180 @@
+"""Smoothness is data: λ‖p - G∗p‖² of Eq. 7 is λ·pᵀRp with R = (I-W)ᵀ(I-W).
+
+W is a sparse row-stochastic matrix: row i holds the weights with which the surroundings of location i
+predict it. Any kernel, any layout, any neighbourhood is such a matrix; nothing below knows more.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, eye_array, issparse
+
+from vseg.data.layout import Grid, Layout
+from vseg.errors import InvalidInput
+
+Kernel = Any  # a name, ("gaussian", width), or a row-stochastic matrix, dense or sparse
+NARROWEST, WIDEST_WIDTH = 1e-3, 1e4
+WIDEST = 3.0  # a Gaussian kernel is cut at this many standard deviations
+
+
+class Penalty(NamedTuple):
+    """R in flat arrays for compiled code: the diagonal, and rows of the rest."""
+
+    start: NDArray[np.int64]
+    column: NDArray[np.uint32]
+    value: NDArray[np.float64]
+    diagonal: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothness:
+    """The penalty of one layout: W, and R = (I-W)ᵀ(I-W)."""
+
+    layout: Layout
+    weights: csr_array
+
+    @cached_property
+    def residual(self) -> csr_array:
+        """I - W: what the surroundings do not predict."""
+        return csr_array(eye_array(len(self.layout)) - self.weights)
+
+    @cached_property
+    def matrix(self) -> Penalty:
+        """R, for the solvers."""
+        return flat_penalty(csr_array(self.residual.T @ self.residual))
+
+    def penalty(self, p: NDArray[np.float64]) -> float:
+        """‖p - Wp‖², summed over locations and segments."""
+        return float(np.sum((self.residual @ p) ** 2))
+
+
+def smoothness(layout: Layout, kernel: Kernel = "four") -> Smoothness:
+    """The smoothness penalty of a layout.
+
+    Parameters
+    ----------
+    kernel : "four", "eight", ("gaussian", width) or "gaussian:WIDTH", or a row-stochastic matrix
+        The paper's Laplacian is "four": a location against the mean of its four neighbours. On a
+        scatter, "four" and "eight" both take the Delaunay neighbours. The width is in grid cells.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> smoothness(Grid(5), "four").weights[[0]].toarray()[0, :6]
+    array([0.5 , 0.25, 0.  , 0.  , 0.  , 0.25])
+    """
+    if isinstance(kernel, (str, tuple)):
+        return _named(layout, kernel)
+    return Smoothness(layout, _checked(layout, kernel))
+
+
+@lru_cache(maxsize=32)
+def _named(layout: Layout, kernel: str | tuple[str, float]) -> Smoothness:
+    name, width = _parsed(kernel)
+    if name == "gaussian":
+        return Smoothness(layout, gaussian(layout, width))
+    return Smoothness(layout, neighbour_mean(layout, diagonals=name == "eight"))
+
+
+def neighbour_mean(layout: Layout, *, diagonals: bool = False) -> csr_array:
+    """W of Eq. 7: the mean of the four (or eight) neighbours, edges repeated."""
+    if isinstance(layout, Grid):
+        around = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+        if diagonals:
+            around += [(-1, -1), (-1, 1), (1, -1), (1, 1)]
+        return _stencil(layout.size, np.array(around), np.ones(len(around)))
+    edges = layout.neighbours
+    both = np.concatenate([edges, edges[:, ::-1]])
+    return _row_stochastic(len(layout), both[:, 0], both[:, 1], np.ones(len(both)))
+
+
+def gaussian(layout: Layout, width: float) -> csr_array:
+    """W of a Gaussian kernel of that width (in grid cells; on a scatter, in units of 1/√n of the image)."""
+    if isinstance(layout, Grid):
+        reach = int(min(np.ceil(WIDEST * width), layout.size - 1))
+        y, x = (axis.ravel() for axis in np.mgrid[-reach : reach + 1, -reach : reach + 1])
+        square = x**2 + y**2
+        near = (square > 0) & (square <= max((WIDEST * width) ** 2, 1))  # a location never predicts itself
+        offsets = np.stack([y[near], x[near]], axis=1)
+        return _stencil(layout.size, offsets, np.exp((1 - square[near]) / (2 * width**2)))
+    from scipy.spatial import cKDTree
+
+    unit = width / np.sqrt(len(layout))
+    tree = cKDTree(layout.positions)
+    near = tree.query_pairs(WIDEST * unit, output_type="ndarray")
+    edges = np.unique(np.concatenate([near, layout.neighbours]), axis=0)
+    row, column = np.concatenate([edges, edges[:, ::-1]]).T
+    square = ((layout.positions[row] - layout.positions[column]) ** 2).sum(axis=1)
+    nearest = np.full(len(layout), np.inf)
+    np.minimum.at(nearest, row, square)  # weights are relative to the nearest, so that none vanish in a row
+    return _row_stochastic(len(layout), row, column, np.exp((nearest[row] - square) / (2 * unit**2)))
+
+
+def flat_penalty(matrix: csr_array) -> Penalty:
+    """A symmetric matrix as the solvers take it."""
+    rest = without_diagonal(matrix)
+    return Penalty(
+        rest.indptr.astype(np.int64), rest.indices.astype(np.uint32), rest.data, np.array(matrix.diagonal())
+    )
+
+
+def without_diagonal(matrix: csr_array) -> csr_array:
+    """The same matrix with nothing on its diagonal, rows sorted."""
+    entries = coo_array(matrix)
+    kept = (entries.row != entries.col) & (entries.data != 0)
+    rest = csr_array((entries.data[kept], (entries.row[kept], entries.col[kept])), shape=matrix.shape)
+    rest.sort_indices()
+    return rest
+
+
+def _stencil(size: int, offsets: NDArray[np.int64], weights: NDArray[np.float64]) -> csr_array:
+    """A kernel on a grid; where it reaches over the edge, the edge's own value is repeated."""
+    row, column = (axis.ravel() for axis in np.mgrid[:size, :size])
+    to_row = np.clip(row[:, None] + offsets[:, 0], 0, size - 1)
+    to_column = np.clip(column[:, None] + offsets[:, 1], 0, size - 1)
+    here = np.repeat(np.arange(size**2), len(offsets))
+    return _row_stochastic(size**2, here, (to_row * size + to_column).ravel(), np.tile(weights, size**2))
+
+
+def _row_stochastic(
+    n: int, row: NDArray[np.int64], column: NDArray[np.int64], weight: NDArray[np.float64]
+) -> csr_array:
+    total = np.bincount(row, weights=weight, minlength=n)
+    return csr_array((weight / total[row], (row, column)), shape=(n, n))
+
+
+def _parsed(kernel: str | tuple[str, float]) -> tuple[str, float]:
+    if kernel in ("four", "eight"):
+        return str(kernel), 0.0
+    parts = kernel.split(":") if isinstance(kernel, str) else kernel
+    try:
+        name, width = parts[0], float(parts[1])
+    except (IndexError, TypeError, ValueError):
+        name, width = "", np.nan
+    if name != "gaussian" or not NARROWEST <= width <= WIDEST_WIDTH:
+        raise InvalidInput(
+            f"Unknown kernel {kernel!r}; choose four, eight, gaussian:WIDTH, or give a matrix."
+        )
+    return name, width
+
+
+def _checked(layout: Layout, matrix: Any) -> csr_array:
+    weights = csr_array(matrix) if issparse(matrix) else csr_array(np.atleast_2d(np.asarray(matrix, float)))
+    n = len(layout)
+    if weights.shape != (n, n):
+        raise InvalidInput(f"A kernel matrix for {layout} has shape ({n}, {n}), got {weights.shape}.")
+    sums = np.asarray(weights.sum(axis=1)).ravel()
+    if (
+        not np.isfinite(weights.data).all()
+        or weights.data.min(initial=0) < 0
+        or np.abs(sums - 1).max() > 1e-6
+    ):
+        raise InvalidInput(
+            "A kernel matrix is non-negative with rows summing to 1; "
+            f"its smallest entry is {weights.data.min(initial=0):g}, its rows sum to "
+            f"{sums.min():g}..{sums.max():g}."
+        )
+    return csr_array(weights / sums[:, None])

@@ -1,0 +1,132 @@
+"""Algorithm 1 of the paper: exponentiated gradient descent, in the log domain.
+
+p = 1/K is a fixed point and a zero never recovers, so the start is random and probabilities have a floor.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg._support.seeds import checked_seed
+from vseg.data.maps import Maps
+from vseg.errors import InvalidInput
+from vseg.reconstruction.objective import Objective
+from vseg.reconstruction.solvers.solution import (
+    CONVERGED,
+    DIVERGED,
+    ITERATIONS,
+    STALLED,
+    Solution,
+    check_limits,
+)
+
+FLOOR = 1e-12
+LIFT = 1e-3
+CONCENTRATION = 5.0  # of the Dirichlet distribution from which starts are drawn
+SMALLEST_STEP = 1e-12
+PATIENCE = 10  # iterations over which a relative tolerance is judged
+
+
+def exponentiated_gradient(
+    objective: Objective,
+    start: NDArray[np.float64] | None = None,
+    *,
+    seed: int,
+    starts: int | None = None,
+    tolerance: float = 3e-5,
+    max_iterations: int = 20_000,
+    learning_rate: float | None = None,
+    epsilon: float | None = None,
+    truth: Maps | None = None,
+) -> Solution:
+    """Minimise by multiplicative steps, the paper's way.
+
+    Parameters
+    ----------
+    learning_rate : float, optional
+        A fixed step (the paper's λ_r; with the four-neighbour kernel, λ·rate must stay below about 0.5).
+        Without it the step backtracks, so that the objective never rises.
+    epsilon : float, optional
+        The paper's stopping rule: stop when the objective changes by less than this in one iteration.
+        Without it, stop when it has fallen by less than `tolerance` of itself over ten iterations.
+    truth : Maps, optional
+        Records the MAE to these maps after each iteration in `Solution.errors`.
+    """
+    if learning_rate is not None and not 0 < learning_rate < np.inf:
+        raise InvalidInput(f"The learning rate is a positive number, got {learning_rate!r}.")
+    count = check_limits(starts, tolerance, max_iterations)
+    rng = np.random.default_rng(checked_seed(seed))
+    shape = len(objective.layout), objective.segments
+    if start is not None:  # off the faces of the simplex, where a multiplicative step is next to nothing
+        begins = [(1 - LIFT) * objective.checked(start) + LIFT / objective.segments]
+    else:
+        begins = [_random_start(shape, rng) for _ in range(count)]
+    runs = [
+        _descend(objective, begin, tolerance, max_iterations, learning_rate, epsilon, truth)
+        for begin in begins
+    ]
+    return min(runs, key=lambda run: run.trace[-1])
+
+
+def _random_start(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
+    return rng.dirichlet(np.full(shape[1], CONCENTRATION), shape[0])
+
+
+def _descend(
+    objective: Objective,
+    start: NDArray[np.float64],
+    tolerance: float,
+    max_iterations: int,
+    learning_rate: float | None,
+    epsilon: float | None,
+    truth: Maps | None,
+) -> Solution:
+    p = _normalised(np.log(np.maximum(start, FLOOR)))
+    first = value = objective.value(p)
+    step = learning_rate or 1 / (1 + 2 * objective.strength)
+    trace: list[float] = []
+    errors: list[float] = []
+    status = ITERATIONS
+    for _ in range(max_iterations):
+        slope = objective.gradient(p)
+        if learning_rate is None:
+            p, lower, step = _backtracked(objective, p, value, slope, step)
+        else:
+            p = _normalised(np.log(p) - step * slope)
+            lower = objective.value(p)
+        trace.append(lower)
+        if truth is not None:
+            errors.append(Maps(objective.layout, p).distance_to(truth))
+        change, value = abs(value - lower), lower
+        if step < SMALLEST_STEP:
+            status = CONVERGED if change == 0 else STALLED
+            break
+        if not np.isfinite(value) or value > 2 * first + 1:
+            status = DIVERGED
+            break
+        if change < epsilon if epsilon is not None else _settled(trace, tolerance):
+            status = CONVERGED if value <= first else DIVERGED
+            break
+    return Solution(p, len(trace), status, np.array(trace), np.array(errors))
+
+
+def _backtracked(
+    objective: Objective, p: NDArray[np.float64], value: float, slope: NDArray[np.float64], step: float
+) -> tuple[NDArray[np.float64], float, float]:
+    """The next maps, their objective and the next step to try; a step that does not help is halved."""
+    step *= 1.5
+    while step >= SMALLEST_STEP:
+        moved = _normalised(np.log(p) - step * slope)
+        lower = objective.value(moved)
+        if lower <= value + 0.1 * np.sum(slope * (moved - p)):
+            return moved, lower, step
+        step /= 2
+    return p, value, step
+
+
+def _normalised(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    p = np.maximum(np.exp(logits - logits.max(axis=1, keepdims=True)), FLOOR)
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def _settled(trace: list[float], tolerance: float) -> bool:
+    return len(trace) > PATIENCE and abs(trace[-1 - PATIENCE] - trace[-1]) <= tolerance * abs(trace[-1])

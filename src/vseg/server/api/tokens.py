@@ -1,0 +1,45 @@
+"""Personal tokens, and who one is."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from vseg import store
+from vseg.server import auth, http
+from vseg.server.api.dependencies import Researcher, takes
+from vseg.server.api.schemas import NEW_TOKEN, Me, NewToken, Token
+from vseg.store.tokens import TokenRow
+
+router = APIRouter(tags=["tokens"])
+
+
+@router.get("/me", summary="Who is asking")
+def me(request: Request, name: Researcher) -> Me:
+    """The name of whoever is logged in or whose token this is."""
+    keys, by_token = request.app.state.keys, auth.by_token(request.app.state.db, request)
+    return Me(name=name, csrf_token="" if by_token else keys.form_token(keys.visitor(request)))
+
+
+@router.get("/tokens", summary="Your tokens")
+def tokens(request: Request, name: Researcher) -> list[TokenRow]:
+    """Labels and times; the tokens themselves are not stored."""
+    return store.tokens.listed(request.app.state.db, name)
+
+
+@router.post("/tokens", status_code=201, summary="Make a token", openapi_extra=takes(NewToken))
+async def new_token(request: Request, name: Researcher) -> Token:
+    """A token for a script, shown this once: treat it like a password."""
+    label = (await http.json_body(request, NEW_TOKEN)).label
+    return Token(token=await http.in_thread(store.tokens.create, request.app.state.db, name, label))
+
+
+@router.delete("/tokens/{number}", status_code=204, summary="Revoke a token", response_class=Response)
+def revoke(
+    request: Request,
+    name: Researcher,
+    number: Annotated[int, Path(ge=1, le=2**31 - 1, description="The token's `id`, as in the list.")],
+) -> Response:
+    """Make one of your tokens worthless, at once."""
+    store.tokens.revoke(request.app.state.db, name, number)
+    return Response(status_code=204)

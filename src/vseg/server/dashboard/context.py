@@ -1,0 +1,109 @@
+"""Who asks, what their forms say, and the two kinds of answers: a page, or one live part of it."""
+
+import re
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from vseg.errors import InvalidInput, VsegError
+from vseg.server import auth, http
+from vseg.server.html import page_of, root_of
+
+MOST_FIELDS = 20
+
+Page = Callable[[Request], Awaitable[Response]]
+
+
+async def visitor(request: Request) -> auth.Visitor:
+    """The browser that asks, looked up once a request."""
+    if not hasattr(request.state, "visitor"):
+        request.state.visitor = await http.in_thread(request.app.state.keys.visitor, request)
+    found: auth.Visitor = request.state.visitor
+    return found
+
+
+def researchers_only(page: Page) -> Page:
+    """A page that leads to the login if nobody is logged in; a live part says 401, since nobody reads it."""
+
+    @wraps(page)
+    async def guarded(request: Request) -> Response:
+        if (await visitor(request)).name is not None:
+            return await page(request)
+        if "part" in request.query_params:
+            return Response(status_code=401)
+        wanted = _here(request) if request.method == "GET" else "/"
+        return to(request, "/login" if wanted == "/" else f"/login?{urlencode({'next': wanted})}")
+
+    return guarded
+
+
+async def page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
+    """The whole page, with the browser's form token."""
+    answer = page_of(request, template, status=status, **await known(request), **values)
+    who = await visitor(request)
+    if who.is_new:
+        request.app.state.keys.remember(answer, request, who)
+    return answer
+
+
+async def part(request: Request, template: str, **values: Any) -> Response:
+    """One live part of a page, from the template that the page itself includes."""
+    return page_of(request, template, **await known(request), **values)
+
+
+async def form(request: Request, most: int = http.SMALL_BODY) -> dict[str, str]:
+    """The fields of a form of ours, once it is clear that it is one."""
+    content = await http.body(request, most)
+    try:
+        fields = parse_qs(
+            content.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS
+        )
+    except ValueError:
+        raise InvalidInput(f"A form of ours has at most {MOST_FIELDS} fields; reload the page.") from None
+    given = {name: values[-1] for name, values in fields.items()}
+    request.app.state.keys.check_from_here(request, given.get("form_token", ""))
+    return given
+
+
+def own_path(text: str) -> str:
+    """A path of this site that someone wanted to see, or the studies for anything else.
+
+    Examples
+    --------
+    >>> own_path("/studies/mine?segments=3"), own_path("//elsewhere.org"), own_path("https://elsewhere.org")
+    ('/studies/mine?segments=3', '/', '/')
+    """
+    return text if re.fullmatch(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,500}", text) else "/"
+
+
+def _here(request: Request) -> str:
+    path = request.url.path.removeprefix(root_of(request))
+    return own_path(f"{path}?{request.url.query}" if request.url.query else path)
+
+
+def to(request: Request, path: str) -> Response:
+    """Go there, with GET."""
+    return RedirectResponse(f"{root_of(request)}{path}", 303)
+
+
+async def known(request: Request) -> dict[str, Any]:
+    """What the frame of every page needs: who is logged in, and the token of their forms."""
+    who = await visitor(request)
+    state = request.app.state
+    return {
+        "form_token": state.keys.form_token(who),
+        "researcher": who.name,
+        "has_report": state.report is not None,
+    }
+
+
+async def menu(request: Request) -> dict[str, Any]:
+    """The same where something went wrong, for whoever is logged in; others get no cookie by a mistyped address."""
+    try:
+        return await known(request) if auth.COOKIE in request.cookies else {}
+    except VsegError:  # the database cannot be asked: the page says what it has to without
+        return {}

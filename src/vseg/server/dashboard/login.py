@@ -1,0 +1,96 @@
+"""The first login, logging in and out, and links that work once."""
+
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vseg import store
+from vseg.errors import InvalidInput, NotAllowed, VsegError
+from vseg.server import auth, http
+from vseg.server.dashboard.context import form, own_path, page, researchers_only, to, visitor
+
+
+async def setup(request: Request) -> Response:
+    """The one-time link: choose a name and a password; a name that is there gets the new one."""
+    db = request.app.state.db
+    if request.method == "GET":
+        token = request.query_params.get("token", "")
+        if not await http.in_thread(auth.setup_is_open, db, token):
+            return await page(request, "message.html", status=401, said=auth.USED_LINK)
+        return await _choosing(request, token=token)
+    given = await form(request)
+    name, password, token = given.get("name", ""), given.get("password", ""), given.get("token", "")
+    tries = request.app.state.tries
+    try:
+        await auth.set_up(db, tries, token, name, password)
+        known = await auth.verify(db, tries, name, password)
+    except InvalidInput as error:
+        return await _choosing(request, status=422, token=token, name=name, said=error)
+    except VsegError as error:
+        return await page(request, "message.html", status=http.status_of(error), said=error)
+    return logged_in(request, known)
+
+
+async def _choosing(request: Request, **values: Any) -> Response:
+    """The form of a one-time link; the first researcher need not read what happens to those who are there."""
+    others = await http.in_thread(store.researchers.count, request.app.state.db)
+    return await page(request, "setup.html", has_others=others > 0, **values)
+
+
+async def login(request: Request) -> Response:
+    """Log in with name and password."""
+    if request.method == "GET":
+        return await page(request, "login.html", next=request.query_params.get("next", ""))
+    given = await form(request)
+    wanted = given.get("next", "")
+    db, tries = request.app.state.db, request.app.state.tries
+    try:
+        known = await auth.verify(db, tries, given.get("name", ""), given.get("password", ""))
+    except NotAllowed as error:
+        name = given.get("name", "")
+        return await page(request, "login.html", status=401, name=name, said=error, next=wanted)
+    except HTTPException as error:
+        late = await page(request, "login.html", status=error.status_code, said=error.detail, next=wanted)
+        late.headers.update(error.headers or {})
+        return late
+    return logged_in(request, known, own_path(wanted))
+
+
+async def sign_in(request: Request) -> Response:
+    """A link that logs in once, within a few minutes, such as the one that `vseg demo` opens.
+
+    Whoever only asks for the head is a programme that looks ahead, not a person: the link still works afterwards.
+    """
+    if request.method == "HEAD":
+        return Response(status_code=401)
+    db, token = request.app.state.db, request.query_params.get("token", "")
+    try:
+        known = await http.in_thread(auth.sign_in, db, token)
+    except NotAllowed as error:
+        return await page(request, "message.html", status=401, said=error)
+    return logged_in(request, known, own_path(request.query_params.get("next", "")))
+
+
+def logged_in(request: Request, known: auth.Visitor, path: str = "/") -> Response:
+    """Give the browser its cookie, and go on."""
+    answer = to(request, path)
+    request.app.state.keys.remember(answer, request, known)
+    return answer
+
+
+async def logout(request: Request) -> Response:
+    """End this researcher's logins, here and in every other browser."""
+    await form(request)
+    if (name := (await visitor(request)).name) is not None:
+        await http.in_thread(store.researchers.sign_out, request.app.state.db, name)
+    answer = to(request, "/login")
+    auth.forget(answer, request)
+    return answer
+
+
+@researchers_only
+async def api_page(request: Request) -> Response:
+    """The API, to read and to try."""
+    return await page(request, "api.html")

@@ -1,0 +1,88 @@
+"""A finished session is chosen once more from its export alone: same answers, same seed, same pairs."""
+
+from pathlib import Path
+
+import pytest
+
+from servers import Served, served
+from vseg import bots, export, load, store
+from vseg.adaptive.replay import replay
+from vseg.errors import InvalidInput
+
+STUDY = """
+name = "ada"
+segments = 2
+participants = 20
+layout = {{grid = 5}}
+images = [{{name = "patches", colours = 2}}, {{name = "others", colours = 2, seed = 1}}]
+assignment = {{images = "within"}}
+design = {{name = "adaptive", trials = 60{more}}}
+practice = {{trials = 2}}
+catch = {{per_block = 1}}
+"""
+SOLO, CROWD = STUDY.format(more=""), STUDY.format(more=", shared = true")
+STOPPING = STUDY.format(more=", target_error = 0.9, least_trials = 25")
+
+
+def exported(server: Served, folder: Path) -> Path:
+    folder.mkdir()
+    export.write(server.db, store.studies.named(server.db, "ada"), folder)
+    return folder
+
+
+def taken(server: Served, count: int, seed: int) -> None:
+    bots.run(f"{server.base}s/ada/", count=count, at_once=count, flagged=0.1, seed=seed)
+
+
+@pytest.mark.parametrize("text", [SOLO, CROWD, STOPPING], ids=["solo", "crowd", "stopping"])
+def test_every_choice_follows_from_the_exported_answers(tmp_path, text):
+    """Two people at once, flagged answers among theirs; then another server, which reads all from the database."""
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    with served(url, text) as first:
+        taken(first, 2, seed=0)
+    with served(url, text) as second:
+        taken(second, 1, seed=1)
+        folder = exported(second, tmp_path / "out")
+    batches = list(replay(folder))
+    assert len(batches) >= 3
+    assert {batch.image for batch in batches} == {"patches", "others"}
+    assert all(batch.is_same for batch in batches)
+    assert len(load(folder)) > 3 * 2 * 20
+
+
+def test_other_answers_give_other_pairs(tmp_path):
+    with served(f"sqlite:///{tmp_path}/vseg.db", SOLO) as server:
+        taken(server, 1, seed=0)
+        folder = exported(server, tmp_path / "out")
+    (table,) = (path for path in (folder / "data").glob("*_session-*_data.csv") if "events" not in path.name)
+    header, *rows = table.read_text().splitlines()
+    same = header.split(",").index("same")
+    turned = [
+        [*cells[:same], "01"[cells[same] == "0"], *cells[same + 1 :]]
+        for cells in (row.split(",") for row in rows)
+    ]
+    table.write_text("\n".join([header, *map(",".join, turned), ""]))
+    assert not all(batch.is_same for batch in replay(folder))
+
+
+def test_a_crowd_without_someone_who_withdrew_says_what_it_cannot_tell(tmp_path):
+    url = f"sqlite:///{tmp_path}/vseg.db"
+    with served(url, CROWD) as server:
+        taken(server, 2, seed=0)
+        row = store.studies.named(server.db, "ada")
+        store.sessions.erase(server.db, row, store.sessions.listed(server.db, row)[0]["participant"])
+        taken(server, 1, seed=1)
+        batches = list(replay(exported(server, tmp_path / "out")))
+    assert any(batch.again is None for batch in batches)
+    last = max(batches, key=lambda batch: batch.batch)
+    after = [batch for batch in batches if batch.session == last.session]
+    assert all(batch.is_same for batch in after), "who came after the withdrawal followed from what is there"
+
+
+def test_a_study_that_chose_nothing_has_nothing_to_replay(tmp_path):
+    plain = SOLO.replace('name = "adaptive", ', "")
+    with (
+        served(f"sqlite:///{tmp_path}/vseg.db", plain) as server,
+        pytest.raises(InvalidInput, match="adaptive"),
+    ):
+        list(replay(exported(server, tmp_path / "out")))

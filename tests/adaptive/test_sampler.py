@@ -1,0 +1,79 @@
+"""Chains that follow: whitened where answers tell most, warm from earlier answers, from the same posterior."""
+
+import numpy as np
+import pytest
+
+import vseg
+from vseg import Grid
+from vseg.adaptive.sampler import drawn, moved, warmed, whitening
+from vseg.bayes import priors
+from vseg.bayes.evidence import cell_at, first_fields
+from vseg.bayes.hmc import sample
+from vseg.bayes.model import answers_of, contrasts, curvature
+
+LAYOUT, SEGMENTS = Grid(6), 3
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Ninety answers, the first sixty of them, and a cell fitted to these."""
+    truth = vseg.stimuli.random_maps(LAYOUT, segments=SEGMENTS, entropy=0.4, seed=4)
+    pairs = vseg.designs.covering(LAYOUT, trials=90, seed=1)
+    responses = vseg.simulate(truth, pairs, seed=2)
+    some = vseg.Responses(LAYOUT, responses.i[:60], responses.j[:60], responses.same[:60])
+    prior = priors.spatial(LAYOUT, kernel="rbf", lengths=[0.25], scales=[2.0])
+    first = first_fields(some.tally(), SEGMENTS, np.random.default_rng(0))
+    cell = cell_at(answers_of(some.tally()), prior, prior.start, first)
+    return answers_of(responses.tally()), answers_of(some.tally()), cell
+
+
+def test_whitening_leaves_unit_curvature(fitted):
+    """Within the basis to rounding; elsewhere answers tell next to nothing. Both ways are each other's transpose."""
+    _, answers, cell = fitted
+    basis, shrink = whitening(answers, cell)
+    d = cell.mode.u.size
+    W = np.array([moved(x, shrink, basis) for x in np.eye(d)]).T
+    H = curvature(cell.mode.u, cell.root, contrasts(SEGMENTS), answers)
+    within = np.linalg.eigvalsh(W.T @ H @ W)
+    assert np.linalg.eigvalsh(H)[-1] > 3
+    assert within[0] > 0.9
+    assert within[-1] < 1.2
+    np.testing.assert_allclose([moved(x, basis, shrink) for x in np.eye(d)], W, atol=1e-12)
+
+
+def test_repeated_and_flat_answers_have_fewer_directions(fitted):
+    """Slopes that depend on each other, or vanish as those of level maps do, give no NaN."""
+    _, answers, cell = fitted
+    twice = answers._replace(**{
+        name: np.concatenate([getattr(answers, name)] * 2) for name in ("i", "j", "same", "trials")
+    })  # fmt: skip
+    flat = vseg.bayes.evidence.Cell(**{**vars(cell), "mode": cell.mode._replace(u=0 * cell.mode.u)})
+    for given, at in [(twice, cell), (answers, flat)]:
+        for part in whitening(given, at):
+            assert np.isfinite(part).all()
+
+
+def test_followed_draws_are_those_of_the_posterior(fitted):
+    """Warmed up on two thirds of the answers: the same means and spreads as chains that began with all of them.
+
+    Four chains of 250 draws each; the margins are five times what two seeds of the latter differ by.
+    """
+    answers, some, cell = fitted
+    chains = warmed(some, [cell] * 4, np.random.SeedSequence(1))
+    followed = drawn(answers, chains, 1000, np.random.SeedSequence(2))
+    anew = sample(answers, [cell] * 4, draws=1000, seeds=np.random.SeedSequence(3)).maps.reshape(
+        followed.shape
+    )
+    i, j = np.random.default_rng(0).integers(len(LAYOUT), size=(2, 60))
+    one, other = (np.sum(maps[:, i] * maps[:, j], axis=2) for maps in (followed, anew))
+    assert np.abs(one.mean(axis=0) - other.mean(axis=0)).mean() < 0.03
+    assert abs(one.std(axis=0).mean() / other.std(axis=0).mean() - 1) < 0.1
+
+
+def test_threads_change_nothing(fitted):
+    answers, some, cell = fitted
+    found = []
+    for threads in (1, 3):
+        chains = warmed(some, [cell] * 4, np.random.SeedSequence(1), threads)
+        found.append(drawn(answers, chains, 8, np.random.SeedSequence(2), threads))
+    np.testing.assert_array_equal(*found)

@@ -1,0 +1,85 @@
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from strategies import seeds
+from vseg import Grid
+from vseg.bayes import covariance_roots, priors
+from vseg.bayes.linear_algebra import principal, product, upper
+
+ROOTS = """
+import hashlib, numpy as np, vseg
+from vseg import Grid
+from vseg.bayes import priors
+from vseg.bayes.linear_algebra import upper
+root = priors.spatial(Grid(13), kernel="rough", lengths=[0.1]).families[0][0].root
+curved = upper(np.eye(256) + np.exp(-np.abs(np.subtract.outer(np.arange(256.0), np.arange(256.0)))))
+truth = vseg.stimuli.random_maps(Grid(16), segments=3, entropy=0.3, seed=0)
+answers = vseg.simulate(truth, vseg.designs.covering(Grid(16), segments=3, seed=0), seed=0)
+drawn = vseg.posterior(answers, segments=3, prior=priors.spatial(Grid(16), lengths=[1 / 9.5]), draws=16, seed=0).draws
+print(hashlib.sha256(root.wide.tobytes() + curved.tobytes() + drawn.tobytes()).hexdigest())
+"""
+
+
+@settings(deadline=None)
+@given(size=st.integers(1, 30), seed=seeds)
+def test_choleskys_rows(size, seed):
+    """Also where the rows do not come in fours."""
+    A = np.random.default_rng(seed).standard_normal((size, size))
+    matrix = A @ A.T + np.eye(size)
+    found = upper(matrix)
+    np.testing.assert_allclose(found, np.linalg.cholesky(matrix).T, atol=1e-9)
+    assert (np.tril(found, -1) == 0).all()
+
+
+@settings(deadline=None)
+@given(size=st.integers(1, 12), rank=st.integers(1, 12), seed=seeds)
+def test_principal_rows(size, rank, seed):
+    """At right angles, as many as the rank, and they square to the matrix."""
+    A = np.random.default_rng(seed).standard_normal((size, rank))
+    rows = principal(A @ A.T)
+    assert len(rows) <= min(size, rank)
+    np.testing.assert_allclose(rows.T @ rows, A @ A.T, atol=1e-5 * np.abs(A @ A.T).max())
+    across = rows @ rows.T
+    np.testing.assert_allclose(across, np.diag(np.diag(across)), atol=1e-8 * np.abs(across).max())
+
+
+def test_principal_rows_where_all_are_alike():
+    """Nothing needs turning where every direction is as large."""
+    np.testing.assert_array_equal(np.abs(principal(np.eye(5))), np.eye(5))
+
+
+@given(size=st.integers(0, 40), seed=seeds)
+def test_products(size, seed):
+    x, y = np.random.default_rng(seed).standard_normal((2, size))
+    assert product(x, y) == pytest.approx(float(x @ y), abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [3, 4, 7, 10])
+@pytest.mark.parametrize("kernel", ["rough", "matern32", "matern52"])
+def test_mirrors_change_nothing(size, kernel):
+    """Even and odd fields by themselves span what all together do."""
+    away = np.linalg.norm(Grid(size).positions[:, None] - Grid(size).positions, axis=2) / 0.3
+    whole = covariance_roots.root_of(covariance_roots._kernel(kernel, away))
+    parts = priors.spatial(Grid(size), kernel=kernel, lengths=[0.3]).families[0][0].root
+    assert parts.wide.shape == whole.wide.shape
+    np.testing.assert_allclose(parts.tall @ parts.wide, whole.tall @ whole.wide, atol=1e-6)
+
+
+def test_the_threads_of_a_blas_change_nothing():
+    """To the last digit: a chain amplifies it, and adaptive choices are replayed from the answers."""
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", ROOTS],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads},
+            check=True, capture_output=True, text=True,
+        ).stdout
+        for threads in ("1", "2")
+    }  # fmt: skip
+    assert len(said) == 1
+    assert len(said.pop().strip()) == hashlib.sha256().digest_size * 2

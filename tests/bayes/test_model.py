@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from strategies import seeds, some_responses
+from vseg import Grid
+from vseg.bayes import priors
+from vseg.bayes.evidence import fields_of
+from vseg.bayes.hmc import gathered, inverted, stretched
+from vseg.bayes.mode import inner, mode, weights_of
+from vseg.bayes.model import answers_of, contrasts, cost, curvature, maps_of
+
+GAMMAS = (0.03, 0.02)
+
+
+def problem(responses, segments, seed, scale=2.0):
+    tally = responses.tally()
+    root = priors.spatial(tally.layout).families[0][2].root.scaled(scale)
+    u = np.random.default_rng(seed).standard_normal((segments - 1, len(root.wide)))
+    return tally, root, contrasts(segments), u
+
+
+@pytest.mark.parametrize("segments", [2, 3, 5])
+def test_contrasts_are_orthonormal_and_sum_to_zero(segments):
+    q = contrasts(segments)
+    np.testing.assert_allclose(q.T @ q, np.eye(segments - 1), atol=1e-12)
+    np.testing.assert_allclose(q.sum(axis=0), 0, atol=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(responses=some_responses(), segments=st.integers(2, 5), seed=seeds)
+def test_the_slope_is_a_finite_difference(responses, segments, seed):
+    tally, root, mixing, u = problem(responses, segments, seed)
+    answers = answers_of(tally, *GAMMAS)
+    _, slope = cost(u, root, mixing, answers, True)
+    way = np.random.default_rng(seed + 1).standard_normal(u.shape)
+    step = 1e-5
+    ahead, behind = (cost(u + sign * step * way, root, mixing, answers, True)[0] for sign in (1, -1))
+    assert (ahead - behind) / (2 * step) == pytest.approx(np.sum(slope * way), rel=1e-4, abs=1e-5)
+    np.testing.assert_array_equal(cost(u, root, mixing, answers, False)[1], slope)
+
+
+@settings(max_examples=20, deadline=None)
+@given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
+def test_the_cost_is_the_formula(responses, segments, seed):
+    """Written out in NumPy: q = γ₀ + (1-γ₀-γ₁)<p_i, p_j>, the answers' log-likelihood, ½|u|²."""
+    tally, root, mixing, u = problem(responses, segments, seed)
+    f = (mixing @ (u @ root.wide)).T
+    p = np.exp(f - f.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(maps_of(u, root, mixing), p, atol=1e-12)
+    q = GAMMAS[0] + (1 - sum(GAMMAS)) * np.sum(p[tally.pairs.i] * p[tally.pairs.j], axis=1)
+    expected = -np.sum(tally.k * np.log(q) + (tally.n - tally.k) * np.log(1 - q)) + 0.5 * np.sum(u**2)
+    assert cost(u, root, mixing, answers_of(tally, *GAMMAS), True)[0] == pytest.approx(expected, rel=1e-6)
+
+
+@settings(max_examples=10, deadline=None)
+@given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
+def test_the_curvature_is_fishers(responses, segments, seed):
+    """I + JᵀWJ with J = ∂q/∂u by finite differences and W = n/(q(1-q))."""
+    tally, root, mixing, u = problem(responses, segments, seed)
+
+    def q(flat):
+        p = maps_of(flat.reshape(u.shape), root, mixing)
+        return GAMMAS[0] + (1 - sum(GAMMAS)) * np.sum(p[tally.pairs.i] * p[tally.pairs.j], axis=1)
+
+    flat, step = u.ravel(), 1e-5
+    J = np.stack([(q(flat + step * e) - q(flat - step * e)) / (2 * step) for e in np.eye(u.size)], axis=1)
+    weight = tally.n / (q(flat) * (1 - q(flat)))
+    expected = np.eye(u.size) + J.T @ (weight[:, None] * J)
+    found = curvature(u, root, mixing, answers_of(tally, *GAMMAS))
+    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+
+
+@settings(max_examples=20, deadline=None)
+@given(responses=some_responses(), seed=seeds)
+def test_labels_do_not_matter(responses, seed):
+    """Permuted maps have rotated weights, the same cost, and the same evidence."""
+    tally, root, mixing, u = problem(responses, 3, seed)
+    turned = mixing.T @ np.eye(3)[[2, 0, 1]] @ mixing @ u
+    p = maps_of(u, root, mixing)
+    np.testing.assert_allclose(maps_of(turned, root, mixing), p[:, [2, 0, 1]], atol=1e-10)
+    answers = answers_of(tally)
+    values = [cost(each, root, mixing, answers, True)[0] for each in (u, turned)]
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
+def test_the_mode_is_a_minimum(responses, segments, seed):
+    """The slope vanishes there, and no start ends above where it began."""
+    tally, root, mixing, u = problem(responses, segments, seed)
+    answers = answers_of(tally)
+    found = mode(answers, root, [u], tolerance=1e-10)
+    value, slope = cost(found.u, root, mixing, answers, True)
+    assert value == found.value <= cost(u, root, mixing, answers, True)[0]
+    assert np.abs(slope).max() < 0.02 * (1 + abs(value))
+
+
+def test_weights_of_fields_give_the_fields_back():
+    """Up to the noise that is assumed in them; smooth fields lose little."""
+    root = priors.spatial(Grid(8)).families[0][1].root.scaled(5.0)
+    u = np.random.default_rng(0).standard_normal((2, len(root.wide)))
+    fields = u @ root.wide
+    again = weights_of(fields, root) @ root.wide
+    assert np.corrcoef(fields.ravel(), again.ravel())[0, 1] > 0.98
+    p = maps_of(u, root, contrasts(3))
+    np.testing.assert_allclose(fields_of(p, 1e-300), fields, atol=1e-8)
+
+
+@given(size=st.integers(0, 40), seed=seeds)
+def test_inner_products(size, seed):
+    x, y = np.random.default_rng(seed).standard_normal((2, size))
+    assert inner(x, y) == pytest.approx(float(x @ y), abs=1e-12)
+
+
+@given(size=st.integers(1, 12), seed=seeds)
+def test_whitened_coordinates(size, seed):
+    """L⁻¹ of a Cholesky factor, and its products from both sides."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((size, size))
+    factor = np.linalg.cholesky(A @ A.T + np.eye(size))
+    back = inverted(factor)
+    np.testing.assert_allclose(back @ factor, np.eye(size), atol=1e-9)
+    v = rng.standard_normal(size)
+    np.testing.assert_allclose(stretched(v, back), back.T @ v, atol=1e-9)
+    np.testing.assert_allclose(gathered(v, np.ascontiguousarray(back.T)), back @ v, atol=1e-9)

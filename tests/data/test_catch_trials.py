@@ -1,0 +1,62 @@
+"""Catch trials from a table: only those that were shown right count, for whoever answered them."""
+
+import csv
+
+import pytest
+
+from vseg.data.catch_trials import catch_trials
+from vseg.errors import InvalidInput
+
+ROWS = """participant,i,j,same,catch,correct,flags
+Ann,0,1,1,1,1,
+Ann,0,1,0,1,0,
+Ann,0,1,0,1,0,late
+Ann,0,1,1,0,,
+Bob,0,1,1,1,1,
+Cem,0,1,1,0,,
+"""
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_right_of_asked(tmp_path, suffix):
+    path = tmp_path / f"responses.{suffix}"
+    if suffix == "csv":
+        path.write_text(ROWS)
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        reader = pytest.importorskip("pyarrow.csv")
+        (tmp_path / "rows.csv").write_text(ROWS)
+        parquet.write_table(reader.read_csv(tmp_path / "rows.csv"), path)
+    assert catch_trials(path) == {"Ann": (1, 2), "Bob": (1, 1)}
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_as_spreadsheets_write_them(tmp_path, delimiter):
+    (tmp_path / "rows.csv").write_text(ROWS.replace(",", delimiter), encoding="utf-8-sig")
+    assert catch_trials(tmp_path / "rows.csv") == {"Ann": (1, 2), "Bob": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("latin.csv", ROWS.replace("Ann", "Änne").encode("latin-1"), "is not UTF-8 text; save it as CSV"),
+        ("book.csv", b"PK\x03\x04\xff\xfe", "is a zip archive, perhaps an Excel workbook"),
+        ("long.csv", (ROWS + "x" * 200_000).encode(), "cannot be read as a CSV file"),
+        ("no.parquet", b"nothing", "cannot be read as a Parquet file"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(tmp_path, name, content, said):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow.parquet")
+    (tmp_path / name).write_bytes(content)
+    usual = csv.field_size_limit(131_072)  # whoever read a large table before has raised it
+    try:
+        with pytest.raises(InvalidInput, match=said):
+            catch_trials(tmp_path / name)
+    finally:
+        csv.field_size_limit(usual)
+
+
+def test_a_table_without_them_has_none(tmp_path):
+    (tmp_path / "plain.csv").write_text("i,j,same\n0,1,1\n")
+    assert catch_trials(tmp_path / "plain.csv") == {}

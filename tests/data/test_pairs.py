@@ -1,0 +1,97 @@
+"""Pairs: unordered, distinct, of two different locations."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from strategies import some_pairs
+from vseg.data.layout import Grid, Scatter
+from vseg.data.pairs import Pairs
+from vseg.errors import InvalidInput
+
+
+@given(some_pairs())
+def test_pairs_have_no_order_within(pairs):
+    assert Pairs(pairs.layout, pairs.j, pairs.i) == pairs
+    assert (pairs.i < pairs.j).all()
+
+
+@given(some_pairs())
+def test_pairs_keep_the_order_in_which_they_are_shown(pairs):
+    assert list(pairs) == list(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True))
+    backwards = pairs.take(np.arange(len(pairs))[::-1])
+    assert list(backwards) == list(pairs)[::-1]
+    assert (len(pairs) == 1) == (backwards == pairs)
+
+
+@given(some_pairs())
+def test_every_pair_gives_two_locations_a_partner(pairs):
+    assert pairs.partners.sum() == 2 * len(pairs)
+    assert len(pairs.partners) == len(pairs.layout)
+
+
+@given(some_pairs())
+def test_distances_are_those_of_the_positions(pairs):
+    where = pairs.layout.positions
+    expected = [np.linalg.norm(where[i] - where[j]) for i, j in pairs]
+    assert np.allclose(pairs.distances, expected)
+
+
+@given(some_pairs())
+def test_arrays_are_read_only(pairs):
+    for array in (pairs.i, pairs.j, pairs.partners):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+@given(some_pairs())
+def test_a_mask_takes_its_pairs(pairs):
+    mask = np.arange(len(pairs)) % 2 == 0
+    assert list(pairs.take(mask)) == list(pairs)[::2]
+
+
+def test_the_given_arrays_stay_writeable():
+    i, j = np.array([0, 1]), np.array([2, 3])
+    Pairs(Grid(3), i, j)
+    i[0] = 5
+
+
+def test_no_pairs_at_all():
+    none = Pairs(Grid(3), [], [])
+    assert len(none) == 0
+    assert none.partners.tolist() == [0] * 9
+    assert len(Pairs(Grid(3), [0], [1]).take([])) == 0
+
+
+def test_whole_floats_are_whole_numbers():
+    assert Pairs(Grid(3), [0.0], [4.0]).j.dtype == np.int64
+
+
+def test_pairs_on_other_layouts_differ():
+    corners = Scatter([[0, 0], [1, 0], [0, 1], [1, 1]])
+    assert Pairs(Grid(3), [0], [1]) != Pairs(corners, [0], [1])
+    assert Pairs(Grid(3), [0], [1]) != "pairs"
+
+
+@pytest.mark.parametrize(
+    ("i", "j", "sentence"),
+    [
+        ([0, 16], [1, 2], "Pairs refer to locations 0..16, but a 4x4 grid has locations 0..15."),
+        ([-1], [2], "Pairs refer to locations -1..2, but a 4x4 grid has locations 0..15."),
+        ([0, 3], [1, 3], "A pair joins two different locations; pair 1 joins location 3 with itself."),
+        ([0, 1], [1, 0], "A block tests each pair once; some of these pairs are there twice."),
+        ([0, 1], [1], "i and j are two lists of one length, got shapes (2,) and (1,)."),
+        (0, 1, "i and j are two lists of one length, got shapes () and ()."),
+        ([[0]], [[1]], "i and j are two lists of one length, got shapes (1, 1) and (1, 1)."),
+        ([0.5], [1], "Locations are whole numbers, got [0.5]."),
+        ([np.nan], [1], "Locations are whole numbers, got [nan]."),
+        (["a"], [1], "Locations are whole numbers, got ['a']."),
+        ([0.5, 1, 2, 3, 4], [1] * 5, "Locations are whole numbers, got [0.5, 1.0, 2.0, 3.0, …]."),
+        ([None], [1], "Locations are whole numbers, got [None]."),
+        ([1e300], [1], "Locations are whole numbers, got [1e+300]."),
+    ],
+)
+def test_bad_input_is_answered_by_a_sentence(i, j, sentence):
+    with pytest.raises(InvalidInput) as caught:
+        Pairs(Grid(4), i, j)
+    assert str(caught.value) == sentence

@@ -1,0 +1,160 @@
+"""Responses: bad columns answered by a sentence, parts and wholes, and a tally in no order."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from strategies import grids, same_rows, some_responses
+from vseg.data.layout import Grid, Scatter, refine
+from vseg.data.pairs import Pairs
+from vseg.data.responses import COLUMNS, Responses, Tally, concatenated
+from vseg.errors import InvalidInput, NotFound
+
+
+def test_an_array_wider_than_its_names_is_fine():
+    names = np.array(["Ann"], dtype="U1000")
+    assert Responses(Grid(3), [0], [1], [1], participant=names).participants == ["Ann"]
+
+
+def test_answers_do_not_change_with_the_arrays_they_were_made_from():
+    i, names = np.array([0, 1]), np.array(["Ann", "Bob"])
+    view = names[:]
+    view.flags.writeable = False
+    made = Responses(Grid(3), i, [4, 5], [1, 0], participant=view)
+    i[0], names[0] = 2, "Cem"
+    assert (made.i.tolist(), made.participant.tolist()) == ([0, 1], ["Ann", "Bob"])
+
+
+UNKNOWN = "Column rt_ms holds times in milliseconds from 0 up, NaN where unknown, got "
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"same": ["maybe"]}, "Column same holds 0 or 1 (false or true), got 'maybe'."),
+        ({"same": [2]}, "Column same holds 0 or 1 (false or true), got 2."),
+        ({"same": [np.nan]}, "Column same holds 0 or 1 (false or true), got nan."),
+        ({"same": [None]}, "Column same holds 0 or 1 (false or true), got None."),
+        ({"same": [1, 0]}, "Column same has shape (2,), but there are 1 trials."),
+        ({"participant": ["a", "b"]}, "Column participant has shape (2,), but there are 1 trials."),
+        ({"rt_ms": ["fast"]}, "Expected numbers for rt_ms, got ['fast']."),
+        ({"rt_ms": [-5]}, UNKNOWN + "-5."),
+        ({"rt_ms": np.inf}, UNKNOWN + "inf."),
+        ({"block": [0.5]}, "Column block holds whole numbers from 0 up, got 0.5."),
+        ({"block": ["first"]}, "Column block holds whole numbers from 0 up, got 'first'."),
+        ({"trial": [-1]}, "Column trial holds whole numbers from 0 up, got -1."),
+        ({"i": [1]}, "A pair joins two different locations; pair 0 joins location 1 with itself."),
+    ],
+)
+def test_bad_columns_are_answered_by_a_sentence(columns, sentence):
+    with pytest.raises(InvalidInput) as caught:
+        Responses(**{"layout": Grid(3), "i": [0], "j": [1], "same": [1]} | columns)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("same", [[1, 0], [True, False], [1.0, 0.0], np.array([True, False], dtype=object)])
+def test_the_ways_of_saying_same(same):
+    assert Responses(Grid(3), [0, 1], [1, 2], same).same.tolist() == [True, False]
+
+
+@given(some_responses())
+def test_arrays_are_read_only(responses):
+    for name in COLUMNS:
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(responses, name)[0] = getattr(responses, name)[0]
+
+
+@given(some_responses(), st.randoms(use_true_random=False))
+def test_tally_does_not_depend_on_order(responses, random):
+    """A pair is unordered and trials are counted, so neither order of rows nor of i and j may matter."""
+    rows = list(range(len(responses)))
+    random.shuffle(rows)
+    shuffled = responses.where(rows)
+    flip = np.array([random.random() < 0.5 for _ in rows])
+    swapped = Responses(
+        responses.layout,
+        np.where(flip, shuffled.j, shuffled.i),
+        np.where(flip, shuffled.i, shuffled.j),
+        shuffled.same,
+    )
+    one, other = responses.tally(), swapped.tally()
+    assert one.pairs == other.pairs
+    assert one.k.tolist() == other.k.tolist()
+    assert one.n.tolist() == other.n.tolist()
+
+
+@given(some_responses())
+def test_tally_counts_every_trial_once(responses):
+    tally = responses.tally()
+    assert tally.trials == len(responses)
+    assert tally.k.sum() == responses.same.sum()
+    assert tally.layout == responses.layout
+    assert ((tally.share >= 0) & (tally.share <= 1)).all()
+
+
+@given(some_responses())
+def test_parts_put_together_are_the_whole(responses):
+    parts = [responses.of(participant=name) for name in responses.participants]
+    whole = concatenated(parts)
+    order = np.argsort(responses.participant, kind="stable")
+    assert same_rows(whole, responses.where(order))
+
+
+@given(some_responses(grids()))
+def test_an_unknown_participant_is_not_found(responses):
+    with pytest.raises(NotFound, match="No responses of participant 'nobody at all'; there are: "):
+        responses.of(participant="nobody at all")
+
+
+def test_one_image_of_one_participant():
+    responses = Responses(
+        Grid(3), [0, 1, 2], [1, 2, 3], [1, 1, 1], participant=["a", "a", "b"], image=["x", "y", "x"]
+    )
+    assert responses.of(participant="a", image="y").i.tolist() == [1]
+    assert (responses.participants, responses.images) == (["a", "b"], ["x", "y"])
+
+
+def test_no_responses_at_all():
+    none = Responses(Grid(3), [], [], [])
+    assert len(none.tally()) == 0
+    assert len(Responses(Grid(3), [0], [1], [1]).where([])) == 0
+    assert len(Responses(Grid(3), [0], [1], [1]).tally().take([])) == 0
+
+
+def test_only_one_layout_can_be_put_together():
+    corners = Scatter([[0, 0], [1, 0], [0, 1], [1, 1]])
+    with pytest.raises(InvalidInput, match="Only responses on one layout can be put together"):
+        concatenated([Responses(Grid(3), [0], [1], [1]), Responses(corners, [0], [1], [1])])
+    with pytest.raises(
+        InvalidInput, match="Expected at least one set of responses to put together, got none"
+    ):
+        concatenated([])
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "sentence"),
+    [
+        ([2], [1], "Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times."),
+        ([0], [0], "Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times."),
+        ([1, 1], [1], "Expected 1 counts k and n, got (2,) and (1,)."),
+        ([0.7], [1], "Counts k are whole numbers, got 0.7."),
+        ([1], [1.5], "Counts n are whole numbers, got 1.5."),
+        (["a"], [1], "Counts k are whole numbers, got 'a'."),
+        ([np.nan], [1], "Counts k are whole numbers, got nan."),
+        ([0], [np.inf], "Counts n are whole numbers, got inf."),
+    ],
+)
+def test_bad_counts_are_answered_by_a_sentence(k, n, sentence):
+    with pytest.raises(InvalidInput) as caught:
+        Tally(Pairs(Grid(3), [0], [1]), k, n)
+    assert str(caught.value) == sentence
+
+
+def test_answers_move_to_a_finer_layout_and_to_no_other():
+    answers = Responses(Grid(4), [0, 3], [5, 9], [1, 0], participant=["a", "b"])
+    finer = refine(Grid(4), np.ones(16), points=3)
+    moved = answers.on(finer)
+    assert moved.layout == finer
+    assert (moved.i.tolist(), moved.participant.tolist()) == ([0, 3], ["a", "b"])
+    with pytest.raises(InvalidInput, match="are not those of a 4x4 grid"):
+        answers.on(Grid(5))

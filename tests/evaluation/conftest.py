@@ -1,0 +1,43 @@
+"""A task of four people and two pictures; a dataset of two pictures; files to submit."""
+
+from pathlib import Path
+
+import pytest
+
+from vseg import Grid, designs, simulate, stimuli
+from vseg.data.responses import concatenated
+from vseg.evaluation import datasets
+from vseg.models import Task
+
+
+@pytest.fixture(scope="session")
+def task():
+    parts, pictures = [], {}
+    for place, name in enumerate(("one", "two")):
+        truth = stimuli.random_maps(Grid(7), segments=2, entropy=0.15, seed=place)
+        pictures[name] = stimuli.colour_image(truth, seed=place).rendered(70)
+        pairs = designs.scattered(truth.layout, segments=2, seed=place)
+        parts += [
+            simulate(truth, pairs, blocks=2, participant=f"p{who}", image=name, seed=10 * place + who)
+            for who in range(4)
+        ]
+    return Task(concatenated(parts), pictures, 2)
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    datasets.from_samples(folder, images=("coffee", "rocket"), people=2, blocks=2, grid=6, segments=2)
+    return folder
+
+
+@pytest.fixture
+def submit(tmp_path):
+    """A function that writes a submission's file and names it."""
+
+    def written(body: str, name: str = "mine.py") -> str:
+        path = tmp_path / name
+        path.write_text(f"import numpy as np\n\n\ndef model(image):\n    {body}\n", encoding="utf-8")
+        return str(path)
+
+    return written

@@ -1,0 +1,182 @@
+"""Comparing: the numbers do not depend on who computes them, and what fails leaves the rest."""
+
+import json
+
+import numpy as np
+import pytest
+
+from vseg.errors import InvalidInput, VsegWarning
+from vseg.evaluation.compare import compare
+from vseg.models import Task, base_rate, chance, discrimination, distance_only, free_maps, logistic
+
+MODELS = {
+    "colour": logistic("lab", starts=2),
+    "free": free_maps(1.0),
+    "alike": discrimination("lab"),
+    "near": distance_only(),
+    "rate": base_rate(),
+    "coin": chance(),
+}
+
+
+class Counted:
+    """A model that counts how often it is fitted, and may fail."""
+
+    def __init__(self, family, *, fails=""):
+        self.family, self.fails, self.fits = family, fails, 0
+
+    def __call__(self, task, *, seed):
+        self.fits += 1
+        if self.fails:
+            raise ValueError(self.fails)
+        return self.family(task, seed=seed)
+
+
+def test_the_better_model_wins(task):
+    result = compare(task, MODELS, per="all", seed=0, resamples=200)
+    rows = {row["model"]: row for row in result.table()}
+    assert rows["coin"]["bits"] == -1
+    assert rows["colour"]["normalised_low"] < rows["colour"]["normalised"] < rows["colour"]["normalised_high"]
+    assert rows["colour"]["bits"] > max(rows[each]["bits"] for each in ("near", "rate", "coin"))
+    assert rows["alike"]["bits"] > rows["near"]["bits"] > -1
+    assert all(row["low"] < row["bits"] < row["high"] for name, row in rows.items() if name != "coin")
+    best = next(each for each in result.differences() if each["worse"] == "coin")
+    assert best["probability"] > 0.99
+    assert 0 < rows["colour"]["entropy_r"] < 1
+    assert rows["rate"]["entropy_r"] is rows["rate"]["mae"] is None  # it has no maps
+
+
+def test_a_failing_model_leaves_the_others(task):
+    bad = {"bad": Counted(None, fails="out of ideas"), "nan": lambda task, *, seed: Said(np.nan)}
+    bad |= {"far": lambda task, *, seed: Said(1.5), "short": lambda task, *, seed: Said([0.5])}
+    result = compare(task, {**bad, "coin": chance()}, per="all", seed=0, resamples=20)
+    assert list(result.predictions) == ["coin"]
+    assert result.failures == {
+        "bad": result.failures["bad"],
+        "nan": result.failures["nan"],
+        "far": "P(same) is a number from 0 to 1, got values from 1.5 to 1.5.",
+        "short": result.failures["short"],
+    }
+    assert result.failures["bad"].startswith("ValueError: out of ideas (test_compare.py, line ")
+    assert "pairs, got an array of shape (1,)" in result.failures["short"]
+    assert "are no finite numbers" in result.failures["nan"]
+    assert "- bad was not scored: ValueError: out of ideas" in result.markdown()
+
+
+class Said:
+    def __init__(self, q):
+        self.q = q
+
+    def same_probability(self, image, pairs):
+        return np.asarray(self.q) if np.ndim(self.q) else np.full(len(pairs), self.q)
+
+
+def test_maps_that_cannot_be_drawn_leave_the_score(task):
+    def drawn(task, *, seed):
+        fitted = Said(0.4)
+        fitted.maps = lambda image: 1 / 0
+        return fitted
+
+    with pytest.warns(VsegWarning, match="no maps by half of all: ZeroDivisionError"):
+        result = compare(task, {"half": drawn}, per="all", seed=0, resamples=20)
+    assert list(result.predictions) == ["half"]
+    assert result.maps == {}
+
+
+def test_a_run_that_was_cut_goes_on(task, tmp_path):
+    """Finished fits are not repeated, and a damaged file is as good as none."""
+    models = {name: Counted(MODELS[name]) for name in ("colour", "alike")}
+    first = compare(task, models, per="all", folds=3, seed=0, resamples=20, kept=tmp_path / "kept")
+    assert {name: each.fits for name, each in models.items()} == {"colour": 4, "alike": 4}
+    again = compare(task, models, per="all", folds=3, seed=0, resamples=20, kept=tmp_path / "kept")
+    assert {name: each.fits for name, each in models.items()} == {"colour": 4, "alike": 4}
+    assert again.json() == first.json()
+    assert again.maps == first.maps
+    for victim in (tmp_path / "kept").iterdir():
+        victim.write_bytes(victim.read_bytes()[:40])
+    mended = compare(task, models, per="all", folds=3, seed=0, resamples=20, kept=tmp_path / "kept")
+    assert {name: each.fits for name, each in models.items()} == {"colour": 8, "alike": 8}
+    assert mended.json() == first.json()
+
+
+def test_other_pictures_or_seeds_are_other_runs(task, tmp_path):
+    model = Counted(chance())
+    darker = {name: picture // 2 for name, picture in task.images.items()}
+    for each, seed in ((task, 0), (Task(task.responses, darker, 2), 0), (task, 1)):
+        compare(each, {"coin": model}, per="all", folds=2, seed=seed, resamples=20, kept=tmp_path)
+    assert model.fits == 9
+
+
+@pytest.mark.parametrize(
+    ("by", "per"), [("blocks", "participant"), ("participants", "all"), ("images", "all")]
+)
+def test_what_is_held_out(task, by, per):
+    result = compare(
+        task, {"colour": MODELS["colour"], "free": MODELS["free"]}, by=by, per=per, seed=0, resamples=20
+    )
+    assert np.isfinite(result.predictions["colour"]).all()
+    assert ("free" in result.failures) == (by == "images")
+    if by == "images":
+        assert "had no answers" in result.failures["free"]
+
+
+def test_a_folder_that_cannot_be_written_is_no_models_fault(task, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OSError, match="file"):
+        compare(task, {"coin": chance()}, per="all", folds=2, seed=0, kept=tmp_path / "file" / "kept")
+
+
+def test_progress_counts_every_fit(task):
+    done = []
+    compare(task, {"a": chance(), "b": chance()}, folds=3, seed=0, resamples=20, progress=done.append)
+    # Models, folds and once more all answers, people; and what each of them saw.
+    assert done == [1] * (2 * (3 + 1) * 4 + 4)
+
+
+def test_tables(task):
+    result = compare(task, {"rate": base_rate(), "coin": chance()}, per="all", seed=0, resamples=20)
+    lines = result.csv().splitlines()
+    assert lines[0].split(",")[:8] == [
+        "model", "bits", "low", "high", "normalised", "normalised_low", "normalised_high", "brier"
+    ]  # fmt: skip
+    assert len(lines) == 3
+    whole = json.loads(result.json())
+    assert [each["name"] for each in whole["references"]] == ["floor", "within", "between", "entropy"]
+    assert sum(whole["calibration"]["coin"]["count"]) == len(task.responses)
+    assert repr(result) == "<Comparison of rate, coin by pairs, 5 folds>"
+
+
+def test_normalised_scores_are_not_clipped(task):
+    """Worse than the floor is below 0."""
+    wrong = compare(
+        task, {"wrong": lambda task, *, seed: Said(0.01)}, per="all", seed=0, resamples=20
+    ).table()[0]
+    assert wrong["normalised"] < 0
+
+
+def test_without_repeats_the_ceiling_within_is_not_faked(task):
+    once = task.responses.where((task.responses.block == 0) & (task.responses.participant == "p0"))
+    result = compare(Task(once, task.images, 2), {"coin": chance()}, seed=0, resamples=20)
+    assert "within: (not available: nobody answered a pair twice)" in result.markdown()
+    assert "between: (not available: no two people answered the same pair)" in result.markdown()
+    assert result.table()[0]["normalised"] is None
+    assert json.loads(result.json())["references"][1]["bits"] is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"by": "days"}, "Answers are held out by pairs, blocks, participants, images, got 'days'"),
+        ({"per": "day"}, "Models are fitted per participant, image, all, got 'day'"),
+        (
+            {"by": "participants"},
+            "A model fitted per participant cannot be held out by participants; use --per all",
+        ),
+        ({"folds": 1}, "Cross-validation has 2 or more folds, got 1"),
+        ({"models": {}}, "There are no models to compare"),
+        ({"models": {"floor": chance()}}, "floor is the name of a reference; call the model otherwise"),
+    ],
+)
+def test_what_cannot_be_compared(task, settings, message):
+    with pytest.raises(InvalidInput, match=message):
+        compare(task, settings.pop("models", {"coin": chance()}), seed=0, **settings)

@@ -1,0 +1,86 @@
+"""Datasets that models are tried on are folders like any export."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.io import savemat
+
+import vseg
+from vseg.errors import InvalidInput, NotFound
+from vseg.evaluation import datasets, tasks
+
+
+def bsds_folder(folder, people=3):
+    """As BSDS500 lies on a disk: photographs beside what annotators drew."""
+    folder.mkdir()
+    for number in range(2):
+        pixels = np.zeros((60, 80, 3), np.uint8)
+        pixels[:, 40:] = 200
+        Image.fromarray(pixels).save(folder / f"{100 + number}.jpg")
+        cell = np.zeros((1, people), object)
+        for person in range(people):
+            labels = np.ones((60, 80), np.uint16)
+            labels[:, 40 + 2 * person :] = 2
+            cell[0, person] = np.array([[(labels,)]], dtype=[("Segmentation", object)])
+        savemat(folder / f"{100 + number}.mat", {"groundTruth": cell})
+    return folder
+
+
+def test_samples_load_as_an_export_does(samples):
+    responses = vseg.load(samples)
+    assert responses.images == ["coffee", "rocket"]
+    assert responses.participants == ["observer-1", "observer-2"]
+    task = tasks.load(samples)
+    assert task.segments == 2
+    assert {name: image.shape for name, image in task.images.items()} == dict.fromkeys(
+        ("coffee", "rocket"), (datasets.SIZE_PX, datasets.SIZE_PX, 3)
+    )
+
+
+def test_the_same_seed_gives_the_same_dataset(samples, tmp_path):
+    made = {"images": ("coffee", "rocket"), "people": 2, "blocks": 2, "grid": 6, "segments": 2}
+    (tmp_path / "again").mkdir()
+    (tmp_path / "other").mkdir()
+    datasets.from_samples(tmp_path / "again", **made)
+    datasets.from_samples(tmp_path / "other", **made, seed=1)
+    first, again, other = (
+        tasks.digest(tasks.load(folder)) for folder in (samples, tmp_path / "again", tmp_path / "other")
+    )
+    assert first == again != other
+
+
+def test_annotators_answer_as_they_drew(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    datasets.from_bsds(bsds_folder(tmp_path / "bsds"), out, grid=6, segments=2)
+    task = tasks.load(out)
+    answers = task.responses
+    assert len(answers.participants) == 6  # nobody is taken for the same person on two photographs
+    assert set(np.unique(answers.block)) == {0}  # an annotator asked twice would only repeat what was drawn
+    first = answers.of(participant="100-a1")
+    x = answers.layout.positions[:, 0]
+    assert (first.same == ((x[first.i] < 0.5) == (x[first.j] < 0.5))).all()
+
+
+def test_one_image_or_another_number_of_segments(samples):
+    task = tasks.load(samples, segments=4, image="rocket")
+    assert (task.segments, task.responses.images, list(task.images)) == (4, ["rocket"], ["rocket"])
+
+
+def test_a_study_that_leaves_segments_free_says_so(samples, tmp_path):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(samples, copy)
+    study = copy / "study/study.toml"
+    study.write_text(study.read_text().replace("segments = 2", 'segments = "free"'))
+    with pytest.raises(InvalidInput, match="--segments 3"):
+        tasks.load(copy)
+    assert tasks.load(copy, segments=3).segments == 3
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(NotFound, match="no folder"):
+        tasks.load(tmp_path / "nowhere")
+    with pytest.raises(NotFound, match="without study"):
+        tasks.load(tmp_path)

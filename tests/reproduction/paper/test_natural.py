@@ -1,0 +1,113 @@
+"""Natural images: observers, answers of eight sessions, and a folder of BSDS500 where there is one."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.io import savemat
+
+from reproduction.paper import natural
+from reproduction.paper.natural import LAYOUT, Seen
+from vseg.data.maps import Maps
+from vseg.errors import NotFound
+from vseg.sweeps import Table, sweep
+
+COFFEE = {"image": "coffee", "folder": ""}
+HALVES = np.repeat([[1, 2]], 64, axis=0).repeat(32, axis=1).astype(np.uint16)
+QUARTERS = HALVES + 2 * HALVES.T
+
+
+@pytest.fixture
+def bsds(tmp_path):
+    """Two photographs with two annotators each: one sees halves, one quarters."""
+    for name in ("7", "12"):
+        Image.fromarray(np.full((64, 64, 3), 90, np.uint8)).save(tmp_path / f"{name}.jpg")
+        truth = np.empty((1, 2), object)
+        for place, labels in enumerate((HALVES, QUARTERS)):
+            truth[0, place] = np.array([[(labels,)]], dtype=[("Segmentation", object)])
+        savemat(tmp_path / f"{name}.mat", {"groundTruth": truth})
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def table():
+    return sweep(natural.trial, [COFFEE, {"image": "astronaut", "folder": ""}], repeats=3, seed=0)
+
+
+def shown_by(*labels):
+    observers = [Maps.one_hot(LAYOUT, np.asarray(each)) for each in labels]
+    return Seen(np.zeros((32, 32, 3), np.uint8), observers)
+
+
+def test_observers_who_agree_disagree_nowhere():
+    halves = np.arange(256) // 128
+    assert shown_by(halves, halves).disagreement == pytest.approx(0)
+    apart = shown_by(halves, np.where(np.arange(256) == 0, 1, halves)).disagreement
+    assert apart.argmax() == 0
+
+
+def test_a_resample_has_the_papers_sessions():
+    tally = natural.answered(natural.seen(**COFFEE), seed=0)
+    assert tally.trials == len(tally) == 1024
+    assert (tally.pairs.partners > 0).all()
+
+
+def test_answers_are_those_of_one_observer_a_session_but_for_lapses():
+    """With one certain observer, 1 % of the answers are wrong: half of 2 % lapses."""
+    shown = shown_by(np.arange(256) // 128)
+    wrong = []
+    for seed in range(10):
+        tally = natural.answered(shown, seed)
+        wrong.append(np.mean(tally.k != shown.observers[0].same_probability(tally.pairs)))
+    assert 0.005 < np.mean(wrong) < 0.015
+
+
+def test_samples_alone_without_a_folder():
+    assert [one["folder"] for one in natural.settings()] == [""] * len(natural.SAMPLES)
+    with pytest.raises(NotFound, match="No folder"):
+        natural.settings(natural.Path("nowhere"))
+
+
+def test_a_folder_adds_its_photographs_and_their_annotators(bsds):
+    added = natural.settings(bsds)[len(natural.SAMPLES) :]
+    assert [one["image"] for one in added] == ["12", "7"]
+    rows = natural.trial(**added[0], seed=0)
+    assert {row["fit"] for row in rows} == set(natural.FITS)
+    assert all(row["used"] == 3 for row in rows)  # 2 and 4
+    assert all(row["error"] < 0.7 * row["flat"] for row in rows)  # 0.4 to 0.5 of it
+
+
+def test_chosen_smoothness_and_segments_do_better_than_the_papers(table):
+    """Errors over ten resamples of four photographs: 0.167 with K = 5 and λ = 5, 0.144 chosen."""
+    paper, ours = (table.column("error", fit=fit).mean() for fit in ("paper", "ours"))
+    assert ours < 0.97 * paper
+
+
+def test_superfluous_maps_stay_empty(table):
+    """People used 3 segments on average; 3.0 of 5 maps win a location in these two photographs."""
+    assert table.column("won", fit="paper").mean() == pytest.approx(3, abs=0.5)
+    assert natural.claims(table)[0].verdict == "reproduced"
+
+
+def test_claims_follow_the_table(table):
+    worse = Table([{**row, "won": 5, "error": row["flat"], "r": -0.5} for row in table.rows])
+    assert [claim.verdict for claim in natural.claims(worse)] == ["not reproduced"] * 3
+
+
+def test_nothing_is_told_of_people_who_used_more_segments_than_were_fitted(table):
+    many = Table([{**row, "used": 6.0} for row in table.rows])
+    assert natural.claims(many)[0].verdict == "not reproduced"
+
+
+def test_images_in_which_the_entropy_does_not_follow_are_named(table):
+    """Of two photographs, one."""
+    mixed = Table([{**row, "r": 0.3 if row["image"] == "coffee" else -0.3} for row in table.rows])
+    found = natural.claims(mixed)[2]
+    assert found.verdict == "reproduced only if"
+    assert "above 0 in 1 of 2, not in astronaut" in found.why
+
+
+def test_the_figure_has_a_row_for_every_photograph(table, monkeypatch):
+    monkeypatch.setattr(natural, "SAMPLES", ("coffee", "astronaut"))
+    drawn = natural.draw(table, natural.example(seed=0))
+    assert drawn.axes[-2].get_ylabel() == "mean error of P(same)"
+    assert [label.get_text() for label in drawn.axes[-1].get_xticklabels()] == ["coffee", "astronaut"]

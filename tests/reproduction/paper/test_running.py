@@ -1,0 +1,211 @@
+"""Runs that go on, that refuse what is not theirs, and that write one page."""
+
+import json
+import shutil
+from html.parser import HTMLParser
+
+import pytest
+
+from reproduction.paper import FIGURES, chosen, figure, page
+from reproduction.paper.running import planned, run
+from vseg.errors import Conflict, InvalidInput, NotFound
+from vseg.sweeps import Table
+
+NAME = "deterministic"  # the fastest
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    out = tmp_path_factory.mktemp("made") / "paper"
+    return out, run([NAME], resamples=2, out=out)
+
+
+def test_a_run_writes_numbers_maps_figure_and_page(made):
+    out, [outcome] = made
+    assert {path.name for path in (out / NAME).iterdir()} == {
+        "claims.json", "example.npz", "figure.png", "kept", "trials.csv",
+    }  # fmt: skip
+    table = Table.load(out / NAME / "trials.csv")
+    assert len(table) == 2 * len(figure(NAME).COMPARED)
+    written = json.loads((out / NAME / "claims.json").read_text("utf-8"))
+    assert written["claims"] == outcome.claims == [claim.as_dict() for claim in figure(NAME).claims(table)]
+    assert outcome.fresh
+
+
+def test_the_page_needs_nothing_from_outside(made):
+    out, _ = made
+    links = Links()
+    text = (out / "index.html").read_text("utf-8")
+    links.feed(text)
+    assert f"{NAME}/figure.png" in links.found
+    assert all((out / link).is_file() for link in links.found if not link.startswith("#"))
+    assert "<script" not in text
+    assert text.index('class="claims"') < text.index(f'id="{NAME}"')
+
+
+def test_what_is_finished_is_not_run_again(made):
+    out, _ = made
+    before = (out / NAME / "figure.png").stat().st_mtime_ns
+    done = []
+    [outcome] = run([NAME], resamples=2, out=out, progress=done.append)
+    assert not outcome.fresh
+    assert (out / NAME / "figure.png").stat().st_mtime_ns == before
+    assert sum(done) == pytest.approx(planned([NAME], resamples=2))
+
+
+def test_photographs_are_nothing_to_a_figure_without_any(made, tmp_path):
+    """Else a page of all figures could not be gone on with when a folder of BSDS500 is there."""
+    out, _ = made
+    [outcome] = run([NAME], resamples=2, out=out, data=tmp_path)
+    assert not outcome.fresh
+
+
+def test_a_figure_without_its_picture_is_left_out_of_the_page(tmp_path, made):
+    out, _ = made
+    (tmp_path / NAME).mkdir()
+    (tmp_path / NAME / "claims.json").write_bytes((out / NAME / "claims.json").read_bytes())
+    assert f'id="{NAME}"' not in page.write(tmp_path).read_text("utf-8")
+
+
+def test_a_run_cut_while_it_draws_leaves_no_verdict_of_other_numbers(made, tmp_path, monkeypatch):
+    out, _ = made
+    shutil.copytree(out, tmp_path / "paper")
+
+    def cut(table, example):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(figure(NAME), "draw", cut)
+    with pytest.raises(KeyboardInterrupt):
+        run([NAME], resamples=3, out=tmp_path / "paper")
+    assert len(Table.load(tmp_path / "paper" / NAME / "trials.csv")) == 3 * len(figure(NAME).COMPARED)
+    assert not (tmp_path / "paper" / NAME / "claims.json").exists()
+
+
+def test_the_numbers_do_not_depend_on_the_workers(made, tmp_path):
+    out, _ = made
+    run([NAME], resamples=2, executor="threads:2", out=tmp_path)
+    assert (tmp_path / NAME / "trials.csv").read_bytes() == (out / NAME / "trials.csv").read_bytes()
+
+
+def test_a_run_that_was_cut_goes_on(made, tmp_path):
+    out, _ = made
+
+    def cut(seconds):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run([NAME], resamples=2, out=tmp_path, progress=cut)
+    kept = tmp_path / NAME / "kept" / "0" / "trials.jsonl"
+    finished = kept.read_text("utf-8").splitlines()
+    assert finished
+    assert not (tmp_path / NAME / "claims.json").exists()
+    run([NAME], resamples=2, out=tmp_path)
+    assert kept.read_text("utf-8").splitlines()[: len(finished)] == finished
+    assert (tmp_path / NAME / "trials.csv").read_bytes() == (out / NAME / "trials.csv").read_bytes()
+
+
+def test_work_is_that_of_the_resamples_asked_for(made, tmp_path):
+    """A folder may hold more of them, of a longer run."""
+    out, _ = made
+    shutil.copytree(out, tmp_path / "paper")
+    for resamples in (1, 2):
+        (tmp_path / "paper" / NAME / "claims.json").unlink()
+        run([NAME], resamples=resamples, out=tmp_path / "paper")
+        lines = (tmp_path / "paper" / NAME / "kept" / "0" / "trials.jsonl").read_text("utf-8").splitlines()
+        held = json.loads((tmp_path / "paper" / NAME / "claims.json").read_text("utf-8"))
+        seconds = [took for _, repeat, _, took in map(json.loads, lines) if repeat < resamples]
+        assert len(seconds) == resamples
+        assert held["worked"] == pytest.approx(sum(seconds), abs=1e-3)
+
+
+def test_more_resamples_keep_the_earlier_ones(made, tmp_path):
+    out, _ = made
+    before = Table.load(out / NAME / "trials.csv")
+    copy = tmp_path / "paper"
+    shutil.copytree(out, copy)
+    run([NAME], resamples=3, out=copy)
+    after = Table.load(copy / NAME / "trials.csv")
+    assert [row for row in after.rows if row["repeat"] < 2] == before.rows
+    assert len(after) == 3 * len(before) // 2
+
+
+@pytest.mark.parametrize("field", ["version", "format", "seed", "data"])
+def test_results_of_another_kind_are_left_as_they_are(tmp_path, field):
+    (tmp_path / NAME).mkdir()
+    held = {
+        "name": NAME, "claims": [], "seconds": 1.0, "version": "0.1.0", "format": page.FORMAT, "seed": 0, "data": "",
+        "resamples": 2,
+    }  # fmt: skip
+    path = tmp_path / NAME / "claims.json"
+    path.write_text(json.dumps({**held, field: "9.9"}), "utf-8")
+    before = path.read_bytes()
+    with pytest.raises(Conflict, match=r"holds results of (another|other|an earlier) .* \(9.9, not"):
+        run([NAME], resamples=2, out=tmp_path)
+    assert path.read_bytes() == before
+    assert {each.name for each in tmp_path.rglob("*")} == {NAME, "claims.json"}
+
+
+def test_bad_input_is_told_before_anything_is_written(tmp_path):
+    with pytest.raises(NotFound, match=r"no figure 'bloks'; choose one of deterministic, .*kernels, or all"):
+        run(["blocks", "bloks"], out=tmp_path / "new")
+    with pytest.raises(InvalidInput, match="whole number from 1 up, got 0"):
+        run(["blocks"], resamples=0, out=tmp_path / "new")
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(Conflict, match="is a file; expected a folder"):
+        run(["blocks"], out=tmp_path / "file")
+    (tmp_path / "damaged" / "blocks").mkdir(parents=True)
+    (tmp_path / "damaged" / "blocks" / "claims.json").write_text("{")
+    with pytest.raises(Conflict, match="was not written by a run of the paper's figures"):
+        run(["blocks"], out=tmp_path / "damaged")
+    assert not (tmp_path / "new").exists()
+
+
+def test_figures_come_in_the_papers_order():
+    assert chosen(["uncertainty", "blocks", "blocks"]) == ["blocks", "uncertainty"]
+    assert chosen(["all", "blocks"]) == list(FIGURES)
+
+
+def test_slow_settings_get_a_stated_share_and_never_too_few():
+    from reproduction.paper.running import _groups, _resampled
+
+    module = figure("resolution")
+    assert [repeats for repeats, _ in _groups(module, 1000, None)] == [1000, 100, 20]
+    assert [repeats for repeats, _ in _groups(module, 20, None)] == [20, 5, 5]
+    assert _resampled(module, 1000, None) == (
+        "1000 resamples of size 8 and size 16, 100 resamples of size 32, 20 resamples of size 64"
+    )
+
+
+def test_what_pytorch_would_take_is_said_in_words():
+    timed = {
+        "pytorch": {"seconds": 7200.0, "fits": 5000, "compiled": 72.0, "in_full": 259200.0},
+        "worked": 600.0,
+    }
+    said = page.cost_in_words([timed, {"pytorch": None, "worked": 5.0}])
+    assert "5,000 fits of Algorithm 1 in 1 of these figures would take 2.0 hours" in said
+    assert "(3.0 days if every setting" in said
+    assert "compiled they take 72 s here, 100 times less" in said
+    assert "took 10.0 minutes of work in all" in said
+    assert page.cost_in_words([{"pytorch": None}]) == ""
+
+
+class Links(HTMLParser):
+    """What a page points to."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attributes):
+        self.found += [value for name, value in attributes if name in ("src", "href")]
+
+
+def test_fewer_resamples_do_not_replace_more(tmp_path):
+    out = tmp_path / "paper"
+    run(["deterministic"], resamples=3, out=out)
+    before = (out / "deterministic" / "trials.csv").read_bytes()
+    [again] = run(["deterministic"], resamples=2, out=out)
+    assert not again.fresh
+    assert again.fewest == 3
+    assert (out / "deterministic" / "trials.csv").read_bytes() == before
+    assert "| Figure 1, top, 3 resamples |" in (out / "claims.md").read_text("utf-8")

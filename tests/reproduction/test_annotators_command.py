@@ -1,0 +1,49 @@
+"""`python -m reproduction annotators`, typed as a visitor would."""
+
+import json
+
+from PIL import Image
+
+from bsds import write_bsds
+from commands import files, reproduction
+
+QUICK = "--grid 4 --trials 10,20 --observers aggregate --executor threads:1"
+OURS = {"errors.csv", "summary.json", "table.csv", "table.txt", "trials.png"}
+
+
+def test_a_folder_is_asked_and_a_second_run_goes_on(here, capsys):
+    write_bsds(here / "b")
+    code, out, error = reproduction(f"annotators b {QUICK} --out o", capsys)
+    assert (code, error) == (0, "")
+    assert out.splitlines()[0] == "aggregate: error by trials, mean over 2 images"
+    assert "the error of the paper's settings at 20 trials" in out
+    assert out.splitlines()[-1].startswith("o: 2 photographs; errors.csv")
+    assert files(here / "o") >= OURS
+    assert json.loads((here / "o" / "summary.json").read_text())["images"] == ["12", "7"]
+    with Image.open(here / "o" / "trials.png") as picture:
+        assert min(picture.size) > 500
+    kept = (here / "o" / "kept" / "trials.jsonl").read_bytes()
+    assert reproduction(f"annotators b {QUICK} --out o", capsys)[1] == out
+    assert (here / "o" / "kept" / "trials.jsonl").read_bytes() == kept
+
+
+def test_bad_input_is_one_sentence(here, capsys):
+    write_bsds(here / "b")
+    (here / "other").mkdir()
+    (here / "other" / "mine.txt").write_text("mine")
+    for typed, said in {
+        "annotators nowhere": "No folder nowhere; expected one with the .jpg and .mat files of BSDS500",
+        "annotators other": "other holds no .jpg with its .mat",
+        "annotators b --images 0": "--images is a whole number from 1 up, got '0'",
+        "annotators b --images 9": "The folder holds 2 photographs",
+        "annotators b --trials 9,x": "--trials are whole numbers with commas between them",
+        "annotators b --observers me": "Unknown observer 'me'",
+        "annotators b --out other": "other holds other files; choose another --out",
+        "annotators b --executor cloud": "An executor is",
+    }.items():
+        code, out, error = reproduction(typed, capsys)
+        assert (code, out) == (1, "")
+        assert said in error
+        assert len(error.splitlines()) == 1
+    assert files(here / "other") == {"mine.txt"}
+    assert not (here / "annotators").exists()

@@ -1,0 +1,37 @@
+"""`python -m reproduction paper`, typed as a visitor would."""
+
+from commands import reproduction
+from reproduction.paper import FIGURES
+
+
+def test_list_names_every_figure(here, capsys):
+    code, out, _ = reproduction("paper list", capsys)
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[: len(FIGURES)]] == list(FIGURES)
+
+
+def test_run_says_what_came_out_and_goes_on(here, capsys):
+    code, out, error = reproduction(
+        "paper run deterministic --resamples 2 --executor threads:1 --out p", capsys
+    )
+    assert (code, error) == (0, "")
+    assert out.splitlines()[0].startswith("deterministic: 1 reproduced only if, from only 2 resamples; ")
+    assert out.splitlines()[-1] == "p: 1 figure finished; see p/index.html."
+    assert (here / "p" / "deterministic" / "figure.png").is_file()
+    code, out, _ = reproduction("paper run deterministic --resamples 2 --executor threads:1 --out p", capsys)
+    assert code == 0
+    assert "(finished before)" in out
+
+
+def test_bad_input_is_one_sentence(here, capsys):
+    for typed, said in {
+        "paper run bloks": "There is no figure 'bloks'; choose one of deterministic, losses, blocks",
+        "paper run blocks --resamples 0": "--resamples is a whole number from 1 up, got '0'",
+        "paper run blocks --quick --resamples 5": "either --quick or --resamples",
+        "paper run blocks --executor cloud": "An executor is",
+        "paper run blocks --seed x": "--seed is a whole number",
+    }.items():
+        code, out, error = reproduction(typed, capsys)
+        assert (code, out) == (1, "")
+        assert said in error
+        assert len(error.splitlines()) == 1

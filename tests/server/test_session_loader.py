@@ -1,0 +1,199 @@
+"""Sessions that a process does not know yet are looked up together."""
+
+import asyncio
+
+import httpx
+import pytest
+from sqlalchemy import event as sql, update
+
+from servers import STUDY, register, response, served
+from takers import SOLO
+from vseg import store
+from vseg.errors import SchemaMismatch
+from vseg.server.participants import study_draw
+from vseg.server.session_cache import KnownSessions
+from vseg.server.session_loader import AT_ONCE, Recall, getting_to_know
+from vseg.store.schema import sessions, studies
+from vseg.store.tokens import token_hash
+
+CROWDED = STUDY.replace("participants = 3", "participants = 500")
+OTHER = STUDY.replace('"tiny"', '"other"')
+
+
+@pytest.fixture
+def db(database_url):
+    with store.open(database_url) as database:
+        register(database, CROWDED)
+        yield database
+
+
+def begun(db, count, name="tiny"):
+    """Tokens of people who have begun."""
+    study = store.studies.named(db, name)
+    draw = study_draw(study)
+    return [store.sessions.begin(db, study, draw, now_ms=store.database.now_ms()).token for _ in range(count)]
+
+
+async def together(recall, tokens):
+    return await asyncio.gather(*map(recall.of, map(token_hash, tokens)), return_exceptions=True)
+
+
+def test_many_are_looked_up_in_few_queries(db):
+    tokens, queries = begun(db, 2 * AT_ONCE + 1), []
+    sql.listen(db._reading, "before_cursor_execute", lambda *given: queries.append(given[2]))
+    found = asyncio.run(together(Recall(db), tokens))
+    rows = [store.sessions.by_token(db, token) for token in tokens]
+    assert [each.session for each in found] == [row.id for row in rows]
+    assert [len(each) for each in found] == [len(row.trials) for row in rows]
+    looked_up = [query for query in queries if "token_hash IN" in query]
+    assert 3 <= len(looked_up) <= 4
+
+
+def test_strangers_are_nobody_and_the_same_token_twice_is_one(db):
+    (token,) = begun(db, 1)
+    first, stranger, again = asyncio.run(together(Recall(db), [token, "x" * 32, token]))
+    assert stranger is None
+    assert first is again
+    assert first.study == "tiny"
+
+
+def test_people_of_several_studies_are_looked_up_together_and_those_of_an_adaptive_one_with_what_is_ahead(db):
+    register(db, SOLO)
+    tokens = begun(db, 2) + begun(db, 2, "ada")
+    found = asyncio.run(together(Recall(db), tokens))
+    rows = [store.sessions.by_token(db, token) for token in tokens]
+    assert [each.study for each in found] == ["tiny", "tiny", "ada", "ada"]
+    assert [each.ahead is None for each in found] == [True, True, False, False]
+    assert [each.ahead.session for each in found[2:]] == [row.id for row in rows[2:]]
+
+
+@pytest.mark.parametrize("spoilt", ["study", "trials"])
+def test_one_that_cannot_be_read_is_no_trouble_of_those_who_ask_beside(db, spoilt):
+    register(db, OTHER)
+    tokens = begun(db, 4) + begun(db, 1, "other") + begun(db, 4)
+    with db.writing() as connection:
+        if spoilt == "study":
+            connection.execute(
+                update(studies).where(studies.c.name == "other").values(text="colour = 'blue'")
+            )
+        else:
+            bad = sessions.c.token_hash == token_hash(tokens[4])
+            connection.execute(update(sessions).where(bad).values(trials="{"))
+    found = asyncio.run(together(Recall(db), tokens))
+    assert isinstance(found.pop(4), SchemaMismatch if spoilt == "study" else ValueError)
+    assert [each.study for each in found] == ["tiny"] * 8
+
+
+def test_what_people_of_an_unreadable_study_send_is_not_refused_for_good(database_url):
+    """A page gives up what is refused; with 503 it keeps it until the study can be read again."""
+    with served(database_url, CROWDED, OTHER) as server:
+        people = [server.begin() for _ in range(3)] + [server.begin("other")]
+        with server.db.writing() as connection:
+            connection.execute(
+                update(studies).where(studies.c.name == "other").values(text="colour = 'blue'")
+            )
+        assert server.client.get("s/other/study.json").status_code == 503
+    with served(database_url, CROWDED) as server:
+
+        async def post(client, person):
+            return await client.post(
+                f"s/{person.study}/records", json={"records": [response(0, 0)]}, headers=person.headers
+            )
+
+        async def all_at_once():
+            async with httpx.AsyncClient(base_url=server.base, trust_env=False) as client:
+                return await asyncio.gather(*(post(client, person) for person in people))
+
+        *good, bad = asyncio.run(all_at_once())
+        assert [answer.status_code for answer in good] == [200] * 3
+        assert bad.status_code == 503
+        assert "colour" not in bad.text
+        assert len(server.begin().state["trials"]["i"]) > 0
+
+
+def test_a_database_in_trouble_is_told_to_all_and_asked_again_later(db):
+    tokens = begun(db, 3)
+
+    async def asked():
+        recall = Recall(db)
+        db.outside("ALTER TABLE sessions RENAME TO away")
+        troubled = await together(recall, tokens)
+        db.outside("ALTER TABLE away RENAME TO sessions")
+        return troubled, await together(recall, tokens)
+
+    troubled, found = asyncio.run(asked())
+    assert all(isinstance(each, Exception) for each in troubled), "whatever the database makes of it"
+    assert [each.session for each in found] == [store.sessions.by_token(db, token).id for token in tokens]
+
+
+def heard(db) -> list[str]:
+    """What the database is asked from now on."""
+    queries: list[str] = []
+    sql.listen(db._reading, "before_cursor_execute", lambda *given: queries.append(given[2]))
+    return queries
+
+
+def looks(queries: list[str]) -> int:
+    """How often it was asked who is new."""
+    return sum("SELECT sessions.token_hash" in query for query in queries)
+
+
+async def until(is_so):
+    for _ in range(400):
+        if is_so():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("not within 20 s")
+
+
+def test_those_who_begin_elsewhere_are_known_before_they_come(db):
+    (before,), known, queries = begun(db, 1), KnownSessions(), heard(db)
+
+    async def meet():
+        async with getting_to_know(db, Recall(db), known):
+            await until(lambda: looks(queries))
+            tokens = await asyncio.to_thread(begun, db, AT_ONCE + 2)
+            await until(lambda: all(token_hash(token) in known for token in tokens))
+            return tokens
+
+    tokens = asyncio.run(meet())
+    found = [known.of(token_hash(token), "tiny").session for token in tokens]
+    assert found == [store.sessions.by_token(db, token).id for token in tokens]
+    assert token_hash(before) not in known, "they may be long gone"
+
+
+def test_who_has_made_room_for_others_is_not_met_again(db):
+    known, queries = KnownSessions(most=2), heard(db)
+
+    def looks_since_one_was_read() -> int:
+        last = max((at for at, query in enumerate(queries) if "token_hash IN" in query), default=len(queries))
+        return looks(queries[last:])
+
+    async def meet():
+        async with getting_to_know(db, Recall(db), known):
+            await until(lambda: looks(queries))
+            await asyncio.to_thread(begun, db, 5)
+            await until(lambda: looks_since_one_was_read() >= 3)
+
+    asyncio.run(meet())
+
+
+def test_a_database_in_trouble_does_not_end_the_looks_and_is_told_once(db, caplog):
+    known, queries = KnownSessions(), heard(db)
+
+    async def meet():
+        async with getting_to_know(db, Recall(db), known):
+            await until(lambda: looks(queries))
+            db.outside("ALTER TABLE sessions RENAME TO away")
+            try:
+                await until(lambda: caplog.messages)
+                so_far = looks(queries)
+                await until(lambda: looks(queries) >= so_far + 2)
+            finally:
+                db.outside("ALTER TABLE away RENAME TO sessions")
+            (token,) = await asyncio.to_thread(begun, db, 1)
+            await until(lambda: token_hash(token) in known)
+
+    asyncio.run(meet())
+    (told,) = caplog.messages
+    assert told.startswith("Who begins with another worker cannot be looked up now: ")

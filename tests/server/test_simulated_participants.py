@@ -1,0 +1,116 @@
+"""Simulated participants that the server itself sends, and the demonstration that shows them."""
+
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from servers import STUDY, served
+from vseg import store
+from vseg.errors import Conflict, InvalidInput
+from vseg.server import auth
+from vseg.server.simulated_participants import Simulations
+
+OPEN = STUDY.replace("participants = 3", "participants = 20")
+
+
+@pytest.fixture
+def running(tmp_path):
+    with served(f"sqlite:///{tmp_path}/vseg.db", OPEN) as server:
+        yield server
+
+
+@pytest.mark.parametrize("source", ["truth", "picture", "model"])
+def test_they_take_part_like_anyone(running, tmp_path, source):
+    (tmp_path / "mine.py").write_text(
+        "def model(image):\n    print('seen')\n    return image.sum(axis=2) > 300\n"
+    )
+    groups, study = Simulations(f"{tmp_path}/mine.py"), store.studies.named(running.db, "tiny")
+    job = groups.start(running.base, study, count=3, source=source, seed=0)
+    assert job.finished.wait(60)
+    assert job.shown() == {"wanted": 3, "done": 3, "running": False, "failed": False, "said": job.said}
+    assert job.said.startswith("3 participants gave ")
+    assert groups.of("tiny") is job
+    assert store.sessions.counts(running.db, study).completed == 3
+
+
+def test_one_group_at_a_time_and_sensible_wishes(running):
+    groups, study = Simulations(), store.studies.named(running.db, "tiny")
+    job = groups.start(running.base, study, count=2, pace=1.0, seed=0)
+    with pytest.raises(Conflict, match="2 simulated participants are still taking part"):
+        groups.start(running.base, study, count=1)
+    for wish, message in (
+        ({"count": 0}, "Expected 1 to 500 simulated participants"),
+        ({"count": 1, "observer": "sleepy"}, "An observer is ideal"),
+        ({"count": 1, "source": "model"}, "They see by truth or picture, got 'model'"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            groups.start(running.base, study, **wish)
+    groups.stop()
+    assert job.finished.wait(60)
+    assert job.failed
+    assert job.said == "They stopped before the end."
+
+
+def test_what_they_are_told_reaches_the_researcher(running):
+    store.studies.close(running.db, "tiny")
+    job = Simulations().start(running.base, store.studies.named(running.db, "tiny"), count=1, seed=0)
+    assert job.finished.wait(60)
+    assert job.failed
+    assert "closed" in job.said
+
+
+def test_by_the_api(tmp_path):
+    with served(f"sqlite:///{tmp_path}/vseg.db", OPEN) as server:
+        token = store.tokens.create(server.db, researcher(server.db), "script")
+        server.client.headers["Authorization"] = f"Bearer {token}"
+        assert server.client.get("api/studies/tiny/simulate").json()["wanted"] == 0
+        begun = server.client.post(
+            "api/studies/tiny/simulate", json={"count": 2, "source": "truth", "seed": 1}
+        )
+        assert (begun.status_code, begun.json()["wanted"]) == (202, 2)
+        while (group := server.client.get("api/studies/tiny/simulate").json())["running"]:
+            pass
+        assert (group["done"], group["failed"]) == (2, False)
+        refused = server.client.post("api/studies/tiny/simulate", json={"count": 1, "source": "model"})
+        assert (refused.status_code, refused.json()["error"]) == (422, "InvalidInput")
+
+
+def researcher(db) -> str:
+    auth.set_password(db, "ann", "a long password")
+    return "ann"
+
+
+def completed(answer: httpx.Response) -> int:
+    """Nobody yet, as long as the answers are being read for the first time."""
+    return 0 if answer.status_code == 503 else answer.json()["progress"]["completed"]
+
+
+def test_the_demonstration_is_alive(tmp_path):
+    """`vseg demo` as people type it: fifteen are there, a map can be seen, and Ctrl+C ends it all."""
+    command = [sys.executable, "-m", "vseg", "demo", "--no-browser", "--out", str(tmp_path / "shown")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(5)]
+    links = {line.split()[0]: line.split()[1] for line in lines if "http" in line}
+    try:
+        with httpx.Client(trust_env=False, timeout=60, follow_redirects=True) as client:
+            signed_in = client.get(links["Dashboard"])
+            assert signed_in.status_code == 200
+            api = f"{links['Participant'].partition('/s/')[0]}/api/studies/demo"
+            while completed(client.get(f"{api}/progress")) < 15:
+                assert process.poll() is None
+            maps = client.get(f"{api}/images/coffee/maps.json", params={"segments": 3, "smoothness": 1})
+            assert maps.status_code == 200, maps.text
+            assert client.get(links["Participant"]).status_code == 200
+            assert client.get(links["Report"]).status_code in (200, 503)
+    finally:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    if (tmp_path / "shown" / "report" / "report.html").exists():
+        assert out.startswith("Stopped; the study, its database and the report are in ")
+    else:  # stopped before it was written
+        assert out.startswith("Stopped; the study and its database are in ")

@@ -1,0 +1,136 @@
+"""The line of a key is where its reader will look for it."""
+
+import json
+import tomllib
+
+import pytest
+from hypothesis import given, strategies as st
+
+from vseg.study.toml_errors import lines, parsed
+
+TEXT = """# a comment with [brackets] and key = value
+title = "a # b = [c]"
+"quoted key" = 'it''s' # end
+""".replace("it''s", "its")
+
+MANY = '''
+plain = 1
+dotted.inner = 2
+[table]
+string = """
+[not_a_table]
+not_a_key = 1
+"quoted" \\""" still
+"""
+literal = \'\'\'
+x = 1\'\'\'
+list = [
+  1, # one
+  [2, 3],
+  {a = 4, b = {c = 5}},
+]
+[[many]]
+name = "first"
+[[many]]
+name = "second"
+[many.inner]
+deep = true
+[[many.more]]
+k = 1979-05-27
+[after."a.b"]
+c = """"""
+'''
+
+
+def test_keys_in_strings_and_comments_are_none():
+    assert lines(TEXT) == {("title",): 2, ("quoted key",): 3}
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("plain",), 2),
+        (("dotted", "inner"), 3),
+        (("table",), 4),
+        (("table", "string"), 5),
+        (("table", "literal"), 10),
+        (("table", "list", 0), 13),
+        (("table", "list", 1, 1), 14),
+        (("table", "list", 2, "b", "c"), 15),
+        (("many", 0, "name"), 18),
+        (("many", 1), 19),
+        (("many", 1, "inner", "deep"), 22),
+        (("many", 1, "more", 0, "k"), 24),
+        (("after", "a.b", "c"), 26),
+    ],
+)
+def test_lines(path, line):
+    assert lines(MANY)[path] == line
+
+
+def walked(value, path=()):
+    yield path
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in inside:
+        yield from walked(inner, (*path, step))
+
+
+@pytest.mark.parametrize("text", [TEXT, MANY, MANY.replace("\n", "\r\n"), "", "\n\n", "a=1"])
+def test_every_key_that_tomllib_reads_has_a_line(text):
+    assert set(lines(text)) == set(walked(tomllib.loads(text))) - {()}
+
+
+keys = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=5)
+values = st.recursive(
+    st.one_of(st.integers(-9, 9), st.booleans(), st.text("a\"'\\#[]{}=,\n .", max_size=8)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+def written(value) -> str:
+    """TOML by hand: strings as JSON has them, tables inline."""
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{json.dumps(k)} = {written(v)}" for k, v in value.items()) + "}"
+        case list():
+            return "[\n" + "".join(f"  {written(v)}, # [x] = 1\n" for v in value) + "]"
+        case _:
+            return json.dumps(value)
+
+
+@given(
+    st.dictionaries(keys, values, max_size=4), st.lists(st.dictionaries(keys, values, max_size=2), max_size=3)
+)
+def test_any_file(top, tables):
+    text = "".join(f"{json.dumps(key)} = {written(value)}\n" for key, value in top.items())
+    for table in tables:
+        text += "[['the tables']]\n" + "".join(f"{json.dumps(k)} = {written(v)}\n" for k, v in table.items())
+    try:
+        read = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return  # a key twice, such as 'the tables'
+    assert set(lines(text)) == set(walked(read)) - {()}
+    first = text.split("\n")
+    for path, line in lines(text).items():
+        if len(path) == 1 and path[0] in top:
+            assert first[line - 1].startswith(json.dumps(path[0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = 1\nb = \n", "f.toml, line 2: this is not valid TOML, invalid value at column 5."),
+        (
+            "a = 1\na = 2",
+            "f.toml, line 2: this is not valid TOML, cannot overwrite a value at the end of the file.",
+        ),
+        ("[a", "f.toml, line 1: this is not valid TOML, expected ']' at the end of a table declaration"),
+        ("a = " + 5000 * "[", "f.toml is nested too deeply"),
+        ("a = " + 5000 * "9", "f.toml is not valid TOML: Exceeds the limit"),
+    ],
+)
+def test_what_is_not_toml(text, message):
+    with pytest.raises(ValueError) as refused:
+        parsed(text, "f.toml")
+    assert str(refused.value).startswith(message)

@@ -1,0 +1,206 @@
+"""What a session is asked follows from the study; those who share a round ask each pair once a block."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from strategies import seeds
+from vseg.errors import InvalidInput
+from vseg.study.pictures import PRACTICE, practice_labels
+from vseg.study.schema import Study, parsed
+from vseg.study.trials import Round, Trials, Unit, trials
+
+SIZES = {"cat": (400, 300), "dog": (128, 128), PRACTICE: (512, 512)}
+
+
+def study(layout="{grid = 5}", *, seed=0, practice=4, catch=1, **design) -> Study:
+    settings = "".join(f"{key} = {value!r}\n" for key, value in design.items())
+    return parsed(f"""
+name = "s"
+seed = {seed}
+segments = 2
+participants = 4
+layout = {layout}
+images = [{{name = "cat", colours = 2}}, {{name = "dog", colours = 3}}]
+practice = {{trials = {practice}}}
+catch = {{per_block = {catch}}}
+[design]
+blocks = 3
+{settings}""")
+
+
+few = settings(max_examples=20)
+
+
+def rows(found: Trials, **wanted):
+    """Item numbers of the rows with these values."""
+    return [
+        n for n in range(len(found)) if all(getattr(found, key)[n] == value for key, value in wanted.items())
+    ]
+
+
+def pair(found: Trials, item: int) -> tuple[int, int]:
+    return min(found.i[item], found.j[item]), max(found.i[item], found.j[item])
+
+
+def asked(found: Trials, image: str, block: int) -> list[tuple[int, int]]:
+    return [pair(found, item) for item in rows(found, image=image, block=block)]
+
+
+studies = st.builds(
+    study,
+    st.sampled_from(
+        ["{grid = 5}", "{grid = 4}", "{points = [[0, 0], [0, 1], [1, 0], [0.6, 0.7], [0.3, 0.4]]}"]
+    ),
+    seed=seeds,
+    practice=st.integers(0, 12),
+    catch=st.integers(0, 4),
+    name=st.sampled_from(["covering", "balanced", "scattered", "all"]),
+    pairs=st.just("repeated"),
+    split=st.integers(1, 3),
+)
+
+
+@given(studies, st.integers(0, 3))
+@few
+def test_the_parts_of_a_round_ask_each_pair_once_a_block(study, number):
+    split = study.design.split
+    parts = [trials(study, [Unit("cat", number * split + part)], SIZES) for part in range(split)]
+    whole = Counter(Round.of(study, "cat", number).drawn()[0])
+    for block in range(3):
+        assert Counter(p for part in parts for p in asked(part, "cat", block)) == whole
+    sizes = [len(asked(part, "cat", 0)) for part in parts]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("split", [1, 4])
+def test_fresh_pairs_are_other_pairs_in_every_block(split):
+    described = study("{grid = 8}", pairs="fresh", split=split, catch=0)
+    parts = [trials(described, [Unit("cat", part)], SIZES) for part in range(split)]
+    blocks = [[p for part in parts for p in asked(part, "cat", block)] for block in range(3)]
+    assert [len(block) for block in blocks] == [128, 128, 128]
+    assert len({p for block in blocks for p in block}) == 384
+
+
+def test_repeated_pairs_are_the_same_for_each_person_in_another_order():
+    found = trials(study(split=2), [Unit("cat", 1)], SIZES)
+    first, second = asked(found, "cat", 0), asked(found, "cat", 1)
+    assert set(first) == set(second)
+    assert first != second
+
+
+@given(studies, st.integers(0, 20))
+@few
+def test_a_unit_is_the_same_whoever_takes_it(study, number):
+    again = parsed_again(study)
+    assert trials(study, [Unit("cat", number)], SIZES) == trials(again, [Unit("cat", number)], SIZES)
+
+
+def parsed_again(study: Study) -> Study:
+    return Study.model_validate(study.model_dump())
+
+
+@given(studies)
+@few
+def test_an_image_is_asked_the_same_wherever_it_comes_in_the_session(study):
+    one = trials(study, [Unit("cat", 3), Unit("dog", 1)], SIZES)
+    other = trials(study, [Unit("dog", 1), Unit("cat", 3)], SIZES)
+    for image in ("cat", "dog"):
+        for block in range(3):
+            assert asked(one, image, block) == asked(other, image, block)
+
+
+def test_rounds_images_and_seeds_draw_pairs_of_their_own():
+    drawn = [
+        frozenset(asked(trials(study(seed=seed), [Unit(image, unit)], SIZES), image, 0))
+        for seed in (0, 1)
+        for image in ("cat", "dog")
+        for unit in (0, 1, 2)
+    ]
+    assert len(set(drawn)) == 12
+
+
+@given(studies)
+@few
+def test_every_location_is_asked_about(study):
+    split = study.design.split
+    found = [trials(study, [Unit("cat", part)], SIZES) for part in range(split)]
+    touched = {end for part in found for p in asked(part, "cat", 0) for end in p}
+    assert touched == set(range(len(study.layout.build())))
+
+
+@given(studies)
+@few
+def test_practice_comes_first_then_image_by_image_and_block_by_block(study):
+    found = trials(study, [Unit("dog", 0), Unit("cat", 2)], SIZES)
+    practice = study.practice.trials
+    assert found.practice == [True] * practice + [False] * (len(found) - practice)
+    assert set(found.image[:practice]) <= {PRACTICE}
+    image = "dog"
+    for item in range(practice, len(found)):
+        if found.trial[item] == 0:
+            image = found.image[item]  # a catch trial is never first
+            assert not found.catch[item]
+        else:
+            assert (found.block[item], found.trial[item]) == (
+                found.block[item - 1],
+                found.trial[item - 1] + 1,
+            )
+        assert found.image[item] == (PRACTICE if found.catch[item] else image)
+    starts = [(found.image[n], found.block[n]) for n in range(practice, len(found)) if found.trial[n] == 0]
+    assert starts == [(image, block) for image in ("dog", "cat") for block in range(3)]
+    assert sum(found.catch) == 6 * study.catch.per_block
+
+
+@given(studies)
+@few
+def test_known_answers_are_those_of_the_practice_picture(study):
+    found = trials(study, [Unit("cat", 0)], SIZES)
+    known = [n for n in range(len(found)) if found.practice[n] or found.catch[n]]
+    assert [n for n in range(len(found)) if found.answer[n] is not None] == known
+    labels, clear = practice_labels(study.layout.build())
+    assert all(found.answer[n] == (labels[found.i[n]] == labels[found.j[n]]) for n in known)
+    assert all(clear[found.i[n]] and clear[found.j[n]] for n in known)
+    assert all((found.image[n] == PRACTICE) == (n in known) for n in range(len(found)))
+
+
+def test_both_answers_are_practised_equally_often():
+    found = trials(study("{grid = 16}", practice=10), [Unit("cat", 0)], SIZES)
+    assert Counter(found.answer[:10]) == {True: 5, False: 5}
+
+
+def test_dots_lie_on_their_locations_and_either_may_be_the_first():
+    described = study("{grid = 8}")
+    found = trials(described, [Unit("cat", 0)], SIZES)
+    centres = {name: described.layout.build().pixels(*size) for name, size in SIZES.items()}
+    for n in range(len(found)):
+        there = centres[found.image[n]]
+        assert np.allclose(there[found.i[n]], (found.x1[n], found.y1[n]), atol=0.01)
+        assert np.allclose(there[found.j[n]], (found.x2[n], found.y2[n]), atol=0.01)
+    forwards = sum(i < j for i, j in zip(found.i, found.j, strict=True)) / len(found)
+    assert 0.4 < forwards < 0.6
+
+
+@given(studies, st.integers(0, 5))
+@few
+def test_json_there_and_back(study, unit):
+    found = trials(study, [Unit("cat", unit)], SIZES)
+    assert Trials.from_json(found.to_json()) == found
+
+
+def test_only_the_answers_of_practice_trials_travel():
+    found = trials(study(practice=4, catch=3), [Unit("cat", 0)], SIZES)
+    wire = found.wire()
+    assert wire["answer"] == found.answer[:4] + [None] * (len(found) - 4)
+    assert {name: column for name, column in wire.items() if name != "answer"} == {
+        name: getattr(found, name) for name in wire if name != "answer"
+    }
+    assert None not in found.answer[:4]
+    assert set(map(len, wire.values())) == {len(found)}
+
+
+def test_columns_of_different_length_are_refused():
+    with pytest.raises(InvalidInput, match="columns of equal length"):
+        Trials(image=["a"])
