@@ -9,6 +9,7 @@ from vseg import bots, export, load, store
 from vseg.adaptive.replay import replay
 from vseg.errors import InvalidInput
 
+EARLIER = Path(__file__).parent / "earlier"
 STUDY = """
 name = "ada"
 segments = 2
@@ -86,3 +87,11 @@ def test_a_study_that_chose_nothing_has_nothing_to_replay(tmp_path):
         pytest.raises(InvalidInput, match="adaptive"),
     ):
         list(replay(exported(server, tmp_path / "out")))
+
+
+@pytest.mark.parametrize("study", ["solo", "crowd", "five-segments"])
+def test_studies_of_an_earlier_version_are_replayed_exactly(study):
+    """Exports of vseg 0.1.0, without what a replay does not read. They stay as they are: they must replay for good."""
+    batches = list(replay(EARLIER / study))
+    assert len(batches) == {"solo": 4, "crowd": 7, "five-segments": 2}[study]
+    assert all(batch.is_same for batch in batches)
