@@ -17,7 +17,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check chaos bench soak study paper clean
+.PHONY: help setup demo test check chaos bench soak study paper dist clean
 
 help: ## List the targets
 	@echo 'make <target> [ARGS="..."] [PYTHON=/path/to/python]'
@@ -68,6 +68,17 @@ study: .venv/.ready ## Measure the posterior at length; ARGS=FOLDER adds the ann
 
 paper: .venv/.ready ## Regenerate the paper's figures; ARGS="run all --quick" for a first look
 	@$(BIN)/python -m reproduction paper $(or $(ARGS),run all)
+
+# A fresh environment shows whether the wheel holds all it needs, the participant's page included.
+dist: .venv/.ready ## Build the wheel and the sdist into dist/, and try the wheel in an environment of its own
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build
+	@trial=$$(mktemp -d) && \
+	$(BIN)/python -m venv "$$trial" && \
+	"$$trial/bin/python" -m pip install -qq --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[all]" && \
+	(cd "$$trial" && bin/vseg --version && bin/python -c 'import importlib.resources, vseg.server; \
+	assert (importlib.resources.files("vseg.server") / "static").is_dir(), "the wheel has no participant page"'); \
+	status=$$?; rm -rf "$$trial"; exit $$status
 
 clean: ## Delete .venv, caches and builds; results stay
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
