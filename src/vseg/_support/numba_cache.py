@@ -55,6 +55,6 @@ def _folder() -> Path:
 
 @cache
 def _fingerprint() -> str:
-    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    sources = sorted(Path(__file__).parents[1].rglob("*.py"))
     kernels = [text for path in sources if b"@compiled" in (text := path.read_bytes())]
     return hashlib.sha256(b"".join(kernels)).hexdigest()[:16]

@@ -41,7 +41,7 @@ def raised(error: BaseException) -> str:
 
 
 def _not_theirs(file: Path) -> bool:
-    return file.is_relative_to(Path(__file__).parent) or "site-packages" in file.parts or not file.is_file()
+    return file.is_relative_to(Path(__file__).parents[1]) or "site-packages" in file.parts or not file.is_file()
 
 
 def _parts(source: str) -> tuple[Path, str]:
