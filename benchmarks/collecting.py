@@ -159,9 +159,9 @@ def _losses(setting: str, load: Load) -> list[str]:
 def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
     """A folder, and the URL of a new database of a kind."""
     from databases import postgres
-    from vseg.server.runner import allow_connections
+    from vseg.server.runner import raise_open_file_limit
 
-    allow_connections()  # one each; the server inherits the limit
+    raise_open_file_limit()  # one each; the server inherits the limit
     # On a new machine the first server would otherwise compile beside the crowd.
     subprocess.run([sys.executable, "-m", "vseg.server.precompile"], check=True)
     gc.disable()  # a crowd that stops to look for garbage would find the server slow
@@ -332,8 +332,8 @@ def _compare(url: str, acknowledged: set[tuple[str, int]]) -> tuple[int, int]:
     from vseg import store
 
     with store.open(url) as database:
-        study = store.studies.named(database, "crowd")
-        batches = store.responses.stream(database, study.id)
+        study = store.studies.get_study(database, "crowd")
+        batches = store.responses.stream_responses(database, study.id)
         rows = [row for batch in batches for row in batch]
     stored = {(row["session"], row["seq"]) for row in rows}
     asked = {(row["session"], row["item"]) for row in rows}  # each person answers each item once

@@ -19,7 +19,7 @@ from researchers import CHEAP, PASSWORD, form_token
 from servers import STUDY, Person, Served, event, response, served
 from vseg import store
 from vseg.server import auth
-from vseg.server.app import app
+from vseg.server.app import create_app
 from vseg.store.schema import metadata
 
 TINY = STUDY.replace("participants = 3", "participants = 1000") + "[contours]\ndraw = true\n"
@@ -79,7 +79,7 @@ class World:
 
     @cached_property
     def _numbers(self) -> tuple[int, int]:
-        row = store.sessions.by_token(self.server.db, self.victim.state["token"])
+        row = store.sessions.get_by_token(self.server.db, self.victim.state["token"])
         sessions = metadata.tables["sessions"]
         with self.server.db.reading() as connection:
             whose = connection.scalar(select(sessions.c.participant).where(sessions.c.id == row.id))
@@ -105,9 +105,9 @@ class World:
 
 def routes_of(db: store.Database) -> dict[tuple[str, str], str]:
     """Every (method, path) that the server answers."""
-    served_app: Any = app(db)
+    served_app: Any = create_app(db)
     inner = served_app.app.app
-    return dict(_walk([*inner.routes, *inner.router.default.loaded().routes]))
+    return dict(_walk([*inner.routes, *inner.router.default.load().routes]))
 
 
 def _walk(routes: list[BaseRoute], before: str = "") -> Iterator[tuple[tuple[str, str], str]]:
@@ -139,7 +139,7 @@ def besieged(url: str) -> Iterator[World]:
         for name in ("Ann", "Bob", "Eve"):
             store.researchers.set_password(server.db, name, CHEAP.hash(PASSWORD))
         token = store.tokens.create(server.db, "Ann", "kept")
-        number = store.tokens.listed(server.db, "Ann")[0].id
+        number = store.tokens.list_tokens(server.db, "Ann")[0].id
         yield World(server, victim, _roles(server, token), token, number)
 
 
@@ -155,7 +155,7 @@ def _roles(server: Served, anns_token: str) -> dict[str, Role]:
         prolific_pid="replaced", entry="an-entry-of-their-second-page"
     )  # and the first one's is no good
     revoked = store.tokens.create(server.db, "Bob", "revoked")
-    store.tokens.revoke(server.db, "Bob", store.tokens.listed(server.db, "Bob")[0].id)
+    store.tokens.revoke(server.db, "Bob", store.tokens.list_tokens(server.db, "Bob")[0].id)
     nobody, ended, bob, ann = (
         _browser(server),
         _browser(server, "Eve"),
@@ -192,6 +192,6 @@ def _browser(server: Served, name: str | None = None) -> tuple[dict[str, str], s
     """A browser's cookie, of someone logged in or of nobody, and the token of its forms."""
     client = server.client
     client.cookies.clear()
-    link = f"signin?token={auth.new_sign_in_link(server.db, name)}" if name else "login"
+    link = f"signin?token={auth.create_sign_in_token(server.db, name)}" if name else "login"
     assert client.get(link).status_code in (200, 303)
     return {"Cookie": f"{auth.COOKIE}={client.cookies[auth.COOKIE]}"}, form_token(client.get("login").text)

@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 
 from vseg import store
-from vseg.server.app import app
-from vseg.server.runner import uvicorn_server
+from vseg.server.app import create_app
+from vseg.server.runner import create_uvicorn_server
 from vseg.study import pictures
 from vseg.study.schema import parsed
 
@@ -59,8 +59,8 @@ class Served:
 
     def responses(self, study: str = "tiny") -> list[dict[str, Any]]:
         """Everything that is stored, a dict a row."""
-        number = store.studies.named(self.db, study).id
-        return [dict(row) for rows in store.responses.stream(self.db, number) for row in rows]
+        number = store.studies.get_study(self.db, study).id
+        return [dict(row) for rows in store.responses.stream_responses(self.db, number) for row in rows]
 
 
 @dataclass
@@ -126,7 +126,7 @@ def served(
     """As `vseg serve` runs it, over a new database with these studies, for the time of this block."""
     with store.open(url) as db, socket.create_server(("127.0.0.1", 0), backlog=512) as listening:
         register(db, *(texts or (STUDY,)))
-        server = uvicorn_server(app(db, prefix=prefix))
+        server = create_uvicorn_server(create_app(db, prefix=prefix))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         base = f"http://127.0.0.1:{listening.getsockname()[1]}{prefix}/"

@@ -8,7 +8,7 @@ from typing import Any
 from PIL import Image
 
 from vseg import store
-from vseg.store.sessions import Begun, Identity
+from vseg.store.sessions import Identity, StartedSession
 from vseg.store.studies import StudyRow
 from vseg.study.pictures import Shown
 from vseg.study.schema import parsed
@@ -73,7 +73,7 @@ def draw(units: Sequence[Unit]) -> Trials:
 
 def begin(
     db: store.Database, study: StudyRow, pid: str | None = None, *, link=None, entry=None, now_ms=NOW
-) -> Begun:
+) -> StartedSession:
     identity = None if pid is None else Identity(pid, "a-study", "a-session")
     return store.sessions.begin(db, study, draw, identity=identity, link=link, entry=entry, now_ms=now_ms)
 
@@ -95,7 +95,7 @@ def event(seq: int, kind: str = "consent", **data: Any) -> dict[str, Any]:
     return {"seq": seq, "kind": kind, "at_ms": NOW, "data": data}
 
 
-def answer(db: store.Database, begun: Begun, *, now_ms: int | None = None) -> int:
+def answer(db: store.Database, begun: StartedSession, *, now_ms: int | None = None) -> int:
     """Answer every trial of a session; how many records that were."""
     trials = begun.session.trials
     rows = [
@@ -106,6 +106,6 @@ def answer(db: store.Database, begun: Begun, *, now_ms: int | None = None) -> in
     return len(rows)
 
 
-def finish(db: store.Database, begun: Begun, *, now_ms: int | None = None) -> None:
+def finish(db: store.Database, begun: StartedSession, *, now_ms: int | None = None) -> None:
     """Answer everything and complete."""
     assert store.sessions.complete(db, begun.session, answer(db, begun, now_ms=now_ms)) == []

@@ -29,14 +29,14 @@ prolific = {completion_code = "THANKS42"}
 
 def stored(server):
     with store.open(server.db) as database:
-        study = store.studies.named(database, "ada")
-        return [dict(row) for rows in store.responses.stream(database, study.id) for row in rows]
+        study = store.studies.get_study(database, "ada")
+        return [dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows]
 
 
 def replayed(server, folder):
     folder.mkdir()
     with store.open(server.db) as database:
-        export.write(database, store.studies.named(database, "ada"), folder)
+        export.write_dataset(database, store.studies.get_study(database, "ada"), folder)
     return list(replay(folder))
 
 

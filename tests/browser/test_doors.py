@@ -60,7 +60,7 @@ def test_declining_stores_nothing(serve, visitor):
     person.choose("consent_decline")
     person.walk("left")
     with store.open(server.db) as database:
-        assert store.studies.named(database, "doors").frozen_at_ms is None
+        assert store.studies.get_study(database, "doors").frozen_at_ms is None
 
 
 def test_full_study(serve, visitor, browser):

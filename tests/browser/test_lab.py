@@ -51,9 +51,9 @@ WATCH = """([x, y, beside]) => {
 
 def stored(db: str):
     with store.open(db) as database:
-        study = store.studies.named(database, "lab")
-        responses = [dict(row) for rows in store.responses.stream(database, study.id) for row in rows]
-        events = [dict(row) for rows in store.responses.events(database, study.id) for row in rows]
+        study = store.studies.get_study(database, "lab")
+        responses = [dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows]
+        events = [dict(row) for rows in store.responses.stream_events(database, study.id) for row in rows]
     return responses, [(row["kind"], json.loads(row["data"])) for row in events]
 
 
@@ -162,7 +162,7 @@ def check_markers(folder: Path) -> None:
     data = folder / "data"
     data.mkdir()
     with store.open(database_url) as database:
-        export.write(database, store.studies.named(database, "lab"), data)
+        export.write_dataset(database, store.studies.get_study(database, "lab"), data)
     (table,) = data.glob("markers/*_events.tsv")
     with open(table, encoding="utf-8", newline="") as file:
         events = list(csv.DictReader(file, delimiter="\t"))

@@ -30,15 +30,15 @@ prolific = {completion_code = "THANKS42"}
 
 def stored(server):
     with store.open(server.db) as database:
-        study = store.studies.named(database, "short")
-        return [dict(row) for rows in store.responses.stream(database, study.id) for row in rows]
+        study = store.studies.get_study(database, "short")
+        return [dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows]
 
 
 def happened(server, kind):
     """The events of a kind: (seq, data)."""
     with store.open(server.db) as database:
-        study = store.studies.named(database, "short")
-        rows = [row for rows in store.responses.events(database, study.id) for row in rows]
+        study = store.studies.get_study(database, "short")
+        rows = [row for rows in store.responses.stream_events(database, study.id) for row in rows]
     return [(row["seq"], json.loads(row["data"])) for row in rows if row["kind"] == kind]
 
 
@@ -113,7 +113,7 @@ def test_reply_to_the_beginning_is_lost(serve, visitor, context):
     context.unroute("**/sessions")
     visitor(server.url).walk(trials=1)
     with store.open(server.db) as database:
-        assert len(store.sessions.listed(database, store.studies.named(database, "short"))) == 1
+        assert len(store.sessions.list_sessions(database, store.studies.get_study(database, "short"))) == 1
 
 
 def test_someone_else_at_a_shared_computer(serve, visitor):
@@ -128,7 +128,7 @@ def test_someone_else_at_a_shared_computer(serve, visitor):
     assert first.answered == [0, 1, 2, 3, 4]
     assert second.answered == [0, 1]
     with store.open(server.db) as database:
-        listed = store.sessions.listed(database, store.studies.named(database, "short"))
+        listed = store.sessions.list_sessions(database, store.studies.get_study(database, "short"))
     assert sorted(row["status"] for row in listed) == ["active", "left"]
     (left,) = [row["name"] for row in listed if row["status"] == "left"]
     assert [row["item"] for row in stored(server) if row["session"] == left] == first.answered
@@ -304,7 +304,7 @@ def test_erased_meanwhile(serve, visitor):
     server = serve(STUDY + 'language = "de"')
     person = visitor(server.url).walk(trials=5)
     with store.open(server.db) as database:
-        study = store.studies.named(database, "short")
+        study = store.studies.get_study(database, "short")
         store.sessions.erase(database, study, person.state["participant"])
     person.walk("refused")
     assert "gelöscht" in person.words()

@@ -34,10 +34,10 @@ def log_in(server, context) -> None:
 def rows(server) -> int:
     """Everything a participant could leave in the database."""
     with store.open(server.db) as database:
-        study = store.studies.named(database, "look")
+        study = store.studies.get_study(database, "look")
         assert study.frozen_at_ms is None
-        sessions = store.sessions.listed(database, study)
-        return len(sessions) + sum(map(len, store.responses.events(database, study.id)))
+        sessions = store.sessions.list_sessions(database, study)
+        return len(sessions) + sum(map(len, store.responses.stream_events(database, study.id)))
 
 
 def test_the_whole_way_and_nothing_stored(serve, visitor, context):

@@ -24,8 +24,8 @@ timing = {preview_ms = 200}
 
 def stored(server):
     with store.open(server.db) as database:
-        study = store.studies.named(database, "timing")
-        return [dict(row) for rows in store.responses.stream(database, study.id) for row in rows]
+        study = store.studies.get_study(database, "timing")
+        return [dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows]
 
 
 def column(rows, name):

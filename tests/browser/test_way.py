@@ -61,9 +61,9 @@ def test_whole_way_by_keyboard_and_back_to_the_truth(serve, visitor, truth, tmp_
     data = tmp_path / "data"
     data.mkdir()
     with store.open(server.db) as database:
-        study = store.studies.named(database, "two-halves")
-        export.write(database, study, data)
-        batches = list(store.responses.events(database, study.id))
+        study = store.studies.get_study(database, "two-halves")
+        export.write_dataset(database, study, data)
+        batches = list(store.responses.stream_events(database, study.id))
     events = {
         row["kind"]: json.loads(row["data"]) for rows in batches for row in rows
     }  # the last of each kind

@@ -45,9 +45,9 @@ window.simulated = async (data) => {
 
 def stored(server):
     with store.open(server.db) as database:
-        study = store.studies.named(database, "round")
-        responses = [dict(row) for rows in store.responses.stream(database, study.id) for row in rows]
-        events = [dict(row) for rows in store.responses.events(database, study.id) for row in rows]
+        study = store.studies.get_study(database, "round")
+        responses = [dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows]
+        events = [dict(row) for rows in store.responses.stream_events(database, study.id) for row in rows]
     return responses, {row["kind"]: json.loads(row["data"]) for row in events}  # the last of each kind
 
 

@@ -70,7 +70,7 @@ def in_database(db: store.Database, study: str) -> Found:
 
 def exported(db: store.Database, study: str, folder: Path) -> None:
     folder.mkdir()
-    export.write(db, store.studies.named(db, study), folder)
+    export.write_dataset(db, store.studies.get_study(db, study), folder)
 
 
 def in_export(folder: Path) -> Found:

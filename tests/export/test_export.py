@@ -17,8 +17,8 @@ from takers import STOPPING, taker
 from taking_part import answer, begin, event, finish, response, study_of
 from vseg import export, store
 from vseg.data import dataset
-from vseg.data.columns import EVENTS, RESPONSES, SESSIONS, Variable
-from vseg.data.table_writing import FORMULA, defused, write_csv
+from vseg.data.columns import EVENTS, RESPONSES, SESSIONS, Column
+from vseg.data.table_writing import FORMULA_STARTS, escape_formula, write_csv
 from vseg.errors import InvalidInput, NotFound, VsegWarning
 from vseg.study.trials import Trials
 
@@ -35,7 +35,7 @@ def db(database_url):
 
 def exported(db, study, folder: Path, **options) -> Path:
     folder.mkdir()
-    export.write(db, study, folder, **options)
+    export.write_dataset(db, study, folder, **options)
     return folder
 
 
@@ -50,7 +50,7 @@ def sessions_of(folder: Path) -> list[dict[str, str]]:
 
 
 def responses_of(folder: Path) -> list[dict[str, str]]:
-    return [row for path in dataset.Dataset(folder).tables for row in rows_of(path)]
+    return [row for path in dataset.Dataset(folder).response_tables for row in rows_of(path)]
 
 
 def known(trials: Trials) -> Trials:
@@ -69,7 +69,10 @@ def test_everything_is_there_and_described(db, tmp_path):
     for _ in range(3):
         finish(db, begin(db, study))
     folder = exported(db, study, tmp_path / "out")
-    assert {path.name for path in folder.iterdir()} == dataset.TOP - {dataset.IDENTITIES, dataset.MARKERS}
+    assert {path.name for path in folder.iterdir()} == dataset.TOP_LEVEL_NAMES - {
+        dataset.IDENTITIES,
+        dataset.MARKERS,
+    }
     assert (folder / "study/study.toml").read_text("utf-8") == study.text
     assert {path.name for path in (folder / "study/images").iterdir()} == {"a.png", "b.png"}
     assert len(list((folder / "study/trials").iterdir())) == 3
@@ -185,10 +188,10 @@ def test_csv_comes_back_as_it_was(tmp_path_factory, rows):
     """Whatever text and numbers: a CSV reader finds them again, with an apostrophe before formulas."""
     path = tmp_path_factory.getbasetemp() / "any.csv"
     said, number = zip(*rows, strict=True)
-    variables = (Variable("said", "text", ""), Variable("number", "number", ""))
+    variables = (Column("said", "text", ""), Column("number", "number", ""))
     write_csv(path, variables, {"said": said, "number": number})
     read = rows_of(path)
-    assert [row["said"] for row in read] == [defused(text) for text in said]
+    assert [row["said"] for row in read] == [escape_formula(text) for text in said]
     assert [float(row["number"]) for row in read] == list(number)
 
 
@@ -257,7 +260,7 @@ def test_one_table_of_an_export_is_read_like_the_folder(db, tmp_path):
     study = study_of(db, "a")
     begun = begin(db, study)
     store.responses.append(db, begun.session.id, [response(0), response(1, 1, flags="late")], []).result()
-    (table,) = dataset.Dataset(exported(db, study, tmp_path / "out")).tables
+    (table,) = dataset.Dataset(exported(db, study, tmp_path / "out")).response_tables
     assert len(vseg.load(table, vseg.Grid(3))) == 1
 
 
@@ -276,13 +279,13 @@ def test_a_used_column_that_is_no_truth_is_named_with_its_line(tmp_path):
 
 def test_what_happens_meanwhile_is_in_all_of_an_export_or_in_none(db, tmp_path):
     """Answers and withdrawals that come while sessions are read do not change what is read."""
-    from vseg.store.snapshot import snapshot
+    from vseg.store.snapshot import take_snapshot
 
     study = study_of(db, "a")
     first, second = begin(db, study), begin(db, study)
     answer(db, first)
     answer(db, second)
-    with snapshot(db, study) as found:
+    with take_snapshot(db, study) as found:
         assert len(found.responses(found.sessions[0])["seq"]) == 2
         store.sessions.leave(db, second.session, keep=False)
         finish(db, begin(db, study))
@@ -293,8 +296,8 @@ def test_what_happens_meanwhile_is_in_all_of_an_export_or_in_none(db, tmp_path):
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\ta", "\ra"])
 def test_each_beginning_of_a_formula_is_defused(text):
-    assert defused(text) == f"'{text}"
-    assert text.startswith(FORMULA)
+    assert escape_formula(text) == f"'{text}"
+    assert text.startswith(FORMULA_STARTS)
 
 
 MARKED = "[lab]\nmarkers = true\nphotodiode = {corner = 'top-right'}\n"
@@ -415,7 +418,7 @@ def test_an_adaptive_study_says_what_it_chose_and_where_it_stopped(tmp_path):
             one.answer_patiently([one.seq])
         assert one.person.post("complete", {"count": one.seq}).status_code == 200
         (tmp_path / "out").mkdir()
-        export.write(server.db, store.studies.named(server.db, "ada"), tmp_path / "out")
+        export.write_dataset(server.db, store.studies.get_study(server.db, "ada"), tmp_path / "out")
     folder = tmp_path / "out"
     rows = responses_of(folder)
     assert {row["chosen"] for row in rows if row["used"] == "1"} == {"0", "1"}
@@ -423,7 +426,7 @@ def test_an_adaptive_study_says_what_it_chose_and_where_it_stopped(tmp_path):
     for row in (row for row in rows if row["chosen"] == "1"):
         places = [float(row[name]) for name in ("x1", "y1", "x2", "y2")]
         assert places == [*centres[int(row["i"])], *centres[int(row["j"])]]
-    choices = rows_of(dataset.Dataset(folder).choices)
+    choices = rows_of(dataset.Dataset(folder).choices_table)
     assert {row["item"] for row in rows if row["chosen"] == "1"} <= {choice["item"] for choice in choices}
     described = json.loads((folder / "dataset_description.json").read_text(encoding="utf-8"))
     assert set(choices[0]) <= {variable["name"] for variable in described["variableMeasured"]}

@@ -11,14 +11,14 @@ from taking_part import begin, event, finish, response, study_of
 from vseg import monitor, store
 from vseg.errors import Conflict, VsegError
 from vseg.monitor.buffer import TYPES, Held
-from vseg.store.changes import Incoming
+from vseg.store.changes import StudyReader
 
 LONG_S = 60  # a look takes milliseconds; this is no time that anything is measured by
 numbers = itertools.count()
 
 
 def look(watch, db, study) -> monitor.Answers:
-    answers = watch.answers(store.studies.named(db, study.name), LONG_S)
+    answers = watch.answers(store.studies.get_study(db, study.name), LONG_S)
     assert answers is not None
     return answers
 
@@ -98,14 +98,14 @@ def test_reading_bit_by_bit_equals_reading_all_at_once(db, steps):
     assert sorted(head.name for head in bit_by_bit.sessions) == sorted(head.name for head in at_once.sessions)
     stored = [
         (row["session"], row["seq"], used)
-        for rows in store.responses.stream(db, study.id)
+        for rows in store.responses.stream_responses(db, study.id)
         for row, used in zip(
-            rows, store.responses.used({name: [row[name] for row in rows] for name in rows[0]}), strict=True
+            rows, store.responses.find_used({name: [row[name] for row in rows] for name in rows[0]}), strict=True
         )
     ]
     assert sorted(stored) == [(row[0], row[1], row[-1]) for row in rows_of(bit_by_bit)]
     for image in "ab":
-        counted, tally = bit_by_bit.tally(image), store.responses.of_study(db, study, image).tally()
+        counted, tally = bit_by_bit.tally(image), store.responses.load_responses(db, study, image).tally()
         assert (counted.pairs.i.tolist(), counted.pairs.j.tolist()) == (
             tally.pairs.i.tolist(),
             tally.pairs.j.tolist(),
@@ -113,7 +113,7 @@ def test_reading_bit_by_bit_equals_reading_all_at_once(db, steps):
         assert (counted.k.tolist(), counted.n.tolist()) == (tally.k.tolist(), tally.n.tolist())
 
 
-class Noted(Incoming):
+class Noted(StudyReader):
     """Writes down which rows are asked for."""
 
     asked: list[tuple[int, int]]
@@ -161,7 +161,7 @@ def test_whoever_comes_after_someone_who_was_erased_is_someone_else(db):
     assert rows_of(look(watch, db, study)) == rows_of(look(monitor.Watch(db), db, study))
 
 
-class Failing(Incoming):
+class Failing(StudyReader):
     """The database goes away before the rows are read."""
 
     def responses(self, session: int, after: int = -1):
@@ -176,7 +176,7 @@ def test_what_a_failed_look_has_missed_is_read_by_the_next(db):
     with db.reading() as connection:
         with pytest.raises(VsegError):
             held.refresh(Failing(connection, study.id), study, lambda share: None)
-        assert len(held.refresh(Incoming(connection, study.id), study, lambda share: None)) == 2
+        assert len(held.refresh(StudyReader(connection, study.id), study, lambda share: None)) == 2
 
 
 def test_columns_say_what_was_shown(db):
@@ -248,7 +248,7 @@ def test_answers_of_one_participant(db):
     assert mine.participants == [people[1].session.participant]
     assert mine.i.tolist() == [1] * 4
     assert answers.tally("a", people[1].session.participant).trials == 4
-    assert np.array_equal(answers.of("a").rt_ms, store.responses.of_study(db, study, "a").rt_ms)
+    assert np.array_equal(answers.of("a").rt_ms, store.responses.load_responses(db, study, "a").rt_ms)
     for wrong in ({"image": "z"}, {"image": "a", "participant": "nobody"}):
         with pytest.raises(LookupError, match=r"no image|no participant"):
             answers.tally(**wrong)

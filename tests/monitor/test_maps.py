@@ -40,7 +40,7 @@ def answered(db, pairs, people=2):
 def test_a_map_is_the_reconstruction_of_the_answers(db):
     study, answers = answered(db, PAIRS)
     fit = monitor.fitted(answers, "a", segments=2, smoothness=0.1)
-    direct = reconstruct(store.responses.of_study(db, study, "a"), segments=2, smoothness=0.1, seed=0)
+    direct = reconstruct(store.responses.load_responses(db, study, "a"), segments=2, smoothness=0.1, seed=0)
     assert np.array_equal(fit.maps.probabilities, direct.maps.probabilities)
     labels = fit.maps.labels
     assert {place for place in range(9) if labels[place] == labels[0]} == TOP

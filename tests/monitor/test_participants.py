@@ -32,7 +32,7 @@ def take_part(
     db, *, now_ms=1_800_000_000_000, same=None, known=True, complete=True, simulated=False, **shown
 ):
     """Someone who answers everything: by `same` of the pair and the item, and known ones right or not."""
-    study = store.studies.named(db, "tiny")
+    study = store.studies.get_study(db, "tiny")
     sizes = {name: (image.width_px, image.height_px) for name, image in study.images.items()}
     begun = store.sessions.begin(
         db, study, lambda units: trials_module.trials(study.study, units, sizes), now_ms=now_ms
@@ -54,7 +54,7 @@ def take_part(
 
 
 def seen(db):
-    study = store.studies.named(db, "tiny")
+    study = store.studies.get_study(db, "tiny")
     answers = monitor.Watch(db).answers(study, LONG_S)
     return study, answers, {person.participant: person for person in monitor.people(study, answers)}
 
@@ -155,7 +155,7 @@ def test_nobody_yet(db):
 
 
 def test_someone_who_has_not_answered_yet(db):
-    study = store.studies.named(db, "tiny")
+    study = store.studies.get_study(db, "tiny")
     sizes = {name: (image.width_px, image.height_px) for name, image in study.images.items()}
     begun = store.sessions.begin(
         db, study, lambda units: trials_module.trials(study.study, units, sizes), now_ms=10**12

@@ -100,7 +100,7 @@ def test_an_adaptive_study_shows_what_its_pairs_are_chosen_by(tmp_path, text):
         for item in range(24):
             for one in people:
                 one.answer_patiently([item])
-        study = store.studies.named(running.db, "ada")
+        study = store.studies.get_study(running.db, "ada")
         answers = monitor.Watch(running.db).answers(study, LONG_S)
         who = people[-1].person.state["participant"]
         subject = who if text == SOLO else None
@@ -108,7 +108,7 @@ def test_an_adaptive_study_shows_what_its_pairs_are_chosen_by(tmp_path, text):
         assert not has_chooser(study, None if text == SOLO else who)
         order = learnt(running.db, study, answers, "patches", subject)
         assert len(order) == answers.tally("patches", subject).trials
-        last = max(store.choices.outcomes(running.db, study.id, who), key=lambda each: each.answers)
+        last = max(store.choices.list_outcomes(running.db, study.id, who), key=lambda each: each.answers)
         then = slice(last.answers)
         known = Responses(order.layout, order.i[then], order.j[then], order.same[then])
         found = posterior_summary.believed(posterior_summary.chooser_question(study.study, "patches", known))

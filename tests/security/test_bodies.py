@@ -10,12 +10,12 @@ import pytest
 
 from roles import World, besieged
 from servers import event, response
-from vseg.server.records import LARGEST_BODY
+from vseg.server.records import MAX_BODY_BYTES
 
 SMALL = 8_192
 STUDY_BODY = 6_000_100
 ROUTES = {
-    "s/tiny/records": LARGEST_BODY,
+    "s/tiny/records": MAX_BODY_BYTES,
     "s/tiny/sessions": SMALL,
     "s/tiny/complete": SMALL,
     "s/tiny/leave": SMALL,

@@ -12,10 +12,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from servers import STUDY, register
 from vseg import store
-from vseg.server.app import app
-from vseg.server.headers import SECURITY
-from vseg.server.runner import uvicorn_server
-from vseg.server.timeouts import LARGEST_HEAD, Patient
+from vseg.server.app import create_app
+from vseg.server.headers import SECURITY_HEADERS
+from vseg.server.runner import create_uvicorn_server
+from vseg.server.timeouts import MAX_HEAD_BYTES, TimeoutProtocol
 
 PATIENCE_S = 30
 SHORT_S = 0.5
@@ -23,13 +23,13 @@ TOKEN = "x" * 32
 HEAD = "POST /s/tiny/records HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
 
-class Hasty(Patient):
+class Hasty(TimeoutProtocol):
     """The same, on the time scale of a test."""
 
     head_s = body_s = unread_s = SHORT_S
 
 
-class Unhurried(Patient):
+class Unhurried(TimeoutProtocol):
     """Closes nobody for being slow, so that whatever else closes them is seen."""
 
     head_s = body_s = unread_s = 3600
@@ -54,19 +54,19 @@ def address(tmp_path_factory) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def running(url: str, protocol: type[Patient]) -> Iterator[tuple[str, int]]:
+def running(url: str, protocol: type[TimeoutProtocol]) -> Iterator[tuple[str, int]]:
     """The server as `vseg serve` runs it, but for how long it waits."""
     with store.open(url) as db:
         register(db, STUDY)
-        with listening(app(db), protocol) as address:
+        with listening(create_app(db), protocol) as address:
             yield address
 
 
 @contextmanager
-def listening(served: ASGIApp, protocol: type[Patient]) -> Iterator[tuple[str, int]]:
+def listening(served: ASGIApp, protocol: type[TimeoutProtocol]) -> Iterator[tuple[str, int]]:
     with socket.create_server(("127.0.0.1", 0), backlog=512) as taking:
-        server = uvicorn_server(served)
-        assert server.config.http is Patient, "what is tested here is what serves"
+        server = create_uvicorn_server(served)
+        assert server.config.http is TimeoutProtocol, "what is tested here is what serves"
         server.config.http = protocol
         thread = threading.Thread(target=server.run, kwargs={"sockets": [taking]})
         thread.start()
@@ -187,7 +187,7 @@ def test_a_head_without_an_end_is_refused(unhurried, head: Callable[[], str]):
     """By its size, not by the time that it takes: before, all of it was kept in memory, however much came."""
     with closing(connected(unhurried, "GET / HTTP/1.1\r\nHost: x\r\n")) as connection:
         try:
-            for _ in range(1000 * LARGEST_HEAD // 1000):
+            for _ in range(1000 * MAX_HEAD_BYTES // 1000):
                 connection.sendall(head().encode())
         except OSError:
             pass
@@ -196,7 +196,9 @@ def test_a_head_without_an_end_is_refused(unhurried, head: Callable[[], str]):
 
 
 def test_a_long_head_is_refused_in_words(unhurried):
-    with closing(connected(unhurried, f"GET / HTTP/1.1\r\nHost: x\r\nA: {'b' * LARGEST_HEAD}")) as connection:
+    with closing(
+        connected(unhurried, f"GET / HTTP/1.1\r\nHost: x\r\nA: {'b' * MAX_HEAD_BYTES}")
+    ) as connection:
         assert_secured(heard_until_the_end(connection), 431)
 
 
@@ -267,7 +269,7 @@ async def says_half(scope: Scope, receive: Receive, send: Send) -> None:
             pass
 
 
-@pytest.mark.parametrize("second", [f"GET / HTTP/1.1\r\nA: {'b' * 2 * LARGEST_HEAD}", "\0\0\0\r\n\r\n"])
+@pytest.mark.parametrize("second", [f"GET / HTTP/1.1\r\nA: {'b' * 2 * MAX_HEAD_BYTES}", "\0\0\0\r\n\r\n"])
 @pytest.mark.parametrize(("path", "half"), [("half", b"half of it"), ("nothing", b"")])
 def test_nobody_takes_a_refusal_for_the_answer_to_another_request(path, half, second):
     """Of two requests one after the other, the second is refused while the first is being answered, or about to be."""
@@ -287,10 +289,12 @@ def test_nobody_takes_a_refusal_for_the_answer_to_another_request(path, half, se
 def assert_secured(answer: bytes, status: int) -> None:
     head = answer.partition(b"\r\n\r\n")[0].decode()
     assert head.startswith(f"HTTP/1.1 {status}"), head
-    for name, value in SECURITY.items():
+    for name, value in SECURITY_HEADERS.items():
         assert f"{name}: {value}" in head
 
 
 def test_the_real_waits_are_those_that_are_promised():
-    assert (Patient.head_s, Patient.body_s, Patient.unread_s) == (20, 120, 60)
-    assert uvicorn_server(says_half).config.http is Patient, "and it is what vseg serve serves with"
+    assert (TimeoutProtocol.head_s, TimeoutProtocol.body_s, TimeoutProtocol.unread_s) == (20, 120, 60)
+    assert create_uvicorn_server(says_half).config.http is TimeoutProtocol, (
+        "and it is what vseg serve serves with"
+    )

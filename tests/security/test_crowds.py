@@ -14,7 +14,7 @@ from servers import STUDY, register
 from vseg import store
 from vseg.errors import NotAllowed
 from vseg.server import auth
-from vseg.server.app import app
+from vseg.server.app import create_app
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ def db(tmp_path, monkeypatch):
 
 
 @asynccontextmanager
-async def crowd(db: store.Database, tries: auth.Tries) -> AsyncIterator[list[str]]:
+async def crowd(db: store.Database, tries: auth.LoginAttempts) -> AsyncIterator[list[str]]:
     """As many strangers as may wait, behind someone whose turn takes as long as this block; what they were told."""
     told: list[str] = []
 
@@ -43,17 +43,17 @@ async def crowd(db: store.Database, tries: auth.Tries) -> AsyncIterator[list[str
         told.append((await refusal(db, tries, f"Nobody {number}"))[1])
 
     async with anyio.create_task_group() as group, tries.one_at_a_time:
-        for number in range(auth.MOST_WAITING):
+        for number in range(auth.MAX_WAITING_LOGINS):
             group.start_soon(guess, number)
         while not tries.is_crowded:
             await anyio.lowlevel.checkpoint()
         yield told
 
 
-async def refusal(db: store.Database, tries: auth.Tries, name: str) -> tuple[int, str, str]:
+async def refusal(db: store.Database, tries: auth.LoginAttempts, name: str) -> tuple[int, str, str]:
     """What a wrong password is answered."""
     try:
-        await auth.verify(db, tries, name, "a wrong password")
+        await auth.log_in(db, tries, name, "a wrong password")
     except HTTPException as error:
         return error.status_code, error.detail, (error.headers or {})["Retry-After"]
     except NotAllowed as error:
@@ -63,45 +63,45 @@ async def refusal(db: store.Database, tries: auth.Tries, name: str) -> tuple[int
 
 async def test_a_right_password_gets_in_past_a_crowd(db):
     """While not one of those who wait has had a turn."""
-    tries = auth.Tries()
+    tries = auth.LoginAttempts()
     async with crowd(db, tries) as told:
-        assert (await auth.verify(db, tries, "Ann", PASSWORD)).name == "Ann"
+        assert (await auth.log_in(db, tries, "Ann", PASSWORD)).name == "Ann"
         assert told == []
-    assert told == [auth.WRONG] * auth.MOST_WAITING
+    assert told == [auth.WRONG_PASSWORD] * auth.MAX_WAITING_LOGINS
     assert not tries.is_crowded
 
 
 async def test_whoever_comes_after_a_crowd_hears_the_same_of_every_name(db):
     """Five guesses each, then the wait of that name: a name that exists is told from none other."""
-    tries = auth.Tries(clock=lambda: 0.0)
+    tries = auth.LoginAttempts(clock=lambda: 0.0)
     async with crowd(db, tries):
         said = {name: [await refusal(db, tries, name) for _ in range(7)] for name in ("Ann", "Someone")}
         with pytest.raises(HTTPException, match="Too many wrong passwords"):
-            await auth.verify(db, tries, "Ann", PASSWORD)
-        assert (await auth.verify(db, tries, "Bob", PASSWORD)).name == "Bob"
+            await auth.log_in(db, tries, "Ann", PASSWORD)
+        assert (await auth.log_in(db, tries, "Bob", PASSWORD)).name == "Bob"
     assert said["Ann"] == said["Someone"]
-    assert said["Ann"][:5] == [(429, auth.CROWDED, "5")] * 5
+    assert said["Ann"][:5] == [(429, auth.TOO_MANY_LOGINS, "5")] * 5
     assert [status for status, _, _ in said["Ann"]] == [429] * 7
     assert "Too many wrong passwords" in said["Ann"][5][1]
 
 
 async def test_a_right_password_past_a_crowd_leaves_no_failure(db):
-    tries = auth.Tries()
+    tries = auth.LoginAttempts()
     async with crowd(db, tries):
-        for _ in range(2 * auth.FREE_TRIES):
-            await auth.verify(db, tries, "Ann", PASSWORD)
+        for _ in range(2 * auth.FREE_ATTEMPTS):
+            await auth.log_in(db, tries, "Ann", PASSWORD)
 
 
 async def test_they_are_told_by_the_page(db):
-    served = app(db)
-    tries = served.app.app.router.default.loaded().state.tries
+    served = create_app(db)
+    tries = served.app.app.router.default.load().state.tries
     transport = httpx.ASGITransport(app=served)
     async with httpx.AsyncClient(transport=transport, base_url="http://here") as client, crowd(db, tries):
         token = form_token((await client.get("/login")).text)
         form = {"form_token": token, "name": "Zed", "password": "a wrong password"}
         late = await client.post("/login", data=form)
         assert (late.status_code, late.headers["retry-after"]) == (429, "5")
-        assert auth.CROWDED in late.text
+        assert auth.TOO_MANY_LOGINS in late.text
         assert (
             await client.post("/login", data=form | {"name": "Ann", "password": PASSWORD})
         ).status_code == 303
@@ -110,8 +110,8 @@ async def test_they_are_told_by_the_page(db):
 def test_no_number_of_made_up_names_makes_room_for_more_guesses_at_one_that_exists(monkeypatch):
     """Made-up names push out each other, oldest first."""
     monkeypatch.setattr(auth, "MOST_NAMES", 3)
-    tries = auth.Tries(clock=lambda: 0.0)
-    for _ in range(auth.FREE_TRIES):
+    tries = auth.LoginAttempts(clock=lambda: 0.0)
+    for _ in range(auth.FREE_ATTEMPTS):
         tries.failed("Ann")
         tries.failed("first", is_known=False)
     for number in range(3):
@@ -124,8 +124,8 @@ def test_no_number_of_made_up_names_makes_room_for_more_guesses_at_one_that_exis
 def test_a_wait_has_an_end_however_many_guesses_there_were():
     """A thousand, a minute each, once were more than a power of two can tell."""
     now = [0.0]
-    tries = auth.Tries(clock=lambda: now[0])
+    tries = auth.LoginAttempts(clock=lambda: now[0])
     for _ in range(2000):
         tries.failed("Ann")
-    now[0] += auth.LONGEST_WAIT_S
+    now[0] += auth.MAX_WAIT_S
     tries.check("Ann")

@@ -27,11 +27,11 @@ from vseg.data import importers
 from vseg.data.catch_trials import catch_trials
 from vseg.data.dataset import Dataset
 from vseg.data.layout import Grid
-from vseg.data.table_writing import FORMULA
+from vseg.data.table_writing import FORMULA_STARTS
 from vseg.data.tables import load
 from vseg.errors import InvalidInput, VsegError
-from vseg.server.app import app
-from vseg.server.participants import study_draw
+from vseg.server.app import create_app
+from vseg.server.participants import make_trial_drawer
 from vseg.store.sessions import Identity
 from vseg.study import pictures
 from vseg.study.schema import parsed
@@ -82,7 +82,7 @@ def test_a_link_in_a_folder_of_files_is_not_followed_out_of_it(tmp_path, monkeyp
     os.symlink(secret, folder / "link.txt")
     os.symlink(tmp_path, folder / "above")
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        whole = app(db)
+        whole = create_app(db)
         (files,) = (route.app for route in whole.app.app.routes if route.path == f"/{mounted}")
         monkeypatch.setattr(files, "all_directories", [str(folder)])  # the app's own files, elsewhere
         plain, *outside = asyncio.run(asked_of(whole, mounted, "plain.txt", "link.txt", "above/secret.txt"))
@@ -105,15 +105,15 @@ def test_an_export_writes_nowhere_else(tmp_path):
     folder.mkdir(parents=True)
     with besieged(f"sqlite:///{tmp_path}/vseg.db") as world:
         db = world.server.db
-        study = store.studies.named(db, "tiny")
+        study = store.studies.get_study(db, "tiny")
         whose = Identity(evil, "../evil", "/evil")  # the server takes no such name; the store does
-        begun = store.sessions.begin(db, study, study_draw(study), identity=whose, now_ms=0)
+        begun = store.sessions.begin(db, study, make_trial_drawer(study), identity=whose, now_ms=0)
         state = {"token": begun.token, "trials": begun.session.trials.wire()}
         person = Person(world.server.client, "tiny", state)
         said = event(1, "comment", text=evil, image=evil, **{evil: evil})
         assert person.send(response(0, 0, key=evil), said).status_code == 200
         answer = world.ask(world.roles["researcher"], "GET", "api/studies/tiny/export.zip")
-        export.write(db, study, folder, identities=True)
+        export.write_dataset(db, study, folder, identities=True)
     written = [
         path for path in tmp_path.rglob("*") if folder not in path.parents and "vseg.db" not in path.name
     ]
@@ -331,10 +331,10 @@ def test_a_folder_of_tables_that_one_name_makes_wide(tmp_path, monkeypatch):
         for _ in range(2):
             person = server.begin()
             assert person.send(*(response(n, n) for n in range(person.items))).status_code == 200
-        export.write(server.db, store.studies.named(server.db, "tiny"), tmp_path / "out")
+        export.write_dataset(server.db, store.studies.get_study(server.db, "tiny"), tmp_path / "out")
     (tmp_path / "out" / "responses.parquet").unlink()
     assert len(load(tmp_path / "out")) > 10
-    first, _ = Dataset(tmp_path / "out").tables
+    first, _ = Dataset(tmp_path / "out").response_tables
     first.write_text(first.read_text().replace(load(tmp_path / "out").participant[0], "x" * 250))
     with pytest.raises(
         InvalidInput, match=r"out: column participant has \d+ rows and a name of 250 characters"
@@ -379,13 +379,13 @@ def test_no_cell_of_an_export_is_a_formula(tmp_path):
             assert person.send(keys).status_code == (422 if text.startswith("\t") else 200)
         out = tmp_path / "exported"
         out.mkdir()
-        export.write(server.db, store.studies.named(server.db, "tiny"), out, identities=True)
+        export.write_dataset(server.db, store.studies.get_study(server.db, "tiny"), out, identities=True)
     cells = 0
     for path in [*out.rglob("*.csv"), *out.rglob("*.tsv")]:
         for cell in cells_of(path):
             cells += 1
             is_number = cell.lstrip("-+").replace(".", "", 1).replace("e-", "", 1).isdigit()
-            assert is_number or not cell.startswith(FORMULA), f"{path.name}: {cell!r}"
+            assert is_number or not cell.startswith(FORMULA_STARTS), f"{path.name}: {cell!r}"
     assert cells > 100
 
 

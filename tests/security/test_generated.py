@@ -20,9 +20,9 @@ from chaos.counted import GENERATED, counting
 from roles import World, besieged
 from servers import response
 from vseg import store
-from vseg.server.headers import SECURITY
+from vseg.server.headers import SECURITY_HEADERS
 from vseg.server.participants import COMPLETION, ENTRY, LEAVING
-from vseg.server.records import BATCH
+from vseg.server.records import POSTED_RECORDS
 
 FEW, MANY = 100, 12_000
 ROLES = (
@@ -52,7 +52,7 @@ def described_for_participants() -> dict[str, Any]:
     paths: dict[str, Any] = {
         f"/s/{{study}}/{what}": {"post": {"parameters": where, **taking(shape), **answers}}
         for what, shape in (
-            ("records", BATCH),
+            ("records", POSTED_RECORDS),
             ("sessions", ENTRY),
             ("complete", COMPLETION),
             ("leave", LEAVING),
@@ -121,7 +121,7 @@ class Fuzz:
         said = f"{options} by {role}: {answer.status_code} {answer.text[:500]}"
         assert answer.status_code < 500, said
         assert "Traceback" not in answer.text, said
-        assert answer.headers["Content-Security-Policy"] == SECURITY["Content-Security-Policy"], said
+        assert answer.headers["Content-Security-Policy"] == SECURITY_HEADERS["Content-Security-Policy"], said
         if is_api and "researcher" not in role:
             assert answer.status_code in (401, 404, 405), said
         if answer.status_code >= 400 and (is_api or options["method"] == "POST"):
@@ -136,7 +136,7 @@ class Fuzz:
 
     def _throwaway(self) -> str:
         db = self.world.server.db
-        for row in store.tokens.listed(db, "Zoe"):
+        for row in store.tokens.list_tokens(db, "Zoe"):
             store.tokens.revoke(db, "Zoe", row.id)
         return store.tokens.create(db, "Zoe", "thrown away")
 

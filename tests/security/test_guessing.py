@@ -42,17 +42,17 @@ def server(folder):
 
 def test_what_lets_someone_in_cannot_be_guessed(server):
     """At least 128 random bits in each, and no place that is the same in all; names have 50, but open nothing."""
-    row = store.studies.named(server.db, "tiny")
+    row = store.studies.get_study(server.db, "tiny")
     people = [server.begin().state for _ in range(40)]
     kinds = {
         "session": [person["token"] for person in people],
-        "link": store.sessions.new_links(server.db, row, 40),
+        "link": store.sessions.create_links(server.db, row, 40),
         "script": [
             store.tokens.create(server.db, "Ann", "t").removeprefix(store.tokens.PREFIX) for _ in range(40)
         ],
-        "sign in": [auth.new_sign_in_link(server.db, "Ann") for _ in range(40)],
-        "setup": [auth.new_setup_token(server.db) for _ in range(40)],
-        "login": [auth.sign_in(server.db, auth.new_sign_in_link(server.db, "Ann")).token for _ in range(40)],
+        "sign in": [auth.create_sign_in_token(server.db, "Ann") for _ in range(40)],
+        "setup": [auth.create_setup_token(server.db) for _ in range(40)],
+        "login": [auth.sign_in(server.db, auth.create_sign_in_token(server.db, "Ann")).token for _ in range(40)],
         "session of a page": [
             server.begin(entry=secrets.token_hex(16)).state["token"] for _ in range(20)
         ] + [server.begin(entry=ENTRY, prolific_pid=f"pid-{number}").state["token"] for number in range(20)],
@@ -68,18 +68,18 @@ def test_what_lets_someone_in_cannot_be_guessed(server):
 
 def test_only_hashes_are_on_the_disk(server, folder):
     """Whoever gets hold of the database file gets no session, no link, no login."""
-    row = store.studies.named(server.db, "tiny")
-    link = store.sessions.new_links(server.db, row, 1)[0]
+    row = store.studies.get_study(server.db, "tiny")
+    link = store.sessions.create_links(server.db, row, 1)[0]
     held = {
         "session": server.begin(entry="the-entry-of-one-page-alone").state["token"],
         "entry": "the-entry-of-one-page-alone",
         "link": link,
         "linked": server.begin(link=link).state["token"],
         "script": store.tokens.create(server.db, "Ann", "kept"),
-        "sign in": auth.new_sign_in_link(server.db, "Ann"),
-        "setup": auth.new_setup_token(server.db),
+        "sign in": auth.create_sign_in_token(server.db, "Ann"),
+        "setup": auth.create_setup_token(server.db),
         "password": PASSWORD,
-        "cookie": auth.sign_in(server.db, auth.new_sign_in_link(server.db, "Ann")).token,
+        "cookie": auth.sign_in(server.db, auth.create_sign_in_token(server.db, "Ann")).token,
     }
     content = b"".join(path.read_bytes() for path in folder.iterdir())
     assert b"token_hash" in content
@@ -100,7 +100,7 @@ def signed_cookie(key: str) -> str:
 
 def test_a_stolen_database_makes_no_cookie(server):
     """Whatever is in it, as it is and as a key to sign with: a copy or a backup once held the key of all cookies."""
-    login = auth.sign_in(server.db, auth.new_sign_in_link(server.db, "Ann"))
+    login = auth.sign_in(server.db, auth.create_sign_in_token(server.db, "Ann"))
     with server.db.reading() as connection:
         values = {
             str(value)
@@ -108,7 +108,7 @@ def test_a_stolen_database_makes_no_cookie(server):
             for row in connection.execute(select(table))
             for value in row
         }
-    assert store.sessions.rows.token_hash(login.token) in values
+    assert store.tokens.hash_token(login.token) in values
     tried = set(values)
     for key in values:
         tried |= {signed_cookie(key), text64(sha256(key.encode()).digest())}
@@ -132,7 +132,7 @@ def test_a_login_starts_with_a_token_that_the_browser_did_not_have(server):
         entered = client.post("login", data={"form_token": token, "name": "Ann", "password": PASSWORD})
         assert entered.status_code == 303
         assert entered.cookies[auth.COOKIE] != planted
-    assert store.researchers.logged_in(server.db, planted) is None
+    assert store.researchers.find_logged_in(server.db, planted) is None
 
 
 def same_answer(*answers: httpx.Response) -> None:
@@ -173,7 +173,7 @@ def test_an_image_of_another_study_is_as_unknown_as_any(server):
 
 
 def test_a_link_of_another_study_is_as_unknown_as_any(server):
-    foreign = store.sessions.new_links(server.db, store.studies.named(server.db, "other"), 1)[0]
+    foreign = store.sessions.create_links(server.db, store.studies.get_study(server.db, "other"), 1)[0]
     entries = [{"consented": True, "link": link} for link in (foreign, "x" * 32)]
     answers = [server.client.post("s/tiny/sessions", json=entry) for entry in entries]
     same_answer(*answers)
@@ -190,7 +190,7 @@ def test_a_prolific_id_does_not_tell_who_took_part_elsewhere(server):
 
 @pytest.mark.parametrize("known", ["setup?token=", "signin?token="])
 def test_one_time_links_say_the_same_of_all_wrong_tokens(server, known):
-    used = auth.new_sign_in_link(server.db, "Ann")
+    used = auth.create_sign_in_token(server.db, "Ann")
     server.client.get(f"signin?token={used}")
     server.client.cookies.clear()
     answers = []
@@ -244,7 +244,7 @@ def test_many_guesses_at_once_are_no_more_than_one_after_the_other(server):
         waited = time.monotonic() - begun
     assert sorted(set(said)) == [401, 429]
     # After the free ones a guess each second, then each two, four, …: however slow this machine is.
-    assert said.count(401) <= auth.FREE_TRIES + waited
+    assert said.count(401) <= auth.FREE_ATTEMPTS + waited
 
 
 # ── how secrets are compared ──

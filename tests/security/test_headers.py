@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from roles import World, besieged
-from vseg.server.headers import SECURITY
+from vseg.server.headers import SECURITY_HEADERS
 
 POLICY = {
     "default-src": "'none'",
@@ -41,7 +41,7 @@ def directives(policy: str) -> dict[str, str]:
 
 
 def test_the_policy_lets_nothing_in_from_elsewhere_and_no_inline_script():
-    assert directives(SECURITY["Content-Security-Policy"]) == POLICY
+    assert directives(SECURITY_HEADERS["Content-Security-Policy"]) == POLICY
 
 
 def test_every_route_and_every_error_has_them(world):
@@ -84,7 +84,7 @@ def test_a_server_in_trouble_has_them_too(tmp_path):
 
 
 def assert_secured(answer, where: str) -> None:
-    for name, value in SECURITY.items():
+    for name, value in SECURITY_HEADERS.items():
         assert answer.headers.get_list(name) == [value], f"{where}: {name}"
     assert "cache-control" in answer.headers, where
     assert "server" not in answer.headers or "/" not in answer.headers["server"], where

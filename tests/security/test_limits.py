@@ -7,9 +7,9 @@ import pytest
 from servers import STUDY, event, response, served
 from vseg import store
 from vseg.server import session_cache
-from vseg.server.records import MOST_CONTOUR_BYTES, MOST_EVENT_BYTES
-from vseg.store.sessions.assignment import SESSIONS_A_PLACE, SESSIONS_BESIDE
-from vseg.store.validation import LARGEST_STAND_IN
+from vseg.server.records import MAX_CONTOUR_BYTES, MAX_EVENT_BYTES
+from vseg.store.sessions.assignment import DAILY_SESSIONS_PER_PLACE, EXTRA_DAILY_SESSIONS
+from vseg.store.validation import MAX_STAND_IN_BYTES
 
 STRANGERS = STUDY + "[contours]\ndraw = true\n"
 
@@ -31,25 +31,25 @@ def test_open_sessions_have_a_limit(server):
     for _ in range(3):
         server.begin()
     assert refused(server) == refused(server, prolific_pid="someone-new") == "full"
-    assert len(store.sessions.listed(server.db, store.studies.named(server.db, "tiny"))) == 3
+    assert len(store.sessions.list_sessions(server.db, store.studies.get_study(server.db, "tiny"))) == 3
 
 
 def test_sessions_that_are_left_again_and_again_have_a_limit(server, monkeypatch):
     """Who begins and leaves makes room for the next; not for ever, since each leaves a row behind."""
-    monkeypatch.setattr("vseg.store.sessions.assignment.SESSIONS_BESIDE", 4 - 3 * SESSIONS_A_PLACE)
+    monkeypatch.setattr("vseg.store.sessions.assignment.EXTRA_DAILY_SESSIONS", 4 - 3 * DAILY_SESSIONS_PER_PLACE)
     for _ in range(4):
         assert server.begin().post("leave", {"data": "withdraw"}).status_code == 200
     assert refused(server) == "full"
-    assert SESSIONS_BESIDE + SESSIONS_A_PLACE * 3 == 160, "what SECURITY.md says"
+    assert EXTRA_DAILY_SESSIONS + DAILY_SESSIONS_PER_PLACE * 3 == 160, "what SECURITY.md says"
 
 
 def test_a_session_stores_so_much_and_no_more(server):
     """Everything a stranger can send: answers without end, events of the largest size, drawings of the largest size."""
     person = server.begin()
-    most, items = session_cache.Known.most_records(person.items), person.items
+    most, items = session_cache.CachedSession.most_records(person.items), person.items
     stored = 0
     seq = 0
-    for kind, size in (("comment", MOST_EVENT_BYTES), ("contours", MOST_CONTOUR_BYTES)):
+    for kind, size in (("comment", MAX_EVENT_BYTES), ("contours", MAX_CONTOUR_BYTES)):
         while True:
             answer = person.send(event(seq, kind, text="x" * (size - 11)))
             if answer.status_code != 200:
@@ -58,13 +58,13 @@ def test_a_session_stores_so_much_and_no_more(server):
             stored, seq = stored + size, seq + 1
     assert (
         stored
-        <= (session_cache.EVENTS_BESIDE + items) * MOST_EVENT_BYTES
-        + (session_cache.CONTOURS_BESIDE + 1) * MOST_CONTOUR_BYTES
+        <= (session_cache.EXTRA_EVENTS + items) * MAX_EVENT_BYTES
+        + (session_cache.CONTOURS_BESIDE + 1) * MAX_CONTOUR_BYTES
     )
     assert person.send(response(most, 0)).status_code == 422
     assert person.send(response(most - 1, 0)).status_code == 200
     assert stored < 1_200_000, "what SECURITY.md says, in bytes"
-    assert stored + (most - seq) * LARGEST_STAND_IN < 2_100_000, "with what stands in for refused ones"
+    assert stored + (most - seq) * MAX_STAND_IN_BYTES < 2_100_000, "with what stands in for refused ones"
 
 
 def stand_in(seq: int, message: str) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def stand_in(seq: int, message: str) -> dict[str, Any]:
 def test_a_page_with_too_many_events_goes_on(server):
     """What is refused is replaced by a small event, as the page does it: all answers arrive, and the session ends."""
     person = server.begin()
-    most = session_cache.EVENTS_BESIDE + person.items
+    most = session_cache.EXTRA_EVENTS + person.items
     for start in range(0, most, 100):
         sent = person.send(*(event(seq, "comment") for seq in range(start, min(start + 100, most))))
         assert sent.status_code == 200, sent.text
@@ -84,7 +84,7 @@ def test_a_page_with_too_many_events_goes_on(server):
     why = refused.json()["message"]
     for _ in range(2):
         assert person.send(stand_in(most, why)).json()["stored"] == [most], "also once more"
-    assert person.send(stand_in(most + 1, "x" * LARGEST_STAND_IN)).status_code == 422
+    assert person.send(stand_in(most + 1, "x" * MAX_STAND_IN_BYTES)).status_code == 422
     assert person.send(event(most + 1, "comment", reason="refused")).status_code == 422
     assert person.send(event(most + 1, "interruption", reason="pause")).status_code == 422
     assert person.send(event(most + 1, "interruption", reason="lost")).status_code == 200

@@ -268,7 +268,7 @@ def exported(tmp_path_factory) -> Path:
             person.send(event(0, "consent"), *(response(n + 1, n) for n in range(person.items))).status_code
             == 200
         )
-        export.write(server.db, store.studies.named(server.db, "tiny"), folder / "valid")
+        export.write_dataset(server.db, store.studies.get_study(server.db, "tiny"), folder / "valid")
     return folder / "valid"
 
 
@@ -322,7 +322,7 @@ def test_broken_folders(exported, tmp_path):
 def test_what_is_no_file_in_the_place_of_a_table(exported, tmp_path, instead):
     shutil.copytree(exported, tmp_path / "copy")
     (tmp_path / "copy" / "responses.parquet").unlink(missing_ok=True)
-    (table,) = Dataset(tmp_path / "copy").tables
+    (table,) = Dataset(tmp_path / "copy").response_tables
     table.unlink()
     if instead == "a folder":
         table.mkdir()
@@ -384,11 +384,11 @@ def test_a_study_file_that_is_broken_leaves_the_database_as_it_was(tmp_path):
         )
         @given(content=broken(STUDY.encode()))
         def tried(content: bytes) -> None:
-            before = [row.text for row in store.studies.listed(db)]
+            before = [row.text for row in store.studies.list_studies(db)]
             try:
                 with in_time():
                     register(db, content.decode("utf-8", "replace"))
             except VsegError:
-                assert [row.text for row in store.studies.listed(db)] == before
+                assert [row.text for row in store.studies.list_studies(db)] == before
 
         tried()

@@ -69,7 +69,7 @@ def page(browser: Browser, server: Served) -> Iterator[Page]:
     stopped: list[str] = []
     opened.on("console", lambda said: stopped.append(said.text) if "Content Security" in said.text else None)
     opened.on("dialog", lambda dialog: (stopped.append(dialog.message), dialog.dismiss()))
-    opened.goto(f"{server.base}signin?token={auth.new_sign_in_link(server.db, 'Ann')}")
+    opened.goto(f"{server.base}signin?token={auth.create_sign_in_token(server.db, 'Ann')}")
     yield opened
     assert stopped == []
     context.close()
@@ -129,6 +129,6 @@ def test_addresses(page, server, payload):
 )
 def test_a_login_leads_nowhere_else(page, server, wanted):
     page.goto(
-        f"{server.base}signin?token={auth.new_sign_in_link(server.db, 'Ann')}&next={quote(wanted, safe='')}"
+        f"{server.base}signin?token={auth.create_sign_in_token(server.db, 'Ann')}&next={quote(wanted, safe='')}"
     )
     assert page.url == server.base

@@ -20,7 +20,7 @@ def server(database_url):
 
 
 def test_a_link_logs_in_once(server):
-    token = auth.new_sign_in_link(server.db, "Ann")
+    token = auth.create_sign_in_token(server.db, "Ann")
     assert server.client.get(f"signin?token={token}").status_code == 303
     assert server.client.get("api/me").json()["name"] == "Ann"
     with httpx.Client(base_url=server.base, trust_env=False) as late:
@@ -31,24 +31,24 @@ def test_a_link_logs_in_once(server):
 
 
 def test_a_login_by_link_ends_like_any_other(server):
-    server.client.get(f"signin?token={auth.new_sign_in_link(server.db, 'Ann')}")
+    server.client.get(f"signin?token={auth.create_sign_in_token(server.db, 'Ann')}")
     store.researchers.sign_out(server.db, "Ann")
     assert server.client.get("api/me").status_code == 401
 
 
 @pytest.mark.anyio
 async def test_changing_a_password_needs_the_old_one(server):
-    db, tries = server.db, auth.Tries()
-    before = await auth.verify(db, tries, "Ann", OLD)
+    db, tries = server.db, auth.LoginAttempts()
+    before = await auth.log_in(db, tries, "Ann", OLD)
     with pytest.raises(NotAllowed, match="name or the password is wrong"):
         await auth.change_password(db, tries, "Ann", "wrong password", NEW)
     with pytest.raises(InvalidInput, match="at least 12 characters, got 5"):
         await auth.change_password(db, tries, "Ann", OLD, "short")
     after = await auth.change_password(db, tries, "Ann", OLD, NEW)
-    assert [store.researchers.logged_in(db, each.token) for each in (before, after)] == [None, "Ann"]
-    assert (await auth.verify(db, tries, "Ann", NEW)).name == "Ann"
+    assert [store.researchers.find_logged_in(db, each.token) for each in (before, after)] == [None, "Ann"]
+    assert (await auth.log_in(db, tries, "Ann", NEW)).name == "Ann"
     with pytest.raises((NotAllowed, HTTPException)):
-        await auth.verify(db, tries, "Ann", OLD)
+        await auth.log_in(db, tries, "Ann", OLD)
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_pausing_closing_and_reopening(api):
 def test_a_preview_is_what_a_participant_gets_and_leaves_nothing(api):
     shown = api.get("studies/tiny/preview").json()
     assert shown["token"] == ""
-    assert not store.sessions.listed(api.server.db, store.studies.named(api.server.db, "tiny"))
+    assert not store.sessions.list_sessions(api.server.db, store.studies.get_study(api.server.db, "tiny"))
     begun = api.server.begin().state
     assert set(shown) == set(begun)
     assert set(shown["trials"]) == set(begun["trials"])
@@ -149,7 +149,7 @@ def test_all_workers_know_of_simulated_people(tmp_path):
         one, other = Simulations(), Simulations()
         for worker in (one, other):
             worker.share_through(api.server.db)
-        study = store.studies.named(api.server.db, "tiny")
+        study = store.studies.get_study(api.server.db, "tiny")
         job = one.start(api.server.base, study, count=2, pace=1.0, seed=0)
         assert other.of("tiny").shown() == job.shown()
         assert api.get("studies/tiny/simulate").json()["running"]

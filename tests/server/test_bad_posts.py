@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from servers import STUDY, event, response, served
-from vseg.server.records import LARGEST_BODY
+from vseg.server.records import MAX_BODY_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_an_event_that_is_too_large(person):
 def test_a_body_that_is_too_large(person):
     answer = person.send(*(event(seq, "contours", lines="x" * 50_000) for seq in range(6)))
     message = refusal(answer, 413, "RequestEntityTooLarge" if "Entity" in answer.text else "ContentTooLarge")
-    assert message == f"The body has more than the {LARGEST_BODY} bytes allowed here; send less at once."
+    assert message == f"The body is larger than {MAX_BODY_BYTES} bytes; send less at once."
 
 
 def test_a_body_without_an_end_is_refused_on_the_way(server, person):
@@ -138,7 +138,7 @@ def test_a_body_without_an_end_is_refused_on_the_way(server, person):
             "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
         )
         chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
-        for _ in range(LARGEST_BODY // 0x10000 + 1):
+        for _ in range(MAX_BODY_BYTES // 0x10000 + 1):
             connection.sendall(chunk)
         assert connection.recv(100).startswith(b"HTTP/1.1 413")
 

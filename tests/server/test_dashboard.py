@@ -11,7 +11,7 @@ from researchers import CHEAP, NAME, PASSWORD, PEOPLE, log_in, post
 from servers import STUDY, response, served
 from vseg import store
 from vseg.server import auth, demo, participants
-from vseg.server.app import app
+from vseg.server.app import create_app
 from vseg.server.simulated_participants import Simulations
 
 PAGES = ("", "new", "studies/tiny", "studies/tiny/data", "studies/tiny/images/patches", "settings")
@@ -59,7 +59,7 @@ def test_forms_do_nothing_for_strangers_nor_without_the_token(server):
     with httpx.Client(base_url=server.base, trust_env=False) as stranger:
         for path in FORMS:
             assert stranger.post(path).headers["location"] == "/login", path
-    assert store.studies.named(server.db, "tiny").status == "open"
+    assert store.studies.get_study(server.db, "tiny").status == "open"
 
 
 def test_every_page_is_whole_without_script(server):
@@ -124,7 +124,7 @@ def test_a_study_that_cannot_be_says_why_and_keeps_the_text(server):
     assert "segments = 99" in page.text
     files = NEW.replace("colours = 2", 'file = "/etc/passwd"')
     assert post(server.client, "studies", text=files).status_code == 422
-    assert len(store.studies.listed(server.db)) == 1
+    assert len(store.studies.list_studies(server.db)) == 1
 
 
 def test_a_live_part_is_sent_again_only_when_something_is_new(server):
@@ -154,8 +154,8 @@ def test_who_has_only_begun_has_given_no_answer(server):
 
 
 def test_who_fell_silent_is_not_under_way(server):
-    study = store.studies.named(server.db, "tiny")
-    store.sessions.begin(server.db, study, participants.study_draw(study), now_ms=1)
+    study = store.studies.get_study(server.db, "tiny")
+    store.sessions.begin(server.db, study, participants.make_trial_drawer(study), now_ms=1)
     found = server.client.get("api/studies").json()[0]
     assert (found["active"], found["silent"]) == (0, 1)
     assert "0, 1 silent" in server.client.get("").text
@@ -190,7 +190,7 @@ def test_maps_that_cannot_be(server, query):
 def test_pausing_closing_and_opening(server):
     for what, status in (("pause", "paused"), ("reopen", "open"), ("close", "closed"), ("reopen", "open")):
         assert post(server.client, f"studies/tiny/{what}").headers["location"] == "/studies/tiny"
-        assert store.studies.named(server.db, "tiny").status == status
+        assert store.studies.get_study(server.db, "tiny").status == status
         assert f'class="pill {status}"' in server.client.get("studies/tiny").text
     assert post(server.client, "studies/tiny/explode").status_code == 404
     assert post(server.client, "studies/nope/pause").status_code == 404
@@ -231,7 +231,7 @@ def test_tokens_are_shown_once_and_can_be_revoked(server):
     assert "&lt;i&gt;notebook" in page
     number = re.search(r'name="token" value="(\d+)"', page)[1]
     assert post(server.client, "settings/tokens/revoke", token=number).status_code == 303
-    assert store.tokens.researcher_of(server.db, token) is None
+    assert store.tokens.find_researcher(server.db, token) is None
     assert post(server.client, "settings/tokens", label=" ").status_code == 422
     assert post(server.client, "settings/tokens/revoke", token="x").status_code == 422
 
@@ -247,17 +247,17 @@ def test_another_password(server):
     changed = post(server.client, "settings/password", old=PASSWORD, password="another horse battery")
     assert changed.headers["location"].startswith("/settings")
     assert "Tokens for scripts still work" in server.client.get("settings?changed=password").text
-    assert store.tokens.researcher_of(server.db, token) == NAME
+    assert store.tokens.find_researcher(server.db, token) == NAME
     again = {"old": "another horse battery", "password": PASSWORD, "revoke": "yes"}
     assert "changed=tokens" in post(server.client, "settings/password", **again).headers["location"]
-    assert store.tokens.researcher_of(server.db, token) is None
+    assert store.tokens.find_researcher(server.db, token) is None
     assert server.client.get("settings").status_code == 200
     assert httpx.get(f"{server.base}settings", headers=copied, trust_env=False).status_code == 303
 
 
 def test_links_that_log_in_once(stranger):
     store.researchers.set_password(stranger.db, NAME, CHEAP.hash(PASSWORD))
-    token = auth.new_sign_in_link(stranger.db, NAME)
+    token = auth.create_sign_in_token(stranger.db, NAME)
     for _ in range(2):  # as those do who show what a link leads to
         assert stranger.client.head(f"signin?token={token}").status_code == 401
     assert stranger.client.get(f"signin?token={token}").headers["location"] == "/"
@@ -276,10 +276,10 @@ def test_a_link_for_another_researcher(server):
 
 def test_only_who_is_not_the_first_reads_of_the_others(server):
     others = "has a name here already"
-    link = f"setup?token={auth.new_setup_token(server.db)}"
+    link = f"setup?token={auth.create_setup_token(server.db)}"
     assert others in server.client.get(link).text
     with served(f"sqlite:///{server.db.place}-new") as new:
-        link = f"setup?token={auth.new_setup_token(new.db)}"
+        link = f"setup?token={auth.create_setup_token(new.db)}"
         assert others not in new.client.get(link).text
 
 
@@ -294,7 +294,7 @@ def test_removing_a_researcher_needs_a_word(server):
     for name, status, said in ((NAME, 409, "the only researcher"), ("Bob <b>", 404, "removed before")):
         refused = post(server.client, "settings/researchers/remove", name=name, confirmed="yes")
         assert (refused.status_code, said in refused.text) == (status, True)
-    assert [each.name for each in store.researchers.listed(server.db)] == [NAME]
+    assert [each.name for each in store.researchers.list_researchers(server.db)] == [NAME]
 
 
 def test_who_removes_themselves_is_out(server):
@@ -320,7 +320,7 @@ def test_a_report_is_for_researchers_and_says_when_it_will_not_come(tmp_path):
 
     async def look(db: store.Database) -> None:
         shown, simulations = demo.prepare(db, tmp_path), Simulations()
-        transport = httpx.ASGITransport(app(db, report=tmp_path))
+        transport = httpx.ASGITransport(create_app(db, report=tmp_path))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             assert (await client.get("/report")).headers["location"] == "/login?next=%2Freport"
             assert (await client.get(shown.sign_in)).status_code == 303

@@ -11,7 +11,7 @@ import psycopg
 
 from servers import STUDY, Person, response, served, serving
 from vseg.server.http import DATABASE_THREADS
-from vseg.store.database import BUSY_S, READERS
+from vseg.store.database import LOCK_TIMEOUT_S, READ_CONNECTIONS
 
 PATIENT = {"timeout": 60, "trust_env": False}
 
@@ -38,9 +38,9 @@ def test_a_database_file_that_is_deleted_or_put_back(tmp_path):
 def test_a_damaged_file_is_not_healthy(tmp_path):
     with served(f"sqlite:///{tmp_path}/vseg.db") as server:
         server.answered()
-        ((page,),) = server.db.outside("SELECT rootpage FROM sqlite_master WHERE name = 'responses'")
-        ((size,),) = server.db.outside("PRAGMA page_size")
-        server.db.outside("PRAGMA wal_checkpoint(TRUNCATE)")
+        ((page,),) = server.db.run_outside_transaction("SELECT rootpage FROM sqlite_master WHERE name = 'responses'")
+        ((size,),) = server.db.run_outside_transaction("PRAGMA page_size")
+        server.db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
         assert server.client.get("health").status_code == 200
         with open(server.db.place, "r+b") as file:
             file.seek((page - 1) * size)
@@ -62,9 +62,9 @@ def test_while_nobody_gets_at_the_data_files_still_leave(postgres_server):
             each.start()
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         with closing(psycopg.connect(url, autocommit=True)) as watching:
-            while watching.execute(waiting).fetchone()[0] < READERS:
+            while watching.execute(waiting).fetchone()[0] < READ_CONNECTIONS:
                 pass
-        told = server.client.get("static/experiment.js", timeout=BUSY_S / 2)  # before anyone gives up
+        told = server.client.get("static/experiment.js", timeout=LOCK_TIMEOUT_S / 2)  # before anyone gives up
         assert told.status_code == 200
         other.rollback()
         for each in people:

@@ -11,8 +11,8 @@ from starlette.responses import PlainTextResponse
 
 from vseg import store
 from vseg.server import lazy_app
-from vseg.server.app import app
-from vseg.server.lazy_app import Later
+from vseg.server.app import create_app
+from vseg.server.lazy_app import LazyApp
 
 TAKING_PART = """
 import asyncio, sys
@@ -78,8 +78,8 @@ def test_participants_are_answered_while_it_is_being_loaded(tmp_path):
             return health, await asyncio.gather(*waiting)
 
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        whole = app(db)
-        whole.app.app.router.default = Later(load)
+        whole = create_app(db)
+        whole.app.app.router.default = LazyApp(load)
         health, pages = asyncio.run(asked(whole))
     assert health.status_code == 200
     assert {page.text for page in pages} == {"researchers"}
@@ -90,7 +90,7 @@ def asking(part, count):
 
     async def asked():
         transport = httpx.ASGITransport(app=part, raise_app_exceptions=False)
-        async with part.loading(), httpx.AsyncClient(transport=transport) as client:
+        async with part.load_in_background(), httpx.AsyncClient(transport=transport) as client:
             return await asyncio.gather(*(client.get("http://x/") for _ in range(count)))
 
     return [answer.text for answer in asyncio.run(asked())]
@@ -104,7 +104,7 @@ def test_it_is_loaded_once_for_all_who_ask_and_by_itself(monkeypatch):
         threads.append(threading.get_ident())
         return PlainTextResponse("here")
 
-    assert asking(Later(load), 5) == ["here"] * 5
+    assert asking(LazyApp(load), 5) == ["here"] * 5
     assert len(threads) == 1
     assert threads[0] != threading.get_ident(), "the loop serves others meanwhile"
 
@@ -118,7 +118,7 @@ def test_it_is_loaded_without_anybody_asking(monkeypatch):
         return PlainTextResponse("here")
 
     async def waited():
-        async with Later(load).loading():
+        async with LazyApp(load).load_in_background():
             return await asyncio.to_thread(loaded.wait, 20)
 
     assert asyncio.run(waited())
@@ -134,7 +134,7 @@ def test_a_load_that_failed_is_tried_again_and_stops_nobody(monkeypatch, caplog)
             raise ImportError("half an installation")
         return PlainTextResponse("here")
 
-    part = Later(load)
+    part = LazyApp(load)
     assert asking(part, 0) == []
     assert "half an installation" in caplog.text
     assert asking(part, 2) == ["here"] * 2
@@ -152,7 +152,7 @@ def test_a_server_that_stops_waits_for_what_is_being_loaded(monkeypatch):
         return PlainTextResponse("here")
 
     async def stopped():
-        async with Later(load).loading():
+        async with LazyApp(load).load_in_background():
             assert await asyncio.to_thread(begun.wait, 20)
             asyncio.get_running_loop().call_later(0.05, goes_on.set)
         order.append("stopped")

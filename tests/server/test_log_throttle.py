@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from servers import STUDY, serving
-from vseg.server.log_throttle import EVERY_S, MOST_WORDS, Seldom
+from vseg.server.log_throttle import INTERVAL_S, MAX_MESSAGES, LogThrottle
 
 
 class Clock:
@@ -22,7 +22,7 @@ def logged():
     """A logger of its own, its clock, and the lines that came through."""
     clock, lines = Clock(), []
     log = logging.Logger("tried")
-    log.addFilter(Seldom(clock))
+    log.addFilter(LogThrottle(clock))
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())
     log.addHandler(handler)
@@ -35,7 +35,7 @@ def test_the_same_words_once_every_ten_seconds(logged):
         log.error("%s: %s", "VsegError", "the database is away")
     log.error("%s: %s", "VsegError", "the disk is full")
     assert lines == ["VsegError: the database is away", "VsegError: the disk is full"]
-    clock.now += EVERY_S
+    clock.now += INTERVAL_S
     log.error("%s: %s", "VsegError", "the database is away")
     log.error("%s: %s", "VsegError", "the disk is full")
     assert lines[2:] == [
@@ -56,10 +56,10 @@ def test_another_failure_under_the_same_words_is_told(logged):
 
 def test_what_is_remembered_has_an_end(logged):
     log, _, lines = logged
-    for number in range(3 * MOST_WORDS):
+    for number in range(3 * MAX_MESSAGES):
         log.warning("number %d", number)
-    assert len(lines) == 3 * MOST_WORDS
-    assert len(log.filters[0]._logged) == MOST_WORDS
+    assert len(lines) == 3 * MAX_MESSAGES
+    assert len(log.filters[0]._logged) == MAX_MESSAGES
 
 
 def test_nonsense_does_not_fill_the_log(tmp_path):

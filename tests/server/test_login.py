@@ -11,10 +11,10 @@ import httpx
 from servers import STUDY, register, served
 from vseg import store
 from vseg.server import participants
-from vseg.server.app import app
+from vseg.server.app import create_app
 
 CROWDED = STUDY.replace("participants = 3", "participants = 50")
-AT_ONCE = participants.BEGIN_AT_ONCE
+AT_ONCE = participants.MAX_CONCURRENT_BEGINS
 
 
 async def post_all(client, count):
@@ -25,7 +25,7 @@ async def post_all(client, count):
 
 def test_the_others_wait_and_a_failure_frees_a_place(tmp_path, monkeypatch):
     inside, goes_on, enough = [], threading.Event(), threading.Event()
-    real = participants.study_draw
+    real = participants.make_trial_drawer
 
     def slow(study):
         inside.append(None)
@@ -52,7 +52,7 @@ def test_the_others_wait_and_a_failure_frees_a_place(tmp_path, monkeypatch):
 
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         register(db, CROWDED)
-        failed, at_first, begun = asyncio.run(crowd(app(db)))
+        failed, at_first, begun = asyncio.run(crowd(create_app(db)))
     assert {answer.status_code for answer in failed} == {500}
     assert at_first == AT_ONCE
     assert {answer.status_code for answer in begun} == {201}
@@ -61,7 +61,7 @@ def test_the_others_wait_and_a_failure_frees_a_place(tmp_path, monkeypatch):
 def test_who_hung_up_before_their_turn_is_not_begun(tmp_path, monkeypatch):
     """Otherwise a server that fell behind would begin only for people who have given up waiting, for ever."""
     goes_on, full = threading.Event(), threading.Semaphore(0)
-    real = participants.study_draw
+    real = participants.make_trial_drawer
 
     def slow(study):
         full.release()
@@ -81,5 +81,5 @@ def test_who_hung_up_before_their_turn_is_not_begun(tmp_path, monkeypatch):
         goes_on.set()
         assert all(begun.result().state["session"] for begun in inside)
         server.begin()
-        study = store.studies.named(server.db, "tiny")
-        assert len(store.sessions.listed(server.db, study)) == AT_ONCE + 1
+        study = store.studies.get_study(server.db, "tiny")
+        assert len(store.sessions.list_sessions(server.db, study)) == AT_ONCE + 1

@@ -12,7 +12,7 @@ from vseg import store
 def batch_items(server, session: int) -> list[int]:
     """The items of a session's last batch."""
     with server.db.reading() as connection:
-        rows = store.choices.told(connection, session)
+        rows = store.choices.list_choices(connection, session)
     return [row["item"] for row in rows if row["batch"] == rows[-1]["batch"]]
 
 
@@ -43,15 +43,15 @@ def test_a_session_is_asked_what_was_chosen_from_its_answers(server):
 def test_choices_are_never_changed_and_come_again_to_a_page_that_was_reloaded(server):
     one = taker(server)
     one.answer_patiently(range(30))
-    number = store.sessions.by_token(server.db, one.person.state["token"]).id
-    stored = store.choices.of_session(server.db, number)
+    number = store.sessions.get_by_token(server.db, one.person.state["token"]).id
+    stored = store.choices.get_chosen_pairs(server.db, number)
     again = one.person.now().json()
     columns = again["choices"]
     told = dict(zip(columns["item"], zip(columns["i"], columns["j"], strict=True), strict=True))
     assert told == {item: pair for item, pair in stored.items() if item >= 30}
     assert len(told) >= 2
     one.answer_patiently(range(30, 64))
-    assert store.choices.of_session(server.db, number).items() >= stored.items()
+    assert store.choices.get_chosen_pairs(server.db, number).items() >= stored.items()
 
 
 def test_who_says_that_it_showed_a_choice_must_have_got_one(server):
@@ -83,10 +83,10 @@ def test_flagged_answers_teach_nothing_and_keep_their_pair(server):
     one.answer(20)
     mine = [row for row in server.responses("ada") if row["item"] == 20]
     assert [(row["i"], row["j"], row["chosen"]) for row in mine] == [(before["i"], before["j"], True)] * 2
-    number = store.sessions.by_token(server.db, one.person.state["token"]).id
+    number = store.sessions.get_by_token(server.db, one.person.state["token"]).id
     with server.db.reading() as connection:
-        batch = store.choices.told(connection, number)[-1]
-        heard = store.choices.heard(connection, number)
+        batch = store.choices.list_choices(connection, number)[-1]
+        heard = store.choices.read_answers(connection, number)
     ((name, records, ahead),) = batch["taken"]
     assert (name, ahead) == (one.person.state["session"], min(batch_items(server, number)))
     good = [each for each in heard.answers if each.seq < records and each.good]
@@ -113,9 +113,9 @@ def test_a_record_that_is_missing_is_waited_for(server):
     one.answer_patiently([0])
     one.seq = 30
     one.answer_patiently(range(30, 64))
-    number = store.sessions.by_token(server.db, one.person.state["token"]).id
+    number = store.sessions.get_by_token(server.db, one.person.state["token"]).id
     with server.db.reading() as connection:
-        assert [each["answers"] for each in store.choices.told(connection, number)][-1] > 30
+        assert [each["answers"] for each in store.choices.list_choices(connection, number)][-1] > 30
 
 
 def test_a_restarted_server_goes_on_with_the_same_state(database_url):
@@ -158,9 +158,9 @@ def test_a_crowd_feeds_one_map(database_url):
         second = taker(server)
         second.answer_patiently(range(20))
         first.answer_patiently(range(40, 64))
-        number = store.sessions.by_token(server.db, first.person.state["token"]).id
+        number = store.sessions.get_by_token(server.db, first.person.state["token"]).id
         with server.db.reading() as connection:
-            last = store.choices.told(connection, number)[-1]
+            last = store.choices.list_choices(connection, number)[-1]
         names = {one.person.state["session"] for one in (first, second)}
         assert {name for name, _, _ in last["taken"]} == names
         rows = [row for row in server.responses("ada") if row["session"] == second.person.state["session"]]
@@ -175,9 +175,9 @@ def test_a_crowd_forgets_whoever_withdraws(database_url):
         second.answer_patiently(range(30))
         assert first.person.post("leave", {"data": "withdraw"}).status_code == 200
         second.answer_patiently(range(30, 64))
-        number = store.sessions.by_token(server.db, second.person.state["token"]).id
+        number = store.sessions.get_by_token(server.db, second.person.state["token"]).id
         with server.db.reading() as connection:
-            last = store.choices.told(connection, number)[-1]
+            last = store.choices.list_choices(connection, number)[-1]
         assert [name for name, _, _ in last["taken"]] == [second.person.state["session"]]
         assert last["answers"] < 60
 
@@ -228,10 +228,10 @@ def test_a_second_image_is_asked_after_the_first_has_stopped(database_url):
 def test_leaving_takes_the_choices_along(server):
     one = taker(server)
     one.answer_patiently(range(40))
-    number = store.sessions.by_token(server.db, one.person.state["token"]).id
-    assert store.choices.of_session(server.db, number)
+    number = store.sessions.get_by_token(server.db, one.person.state["token"]).id
+    assert store.choices.get_chosen_pairs(server.db, number)
     assert one.person.post("leave", {"data": "withdraw"}).status_code == 200
-    assert store.choices.of_session(server.db, number) == {}
+    assert store.choices.get_chosen_pairs(server.db, number) == {}
 
 
 def test_many_at_once_are_all_served(server):

@@ -5,7 +5,7 @@ import pytest
 
 from servers import STUDY, Person, event, response, served
 from vseg import store
-from vseg.store.snapshot import snapshot
+from vseg.store.snapshot import take_snapshot
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_withdrawing_erases_answers_and_identity(server):
     person = server.begin(prolific_pid="a1")
     person.send(response(0, 0), event(1))
     assert person.post("leave", {"data": "withdraw"}).status_code == 200
-    with snapshot(server.db, store.studies.named(server.db, "tiny")) as found:
+    with take_snapshot(server.db, store.studies.get_study(server.db, "tiny")) as found:
         assert (server.responses(), found.identities()) == ([], {})
     assert person.send(response(0, 0)).status_code == 409
     assert server.responses() == []
@@ -188,7 +188,7 @@ def test_a_link_from_prolifics_form_that_was_not_filled_in_is_somebody_without_i
     first, second = server.begin(**template), server.begin(**template)
     assert first.state["session"] != second.state["session"]
     third = server.begin(**template | {"prolific_pid": "a1"})
-    with snapshot(server.db, store.studies.named(server.db, "tiny")) as found:
+    with take_snapshot(server.db, store.studies.get_study(server.db, "tiny")) as found:
         assert [(who.prolific_pid, who.prolific_study) for who in found.identities().values()] == [("a1", "")]
     assert third.state["participant"]
 
@@ -332,7 +332,7 @@ def test_personal_links_and_prolific_only(database_url):
     links = STUDY.replace("segments", "personal_links_only = true\nsegments")
     prolific = f"{STUDY}required = true\n".replace('"tiny"', '"sent"')
     with served(database_url, links, prolific) as server:
-        token = store.sessions.new_links(server.db, store.studies.named(server.db, "tiny"), 1)[0]
+        token = store.sessions.create_links(server.db, store.studies.get_study(server.db, "tiny"), 1)[0]
 
         def refused(study: str, **entry: str) -> str:
             answer = server.client.post(f"s/{study}/sessions", json={"consented": True, **entry})

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from servers import register
 from takers import CROWD, SOLO, TWO
 from vseg import store
-from vseg.server.participants import study_draw
+from vseg.server.participants import make_trial_drawer
 from vseg.server.pending_choices import Ahead
 
 MARGIN = 4
@@ -19,8 +19,8 @@ def sessions(tmp_path_factory):
     for name, text in {"solo": SOLO, "crowd": CROWD, "two": TWO}.items():
         with store.open(f"sqlite:///{tmp_path_factory.mktemp(name)}/vseg.db") as db:
             register(db, text)
-            study = store.studies.named(db, "ada")
-            found[name] = study, store.sessions.begin(db, study, study_draw(study), now_ms=0).session
+            study = store.studies.get_study(db, "ada")
+            found[name] = study, store.sessions.begin(db, study, make_trial_drawer(study), now_ms=0).session
     return found
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_wanted_of_an_image_that_is_done(sessions):
     first, second = ahead.parts
     ahead.answered([first.items[25]])
     assert ahead.need(MARGIN).part == first
-    ahead.stops = [store.choices.Stop(first.image, first.items[26], first.until, 26, 0.01)]
+    ahead.stops = [store.choices.EarlyStop(first.image, first.items[26], first.until, 26, 0.01)]
     assert ahead.need(MARGIN) is None  # the second begins with fixed pairs
     ahead.answered([second.items[3]])
     assert ahead.need(MARGIN).part == second

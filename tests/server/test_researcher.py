@@ -43,35 +43,35 @@ def logged_in_on_both(on_both):
 
 
 def test_the_one_time_link_works_once(on_both):
-    client, token = on_both.client, auth.new_setup_token(on_both.db)
+    client, token = on_both.client, auth.create_setup_token(on_both.db)
     assert "Choose a name and a password" in client.get(f"setup?token={token}").text
     assert post(client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 303
     again = post(client, "setup", token=token, name="Eve", password=PASSWORD)
     assert again.status_code == client.get(f"setup?token={token}").status_code == 401
     assert "was used or replaced; ask for a new one" in again.text
-    assert store.researchers.count(on_both.db) == 1
+    assert store.researchers.count_researchers(on_both.db) == 1
     assert post(client, "login", name=NAME, password=PASSWORD).headers["location"] == "/"
     assert client.get("api/me").json()["name"] == NAME
 
 
 def test_a_newer_link_replaces_the_one_before(server):
-    old, new = auth.new_setup_token(server.db), auth.new_setup_token(server.db)
+    old, new = auth.create_setup_token(server.db), auth.create_setup_token(server.db)
     assert server.client.get(f"setup?token={old}").status_code == 401
     assert server.client.get(f"setup?token={new}").status_code == 200
     assert server.client.get("setup").status_code == 401
 
 
 def test_neither_token_nor_password_is_stored(server):
-    token = auth.new_setup_token(server.db)
-    assert token not in (store.researchers.setting(server.db, auth.SETUP) or "")
+    token = auth.create_setup_token(server.db)
+    assert token not in (store.researchers.get_setting(server.db, auth.SETUP_SETTING) or "")
     post(server.client, "setup", token=token, name=NAME, password=PASSWORD)
-    stored = store.researchers.password_hash(server.db, NAME)
+    stored = store.researchers.get_password_hash(server.db, NAME)
     assert stored.startswith("$argon2id$")
     assert PASSWORD not in stored
 
 
 def test_a_short_password_leaves_the_link_good(server):
-    token = auth.new_setup_token(server.db)
+    token = auth.create_setup_token(server.db)
     short = post(server.client, "setup", token=token, name=NAME, password="short")
     assert short.status_code == 422
     assert "at least 12 characters, got 5" in short.text
@@ -104,8 +104,8 @@ def test_guessing_has_to_wait(server):
 
 def test_waits_grow_and_end():
     now = [0.0]
-    tries = auth.Tries(clock=lambda: now[0])
-    for _ in range(auth.FREE_TRIES):
+    tries = auth.LoginAttempts(clock=lambda: now[0])
+    for _ in range(auth.FREE_ATTEMPTS):
         tries.check("Ann")
         tries.failed("Ann")
     for wait in (1, 2, 4, 8, 16, 32, 60, 60):
@@ -165,14 +165,14 @@ def test_a_new_link_gives_a_new_password_or_another_researcher(logged_in_on_both
     server, other = logged_in_on_both, "another horse battery"
     with httpx.Client(base_url=server.base, trust_env=False) as client:
         for name in (NAME, "Bob"):
-            token = auth.new_setup_token(server.db)
+            token = auth.create_setup_token(server.db)
             assert post(client, "setup", token=token, name=name, password=other).status_code == 303
         assert server.client.get("api/me").status_code == 401, "whoever was logged in with the old password"
         assert post(client, "login", name=NAME, password=PASSWORD).status_code == 401
         for name in (NAME, "Bob"):
             assert post(client, "login", name=name, password=other).status_code == 303
             assert client.get("api/me").json()["name"] == name
-    assert store.researchers.count(server.db) == 2
+    assert store.researchers.count_researchers(server.db) == 2
 
 
 def test_forms_of_other_sites_do_nothing(logged_in):
@@ -191,10 +191,10 @@ def test_forms_of_other_sites_do_nothing(logged_in):
         assert (answer.status_code, answer.json()["error"]) == (403, "Forbidden")
     for headers in ({}, {"X-CSRF-Token": "wrong"}, {"X-CSRF-Token": token, "Sec-Fetch-Site": "cross-site"}):
         assert client.post("api/studies/tiny/close", headers=headers).status_code == 403
-    assert store.studies.named(logged_in.db, "tiny").status == "open"
+    assert store.studies.get_study(logged_in.db, "tiny").status == "open"
     good = {"Sec-Fetch-Site": "same-origin", "Origin": logged_in.base.rstrip("/")}
     assert client.post("studies/tiny/close", data={"form_token": token}, headers=good).status_code == 303
-    assert store.studies.named(logged_in.db, "tiny").status == "closed"
+    assert store.studies.get_study(logged_in.db, "tiny").status == "closed"
 
 
 def test_the_researchers_cookie_opens_no_session(logged_in):
@@ -326,7 +326,7 @@ def test_behind_a_proxy_with_a_prefix(tmp_path, strips):
             assert 'href="/vseg/pages/researcher.css"' in login.text
             cookie = SimpleCookie(login.headers["set-cookie"])[auth.COOKIE]
             assert (cookie["path"], bool(cookie["secure"])) == ("/vseg", True)
-            token = auth.new_setup_token(server.db)
+            token = auth.create_setup_token(server.db)
             client.headers["Cookie"] = f"{auth.COOKIE}={cookie.value}"
             form = {
                 "form_token": re.search(r'"([0-9a-f]{64})"', login.text)[1],
@@ -346,19 +346,19 @@ def test_behind_a_proxy_with_a_prefix(tmp_path, strips):
 
 @pytest.mark.parametrize("prefix", ["vseg", "/a b", "/s", "/api/x", "/<b>"])
 def test_prefixes_that_cannot_be(prefix):
-    from vseg.server.app import checked_prefix
+    from vseg.server.app import check_prefix
 
     with pytest.raises(VsegError, match="--prefix"):
-        checked_prefix(prefix)
+        check_prefix(prefix)
 
 
 def test_a_prefix_is_no_path_of_ours(tmp_path):
     from roles import routes_of
-    from vseg.server.app import OURS
+    from vseg.server.app import RESERVED_PATHS
 
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         paths = {path.split("/")[1] for _, path in routes_of(db)}
-    assert paths - {"", "favicon.ico"} == OURS
+    assert paths - {"", "favicon.ico"} == RESERVED_PATHS
 
 
 def test_removing_a_researcher_ends_all_they_had(on_both):
@@ -368,9 +368,9 @@ def test_removing_a_researcher_ends_all_they_had(on_both):
     ann, bob = (
         {"Authorization": f"Bearer {store.tokens.create(db, name, 'x')}"} for name in ("Ann", "Bob/ä")
     )
-    visitor, sign_in = auth.Visitor.new(), auth.new_sign_in_link(db, "Bob/ä")
+    visitor, sign_in = auth.Visitor.new(), auth.create_sign_in_token(db, "Bob/ä")
     store.researchers.log_in(db, "Bob/ä", visitor.token, 0)
-    setup = auth.new_setup_token(db)
+    setup = auth.create_setup_token(db)
     assert [each["name"] for each in client.get("api/researchers", headers=bob).json()] == ["Ann", "Bob/ä"]
     removed = client.delete("api/researchers", params={"name": "Bob/ä"}, headers=ann)
     assert (removed.status_code, removed.text) == (204, "")

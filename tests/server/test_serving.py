@@ -75,7 +75,7 @@ def test_links_and_a_graceful_stop(study, tmp_path):
             assert person.send(response(0, 0)).status_code == 200
         assert server.stop() == (0, STOPPED, "")
     with store.open(url) as db:
-        assert sum(map(len, store.responses.stream(db, store.studies.named(db, "tiny").id))) == 1
+        assert sum(map(len, store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id))) == 1
 
 
 def test_whoever_looks_on_reads_at_once_that_it_starts(tmp_path):
@@ -137,7 +137,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(study, tmp_path)
             each.join()
     with store.open(url) as db:
         rows = [
-            row for rows in store.responses.stream(db, store.studies.named(db, "tiny").id) for row in rows
+            row for rows in store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id) for row in rows
         ]
     stored = [(row["session"], row["seq"]) for row in rows]
     assert len(acknowledged) >= 200
@@ -238,7 +238,7 @@ def test_two_servers_on_one_file_lose_nothing(study, tmp_path):
         for person in people:
             person.client.close()
     with store.open(url) as db:
-        assert sum(map(len, store.responses.stream(db, store.studies.named(db, "tiny").id))) == 40
+        assert sum(map(len, store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id))) == 40
 
 
 def test_a_study_that_changed_after_its_first_session(study, tmp_path, refused):
@@ -253,7 +253,7 @@ def test_a_study_that_changed_after_its_first_session(study, tmp_path, refused):
 def test_a_page_that_was_not_built(monkeypatch, tmp_path):
     monkeypatch.setattr(app, "STATIC", tmp_path / "static")
     with pytest.raises(store.studies.NotFound, match="is not built"):
-        app.check_built()
+        app.check_page_is_built()
 
 
 @pytest.mark.parametrize("by", ["name", "file"])

@@ -10,11 +10,11 @@ from servers import STUDY, register, response, served
 from takers import SOLO
 from vseg import store
 from vseg.errors import SchemaMismatch
-from vseg.server.participants import study_draw
-from vseg.server.session_cache import KnownSessions
-from vseg.server.session_loader import AT_ONCE, Recall, getting_to_know
+from vseg.server.participants import make_trial_drawer
+from vseg.server.session_cache import SessionCache
+from vseg.server.session_loader import BATCH_SIZE, SessionLoader, follow_other_workers
 from vseg.store.schema import sessions, studies
-from vseg.store.tokens import token_hash
+from vseg.store.tokens import hash_token
 
 CROWDED = STUDY.replace("participants = 3", "participants = 500")
 OTHER = STUDY.replace('"tiny"', '"other"')
@@ -29,20 +29,20 @@ def db(database_url):
 
 def begun(db, count, name="tiny"):
     """Tokens of people who have begun."""
-    study = store.studies.named(db, name)
-    draw = study_draw(study)
+    study = store.studies.get_study(db, name)
+    draw = make_trial_drawer(study)
     return [store.sessions.begin(db, study, draw, now_ms=store.database.now_ms()).token for _ in range(count)]
 
 
 async def together(recall, tokens):
-    return await asyncio.gather(*map(recall.of, map(token_hash, tokens)), return_exceptions=True)
+    return await asyncio.gather(*map(recall.of, map(hash_token, tokens)), return_exceptions=True)
 
 
 def test_many_are_looked_up_in_few_queries(db):
-    tokens, queries = begun(db, 2 * AT_ONCE + 1), []
+    tokens, queries = begun(db, 2 * BATCH_SIZE + 1), []
     sql.listen(db._reading, "before_cursor_execute", lambda *given: queries.append(given[2]))
-    found = asyncio.run(together(Recall(db), tokens))
-    rows = [store.sessions.by_token(db, token) for token in tokens]
+    found = asyncio.run(together(SessionLoader(db), tokens))
+    rows = [store.sessions.get_by_token(db, token) for token in tokens]
     assert [each.session for each in found] == [row.id for row in rows]
     assert [len(each) for each in found] == [len(row.trials) for row in rows]
     looked_up = [query for query in queries if "token_hash IN" in query]
@@ -51,7 +51,7 @@ def test_many_are_looked_up_in_few_queries(db):
 
 def test_strangers_are_nobody_and_the_same_token_twice_is_one(db):
     (token,) = begun(db, 1)
-    first, stranger, again = asyncio.run(together(Recall(db), [token, "x" * 32, token]))
+    first, stranger, again = asyncio.run(together(SessionLoader(db), [token, "x" * 32, token]))
     assert stranger is None
     assert first is again
     assert first.study == "tiny"
@@ -60,8 +60,8 @@ def test_strangers_are_nobody_and_the_same_token_twice_is_one(db):
 def test_people_of_several_studies_are_looked_up_together_and_those_of_an_adaptive_one_with_what_is_ahead(db):
     register(db, SOLO)
     tokens = begun(db, 2) + begun(db, 2, "ada")
-    found = asyncio.run(together(Recall(db), tokens))
-    rows = [store.sessions.by_token(db, token) for token in tokens]
+    found = asyncio.run(together(SessionLoader(db), tokens))
+    rows = [store.sessions.get_by_token(db, token) for token in tokens]
     assert [each.study for each in found] == ["tiny", "tiny", "ada", "ada"]
     assert [each.ahead is None for each in found] == [True, True, False, False]
     assert [each.ahead.session for each in found[2:]] == [row.id for row in rows[2:]]
@@ -77,9 +77,9 @@ def test_one_that_cannot_be_read_is_no_trouble_of_those_who_ask_beside(db, spoil
                 update(studies).where(studies.c.name == "other").values(text="colour = 'blue'")
             )
         else:
-            bad = sessions.c.token_hash == token_hash(tokens[4])
+            bad = sessions.c.token_hash == hash_token(tokens[4])
             connection.execute(update(sessions).where(bad).values(trials="{"))
-    found = asyncio.run(together(Recall(db), tokens))
+    found = asyncio.run(together(SessionLoader(db), tokens))
     assert isinstance(found.pop(4), SchemaMismatch if spoilt == "study" else ValueError)
     assert [each.study for each in found] == ["tiny"] * 8
 
@@ -115,15 +115,15 @@ def test_a_database_in_trouble_is_told_to_all_and_asked_again_later(db):
     tokens = begun(db, 3)
 
     async def asked():
-        recall = Recall(db)
-        db.outside("ALTER TABLE sessions RENAME TO away")
+        recall = SessionLoader(db)
+        db.run_outside_transaction("ALTER TABLE sessions RENAME TO away")
         troubled = await together(recall, tokens)
-        db.outside("ALTER TABLE away RENAME TO sessions")
+        db.run_outside_transaction("ALTER TABLE away RENAME TO sessions")
         return troubled, await together(recall, tokens)
 
     troubled, found = asyncio.run(asked())
     assert all(isinstance(each, Exception) for each in troubled), "whatever the database makes of it"
-    assert [each.session for each in found] == [store.sessions.by_token(db, token).id for token in tokens]
+    assert [each.session for each in found] == [store.sessions.get_by_token(db, token).id for token in tokens]
 
 
 def heard(db) -> list[str]:
@@ -147,30 +147,30 @@ async def until(is_so):
 
 
 def test_those_who_begin_elsewhere_are_known_before_they_come(db):
-    (before,), known, queries = begun(db, 1), KnownSessions(), heard(db)
+    (before,), known, queries = begun(db, 1), SessionCache(), heard(db)
 
     async def meet():
-        async with getting_to_know(db, Recall(db), known):
+        async with follow_other_workers(db, SessionLoader(db), known):
             await until(lambda: looks(queries))
-            tokens = await asyncio.to_thread(begun, db, AT_ONCE + 2)
-            await until(lambda: all(token_hash(token) in known for token in tokens))
+            tokens = await asyncio.to_thread(begun, db, BATCH_SIZE + 2)
+            await until(lambda: all(hash_token(token) in known for token in tokens))
             return tokens
 
     tokens = asyncio.run(meet())
-    found = [known.of(token_hash(token), "tiny").session for token in tokens]
-    assert found == [store.sessions.by_token(db, token).id for token in tokens]
-    assert token_hash(before) not in known, "they may be long gone"
+    found = [known.of(hash_token(token), "tiny").session for token in tokens]
+    assert found == [store.sessions.get_by_token(db, token).id for token in tokens]
+    assert hash_token(before) not in known, "they may be long gone"
 
 
 def test_who_has_made_room_for_others_is_not_met_again(db):
-    known, queries = KnownSessions(most=2), heard(db)
+    known, queries = SessionCache(most=2), heard(db)
 
     def looks_since_one_was_read() -> int:
         last = max((at for at, query in enumerate(queries) if "token_hash IN" in query), default=len(queries))
         return looks(queries[last:])
 
     async def meet():
-        async with getting_to_know(db, Recall(db), known):
+        async with follow_other_workers(db, SessionLoader(db), known):
             await until(lambda: looks(queries))
             await asyncio.to_thread(begun, db, 5)
             await until(lambda: looks_since_one_was_read() >= 3)
@@ -179,20 +179,20 @@ def test_who_has_made_room_for_others_is_not_met_again(db):
 
 
 def test_a_database_in_trouble_does_not_end_the_looks_and_is_told_once(db, caplog):
-    known, queries = KnownSessions(), heard(db)
+    known, queries = SessionCache(), heard(db)
 
     async def meet():
-        async with getting_to_know(db, Recall(db), known):
+        async with follow_other_workers(db, SessionLoader(db), known):
             await until(lambda: looks(queries))
-            db.outside("ALTER TABLE sessions RENAME TO away")
+            db.run_outside_transaction("ALTER TABLE sessions RENAME TO away")
             try:
                 await until(lambda: caplog.messages)
                 so_far = looks(queries)
                 await until(lambda: looks(queries) >= so_far + 2)
             finally:
-                db.outside("ALTER TABLE away RENAME TO sessions")
+                db.run_outside_transaction("ALTER TABLE away RENAME TO sessions")
             (token,) = await asyncio.to_thread(begun, db, 1)
-            await until(lambda: token_hash(token) in known)
+            await until(lambda: hash_token(token) in known)
 
     asyncio.run(meet())
     (told,) = caplog.messages

@@ -27,17 +27,17 @@ def test_they_take_part_like_anyone(running, tmp_path, source):
     (tmp_path / "mine.py").write_text(
         "def model(image):\n    print('seen')\n    return image.sum(axis=2) > 300\n"
     )
-    groups, study = Simulations(f"{tmp_path}/mine.py"), store.studies.named(running.db, "tiny")
+    groups, study = Simulations(f"{tmp_path}/mine.py"), store.studies.get_study(running.db, "tiny")
     job = groups.start(running.base, study, count=3, source=source, seed=0)
     assert job.finished.wait(60)
     assert job.shown() == {"wanted": 3, "done": 3, "running": False, "failed": False, "said": job.said}
     assert job.said.startswith("3 participants gave ")
     assert groups.of("tiny") is job
-    assert store.sessions.counts(running.db, study).completed == 3
+    assert store.sessions.count_sessions(running.db, study).completed == 3
 
 
 def test_one_group_at_a_time_and_sensible_wishes(running):
-    groups, study = Simulations(), store.studies.named(running.db, "tiny")
+    groups, study = Simulations(), store.studies.get_study(running.db, "tiny")
     job = groups.start(running.base, study, count=2, pace=1.0, seed=0)
     with pytest.raises(Conflict, match="2 simulated participants are still taking part"):
         groups.start(running.base, study, count=1)
@@ -56,7 +56,7 @@ def test_one_group_at_a_time_and_sensible_wishes(running):
 
 def test_what_they_are_told_reaches_the_researcher(running):
     store.studies.close(running.db, "tiny")
-    job = Simulations().start(running.base, store.studies.named(running.db, "tiny"), count=1, seed=0)
+    job = Simulations().start(running.base, store.studies.get_study(running.db, "tiny"), count=1, seed=0)
     assert job.finished.wait(60)
     assert job.failed
     assert "closed" in job.said

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from servers import STUDY, Process, serving
-from vseg.server.runner import LONGEST_PAUSE_S, _Beginnings
+from vseg.server.runner import MAX_RESTART_DELAY_S, StartupPipe
 
 
 def children(process: int) -> set[int]:
@@ -84,10 +84,10 @@ def test_a_worker_that_cannot_begin_now_is_tried_again(tmp_path, postgres_server
 
 
 def test_the_pause_grows_until_one_has_begun():
-    beginnings = _Beginnings()
+    beginnings = StartupPipe()
     assert not beginnings.any()
     assert [beginnings.pause_s() for _ in range(3)] == [0.5, 1.0, 2.0]
-    assert max(beginnings.pause_s() for _ in range(20)) == LONGEST_PAUSE_S
+    assert max(beginnings.pause_s() for _ in range(20)) == MAX_RESTART_DELAY_S
     os.write(beginnings.told, b".")
     assert beginnings.any()
     assert beginnings.pause_s() == 0.5

@@ -8,7 +8,7 @@ from taking_part import NOW, begin, draw, finish, study_of
 from vseg import store
 from vseg.errors import Conflict
 from vseg.store.sessions import assignment
-from vseg.store.sessions.assignment import Taken
+from vseg.store.sessions.assignment import Occupancy
 from vseg.study.schema import parsed
 from vseg.study.trials import Unit
 
@@ -61,7 +61,7 @@ def test_any_course_of_events_gives_the_fewest_image_and_its_lowest_free_share(d
             else:
                 del held[begun.session.name]
                 {"leave": left, "withdraw": withdrawn, "silence": silent}[step](db, begun)
-    counts = store.sessions.counts(db, study, now_ms=NOW)
+    counts = store.sessions.count_sessions(db, study, now_ms=NOW)
     assert counts.completed + counts.alive == len(held)
     for name, found in counts.images.items():
         assert sorted(found["units"]) == sorted(unit.unit for unit in held.values() if unit.image == name)
@@ -110,8 +110,8 @@ def test_the_order_of_images_varies_between_people():
         'name = "x"\nsegments = 2\nparticipants = 20\nlayout = {grid = 3}\nassignment = {images = "within"}\n'
         'images = [{name = "a", texture = "low"}, {name = "b", texture = "low"}, {name = "c", texture = "low"}]'
     )
-    nobody = Taken(0, {name: set() for name in "abc"}, Counter(), Counter())
-    orders = Counter(tuple(u.image for u in assignment.chosen(study, nobody, n)) for n in range(600))
+    nobody = Occupancy(0, {name: set() for name in "abc"}, Counter(), Counter())
+    orders = Counter(tuple(u.image for u in assignment.assign_units(study, nobody, n)) for n in range(600))
     assert len(orders) == 6
     assert min(orders.values()) > 60, "100 expected of each"
 
@@ -124,7 +124,7 @@ def test_uneven_leaving_does_not_turn_away_the_last_ones_wanted():
         'images = [{name = "a", texture = "low"}, {name = "b", texture = "low"}, {name = "c", texture = "low"}]'
     )
     units = {"a": {0, 1, 2}, "b": {0, 1, 2}, "c": set()}
-    held = Taken(3, units, Counter(a=3, b=3), Counter())
-    chosen = {unit.image for unit in assignment.chosen(study, held, 5)}
+    held = Occupancy(3, units, Counter(a=3, b=3), Counter())
+    chosen = {unit.image for unit in assignment.assign_units(study, held, 5)}
     assert "c" in chosen
     assert len(chosen) == 2

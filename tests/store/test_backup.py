@@ -20,9 +20,9 @@ from taking_part import answer, begin, draw, event, finish, study_of
 from vseg import export, load, store
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store import checksum
-from vseg.store.backup import back_up, checked, restore
+from vseg.store.backup import back_up, check_backup, restore
 from vseg.store.schema import logins, metadata, sign_ins
-from vseg.store.transfer import copied_rows, new_file, silent
+from vseg.store.transfer import copy_rows, new_file, no_progress
 
 EARLIER = Path(__file__).with_name("earlier")
 KILLED = ("moment", "writing")
@@ -60,12 +60,12 @@ def filled(db):
     study = study_of(db, participants=20)
     for number in range(3):
         finish(db, begin(db, study, f"pid-{number}"))
-    answer(db, begin(db, study, link=store.sessions.new_links(db, study, 1)[0]))
+    answer(db, begin(db, study, link=store.sessions.create_links(db, study, 1)[0]))
     store.researchers.set_password(db, "Ann", "hash")
     store.tokens.create(db, "Ann", "script")
-    store.tokens.new_sign_in(db, "Ann")
+    store.tokens.create_sign_in(db, "Ann")
     store.researchers.log_in(db, "Ann", "a login", 0)
-    store.researchers.set_setting(db, store.researchers.SETUP, "of a link that is used later")
+    store.researchers.set_setting(db, store.researchers.SETUP_SETTING, "of a link that is used later")
     return study
 
 
@@ -76,19 +76,19 @@ def test_of_either_kind_into_either_kind(database_url, kind, tmp_path, request):
         filled(db)
         before = tables(db)
         copied = back_up(db, file)
-        signed_out = store.researchers.signed_out_at_ms(db, "Ann")
+        signed_out = store.researchers.get_signed_out_at_ms(db, "Ann")
     assert copied.rows["responses"] == len(before["responses"]) == 8
     assert file.stat().st_mode & 0o777 == 0o600
     with new_database(kind, tmp_path, request) as url:
         restore(file, url)
         with store.open(url) as db:
             assert tables(db) == before
-            assert store.researchers.signed_out_at_ms(db, "Ann") != signed_out
-            assert store.researchers.logged_in(db, "a login") is None
-            assert store.researchers.setting(db, store.researchers.SETUP) is None
+            assert store.researchers.get_signed_out_at_ms(db, "Ann") != signed_out
+            assert store.researchers.find_logged_in(db, "a login") is None
+            assert store.researchers.get_setting(db, store.researchers.SETUP_SETTING) is None
             with db.reading() as connection:
                 assert [connection.execute(select(table)).all() for table in (logins, sign_ins)] == [[], []]
-            study = store.studies.named(db, "small")
+            study = store.studies.get_study(db, "small")
             new = begin(db, study, "pid-new")  # numbers go on where they were
             finish(db, new)
             assert not new.resumed
@@ -137,8 +137,8 @@ class Crowd:
 def stored(db, folder: Path) -> set[tuple[str, int]]:
     """What an export has, read as the CSV files have it."""
     folder.mkdir()
-    counts = export.write(db, store.studies.named(db, "tiny"), folder)
-    rows = [row for part in store.responses.stream(db, store.studies.named(db, "tiny").id) for row in part]
+    counts = export.write_dataset(db, store.studies.get_study(db, "tiny"), folder)
+    rows = [row for part in store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id) for row in part]
     assert counts.responses == len(rows)
     assert len(load(folder)) == counts.used
     return {(row["session"], row["seq"]) for row in rows}
@@ -220,14 +220,14 @@ def test_a_copy_that_lacks_rows_is_none(tmp_path):
             connection.exec_driver_sql(
                 "CREATE TRIGGER swallowed BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END"
             )
-        someone = begin(source, store.studies.named(source, "small"), "pid-more")
+        someone = begin(source, store.studies.get_study(source, "small"), "pid-more")
         store.responses.append(source, someone.session.id, [], [event(900)]).result()
         with (
             pytest.raises(VsegError, match="has 0 rows in events, not 1"),
             source.reading() as rows,
             target.writing() as connection,
         ):
-            copied_rows(rows, connection, silent)
+            copy_rows(rows, connection, no_progress)
         assert tables(target)["responses"] == []
 
 
@@ -261,7 +261,7 @@ def test_what_is_no_backup_is_refused(tmp_path):
         back_up(db, tmp_path / "newer.db")
         back_up(db, tmp_path / "damaged.db")
     with closing(sqlite3.connect(tmp_path / "newer.db")) as connection, connection:
-        checksum.broken(connection)
+        checksum.clear_checksum(connection)
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(SchemaMismatch, match="newer vseg"):
         restore(tmp_path / "newer.db", target)
@@ -289,7 +289,7 @@ def test_any_bit_that_has_changed_is_noticed(kind, tmp_path, request):
             restore(tmp_path / "spoilt.db", f"sqlite:///{tmp_path}/never.db")
     with (
         pytest.raises(InvalidInput, match=r"spoilt\.db is damaged"),
-        store.open(f"sqlite:///{tmp_path}/spoilt.db", as_it_is=True) as db,
+        store.open(f"sqlite:///{tmp_path}/spoilt.db", update_schema=False) as db,
     ):
         back_up(db, tmp_path / "never.db")  # which would be sealed anew
     assert not (tmp_path / "never.db").exists()
@@ -302,17 +302,17 @@ def test_a_backup_in_which_someone_was_erased_can_be_restored(tmp_path):
         back_up(db, tmp_path / "backup.db")
     sealed = (tmp_path / "backup.db").read_bytes()
     with store.open(f"sqlite:///{tmp_path}/backup.db") as db:
-        whom = store.sessions.listed(db, study)[0]["participant"]
+        whom = store.sessions.list_sessions(db, study)[0]["participant"]
         back_up(db, tmp_path / "second.db")
         assert (tmp_path / "backup.db").read_bytes() == sealed
-        store.sessions.erase(db, store.studies.named(db, "small"), whom)
+        store.sessions.erase(db, store.studies.get_study(db, "small"), whom)
         for suffix in ("", "-wal", "-shm"):  # as if it were killed here
             (tmp_path / f"killed.db{suffix}").write_bytes((tmp_path / f"backup.db{suffix}").read_bytes())
         for number, name in enumerate(("backup.db", "killed.db")):
             restore(tmp_path / name, f"sqlite:///{tmp_path}/{number}.db")
-    assert "responses" in checked(tmp_path / "second.db").rows
+    assert "responses" in check_backup(tmp_path / "second.db").rows
     copied = restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/restored.db")
-    assert copied.rows["participants"] == checked(tmp_path / "second.db").rows["participants"] - 1
+    assert copied.rows["participants"] == check_backup(tmp_path / "second.db").rows["participants"] - 1
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
@@ -321,14 +321,14 @@ def test_a_backup_of_an_earlier_version_is_brought_up_to_date(version, kind, tmp
     """The backup itself leaves its database as old as it was."""
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
         connection.executescript((EARLIER / f"{version}-sqlite.sql").read_text())
-    with store.open(f"sqlite:///{tmp_path}/old.db", as_it_is=True) as db:
+    with store.open(f"sqlite:///{tmp_path}/old.db", update_schema=False) as db:
         back_up(db, tmp_path / "backup.db")
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(version,)]
     with new_database(kind, tmp_path, request) as url:
         assert restore(tmp_path / "backup.db", url).rows["responses"] == 11
         with store.open(url) as db:
-            study = store.studies.named(db, "kept")
+            study = store.studies.get_study(db, "kept")
             assert store.sessions.begin(db, study, draw, entry="a-secret-of-the-page", now_ms=1).resumed
 
 
@@ -383,4 +383,4 @@ def test_a_backup_that_is_killed_is_whole_or_not_there(database_url, tmp_path):
     assert all((folder / name).stat().st_mode & 0o077 == 0 for name in left), "it holds who people are"
     assert "whole.db" in names
     assert names - left <= {"whole.db", *(f"{kind}-{n}.db" for kind in KILLED for n in range(8))}
-    assert {checked(folder / name).rows["responses"] for name in names - left} == {600}
+    assert {check_backup(folder / name).rows["responses"] for name in names - left} == {600}

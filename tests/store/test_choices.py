@@ -9,7 +9,7 @@ from sqlalchemy import text
 from taking_part import answer, begin, event, finish, response, study_of
 from vseg import store
 from vseg.errors import Conflict
-from vseg.store.choices import Batch, Stop, Taking
+from vseg.store.choices import ChoiceBatch, EarlyStop, SessionBasis
 from vseg.store.migrate import _config
 from vseg.store.schema import metadata
 
@@ -19,23 +19,23 @@ def begun(db):
     return begin(db, study_of(db, images="a"))
 
 
-def batch(begun, items, *, records=0, image="a") -> Batch:
+def batch(begun, items, *, records=0, image="a") -> ChoiceBatch:
     number = begun.session.id
-    return Batch(
-        number, begun.session.name, image, "bald", 2**62, records, 0.25, {number: Taking(records, items[0])}, items,
+    return ChoiceBatch(
+        number, begun.session.name, image, "bald", 2**62, records, 0.25, {number: SessionBasis(records, items[0])}, items,
         [1] * len(items), [2] * len(items),
     )  # fmt: skip
 
 
 def record(db, begun, items, *, after=0, **options) -> int | None:
-    return store.choices.record(db, batch(begun, items, **options), after=after, among=[begun.session.id])
+    return store.choices.save_batch(db, batch(begun, items, **options), after=after, session_ids=[begun.session.id])
 
 
 def test_what_is_chosen_comes_back(db, begun):
     number = record(db, begun, [0, 1], records=3)
-    assert store.choices.of_session(db, begun.session.id) == {0: (1, 2), 1: (1, 2)}
+    assert store.choices.get_chosen_pairs(db, begun.session.id) == {0: (1, 2), 1: (1, 2)}
     with db.reading() as connection:
-        rows = store.choices.told(connection, begun.session.id)
+        rows = store.choices.list_choices(connection, begun.session.id)
     assert [row["item"] for row in rows] == [0, 1]
     assert (rows[0]["rule"], rows[0]["seed"], rows[0]["expected_error"]) == ("bald", 2**62, 0.25)
     assert rows[0]["taken"] == [(begun.session.name, 3, 0)]
@@ -53,13 +53,13 @@ def test_who_chooses_second_without_knowing_of_the_first_is_too_late(db, begun):
 
 def stops(db, begun):
     with db.reading() as connection:
-        return store.choices.stops_of(connection, begun.session.id)
+        return store.choices.list_stops(connection, begun.session.id)
 
 
 def test_nothing_is_chosen_for_a_session_that_is_over(db, begun):
     finish(db, begun)
     assert record(db, begun, [0]) is None
-    store.choices.stop(db, begun.session.id, begun.session.name, Stop("a", 1, 2, 1, 0.04))
+    store.choices.save_stop(db, begun.session.id, begun.session.name, EarlyStop("a", 1, 2, 1, 0.04))
     assert stops(db, begun) == []
 
 
@@ -71,8 +71,8 @@ def test_what_comes_too_late_for_someone_erased_is_nobody_elses(db):
     store.sessions.erase(db, study, gone.session.participant)
     following = begin(db, study)
     number = following.session.id
-    assert store.choices.record(db, replace(late, session=number), after=0, among=[number]) is None
-    store.choices.stop(db, number, gone.session.name, Stop("a", 1, 2, 1, 0.04))
+    assert store.choices.save_batch(db, replace(late, session=number), after=0, session_ids=[number]) is None
+    store.choices.save_stop(db, number, gone.session.name, EarlyStop("a", 1, 2, 1, 0.04))
     assert stops(db, following) == []
     assert record(db, following, [0]) is not None
 
@@ -82,12 +82,12 @@ def test_what_is_known_ends_where_a_record_is_missing(db, begun):
     rows = [response(0, 0), response(2, 1, flags="late"), response(4, 1, same=False, chosen=True)]
     store.responses.append(db, number, rows, [event(1)]).result()
     with db.reading() as connection:
-        heard = store.choices.heard(connection, number)
+        heard = store.choices.read_answers(connection, number)
     assert heard.records == 3
     assert [(each.seq, each.good) for each in heard.answers] == [(0, True), (2, False)]
     store.responses.append(db, number, [response(3, 0, practice=True)], []).result()
     with db.reading() as connection:
-        heard = store.choices.heard(connection, number, 3)
+        heard = store.choices.read_answers(connection, number, 3)
     assert heard.records == 5
     assert [(each.seq, each.same, each.chosen) for each in heard.answers] == [(4, False, True)]
 
@@ -96,19 +96,19 @@ def test_a_session_that_was_stopped_is_complete_without_the_rest(db, begun):
     store.responses.append(db, begun.session.id, [response(0, 0)], []).result()
     with pytest.raises(Conflict, match="1 of 2 trials have no answer yet"):
         store.sessions.complete(db, begun.session, 1)
-    store.choices.stop(db, begun.session.id, begun.session.name, Stop("a", 1, 2, 1, 0.04))
-    store.choices.stop(
-        db, begun.session.id, begun.session.name, Stop("a", 0, 2, 9, 0.01)
+    store.choices.save_stop(db, begun.session.id, begun.session.name, EarlyStop("a", 1, 2, 1, 0.04))
+    store.choices.save_stop(
+        db, begun.session.id, begun.session.name, EarlyStop("a", 0, 2, 9, 0.01)
     )  # the first word counts
     assert store.sessions.complete(db, begun.session, 1) == []
     with db.reading() as connection:
-        assert store.choices.stops_of(connection, begun.session.id) == [Stop("a", 1, 2, 1, 0.04)]
+        assert store.choices.list_stops(connection, begun.session.id) == [EarlyStop("a", 1, 2, 1, 0.04)]
 
 
 def test_withdrawing_leaves_nothing_chosen(db, begun):
     answer(db, begun)
     record(db, begun, [0, 1])
-    store.choices.stop(db, begun.session.id, begun.session.name, Stop("a", 1, 2, 1, 0.04))
+    store.choices.save_stop(db, begun.session.id, begun.session.name, EarlyStop("a", 1, 2, 1, 0.04))
     store.sessions.leave(db, begun.session, keep=False)
     with db.reading() as connection:
         for name in ("choices", "batches", "takings", "stops"):
@@ -126,7 +126,7 @@ def test_a_database_from_before_keeps_its_answers(db, begun, database_url):
         config.attributes["connection"] = connection
         command.stamp(config, "0001")
     with store.open(database_url) as again:
-        study = store.studies.listed(again)[0]
-        rows = [row for rows in store.responses.stream(again, study.id) for row in rows]
+        study = store.studies.list_studies(again)[0]
+        rows = [row for rows in store.responses.stream_responses(again, study.id) for row in rows]
         assert [row["chosen"] for row in rows] == [False, False]
         assert store.sessions.complete(again, begun.session, 2) == []

@@ -13,7 +13,7 @@ from sqlalchemy import update
 from taking_part import begin, finish, study_of
 from vseg import store
 from vseg.cli import main
-from vseg.store.backup import checked
+from vseg.store.backup import check_backup
 from vseg.store.schema import participants
 
 PAGE = Path(__file__).parents[2] / "docs" / "data-care.md"
@@ -54,7 +54,7 @@ def test_the_commands_of_the_page(tmp_path, monkeypatch, capsys, postgres_server
             with closing(sqlite3.connect(arguments[0])) as connection:
                 connection.executescript(arguments[1])
                 connection.executescript("UPDATE participants SET created_at_ms = 0")  # not noticed any more
-            assert checked(Path(arguments[0])).rows["participants"] == 3
+            assert check_backup(Path(arguments[0])).rows["participants"] == 3
             continue
         assert program == "vseg", line
         arguments = [url if each.startswith("postgresql://") else each for each in arguments]

@@ -16,7 +16,7 @@ import vseg.store
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store import database
-from vseg.store.database import Turn
+from vseg.store.database import FairLock
 from vseg.store.schema import metadata
 
 
@@ -76,7 +76,7 @@ def test_many_who_start_at_once_migrate_once(bare_url):
     def start(_):
         gate.wait()
         with store.open(bare_url) as db:
-            return store.studies.listed(db)
+            return store.studies.list_studies(db)
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(start, range(4))) == [[]] * 4
@@ -169,7 +169,7 @@ def test_a_new_file_is_its_owners_alone(tmp_path):
 
 
 def test_whoever_waits_to_write_comes_before_one_who_has_just_written():
-    turn, order = Turn(), []
+    turn, order = FairLock(), []
 
     def wait():
         with turn:
@@ -196,8 +196,8 @@ def test_a_database_that_another_program_has_locked(tmp_path, monkeypatch, caplo
     with closing(sqlite3.connect(tmp_path / "vseg.db", isolation_level=None)) as other:
         other.execute("CREATE TABLE alembic_version (version_num)")
         other.execute("BEGIN EXCLUSIVE")
-        monkeypatch.setattr(database, "BUSY_S", 0.5)
-        monkeypatch.setattr(database, "TOLD_AFTER_S", 0)
+        monkeypatch.setattr(database, "LOCK_TIMEOUT_S", 0.5)
+        monkeypatch.setattr(database, "LOG_WAIT_AFTER_S", 0)
         with pytest.raises(
             VsegError, match=r"vseg\.db is locked by another program; close that, or try again"
         ):
@@ -230,7 +230,7 @@ def test_nothing_is_stored_in_a_file_that_has_lost_its_name(tmp_path, how):
         file.unlink()
         if how == "replaced":
             file.write_bytes(b"")
-        for use in (db.reading, db.writing, lambda: closing(db.outside("VACUUM"))):
+        for use in (db.reading, db.writing, lambda: closing(db.run_outside_transaction("VACUUM"))):
             with (
                 pytest.raises(VsegError, match=r"vseg\.db was moved, replaced or deleted .* put it back"),
                 use(),
@@ -239,7 +239,7 @@ def test_nothing_is_stored_in_a_file_that_has_lost_its_name(tmp_path, how):
         away.replace(file)
         with db.writing() as connection:
             connection.execute(text("INSERT INTO settings (name, value) VALUES ('a', 'b')"))
-        db.check_there()
+        db.check_file_in_place()
 
 
 @pytest.mark.parametrize("empty", [False, True])
@@ -262,13 +262,13 @@ def test_who_only_reads_leaves_the_file_as_it_is(tmp_path):
         store.backup.back_up(db, tmp_path / "backup.db")
     before = (tmp_path / "backup.db").read_bytes()
     with store.open(f"sqlite:///{tmp_path}/backup.db", must_exist=True) as db:
-        assert store.studies.listed(db) == []
+        assert store.studies.list_studies(db) == []
     assert (tmp_path / "backup.db").read_bytes() == before
     assert not (tmp_path / "backup.db-wal").exists()
 
 
 def test_a_table_of_postgresql_that_is_locked_is_not_waited_for_for_ever(postgres_server, monkeypatch):
-    monkeypatch.setattr(database, "LOCK_TIMEOUT", database.LOCK_TIMEOUT.replace("30s", "100ms"))
+    monkeypatch.setattr(database, "SET_LOCK_TIMEOUT", database.SET_LOCK_TIMEOUT.replace("30s", "100ms"))
     url = postgres_server.fresh()
     with store.open(url) as db, psycopg.connect(url) as other:
         other.execute("LOCK TABLE settings IN ACCESS EXCLUSIVE MODE")
@@ -296,7 +296,7 @@ def test_a_block_that_fails_is_undone(db):
 
     with pytest.raises(InvalidInput, match="stop"):
         half_way()
-    assert store.researchers.setting(db, "a") is None
+    assert store.researchers.get_setting(db, "a") is None
 
 
 def test_readers_see_one_moment_while_others_write(tmp_path):
@@ -320,7 +320,7 @@ def test_a_result_that_was_not_read_to_its_end_keeps_no_old_state(db, transactio
     with pytest.raises(InvalidInput, match="stop") as kept:
         half_way()
     store.researchers.set_setting(db, "a", "new")
-    assert store.researchers.setting(db, "a") == "new"
+    assert store.researchers.get_setting(db, "a") == "new"
     assert kept.value
 
 
@@ -330,12 +330,12 @@ def test_no_statement_is_put_together_from_strings():
     raw = [
         call
         for source in sources.values()
-        for call in re.findall(r"(?:\btext|exec_driver_sql|\.outside)\((.*?)[,)]", source)
+        for call in re.findall(r"(?:\btext|exec_driver_sql|\.run_outside_transaction)\((.*?)[,)]", source)
     ]
     assert sorted(raw) == [
         '"SELECT pg_advisory_xact_lock(:lock', '"SELECT version_num FROM alembic_version"', '"SHOW server_encoding"',
-        '"VACUUM"', "VACUUM_PEOPLE", "begin",
-        'f"PRAGMA busy_timeout = {1000 * BUSY_S}"', "statement", "waits",
+        '"VACUUM"', "VACUUM_PERSONAL_TABLES", "begin",
+        'f"PRAGMA busy_timeout = {1000 * LOCK_TIMEOUT_S}"', "statement", "waits",
     ]  # fmt: skip
     assert not [name for name, source in sources.items() if re.search(r"\.format\(|% \(", source)]
 
@@ -347,11 +347,11 @@ HOSTILE = ["'; DROP TABLE sessions; --", '" OR "1"="1', "\\'; SELECT 1", "%(name
 def test_hostile_names_are_only_names(db, name):
     store.researchers.set_password(db, name, "hash")
     store.researchers.set_setting(db, name, name)
-    assert store.researchers.password_hash(db, name) == "hash"
-    assert store.researchers.setting(db, name) == name
+    assert store.researchers.get_password_hash(db, name) == "hash"
+    assert store.researchers.get_setting(db, name) == name
     with pytest.raises(VsegError, match="no study"):
-        store.studies.named(db, name)
-    assert store.studies.listed(db) == []
+        store.studies.get_study(db, name)
+    assert store.studies.list_studies(db) == []
 
 
 def test_a_database_can_be_copied_while_it_is_open(tmp_path):
@@ -363,4 +363,4 @@ def test_a_database_can_be_copied_while_it_is_open(tmp_path):
         source.close()
         target.close()
     with store.open(f"sqlite:///{tmp_path}/copy.db") as db:
-        assert store.researchers.setting(db, "a") == "b"
+        assert store.researchers.get_setting(db, "a") == "b"

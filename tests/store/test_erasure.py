@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from taking_part import answer, begin, draw, event, finish, study_of
 from vseg import store
 from vseg.errors import Conflict, NotFound
-from vseg.store.schema import PERSONAL, SENT, metadata
+from vseg.store.schema import PERSONAL_TABLES, RECORD_TABLES, metadata
 from vseg.store.sessions import Identity
 
 
@@ -44,7 +44,7 @@ def take_part(db, study, pid, link, how):
 def test_erasing_undoes_taking_part(db, how, named, linked, number):
     study = study_of(db, participants=100)
     take_part(db, study, f"other-{number}", None, "finish")
-    links = store.sessions.new_links(db, study, 1) if linked else [None]
+    links = store.sessions.create_links(db, study, 1) if linked else [None]
     before = rows(db)
     begun = take_part(db, study, f"pid-{number}" if named else None, links[0], how)
     assert rows(db) != before
@@ -82,7 +82,7 @@ def test_what_arrives_afterwards_is_refused(db):
 
 def test_a_place_is_free_again_but_the_link_is_not_good(db):
     study = study_of(db, participants=1, more="personal_links_only = true")
-    first, second = store.sessions.new_links(db, study, 2)
+    first, second = store.sessions.create_links(db, study, 2)
     one = begin(db, study, link=first)
     finish(db, one)
     with pytest.raises(Conflict):
@@ -98,8 +98,8 @@ def test_a_paused_study_takes_nobody_new_and_lets_others_go_on(db):
     study = study_of(db)
     one = begin(db, study, "pid-1")
     store.studies.pause(db, study.name)
-    assert store.studies.named(db, study.name).status == "paused"
-    assert store.sessions.reason_to_refuse(db, study, now_ms=1_800_000_000_000) == "paused"
+    assert store.studies.get_study(db, study.name).status == "paused"
+    assert store.sessions.get_refusal_reason(db, study, now_ms=1_800_000_000_000) == "paused"
     with pytest.raises(Conflict, match="paused") as refused:
         begin(db, study, "pid-2")
     assert refused.value.reason == "paused"
@@ -122,7 +122,7 @@ def test_every_table_about_a_person_is_known():
         if more <= about:
             break
         about |= more
-    assert {table.name for table in PERSONAL} == about
-    assert {table.name for table in SENT} == about - {
+    assert {table.name for table in PERSONAL_TABLES} == about
+    assert {table.name for table in RECORD_TABLES} == about - {
         "participants", "identities", "links", "sessions", "assignments",
     }  # fmt: skip

@@ -49,7 +49,7 @@ def load(url: str, version: str) -> None:
 def exported(db, folder: Path) -> dict[str, str]:
     """Every table of an export, by name."""
     folder.mkdir()
-    export.write(db, store.studies.named(db, "kept"), folder, identities=True)
+    export.write_dataset(db, store.studies.get_study(db, "kept"), folder, identities=True)
     paths = [path for path in folder.rglob("*") if path.suffix in (".csv", ".toml", ".md", ".json")]
     return {str(path.relative_to(folder)): path.read_text() for path in paths if path.name not in CHANGING}
 
@@ -116,7 +116,7 @@ def test_both_kinds_come_to_the_same(version, tmp_path, postgres_server):
 def test_a_study_of_then_goes_on(empty_url, version):
     load(empty_url, version)
     with store.open(empty_url) as db:
-        study = store.studies.named(db, "kept")
+        study = store.studies.get_study(db, "kept")
         newcomer = begin(db, study, "7f00aa11bb22cc33dd44ee77")
         assert not newcomer.resumed
         answer(db, newcomer)
@@ -124,7 +124,7 @@ def test_a_study_of_then_goes_on(empty_url, version):
             db, study, draw, entry="a-secret-of-the-page", now_ms=1_800_000_100_000
         )
         assert nameless.resumed
-        counts = store.sessions.counts(db, study, now_ms=1_800_000_100_000)
+        counts = store.sessions.count_sessions(db, study, now_ms=1_800_000_100_000)
         assert (counts.completed, counts.withdrawn, counts.active) == (1, 1, 3)
 
 

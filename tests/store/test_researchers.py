@@ -12,21 +12,24 @@ from vseg.store.schema import logins, sign_ins, tokens as token_rows
 
 
 def test_a_researcher_is_added_once(db):
-    assert researchers.count(db) == 0
+    assert researchers.count_researchers(db) == 0
     researchers.set_password(db, "ada", "hash")
-    assert researchers.password_hash(db, "ada") == "hash"
-    assert researchers.password_hash(db, "bob") is None
-    assert researchers.count(db) == 1
+    assert researchers.get_password_hash(db, "ada") == "hash"
+    assert researchers.get_password_hash(db, "bob") is None
+    assert researchers.count_researchers(db) == 1
 
 
 def test_a_new_password_ends_every_login_and_that_of_nobody_else(db):
     for name in ("ada", "bob"):
         researchers.set_password(db, name, "hash")
     researchers.set_password(db, "ada", "new")
-    assert researchers.password_hash(db, "ada") == "new"
-    assert researchers.signed_out_at_ms(db, "ada") > 0
-    assert (researchers.signed_out_at_ms(db, "bob"), researchers.password_hash(db, "bob")) == (0, "hash")
-    assert researchers.count(db) == 2
+    assert researchers.get_password_hash(db, "ada") == "new"
+    assert researchers.get_signed_out_at_ms(db, "ada") > 0
+    assert (researchers.get_signed_out_at_ms(db, "bob"), researchers.get_password_hash(db, "bob")) == (
+        0,
+        "hash",
+    )
+    assert researchers.count_researchers(db) == 2
 
 
 def test_each_sign_out_is_another_moment(db):
@@ -34,11 +37,11 @@ def test_each_sign_out_is_another_moment(db):
     researchers.set_password(db, "ada", "hash")
     seen = []
     for _ in range(5):
-        seen.append(researchers.signed_out_at_ms(db, "ada"))
+        seen.append(researchers.get_signed_out_at_ms(db, "ada"))
         researchers.sign_out(db, "ada")
     assert sorted(set(seen)) == seen
     researchers.sign_out(db, "nobody")
-    assert researchers.signed_out_at_ms(db, "nobody") is None
+    assert researchers.get_signed_out_at_ms(db, "nobody") is None
 
 
 def test_a_login_is_a_row_that_its_end_takes_away(db):
@@ -46,13 +49,13 @@ def test_a_login_is_a_row_that_its_end_takes_away(db):
         researchers.set_password(db, name, "hash")
     for name, token in (("ada", "one"), ("ada", "two"), ("bob", "three")):
         assert researchers.log_in(db, name, token, 0)
-    assert [researchers.logged_in(db, token) for token in ("one", "two", "three", "four")] == [
+    assert [researchers.find_logged_in(db, token) for token in ("one", "two", "three", "four")] == [
         "ada", "ada", "bob", None,
     ]  # fmt: skip
     researchers.sign_out(db, "ada")
-    assert [researchers.logged_in(db, token) for token in ("one", "two", "three")] == [None, None, "bob"]
+    assert [researchers.find_logged_in(db, token) for token in ("one", "two", "three")] == [None, None, "bob"]
     researchers.set_password(db, "bob", "new")
-    assert researchers.logged_in(db, "three") is None
+    assert researchers.find_logged_in(db, "three") is None
     with db.reading() as connection:
         assert connection.execute(select(logins)).all() == []
 
@@ -60,11 +63,11 @@ def test_a_login_is_a_row_that_its_end_takes_away(db):
 def test_nobody_logs_in_with_what_was_good_a_moment_ago(db):
     """The password was changed, or they logged out everywhere, while the password was being compared."""
     researchers.set_password(db, "ada", "hash")
-    before = researchers.signed_out_at_ms(db, "ada")
+    before = researchers.get_signed_out_at_ms(db, "ada")
     researchers.set_password(db, "ada", "new")
     assert not researchers.log_in(db, "ada", "late", before)
     assert not researchers.log_in(db, "nobody", "late", None)
-    assert researchers.logged_in(db, "late") is None
+    assert researchers.find_logged_in(db, "late") is None
 
 
 def test_a_login_lasts_twelve_hours(db):
@@ -73,7 +76,7 @@ def test_a_login_lasts_twelve_hours(db):
     for age_h, name in ((11.99, "ada"), (12.01, None)):
         with db.writing() as connection:
             connection.execute(update(logins).values(made_at_ms=now_ms() - int(age_h * 3_600_000)))
-        assert researchers.logged_in(db, "old") == name
+        assert researchers.find_logged_in(db, "old") == name
     researchers.log_in(db, "ada", "new", 0)
     with db.reading() as connection:
         assert len(connection.execute(select(logins)).all()) == 1, "the old row is gone"
@@ -84,23 +87,23 @@ def test_who_is_removed_leaves_nothing_behind(db):
         researchers.set_password(db, name, "hash")
         researchers.log_in(db, name, f"login of {name}", 0)
         tokens.create(db, name, "script")
-        tokens.new_sign_in(db, name)
-    researchers.set_setting(db, researchers.SETUP, "a link that waits")
+        tokens.create_sign_in(db, name)
+    researchers.set_setting(db, researchers.SETUP_SETTING, "a link that waits")
     researchers.remove(db, "bob")
-    assert [each.name for each in researchers.listed(db)] == ["ada"]
-    assert researchers.logged_in(db, "login of ada") == "ada"
+    assert [each.name for each in researchers.list_researchers(db)] == ["ada"]
+    assert researchers.find_logged_in(db, "login of ada") == "ada"
     with db.reading() as connection:
         assert [len(connection.execute(select(table)).all()) for table in (logins, token_rows, sign_ins)] == [
             1,
             1,
             1,
         ]
-    assert researchers.setting(db, researchers.SETUP) is None
+    assert researchers.get_setting(db, researchers.SETUP_SETTING) is None
     with pytest.raises(NotFound, match="no researcher 'bob'"):
         researchers.remove(db, "bob")
     with pytest.raises(NotFound):
         researchers.change_password(db, "bob", "who was comparing passwords when they were removed")
-    assert researchers.count(db) == 1
+    assert researchers.count_researchers(db) == 1
 
 
 def test_of_two_who_remove_each_other_one_stays(db):
@@ -116,14 +119,14 @@ def test_of_two_who_remove_each_other_one_stays(db):
 
     with ThreadPoolExecutor(2) as pool:
         assert sum(pool.map(remove, ("ada", "bob"))) == 1
-    assert researchers.count(db) == 1
+    assert researchers.count_researchers(db) == 1
 
 
 def test_a_one_time_token_is_taken_once(db):
     researchers.set_setting(db, "token", "old")
     researchers.set_setting(db, "token", "secret")
-    assert not researchers.take_setting(db, "token", "guess")
+    assert not researchers.consume_setting(db, "token", "guess")
     with ThreadPoolExecutor(4) as pool:
-        taken = list(pool.map(lambda _: researchers.take_setting(db, "token", "secret"), range(8)))
+        taken = list(pool.map(lambda _: researchers.consume_setting(db, "token", "secret"), range(8)))
     assert sum(taken) == 1
-    assert researchers.setting(db, "token") is None
+    assert researchers.get_setting(db, "token") is None

@@ -17,8 +17,8 @@ from taking_part import NOW, answer, begin, event, response, study_of
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.store import schema, validation
-from vseg.store.tokens import token_hash
-from vseg.store.validation import Limits
+from vseg.store.tokens import hash_token
+from vseg.store.validation import EventLimits
 
 
 def stored(db, table=schema.responses) -> list[tuple[int, int]]:
@@ -35,11 +35,11 @@ def test_what_is_appended_comes_back_as_it_was(db):
     extreme = {"rt_ms": 0.1 + 0.2, "cue_ms": 5e-324, "image_onset_ms": 1e13 - 0.001, "shown_at_ms": 10**13}
     first, text = response(0, 0, flags="late hidden", same=False, **extreme), "é 'quoted'; -- \\ \0 \n 🙂"
     store.responses.append(db, session.id, [first], [event(1, "comment", said=text)], now_ms=NOW).result()
-    ((row,),) = store.responses.stream(db, study.id)
+    ((row,),) = store.responses.stream_responses(db, study.id)
     assert dict(row) == first | {
         "session": session.name, "participant": session.participant, "status": "active", "received_at_ms": NOW,
     }  # fmt: skip
-    ((told,),) = store.responses.events(db, study.id)
+    ((told,),) = store.responses.stream_events(db, study.id)
     assert json.loads(told["data"]) == {"said": text}
     assert (told["kind"], told["seq"], told["at_ms"]) == ("comment", 1, NOW)
 
@@ -57,7 +57,7 @@ def test_a_resend_changes_nothing(db):
     session = begin(db, study).session
     for rt_ms in (400.0, 500.0, 600.0):
         assert said(db, session, [response(0, rt_ms=rt_ms)], [event(1)]) is None
-    ((row,),) = store.responses.stream(db, study.id)
+    ((row,),) = store.responses.stream_responses(db, study.id)
     assert row["rt_ms"] == 400.0
 
 
@@ -143,7 +143,7 @@ def test_a_session_has_so_many_events_and_no_more(db):
     """A resend is no new event; answers are not counted; what was refused is stored nowhere."""
     study = study_of(db)
     session, other = begin(db, study).session, begin(db, study).session
-    limits = Limits(events=5, contours=2)
+    limits = EventLimits(events=5, contours=2)
 
     def send(*seqs, kind="break", answers=(), to=session):
         rows = [event(seq, kind) for seq in seqs]
@@ -164,7 +164,7 @@ def test_a_session_has_so_many_events_and_no_more(db):
 
 def test_contours_have_a_limit_of_their_own(db):
     session = begin(db, study_of(db)).session
-    limits = Limits(events=50, contours=2)
+    limits = EventLimits(events=50, contours=2)
     futures = [
         store.responses.append(db, session.id, [], [event(seq, "contours")], limits=limits)
         for seq in range(4)
@@ -369,8 +369,8 @@ def test_the_last_answer_shown_right_counts():
 
 
 def counting(rows) -> list[int]:
-    columns = {name: [row[name] for row in rows] for name in store.responses.DECIDING}
-    return list(compress(columns["seq"], store.responses.used(columns)))
+    columns = {name: [row[name] for row in rows] for name in store.responses.USED_COLUMNS}
+    return list(compress(columns["seq"], store.responses.find_used(columns)))
 
 
 @given(st.permutations(range(8)))
@@ -381,7 +381,7 @@ def test_the_order_of_rows_does_not_matter_for_which_count(order):
 
 def test_responses_for_analysis(db):
     study = study_of(db)
-    assert len(store.responses.of_study(db, study)) == 0
+    assert len(store.responses.load_responses(db, study)) == 0
     people = [begin(db, study) for _ in range(2)]
     for begun in people:
         answer(db, begun)
@@ -389,12 +389,12 @@ def test_responses_for_analysis(db):
     store.responses.append(
         db, number, [response(2, 0, same=False, image=people[0].session.trials.image[0])], []
     ).result()
-    found = store.responses.of_study(db, study)
+    found = store.responses.load_responses(db, study)
     assert len(found) == 4
     assert found.participants == sorted(each.session.participant for each in people)
     assert found.images == ["a", "b"]
     assert found.of(participant=people[0].session.participant).same.tolist() == [True, False]
-    assert store.responses.of_study(db, study, "a").images == ["a"]
+    assert store.responses.load_responses(db, study, "a").images == ["a"]
     assert np.isfinite(found.rt_ms).all()
 
 
@@ -406,10 +406,10 @@ def most_kb():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
 
 with store.open(sys.argv[1]) as db:
-    few, many = (store.studies.named(db, name).id for name in ("few", "many"))
-    assert [len(rows) for rows in store.responses.stream(db, few, batch=2000)] == [2000]
+    few, many = (store.studies.get_study(db, name).id for name in ("few", "many"))
+    assert [len(rows) for rows in store.responses.stream_responses(db, few, batch=2000)] == [2000]
     before, seen = most_kb(), 0
-    for rows in store.responses.stream(db, many, batch=2000):
+    for rows in store.responses.stream_responses(db, many, batch=2000):
         assert len(rows) == 2000
         assert [rows[place]["seq"] for place in (0, 999, 1000, -1)] == [0, 999, 0, 999]
         seen += len(rows)
@@ -441,7 +441,7 @@ def test_records_of_someone_who_was_erased_are_told_so(db):
     study = study_of(db)
     begun = begin(db, study)
     store.sessions.erase(db, study, begun.session.participant)
-    for hashed in (None, token_hash(begun.token)):
+    for hashed in (None, hash_token(begun.token)):
         late = store.responses.append(db, begun.session.id, [response(0)], [], token_hash=hashed)
         with pytest.raises(NotFound, match="no such session"):
             late.result()

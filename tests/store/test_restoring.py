@@ -16,7 +16,7 @@ from taking_part import study_of
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, SchemaMismatch, VsegError
 from vseg.store import checksum, migrate, transfer
-from vseg.store.backup import back_up, checked, restore
+from vseg.store.backup import back_up, check_backup, restore
 from vseg.store.transfer import new_file
 
 EARLIER = Path(__file__).with_name("earlier")
@@ -27,7 +27,7 @@ def old_backup(tmp_path) -> Path:
     """Of a database of the first version: restoring it writes more than a copy."""
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
         connection.executescript((EARLIER / "0001-sqlite.sql").read_text(encoding="utf-8"))
-    with store.open(f"sqlite:///{tmp_path}/old.db", as_it_is=True) as db:
+    with store.open(f"sqlite:///{tmp_path}/old.db", update_schema=False) as db:
         back_up(db, tmp_path / "old-backup.db")
     return tmp_path / "old-backup.db"
 
@@ -52,8 +52,8 @@ def test_a_disk_that_is_full_at_any_moment(old_backup, tmp_path):
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         outcomes.append("whole")
         assert [each.name for each in folder.iterdir()] == [file.name]
-        assert checked(file).rows["responses"] == checked(old_backup).rows["responses"] > 0
-        with store.open(f"sqlite:///{file}", as_it_is=True) as db:
+        assert check_backup(file).rows["responses"] == check_backup(old_backup).rows["responses"] > 0
+        with store.open(f"sqlite:///{file}", update_schema=False) as db:
             assert migrate.is_up_to_date(db)
         file.unlink()
         if outcomes[-3:] == ["whole"] * 3:
@@ -80,7 +80,7 @@ def test_a_database_that_holds_something_stays_of_its_version(tmp_path, postgres
         connection.execute((EARLIER / "0001-postgresql.sql").read_bytes())
     with pytest.raises(Conflict, match=r"has rows in \w+ already"):
         restore(tmp_path / "backup.db", url)
-    with store.open(url, as_it_is=True) as db, db.reading() as connection:
+    with store.open(url, update_schema=False) as db, db.reading() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0001"
     postgres_server.drop(url)
 
@@ -89,7 +89,7 @@ def test_a_newer_backup_is_called_by_its_own_name(tmp_path, postgres_server):
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         back_up(db, tmp_path / "newer.db")
     with closing(sqlite3.connect(tmp_path / "newer.db")) as connection, connection:
-        checksum.broken(connection)
+        checksum.clear_checksum(connection)
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with postgres_server.borrowed() as postgresql:
         for url in (f"sqlite:///{tmp_path}/restored.db", postgresql):
@@ -131,10 +131,10 @@ def test_what_is_locked_is_not_called_damaged(tmp_path, monkeypatch):
     def impatient(file: Path) -> sqlite3.Connection:
         return sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=0)
 
-    monkeypatch.setattr("vseg.store.backup.read_only", impatient)
+    monkeypatch.setattr("vseg.store.backup.open_read_only", impatient)
     with closing(sqlite3.connect(tmp_path / "backup.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        for use in (lambda: checked(tmp_path / "backup.db"), lambda: again(tmp_path)):
+        for use in (lambda: check_backup(tmp_path / "backup.db"), lambda: again(tmp_path)):
             with pytest.raises(VsegError, match=r"backup\.db is locked by another program"):
                 use()
     assert {path.name for path in tmp_path.iterdir()} == {"vseg.db", "backup.db"}
@@ -142,7 +142,7 @@ def test_what_is_locked_is_not_called_damaged(tmp_path, monkeypatch):
 
 def again(folder: Path) -> None:
     """A backup of what was restored, or copied by hand."""
-    with store.open(f"sqlite:///{folder}/backup.db", as_it_is=True) as db:
+    with store.open(f"sqlite:///{folder}/backup.db", update_schema=False) as db:
         back_up(db, folder / "again.db")
 
 
@@ -150,7 +150,7 @@ def test_the_command_says_where_it_is_and_what_was_left_out(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     with store.open("sqlite:///first.db") as db:
         study_of(db)
-        store.researchers.set_setting(db, store.researchers.SETUP, "of a link that is used later")
+        store.researchers.set_setting(db, store.researchers.SETUP_SETTING, "of a link that is used later")
         rows = sum(back_up(db, Path("backup.db")).rows.values())
     code, out, err = vseg("restore backup.db", capsys)
     assert (code, err) == (0, "")

@@ -12,7 +12,7 @@ from servers import STUDY, register, served
 from taking_part import NOW, answer, begin, draw, finish, study_of
 from vseg import store
 from vseg.errors import InvalidInput
-from vseg.server.retention import keeping_promises
+from vseg.server.retention import enforce_retention
 from vseg.store.schema import events, identities, links, participants, responses, sessions
 from vseg.store.sessions import retention
 from vseg.study.schema import parsed
@@ -53,19 +53,19 @@ def test_who_was_silent_for_longer_is_forgotten_and_their_answers_stay(db):
         study_of(db, name="forever", participants=50),
     )
     people = {days: begin(db, study, f"pid-{days}") for days in (0.01, 29.9, 30.1, 400)}
-    (link,) = store.sessions.new_links(db, study, 1)
+    (link,) = store.sessions.create_links(db, study, 1)
     people[31] = store.sessions.begin(db, study, draw, link=link, now_ms=NOW)
     people[-1] = begin(db, forever, "pid-forever")
     for days, begun in people.items():
         finish(db, begun)
         heard_of(db, begun, abs(days) * (400 if days < 0 else 1))
-    before = store.responses.of_study(db, study)
-    gone = store.sessions.keep_promises(db, now_ms=NOW)
+    before = store.responses.load_responses(db, study)
+    gone = store.sessions.apply_retention(db, now_ms=NOW)
     assert {name: (each.identities, each.links) for name, each in gone.items()} == {"small": (2, 1)}
     assert gone["small"].traces
     assert known(db) == {people[days].session.participant for days in (0.01, 29.9, -1)}
-    assert store.responses.of_study(db, study).same.tolist() == before.same.tolist()
-    assert store.sessions.keep_promises(db, now_ms=NOW) == {}
+    assert store.responses.load_responses(db, study).same.tolist() == before.same.tolist()
+    assert store.sessions.apply_retention(db, now_ms=NOW) == {}
     with pytest.raises(Exception, match="not one of this study"):  # the link is not free for someone else
         store.sessions.begin(db, study, draw, link=link, now_ms=NOW)
 
@@ -77,26 +77,26 @@ def test_someone_who_is_still_at_it_is_kept_however_long_ago_they_began(db):
     heard_of(db, begun, 90)
     with db.writing() as connection:
         connection.execute(update(responses).values(received_at_ms=NOW - 10 * 60_000))
-    assert store.sessions.keep_promises(db, now_ms=NOW) == {}
+    assert store.sessions.apply_retention(db, now_ms=NOW) == {}
     assert begin(db, study, "pid-1").resumed
     with db.writing() as connection:
         connection.execute(update(responses).values(received_at_ms=NOW - 61 * 60_000))
-    assert store.sessions.keep_promises(db, now_ms=NOW)["small"].identities == 1
+    assert store.sessions.apply_retention(db, now_ms=NOW)["small"].identities == 1
 
 
 def test_whoever_is_done_is_not_kept_however_short_ago(db):
     """Of no days, only those who are at it are still needed; of some days, an hour has no say."""
     study = study_of(db, participants=50)
     people = {how: begin(db, study, f"pid-{how}") for how in ("active", "completed", "left", "ended")}
-    (link,) = store.sessions.new_links(db, study, 1)
+    (link,) = store.sessions.create_links(db, study, 1)
     people["withdrawn"] = begin(db, study, link=link)
     finish(db, people["completed"])
     store.sessions.leave(db, people["left"].session, keep=True)
     store.sessions.leave(db, people["withdrawn"].session, keep=False)
     store.sessions.end(db, people["ended"].session)
-    gone = store.sessions.forget(db, study, days=1, now_ms=NOW)
+    gone = store.sessions.forget_identities(db, study, days=1, now_ms=NOW)
     assert (gone.identities, gone.links, gone.kept) == (0, 0, 0)
-    gone = store.sessions.forget(db, study, now_ms=NOW)
+    gone = store.sessions.forget_identities(db, study, now_ms=NOW)
     assert (gone.identities, gone.links, gone.kept) == (3, 1, 1)
     assert known(db) == {people["active"].session.participant}
 
@@ -106,7 +106,7 @@ def test_the_server_does_it_by_itself(database_url, caplog):
     text = (STUDY + PRIVATE).replace('"tiny"', f'"{kind}"')
     with store.open(database_url) as db:
         register(db, text)
-        study = store.studies.named(db, kind)
+        study = store.studies.get_study(db, kind)
         now = store.database.now_ms()
         old, new = (begin(db, study, name, now_ms=now) for name in ("pid-old", "pid-new"))
         heard_of(db, old, 31, now)
@@ -119,7 +119,7 @@ def test_the_server_does_it_by_itself(database_url, caplog):
     (said,) = [each for each in caplog.records if each.name == "vseg.server"]
     assert said.levelname == "WARNING"  # the least that the server's log has
     assert said.getMessage() == (
-        f"Study {kind}: 1 identity and 0 personal links were deleted, as keep_identities_days = 30 asks."
+        f"Study {kind}: deleted 1 identity and 0 personal links, as keep_identities_days = 30 requires."
     )
 
 
@@ -178,9 +178,9 @@ def test_a_day_on_which_something_breaks_ends_neither_the_task_nor_what_closes_a
     asked, closed = threading.Event(), []
 
     async def day() -> bool:
-        async with keeping_promises(Broken()):
+        async with enforce_retention(Broken()):
             (task,) = asyncio.all_tasks() - {asyncio.current_task()}
-            while "tomorrow again" not in caplog.text and not task.done():
+            while "the next attempt is tomorrow" not in caplog.text and not task.done():
                 await asyncio.sleep(0)
             is_over = task.done()
         closed.append("the others")

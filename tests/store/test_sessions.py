@@ -9,8 +9,8 @@ from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotAllowed
 from vseg.store.schema import events, identities, participants, responses, sessions
 from vseg.store.sessions import Identity
-from vseg.store.snapshot import snapshot
-from vseg.store.tokens import token_hash
+from vseg.store.snapshot import take_snapshot
+from vseg.store.tokens import hash_token
 from vseg.study.trials import Unit
 
 
@@ -21,7 +21,7 @@ def refused(db, study, *arguments, **options) -> str:
 
 
 def identities_of(db, study) -> dict[str, Identity]:
-    with snapshot(db, study) as found:
+    with take_snapshot(db, study) as found:
         return found.identities()
 
 
@@ -36,7 +36,7 @@ def test_begin_gives_a_place_and_a_token_of_which_only_the_hash_is_kept(db):
     assert not begun.resumed
     assert begun.session.status == "active"
     assert begun.session.units == [Unit(begun.session.trials.image[0], 0)]
-    assert store.sessions.by_token(db, begun.token) == begun.session
+    assert store.sessions.get_by_token(db, begun.token) == begun.session
     assert set(begun.session.software) == {"vseg", "python", "numpy"}
     with db.reading() as connection:
         assert begun.token not in str(connection.execute(select(sessions)).all())
@@ -45,7 +45,7 @@ def test_begin_gives_a_place_and_a_token_of_which_only_the_hash_is_kept(db):
 def test_a_wrong_token_belongs_to_nobody(db):
     begin(db, study_of(db))
     with pytest.raises(NotAllowed, match="no session"):
-        store.sessions.by_token(db, "' OR 1=1 --")
+        store.sessions.get_by_token(db, "' OR 1=1 --")
 
 
 def test_the_same_prolific_participant_goes_on_with_a_new_token(db):
@@ -54,8 +54,8 @@ def test_the_same_prolific_participant_goes_on_with_a_new_token(db):
     assert second.resumed
     assert second.session == first.session
     with pytest.raises(NotAllowed):
-        store.sessions.by_token(db, first.token)
-    assert store.sessions.by_token(db, second.token).id == first.session.id
+        store.sessions.get_by_token(db, first.token)
+    assert store.sessions.get_by_token(db, second.token).id == first.session.id
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_a_second_time_is_refused(db, ended, reason):
 def test_a_study_is_full_when_completed_and_alive_reach_what_is_wanted(db):
     study = study_of(db, participants=2)
     begin(db, study)
-    assert store.sessions.reason_to_refuse(db, study, now_ms=NOW) is None
+    assert store.sessions.get_refusal_reason(db, study, now_ms=NOW) is None
     begin(db, study)
     assert refused(db, study) == "full"
-    assert store.sessions.reason_to_refuse(db, study, now_ms=NOW) == "full"
+    assert store.sessions.get_refusal_reason(db, study, now_ms=NOW) == "full"
 
 
 def test_whoever_falls_silent_makes_room_and_can_still_come_back(db):
@@ -120,7 +120,7 @@ def test_sessions_begin_at_some_pace_and_personal_links_at_any(db):
     later, tomorrow = NOW + 90 * MINUTE, NOW + 24 * 60 * MINUTE
     assert refused(db, study, now_ms=later) == refused(db, study, "someone-new", now_ms=later) == "full"
     assert begin(db, study, "pid", now_ms=later).resumed
-    link = store.sessions.new_links(db, study, 1)[0]
+    link = store.sessions.create_links(db, study, 1)[0]
     store.sessions.leave(db, begin(db, study, link=link, now_ms=later).session, keep=False)
     assert not begin(db, study, now_ms=tomorrow).resumed
 
@@ -144,7 +144,7 @@ def test_the_same_entry_is_the_same_session(db):
 def test_an_entry_tells_nobody_apart_who_has_a_link_or_an_identity(db):
     """Several people may use one browser: who is on Prolific, or has a link, is that person."""
     study = study_of(db, participants=6)
-    (link,) = store.sessions.new_links(db, study, 1)
+    (link,) = store.sessions.create_links(db, study, 1)
     entry = "e" * 16
     people = [
         begin(db, study, entry=entry),
@@ -164,22 +164,22 @@ def test_the_same_page_has_another_token_for_another_session(db):
     begun = [begin(db, study, "pid", **here)]
     store.sessions.leave(db, begun[-1].session, keep=False)
     begun.append(begin(db, study, "pid", **here))
-    store.sessions.forget(db, study, now_ms=NOW + 61 * MINUTE)
+    store.sessions.forget_identities(db, study, now_ms=NOW + 61 * MINUTE)
     begun.append(begin(db, study, "pid", **here))
     assert not any(each.resumed for each in begun)
     assert len({each.token for each in begun}) == len({each.session.id for each in begun}) == 3
     assert begin(db, study, "pid", **here).token == begun[-1].token
-    assert store.sessions.rows.by_token(db, begun[1].token).id == begun[1].session.id
+    assert store.sessions.rows.get_by_token(db, begun[1].token).id == begun[1].session.id
 
 
 def test_links_that_nobody_has_used_are_revoked(db):
     study, other = study_of(db, participants=3), study_of(db, name="other")
-    used, unused = store.sessions.new_links(db, study, 2)
-    (elsewhere,) = store.sessions.new_links(db, other, 1)
+    used, unused = store.sessions.create_links(db, study, 2)
+    (elsewhere,) = store.sessions.create_links(db, other, 1)
     mine = begin(db, study, link=used)
-    assert store.sessions.unused_links(db, study) == 1
+    assert store.sessions.count_unused_links(db, study) == 1
     assert store.sessions.revoke_links(db, study) == 1
-    assert store.sessions.unused_links(db, study) == 0
+    assert store.sessions.count_unused_links(db, study) == 0
     assert refused(db, study, link=unused) == "link"
     assert begin(db, study, link=used).session == mine.session
     assert not begin(db, other, link=elsewhere).resumed
@@ -188,7 +188,7 @@ def test_links_that_nobody_has_used_are_revoked(db):
 def test_a_link_that_someone_else_has_used_meanwhile(db):
     """Known by their name at first, and then by the link in the same address: two sessions, two tokens."""
     study = study_of(db)
-    (link,) = store.sessions.new_links(db, study, 1)
+    (link,) = store.sessions.create_links(db, study, 1)
     mine = begin(db, study, "mine", entry="e" * 16)
     again = begin(db, study, "mine", link=link, entry="e" * 16)
     other = begin(db, study, "other", link=link, entry="f" * 16)
@@ -224,7 +224,7 @@ def test_a_closed_study_lets_only_those_finish_who_have_begun(db):
     begin(db, study, "pid")
     store.studies.close(db, study.name)
     assert refused(db, study, "another") == "closed"
-    assert store.sessions.reason_to_refuse(db, study, now_ms=NOW) == "closed"
+    assert store.sessions.get_refusal_reason(db, study, now_ms=NOW) == "closed"
     assert begin(db, study, "pid").resumed
     store.studies.reopen(db, study.name)
     begin(db, study, "another")
@@ -232,7 +232,7 @@ def test_a_closed_study_lets_only_those_finish_who_have_begun(db):
 
 def test_personal_links_are_for_one_person_each(db):
     study = study_of(db, more="personal_links_only = true")
-    mine, other = store.sessions.new_links(db, study, 2)
+    mine, other = store.sessions.create_links(db, study, 2)
     assert refused(db, study) == "link"
     assert refused(db, study, link="invented") == "link"
     first = begin(db, study, link=mine)
@@ -244,14 +244,14 @@ def test_personal_links_are_for_one_person_each(db):
 
 def test_a_link_of_another_study_is_none(db):
     other, study = study_of(db, name="other"), study_of(db)
-    (link,) = store.sessions.new_links(db, other, 1)
+    (link,) = store.sessions.create_links(db, other, 1)
     assert refused(db, study, link=link) == "link"
 
 
 @pytest.mark.parametrize("count", [0, 10_001])
 def test_links_are_made_in_sensible_numbers(db, count):
     with pytest.raises(InvalidInput, match="1 to 10000"):
-        store.sessions.new_links(db, study_of(db), count)
+        store.sessions.create_links(db, study_of(db), count)
 
 
 def test_a_study_may_be_open_to_prolific_only(db):
@@ -313,11 +313,11 @@ def test_the_last_place_is_given_once(db):
 
 def test_progress_says_what_has_arrived(db):
     begun = begin(db, study_of(db))
-    empty = store.sessions.progress(db, begun.session)
+    empty = store.sessions.get_progress(db, begun.session)
     assert (empty.next_seq, empty.last_at_ms, empty.answers, empty.restarts) == (0, NOW, [], [])
     rows = [response(1, 0, flags="late"), response(4, 0)]
     store.responses.append(db, begun.session.id, rows, [event(0)], now_ms=NOW + 5).result()
-    found = store.sessions.progress(db, begun.session)
+    found = store.sessions.get_progress(db, begun.session)
     assert (found.next_seq, found.last_at_ms, found.answered_at_ms) == (5, NOW + 5, NOW + 5)
     assert found.answers == [(1, 0, "late"), (4, 0, "")]
 
@@ -331,10 +331,10 @@ def test_progress_tells_when_answers_were_given_not_when_they_arrived(db, clock_
     kept = [response(seq, 0, shown_at_ms=NOW + clock_off_ms + 1000 * seq) for seq in (1, 2)]
     back = event(3, "resumed") | {"at_ms": NOW + clock_off_ms + hour_ms}
     store.responses.append(db, begun.session.id, kept, [], now_ms=NOW + hour_ms + 900).result()
-    before = store.sessions.progress(db, begun.session)
+    before = store.sessions.get_progress(db, begun.session)
     assert before.answered_at_ms == NOW + 2040
     store.responses.append(db, begun.session.id, [], [back], now_ms=NOW + hour_ms + 900).result()
-    assert store.sessions.progress(db, begun.session).last_at_ms == NOW + hour_ms + 900
+    assert store.sessions.get_progress(db, begun.session).last_at_ms == NOW + hour_ms + 900
 
 
 def test_progress_on_another_device_goes_by_its_clock(db):
@@ -345,7 +345,7 @@ def test_progress_on_another_device_goes_by_its_clock(db):
     there = event(1, "resumed") | {"at_ms": NOW + 5000 - hour_ms}
     second = [response(2, 0, shown_at_ms=NOW + 6000 - hour_ms)]
     store.responses.append(db, begun.session.id, second, [there], now_ms=NOW + 6050).result()
-    found = store.sessions.progress(db, begun.session)
+    found = store.sessions.get_progress(db, begun.session)
     assert (found.answered_at_ms, found.last_at_ms) == (NOW + 6050, NOW + 6050)
 
 
@@ -358,7 +358,7 @@ def test_progress_goes_by_a_clock_that_was_set_back(db, fast_ms):
         by_the_page = at_ms + (fast_ms if seq < 2 else 0)
         row = response(seq, 0, shown_at_ms=by_the_page)
         store.responses.append(db, begun.session.id, [row], [], now_ms=at_ms + 200).result()
-    assert store.sessions.progress(db, begun.session).answered_at_ms == at_ms + 200
+    assert store.sessions.get_progress(db, begun.session).answered_at_ms == at_ms + 200
 
 
 def test_progress_says_where_blocks_began_again(db):
@@ -367,7 +367,7 @@ def test_progress_says_where_blocks_began_again(db):
     rows = [event(seq, "resumed", away_ms=5, repeat=repeat) for seq, repeat in enumerate(told)]
     more = [event(20, "break", repeat=1), event(21, "resumed")]
     store.responses.append(db, begun.session.id, [], [*rows, *more]).result()
-    assert store.sessions.progress(db, begun.session).restarts == [(0, 1), (2, 0)], (
+    assert store.sessions.get_progress(db, begun.session).restarts == [(0, 1), (2, 0)], (
         "this session has two items"
     )
 
@@ -377,10 +377,10 @@ def test_a_token_that_was_replaced_stores_nothing(db):
     first, second = begin(db, study, "pid"), begin(db, study, "pid")
     with pytest.raises(NotAllowed, match="newer token"):
         store.responses.append(
-            db, first.session.id, [response(0)], [], token_hash=token_hash(first.token)
+            db, first.session.id, [response(0)], [], token_hash=hash_token(first.token)
         ).result()
     store.responses.append(
-        db, first.session.id, [response(0)], [], token_hash=token_hash(second.token)
+        db, first.session.id, [response(0)], [], token_hash=hash_token(second.token)
     ).result()
     assert count(db, responses) == 1
 
@@ -396,7 +396,7 @@ def test_complete_wants_every_record_and_every_trial(db):
     store.responses.append(db, begun.session.id, [response(4, 1)], []).result()
     assert store.sessions.complete(db, begun.session, 5) == []
     assert store.sessions.complete(db, begun.session, 5) == [], "a resend is answered like the first time"
-    assert store.sessions.by_token(db, begun.token).status == "completed"
+    assert store.sessions.get_by_token(db, begun.token).status == "completed"
 
 
 def test_whoever_left_cannot_complete(db):
@@ -413,7 +413,7 @@ def test_leaving_with_data_kept(db):
     answer(db, begun)
     store.sessions.leave(db, begun.session, keep=True)
     store.sessions.leave(db, begun.session, keep=True)
-    assert store.sessions.by_token(db, begun.token).status == "left"
+    assert store.sessions.get_by_token(db, begun.token).status == "left"
     assert count(db, responses) == 2
     assert list(identities_of(db, study)) == [begun.session.participant]
 
@@ -431,7 +431,7 @@ def test_withdrawing_erases_data_and_identity_at_any_time(db, before):
         store.sessions.complete(db, begun.session, 3)
     store.sessions.leave(db, begun.session, keep=False)
     store.sessions.leave(db, begun.session, keep=True)
-    assert store.sessions.by_token(db, begun.token).status == "withdrawn"
+    assert store.sessions.get_by_token(db, begun.token).status == "withdrawn"
     assert count(db, responses) == 2
     assert count(db, events) == 0
     assert list(identities_of(db, study)) == [other.session.participant]
@@ -442,12 +442,12 @@ def test_counts_and_list_for_the_researcher(db):
     done, gone, here, silent = (begin(db, study, now_ms=NOW - ago) for ago in (0, 0, 0, 90 * MINUTE))
     finish(db, done)
     store.sessions.leave(db, gone.session, keep=True)
-    found = store.sessions.counts(db, study, now_ms=NOW)
+    found = store.sessions.count_sessions(db, study, now_ms=NOW)
     assert (found.completed, found.active, found.left, found.withdrawn, found.ended) == (1, 2, 1, 0, 0)
     assert found.alive == 1
     units = {0: "completed", 2: "alive"}
     assert found.images == {"a": {"wanted": 5, "completed": 1, "alive": 1, "units": units}}
-    rows = store.sessions.listed(db, study)
+    rows = store.sessions.list_sessions(db, study)
     assert [row["name"] for row in rows] == [each.session.name for each in (done, gone, here, silent)]
     assert [row["responses"] for row in rows] == [2, 0, 0, 0]
 

@@ -22,13 +22,13 @@ def register(db, text, shown=None):
 def test_a_study_comes_back_as_it_was(db):
     text, shown = text_of(), shown_of()
     row = register(db, text, shown)
-    assert store.studies.named(db, "small") == row
+    assert store.studies.get_study(db, "small") == row
     assert row.study == parsed(text)
     assert (row.text, row.status, row.frozen_at_ms) == (text, "open", None)
     assert {name: image.sha256 for name, image in row.images.items()} == {
         name: shown[name].sha256 for name in "ab"
     }
-    png = store.studies.image(db, row.id, shown["a"].sha256)
+    png = store.studies.get_image(db, row.id, shown["a"].sha256)
     assert png == shown["a"].png
     assert row.truth("a") is None
 
@@ -47,12 +47,12 @@ def test_truth_comes_back_on_any_layout(db, maps):
 def test_an_image_belongs_to_its_study(db):
     first, second = study_of(db, "a", name="first"), study_of(db, "ab", name="second")
     with pytest.raises(NotFound, match="no such image"):
-        store.studies.image(db, first.id, second.images["b"].sha256)
+        store.studies.get_image(db, first.id, second.images["b"].sha256)
 
 
 def test_before_its_first_session_a_study_can_be_replaced(db):
     first = register(db, text_of())
-    links = store.sessions.new_links(db, first, 1)
+    links = store.sessions.create_links(db, first, 1)
     second = register(db, text_of("abc", participants=9), shown_of("abc", shade=7))
     assert second.id == first.id
     assert second.study.participants == 9
@@ -64,7 +64,7 @@ def test_before_its_first_session_a_study_can_be_replaced(db):
 def test_the_first_session_freezes_a_study(db):
     study = register(db, text_of())
     begin(db, study)
-    frozen = store.studies.named(db, "small")
+    frozen = store.studies.get_study(db, "small")
     assert frozen.frozen_at_ms is not None
     assert register(db, text_of()) == frozen
     assert register(db, "# a comment\n" + text_of()) == frozen, "comments do not matter, and the text stays"
@@ -73,7 +73,7 @@ def test_the_first_session_freezes_a_study(db):
     assert caught.value.reason == "frozen"
     with pytest.raises(Conflict, match="differs in: images"):
         register(db, text_of("abc"), shown_of("abc"))
-    assert store.studies.named(db, "small") == frozen
+    assert store.studies.get_study(db, "small") == frozen
 
 
 def test_a_frozen_study_keeps_its_generated_images_but_minds_other_files(db):
@@ -90,14 +90,14 @@ def test_workers_that_start_together_register_once(db):
     with ThreadPoolExecutor(4) as pool:
         rows = list(pool.map(lambda _: register(db, text_of()), range(8)))
     assert [row.id for row in rows] == [rows[0].id] * 8
-    assert [row.name for row in store.studies.listed(db)] == ["small"]
+    assert [row.name for row in store.studies.list_studies(db)] == ["small"]
 
 
 def test_unknown_studies_are_named_with_those_there_are(db):
     with pytest.raises(NotFound, match="it has: none yet"):
-        store.studies.named(db, "small")
+        store.studies.get_study(db, "small")
     study_of(db, name="one")
-    for act in (store.studies.named, store.studies.close, store.studies.reopen):
+    for act in (store.studies.get_study, store.studies.close, store.studies.reopen):
         with pytest.raises(NotFound, match="no study 'two' in this database; it has: one"):
             act(db, "two")
 
@@ -105,9 +105,9 @@ def test_unknown_studies_are_named_with_those_there_are(db):
 def test_closing_and_reopening(db):
     study_of(db)
     store.studies.close(db, "small")
-    assert store.studies.named(db, "small").status == "closed"
+    assert store.studies.get_study(db, "small").status == "closed"
     store.studies.reopen(db, "small")
-    assert store.studies.named(db, "small").status == "open"
+    assert store.studies.get_study(db, "small").status == "open"
 
 
 def test_a_study_that_this_version_cannot_read_does_not_keep_the_others_from_being_listed(db, caplog):
@@ -115,9 +115,9 @@ def test_a_study_that_this_version_cannot_read_does_not_keep_the_others_from_bei
         study_of(db, name=name)
     with db.writing() as connection:
         connection.execute(update(studies).where(studies.c.name == "first").values(text="colour = 'blue'"))
-    assert [row.name for row in store.studies.listed(db)] == ["second"]
+    assert [row.name for row in store.studies.list_studies(db)] == ["second"]
     assert "left out: This vseg cannot read study 'first'" in caplog.text
     with pytest.raises(
         SchemaMismatch, match=r"'first' of its database \(.*colour.*\); use the version that wrote it"
     ):
-        store.studies.named(db, "first")
+        store.studies.get_study(db, "first")

@@ -27,33 +27,33 @@ def stored(db, which) -> str:
 def test_a_token_is_its_researchers(db, ann):
     token = tokens.create(db, ann, " notebook ")
     assert token.startswith("vseg_")
-    assert tokens.researcher_of(db, token) == "Ann"
-    assert tokens.researcher_of(db, token + "x") is None
-    assert tokens.researcher_of(db, "") is None
+    assert tokens.find_researcher(db, token) == "Ann"
+    assert tokens.find_researcher(db, token + "x") is None
+    assert tokens.find_researcher(db, "") is None
     assert token not in stored(db, table)
-    (row,) = tokens.listed(db, ann)
+    (row,) = tokens.list_tokens(db, ann)
     assert row.label == "notebook"
-    assert tokens.listed(db, "Bob") == []
+    assert tokens.list_tokens(db, "Bob") == []
 
 
 def test_use_is_noted_once_a_minute(db, ann):
     token = tokens.create(db, ann, "script")
-    assert tokens.listed(db, ann)[0].last_used_at_ms is None
+    assert tokens.list_tokens(db, ann)[0].last_used_at_ms is None
     noted = []
     for now_ms in (NOW, NOW + 59_999, NOW + 60_000):
-        tokens.researcher_of(db, token, now_ms=now_ms)
-        noted.append(tokens.listed(db, ann)[0].last_used_at_ms)
+        tokens.find_researcher(db, token, now_ms=now_ms)
+        noted.append(tokens.list_tokens(db, ann)[0].last_used_at_ms)
     assert noted == [NOW, NOW, NOW + 60_000]
 
 
 def test_revoking(db, ann):
     kept, gone = tokens.create(db, ann, "kept"), tokens.create(db, ann, "gone")
-    number = tokens.listed(db, ann)[1].id
+    number = tokens.list_tokens(db, ann)[1].id
     with pytest.raises(NotFound, match=f"no token {number}"):
         tokens.revoke(db, "Bob", number)
     tokens.revoke(db, ann, number)
-    assert tokens.researcher_of(db, gone) is None
-    assert tokens.researcher_of(db, kept) == ann
+    assert tokens.find_researcher(db, gone) is None
+    assert tokens.find_researcher(db, kept) == ann
     with pytest.raises(NotFound, match="may have been revoked"):
         tokens.revoke(db, ann, number)
 
@@ -67,7 +67,7 @@ def test_labels_that_say_nothing(db, ann, label):
 def test_only_researchers_have_tokens_and_not_without_end(db, ann, monkeypatch):
     with pytest.raises(NotFound, match="no researcher 'Eve'"):
         tokens.create(db, "Eve", "script")
-    monkeypatch.setattr(tokens, "MOST_TOKENS", 2)
+    monkeypatch.setattr(tokens, "MAX_TOKENS", 2)
     for label in "ab":
         tokens.create(db, ann, label)
     with pytest.raises(Conflict, match="at most 2 tokens"):
@@ -75,27 +75,27 @@ def test_only_researchers_have_tokens_and_not_without_end(db, ann, monkeypatch):
 
 
 def test_a_link_logs_in_once(db, ann):
-    token = tokens.new_sign_in(db, ann, now_ms=NOW)
+    token = tokens.create_sign_in(db, ann, now_ms=NOW)
     assert token not in stored(db, sign_ins)
-    assert tokens.take_sign_in(db, "other", now_ms=NOW) is None
-    assert tokens.take_sign_in(db, token, now_ms=NOW + 599_999) == ann
-    assert tokens.take_sign_in(db, token, now_ms=NOW) is None
+    assert tokens.consume_sign_in(db, "other", now_ms=NOW) is None
+    assert tokens.consume_sign_in(db, token, now_ms=NOW + 599_999) == ann
+    assert tokens.consume_sign_in(db, token, now_ms=NOW) is None
 
 
 def test_a_link_is_soon_too_old(db, ann):
-    token = tokens.new_sign_in(db, ann, now_ms=NOW)
-    assert tokens.take_sign_in(db, token, now_ms=NOW + 600_000) is None
-    tokens.new_sign_in(db, ann, now_ms=NOW)
-    tokens.new_sign_in(db, ann, now_ms=NOW + 600_001)
+    token = tokens.create_sign_in(db, ann, now_ms=NOW)
+    assert tokens.consume_sign_in(db, token, now_ms=NOW + 600_000) is None
+    tokens.create_sign_in(db, ann, now_ms=NOW)
+    tokens.create_sign_in(db, ann, now_ms=NOW + 600_001)
     assert stored(db, sign_ins).count("18000") == 1, "old ones are swept out"
 
 
 def test_of_several_who_follow_a_link_one_is_let_in(db, ann):
-    token, let_in, start = tokens.new_sign_in(db, ann), [], threading.Barrier(6)
+    token, let_in, start = tokens.create_sign_in(db, ann), [], threading.Barrier(6)
 
     def follow() -> None:
         start.wait()
-        let_in.append(tokens.take_sign_in(db, token))
+        let_in.append(tokens.consume_sign_in(db, token))
 
     threads = [threading.Thread(target=follow) for _ in range(6)]
     for thread in threads:
@@ -106,4 +106,4 @@ def test_of_several_who_follow_a_link_one_is_let_in(db, ann):
 
 
 def test_researchers_are_listed(db, ann):
-    assert [each.name for each in store.researchers.listed(db)] == ["Ann", "Bob"]
+    assert [each.name for each in store.researchers.list_researchers(db)] == ["Ann", "Bob"]

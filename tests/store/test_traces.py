@@ -40,7 +40,7 @@ def crowd(db, study, count=40):
 
 def someone(db, study):
     """Someone who took part in every way at once, and all by which they could be recognised."""
-    link = store.sessions.new_links(db, study, 1)[0]
+    link = store.sessions.create_links(db, study, 1)[0]
     identity = store.sessions.Identity(PID, "prolific-study-4711", "prolific-session-0815")
     begun = store.sessions.begin(db, study, draw, identity=identity, link=link, now_ms=1_800_000_000_000)
     answer(db, begun)
@@ -84,7 +84,7 @@ def test_withdrawing_leaves_none_after_the_daily_sweep(db):
     begun, secrets = someone(db, study)
     store.sessions.leave(db, begun.session, keep=False)
     assert vacuum.is_due(db)
-    store.sessions.keep_promises(db)
+    store.sessions.apply_retention(db)
     assert not vacuum.is_due(db)
     kept = {
         begun.session.participant.encode(),
@@ -111,7 +111,7 @@ def test_what_was_left_by_a_version_that_did_not_sweep_goes_too(db):
 
 
 def test_while_someone_reads_the_log_stays_and_that_is_said(db, monkeypatch):
-    monkeypatch.setattr(vacuum, "READERS_S", 0)
+    monkeypatch.setattr(vacuum, "MAX_READER_WAIT_S", 0)
     study = study_of(db, participants=1000)
     begun, secrets = someone(db, study)
     with db.reading() as connection:
@@ -124,12 +124,12 @@ def test_while_someone_reads_the_log_stays_and_that_is_said(db, monkeypatch):
 
 
 def test_what_had_to_stay_is_swept_by_the_command(db, monkeypatch, capsys):
-    monkeypatch.setattr(vacuum, "READERS_S", 0)
+    monkeypatch.setattr(vacuum, "MAX_READER_WAIT_S", 0)
     study = study_of(db, participants=1000)
     begun, secrets = someone(db, study)
     command = f"erase small --sweep --db sqlite:///{db.place}"
     erase = f"erase small {begun.session.participant} --yes --db sqlite:///{db.place}"
-    db.outside("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
     with db.reading() as connection:
         connection.scalar(select(sessions.c.id))
         code, out, _ = vseg(erase, capsys)
@@ -166,7 +166,7 @@ def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_pa
         assert out.splitlines()[-1] == vacuum.OUT_OF_REACH
         folder = tmp_path / "exported"
         folder.mkdir()
-        export.write(db, study, folder, identities=True)
+        export.write_dataset(db, study, folder, identities=True)
         if db.is_sqlite:
             assert [secret for secret in secrets if secret in raw(db)] == []
     written = {path: path.read_bytes() + path.name.encode() for path in folder.rglob("*") if path.is_file()}
@@ -180,7 +180,7 @@ def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_pa
 def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):
     with store.open(database_url) as db:
         study, other = study_of(db, participants=9), study_of(db, name="other")
-        first, second, unused = store.sessions.new_links(db, study, 3)
+        first, second, unused = store.sessions.create_links(db, study, 3)
         people = [begin(db, study, link=link).session.participant for link in (first, second)]
         (tmp_path / "small.toml").write_text(study.text)
     command = f"erase {tmp_path}/small.toml --yes --db {database_url} --link"
@@ -195,7 +195,7 @@ def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):
         assert (code, "has come by this personal link" in err) == (1, True)
     with store.open(database_url) as db:
         with pytest.raises(NotFound, match="study 'other'"):
-            store.sessions.of_link(db, other, second)
+            store.sessions.find_by_link(db, other, second)
         begin(db, study, link=unused)  # which is still good
 
 
@@ -257,7 +257,7 @@ def test_a_lock_after_the_sweep_does_not_make_it_a_failure(db, monkeypatch):
     """The rows are gone and the file is rewritten; that the mark stays costs one more sweep, no error."""
     study = study_of(db, participants=1000)
     begun, _ = someone(db, study)
-    monkeypatch.setattr(vacuum, "BUSY_S", 0)
+    monkeypatch.setattr(vacuum, "LOCK_TIMEOUT_S", 0)
     with closing(sqlite3.connect(db.place, isolation_level=None)) as other:
         outside = db.outside
 
@@ -281,7 +281,7 @@ def test_what_could_not_be_swept_is_said_and_tried_again(db):
     study = study_of(db, participants=1000)
     begun, secrets = someone(db, study)
     store.sessions.leave(db, begun.session, keep=False)
-    db.outside("PRAGMA busy_timeout = 0")
+    db.run_outside_transaction("PRAGMA busy_timeout = 0")
     with closing(sqlite3.connect(db.place, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         said = vacuum.sweep(db)

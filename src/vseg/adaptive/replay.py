@@ -80,14 +80,14 @@ class _Data:
     """The tables that a replay reads, each session's once."""
 
     def __init__(self, dataset: Dataset):
-        if dataset.choices is None:
+        if dataset.choices_table is None:
             raise InvalidInput(f"{dataset.folder} holds no choices; only an adaptive study has chosen any.")
         self.dataset = dataset
         self.batches: dict[int, list[Row]] = defaultdict(list)
-        for row in _rows(dataset.choices):
+        for row in _rows(dataset.choices_table):
             self.batches[int(row["batch"])].append(row)
         self._tables = {
-            path.stem.split("_session-")[1].removesuffix("_data"): path for path in dataset.tables
+            path.stem.split("_session-")[1].removesuffix("_data"): path for path in dataset.response_tables
         }
         self._answers: dict[tuple[str, str], list[_Answer]] = {}
 
@@ -123,7 +123,7 @@ class _Data:
         """The pairs that a session was given when it began, by item."""
         return {
             int(row["item"]): (int(row["i"]), int(row["j"]))
-            for row in _rows(self.dataset.trials(session))
+            for row in _rows(self.dataset.trials_file(session))
             if row["image"] == image and row["practice"] == row["catch"] == "0"
         }
 

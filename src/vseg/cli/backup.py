@@ -27,7 +27,7 @@ def backup(
     """
     from vseg import store
 
-    with store.open(db, must_exist=True, as_it_is=True) as database:
+    with store.open(db, must_exist=True, update_schema=False) as database:
         bar = partial(progress_bar, "Writing the backup", fits=False)
         copied = store.backup.back_up(database, out, progress=bar)
     typer.echo(f"{out}: {copied}. Checked: it is whole.")
@@ -51,7 +51,7 @@ def restore(
 
     bar = partial(progress_bar, "Restoring", fits=False)
     copied = store.backup.restore(file, db, progress=bar)
-    place = store.database.place_of(store.database.checked_url(db))
+    place = store.database.describe_url(store.database.parse_url(db))
     typer.echo(f"Restored {file} into {place}: {copied}. Logins and one-time links were left out.")
     typer.echo(
         "Whoever withdrew or was erased since the backup is in it again, and passwords changed and tokens and links "

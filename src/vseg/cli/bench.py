@@ -170,9 +170,9 @@ def dataset(
     if segments is not None:
         settings["segments"] = options.whole(segments, "--segments", least=2)
     chosen = None if images is None else [name.strip() for name in images.split(",") if name.strip()]
-    from vseg.data.dataset import TOP, is_export
+    from vseg.data.dataset import TOP_LEVEL_NAMES, is_export
 
-    ours = TOP if is_export(out) else frozenset[str]()
+    ours = TOP_LEVEL_NAMES if is_export(out) else frozenset[str]()
     with new_folder(out, force=force, inputs=[] if bsds is None else [bsds], ours=ours) as folder:
         from vseg.evaluation import datasets
 

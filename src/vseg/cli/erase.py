@@ -97,7 +97,7 @@ def erase(
     from vseg import store
 
     with store.open(db, must_exist=True) as database:
-        row = store.studies.named(database, options.study_name(study))
+        row = store.studies.get_study(database, options.study_name(study))
         if sweep:
             done = _sweep(database)
         elif identities:
@@ -115,10 +115,10 @@ def _who(
     from vseg.store import sessions
 
     if prolific_id is not None:
-        return sessions.of_prolific(database, row, prolific_id)
+        return sessions.find_by_prolific_id(database, row, prolific_id)
     if link is not None:
-        return sessions.of_link(database, row, _token(link))
-    sessions.check_known(database, row, participant or "")
+        return sessions.find_by_link(database, row, _token(link))
+    sessions.check_participant(database, row, participant or "")
     return participant or ""
 
 
@@ -164,7 +164,7 @@ def _forget(database: "Database", row: "StudyRow", days: int, yes: bool) -> bool
 
     those = f"; only those who were silent for {counted(days, 'day')}" if days else ""
     _ask(f"Forget for good who took part in {row.name}{those}? Their answers stay.", yes)
-    gone = store.sessions.forget(database, row, days=days)
+    gone = store.sessions.forget_identities(database, row, days=days)
     if gone.identities or gone.links:
         typer.echo(f"Forgotten. Rows deleted: identities {gone.identities}, links {gone.links}.")
         typer.echo(gone.traces)

@@ -36,15 +36,15 @@ def export(
     """
     from vseg.data import dataset
 
-    ours = dataset.TOP if dataset.is_export(out) else frozenset[str]()
+    ours = dataset.TOP_LEVEL_NAMES if dataset.is_export(out) else frozenset[str]()
     inputs = [path for path in (Path(study), *_file(db)) if path.is_file()]
     with new_folder(out, force=force, inputs=inputs, ours=ours) as folder:
         from vseg import export as exporting, store
 
         with store.open(db, must_exist=True) as database:
-            row = store.studies.named(database, options.study_name(study))
+            row = store.studies.get_study(database, options.study_name(study))
             bar = partial(progress_bar, "Exporting sessions", fits=False)
-            counts = exporting.write(database, row, folder, identities=identities, progress=bar)
+            counts = exporting.write_dataset(database, row, folder, identities=identities, progress=bar)
     typer.echo(f"{out}: {counts}")
     if identities:
         typer.echo(f"{out / dataset.IDENTITIES} says who people are: keep it apart from what you share.")

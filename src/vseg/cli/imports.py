@@ -89,7 +89,7 @@ def import_(
     """Parse, call, print; the words of --help are HELP and HELP_JSPSYCH."""
     from vseg.data import dataset
 
-    ours = dataset.TOP if dataset.is_export(out) else frozenset[str]()
+    ours = dataset.TOP_LEVEL_NAMES if dataset.is_export(out) else frozenset[str]()
     count = None if segments is None else options.whole(segments, "--segments", least=2)
     inputs = [*files, *(path for path in (points, images) if path is not None)]
     with new_folder(out, force=force, inputs=inputs, ours=ours) as folder:

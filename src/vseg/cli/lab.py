@@ -75,10 +75,10 @@ def lab(
     program = None if no_browser else kiosk.found(browser)
 
     from vseg import store
-    from vseg.server.app import check_built
-    from vseg.server.runner import serving
+    from vseg.server.app import check_page_is_built
+    from vseg.server.runner import serve_in_thread
 
-    check_built()
+    check_page_is_built()
     text, described = _read(study, photodiode)
     url = _database(study, described, db)
     with bound("127.0.0.1", number) as listening, store.open(url) as database:
@@ -86,7 +86,7 @@ def lab(
         _check_place(database, row, participant)
         address = _address(database, row, listening.getsockname()[1], participant)
         _say(row.name, address, database.place, program, no_browser)
-        with serving(database, listening):
+        with serve_in_thread(database, listening):
             how = _until_over(database, row, program, address, windowed)
         _say_end(database, row, url, participant, how)
 
@@ -139,7 +139,7 @@ def _check_place(database: "Database", row: "StudyRow", participant: str | None)
             f"Participant {participant} has taken part already (the session is {status}); give another "
             "--participant, or another --db."
         )
-    reason = store.sessions.reason_to_refuse(database, row, now_ms=now_ms())
+    reason = store.sessions.get_refusal_reason(database, row, now_ms=now_ms())
     if reason == "full":
         raise Conflict(
             f"Study {row.name} has all the participants it needs ({row.study.participants}) in {database.place}; "
@@ -151,9 +151,9 @@ def _check_place(database: "Database", row: "StudyRow", participant: str | None)
 
 def _status(database: "Database", row: "StudyRow", participant: str | None) -> str | None:
     """How the session of a participant stands; None if there is none."""
-    from vseg.store.snapshot import snapshot
+    from vseg.store.snapshot import take_snapshot
 
-    with snapshot(database, row) as found:
+    with take_snapshot(database, row) as found:
         names = [name for name, who in found.identities().items() if who.prolific_pid == participant]
         return next((head.status for head in found.sessions if head.participant in names), None)
 
@@ -162,7 +162,7 @@ def _address(database: "Database", row: "StudyRow", port: int, participant: str 
     """A personal link; a code comes where Prolific's would, so that the same person is known again."""
     from vseg import store
 
-    (token,) = store.sessions.new_links(database, row, 1)
+    (token,) = store.sessions.create_links(database, row, 1)
     code = f"&PROLIFIC_PID={participant}" if participant is not None else ""
     return f"http://127.0.0.1:{port}/s/{row.name}/?link={token}{code}"
 
@@ -206,7 +206,7 @@ def _over(database: "Database", row: "StudyRow") -> dict[str, str]:
     """The sessions that have ended, and how."""
     from vseg import store
 
-    sessions = store.sessions.listed(database, row)
+    sessions = store.sessions.list_sessions(database, row)
     return {each["name"]: each["status"] for each in sessions if each["status"] != "active"}
 
 
@@ -240,7 +240,7 @@ def _say_end(database: "Database", row: "StudyRow", url: str, participant: str |
     if said is None:
         why = "The browser was closed" if how == "closed" else "Stopped"
         said = f"{why} before the session was complete; with {again} it can go on."
-    answers = sum(each["responses"] for each in store.sessions.listed(database, row))
+    answers = sum(each["responses"] for each in store.sessions.list_sessions(database, row))
     identities = " --identities" if participant is not None else ""
     typer.echo(said)
     typer.echo(f"Data   {database.place} ({counted(answers, 'answer')} of all participants so far)")

@@ -41,9 +41,9 @@ def links(
     from vseg import store
 
     with store.open(db, must_exist=True) as database:
-        row = store.studies.named(database, options.study_name(study))
+        row = store.studies.get_study(database, options.study_name(study))
         if revoke:
             typer.echo(f"Links revoked that nobody had used: {store.sessions.revoke_links(database, row)}.")
             return
-        for token in store.sessions.new_links(database, row, number):
+        for token in store.sessions.create_links(database, row, number):
             typer.echo(f"{url.rstrip('/')}/s/{row.name}/?link={token}")

@@ -81,13 +81,13 @@ def serve(
         typer.echo("Starting …", err=True)
 
     from vseg.server import runner
-    from vseg.server.app import check_built, checked_prefix
+    from vseg.server.app import check_page_is_built, check_prefix
     from vseg.server.simulated_participants import Simulations
 
     if model is not None:
-        user_code.named(model)  # what is wrong with it is said now, and not when someone needs it
-    path = checked_prefix(prefix)
-    check_built()
+        user_code.load_function(model)  # what is wrong with it is said now, and not when someone needs it
+    path = check_prefix(prefix)
+    check_page_is_built()
     read = [_read(path) for path in dict.fromkeys(studies or ())]
     with bound(host, number) as listening, _opened(db, must_exist=not read) as database:
         _check_workers(processes, database.is_sqlite)
@@ -106,7 +106,7 @@ def serve(
             forwarded_allow_ips=forwarded_allow_ips,
             simulations=Simulations(model),
         )
-        database.check_there()
+        database.check_file_in_place()
     typer.echo("Stopped; everything that was acknowledged is stored.")
 
 
@@ -124,7 +124,7 @@ def _registered(database: "Database", read: "list[Read]") -> "tuple[list[StudyRo
     from vseg import store
 
     rows = [store.studies.register(database, text, study, shown) for text, study, shown in read]
-    there = store.studies.listed(database)
+    there = store.studies.list_studies(database)
     if not there:
         raise NotFound(f"{database.place} has no study yet; name a study file: vseg serve my-study.toml.")
     named = {row.name for row in rows}

@@ -48,7 +48,7 @@ class Source:
             pixels = _picture(given)
             return lambda image: pixels
         if (dataset := self.dataset) is not None:
-            return lambda image: _picture(path) if (path := dataset.picture(image)).is_file() else None
+            return lambda image: _picture(path) if (path := dataset.image_file(image)).is_file() else None
         return lambda image: None
 
 
@@ -60,16 +60,16 @@ def source_of(responses: Path, grid: str | None, segments: str | None) -> Source
     automatic = segments == "auto"
     counts = None if segments is None or automatic else options.segments_range(segments)
     if responses.is_dir():
-        from vseg.data.dataset import Dataset, checked_layout
+        from vseg.data.dataset import Dataset, check_layout
 
         dataset = Dataset(responses)
-        layout = checked_layout(dataset, size)
+        layout = check_layout(dataset, size)
         counts = _possible(layout) if automatic else counts or _fixed(dataset)
         return Source(responses, layout, counts, dataset, automatic)
     if not responses.exists():
-        from vseg.data.tables import nothing_at
+        from vseg.data.tables import missing_data_error
 
-        raise nothing_at(responses)
+        raise missing_data_error(responses)
     if size is not None and automatic:
         counts = _possible(size)
     if size is None or counts is None:

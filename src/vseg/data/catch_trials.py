@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from vseg.data.dataset import Dataset
-from vseg.data.file_reading import as_csv, as_parquet, delimiter_of, distinct_cells, read_parquet
+from vseg.data.file_reading import (
+    delimiter_of,
+    distinct_cells,
+    read_parquet,
+    translate_csv_errors,
+    translate_parquet_errors,
+)
 
 NEEDED = ("participant", "catch", "correct")
 TRUE, FALSE = ("1", "true", "1.0"), ("0", "false", "0.0")
@@ -28,7 +34,7 @@ def catch_trials(path: str | Path) -> dict[str, tuple[int, int]]:
     {'P1': (19, 20), 'P2': (20, 20)}
     """
     path = Path(path)
-    tables = Dataset(path).tables if path.is_dir() else [path]
+    tables = Dataset(path).response_tables if path.is_dir() else [path]
     asked: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for table in tables:
@@ -48,7 +54,7 @@ def _caught(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
 
 def _csv(path: Path) -> Iterator[dict[str, Any]]:
     """Its rows, if it has the columns; with the comma, or what spreadsheets write for it."""
-    with as_csv(path), open(path, newline="", encoding="utf-8-sig") as file:
+    with translate_csv_errors(path), open(path, newline="", encoding="utf-8-sig") as file:
         header = file.readline()
         delimiter = delimiter_of(header)
         names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
@@ -58,7 +64,7 @@ def _csv(path: Path) -> Iterator[dict[str, Any]]:
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     """Likewise; rows share the text of a cell."""
-    with as_parquet(path):
+    with translate_parquet_errors(path):
         table = read_parquet(path, _wanted)
         columns = {name: distinct_cells(table[name]) for name in table.column_names}
     for row in zip(*(map(cells.__getitem__, code) for cells, code in columns.values()), strict=True):

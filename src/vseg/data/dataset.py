@@ -28,7 +28,7 @@ DESCRIPTION, DATA, PARQUET = "dataset_description.json", "data", "responses.parq
 MARKERS = "markers"
 STUDY, IMAGES, TRUTH, TRIALS = "study/study.toml", "study/images", "study/truth", "study/trials"
 SOFTWARE, README, IDENTITIES, IGNORE = "software.json", "README.md", "identities.csv", ".psychds-ignore"
-TOP = {DESCRIPTION, DATA, PARQUET, MARKERS, "study", SOFTWARE, README, IDENTITIES, IGNORE}
+TOP_LEVEL_NAMES = {DESCRIPTION, DATA, PARQUET, MARKERS, "study", SOFTWARE, README, IDENTITIES, IGNORE}
 """Everything at the top of such a folder."""
 
 
@@ -63,30 +63,30 @@ class Dataset:
         return self.study.layout.build()
 
     @property
-    def tables(self) -> list[Path]:
+    def response_tables(self) -> list[Path]:
         """The sessions' responses as CSV, in a lasting order."""
         tables = self.folder.joinpath(DATA).glob("study-*_subject-*_session-*_data.csv")
         return sorted(path for path in tables if "_description-" not in path.name)
 
     @property
-    def choices(self) -> Path | None:
+    def choices_table(self) -> Path | None:
         """The pairs that an adaptive study chose, where there are any."""
         return next(iter(self.folder.joinpath(DATA).glob("study-*_description-choices_data.csv")), None)
 
-    def trials(self, session: str) -> Path:
+    def trials_file(self, session: str) -> Path:
         """What a session was given to do when it began."""
         return self.folder / TRIALS / f"{session}.csv"
 
     @property
-    def parquet(self) -> Path:
+    def parquet_file(self) -> Path:
         """All responses in one file, where it was written."""
         return self.folder / PARQUET
 
-    def picture(self, image: str) -> Path:
+    def image_file(self, image: str) -> Path:
         """The file of an image, as it was shown."""
         return self.folder / IMAGES / f"{image}.png"
 
-    def truth(self, image: str) -> Path:
+    def truth_file(self, image: str) -> Path:
         """The maps from which an image was generated, if it was."""
         return self.folder / TRUTH / f"{image}.npz"
 
@@ -98,10 +98,10 @@ def is_export(folder: str | Path) -> bool:
     except (OSError, ValueError):
         return False
     names = {entry.name for entry in Path(folder).iterdir()}
-    return isinstance(software, dict) and "vseg" in software and names <= TOP
+    return isinstance(software, dict) and "vseg" in software and names <= TOP_LEVEL_NAMES
 
 
-def checked_layout(dataset: Dataset, layout: Layout | None) -> Layout:
+def check_layout(dataset: Dataset, layout: Layout | None) -> Layout:
     """The folder's layout, or a sentence if another one was asked for."""
     own = dataset.layout
     if layout is not None and layout != own:

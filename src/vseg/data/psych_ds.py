@@ -8,27 +8,29 @@ from typing import Any
 
 from vseg import __version__
 from vseg.data import dataset
-from vseg.data.columns import Variable
+from vseg.data.columns import Column
 
-SCHEMA = "Psych-DS 1.5.0"
-PAPER = (
+SCHEMA_VERSION = "Psych-DS 1.5.0"
+CITATION = (
     "Vacher J, Launay C, Mamassian P, Coen-Cagli R (2023). Measuring uncertainty in human visual segmentation. "
     "PLoS Computational Biology 19(9): e1011483. https://doi.org/10.1371/journal.pcbi.1011483"
 )
-UNCHECKED = ["study/", f"{dataset.MARKERS}/", dataset.SOFTWARE, dataset.PARQUET, dataset.IDENTITIES]
+IGNORED_FILES = ["study/", f"{dataset.MARKERS}/", dataset.SOFTWARE, dataset.PARQUET, dataset.IDENTITIES]
 
 
-def described(name: str, description: str, variables: Iterable[Variable], now: datetime) -> dict[str, Any]:
+def describe_dataset(
+    name: str, description: str, variables: Iterable[Column], now: datetime
+) -> dict[str, Any]:
     """The content of dataset_description.json; a column that several tables have is described once."""
     distinct = {variable.name: variable for variable in variables}
     return {
         "@context": "https://schema.org/",
         "@type": "Dataset",
-        "schemaVersion": SCHEMA,
+        "schemaVersion": SCHEMA_VERSION,
         "name": name,
         "description": description,
         "author": ["Put the names of those who collected these data here"],
-        "citation": PAPER,
+        "citation": CITATION,
         "keywords": ["vision science", "psychophysics", "image segmentation", "same-different"],
         "dateModified": f"{now:%Y-%m-%d}",
         "isBasedOn": {"@type": "SoftwareApplication", "name": "vseg", "softwareVersion": __version__},
@@ -36,9 +38,11 @@ def described(name: str, description: str, variables: Iterable[Variable], now: d
     }
 
 
-def write_ignore(folder: Path) -> None:
+def write_ignore_file(folder: Path) -> None:
     """What is beside the tables and no matter of Psych-DS."""
-    folder.joinpath(dataset.IGNORE).write_text("".join(f"{name}\n" for name in UNCHECKED), encoding="utf-8")
+    folder.joinpath(dataset.IGNORE).write_text(
+        "".join(f"{name}\n" for name in IGNORED_FILES), encoding="utf-8"
+    )
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg._support.atomic_files import whole
-from vseg.data.layout import Layout, as_floats, read_only
-from vseg.data.pairs import Pairs, as_index, checked_pairs
+from vseg._support.atomic_files import atomic_write
+from vseg.data.layout import Layout, as_floats, as_read_only
+from vseg.data.pairs import Pairs, as_index, check_pairs
 from vseg.errors import InvalidInput, MissingExtra, NotFound
 
 COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
@@ -66,7 +66,7 @@ class Responses:
         trial: ArrayLike | None = None,
         rt_ms: ArrayLike = np.nan,
     ):
-        checked_pairs(layout, i, j)
+        check_pairs(layout, i, j)
         count = len(np.asarray(i))
         columns: dict[str, NDArray[Any]] = {
             "participant": _names(participant, "participant"),
@@ -75,7 +75,7 @@ class Responses:
             "trial": np.arange(count) if trial is None else _counts(trial, "trial"),
             "i": np.asarray(i, dtype=np.int64),
             "j": np.asarray(j, dtype=np.int64),
-            "same": truth_values(same),
+            "same": as_booleans(same),
             "rt_ms": _times(rt_ms),
         }
         object.__setattr__(self, "layout", layout)
@@ -143,12 +143,12 @@ class Responses:
         table = {name: getattr(self, name) for name in COLUMNS}
         table["same"] = self.same.astype(np.int64)
         if Path(path).suffix == ".parquet":
-            writer, columns = parquet(), arrow().table(table)
-            with whole(path, "wb") as file:
+            writer, columns = import_parquet(), import_pyarrow().table(table)
+            with atomic_write(path, "wb") as file:
                 writer.write_table(columns, file)
             return
         times = ["" if np.isnan(rt) else f"{rt:.1f}" for rt in self.rt_ms]
-        with whole(path, newline="", encoding="utf-8") as file:
+        with atomic_write(path, newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
             writer.writerows(zip(*(table[name].tolist() for name in COLUMNS[:-1]), times, strict=True))
@@ -181,8 +181,8 @@ class Tally:
             order = np.argsort(key)
             pairs, same, tested = pairs.take(order), same[order], tested[order]
         object.__setattr__(self, "pairs", pairs)
-        object.__setattr__(self, "k", read_only(same))
-        object.__setattr__(self, "n", read_only(tested))
+        object.__setattr__(self, "k", as_read_only(same))
+        object.__setattr__(self, "n", as_read_only(tested))
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -211,7 +211,7 @@ class Tally:
         return Tally(self.pairs.take(index), self.k[index], self.n[index])
 
 
-def concatenated(parts: Iterable[Responses]) -> Responses:
+def concatenate(parts: Iterable[Responses]) -> Responses:
     """The rows of several Responses on one layout, one after the other."""
     listed = list(parts)
     if not listed:
@@ -222,7 +222,48 @@ def concatenated(parts: Iterable[Responses]) -> Responses:
     return Responses(listed[0].layout, **columns)
 
 
-def truth_values(same: ArrayLike) -> NDArray[np.bool_]:
+def mark_used(
+    session: NDArray[np.integer], item: NDArray[np.integer], is_valid: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Mark the responses that count: in each session, the last valid response to each item.
+
+    An item is a trial in the list of its session; it is asked again when it was not shown correctly. This is the only
+    place with this rule: the database, the export and the live monitor all call it.
+
+    Parameters
+    ----------
+    session : NDArray of int
+        Number of the session of each response, from 0.
+    item : NDArray of int
+        Number of the trial in the session's list, from 0. The rows of a session are in the order in which its
+        responses were given.
+    is_valid : NDArray of bool
+        Whether the response is to a real trial (neither practice nor catch) that was shown without flags.
+
+    Returns
+    -------
+    NDArray of bool
+        Whether each response counts.
+
+    Examples
+    --------
+    >>> mark_used(np.array([0, 0, 1, 0]), np.array([5, 5, 5, 5]), np.array([True, True, True, False]))
+    array([False,  True,  True, False])
+    """
+    used = np.zeros(len(item), np.bool_)
+    if not len(item):
+        return used
+    # One slot for every item of every session: the slots of a session follow those of the one before.
+    items_per_session = np.zeros(int(session.max()) + 1, np.int64)
+    np.maximum.at(items_per_session, session, item + 1)
+    slot = (np.cumsum(items_per_session) - items_per_session)[session] + item
+    last_row = np.full(int(items_per_session.sum()), -1, np.int64)
+    last_row[slot[is_valid]] = np.flatnonzero(is_valid)  # NumPy keeps the last value of a repeated index
+    used[last_row[last_row >= 0]] = True
+    return used
+
+
+def as_booleans(same: ArrayLike) -> NDArray[np.bool_]:
     """Answers as booleans, from booleans or 0/1."""
     given = np.asarray(same)
     if given.dtype.kind == "b":
@@ -241,7 +282,7 @@ def _own(values: NDArray[Any], count: int) -> NDArray[Any]:
     """A column that nobody else can change: what can no longer be changed is taken as it is."""
     if values.shape == (count,) and values.flags.owndata and not values.flags.writeable:
         return values
-    return read_only(np.array(np.broadcast_to(values, count)))
+    return as_read_only(np.array(np.broadcast_to(values, count)))
 
 
 def _names(values: ArrayLike, name: str) -> NDArray[np.str_]:
@@ -284,7 +325,7 @@ def _tallied(values: ArrayLike, name: str) -> NDArray[np.int64]:
     raise InvalidInput(f"Counts {name} are whole numbers, got {(odd or [None])[0]!r}.")
 
 
-def arrow() -> Any:
+def import_pyarrow() -> Any:
     """pyarrow, or a sentence that says how to get it."""
     try:
         import pyarrow
@@ -293,9 +334,9 @@ def arrow() -> Any:
     return pyarrow
 
 
-def parquet() -> Any:
+def import_parquet() -> Any:
     """pyarrow.parquet, likewise."""
-    arrow()
+    import_pyarrow()
     import pyarrow.parquet
 
     return pyarrow.parquet

@@ -5,16 +5,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from vseg.data.columns import RESPONSES, Variable
-from vseg.data.responses import arrow, parquet
+from vseg.data.columns import RESPONSES, Column
+from vseg.data.responses import import_parquet, import_pyarrow
 from vseg.errors import MissingExtra
 
-Columns = Mapping[str, Sequence[Any]]
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-PARQUET_ROWS = 32_768  # in one row group, about
+TableColumns = Mapping[str, Sequence[Any]]
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+ROWS_PER_GROUP = 32_768  # in one row group, about
 
 
-def defused(text: str) -> str:
+def escape_formula(text: str) -> str:
     """A spreadsheet takes such a cell for a formula; behind an apostrophe it is text.
 
     Examples
@@ -22,10 +22,10 @@ def defused(text: str) -> str:
     >>> defused("=1+1"), defused("f")
     ("'=1+1", 'f')
     """
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
-def write_csv(path: Path, variables: Sequence[Variable], columns: Columns) -> None:
+def write_csv(path: Path, variables: Sequence[Column], columns: TableColumns) -> None:
     """A CSV file with these columns in this order; None is an empty cell, truth is 0 or 1.
 
     Whole columns become text first, which takes a third of the time of the csv module.
@@ -42,7 +42,7 @@ def _cells(kind: str, values: Sequence[Any]) -> Iterable[str]:
         return map({True: "1", False: "0", None: ""}.__getitem__, values)
     distinct = set(values)
     if kind == "text":
-        return map({value: _quoted(defused(value)) for value in distinct}.__getitem__, values)
+        return map({value: _quoted(escape_formula(value)) for value in distinct}.__getitem__, values)
     if len(distinct) > len(values) // 2:
         return (
             ["" if value is None else str(value) for value in values]
@@ -57,15 +57,15 @@ def _quoted(text: str) -> str:
     return f'"{doubled}"' if any(character in text for character in ',"\r\n') else text
 
 
-class Parquet:
+class ParquetFile:
     """responses.parquet, written session by session; without pyarrow nothing is, and `missing` says why."""
 
-    def __init__(self, path: Path, variables: Sequence[Variable] = RESPONSES):
+    def __init__(self, path: Path, variables: Sequence[Column] = RESPONSES):
         self.missing = ""
         self._waiting: dict[str, list[Any]] = {variable.name: [] for variable in variables}
         try:
-            self._arrow, schema = arrow(), _schema(variables)
-            self._writer = parquet().ParquetWriter(path, schema, compression="zstd")
+            self._arrow, schema = import_pyarrow(), _schema(variables)
+            self._writer = import_parquet().ParquetWriter(path, schema, compression="zstd")
         except MissingExtra as error:
             self.missing = str(error)
 
@@ -78,13 +78,13 @@ class Parquet:
                 self._flush()
             self._writer.close()
 
-    def add(self, columns: Columns) -> None:
+    def add(self, columns: TableColumns) -> None:
         """The responses of one more session."""
         if self.missing:
             return
         for name, waiting in self._waiting.items():
             waiting.extend(columns[name])
-        if len(self._waiting["seq"]) >= PARQUET_ROWS:
+        if len(self._waiting["seq"]) >= ROWS_PER_GROUP:
             self._flush()
 
     def _flush(self) -> None:
@@ -95,8 +95,8 @@ class Parquet:
             waiting.clear()
 
 
-def _schema(variables: Sequence[Variable]) -> Any:
-    pa = arrow()
+def _schema(variables: Sequence[Column]) -> Any:
+    pa = import_pyarrow()
     types = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
     return pa.schema(
         [

@@ -15,9 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.data.file_reading import as_csv, as_parquet, check_once, delimiter_of, distinct_cells, read_parquet
-from vseg.data.layout import Layout, read_only
-from vseg.data.responses import COLUMNS, LONGEST_NAME, Responses, arrow
+from vseg.data.file_reading import (
+    check_unique_columns,
+    delimiter_of,
+    distinct_cells,
+    read_parquet,
+    translate_csv_errors,
+    translate_parquet_errors,
+)
+from vseg.data.layout import Layout, as_read_only
+from vseg.data.responses import COLUMNS, LONGEST_NAME, Responses, import_pyarrow
 from vseg.errors import InvalidInput, NotFound
 
 REQUIRED = ("i", "j", "same")
@@ -41,7 +48,7 @@ def load(path: str | Path, layout: Layout | None = None) -> Responses:
     if path.is_dir():
         return _exported(path, layout)
     if not path.is_file():
-        raise nothing_at(path)
+        raise missing_data_error(path)
     if not isinstance(layout, Layout):
         raise InvalidInput(f"The locations of a file need a layout such as vseg.Grid(16), got {layout!r}.")
     return Responses(layout, **_counting(path, layout))
@@ -49,15 +56,15 @@ def load(path: str | Path, layout: Layout | None = None) -> Responses:
 
 def _exported(folder: Path, layout: Layout | None) -> Responses:
     """The answers of all sessions: from the one Parquet file where it can be read, else from the tables."""
-    from vseg.data.dataset import Dataset, checked_layout
+    from vseg.data.dataset import Dataset, check_layout
 
     dataset = Dataset(folder)
-    layout = checked_layout(dataset, layout)
-    if dataset.parquet.is_file() and find_spec("pyarrow") is not None:
-        parts = [_counting(dataset.parquet, layout, may_be_empty=True)]
+    layout = check_layout(dataset, layout)
+    if dataset.parquet_file.is_file() and find_spec("pyarrow") is not None:
+        parts = [_counting(dataset.parquet_file, layout, may_be_empty=True)]
     else:
-        parts = [_counting(table, layout, may_be_empty=True) for table in dataset.tables]
-        _check_alike(dataset.tables, parts)
+        parts = [_counting(table, layout, may_be_empty=True) for table in dataset.response_tables]
+        _check_alike(dataset.response_tables, parts)
     if not any(len(part["i"]) for part in parts):
         raise InvalidInput(
             f"{folder} holds no responses that count; expected some rows with used = 1 in data/."
@@ -80,7 +87,7 @@ def _together(folder: Path, name: str, parts: Sequence[dict[str, NDArray[Any]]])
     if name not in READERS:
         width = max(column.itemsize for column in columns) // CHARACTER_BYTES
         _check_width(folder, name, sum(map(len, columns)), width)
-    return columns[0] if len(columns) == 1 else read_only(np.concatenate(columns))
+    return columns[0] if len(columns) == 1 else as_read_only(np.concatenate(columns))
 
 
 def _counting(path: Path, layout: Layout, *, may_be_empty: bool = False) -> dict[str, NDArray[Any]]:
@@ -99,7 +106,7 @@ def _counting(path: Path, layout: Layout, *, may_be_empty: bool = False) -> dict
     return columns
 
 
-def nothing_at(path: Path) -> NotFound:
+def missing_data_error(path: Path) -> NotFound:
     """What to say where neither a table nor a folder is."""
     return NotFound(
         f"No file or folder {path}; expected a CSV or Parquet file with the columns {', '.join(REQUIRED)}, "
@@ -109,7 +116,7 @@ def nothing_at(path: Path) -> NotFound:
 
 def _csv_columns(path: Path) -> dict[str, NDArray[Any]]:
     """Each column as an array, read some rows at a time so that few cells are held as text."""
-    with as_csv(path), open(path, newline="", encoding="utf-8-sig") as file:
+    with translate_csv_errors(path), open(path, newline="", encoding="utf-8-sig") as file:
         rows = filter(None, csv.reader(file, delimiter=_delimiter(path)))
         header = [name.strip() for name in next(rows, [])]
         if not header:
@@ -151,13 +158,13 @@ def _check_widths(path: Path, done: int, rows: list[list[str]], width: int) -> N
 
 def _parquet_columns(path: Path) -> dict[str, NDArray[Any]]:
     """Each column as an array; numbers as Arrow holds them, anything else through its distinct values."""
-    with as_parquet(path):
+    with translate_parquet_errors(path):
         table = read_parquet(path, lambda names: _present(path, names))
         return {name: _arrow_values(path, name, table[name]) for name in table.column_names}
 
 
 def _arrow_values(path: Path, name: str, column: Any) -> NDArray[Any]:
-    types = arrow().types
+    types = import_pyarrow().types
     numeric = types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)
     if numeric and name in TYPES and (name == "rt_ms" or not column.null_count):
         values = column.to_numpy()
@@ -207,7 +214,7 @@ def _present(path: Path, names: list[str]) -> list[str]:
             f"found {_short(', '.join(names), 400)}."
         )
     present = [name for name in (*COLUMNS, "used") if name in names]
-    check_once(path, names, present)
+    check_unique_columns(path, names, present)
     return present
 
 
@@ -244,7 +251,7 @@ def _read(path: Path, name: str, distinct: list[str], code: NDArray[Any], done: 
     """Each distinct cell is read once; of those that cannot be, the first is named with its line."""
     if name not in READERS:
         _check_names(path, name, distinct, code)
-        return read_only(np.array(distinct, dtype=np.str_)[code])
+        return as_read_only(np.array(distinct, dtype=np.str_)[code])
     read, refused = [], {}
     for number, cell in enumerate(distinct):
         try:

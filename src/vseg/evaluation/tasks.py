@@ -55,7 +55,7 @@ def digest(task: Task) -> str:
 
 def _pictures(dataset: Dataset, images: list[str]) -> dict[str, NDArray[np.uint8]]:
     """Those that are there: a model that looks at one that is not says so itself."""
-    return {name: read(path) for name in images if (path := dataset.picture(name)).is_file()}
+    return {name: read(path) for name in images if (path := dataset.image_file(name)).is_file()}
 
 
 def _fixed(dataset: Dataset) -> int:

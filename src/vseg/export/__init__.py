@@ -18,33 +18,32 @@ from typing import Any
 
 from vseg import store
 from vseg.data import dataset
-from vseg.data.columns import CHOICES, EVENTS, RESPONSES, SESSIONS, Variable
-from vseg.data.table_writing import Columns, Parquet, write_csv
+from vseg.data.columns import CHOICES, EVENTS, RESPONSES, SESSIONS, Column
+from vseg.data.table_writing import ParquetFile, TableColumns, write_csv
 from vseg.errors import VsegWarning
-from vseg.export.description import Counts, write_description
+from vseg.export.description import ExportCounts, write_description
 from vseg.export.markers import write_markers, write_sidecar
-from vseg.store.snapshot import SessionHead, Snapshot, snapshot
+from vseg.store.snapshot import Snapshot, SnapshotSession, take_snapshot
 from vseg.study.trials import Trials
 
 TRIALS = tuple(variable for variable in RESPONSES if variable.name in Trials.__dataclass_fields__)
-ANSWER = Variable("answer", "truth", "The known answer, of practice and catch trials")
+ANSWER = Column("answer", "truth", "The known answer, of practice and catch trials")
 ITEM = next(variable for variable in RESPONSES if variable.name == "item")
 IDENTITY = tuple(
-    Variable(name, "text", "")
-    for name in ("participant", "prolific_pid", "prolific_study", "prolific_session")
+    Column(name, "text", "") for name in ("participant", "prolific_pid", "prolific_study", "prolific_session")
 )
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 
 
-def write(
+def write_dataset(
     db: store.Database,
     study: store.studies.StudyRow,
     folder: Path,
     *,
     identities: bool = False,
     progress: Progress = lambda total: nullcontext(lambda done: None),
-) -> Counts:
+) -> ExportCounts:
     """Write all that a study has collected into an empty folder.
 
     Parameters
@@ -58,7 +57,7 @@ def write(
     if study.study.lab.markers:
         folder.joinpath(dataset.MARKERS).mkdir()
         write_sidecar(folder, study)
-    with snapshot(db, study) as found:
+    with take_snapshot(db, study) as found:
         counts = _write_sessions(found, study, folder, progress)
         who = found.identities() if identities else {}
         software = [session.software for session in found.sessions]
@@ -75,7 +74,7 @@ def _write_study(db: store.Database, study: store.studies.StudyRow, folder: Path
         folder.joinpath(place).mkdir(parents=True)
     folder.joinpath(dataset.STUDY).write_text(study.text, encoding="utf-8")
     for name, image in study.images.items():
-        png = store.studies.image(db, study.id, image.sha256)
+        png = store.studies.get_image(db, study.id, image.sha256)
         folder.joinpath(dataset.IMAGES, f"{name}.png").write_bytes(png)
         if (truth := study.truth(name)) is not None:
             truth.save(folder / dataset.TRUTH / f"{name}.npz")
@@ -83,10 +82,10 @@ def _write_study(db: store.Database, study: store.studies.StudyRow, folder: Path
 
 def _write_sessions(
     found: Snapshot, study: store.studies.StudyRow, folder: Path, progress: Progress
-) -> Counts:
+) -> ExportCounts:
     rows: list[dict[str, Any]] = []
     chosen: list[dict[str, Any]] = []
-    with Parquet(folder / dataset.PARQUET) as parquet, progress(len(found.sessions)) as advance:
+    with ParquetFile(folder / dataset.PARQUET) as parquet, progress(len(found.sessions)) as advance:
         for session in found.sessions:
             responses, events = _write_session(found, session, study, folder)
             parquet.add(responses)
@@ -108,7 +107,7 @@ def _write_sessions(
             CHOICES,
             {variable.name: [row[variable.name] for row in chosen] for variable in CHOICES},
         )
-    return Counts(
+    return ExportCounts(
         sessions=len(rows),
         completed=sum(row["status"] == "completed" for row in rows),
         withdrawn=found.withdrawn,
@@ -118,7 +117,7 @@ def _write_sessions(
     )
 
 
-def _choices(found: Snapshot, session: SessionHead) -> list[dict[str, Any]]:
+def _choices(found: Snapshot, session: SnapshotSession) -> list[dict[str, Any]]:
     """The session's rows in the table of choices."""
     who = {"participant": session.participant, "session": session.name}
     rows = found.choices(session)
@@ -127,7 +126,7 @@ def _choices(found: Snapshot, session: SessionHead) -> list[dict[str, Any]]:
     ]
 
 
-def _outcome(found: Snapshot, session: SessionHead, chosen: list[dict[str, Any]]) -> dict[str, Any]:
+def _outcome(found: Snapshot, session: SnapshotSession, chosen: list[dict[str, Any]]) -> dict[str, Any]:
     """Where it was stopped, and how well its maps were known."""
     stops = found.stops(session)
     errors = [(row["batch"], row["expected_error"]) for row in chosen]
@@ -136,8 +135,8 @@ def _outcome(found: Snapshot, session: SessionHead, chosen: list[dict[str, Any]]
 
 
 def _write_session(
-    found: Snapshot, session: SessionHead, study: store.studies.StudyRow, folder: Path
-) -> tuple[Columns, Columns]:
+    found: Snapshot, session: SnapshotSession, study: store.studies.StudyRow, folder: Path
+) -> tuple[TableColumns, TableColumns]:
     """The tables of a session; its responses and its events are handed back."""
     trials, responses, events = found.trials(session), found.responses(session), found.events(session)
     who = {"participant": session.participant, "session": session.name}
@@ -154,7 +153,7 @@ def _write_session(
     return {variable.name: responses[variable.name] for variable in RESPONSES}, events
 
 
-def _added(study: store.studies.StudyRow, trials: Trials, responses: Columns) -> dict[str, list[Any]]:
+def _added(study: store.studies.StudyRow, trials: Trials, responses: TableColumns) -> dict[str, list[Any]]:
     """What follows from the trials and from all answers together."""
 
     def asked(name: str) -> list[Any]:
@@ -165,12 +164,12 @@ def _added(study: store.studies.StudyRow, trials: Trials, responses: Columns) ->
     return {
         **_places(study, {name: asked(name) for name in ("x1", "y1", "x2", "y2")}, responses),
         "correct": [None if answer is None else answer == same for answer, same in right],
-        "used": store.responses.used(responses),
+        "used": store.responses.find_used(responses),
     }
 
 
 def _places(
-    study: store.studies.StudyRow, fixed: dict[str, list[float]], responses: Columns
+    study: store.studies.StudyRow, fixed: dict[str, list[float]], responses: TableColumns
 ) -> dict[str, list[float]]:
     """Where the dots were: of chosen pairs not where the trials have them."""
     layout = study.study.layout.build()
@@ -186,7 +185,7 @@ def _places(
     return fixed
 
 
-def _repeated(who: dict[str, str], columns: Columns) -> dict[str, list[str]]:
+def _repeated(who: dict[str, str], columns: TableColumns) -> dict[str, list[str]]:
     return {name: [value] * len(columns["seq"]) for name, value in who.items()}
 
 
@@ -195,7 +194,7 @@ def _word(name: str) -> str:
     return "".join(character for character in name if character.isalnum())
 
 
-def _summary(session: SessionHead, responses: Columns, events: Columns) -> dict[str, Any]:
+def _summary(session: SnapshotSession, responses: TableColumns, events: TableColumns) -> dict[str, Any]:
     """The session's row in the table of sessions."""
     last = {kind: json.loads(data) for kind, data in zip(events["kind"], events["data"], strict=True)}
     times = [rt for rt, used in zip(responses["rt_ms"], responses["used"], strict=True) if used]

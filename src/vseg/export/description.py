@@ -12,10 +12,10 @@ import numpy as np
 from vseg import __version__
 from vseg.data import dataset
 from vseg.data.columns import CHOICES, EVENTS, RESPONSES, SESSIONS
-from vseg.data.psych_ds import SCHEMA, described, write_ignore, write_json
+from vseg.data.psych_ds import SCHEMA_VERSION, describe_dataset, write_ignore_file, write_json
 from vseg.store.studies import StudyRow
 
-README = """# {title}
+README_TEMPLATE = """# {title}
 
 Same/different judgments about pairs of locations in images, collected with vseg {version} and exported on {date}.
 {counted}
@@ -56,7 +56,7 @@ vseg fit this-folder{segments} --out fit
 
 
 @dataclass(frozen=True)
-class Counts:
+class ExportCounts:
     """How much was exported; `responses` are all answers, `used` those that count."""
 
     sessions: int
@@ -77,21 +77,23 @@ class Counts:
         )
 
 
-def write_description(folder: Path, study: StudyRow, counts: Counts, software: list[dict[str, str]]) -> None:
+def write_description(
+    folder: Path, study: StudyRow, counts: ExportCounts, software: list[dict[str, str]]
+) -> None:
     """All that explains the tables; they are there already."""
     now = datetime.now(UTC)
     write_json(folder / dataset.DESCRIPTION, _description(study, counts, now))
     write_json(folder / dataset.SOFTWARE, _software(study, software, now))
-    write_ignore(folder)
+    write_ignore_file(folder)
     identified = folder.joinpath(dataset.IDENTITIES).exists()
     folder.joinpath(dataset.README).write_text(
-        README.format(
+        README_TEMPLATE.format(
             title=_title(study),
             version=__version__,
             date=f"{now:%Y-%m-%d}",
             counted=counts,
             segments=" --segments 2..6" if study.study.segments == "free" else "",
-            schema=SCHEMA,
+            schema=SCHEMA_VERSION,
             choices="  study-…_description-choices_data.csv                      a row a pair that was chosen\n"
             * study.study.design.adaptive,
             parquet="responses.parquet    all responses once more\n"
@@ -108,7 +110,7 @@ def write_description(folder: Path, study: StudyRow, counts: Counts, software: l
     )
 
 
-def _description(study: StudyRow, counts: Counts, now: datetime) -> dict[str, Any]:
+def _description(study: StudyRow, counts: ExportCounts, now: datetime) -> dict[str, Any]:
     segments = study.study.segments
     asked = "as many segments as they saw" if segments == "free" else f"{segments} segments"
     about = (
@@ -116,7 +118,7 @@ def _description(study: StudyRow, counts: Counts, now: datetime) -> dict[str, An
         f"images: {len(study.study.images)}, by people who were asked to see {asked}. {counts}"
     )
     choices = CHOICES if study.study.design.adaptive else ()
-    return described(_title(study), about, (*choices, *RESPONSES, *EVENTS, *SESSIONS), now)
+    return describe_dataset(_title(study), about, (*choices, *RESPONSES, *EVENTS, *SESSIONS), now)
 
 
 def _software(study: StudyRow, drawn_by: list[dict[str, str]], now: datetime) -> dict[str, Any]:

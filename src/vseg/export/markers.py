@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vseg.data import dataset
-from vseg.data.table_writing import Columns
+from vseg.data.table_writing import TableColumns
 from vseg.store.studies import StudyRow
 
 CODES = {"cue": 10, "image": 20, "response_screen": 30, "key_same": 41, "key_different": 42}
@@ -44,7 +44,7 @@ LATEST_MS = 10_000_000_000_000  # epoch ms, until the year 2286; a page may repo
 
 
 def write_markers(
-    folder: Path, study: StudyRow, who: dict[str, str], responses: Columns, events: Columns
+    folder: Path, study: StudyRow, who: dict[str, str], responses: TableColumns, events: TableColumns
 ) -> None:
     """The table of one session."""
     name = f"sub-{who['participant']}_ses-{who['session']}_{_task(study)}_events.tsv"
@@ -78,7 +78,7 @@ def _task(study: StudyRow) -> str:
     return f"task-{''.join(character for character in study.name if character.isalnum())}"
 
 
-def _rows(responses: Columns, events: Columns) -> Iterator[Sequence[Any]]:
+def _rows(responses: TableColumns, events: TableColumns) -> Iterator[Sequence[Any]]:
     """The events of all trials in the order in which they were shown."""
     opened_at_ms = _page_opened(responses, events)
     first_ms = opened_at_ms[0] + responses["cue_onset_ms"][0] if opened_at_ms else 0.0
@@ -101,7 +101,7 @@ def _phases(trial: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
     yield ("key_same" if trial["same"] else "key_different"), asked + rt_ms, 0.0
 
 
-def _page_opened(responses: Columns, events: Columns) -> list[float]:
+def _page_opened(responses: TableColumns, events: TableColumns) -> list[float]:
     """For each response when its page was opened, in epoch ms: the zero of that page's own clock.
 
     The page says so before each block. Without its word the trial's own two clocks tell, to the millisecond.

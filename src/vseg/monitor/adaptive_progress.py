@@ -48,14 +48,14 @@ def learnt(
     """
     with db.reading() as connection:
         if participant is None:
-            sessions = list(store.choices.sharing(connection, study.id, image))
+            sessions = list(store.choices.list_contributing_sessions(connection, study.id, image))
         else:
             about = answers.used & (answers.image == answers.images.index(image))
             places = np.intersect1d(answers.session[about], answers.places(participant))
             sessions = [answers.sessions[place].id for place in places[-1:]]
-        heard = {session: store.choices.heard(connection, session) for session in sessions}
-        batches = store.choices.takings_of(connection, image, sessions)
-    order: list[store.choices.Answer] = []
+        heard = {session: store.choices.read_answers(connection, session) for session in sessions}
+        batches = store.choices.list_bases(connection, image, sessions)
+    order: list[store.choices.AdaptiveAnswer] = []
     before = dict.fromkeys(sessions, 0)
     everything = {session: each.records for session, each in heard.items()}
     for taken in (*batches.values(), everything):

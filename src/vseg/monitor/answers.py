@@ -13,7 +13,7 @@ from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Responses, Tally
 from vseg.errors import NotFound
-from vseg.store.changes import Head
+from vseg.store.changes import SessionState
 from vseg.study.trials import Unit
 
 MOST_CELLS = 1 << 21  # of a table with a place for every pair; beyond, pairs are sorted instead
@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class SessionHead(Head):
+class SessionHead(SessionState):
     """A session without its trials and answers. `last_at_ms`: when something of it arrived last."""
 
     units: list[Unit]
@@ -39,7 +39,7 @@ class Answers:
 
     `session` and `image` are places in `sessions` and `images`. A session's rows are in the order of their `seq`, but
     those of several sessions may lie between each other. `correct` is 1 or 0, and -1 where the answer is not known;
-    `used` are those that count (see store.responses.used); `chosen` are to pairs that an adaptive study chose;
+    `used` are those that count (see store.responses.find_used); `chosen` are to pairs that an adaptive study chose;
     `cue_off_ms` and `image_off_ms` are achieved - asked.
     `earlier` is what was worked out for each session before, and which sessions have changed since then.
     """

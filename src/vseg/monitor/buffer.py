@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.responses import mark_used
 from vseg.monitor.answers import SUMS, Answers, SessionHead
-from vseg.store.changes import COLUMNS, Head, Incoming
+from vseg.store.changes import RESPONSE_COLUMNS, SessionState, StudyReader
 from vseg.store.studies import StudyRow
 from vseg.study.pictures import PRACTICE
 
@@ -65,15 +66,15 @@ class Held:
     def __len__(self) -> int:
         return self._size
 
-    def refresh(self, now: Incoming, study: StudyRow, told: Told) -> Answers:
+    def refresh(self, now: StudyReader, study: StudyRow, told: Told) -> Answers:
         """Read what is new, and the answers as they are now; `told` hears which share of it was read."""
-        heads, self._withdrawn = now.heads(), now.withdrawn()
+        heads, self._withdrawn = now.list_sessions(), now.count_withdrawn()
         # By name, too: SQLite gives the number of a session that was erased to the next one.
         there = {head.id: head.name for head in heads}
         gone = [number for number, known in self._sessions.items() if there.get(number) != known.head.name]
         self._forget(gone)
         may_have_more = [head.id for head in heads if self._may_have_more(head)]
-        counts = now.counts(may_have_more)
+        counts = now.count_responses(may_have_more)
         self._enter(heads, now)
         news = [number for number, of in counts.items() if self._session_is_behind(number, of)]
         self._learn_who_is_simulated(news, now)
@@ -92,7 +93,7 @@ class Held:
         self._decide()
         return self._as_answers(study)
 
-    def _may_have_more(self, head: Head) -> bool:
+    def _may_have_more(self, head: SessionState) -> bool:
         known = self._sessions.get(head.id)
         return known is None or not known.is_whole
 
@@ -100,10 +101,10 @@ class Held:
         known = self._sessions[number]
         return (known.count, known.last) != counted
 
-    def _enter(self, heads: Sequence[Head], now: Incoming) -> None:
+    def _enter(self, heads: Sequence[SessionState], now: StudyReader) -> None:
         """Take note of new sessions and of what changed about the others."""
         new = [head.id for head in heads if head.id not in self._sessions]
-        units = now.units(new)
+        units = now.list_units(new)
         for head in heads:
             known = self._sessions.get(head.id)
             if known is None:
@@ -112,20 +113,20 @@ class Held:
             elif (known.head.status, known.head.last_at_ms) != (head.status, head.last_at_ms):
                 known.head = replace(known.head, **vars(head))
 
-    def _learn_who_is_simulated(self, news: Sequence[int], now: Incoming) -> None:
-        for number in now.simulated([one for one in news if not self._sessions[one].head.simulated]):
+    def _learn_who_is_simulated(self, news: Sequence[int], now: StudyReader) -> None:
+        for number in now.find_simulated([one for one in news if not self._sessions[one].head.simulated]):
             known = self._sessions[number]
             known.head = replace(known.head, simulated=True)
 
-    def _read(self, number: int, expected: int, now: Incoming) -> bool:
+    def _read(self, number: int, expected: int, now: StudyReader) -> bool:
         """Add a session's rows behind its last one; False, with nothing added, if others came late below it."""
         known = self._sessions[number]
-        rows = now.responses(number, known.last)
+        rows = now.read_responses(number, known.last)
         count = len(rows[0])
         if known.count + count < expected:
             return False
         if count:
-            self._append(known.place, dict(zip(COLUMNS, rows, strict=True)))
+            self._append(known.place, dict(zip(RESPONSE_COLUMNS, rows, strict=True)))
             known.count, known.last = known.count + count, rows[0][-1]
             self._undecided.add(known.place)
             self._changed.add(known.place)
@@ -217,7 +218,7 @@ class Held:
         session = self._arrays["session"][: self._size]
         rows = np.flatnonzero(chosen[session])
         out = [self._arrays[name][rows] for name in ("practice", "catch", "flagged")]
-        used[rows] = last_of_each(session[rows], self._arrays["item"][rows], ~np.logical_or.reduce(out))
+        used[rows] = mark_used(session[rows], self._arrays["item"][rows], ~np.logical_or.reduce(out))
         self._used = used
         self._undecided.clear()
 
@@ -256,26 +257,3 @@ class Held:
                 f"{head.id} {head.status} {head.last_at_ms} {known.count} {known.last} {head.simulated}"
             )
         return hashlib.blake2b("\n".join(told).encode(), digest_size=12).hexdigest()
-
-
-def last_of_each(
-    session: NDArray[np.int32], item: NDArray[np.int32], plain: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Which rows are the last plain one of their item, where a session's rows are in their order.
-
-    Examples
-    --------
-    >>> last_of_each(np.array([0, 0, 1, 0]), np.array([5, 5, 5, 5]), np.array([True, True, True, False]))
-    array([False,  True,  True, False])
-    """
-    used = np.zeros(len(item), np.bool_)
-    if not len(item):
-        return used
-    # A place for every item of every session: sessions stand one behind the other, each as long as its highest item.
-    longest = np.zeros(int(session.max()) + 1, np.int64)
-    np.maximum.at(longest, session, item + 1)
-    place = (np.cumsum(longest) - longest)[session] + item
-    last = np.full(int(longest.sum()), -1, np.int64)
-    last[place[plain]] = np.flatnonzero(plain)  # where a place comes twice, NumPy keeps the last
-    used[last[last >= 0]] = True
-    return used

@@ -8,7 +8,7 @@ from vseg import store
 from vseg.monitor.answers import Answers
 from vseg.monitor.buffer import Held
 from vseg.monitor.posterior_process import Posteriors
-from vseg.store.changes import incoming
+from vseg.store.changes import read_study
 from vseg.store.studies import StudyRow
 
 WAIT_S = 0.2
@@ -107,7 +107,7 @@ class _Watched:
         if self._held is None or self._held.digest != study.digest:
             self._held = Held(study)
         self.fraction = 0.0
-        with incoming(self._db, study.id) as now:
+        with read_study(self._db, study.id) as now:
             answers = self._held.refresh(now, study, self._told)
         self.fraction = 1.0
         return answers

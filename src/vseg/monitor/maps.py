@@ -14,7 +14,7 @@ from vseg.data.layout import Layout
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.monitor.answers import Answers
-from vseg.store.changes import events_of
+from vseg.store.changes import list_events
 from vseg.store.studies import StudyRow
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def contours(
     last = {}
     newest = None if most is None else DRAWINGS_A_SESSION * most
     about = f'"image":{json.dumps(image)}'  # as the store writes it
-    found = events_of(db, study.id, ["contours"], participant=participant, containing=about, newest=newest)
+    found = list_events(db, study.id, ["contours"], participant=participant, containing=about, newest=newest)
     for event in found:
         if event["data"].get("image") == image and (drawn := _drawn(event)) is not None:
             last[drawn.session] = drawn

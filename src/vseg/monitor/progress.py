@@ -80,7 +80,7 @@ class Progress:
 
 def progress(db: store.Database, study: StudyRow, answers: Answers) -> Progress:
     """How far a study is. What depends on the answers alone is counted once for each version of them."""
-    counts = store.sessions.counts(db, study)
+    counts = store.sessions.count_sessions(db, study)
     statuses = {name: getattr(counts, name) for name in ("completed", "left", "ended", "withdrawn")}
     hour = time.time_ns() // 1_000_000 // HOUR_MS
     return Progress(

@@ -15,7 +15,7 @@ from typing import Any
 from vseg import store
 from vseg.adaptive.chooser import Answered, Chooser
 from vseg.server.pending_choices import Ahead, Need
-from vseg.store.choices import Heard, Pair, Whose
+from vseg.store.choices import ContributingSession, Pair, SessionAnswers
 from vseg.study.schema import Study
 
 SILENT_S = 300  # whoever has not answered for so long is not expected to answer what was chosen for them
@@ -48,7 +48,7 @@ class Knowledge:
         The pairs that were chosen for each session, by item.
     """
 
-    def __init__(self, study: Study, image: str, sessions: Mapping[int, Whose]):
+    def __init__(self, study: Study, image: str, sessions: Mapping[int, ContributingSession]):
         self.image, self.sessions = image, dict(sessions)
         self.chooser = Chooser(study, image)
         self.least = study.start if study.design.shared else 1
@@ -63,28 +63,28 @@ class Knowledge:
         self._moved_s: dict[int, float] = {}
 
     @staticmethod
-    def of_whom(connection: Any, ahead: Ahead, image: str) -> dict[int, Whose]:
+    def of_whom(connection: Any, ahead: Ahead, image: str) -> dict[int, ContributingSession]:
         """The sessions to learn from: the person's own, or all on the image."""
         if not ahead.study.study.design.shared:
-            return {ahead.session: Whose(ahead.name)}
-        return store.choices.sharing(connection, ahead.study.id, image)
+            return {ahead.session: ContributingSession(ahead.name)}
+        return store.choices.list_contributing_sessions(connection, ahead.study.id, image)
 
-    def holds(self, connection: Any, sessions: Mapping[int, Whose]) -> bool:
+    def holds(self, connection: Any, sessions: Mapping[int, ContributingSession]) -> bool:
         """Whether all it learnt from is still there, and nobody else has chosen since."""
         for session in self.records:
             if session not in sessions or sessions[session].name != self.sessions[session].name:
                 return False
-        return not store.choices.takings_of(connection, self.image, list(sessions), self.last)
+        return not store.choices.list_bases(connection, self.image, list(sessions), self.last)
 
     def take_in_order(self, connection: Any) -> None:
         """Take what stored batches knew, each behind those before it."""
-        heard = {session: store.choices.heard(connection, session) for session in self.sessions}
-        for number, taken in store.choices.takings_of(connection, self.image, list(self.sessions)).items():
+        heard = {session: store.choices.read_answers(connection, session) for session in self.sessions}
+        for number, taken in store.choices.list_bases(connection, self.image, list(self.sessions)).items():
             for session, records in taken.items():
                 if session in heard:
                     self._take(session, heard[session], records)
             self.last = number
-        self.given.update(store.choices.given(connection, self.image, list(self.sessions)))
+        self.given.update(store.choices.list_chosen_pairs(connection, self.image, list(self.sessions)))
 
     def take_all(self, connection: Any, asker: int) -> None:
         """Take what has arrived since, unless that was done a moment ago and knew the session that asks."""
@@ -93,13 +93,13 @@ class Knowledge:
         for session, whose in self.sessions.items():
             if session in self._whole:
                 continue
-            heard = store.choices.heard(connection, session, self.records.get(session, 0))
+            heard = store.choices.read_answers(connection, session, self.records.get(session, 0))
             self._take(session, heard, heard.records)
             if not whose.is_active:
                 self._whole.add(session)
         self._taken_s = time.monotonic()
 
-    def _take(self, session: int, heard: Heard, records: int) -> None:
+    def _take(self, session: int, heard: SessionAnswers, records: int) -> None:
         """The answers among the records from those taken so far up to this number."""
         before = self.records.get(session, 0)
         if records <= before and session in self.records:

@@ -20,9 +20,9 @@ from typing import Any
 from vseg import store
 from vseg.adaptive.chooser import rehearse, seed_of
 from vseg.server.adaptive_history import Knowledge
-from vseg.server.lazy_app import AFTER_S, ONE_AT_A_TIME
+from vseg.server.lazy_app import IMPORT_LOCK, LOAD_DELAY_S
 from vseg.server.pending_choices import Ahead, Need
-from vseg.store.choices import Batch, Stop, Taking
+from vseg.store.choices import ChoiceBatch, EarlyStop, SessionBasis
 
 THREADS = min(2, os.cpu_count() or 1)
 HURRY, LOOK_AGAIN_S = 3, 0.2  # the second thread helps whoever has so few trials left
@@ -96,9 +96,9 @@ class Adapting:
 
     def _rehearsed(self) -> None:
         with self._changed:  # after a restart those who answer come first, as before the researchers' part
-            self._changed.wait_for(lambda: self._closed, AFTER_S)
+            self._changed.wait_for(lambda: self._closed, LOAD_DELAY_S)
         try:
-            with ONE_AT_A_TIME:
+            with IMPORT_LOCK:
                 import_module("vseg.adaptive.acquisition")
             rehearse()
         except Exception:  # whoever is served first meets it again, and goes on with the pairs they have
@@ -151,7 +151,7 @@ class Adapting:
         if known.chooser.answers < known.least:
             self._forget(ahead)
         elif (stop := _stop(ahead, need, known)) is not None:
-            store.choices.stop(self._db, ahead.session, ahead.name, stop)
+            store.choices.save_stop(self._db, ahead.session, ahead.name, stop)
             ahead.reload(self._db)
             self._forget(ahead)
         else:
@@ -161,7 +161,7 @@ class Adapting:
         # More at once when choosing takes long.
         size = max(known.chooser.batch_size(), 2 * self._margin(ahead))
         batch = _chosen(ahead, need, known, size)
-        number = store.choices.record(self._db, batch, after=known.last, among=list(known.sessions))
+        number = store.choices.save_batch(self._db, batch, after=known.last, session_ids=list(known.sessions))
         if number is None:
             ahead.reload(self._db)  # another worker's choices, if that is why, can be told at once
             self._forget(ahead)
@@ -195,7 +195,7 @@ class Adapting:
                     del self._states[key]
 
 
-def _stop(ahead: Ahead, need: Need, known: Knowledge) -> Stop | None:
+def _stop(ahead: Ahead, need: Need, known: Knowledge) -> EarlyStop | None:
     """Where the questions end, if the image is known well enough."""
     study, own = ahead.study.study, len(known.good[ahead.session])
     if study.design.target_error is None or own < study.fewest_pairs:
@@ -203,20 +203,22 @@ def _stop(ahead: Ahead, need: Need, known: Knowledge) -> Stop | None:
     if (error := known.chooser.expected_error) > study.design.target_error:
         return None
     part = need.part
-    return Stop(part.image, max(ahead.asked + 1, part.items[0]), part.until, own, error)
+    return EarlyStop(part.image, max(ahead.asked + 1, part.items[0]), part.until, own, error)
 
 
-def _chosen(ahead: Ahead, need: Need, known: Knowledge, size: int) -> Batch:
+def _chosen(ahead: Ahead, need: Need, known: Knowledge, size: int) -> ChoiceBatch:
     study, image = ahead.study.study, need.part.image
     pending, items = known.pending(ahead, need), list(need.part.items[need.first : need.first + size])
     seed = seed_of(study, image, ahead.name, items[0])
     i, j = known.chooser.choose(len(items), pending=pending.pairs, seed=seed)
     items = items[: len(i)]  # fewer pairs may be left that nobody was asked
     taken = {
-        session: Taking(records, items[0] if session == ahead.session else pending.ahead.get(session, 0))
+        session: SessionBasis(
+            records, items[0] if session == ahead.session else pending.ahead.get(session, 0)
+        )
         for session, records in known.records.items()
     }
-    return Batch(
+    return ChoiceBatch(
         ahead.session, ahead.name, image, str(study.design.rule), seed, known.chooser.answers,
         known.chooser.expected_error, taken, items, i, j,
     )  # fmt: skip

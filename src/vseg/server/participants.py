@@ -20,27 +20,27 @@ from typing_extensions import TypedDict
 
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, SchemaMismatch, VsegError
-from vseg.server.compression import PackedFiles, json_response
-from vseg.server.html import page_of
-from vseg.server.http import error, in_thread, json_body
+from vseg.server.compression import PrecompressedFiles, json_response
+from vseg.server.html import render_template
+from vseg.server.http import error_response, read_json, run_in_thread
 from vseg.server.pair_scheduler import Adapting
 from vseg.server.pending_choices import Ahead
-from vseg.server.records import BATCH, LARGEST_BODY, STRICT
-from vseg.server.resume_policy import MOST_TRIES, Answers, Standing, standing
-from vseg.server.session_cache import Known, KnownSessions
+from vseg.server.records import MAX_BODY_BYTES, POSTED_RECORDS, STRICT
+from vseg.server.resume_policy import MAX_ATTEMPTS, Answers, ResumePoint, find_resume_point
+from vseg.server.session_cache import CachedSession, SessionCache
 from vseg.store.database import now_ms
 from vseg.store.sessions import Identity, SessionRow
 from vseg.store.studies import StudyRow
-from vseg.store.tokens import token_hash
+from vseg.store.tokens import hash_token
 from vseg.study import trials
 
 STATIC = Path(str(files("vseg.server"))) / "static"
-FILES = PackedFiles(directory=STATIC, check_dir=False)
+STATIC_FILES = PrecompressedFiles(directory=STATIC, check_dir=False)
 PROLIFIC_QUERY = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
-PROLIFIC = "https://app.prolific.com/submissions/complete?cc="
-FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
-BEGIN_AT_ONCE = 4  # more would all be slow together, and hold up those who answer
-SHOWN_BEFORE_CONSENT = {
+PROLIFIC_RETURN_URL = "https://app.prolific.com/submissions/complete?cc="
+IMMUTABLE = {"Cache-Control": "public, max-age=31536000, immutable"}
+MAX_CONCURRENT_BEGINS = 4  # more would all be slow together, and hold up those who answer
+PUBLIC_STUDY_FIELDS = {
     "name", "title", "language", "segments", "timing", "keys", "display", "calibration", "contours", "practice",
     "breaks", "personal_links_only", "lab",
 }  # fmt: skip
@@ -101,13 +101,13 @@ COMPLETION: TypeAdapter[Completion] = TypeAdapter(Completion)
 LEAVING: TypeAdapter[Leaving] = TypeAdapter(Leaving)
 
 
-async def records(request: Request) -> Response:
+async def store_records(request: Request) -> Response:
     """Store answers and events; a 200 means that they are on the disk, and a resend does no harm."""
-    db, hashed = request.app.state.db, token_hash(_token(request))
+    db, hashed = request.app.state.db, hash_token(_token(request))
     known = await _known(request, hashed)
-    batch = await json_body(request, BATCH, LARGEST_BODY)
+    batch = await read_json(request, POSTED_RECORDS, MAX_BODY_BYTES)
     if known.ahead is not None and known.unknown_choices(batch["records"]):
-        await in_thread(known.ahead.reload, db)
+        await run_in_thread(known.ahead.reload, db)
     responses, events = known.rows(batch["records"])
     stored = store.responses.append(
         db, known.session, responses, events, token_hash=hashed, limits=known.limits
@@ -123,10 +123,10 @@ async def records(request: Request) -> Response:
     return JSONResponse(reply)
 
 
-async def sessions(request: Request) -> Response:
+async def begin_session(request: Request) -> Response:
     """Begin a session, or go on with the one this person has."""
     db, study = request.app.state.db, await _study(request)
-    entry = await json_body(request, ENTRY)
+    entry = await read_json(request, ENTRY)
     pid = entry.get("prolific_pid")
     more = (entry.get("prolific_study") or "", entry.get("prolific_session") or "")
 
@@ -134,16 +134,16 @@ async def sessions(request: Request) -> Response:
         begun = store.sessions.begin(
             db,
             study,
-            study_draw(study),
+            make_trial_drawer(study),
             identity=Identity(pid, *more) if pid else None,
             link=entry.get("link"),
             entry=entry.get("entry"),
             now_ms=now_ms(),
         )
-        known: KnownSessions = request.app.state.known
+        known: SessionCache = request.app.state.known
         if begun.resumed:
             known.forget(begun.session.id)
-        mine = known.remember(token_hash(begun.token), Known.of(study, begun.session))
+        mine = known.remember(hash_token(begun.token), CachedSession.of(study, begun.session))
         state = _state(db, study, begun.session, mine.ahead, is_new=not begun.resumed)
         if mine.ahead is not None:
             request.app.state.adapting.heard(mine.ahead)
@@ -152,84 +152,84 @@ async def sessions(request: Request) -> Response:
     async with request.app.state.door:
         if await request.is_disconnected():  # they have asked again meanwhile, or will
             raise HTTPException(400, "The connection ended before its turn came; send it again.")
-        return await in_thread(begin)
+        return await run_in_thread(begin)
 
 
-async def session(request: Request) -> Response:
+async def get_session(request: Request) -> Response:
     """Where this session stands."""
     db, (study, row) = request.app.state.db, await _session(request)
-    return await in_thread(lambda: json_response(request, _state(db, study, row, Ahead.of(study, row))))
+    return await run_in_thread(lambda: json_response(request, _state(db, study, row, Ahead.of(study, row))))
 
 
-async def complete(request: Request) -> Response:
+async def complete_session(request: Request) -> Response:
     """The completion code, once everything the page sent is here; else the numbers of what is missing."""
     study, row = await _session(request)
-    count = (await json_body(request, COMPLETION))["count"]
-    if count > Known.most_records(len(row.trials)):
+    count = (await read_json(request, COMPLETION))["count"]
+    if count > CachedSession.most_records(len(row.trials)):
         raise InvalidInput(f"count is the number of records sent, got {count}; a session has fewer.")
-    missing = await in_thread(store.sessions.complete, request.app.state.db, row, count)
+    missing = await run_in_thread(store.sessions.complete, request.app.state.db, row, count)
     if missing:
         message = f"{len(missing)} of {count} records have not arrived; send them again, then complete."
-        return error(409, "Conflict", message, reason="missing", missing=missing)
+        return error_response(409, "Conflict", message, reason="missing", missing=missing)
     code = study.study.prolific.completion_code if study.study.prolific else None
-    return JSONResponse({"completion_code": code, "return_url": PROLIFIC + code if code else None})
+    return JSONResponse({"completion_code": code, "return_url": PROLIFIC_RETURN_URL + code if code else None})
 
 
-async def leave(request: Request) -> Response:
+async def leave_study(request: Request) -> Response:
     """End before the end; the answers stay or go, as the person chose."""
     _, row = await _session(request)
-    keep = (await json_body(request, LEAVING))["data"] == "keep"
-    await in_thread(store.sessions.leave, request.app.state.db, row, keep=keep)
+    keep = (await read_json(request, LEAVING))["data"] == "keep"
+    await run_in_thread(store.sessions.leave, request.app.state.db, row, keep=keep)
     return JSONResponse({})
 
 
-async def study_json(request: Request) -> Response:
+async def get_study(request: Request) -> Response:
     """What the page needs before anyone agreed to anything. The completion code is not in it."""
     db, study = request.app.state.db, await _study(request)
-    reason = await in_thread(store.sessions.reason_to_refuse, db, study, now_ms=now_ms())
-    said = study.study.model_dump(mode="json", include=SHOWN_BEFORE_CONSENT)
+    reason = await run_in_thread(store.sessions.get_refusal_reason, db, study, now_ms=now_ms())
+    said = study.study.model_dump(mode="json", include=PUBLIC_STUDY_FIELDS)
     said |= {
         "open": reason is None,
         "reason": reason,
         "blocks": study.study.design.blocks,
-        "tries": MOST_TRIES,
+        "tries": MAX_ATTEMPTS,
         "texts": study.study.all_texts,
         "prolific": study.study.prolific is not None,
         "prolific_required": bool(study.study.prolific and study.study.prolific.required),
     }
-    return await in_thread(json_response, request, said)
+    return await run_in_thread(json_response, request, said)
 
 
-async def image(request: Request) -> Response:
+async def get_image(request: Request) -> Response:
     """An image by its digest: the same bytes for ever."""
     digest = request.path_params["sha256"]
     if not re.fullmatch(r"[0-9a-f]{64}", digest):
         raise NotFound("There is no such image; images are named by their SHA-256 digest.")
     study = await _study(request)
-    png = await in_thread(store.studies.image, request.app.state.db, study.id, digest)
-    return Response(png, media_type="image/png", headers=FOR_EVER)
+    png = await run_in_thread(store.studies.get_image, request.app.state.db, study.id, digest)
+    return Response(png, media_type="image/png", headers=IMMUTABLE)
 
 
-async def page(request: Request) -> Response:
+async def show_page(request: Request) -> Response:
     """The experiment itself, or plain words where there is no such study."""
     try:
         await _study(request)
     except NotFound:
-        return page_of(request, "unknown.html", status=404)
-    return FILES.of(STATIC / "index.html", request.headers)
+        return render_template(request, "unknown.html", status=404)
+    return STATIC_FILES.send_file(STATIC / "index.html", request.headers)
 
 
-async def to_page(request: Request) -> Response:
+async def redirect_to_page(request: Request) -> Response:
     """The page's addresses are relative to its own, which therefore ends in a slash."""
     try:
         study = await _study(request)
     except NotFound:  # nobody is sent to an address that a stranger has written into the link
-        return page_of(request, "unknown.html", status=404)
+        return render_template(request, "unknown.html", status=404)
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"./{study.name}/{query}", 307)
 
 
-def study_draw(study: StudyRow) -> Any:
+def make_trial_drawer(study: StudyRow) -> Any:
     """The function that draws the trials of someone who is given some units."""
     sizes = {name: (image.width_px, image.height_px) for name, image in study.images.items()}
     return lambda units: trials.trials(study.study, units, sizes)
@@ -241,30 +241,32 @@ def _state(
     _check_goes_on(row.status)
     if ahead is not None:
         ahead.reload(db)
-    progress = store.sessions.progress(db, row)
+    progress = store.sessions.get_progress(db, row)
     policy, after_ms = study.study.interruption.policy, study.study.interruption.after_minutes * 60_000
     comes_back = not is_new and row.status == "active"
     # A page reports that it is back, which is no sign of work: only answers end the need to repeat a block.
     repeat = comes_back and policy == "repeat-block" and now_ms() - progress.answered_at_ms > after_ms
-    skipped = store.choices.skipped(ahead.stops) if ahead else set()
-    now = standing(row.trials, progress.answers, progress.restarts, repeat_block=repeat, skipped=skipped)
+    skipped = store.choices.list_skipped_items(ahead.stops) if ahead else set()
+    now = find_resume_point(
+        row.trials, progress.answers, progress.restarts, repeat_block=repeat, skipped=skipped
+    )
     away = comes_back and policy == "end" and now_ms() - progress.last_at_ms > after_ms
     if away and not now.is_over:
         store.sessions.end(db, row)
         _check_goes_on("ended")
-    state = described(study, row, now, next_seq=progress.next_seq, repeat=repeat)
+    state = describe_session(study, row, now, next_seq=progress.next_seq, repeat=repeat)
     return state if ahead is None else state | _chosen(db, ahead, progress.answers, now)
 
 
-def _chosen(db: store.Database, ahead: Ahead, answers: Answers, now: Standing) -> dict[str, Any]:
+def _chosen(db: store.Database, ahead: Ahead, answers: Answers, now: ResumePoint) -> dict[str, Any]:
     """The choices for what is still to be asked, but for items that were asked already with the pair of the trials."""
     ahead.answered([item for _, item, _ in answers])
-    done = store.choices.unchosen(db, ahead.session) | set(now.answered)
+    done = store.choices.list_fixed_items(db, ahead.session) | set(now.answered)
     return ahead.told(among=[item for item in ahead.choices if item not in done])
 
 
-def described(
-    study: StudyRow, row: SessionRow, now: Standing, *, next_seq: int = 0, repeat: bool = False
+def describe_session(
+    study: StudyRow, row: SessionRow, now: ResumePoint, *, next_seq: int = 0, repeat: bool = False
 ) -> dict[str, Any]:
     """A session as its page is told about it; a preview is one that is not stored."""
     return {
@@ -310,7 +312,7 @@ async def _study(request: Request) -> StudyRow:
     try:
         if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
             with _readable():
-                return await in_thread(store.studies.named, request.app.state.db, name)
+                return await run_in_thread(store.studies.get_study, request.app.state.db, name)
     except NotFound:
         pass  # the store's own sentence lists all studies, which participants need not know
     raise NotFound(f"There is no study {name!r:.80} here; check the link.")
@@ -319,23 +321,23 @@ async def _study(request: Request) -> StudyRow:
 async def _session(request: Request) -> tuple[StudyRow, SessionRow]:
     token = _token(request)
     study = await _study(request)
-    row = await in_thread(store.sessions.by_token, request.app.state.db, token)
+    row = await run_in_thread(store.sessions.get_by_token, request.app.state.db, token)
     if row.study != study.id:  # who tries tokens here does not learn that one is good elsewhere
-        raise NotAllowed(store.sessions.NO_SESSION)
+        raise NotAllowed(store.sessions.NO_SESSION_MESSAGE)
     return study, row
 
 
-async def _known(request: Request, hashed: str) -> Known:
+async def _known(request: Request, hashed: str) -> CachedSession:
     """The session of a token's hash, from memory where it was seen before; the writer checks that it is still good."""
     name = request.path_params["study"]
-    known_sessions: KnownSessions = request.app.state.known
+    known_sessions: SessionCache = request.app.state.known
     known = known_sessions.of(hashed, name)
     if known is None:
         with _readable():
             known = await request.app.state.recall.of(hashed)
         if known is None or known.study != name:
             await _study(request)
-            raise NotAllowed(store.sessions.NO_SESSION)
+            raise NotAllowed(store.sessions.NO_SESSION_MESSAGE)
         known = known_sessions.remember(hashed, known)
     return known
 

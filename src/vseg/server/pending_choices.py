@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vseg import store
-from vseg.store.choices import Pair, Stop
-from vseg.store.sessions import Asked
+from vseg.store.choices import EarlyStop, Pair
+from vseg.store.sessions import SessionTrials
 from vseg.store.studies import StudyRow
 from vseg.study.trials import Trials
 
@@ -52,21 +52,21 @@ class Ahead:
     name: str
     parts: list[Part]
     choices: dict[int, Pair] = field(default_factory=dict)
-    stops: list[Stop] = field(default_factory=list)
+    stops: list[EarlyStop] = field(default_factory=list)
     asked: int = -1
     quiet_until: int = -1
     _centres: dict[str, list[Places]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, study: StudyRow, row: Asked) -> "Ahead | None":
+    def of(cls, study: StudyRow, row: SessionTrials) -> "Ahead | None":
         """Of a session that has just begun or was not heard of before; None if its study chooses nothing."""
         return cls(study, row.id, row.name, _parts(row.trials)) if study.study.design.adaptive else None
 
     def reload(self, db: store.Database) -> None:
         """Read what was chosen, perhaps by another worker."""
-        self.choices = store.choices.of_session(db, self.session)
+        self.choices = store.choices.get_chosen_pairs(db, self.session)
         with db.reading() as connection:
-            self.stops = store.choices.stops_of(connection, self.session)
+            self.stops = store.choices.list_stops(connection, self.session)
 
     def answered(self, items: list[int]) -> None:
         """These items were answered."""

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
 
-MOST_RECORDS = 100
-MOST_EVENT_BYTES, MOST_CONTOUR_BYTES = 4_000, 64_000
-LARGEST_BODY = 256_000
+MAX_RECORDS = 100
+MAX_EVENT_BYTES, MAX_CONTOUR_BYTES = 4_000, 64_000
+MAX_BODY_BYTES = 256_000
 STRICT = ConfigDict(strict=True, extra="forbid")
 FLAGS = frozenset({"late", "hidden", "blurred", "window", "slow_refresh"})
 
@@ -84,7 +84,7 @@ class Event(TypedDict):
     kind: Kind
     seq: Count
     at_ms: Instant
-    data: Annotated[dict[str, Any], _as_json(MOST_EVENT_BYTES)]
+    data: Annotated[dict[str, Any], _as_json(MAX_EVENT_BYTES)]
 
 
 class Contours(TypedDict):
@@ -95,18 +95,18 @@ class Contours(TypedDict):
     kind: Literal["contours"]
     seq: Count
     at_ms: Instant
-    data: Annotated[dict[str, Any], _as_json(MOST_CONTOUR_BYTES)]
+    data: Annotated[dict[str, Any], _as_json(MAX_CONTOUR_BYTES)]
 
 
-class Batch(TypedDict):
+class PostedRecords(TypedDict):
     """The body of a post."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
 
     records: Annotated[
         list[Annotated[Response | Event | Contours, Field(discriminator="kind")]],
-        Field(min_length=1, max_length=MOST_RECORDS),
+        Field(min_length=1, max_length=MAX_RECORDS),
     ]
 
 
-BATCH: TypeAdapter[Batch] = TypeAdapter(Batch)
+POSTED_RECORDS: TypeAdapter[PostedRecords] = TypeAdapter(PostedRecords)

@@ -1,4 +1,4 @@
-"""In the background, once a day: identities whose time is up are deleted, and what deleted rows left is swept."""
+"""Daily deletion of identities that a study promises to keep for a limited time."""
 
 import asyncio
 import logging
@@ -8,32 +8,34 @@ from functools import partial
 from vseg import store
 from vseg.errors import VsegError
 from vseg.server import http
-from vseg.server.background import beside, is_over
-from vseg.server.formatting import plural
+from vseg.server.background import run_in_background, wait_for_stop
+from vseg.server.formatting import format_count
 
-EVERY_S = 24 * 60 * 60
+INTERVAL_S = 24 * 60 * 60
 log = logging.getLogger("vseg.server")
 
 
-def keeping_promises(db: store.Database) -> AbstractAsyncContextManager[None]:
-    """Keep what the studies' `[privacy]` promises, at the start and every day, for as long as the block lasts."""
-    return beside(partial(_every_day, db))
+def enforce_retention(db: store.Database) -> AbstractAsyncContextManager[None]:
+    """Delete identities as each study's `[privacy]` promises, at the start and daily, while the block lasts."""
+    return run_in_background(partial(_delete_daily, db))
 
 
-async def _every_day(db: store.Database, over: asyncio.Event) -> None:
-    while not over.is_set():
+async def _delete_daily(db: store.Database, stop: asyncio.Event) -> None:
+    while not stop.is_set():
         try:
-            gone = await http.in_thread(store.sessions.keep_promises, db)
+            deleted = await http.run_in_thread(store.sessions.apply_retention, db)
         except VsegError as error:
-            log.warning("Identities could not be deleted, tomorrow again: %s", error)
-        except Exception:  # a promise is kept tomorrow, whatever stood in its way today
-            log.exception("Identities could not be deleted, tomorrow again.")
+            log.warning("Could not delete identities; the next attempt is tomorrow: %s", error)
+        except Exception:  # any failure must not end the daily loop
+            log.exception("Could not delete identities; the next attempt is tomorrow.")
         else:
-            for study, each in gone.items():
-                # A warning, since the log has nothing below: what is deleted for good is told.
+            for study, counts in deleted.items():
+                # Logged as a warning: lower levels are not written, and permanent deletion must be.
                 log.warning(
-                    "Study %s: %s and %s were deleted, as keep_identities_days = %d asks.",
-                    study, plural(each.identities, "identity", "identities"), plural(each.links, "personal link"),
-                    each.days,
-                )  # fmt: skip
-        await is_over(over, EVERY_S)
+                    "Study %s: deleted %s and %s, as keep_identities_days = %d requires.",
+                    study,
+                    format_count(counts.identities, "identity", "identities"),
+                    format_count(counts.links, "personal link"),
+                    counts.days,
+                )
+        await wait_for_stop(stop, INTERVAL_S)

@@ -27,31 +27,31 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from vseg import store
 from vseg.errors import VsegError
 from vseg.server import precompile
-from vseg.server.app import app
-from vseg.server.log_throttle import SELDOM
+from vseg.server.app import create_app
+from vseg.server.log_throttle import LOG_THROTTLE
 from vseg.server.simulated_participants import Simulations
-from vseg.server.timeouts import Patient
+from vseg.server.timeouts import TimeoutProtocol
 
-STOP_WITHIN_S, LEAVE_WITHIN_S = 10, 20  # requests under way; everything
-MOST_FILES = 65_536
-STOPPED_BEFORE_IT_BEGAN = 3  # uvicorn's exit code
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0  # before a worker that could not begin is tried again
+GRACEFUL_STOP_S, FORCED_STOP_S = 10, 20  # requests under way; everything
+MAX_OPEN_FILES = 65_536
+UVICORN_STARTUP_FAILURE = 3  # uvicorn's exit code
+FIRST_RESTART_DELAY_S, MAX_RESTART_DELAY_S = 0.5, 30.0  # before a worker that could not begin is tried again
 # By default a thousand people are looked through for garbage every ten seconds, and everybody waits for 30 ms.
-GARBAGE_AFTER = (2_000, 50, 50)
+GC_THRESHOLDS = (2_000, 50, 50)
 DATABASE, PREFIX, TRUSTED = "VSEG_SERVE_DB", "VSEG_SERVE_PREFIX", "VSEG_SERVE_TRUSTED"
 MODEL = "VSEG_SERVE_MODEL"
 log = logging.getLogger("vseg.server")
 # Until it serves nobody looks for garbage, as in cli/serve.py.
-WORKER = "import gc; gc.disable(); from vseg.server.runner import work; work()"
+WORKER_CODE = "import gc; gc.disable(); from vseg.server.runner import run_worker; run_worker()"
 
 
 def researcher_path(db: store.Database, *, new_link: bool = False) -> str:
     """Where the researcher begins: a one-time link if there is nobody yet or one is wanted, else the studies."""
-    if store.researchers.count(db) and not new_link:
+    if store.researchers.count_researchers(db) and not new_link:
         return "/"
     from vseg.server import auth  # only where a link is made: a restart does without it
 
-    return f"/setup?token={auth.new_setup_token(db)}"
+    return f"/setup?token={auth.create_setup_token(db)}"
 
 
 def serve(
@@ -67,13 +67,13 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; requests under way are answered, and the caller closes the database."""
     simulations = simulations or Simulations()
-    allow_connections()
+    raise_open_file_limit()
     # From the first moment on a signal is only noted: one that raises an exception while an object is being finalised,
     # before anybody serves, is lost.
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    with precompile.compiling():
+    with precompile.compile_in_background():
         if workers > 1:
             given = {
                 DATABASE: url,
@@ -83,28 +83,28 @@ def serve(
             }
             _supervise(listening, workers, {**os.environ, **given}, stopped)
         else:
-            served = app(db, prefix=prefix, simulations=simulations, report=report)
+            served = create_app(db, prefix=prefix, simulations=simulations, report=report)
             try:
                 _run(served, listening, forwarded_allow_ips, stopped)
             finally:
                 simulations.stop()
 
 
-def uvicorn_server(served: ASGIApp, forwarded_allow_ips: str = "127.0.0.1") -> uvicorn.Server:
+def create_uvicorn_server(served: ASGIApp, forwarded_allow_ips: str = "127.0.0.1") -> uvicorn.Server:
     """What serves the app. Nothing that tells who took part is logged: no addresses, no requests, only failures."""
     config = uvicorn.Config(
-        served, access_log=False, log_level="warning", server_header=False, ws="none", http=Patient,
-        forwarded_allow_ips=forwarded_allow_ips, timeout_graceful_shutdown=STOP_WITHIN_S,
+        served, access_log=False, log_level="warning", server_header=False, ws="none", http=TimeoutProtocol,
+        forwarded_allow_ips=forwarded_allow_ips, timeout_graceful_shutdown=GRACEFUL_STOP_S,
     )  # fmt: skip
     for name in ("uvicorn.error", "vseg.server"):
-        logging.getLogger(name).addFilter(SELDOM)
+        logging.getLogger(name).addFilter(LOG_THROTTLE)
     return _Server(config)
 
 
 @contextmanager
-def serving(db: store.Database, listening: socket.socket) -> Iterator[None]:
+def serve_in_thread(db: store.Database, listening: socket.socket) -> Iterator[None]:
     """Serve in a thread for as long as the block lasts; at the end requests under way are answered first."""
-    server = uvicorn_server(app(db))
+    server = create_uvicorn_server(create_app(db))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="vseg server")
     thread.start()
     try:
@@ -121,7 +121,7 @@ def _run(
     stopped: threading.Event,
     begun: Callable[[], object] = lambda: None,
 ) -> None:
-    server = uvicorn_server(_telling(served, begun), forwarded_allow_ips)
+    server = create_uvicorn_server(_telling(served, begun), forwarded_allow_ips)
 
     # For a signal that comes before uvicorn listens for them, and for the one that it sends itself when it has stopped.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -130,7 +130,7 @@ def _run(
         server.handle_exit(signal.SIGTERM, None)
     # What was loaded so far stays for good. Looking through it for garbage would hold up everybody for 0.1 s each time.
     gc.freeze()
-    gc.set_threshold(*GARBAGE_AFTER)
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
     server.run(sockets=[listening])
 
@@ -154,7 +154,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:
-            timer = threading.Timer(LEAVE_WITHIN_S, self._leave)
+            timer = threading.Timer(FORCED_STOP_S, self._leave)
             timer.daemon = True
             timer.start()
         super().handle_exit(sig, frame)
@@ -167,14 +167,14 @@ class _Server(uvicorn.Server):
         os._exit(1)
 
 
-def allow_connections() -> None:
+def raise_open_file_limit() -> None:
     """As many open files as this user may have: by default a thousand connections would be too many."""
     try:
         import resource
     except ImportError:  # on Windows, where there is no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
@@ -185,12 +185,12 @@ def _supervise(
     """Keep so many workers running; one that dies is replaced, unless none of them could even begin."""
     running: dict[int, subprocess.Popen[bytes]] = {}
     stopping = False
-    beginnings = _Beginnings()
+    beginnings = StartupPipe()
 
     def start() -> None:
         given = [listening.fileno(), beginnings.told]
         worker = subprocess.Popen(
-            [sys.executable, "-c", WORKER, *map(str, given)],
+            [sys.executable, "-c", WORKER_CODE, *map(str, given)],
             env=environment,
             pass_fds=given,
             stdin=subprocess.PIPE,
@@ -221,7 +221,7 @@ def _supervise(
         worker.returncode = os.waitstatus_to_exitcode(status)
         if worker.stdin is not None:
             worker.stdin.close()
-        if not stopping and worker.returncode in (STOPPED_BEFORE_IT_BEGAN, 1):
+        if not stopping and worker.returncode in (UVICORN_STARTUP_FAILURE, 1):
             if not beginnings.any():
                 failed = True
                 stop()
@@ -235,7 +235,7 @@ def _supervise(
         raise VsegError("A worker could not begin; the log above has its reason.")
 
 
-class _Beginnings:
+class StartupPipe:
     """Whether workers have begun to serve, by a pipe into which each of them writes a byte; and how long to wait."""
 
     def __init__(self) -> None:
@@ -256,21 +256,21 @@ class _Beginnings:
     def pause_s(self) -> float:
         """How long to wait after one more that could not."""
         self._failures += 1
-        return min(FIRST_PAUSE_S * 2.0 ** (self._failures - 1), LONGEST_PAUSE_S)
+        return min(FIRST_RESTART_DELAY_S * 2.0 ** (self._failures - 1), MAX_RESTART_DELAY_S)
 
     def close(self) -> None:
         os.close(self._heard)
         os.close(self.told)
 
 
-def work() -> None:
+def run_worker() -> None:
     """One worker, told by its environment what the command was told, and by its arguments where to listen and tell."""
     listening, told = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
         with store.open(os.environ[DATABASE]) as db:
             simulations = Simulations(os.environ[MODEL] or None)
-            served = app(db, prefix=os.environ[PREFIX], simulations=simulations, one_of_several=True)
+            served = create_app(db, prefix=os.environ[PREFIX], simulations=simulations, one_of_several=True)
             begun = partial(os.write, told, b".")
             _run(served, listening, os.environ[TRUSTED], threading.Event(), begun)
     except VsegError as error:

@@ -15,18 +15,18 @@ from typing import Any, Self
 
 from vseg.errors import InvalidInput
 from vseg.server.pending_choices import Ahead
-from vseg.store.sessions import Asked
+from vseg.store.sessions import SessionTrials
 from vseg.store.studies import StudyRow
-from vseg.store.validation import Limits
+from vseg.store.validation import EventLimits
 from vseg.study.trials import Trials
 
-MOST_SESSIONS = 5000
-MOST_TRIALS = 3_000_000  # of all sessions together; one takes 20 bytes, of an adaptive study 32
-SEQ_PER_TRIAL, SEQ_BESIDE = 4, 1000
-EVENTS_BESIDE, CONTOURS_BESIDE = 200, 2
+MAX_SESSIONS = 5000
+MAX_TRIALS = 3_000_000  # of all sessions together; one takes 20 bytes, of an adaptive study 32
+RECORDS_PER_TRIAL, EXTRA_RECORDS = 4, 1000
+EXTRA_EVENTS, CONTOURS_BESIDE = 200, 2
 
 
-class Known:
+class CachedSession:
     """The trials of one session, by item."""
 
     __slots__ = ("_flags", "_image", "_images", "_numbers", "ahead", "limits", "session", "study")
@@ -42,10 +42,10 @@ class Known:
         self._numbers = {name: array("i", getattr(trials, name)) for name in ("block", "trial", "i", "j")}
         self._flags = {name: bytes(getattr(trials, name)) for name in ("practice", "catch")}
         shown = set(compress(trials.image, map(not_, map(or_, trials.practice, trials.catch))))
-        self.limits = Limits(EVENTS_BESIDE + len(trials), CONTOURS_BESIDE + len(shown))
+        self.limits = EventLimits(EXTRA_EVENTS + len(trials), CONTOURS_BESIDE + len(shown))
 
     @classmethod
-    def of(cls, study: StudyRow, row: Asked) -> Self:
+    def of(cls, study: StudyRow, row: SessionTrials) -> Self:
         """A session as it is stored."""
         return cls(row.id, study.name, row.trials, Ahead.of(study, row))
 
@@ -55,7 +55,7 @@ class Known:
     @staticmethod
     def most_records(trials: int) -> int:
         """How many records a session of so many trials may send."""
-        return SEQ_PER_TRIAL * trials + SEQ_BESIDE
+        return RECORDS_PER_TRIAL * trials + EXTRA_RECORDS
 
     def rows(self, records: Iterable[Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Responses, with what was asked filled in, and events; `InvalidInput` for what is not of this session."""
@@ -105,19 +105,19 @@ class Known:
         return pair
 
 
-class KnownSessions:
+class SessionCache:
     """The sessions whose tokens were used last, by the tokens' hashes: so many, and so many trials of them all."""
 
-    def __init__(self, most: int = MOST_SESSIONS, most_trials: int = MOST_TRIALS):
+    def __init__(self, most: int = MAX_SESSIONS, most_trials: int = MAX_TRIALS):
         self._most, self._most_trials = most, most_trials
         self._trials = 0
-        self._by_hash: OrderedDict[str, Known] = OrderedDict()
+        self._by_hash: OrderedDict[str, CachedSession] = OrderedDict()
         self._lock = Lock()
 
     def __contains__(self, hashed: str) -> bool:
         return hashed in self._by_hash
 
-    def of(self, hashed: str, study: str) -> Known | None:
+    def of(self, hashed: str, study: str) -> CachedSession | None:
         """The session of this token in this study, if it is remembered."""
         with self._lock:
             known = self._by_hash.get(hashed)
@@ -126,7 +126,7 @@ class KnownSessions:
             self._by_hash.move_to_end(hashed)
             return known
 
-    def remember(self, hashed: str, known: Known) -> Known:
+    def remember(self, hashed: str, known: CachedSession) -> CachedSession:
         """Keep a session, and say which is kept: one that is there already stays. Those used longest ago make room."""
         with self._lock:
             if hashed in self._by_hash:

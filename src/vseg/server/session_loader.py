@@ -14,28 +14,31 @@ import anyio
 
 from vseg import store
 from vseg.errors import VsegError
-from vseg.server.http import in_thread
-from vseg.server.session_cache import Known, KnownSessions
+from vseg.server.http import run_in_thread
+from vseg.server.session_cache import CachedSession, SessionCache
 from vseg.store.studies import StudyRow
 
-AT_ONCE = 20  # so that the first of a thousand need not wait for the last
-LATEST = 200  # among so many there may be strangers
-LOOK_S, NEXT_LOOK_S = 0.5, 0.1  # between looks for those who have begun; after one that found someone
+BATCH_SIZE = 20  # so that the first of a thousand need not wait for the last
+RECENT_SESSIONS = 200  # among so many there may be strangers
+POLL_INTERVAL_S, BUSY_POLL_INTERVAL_S = (
+    0.5,
+    0.1,
+)  # between looks for those who have begun; after one that found someone
 log = logging.getLogger("vseg.server")
 
 T = TypeVar("T")
 
 
-class Recall:
+class SessionLoader:
     """Looks up sessions by their token's hash, for one event loop."""
 
     def __init__(self, db: store.Database):
         self._db = db
         self._studies: dict[int, StudyRow] = {}  # one with sessions is frozen
-        self._wanted: dict[str, asyncio.Future[Known | None]] = {}
+        self._wanted: dict[str, asyncio.Future[CachedSession | None]] = {}
         self._asking: asyncio.Task[None] | None = None
 
-    async def of(self, hashed: str) -> Known | None:
+    async def of(self, hashed: str) -> CachedSession | None:
         """The session of a token; None if there is none."""
         if hashed not in self._wanted:
             self._wanted[hashed] = asyncio.get_running_loop().create_future()
@@ -44,25 +47,25 @@ class Recall:
             self._asking = asyncio.create_task(self._ask())
         return await asyncio.shield(found)  # others may wait for the same
 
-    def all_of(self, hashes: list[str]) -> dict[str, Known]:
+    def all_of(self, hashes: list[str]) -> dict[str, CachedSession]:
         """Those of these that there are, in one query."""
-        asked = store.sessions.asked(self._db, hashes)
+        asked = store.sessions.find_by_token_hashes(self._db, hashes)
         if new := {each.study for each in asked.values()} - self._studies.keys():
-            self._studies |= store.studies.numbered(self._db, new)
-        return {hashed: Known.of(self._studies[each.study], each) for hashed, each in asked.items()}
+            self._studies |= store.studies.get_studies(self._db, new)
+        return {hashed: CachedSession.of(self._studies[each.study], each) for hashed, each in asked.items()}
 
     async def _ask(self) -> None:
         while self._wanted:
-            asked = {hashed: self._wanted.pop(hashed) for hashed in list(self._wanted)[:AT_ONCE]}
+            asked = {hashed: self._wanted.pop(hashed) for hashed in list(self._wanted)[:BATCH_SIZE]}
             try:
                 await self._answer(asked)
             finally:
                 for each in asked.values():
                     each.cancel()  # unless it is done: the server stops
 
-    async def _answer(self, asked: dict[str, "asyncio.Future[Known | None]"]) -> None:
+    async def _answer(self, asked: dict[str, "asyncio.Future[CachedSession | None]"]) -> None:
         try:
-            found = await in_thread(self.all_of, list(asked))
+            found = await run_in_thread(self.all_of, list(asked))
         except Exception as error:
             is_of_all = type(error) is VsegError  # the database does not answer
             if len(asked) > 1 and not is_of_all:  # one of them cannot be read: nobody else is to hear of it
@@ -77,7 +80,9 @@ class Recall:
 
 
 @asynccontextmanager
-async def getting_to_know(db: store.Database, recall: Recall, known: KnownSessions) -> AsyncIterator[None]:
+async def follow_other_workers(
+    db: store.Database, recall: SessionLoader, known: SessionCache
+) -> AsyncIterator[None]:
     """Remember also those who begin with another worker, for as long as the block lasts."""
     task = asyncio.create_task(_following(db, recall, known))
     try:
@@ -88,17 +93,17 @@ async def getting_to_know(db: store.Database, recall: Recall, known: KnownSessio
             await task
 
 
-async def _following(db: store.Database, recall: Recall, known: KnownSessions) -> None:
+async def _following(db: store.Database, recall: SessionLoader, known: SessionCache) -> None:
     met: set[str] | None = None
     is_told = False
     while True:
         new: list[str] = []
         try:
-            begun = await _abandonable(store.sessions.latest, db, LATEST)
+            begun = await _abandonable(store.sessions.list_latest_token_hashes, db, RECENT_SESSIONS)
             if met is None:  # those of before may be long gone
                 met = set(begun)
             # Each once: who has made room for others is not met again, and one that cannot be read holds up no one.
-            new = [hashed for hashed in begun if hashed not in met and hashed not in known][:AT_ONCE]
+            new = [hashed for hashed in begun if hashed not in met and hashed not in known][:BATCH_SIZE]
             met = (met | set(new)) & set(begun)
             if new:
                 for hashed, each in (await _abandonable(recall.all_of, new)).items():
@@ -111,7 +116,7 @@ async def _following(db: store.Database, recall: Recall, known: KnownSessions) -
                     "Who begins with another worker cannot be looked up now: %s", error, exc_info=is_ours
                 )
             is_told = True
-        await asyncio.sleep(NEXT_LOOK_S if new else LOOK_S)
+        await asyncio.sleep(BUSY_POLL_INTERVAL_S if new else POLL_INTERVAL_S)
 
 
 async def _abandonable(function: Callable[..., T], *arguments: Any) -> T:

@@ -73,7 +73,7 @@ class Simulations:
         mine = self._jobs.get(study)
         if self._db is None or (mine is not None and mine.running):
             return mine
-        told = json.loads(store.researchers.setting(self._db, _place(study)) or "{}")
+        told = json.loads(store.researchers.get_setting(self._db, _place(study)) or "{}")
         if told.pop("server", None) != _server():
             return mine
         worker, job = told.pop("worker"), Job(**told)

@@ -1,8 +1,8 @@
 """The database: SQLite by default, PostgreSQL by URL, the same code for both.
 
 >>> with store.open("sqlite:///vseg.db") as db:  # doctest: +SKIP
-...     study = store.studies.named(db, "two-textures")
-...     responses = store.responses.of_study(db, study)
+...     study = store.studies.get_study(db, "two-textures")
+...     responses = store.responses.load_responses(db, study)
 
 One file a noun: studies, sessions, responses, choices, researchers, tokens; and what is done to all of it: backup,
 erasing, health. All functions take the `Database` first, may be called from any thread, and return our own types.

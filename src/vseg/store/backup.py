@@ -15,17 +15,25 @@ from sqlalchemy import URL, Connection, delete, exists, func, inspect, literal, 
 
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store import checksum, researchers
-from vseg.store.database import Database, checked_url, locked, waiting
-from vseg.store.migrate import LOCK, check_known, is_up_to_date, migrate
+from vseg.store.database import Database, locked_message, log_long_wait, parse_url
+from vseg.store.migrate import ADVISORY_LOCK, check_revision, is_up_to_date, migrate
 from vseg.store.schema import logins, metadata, settings, sign_ins
-from vseg.store.transfer import Progress, check_counts, copied_file, copied_rows, new_file, read_only, silent
+from vseg.store.transfer import (
+    Progress,
+    check_counts,
+    copy_file,
+    copy_rows,
+    new_file,
+    no_progress,
+    open_read_only,
+)
 
-DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
+DAMAGED_FILE_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a damaged SQLite file raises."""
 
 
 @dataclass(frozen=True)
-class Copied:
+class BackupContents:
     """What a backup holds: how many rows of each table."""
 
     rows: dict[str, int]
@@ -36,75 +44,75 @@ class Copied:
         return f"{counts}; {sum(self.rows.values())} rows in {len(self.rows)} tables"
 
 
-def back_up(db: Database, file: Path, *, progress: Progress = silent) -> Copied:
+def back_up(db: Database, file: Path, *, progress: Progress = no_progress) -> BackupContents:
     """Write all of a database, as it is at one instant, into a new file; `Conflict` if there is one of that name.
 
     Examples
     --------
-    >>> with store.open("sqlite:///vseg.db", as_it_is=True) as db:  # doctest: +SKIP
+    >>> with store.open("sqlite:///vseg.db", update_schema=False) as db:  # doctest: +SKIP
     ...     print(store.backup.back_up(db, Path("vseg-backup.db")))
     studies 3, participants 41, responses 31201; 33012 rows in 17 tables
     """
     with new_file(file) as temporary:
         if db.is_sqlite:
-            with waiting(db.place):
+            with log_long_wait(db.place):
                 _check_seal(Path(db.place))
                 _tables(Path(db.place), "database")
-            copied_file(Path(db.place), temporary, progress)
+            copy_file(Path(db.place), temporary, progress)
         else:
             _read_out(db, temporary, progress)
-        checksum.put(temporary)
-        return checked(temporary)
+        checksum.write_checksum(temporary)
+        return check_backup(temporary)
 
 
-def restore(file: Path, url: str, *, progress: Progress = silent) -> Copied:
+def restore(file: Path, url: str, *, progress: Progress = no_progress) -> BackupContents:
     """Make a new database out of a backup, brought up to date; one that holds anything is left alone (`Conflict`).
 
     Logins end, since whoever logged out after the backup would otherwise be logged in again, and links that let a
     researcher in are void, since they may have been used.
     """
-    checked(file)
-    with closing(read_only(file)) as connection:
+    check_backup(file)
+    with closing(open_read_only(file)) as connection:
         for (revision,) in connection.execute("SELECT version_num FROM alembic_version"):
-            check_known(str(file), revision)  # by its own name, not by that of a copy
-    where = checked_url(url)
+            check_revision(str(file), revision)  # by its own name, not by that of a copy
+    where = parse_url(url)
     if where.get_backend_name() == "sqlite":
         with new_file(Path(str(where.database))) as temporary:
             _brought_up_to_date(file, temporary, progress).close()
             _without_log(temporary)
-            return checked(temporary)
+            return check_backup(temporary)
     with tempfile.TemporaryDirectory(prefix="vseg-") as folder:
         temporary = Path(folder, "backup.db")
-        with _brought_up_to_date(file, temporary, silent) as source, Database(where) as target:
+        with _brought_up_to_date(file, temporary, no_progress) as source, Database(where) as target:
             with target.reading() as connection:
                 _check_empty(target, connection)  # before anything is brought up to date there
             migrate(target)
             _write_in(source, target, progress)
-        return checked(temporary)
+        return check_backup(temporary)
 
 
-def checked(file: Path) -> Copied:
+def check_backup(file: Path) -> BackupContents:
     """How many rows a backup has, once it is known to be whole and one of ours; else a sentence."""
     _check_file(file)
     _check_seal(file)
     _tables(file)
     try:
-        with closing(read_only(file)) as connection:
+        with closing(open_read_only(file)) as connection:
             found = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
             orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
         rows = _counts(file)
-    except DAMAGED as error:
+    except DAMAGED_FILE_ERRORS as error:
         _check_unlocked(file, error)
         raise InvalidInput(f"{file} is damaged ({error}); use another backup.") from error
     if found != ["ok"] or orphan is not None:
         why = found[0] if orphan is None else f"rows that {orphan[0]} refers to are missing"
         raise InvalidInput(f"{file} is damaged ({why}); use another backup.")
-    return Copied(rows)
+    return BackupContents(rows)
 
 
 def _counts(file: Path) -> dict[str, int]:
     names = _tables(file)
-    with closing(read_only(file)) as connection:
+    with closing(open_read_only(file)) as connection:
         return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}
 
 
@@ -112,11 +120,11 @@ def _tables(file: Path, what: str = "backup") -> list[str]:
     """Which of our tables a SQLite file has; a sentence if it is none of ours."""
     _check_file(file)
     try:
-        with closing(read_only(file)) as connection:
+        with closing(open_read_only(file)) as connection:
             names = {
                 row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             }
-    except DAMAGED as error:
+    except DAMAGED_FILE_ERRORS as error:
         _check_unlocked(file, error)
         raise InvalidInput(
             f"{file} is not a {what} of vseg, or is damaged ({error}); name another file."
@@ -133,7 +141,7 @@ def _check_file(file: Path) -> None:
 
 
 def _check_seal(file: Path) -> None:
-    if not checksum.holds(file):
+    if not checksum.is_intact(file):
         raise InvalidInput(
             f"{file} is damaged, or another program has changed it since vseg backup wrote it; use another backup."
         )
@@ -141,7 +149,7 @@ def _check_seal(file: Path) -> None:
 
 def _check_unlocked(file: Path, error: Exception) -> None:
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-        raise VsegError(locked(str(file))) from error
+        raise VsegError(locked_message(str(file))) from error
 
 
 def _read_out(db: Database, file: Path, progress: Progress) -> None:
@@ -153,7 +161,7 @@ def _read_out(db: Database, file: Path, progress: Progress) -> None:
         )
     with _opened(file) as target, db.reading() as source, target.writing() as connection:
         source.execution_options(isolation_level="REPEATABLE READ")
-        copied_rows(source, connection, progress)
+        copy_rows(source, connection, progress)
     _without_log(file)
 
 
@@ -170,16 +178,16 @@ def _without_log(file: Path) -> None:
 
 def _brought_up_to_date(file: Path, copy: Path, progress: Progress) -> Database:
     """A copy of a backup, open, with the tables of this code and nobody logged in."""
-    copied_file(file, copy, progress)
+    copy_file(file, copy, progress)
     check_counts(_counts(file), _counts(copy))
     db = _opened(copy)
     try:
-        for each in researchers.listed(db):
+        for each in researchers.list_researchers(db):
             researchers.sign_out(db, each.name)
         with db.writing() as connection:
             for table in (logins, sign_ins):
                 connection.execute(delete(table))
-            connection.execute(delete(settings).where(settings.c.name == researchers.SETUP))
+            connection.execute(delete(settings).where(settings.c.name == researchers.SETUP_SETTING))
     except BaseException:
         db.close()
         raise
@@ -199,9 +207,11 @@ def _opened(file: Path) -> Database:
 def _write_in(source: Database, target: Database, progress: Progress) -> None:
     """All rows of a SQLite database into an empty PostgreSQL database, or none."""
     with source.reading() as rows, target.writing() as connection:
-        connection.execute(select(func.pg_advisory_xact_lock(LOCK)))  # of two who restore at once, one does
+        connection.execute(
+            select(func.pg_advisory_xact_lock(ADVISORY_LOCK))
+        )  # of two who restore at once, one does
         _check_empty(target, connection)
-        copied_rows(rows, connection, progress)
+        copy_rows(rows, connection, progress)
         for table in metadata.sorted_tables:
             # The next row is numbered by a sequence, which does not see that rows have come.
             if "id" in table.c:

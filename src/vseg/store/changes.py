@@ -14,12 +14,12 @@ from sqlalchemy import Connection, Integer, bindparam, case, cast, func, select
 
 from vseg.store.database import Database
 from vseg.store.schema import events, participants, responses, sessions
-from vseg.store.sessions.assignment import newest_at_ms
-from vseg.store.sessions.rows import units_of
+from vseg.store.sessions.assignment import newest_received_at_ms
+from vseg.store.sessions.rows import list_units
 from vseg.study.trials import Unit
 
-AT_ONCE = 500  # sessions asked about in one statement
-COLUMNS = (
+SESSIONS_PER_QUERY = 500  # sessions asked about in one statement
+RESPONSE_COLUMNS = (
     "seq", "item", "image", "block", "trial", "i", "j", "bits", "rt_ms", "cue_off_ms", "image_off_ms",
     "frames_dropped", "refresh_hz", "shown_at_ms",
 )  # fmt: skip
@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Head:
+class SessionState:
     """A session by its row alone; `last_at_ms` is when something of it arrived last, while it is active."""
 
     id: int
@@ -39,16 +39,18 @@ class Head:
     last_at_ms: int
 
 
-class Incoming:
+class StudyReader:
     """A study at one instant, as far as somebody wants to know."""
 
     def __init__(self, connection: Connection, study: int):
         self._connection, self._study = connection, study
 
-    def heads(self) -> list[Head]:
+    def list_sessions(self) -> list[SessionState]:
         """Every session that is not withdrawn and has its trials, in the order in which they began."""
         active = sessions.c.status == "active"
-        heard = [case((active, newest_at_ms(table))).label(table.name) for table in (responses, events)]
+        heard = [
+            case((active, newest_received_at_ms(table))).label(table.name) for table in (responses, events)
+        ]
         shown = [sessions.c[name] for name in ("id", "name", "status", "started_at_ms", "finished_at_ms")]
         wanted = (
             select(*shown, participants.c.name.label("participant"), *heard)
@@ -61,19 +63,19 @@ class Incoming:
             .order_by(sessions.c.id)
         )
         return [
-            Head(
+            SessionState(
                 row.id, row.name, row.participant, row.status, row.started_at_ms, row.finished_at_ms,
                 row.finished_at_ms or max(row.responses or 0, row.events or 0, row.started_at_ms),
             )
             for row in self._connection.execute(wanted)
         ]  # fmt: skip
 
-    def withdrawn(self) -> int:
+    def count_withdrawn(self) -> int:
         """How many sessions were withdrawn."""
         wanted = select(func.count()).where(sessions.c.study == self._study, sessions.c.status == "withdrawn")
         return self._connection.scalar(wanted) or 0
 
-    def counts(self, ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+    def count_responses(self, ids: Sequence[int]) -> dict[int, tuple[int, int]]:
         """How many responses each of these sessions has, if any, and the highest number among them."""
         wanted = select(responses.c.session, func.count(), func.max(responses.c.seq))
         found: dict[int, tuple[int, int]] = {}
@@ -84,14 +86,14 @@ class Incoming:
             found |= {session: (count, last) for session, count, last in rows}
         return found
 
-    def units(self, ids: Sequence[int]) -> dict[int, list[Unit]]:
+    def list_units(self, ids: Sequence[int]) -> dict[int, list[Unit]]:
         """What each of these sessions was given to do."""
         found: dict[int, list[Unit]] = {}
         for some in _parts(ids):
-            found |= units_of(self._connection, sessions.c.id.in_(some))
+            found |= list_units(self._connection, sessions.c.id.in_(some))
         return found
 
-    def simulated(self, ids: Sequence[int]) -> set[int]:
+    def find_simulated(self, ids: Sequence[int]) -> set[int]:
         """Those of these sessions that said with their consent that nobody sits there."""
         wanted = select(events.c.session, events.c.data).where(events.c.kind == "consent")
         found: set[int] = set()
@@ -101,20 +103,20 @@ class Incoming:
                     found.add(session)
         return found
 
-    def responses(self, session: int, after: int = -1) -> list[tuple[Any, ...]]:
+    def read_responses(self, session: int, after: int = -1) -> list[tuple[Any, ...]]:
         """The responses of a session whose number is above `after`, in their order: a tuple a column of `COLUMNS`."""
         rows = self._connection.execute(_ABOVE, {"session": session, "after": after}).all()
-        return list(zip(*rows, strict=True)) if rows else [()] * len(COLUMNS)
+        return list(zip(*rows, strict=True)) if rows else [()] * len(RESPONSE_COLUMNS)
 
 
 @contextmanager
-def incoming(db: Database, study: int) -> Iterator[Incoming]:
+def read_study(db: Database, study: int) -> Iterator[StudyReader]:
     """The study as it is now, for as long as the block lasts."""
     with db.reading() as connection:
-        yield Incoming(connection, study)
+        yield StudyReader(connection, study)
 
 
-def events_of(
+def list_events(
     db: Database,
     study: int,
     kinds: Iterable[str],
@@ -150,7 +152,7 @@ def events_of(
 
 
 def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE))
+    return (ids[start : start + SESSIONS_PER_QUERY] for start in range(0, len(ids), SESSIONS_PER_QUERY))
 
 
 def _above() -> Any:
@@ -163,7 +165,7 @@ def _above() -> Any:
         "cue_off_ms": (c.cue_ms - c.cue_asked_ms).label("cue_off_ms"),
         "image_off_ms": (c.image_ms - c.image_asked_ms).label("image_off_ms"),
     }
-    columns = [computed[name] if name in computed else c[name] for name in COLUMNS]
+    columns = [computed[name] if name in computed else c[name] for name in RESPONSE_COLUMNS]
     mine = (c.session == bindparam("session")) & (c.seq > bindparam("after"))
     return select(*columns).where(mine).order_by(c.seq)
 

@@ -9,33 +9,33 @@ import hashlib
 import sqlite3
 from pathlib import Path
 
-PLACES = (slice(60, 64), slice(68, 72))  # of user_version and application_id in SQLite's header
-ASKED = ("PRAGMA user_version", "PRAGMA application_id")
-BROKEN = ("PRAGMA user_version = 0", "PRAGMA application_id = 0")
-HEADER = 100
-AT_ONCE = 2**20
+FIELDS = (slice(60, 64), slice(68, 72))  # of user_version and application_id in SQLite's header
+READ_FIELDS = ("PRAGMA user_version", "PRAGMA application_id")
+CLEAR_FIELDS = ("PRAGMA user_version = 0", "PRAGMA application_id = 0")
+HEADER_BYTES = 100
+CHUNK_BYTES = 2**20
 
 
-def put(file: Path) -> None:
+def write_checksum(file: Path) -> None:
     """Seal a SQLite file that nobody has open."""
     digest = _digest(file)
     with open(file, "r+b") as opened:
-        for number, place in enumerate(PLACES):
+        for number, place in enumerate(FIELDS):
             opened.seek(place.start)
             opened.write(digest[4 * number : 4 * number + 4])
 
 
-def holds(file: Path) -> bool:
+def is_intact(file: Path) -> bool:
     """Whether a file is as it was when it was sealed, or has no seal; as what is no SQLite file has none."""
     with open(file, "rb") as opened:
-        header = opened.read(HEADER)
-    sealed = b"".join(header[place] for place in PLACES)
+        header = opened.read(HEADER_BYTES)
+    sealed = b"".join(header[place] for place in FIELDS)
     return not header.startswith(b"SQLite format 3\0") or not any(sealed) or sealed == _digest(file)
 
 
-def broken(connection: sqlite3.Connection) -> None:
+def clear_checksum(connection: sqlite3.Connection) -> None:
     """Take the seal off a file that is going to be changed."""
-    for asked, breaking in zip(ASKED, BROKEN, strict=True):
+    for asked, breaking in zip(READ_FIELDS, CLEAR_FIELDS, strict=True):
         if connection.execute(asked).fetchone() != (0,):
             connection.execute(breaking)
 
@@ -44,10 +44,10 @@ def _digest(file: Path) -> bytes:
     """Eight bytes that follow from all but themselves, and are never all 0."""
     found = hashlib.sha256()
     with open(file, "rb") as opened:
-        header = bytearray(opened.read(HEADER))
-        for place in PLACES:
+        header = bytearray(opened.read(HEADER_BYTES))
+        for place in FIELDS:
             header[place] = bytes(len(header[place]))
         found.update(header)
-        while part := opened.read(AT_ONCE):
+        while part := opened.read(CHUNK_BYTES):
             found.update(part)
     return found.digest()[:8] if any(found.digest()[:8]) else b"\1" * 8

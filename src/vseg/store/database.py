@@ -21,24 +21,22 @@ from vseg.store import checksum
 from vseg.store.migrate import HEAD, migrate
 from vseg.store.writer import Writer
 
-BUSY_S = 30  # how long a write waits for another process that is writing
-TOLD_AFTER_S = 2  # who waits for so long is told
-READERS = 4
-LOCK_TIMEOUT = (
-    f"SELECT set_config('lock_timeout', '{BUSY_S}s', false) WHERE current_setting('lock_timeout') = '0'"
-)
+LOCK_TIMEOUT_S = 30  # how long a write waits for another process that is writing
+LOG_WAIT_AFTER_S = 2  # who waits for so long is told
+READ_CONNECTIONS = 4
+SET_LOCK_TIMEOUT = f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT_S}s', false) WHERE current_setting('lock_timeout') = '0'"
 # A commit of ours is on the disk when it returns, also where PostgreSQL is set not to wait for that.
-DURABLE = (
+SET_DURABLE_COMMITS = (
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
 # A plan that was made while the tables were small, and kept, reads all of a large one for each insert.
-PLANNED_ANEW = "SET plan_cache_mode = force_custom_plan"
+SET_FRESH_PLANS = "SET plan_cache_mode = force_custom_plan"
 LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's word for it
-EXPECTED = "expected sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+EXPECTED_URL = "expected sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 log = logging.getLogger("vseg.store")
 
 
-def open(url: str, *, must_exist: bool = False, as_it_is: bool = False) -> "Database":
+def open(url: str, *, must_exist: bool = False, update_schema: bool = True) -> "Database":
     """Open a database, made or brought up to date if need be; close it, or use it in a `with`.
 
     With `must_exist`, a SQLite file that is not there is `NotFound` instead of a new one; `as_it_is` leaves its tables
@@ -50,13 +48,13 @@ def open(url: str, *, must_exist: bool = False, as_it_is: bool = False) -> "Data
     ...     db.is_sqlite
     True
     """
-    where = checked_url(url)
+    where = parse_url(url)
     if where.get_backend_name() == "sqlite":
-        _make_private(place_of(where), must_exist)
+        _make_private(describe_url(where), must_exist)
     db = Database(where)
     try:
-        if not as_it_is:
-            with waiting(db.place):
+        if update_schema:
+            with log_long_wait(db.place):
                 before = migrate(db)
             if before is not None:  # whoever has an older vseg as well can no longer open it
                 log.warning("Brought %s up to date (schema %s → %s).", db.place, before, HEAD)
@@ -85,12 +83,12 @@ class Database:
             _prepare(self._reading, "BEGIN", "PRAGMA query_only = ON")
             # Whoever only reads leaves the file as it is, byte by byte: it may be a backup. Its seal is broken before
             # there is a log, in which the file's own header would not show it.
-            event.listen(self._writing, "connect", lambda connection, _: checksum.broken(connection))
+            event.listen(self._writing, "connect", lambda connection, _: checksum.clear_checksum(connection))
             _prepare(self._writing, "BEGIN IMMEDIATE", "PRAGMA journal_mode = WAL")
         else:
-            _settle(self._reading, LOCK_TIMEOUT)
-            _settle(self._writing, LOCK_TIMEOUT, DURABLE, PLANNED_ANEW)
-        self._turn = Turn() if self.is_sqlite else nullcontext()
+            _settle(self._reading, SET_LOCK_TIMEOUT)
+            _settle(self._writing, SET_LOCK_TIMEOUT, SET_DURABLE_COMMITS, SET_FRESH_PLANS)
+        self._turn = FairLock() if self.is_sqlite else nullcontext()
         self.writer = Writer(self)
 
     def __enter__(self) -> Self:
@@ -105,9 +103,9 @@ class Database:
     @property
     def place(self) -> str:
         """Where it is, for messages: without the password."""
-        return place_of(self.url)
+        return describe_url(self.url)
 
-    def check_there(self) -> None:
+    def check_file_in_place(self) -> None:
         """`VsegError` if the file is no longer the one that was opened: what is stored now would go with that one."""
         if self.is_sqlite and _identity(self.place) != self._file:
             raise VsegError(
@@ -127,7 +125,7 @@ class Database:
         with self._told(), self._turn, self._writing.begin() as connection:
             yield connection
 
-    def outside(self, *statements: str) -> list[tuple[Any, ...]]:
+    def run_outside_transaction(self, *statements: str) -> list[tuple[Any, ...]]:
         """Run what no transaction may hold, such as VACUUM, while nobody else here writes; the rows of the last."""
         rows: list[Any] = []
         with self._told(), self._turn, self._writing.connect() as connection:
@@ -141,7 +139,7 @@ class Database:
                     rows = list(found) if found.returns_rows else []
         return [tuple(row) for row in rows]
 
-    def insert(self, table: Table) -> Any:
+    def insert_or_ignore(self, table: Table) -> Any:
         """INSERT … ON CONFLICT DO NOTHING, in the words of this database."""
         dialect: Any = sqlite if self.is_sqlite else postgresql
         return dialect.insert(table).on_conflict_do_nothing()
@@ -155,7 +153,7 @@ class Database:
     @contextmanager
     def _told(self) -> Iterator[None]:
         """Failures of the database, not of a statement, as one sentence; also that its file is another one."""
-        self.check_there()
+        self.check_file_in_place()
         try:
             yield
         except (
@@ -179,7 +177,7 @@ class Database:
             raise
 
 
-class Turn:
+class FairLock:
     """A lock that is first come, first served.
 
     With an ordinary one, a busy writer takes its turn again before anyone who waits has woken up.
@@ -216,10 +214,10 @@ def now_ms() -> int:
 
 
 @contextmanager
-def waiting(place: str) -> Iterator[None]:
+def log_long_wait(place: str) -> Iterator[None]:
     """Whoever waits for a database in this block for longer than a moment is told; for what is seldom done."""
     said = "Still waiting for the database %s; another program may have locked it."
-    timer = threading.Timer(TOLD_AFTER_S, log.warning, (said, place))
+    timer = threading.Timer(LOG_WAIT_AFTER_S, log.warning, (said, place))
     timer.daemon = True
     timer.start()
     try:
@@ -228,7 +226,7 @@ def waiting(place: str) -> Iterator[None]:
         timer.cancel()
 
 
-def place_of(url: URL) -> str:
+def describe_url(url: URL) -> str:
     """Where a database is, for messages: without the password."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
@@ -237,7 +235,7 @@ def place_of(url: URL) -> str:
     return f"postgresql://{host}{port}/{url.database or ''}"
 
 
-def checked_url(text: str) -> URL:
+def parse_url(text: str) -> URL:
     """The URL with our driver; what was given is not repeated where it may hold a password."""
     try:
         url = make_url(text)
@@ -245,14 +243,14 @@ def checked_url(text: str) -> URL:
     except (exc.ArgumentError, ValueError):
         # A plain path can hold no password; "host=… password=…" does.
         got = f", got {text!r}" if re.fullmatch(r"[\w./\\~ -]{1,80}", text) else ""
-        raise InvalidInput(f"The database's address is not a URL; {EXPECTED}{got}.") from None
+        raise InvalidInput(f"The database's address is not a URL; {EXPECTED_URL}{got}.") from None
     if kind in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     if kind not in ("sqlite", "sqlite+pysqlite"):
-        raise InvalidInput(f"There is no way to keep data in {kind!r}; {EXPECTED}.")
+        raise InvalidInput(f"There is no way to keep data in {kind!r}; {EXPECTED_URL}.")
     if url.database in (None, "", ":memory:") or str(url.database).startswith("file:") or url.host:
         raise InvalidInput(
-            f"The address names no file of a SQLite database; {EXPECTED} (three slashes, or four before /home/…)."
+            f"The address names no file of a SQLite database; {EXPECTED_URL} (three slashes, or four before /home/…)."
         )
     if not Path(str(url.database)).absolute().parent.is_dir():
         raise InvalidInput(f"There is no folder for {url.database}; make it, or name another file.")
@@ -294,11 +292,11 @@ def _sqlite_options() -> tuple[dict[str, Any], dict[str, Any]]:
     shared = {
         "poolclass": QueuePool,
         # The pool hands connections from thread to thread.
-        "connect_args": {"check_same_thread": False, "timeout": BUSY_S},
-        "pool_timeout": BUSY_S,
+        "connect_args": {"check_same_thread": False, "timeout": LOCK_TIMEOUT_S},
+        "pool_timeout": LOCK_TIMEOUT_S,
     }
     return (
-        {**shared, "pool_size": READERS, "max_overflow": READERS},
+        {**shared, "pool_size": READ_CONNECTIONS, "max_overflow": READ_CONNECTIONS},
         {**shared, "pool_size": 1, "max_overflow": 0},
     )
 
@@ -306,14 +304,14 @@ def _sqlite_options() -> tuple[dict[str, Any], dict[str, Any]]:
 def _postgresql_options() -> tuple[dict[str, Any], dict[str, Any]]:
     # Of a host that has gone without a word, a socket would wait for a quarter of an hour.
     connecting = {
-        "client_encoding": "utf8", "connect_timeout": 10, "tcp_user_timeout": 1000 * BUSY_S,
+        "client_encoding": "utf8", "connect_timeout": 10, "tcp_user_timeout": 1000 * LOCK_TIMEOUT_S,
         "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
     }  # fmt: skip
     # A ping before each use, so that a restart of PostgreSQL costs nobody an answer.
-    shared = {"pool_pre_ping": True, "pool_timeout": BUSY_S, "connect_args": connecting}
+    shared = {"pool_pre_ping": True, "pool_timeout": LOCK_TIMEOUT_S, "connect_args": connecting}
     return (
-        {**shared, "pool_size": READERS, "max_overflow": READERS},
-        {**shared, "pool_size": READERS, "max_overflow": 0},
+        {**shared, "pool_size": READ_CONNECTIONS, "max_overflow": READ_CONNECTIONS},
+        {**shared, "pool_size": READ_CONNECTIONS, "max_overflow": 0},
     )
 
 
@@ -362,13 +360,13 @@ def _unreachable(place: str, error: BaseException) -> str:
     if isinstance(cause, exc.TimeoutError):
         return f"The database {place} is busy; try again in a moment."
     if isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause):
-        return locked(place)
+        return locked_message(place)
     if getattr(cause, "sqlstate", None) == LOCK_NOT_AVAILABLE:
-        return locked(place)
+        return locked_message(place)
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
     return f"The database {place} does not answer ({lines[0].rstrip('.')}); check that it is there and open to you."
 
 
-def locked(place: str) -> str:
+def locked_message(place: str) -> str:
     """What to do where another program holds a database."""
     return f"The database {place} is locked by another program; close that, or try again when it is done."

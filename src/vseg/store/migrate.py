@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from vseg.store.database import Database
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-KNOWN = sorted(
+REVISIONS = sorted(
     path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py")
 )  # revisions count from 0001
-HEAD = KNOWN[-1]
-LOCK = 0x76736567  # "vseg": the number of our advisory lock on PostgreSQL
+HEAD = REVISIONS[-1]
+ADVISORY_LOCK = 0x76736567  # "vseg": the number of our advisory lock on PostgreSQL
 
 
 def migrate(db: "Database") -> str | None:
@@ -33,7 +33,7 @@ def migrate(db: "Database") -> str | None:
     config = _config()
     with db.writing() as connection:
         if not db.is_sqlite:  # on SQLite the transaction itself is the lock
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": ADVISORY_LOCK})
         found = _revision(connection)
         _check(db, connection, found)
         config.attributes["connection"] = connection
@@ -47,9 +47,9 @@ def is_up_to_date(db: "Database") -> bool:
         return _revision(connection) == HEAD
 
 
-def check_known(place: str, found: str) -> None:
+def check_revision(place: str, found: str) -> None:
     """`SchemaMismatch` if this code does not know the schema of a database."""
-    if found not in KNOWN:
+    if found not in REVISIONS:
         raise SchemaMismatch(
             f"{place} was written by a newer vseg (its schema is {found}, this vseg knows up to {HEAD}); "
             "use that one, or a newer one."
@@ -65,7 +65,7 @@ def _check(db: "Database", connection: Connection, found: str | None) -> None:
             )
         _check_encoding(db, connection)
     else:
-        check_known(db.place, found)
+        check_revision(db.place, found)
 
 
 def _check_encoding(db: "Database", connection: Connection) -> None:

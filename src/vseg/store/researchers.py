@@ -7,10 +7,12 @@ from sqlalchemy import Connection, case, delete, func, insert, select, update
 from vseg.errors import Conflict, NotFound
 from vseg.store.database import Database, now_ms
 from vseg.store.schema import logins, researchers, settings
-from vseg.store.tokens import token_hash
+from vseg.store.tokens import hash_token
 
-LOGIN_LASTS_MS = 12 * 60 * 60 * 1000
-SETUP = "setup_token_hash"  # the setting that holds the one-time link that was given last, by its hash
+LOGIN_LIFETIME_MS = 12 * 60 * 60 * 1000
+SETUP_SETTING = (
+    "setup_token_hash"  # the setting that holds the one-time link that was given last, by its hash
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ def set_password(db: Database, name: str, password_hash: str) -> None:
     """A new researcher, or another password for the one of this name, whose logins all end."""
     row = {"name": name, "password_hash": password_hash, "created_at_ms": now_ms(), "signed_out_at_ms": 0}
     with db.writing() as connection:
-        if connection.scalar(db.insert(researchers).values(row).returning(researchers.c.id)) is None:
+        if connection.scalar(db.insert_or_ignore(researchers).values(row).returning(researchers.c.id)) is None:
             _replace_password(connection, name, password_hash)
 
 
@@ -53,10 +55,10 @@ def remove(db: Database, name: str) -> None:
         connection.execute(
             delete(researchers).where(researchers.c.name == name)
         )  # the rest goes by its foreign key
-        connection.execute(delete(settings).where(settings.c.name == SETUP))
+        connection.execute(delete(settings).where(settings.c.name == SETUP_SETTING))
 
 
-def password_hash(db: Database, name: str) -> str | None:
+def get_password_hash(db: Database, name: str) -> str | None:
     """What `set_password` stored last, or None for someone unknown."""
     with db.reading() as connection:
         return connection.scalar(select(researchers.c.password_hash).where(researchers.c.name == name))
@@ -68,7 +70,7 @@ def sign_out(db: Database, name: str) -> None:
         _end_logins(connection, name)
 
 
-def signed_out_at_ms(db: Database, name: str) -> int | None:
+def get_signed_out_at_ms(db: Database, name: str) -> int | None:
     """When the logins of a researcher were ended last, 0 for never, or None for someone unknown."""
     with db.reading() as connection:
         return connection.scalar(select(researchers.c.signed_out_at_ms).where(researchers.c.name == name))
@@ -84,33 +86,33 @@ def log_in(db: Database, name: str, token: str, signed_out_at_ms: int | None) ->
         number = connection.scalar(select(researchers.c.id).where(mine).with_for_update(read=True))
         if number is None:
             return False
-        connection.execute(delete(logins).where(logins.c.made_at_ms <= now_ms() - LOGIN_LASTS_MS))
-        row = {"token_hash": token_hash(token), "researcher": number, "made_at_ms": now_ms()}
+        connection.execute(delete(logins).where(logins.c.made_at_ms <= now_ms() - LOGIN_LIFETIME_MS))
+        row = {"token_hash": hash_token(token), "researcher": number, "made_at_ms": now_ms()}
         connection.execute(insert(logins).values(row))
     return True
 
 
-def logged_in(db: Database, token: str) -> str | None:
+def find_logged_in(db: Database, token: str) -> str | None:
     """The researcher with this login, or None if there is no such login, or no longer."""
-    good = (logins.c.token_hash == token_hash(token)) & (logins.c.made_at_ms > now_ms() - LOGIN_LASTS_MS)
+    good = (logins.c.token_hash == hash_token(token)) & (logins.c.made_at_ms > now_ms() - LOGIN_LIFETIME_MS)
     with db.reading() as connection:
         return connection.scalar(select(researchers.c.name).join(logins).where(good))
 
 
-def count(db: Database) -> int:
+def count_researchers(db: Database) -> int:
     """How many there are; 0 before the first log-in."""
     with db.reading() as connection:
         return connection.scalar(select(func.count()).select_from(researchers)) or 0
 
 
-def listed(db: Database) -> list[Researcher]:
+def list_researchers(db: Database) -> list[Researcher]:
     """All of them, by name."""
     wanted = select(researchers.c.name, researchers.c.created_at_ms).order_by(researchers.c.name)
     with db.reading() as connection:
         return [Researcher(*row) for row in connection.execute(wanted)]
 
 
-def setting(db: Database, name: str) -> str | None:
+def get_setting(db: Database, name: str) -> str | None:
     """A secret of this database, or None."""
     with db.reading() as connection:
         return connection.scalar(select(settings.c.value).where(settings.c.name == name))
@@ -123,7 +125,7 @@ def set_setting(db: Database, name: str, value: str) -> None:
         connection.execute(insert(settings).values(name=name, value=value))
 
 
-def take_setting(db: Database, name: str, value: str) -> bool:
+def consume_setting(db: Database, name: str, value: str) -> bool:
     """Remove a secret if it has this value; of several who try at the same time, one succeeds."""
     with db.writing() as connection:
         taken = connection.execute(delete(settings).where(settings.c.name == name, settings.c.value == value))

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 from sqlalchemy import ColumnElement, RowMapping, Table, select, true
 
-from vseg.data.responses import COLUMNS, Responses
+from vseg.data.responses import COLUMNS, Responses, mark_used
 from vseg.errors import InvalidInput
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import events as event_table, participants, responses as response_table, sessions
 from vseg.store.studies import StudyRow
-from vseg.store.validation import Limits
-from vseg.store.writer import Records
+from vseg.store.validation import EventLimits
+from vseg.store.writer import WriteRequest
 
-ADDED = ("session", "received_at_ms")
+ADDED_COLUMNS = ("session", "received_at_ms")
 """The columns that the store fills in by itself."""
-RESPONSE = tuple(column.name for column in response_table.c if column.name not in ADDED)
-DECIDING = ("session", "seq", "item", "practice", "catch", "flags")
+RESPONSE_COLUMNS = tuple(column.name for column in response_table.c if column.name not in ADDED_COLUMNS)
+USED_COLUMNS = ("session", "seq", "item", "practice", "catch", "flags")
 """What `used` looks at."""
-EVENT = tuple(column.name for column in event_table.c if column.name not in ADDED)
+EVENT_COLUMNS = tuple(column.name for column in event_table.c if column.name not in ADDED_COLUMNS)
 
 
 def append(
@@ -32,7 +32,7 @@ def append(
     events: Sequence[Mapping[str, Any]],
     *,
     token_hash: str | None = None,
-    limits: Limits | None = None,
+    limits: EventLimits | None = None,
     now_ms: int | None = None,
 ) -> "Future[None]":
     """Store records of one session; the future is resolved once they are durable.
@@ -47,17 +47,17 @@ def append(
     """
     added = {"session": session_id, "received_at_ms": clock_ms() if now_ms is None else now_ms}
     try:
-        answers = [{name: row[name] for name in RESPONSE} | added for row in responses]
-        others = [{name: row[name] for name in EVENT} | added for row in events]
+        answers = [{name: row[name] for name in RESPONSE_COLUMNS} | added for row in responses]
+        others = [{name: row[name] for name in EVENT_COLUMNS} | added for row in events]
     except KeyError as error:
         raise InvalidInput(f"A record has no {error.args[0]!r}; see the columns of {__name__}.") from error
     for row in others:
         if not isinstance(row["data"], str):
             row["data"] = json.dumps(row["data"], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return db.writer.append(Records(session_id, answers, others, token_hash, limits))
+    return db.writer.append(WriteRequest(session_id, answers, others, token_hash, limits))
 
 
-def stream(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapping]]:
+def stream_responses(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapping]]:
     """All responses of a study, session by session in order, in lists of about `batch` rows.
 
     `session` and `participant` are names, `status` is the session's. A list never divides a session, so that
@@ -66,35 +66,32 @@ def stream(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapp
     return _whole_sessions(_streamed(db, response_table, study, batch), batch)
 
 
-def events(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapping]]:
+def stream_events(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapping]]:
     """All events of a study, likewise; `data` is JSON."""
     return _whole_sessions(_streamed(db, event_table, study, batch), batch)
 
 
-def used(columns: Mapping[str, Sequence[Any]]) -> list[bool]:
-    """Which of the responses of whole sessions count: the last one to each item that was shown right.
+def find_used(columns: Mapping[str, Sequence[Any]]) -> list[bool]:
+    """Return for each response of some complete sessions whether it counts; see `vseg.data.responses.mark_used`.
 
-    Practice and catch trials never count, nor does an answer with a flag. The columns are those in `DECIDING`.
+    The columns are those in `USED_COLUMNS`; rows may come in any order.
     """
-    session, seq, item, *reasons = (columns[name] for name in DECIDING)
-    plain = [not any(of_one) for of_one in zip(*reasons, strict=True)]
-    places = list(zip(session, item, strict=True))
-    last: dict[tuple[Any, Any], int] = {}
-    for place, number, counts in zip(places, seq, plain, strict=True):
-        if counts and number >= last.get(place, number):
-            last[place] = number
-    return [
-        counts and last[place] == number for place, number, counts in zip(places, seq, plain, strict=True)
-    ]
+    order = np.argsort(columns["seq"], kind="stable")
+    session = np.unique(columns["session"], return_inverse=True)[1]
+    invalid = [np.array(columns[name], np.bool_) for name in ("practice", "catch", "flags")]
+    is_valid = ~np.logical_or.reduce(invalid)
+    used = np.empty(len(order), np.bool_)
+    used[order] = mark_used(session[order], np.array(columns["item"], np.int64)[order], is_valid[order])
+    return used.tolist()
 
 
-def of_study(db: Database, study: StudyRow, image: str | None = None) -> Responses:
+def load_responses(db: Database, study: StudyRow, image: str | None = None) -> Responses:
     """The answers of a study that count, of all images or of one."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    needed = [name for name in (*COLUMNS, *DECIDING) if name in response_table.c]
+    needed = [name for name in (*COLUMNS, *USED_COLUMNS) if name in response_table.c]
     condition = true() if image is None else response_table.c.image == image
     for rows in _whole_sessions(_streamed(db, response_table, study.id, 5000, needed, condition), 5000):
-        counts = used({name: [row[name] for row in rows] for name in DECIDING})
+        counts = find_used({name: [row[name] for row in rows] for name in USED_COLUMNS})
         for name, column in columns.items():
             column.extend([row[name] for row in compress(rows, counts)])
     # A study without answers has empty columns, and those need a type.

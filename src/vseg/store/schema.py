@@ -273,7 +273,7 @@ settings = Table(
     Column("value", Text, nullable=False),
 )  # fmt: skip
 
-SENT = (takings, choices, batches, stops, responses, events)
+RECORD_TABLES = (takings, choices, batches, stops, responses, events)
 """What a session sent and what followed from it, in an order in which it can be deleted."""
-PERSONAL = (*SENT, assignments, sessions, identities, links, participants)
+PERSONAL_TABLES = (*RECORD_TABLES, assignments, sessions, identities, links, participants)
 """All that is about one person, in such an order."""

@@ -12,17 +12,17 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
 
-from vseg.store.choices import Stop, stops_of, told
+from vseg.store.choices import EarlyStop, list_choices, list_stops
 from vseg.store.database import Database
 from vseg.store.schema import events, identities, participants, responses, sessions
 from vseg.store.sessions import Identity
-from vseg.store.sessions.rows import units_of
+from vseg.store.sessions.rows import list_units
 from vseg.store.studies import StudyRow
 from vseg.study.trials import Trials, Unit
 
 
 @dataclass(frozen=True)
-class SessionHead:
+class SnapshotSession:
     """A session without its trials and answers."""
 
     id: int
@@ -39,32 +39,32 @@ class SessionHead:
 class Snapshot:
     """The sessions of a study, in order; of those withdrawn, only the number."""
 
-    sessions: list[SessionHead]
+    sessions: list[SnapshotSession]
     withdrawn: int
     _study: int
     _connection: Connection
 
-    def trials(self, session: SessionHead) -> Trials:
+    def trials(self, session: SnapshotSession) -> Trials:
         """What the session was given to do."""
         stored = self._connection.scalar(select(sessions.c.trials).where(sessions.c.id == session.id))
         assert stored is not None  # only sessions with trials are in a snapshot
         return Trials.from_json(stored)
 
-    def responses(self, session: SessionHead) -> dict[str, list[Any]]:
+    def responses(self, session: SnapshotSession) -> dict[str, list[Any]]:
         """All its answers, a list a column, in the order in which they were given."""
         return self._columns(responses, session)
 
-    def events(self, session: SessionHead) -> dict[str, list[Any]]:
+    def events(self, session: SnapshotSession) -> dict[str, list[Any]]:
         """Everything else it reported; `data` is JSON."""
         return self._columns(events, session)
 
-    def choices(self, session: SessionHead) -> list[dict[str, Any]]:
+    def choices(self, session: SnapshotSession) -> list[dict[str, Any]]:
         """The pairs that were chosen for it, with what they followed from."""
-        return told(self._connection, session.id)
+        return list_choices(self._connection, session.id)
 
-    def stops(self, session: SessionHead) -> list[Stop]:
+    def stops(self, session: SnapshotSession) -> list[EarlyStop]:
         """Where its questions ended early."""
-        return stops_of(self._connection, session.id)
+        return list_stops(self._connection, session.id)
 
     def identities(self) -> dict[str, Identity]:
         """Who the participants are on Prolific, by their names here."""
@@ -75,7 +75,7 @@ class Snapshot:
         )
         return {name: Identity(*who) for name, *who in rows}
 
-    def _columns(self, table: Table, session: SessionHead) -> dict[str, list[Any]]:
+    def _columns(self, table: Table, session: SnapshotSession) -> dict[str, list[Any]]:
         wanted = [column for column in table.c if column.name != "session"]
         rows = self._connection.execute(
             select(*wanted).where(table.c.session == session.id).order_by(table.c.seq)
@@ -85,7 +85,7 @@ class Snapshot:
 
 
 @contextmanager
-def snapshot(db: Database, study: StudyRow) -> Iterator[Snapshot]:
+def take_snapshot(db: Database, study: StudyRow) -> Iterator[Snapshot]:
     """The study as it is now, for as long as the block lasts."""
     with db.reading() as connection:
         if not db.is_sqlite:  # on SQLite every transaction is one
@@ -101,10 +101,10 @@ def snapshot(db: Database, study: StudyRow) -> Iterator[Snapshot]:
         )
         heads_of = select(*columns, participants.c.name.label("participant")).join(participants)
         rows = connection.execute(heads_of.where(mine).order_by(sessions.c.id)).all()
-        units = units_of(connection, sessions.c.study == study.id)
+        units = list_units(connection, sessions.c.study == study.id)
         gone = select(func.count()).where(sessions.c.study == study.id, sessions.c.status == "withdrawn")
         heads = [
-            SessionHead(
+            SnapshotSession(
                 **row._asdict() | {"software": json.loads(row.software), "units": units.get(row.id, [])}
             )
             for row in rows

@@ -75,7 +75,7 @@ def register(db: Database, text: str, study: Study, shown: "Mapping[str, Shown]"
                 "status": "open",
                 "created_at_ms": now_ms(),
             }
-            number = connection.scalar(db.insert(studies).values(row).returning(studies.c.id))
+            number = connection.scalar(db.insert_or_ignore(studies).values(row).returning(studies.c.id))
             if number is not None:
                 _store_images(connection, number, shown)
                 return _row(db, connection, study.name)
@@ -91,13 +91,13 @@ def register(db: Database, text: str, study: Study, shown: "Mapping[str, Shown]"
         return _row(db, connection, study.name)
 
 
-def named(db: Database, name: str) -> StudyRow:
+def get_study(db: Database, name: str) -> StudyRow:
     """One study; `NotFound` if there is none of that name."""
     with db.reading() as connection:
         return _row(db, connection, name)
 
 
-def numbered(db: Database, ids: Collection[int]) -> dict[int, StudyRow]:
+def get_studies(db: Database, ids: Collection[int]) -> dict[int, StudyRow]:
     """Some studies, by their `id`."""
     with db.reading() as connection:
         names = connection.scalars(select(studies.c.name).where(studies.c.id.in_(ids))).all()
@@ -105,7 +105,7 @@ def numbered(db: Database, ids: Collection[int]) -> dict[int, StudyRow]:
     return {row.id: row for row in rows}
 
 
-def listed(db: Database) -> list[StudyRow]:
+def list_studies(db: Database) -> list[StudyRow]:
     """All studies, by name; one that this version of vseg cannot read is left out and logged: the others go on."""
     rows = []
     with db.reading() as connection:
@@ -117,7 +117,7 @@ def listed(db: Database) -> list[StudyRow]:
     return rows
 
 
-def image(db: Database, study: int, sha256: str) -> bytes:
+def get_image(db: Database, study: int, sha256: str) -> bytes:
     """The PNG of an image of that study."""
     wanted = select(images.c.png).where(images.c.study == study, images.c.sha256 == sha256).limit(1)
     with db.reading() as connection:
@@ -160,14 +160,14 @@ def _row(db: Database, connection: Connection, name: str) -> StudyRow:
     pictures = connection.execute(select(*columns).where(images.c.study == stored.id).order_by(images.c.name))
     return StudyRow(
         **stored._asdict(),
-        study=parsed_once(name, stored.text),
+        study=parse_stored_study(name, stored.text),
         images={each.name: ImageRow(*each) for each in pictures},
         _db=db,
     )
 
 
 @lru_cache(maxsize=64)
-def parsed_once(name: str, text: str) -> Study:
+def parse_stored_study(name: str, text: str) -> Study:
     """A study of a database; the same text gives the same study. `SchemaMismatch` if this vseg cannot read it."""
     try:
         return parsed(text, "the study in the database")
@@ -209,7 +209,7 @@ def _store_images(connection: Connection, study: int, shown: "Mapping[str, Shown
 
 def _check_unchanged(connection: Connection, old: Row, study: Study, shown: "Mapping[str, Shown]") -> None:
     """Raise `Conflict` with what differs between a frozen study and its file."""
-    before, after = parsed_once(study.name, old.text).model_dump(), study.model_dump()
+    before, after = parse_stored_study(study.name, old.text).model_dump(), study.model_dump()
     differ = [key for key in after if before.get(key) != after[key]]
     stored = connection.execute(select(images.c.name, images.c.sha256).where(images.c.study == old.id))
     digests = {each.name: each.sha256 for each in stored}

@@ -12,20 +12,20 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select
 
-from vseg._support.atomic_files import sync
+from vseg._support.atomic_files import flush_to_disk
 from vseg.errors import Conflict, InvalidInput, VsegError
 from vseg.store.schema import metadata
 
-ROWS_AT_ONCE = 2000
-INSTRUCTIONS = 100_000  # of SQLite, between two looks at how far a copy is
+ROWS_PER_INSERT = 2000
+INSTRUCTIONS_PER_PROGRESS = 100_000  # of SQLite, between two looks at how far a copy is
 ABANDONED_S = 24 * 60 * 60  # nobody writes a copy without touching it for so long
-BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
+SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
 
 Advance = Callable[[int], None]
 Progress = Callable[[int], AbstractContextManager[Advance]]
 
 
-def silent(total: int) -> AbstractContextManager[Advance]:
+def no_progress(total: int) -> AbstractContextManager[Advance]:
     """No progress is shown."""
     return nullcontext(lambda done: None)
 
@@ -37,7 +37,7 @@ def new_file(path: Path) -> Iterator[Path]:
     By then it is on the disk. If anything fails, nothing is left; what one that was killed a day ago or more left under
     this name is removed.
     """
-    for taken in (path, *(Path(f"{path}{suffix}") for suffix in BESIDE)):
+    for taken in (path, *(Path(f"{path}{suffix}") for suffix in SQLITE_SUFFIXES)):
         if taken.exists() or taken.is_symlink():
             raise Conflict(
                 f"{taken} exists, and nothing is overwritten; choose another name, or stop the server that uses it "
@@ -53,32 +53,32 @@ def new_file(path: Path) -> Iterator[Path]:
         raise InvalidInput(f"{path} cannot be written ({error.strerror}); name another file.") from error
     try:
         yield temporary
-        if left := [each for each in BESIDE if Path(f"{temporary}{each}").exists()]:
+        if left := [each for each in SQLITE_SUFFIXES if Path(f"{temporary}{each}").exists()]:
             raise VsegError(
                 f"{path} could not be completed: {', '.join(left)} is still needed; nothing is left."
             )
-        sync(temporary)
+        flush_to_disk(temporary)
         _put(temporary, path)
-        sync(path.absolute().parent)
+        flush_to_disk(path.absolute().parent)
     finally:
-        for suffix in ("", *BESIDE):
+        for suffix in ("", *SQLITE_SUFFIXES):
             Path(f"{temporary}{suffix}").unlink(missing_ok=True)
 
 
 def _remove_abandoned(path: Path) -> None:
-    ours = re.compile(re.escape(f".{path.name}-unfinished-") + f"[0-9a-f]{{8}}({'|'.join(BESIDE)})?")
+    ours = re.compile(re.escape(f".{path.name}-unfinished-") + f"[0-9a-f]{{8}}({'|'.join(SQLITE_SUFFIXES)})?")
     with suppress(OSError):  # a folder that cannot be listed, or someone who was faster
         for each in path.absolute().parent.iterdir():
             if ours.fullmatch(each.name) and each.stat().st_mtime < time.time() - ABANDONED_S:
                 each.unlink()
 
 
-def copied_file(source: Path, target: Path, progress: Progress) -> None:
+def copy_file(source: Path, target: Path, progress: Progress) -> None:
     """A SQLite database at one instant, without what its free pages remember, into an empty file.
 
     Whoever writes meanwhile does not wait, and is not in it.
     """
-    with closing(read_only(source)) as connection:
+    with closing(open_read_only(source)) as connection:
         ((pages,),) = connection.execute("PRAGMA page_count")
         ((size,),) = connection.execute("PRAGMA page_size")
         with progress(pages) as advance:
@@ -90,7 +90,7 @@ def copied_file(source: Path, target: Path, progress: Progress) -> None:
                 advance(there - done)
                 done = there
 
-            connection.set_progress_handler(look, INSTRUCTIONS)
+            connection.set_progress_handler(look, INSTRUCTIONS_PER_PROGRESS)
             try:
                 connection.execute("VACUUM INTO ?", (str(target),))
             except sqlite3.DatabaseError as error:
@@ -98,13 +98,13 @@ def copied_file(source: Path, target: Path, progress: Progress) -> None:
             advance(pages - done)
 
 
-def copied_rows(source: Connection, target: Connection, progress: Progress) -> dict[str, int]:
+def copy_rows(source: Connection, target: Connection, progress: Progress) -> dict[str, int]:
     """All rows of all tables from one transaction to another, which had none; how many of each."""
     tables = metadata.sorted_tables
     rows = _counts(source)
     with progress(sum(rows.values())) as advance:
         for table in tables:
-            found = source.execution_options(yield_per=ROWS_AT_ONCE).execute(select(table))
+            found = source.execution_options(yield_per=ROWS_PER_INSERT).execute(select(table))
             for part in found.mappings().partitions():
                 target.execute(insert(table), [dict(row) for row in part])
                 advance(len(part))
@@ -127,7 +127,7 @@ def _counts(connection: Connection) -> dict[str, int]:
     return {table.name: connection.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
 
 
-def read_only(file: Path) -> sqlite3.Connection:
+def open_read_only(file: Path) -> sqlite3.Connection:
     """A SQLite file that is only read; it has to be there."""
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
 

@@ -11,12 +11,12 @@ import secrets
 from sqlalchemy import Connection, delete, insert, select
 
 from vseg.errors import VsegError
-from vseg.store.database import BUSY_S, Database
-from vseg.store.schema import PERSONAL, settings
+from vseg.store.database import LOCK_TIMEOUT_S, Database
+from vseg.store.schema import PERSONAL_TABLES, settings
 
 MARK = "traces-"  # the names of the settings that say: something was deleted and not yet swept
-VACUUM_PEOPLE = "VACUUM " + ", ".join(table.name for table in PERSONAL)
-READERS_S = 5  # so long answers wait for someone who reads; after that the log stays for now
+VACUUM_PERSONAL_TABLES = "VACUUM " + ", ".join(table.name for table in PERSONAL_TABLES)
+MAX_READER_WAIT_S = 5  # so long answers wait for someone who reads; after that the log stays for now
 
 SWEPT = "The database file was rewritten and its log emptied: no trace is left in them."
 LOG_KEPT = (
@@ -30,7 +30,7 @@ VACUUMED = (
 OUT_OF_REACH = "Backups, exports and copies made before still hold the data: delete them, or erase there too."
 
 
-def mark(connection: Connection) -> None:
+def mark_due(connection: Connection) -> None:
     """Note in a transaction that deletes something personal that a sweep is due."""
     connection.execute(insert(settings).values(name=MARK + secrets.token_hex(8), value=""))
 
@@ -45,7 +45,7 @@ def sweep(db: Database) -> str:
     try:
         marks = _marks(db)
         if not db.is_sqlite:
-            db.outside(VACUUM_PEOPLE)
+            db.run_outside_transaction(VACUUM_PERSONAL_TABLES)
         elif not _rewritten(db):
             return LOG_KEPT
         with db.writing() as connection:
@@ -60,12 +60,12 @@ def sweep(db: Database) -> str:
 
 def _rewritten(db: Database) -> bool:
     """Rewrite the file through its log, and empty that; whether it was emptied, which nobody may read meanwhile."""
-    db.outside("VACUUM")
-    waits = f"PRAGMA busy_timeout = {1000 * READERS_S}"
+    db.run_outside_transaction("VACUUM")
+    waits = f"PRAGMA busy_timeout = {1000 * MAX_READER_WAIT_S}"
     try:
-        ((busy, *_),) = db.outside(waits, "PRAGMA wal_checkpoint(TRUNCATE)")
+        ((busy, *_),) = db.run_outside_transaction(waits, "PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
-        db.outside(f"PRAGMA busy_timeout = {1000 * BUSY_S}")
+        db.run_outside_transaction(f"PRAGMA busy_timeout = {1000 * LOCK_TIMEOUT_S}")
     return not busy
 
 

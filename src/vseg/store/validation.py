@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Insertion = Callable[[Connection, list[Row]], int]
 """Stores rows, and says how many of them were new."""
-TELLING = {responses: ("item", "same", "shown_at_ms"), events: ("kind", "at_ms")}
+IDENTIFYING_COLUMNS = {responses: ("item", "same", "shown_at_ms"), events: ("kind", "at_ms")}
 """By what a record that is sent again is known from another one under its number."""
-LARGEST_STAND_IN = 1000
+MAX_STAND_IN_BYTES = 1000
 """Bytes of an event that stands in for another record: such a one is taken beyond the limits, too."""
 
 
 @dataclass(frozen=True)
-class Limits:
+class EventLimits:
     """How many events a session may send, and how many of them with contours."""
 
     events: int
@@ -49,7 +49,7 @@ class _Sent:
         return _Sent(self.seqs | {row["seq"] for row in new}, self.contours + drawn)
 
 
-def beyond_limits(connection: Connection, batch: Iterable[Any]) -> dict[Any, VsegError]:
+def find_over_limit(connection: Connection, batch: Iterable[Any]) -> dict[Any, VsegError]:
     """Those of a batch whose session would have more events than its limits, with the sentence for each.
 
     An event that stands in for a refused one is none too many: a page that could not even say so would have to stop.
@@ -82,7 +82,7 @@ def beyond_limits(connection: Connection, batch: Iterable[Any]) -> dict[Any, Vse
     return refused
 
 
-def contradicted(connection: Connection, batch: Iterable[Any]) -> dict[Any, VsegError]:
+def find_conflicts(connection: Connection, batch: Iterable[Any]) -> dict[Any, VsegError]:
     """Those of a batch of which another record is stored under one of its numbers, with the sentence for each.
 
     Two pages that go on with one session, under one token, both count from where it was. Whoever comes second has to
@@ -91,7 +91,7 @@ def contradicted(connection: Connection, batch: Iterable[Any]) -> dict[Any, Vseg
     sent = list(batch)
     numbers = {(each.session, row["seq"]) for each in sent for row in (*each.responses, *each.events)}
     stored: dict[tuple[int, int], tuple[Any, ...]] = {}
-    for table, names in TELLING.items():
+    for table, names in IDENTIFYING_COLUMNS.items():
         wanted = select(table.c.session, table.c.seq, *(table.c[name] for name in names))
         found = connection.execute(wanted.where(tuple_(table.c.session, table.c.seq).in_(numbers)))
         stored |= {(session, seq): (table.name, *told) for session, seq, *told in found}
@@ -101,7 +101,7 @@ def contradicted(connection: Connection, batch: Iterable[Any]) -> dict[Any, Vseg
 def _is_stored(records: Any, stored: dict[tuple[int, int], tuple[Any, ...]]) -> Iterable[bool]:
     for table, rows in ((responses, records.responses), (events, records.events)):
         for row in rows:
-            told = (table.name, *(row[name] for name in TELLING[table]))
+            told = (table.name, *(row[name] for name in IDENTIFYING_COLUMNS[table]))
             yield stored.get((records.session, row["seq"])) == told or (table is events and _stands_in(row))
 
 
@@ -111,7 +111,7 @@ def _stands_in(event: Row) -> bool:
 
 
 def _is_small_stand_in(event: Row) -> bool:
-    return len(event["data"]) <= LARGEST_STAND_IN and _stands_in(event)
+    return len(event["data"]) <= MAX_STAND_IN_BYTES and _stands_in(event)
 
 
 def _elsewhere() -> Conflict:
@@ -133,7 +133,7 @@ def insertion(db: "Database", table: Table, other: Table) -> Insertion:
     new = select(*row.values()).where(~is_taken)
     if not db.is_sqlite:  # in one order, so that two workers with the same rows never wait for each other
         new = new.order_by(row["session"], row["seq"])
-    statement = db.insert(table).from_select(list(row), new).execution_options(preserve_rowcount=True)
+    statement = db.insert_or_ignore(table).from_select(list(row), new).execution_options(preserve_rowcount=True)
 
     def store(connection: Connection, rows: list[Row]) -> int:
         sent: Any = rows if db.is_sqlite else {"rows": rows}

@@ -17,14 +17,16 @@ from sqlalchemy import Connection, bindparam, exc, select
 
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
 from vseg.store.schema import events, responses, sessions
-from vseg.store.validation import Insertion, Limits, beyond_limits, contradicted, insertion
+from vseg.store.validation import EventLimits, Insertion, find_conflicts, find_over_limit, insertion
 
 if TYPE_CHECKING:
     from vseg.store.database import Database
 
-ROWS_A_COMMIT = 2000
+MAX_ROWS_PER_COMMIT = 2000
 GATHER_S = 0.004  # while many are answering, a commit waits so long for more: half as many commits
-MOST_WAITING = 50_000  # requests; beyond, the database is too slow and the browsers keep what they have
+MAX_QUEUED_REQUESTS = (
+    50_000  # requests; beyond, the database is too slow and the browsers keep what they have
+)
 
 # Ordered, so that two workers never wait for each other.
 _ASKED = (
@@ -36,14 +38,14 @@ _SHARED, _COUNTED = _ASKED.with_for_update(read=True), _ASKED.with_for_update(ke
 
 
 @dataclass(eq=False)
-class Records:
+class WriteRequest:
     """What one request wants stored, and who waits for it."""
 
     session: int
     responses: list[dict[str, Any]]
     events: list[dict[str, Any]]
     token_hash: str | None = None
-    limits: Limits | None = None
+    limits: EventLimits | None = None
     stored: Future[None] = field(default_factory=Future)
 
     def __len__(self) -> int:
@@ -53,7 +55,7 @@ class Records:
 class _ContradictedError(Exception):
     """Records of a batch whose numbers others have used, which undoes the batch."""
 
-    def __init__(self, refused: dict[Records, VsegError]):
+    def __init__(self, refused: dict[WriteRequest, VsegError]):
         super().__init__("other records are stored under these numbers")
         self.refused = refused
 
@@ -65,17 +67,17 @@ class Writer:
         self._db = db
         # Of responses first: where a response and an event come under one number, the response is taken.
         self._inserts = insertion(db, responses, events), insertion(db, events, responses)
-        self._queue: SimpleQueue[Records | None] = SimpleQueue()
+        self._queue: SimpleQueue[WriteRequest | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def append(self, records: Records) -> Future[None]:
+    def append(self, records: WriteRequest) -> Future[None]:
         """Queue records; the future is resolved once they are durable, or fails with the reason."""
         with self._lock:
             if self._closed:
                 raise VsegError("The database is being closed; send the records again in a moment.")
-            if self._queue.qsize() >= MOST_WAITING:
+            if self._queue.qsize() >= MAX_QUEUED_REQUESTS:
                 raise VsegError("The database cannot keep up; send the records again in a moment.")
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="vseg-writer", daemon=True)
@@ -98,7 +100,7 @@ class Writer:
             if rows > 1:
                 time.sleep(GATHER_S)
             batch, rows = [first], len(first)
-            while rows < ROWS_A_COMMIT and not self._queue.empty():
+            while rows < MAX_ROWS_PER_COMMIT and not self._queue.empty():
                 if (following := self._queue.get()) is None:
                     self._queue.put(None)  # closing: this batch first
                     break
@@ -106,7 +108,7 @@ class Writer:
                 rows += len(following)
             self._store([each for each in batch if each.stored.set_running_or_notify_cancel()])
 
-    def _store(self, batch: list[Records]) -> None:
+    def _store(self, batch: list[WriteRequest]) -> None:
         """Commit the batch; if a row spoils it, each half by itself, until the culprit is alone."""
         if not batch:
             return
@@ -140,16 +142,16 @@ class Writer:
 
 
 def _write(
-    inserts: tuple[Insertion, ...], connection: Connection, batch: list[Records]
-) -> dict[Records, VsegError]:
+    inserts: tuple[Insertion, ...], connection: Connection, batch: list[WriteRequest]
+) -> dict[WriteRequest, VsegError]:
     """Store the records of active sessions; the others are returned with the reason."""
     status, token = _locked(connection, batch)
-    refused: dict[Records, VsegError] = {}
+    refused: dict[WriteRequest, VsegError] = {}
     for each in batch:
         if each.session in token and each.token_hash not in (None, token[each.session]):
             refused[each] = NotAllowed("This session goes on elsewhere, under a newer token; use that one.")
     active = [each for each in batch if status.get(each.session) == "active" and each not in refused]
-    refused |= beyond_limits(connection, active)
+    refused |= find_over_limit(connection, active)
     taken = [each for each in active if each not in refused]
     answers = [row for each in taken for row in each.responses]
     others = [row for each in taken for row in each.events]
@@ -158,18 +160,18 @@ def _write(
         if rows:
             new += insert(connection, rows)
     # Where some were there, they were sent again, or another page has used their numbers.
-    if new < len(answers) + len(others) and (others_own := contradicted(connection, taken)):
+    if new < len(answers) + len(others) and (others_own := find_conflicts(connection, taken)):
         raise _ContradictedError(others_own)
     for each in batch:
         if each not in refused and status.get(each.session) != "active":
             if not _there(connection, each):
                 refused[each] = _refusal(status.get(each.session))
             else:
-                refused |= contradicted(connection, [each])
+                refused |= find_conflicts(connection, [each])
     return refused
 
 
-def _locked(connection: Connection, batch: list[Records]) -> tuple[dict[int, str], dict[int, str]]:
+def _locked(connection: Connection, batch: list[WriteRequest]) -> tuple[dict[int, str], dict[int, str]]:
     """Status and token's hash of the batch's sessions, which on PostgreSQL nobody else changes from here on.
 
     Answers alone need shared locks: nobody can withdraw a session between this look and our insert. With events, no
@@ -180,7 +182,7 @@ def _locked(connection: Connection, batch: list[Records]) -> tuple[dict[int, str
     return {row.id: row.status for row in found}, {row.id: row.token_hash for row in found}
 
 
-def _there(connection: Connection, records: Records) -> bool:
+def _there(connection: Connection, records: WriteRequest) -> bool:
     """Whether all of it was stored before: a resend after the end of a session is answered like the first time."""
     wanted = {row["seq"] for row in (*records.responses, *records.events)}
     stored: set[int] = set()
@@ -226,6 +228,6 @@ def _spoiled(error: BaseException) -> VsegError:
     return told
 
 
-def _fail(batch: Sequence[Records], error: BaseException) -> None:
+def _fail(batch: Sequence[WriteRequest], error: BaseException) -> None:
     for each in batch:
         each.stored.set_exception(error)

@@ -97,7 +97,10 @@ def test_jspsych_as_json_and_as_csv(tmp_path, write):
 def test_the_folder_has_the_form_of_an_export(tmp_path):
     text = json.dumps([jspsych(subject="ann"), jspsych(subject="bo", image="img/dog.jpg")])
     out = imported(tmp_path, {"data.json": text}, **OPTIONS)
-    assert {path.name for path in out.iterdir()} == dataset.TOP - {dataset.IDENTITIES, dataset.MARKERS}
+    assert {path.name for path in out.iterdir()} == dataset.TOP_LEVEL_NAMES - {
+        dataset.IDENTITIES,
+        dataset.MARKERS,
+    }
     assert dataset.is_export(out)
     description = json.loads((out / dataset.DESCRIPTION).read_text("utf-8"))
     tables = list((out / "data").iterdir())
@@ -152,7 +155,7 @@ def test_pictures_go_along_and_say_how_large_they_are(tmp_path):
     Image.new("RGB", (WIDTH, HEIGHT), (200, 10, 10)).save(tmp_path / "pictures/Cat.jpg")
     options = OPTIONS | {"image_size": None, "images": tmp_path / "pictures"}
     out = imported(tmp_path, {"data.json": json.dumps(jspsych())}, **options)
-    with Image.open(dataset.Dataset(out).picture("cat")) as picture:
+    with Image.open(dataset.Dataset(out).image_file("cat")) as picture:
         assert (picture.size, picture.format) == ((WIDTH, HEIGHT), "PNG")
     with pytest.raises(VsegError, match=r"has no picture for the image 'img/Dog.png'; found Cat.jpg\."):
         imported(tmp_path, {"data.json": json.dumps(jspsych(image="img/Dog.png"))}, **options)
@@ -220,7 +223,7 @@ def test_an_image_may_have_a_long_address_in_html(tmp_path):
 def test_names_that_are_alike_in_files_stay_apart(tmp_path):
     text = json.dumps([jspsych(subject=name) for name in ("a-1", "a1", "A1", "../../etc", "...")])
     out = imported(tmp_path, {"data.json": text}, **OPTIONS)
-    assert len(dataset.Dataset(out).tables) == 5
+    assert len(dataset.Dataset(out).response_tables) == 5
     assert vseg.load(out).participants == sorted(["a-1", "a1", "A1", "../../etc", "..."])
 
 

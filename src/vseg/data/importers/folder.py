@@ -15,20 +15,20 @@ import numpy as np
 
 from vseg import __version__
 from vseg.data import dataset
-from vseg.data.columns import RESPONSES, SESSIONS, Variable
+from vseg.data.columns import RESPONSES, SESSIONS, Column
 from vseg.data.importers.files import Source
 from vseg.data.importers.mapping import Field
 from vseg.data.importers.names import words
 from vseg.data.importers.trials import LeftOut
 from vseg.data.layout import Grid, Layout
-from vseg.data.psych_ds import SCHEMA, described, write_ignore, write_json
-from vseg.data.table_writing import Columns, Parquet, write_csv
+from vseg.data.psych_ds import SCHEMA_VERSION, describe_dataset, write_ignore_file, write_json
+from vseg.data.table_writing import ParquetFile, TableColumns, write_csv
 from vseg.errors import VsegWarning
 from vseg.study import schema
 
 ALWAYS = {"participant", "session", "seq", "item", "image", "block", "trial", "i", "j", "practice", "catch", "same",
           "used"}  # fmt: skip
-SOURCE = Variable("source", "text", "The file and the place in it that the row was imported from")
+SOURCE = Column("source", "text", "The file and the place in it that the row was imported from")
 IN_OTHER_WORDS = {
     "participant": "Name of the participant",
     "session": "Name of the session",
@@ -42,7 +42,7 @@ IN_OTHER_WORDS = {
 }
 SUMMED = ("participant", "session", "images", "responses", "answers_used", "practice_correct", "catch_correct",
           "median_rt_ms")  # fmt: skip
-IDENTITY = (Variable("participant", "text", ""), Variable("identity", "text", ""))
+IDENTITY = (Column("participant", "text", ""), Column("identity", "text", ""))
 
 README = """# {name}
 
@@ -79,7 +79,7 @@ class Imported:
     """What an import has found, before anything is written."""
 
     layout: Layout
-    columns: Columns
+    columns: TableColumns
     fields: Mapping[str, Field]
     left_out: LeftOut
     sources: Sequence[Source]
@@ -101,7 +101,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _keys(columns: Columns) -> list[tuple[str, str]]:
+def _keys(columns: TableColumns) -> list[tuple[str, str]]:
     return list(zip(columns["participant"], columns["session"], strict=True))
 
 
@@ -165,7 +165,7 @@ def _png(path: Path) -> bytes:
     return file.getvalue()
 
 
-def _known(columns: Columns) -> list[Variable]:
+def _known(columns: TableColumns) -> list[Column]:
     """The variables of an export that hold anything here, and where each row came from."""
     known = [
         _reworded(variable)
@@ -175,12 +175,12 @@ def _known(columns: Columns) -> list[Variable]:
     return [*known, SOURCE]
 
 
-def _reworded(variable: Variable) -> Variable:
+def _reworded(variable: Column) -> Column:
     return replace(variable, description=IN_OTHER_WORDS.get(variable.name, variable.description))
 
 
 def _write_sessions(
-    columns: Columns, variables: Sequence[Variable], name: str, folder: Path, progress: Progress
+    columns: TableColumns, variables: Sequence[Column], name: str, folder: Path, progress: Progress
 ) -> list[dict[str, Any]]:
     """A table for each session, all of them once more as Parquet, and a summary of each."""
     rows: dict[tuple[str, str], list[int]] = {}
@@ -189,7 +189,10 @@ def _write_sessions(
     who = words(participant for participant, _ in rows)
     which = words(session for _, session in rows)
     title, summaries = "".join(filter(str.isalnum, name)), []
-    with Parquet(folder / dataset.PARQUET, variables) as parquet, progress("Writing", len(rows)) as advance:
+    with (
+        ParquetFile(folder / dataset.PARQUET, variables) as parquet,
+        progress("Writing", len(rows)) as advance,
+    ):
         for (participant, session), chosen in rows.items():
             part = {variable.name: [columns[variable.name][row] for row in chosen] for variable in variables}
             file = f"study-{title}_subject-{who[participant]}_session-{which[session]}_data.csv"
@@ -202,7 +205,7 @@ def _write_sessions(
     return summaries
 
 
-def _summary(participant: str, session: str, part: Columns) -> dict[str, Any]:
+def _summary(participant: str, session: str, part: TableColumns) -> dict[str, Any]:
     correct = part.get("correct", [None] * len(part["i"]))
     times = part.get("rt_ms", [None] * len(part["i"]))
     used = [time for time, counts in zip(times, part["used"], strict=True) if counts and time is not None]
@@ -224,11 +227,11 @@ def _share(correct: Sequence[Any], chosen: Sequence[bool]) -> float | None:
 
 
 def _write_words(
-    found: Imported, folder: Path, name: str, segments: int | None, variables: Sequence[Variable]
+    found: Imported, folder: Path, name: str, segments: int | None, variables: Sequence[Column]
 ) -> None:
     now = datetime.now(UTC)
     about = f"Same/different judgments about pairs of locations on {found.layout}, imported. {found}"
-    write_json(folder / dataset.DESCRIPTION, described(name, about, variables, now))
+    write_json(folder / dataset.DESCRIPTION, describe_dataset(name, about, variables, now))
     software = {
         "vseg": __version__,
         "python": platform.python_version(),
@@ -241,14 +244,14 @@ def _write_words(
         "remarks": list(found.remarks),
     }
     write_json(folder / dataset.SOFTWARE, software)
-    write_ignore(folder)
+    write_ignore_file(folder)
     parquet = "responses.parquet    all responses once more\n" * folder.joinpath(dataset.PARQUET).exists()
     words_of = README.format(
         name=name,
         version=__version__,
         date=f"{now:%Y-%m-%d}",
         counted=found,
-        schema=SCHEMA,
+        schema=SCHEMA_VERSION,
         parquet=parquet,
         segments="" if segments else " --segments 2..6",
     )

@@ -119,4 +119,6 @@ def schema(request: Request) -> Response:
 
 
 async def _invalid(request: Request, exception: RequestValidationError) -> Response:
-    return await http.of_vseg(request, InvalidInput(http.sentence(exception.errors())))
+    return await http.handle_vseg_error(
+        request, InvalidInput(http.describe_validation_error(exception.errors()))
+    )

@@ -21,7 +21,7 @@ WAIT_S = 5.0  # for the first read of a large study; later ones take millisecond
 def researcher(request: Request) -> str:
     """Who asks: by a personal token, or by the login's cookie, when what changes something comes from our pages."""
     db, keys = request.app.state.db, request.app.state.keys
-    if (by_token := auth.by_token(db, request)) is not None:
+    if (by_token := auth.get_researcher_by_token(db, request)) is not None:
         return by_token
     name = keys.visitor(request).name
     if name is None:
@@ -35,7 +35,7 @@ def study(
     request: Request, name: Annotated[str, Path(description="The study's name.", examples=["my-study"])]
 ) -> StudyRow:
     """The study that the address names."""
-    return store.studies.named(request.app.state.db, name)
+    return store.studies.get_study(request.app.state.db, name)
 
 
 Researcher = Annotated[str, Depends(researcher)]

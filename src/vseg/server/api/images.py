@@ -16,7 +16,7 @@ from vseg.errors import NotFound
 from vseg.monitor import Contours, tiles
 from vseg.server.api.dependencies import OfStudy, answers_of, tag_of, unchanged
 from vseg.server.api.schemas import MapsAsArrays
-from vseg.server.compression import packed
+from vseg.server.compression import compressed_response
 from vseg.store.studies import ImageRow, StudyRow
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Asked:
     @property
     def png(self) -> bytes:
         """The image itself."""
-        return store.studies.image(self.request.app.state.db, self.row.id, self.shown.sha256)
+        return store.studies.get_image(self.request.app.state.db, self.row.id, self.shown.sha256)
 
     def answered(self, kind: str, media_type: str, make: Any, **headers: str) -> Response:
         """What `make` returns, or 304: maps follow from the answers that count and from what was asked for."""
@@ -88,7 +88,7 @@ class Asked:
         tag = tag_of(__version__, kind, self.shown.sha256, state, self.segments, self.smoothness)
         if (same := unchanged(self.request, tag)) is not None:
             return same
-        return packed(self.request, make(), media_type, headers={**headers, "ETag": tag})
+        return compressed_response(self.request, make(), media_type, headers={**headers, "ETag": tag})
 
 
 Wanted = Annotated[Asked, Depends()]

@@ -10,9 +10,9 @@ from vseg import monitor, store
 from vseg.monitor import Answers
 from vseg.server.api.dependencies import OfStudy, answers_of, tag_of, unchanged
 from vseg.server.api.schemas import PEOPLE, PROGRESS, PersonAndTimeline, ProgressAndPeople
-from vseg.server.compression import packed
-from vseg.store.changes import events_of
-from vseg.store.sessions import Erased
+from vseg.server.compression import compressed_response
+from vseg.store.changes import list_events
+from vseg.store.sessions import ErasedRows
 
 KINDS = (
     "consent", "device", "keys", "distance", "gamma", "screen", "resumed", "break", "interruption", "left", "comment",
@@ -34,7 +34,7 @@ def progress(request: Request, row: OfStudy) -> Response:
     tag = tag_of(answers.version, found)
     if (same := unchanged(request, tag)) is not None:
         return same
-    return packed(
+    return compressed_response(
         request, b'{"progress":%b,"people":%b}' % (found, people), "application/json", headers={"ETag": tag}
     )
 
@@ -44,12 +44,12 @@ def participant(request: Request, row: OfStudy, participant: Participant) -> Per
     """Their numbers and the reasons for a second look; all their answers; everything else their session reported."""
     answers = answers_of(request, row)
     person = monitor.person(row, answers, participant)
-    events: Any = events_of(request.app.state.db, row.id, KINDS, participant=participant)
+    events: Any = list_events(request.app.state.db, row.id, KINDS, participant=participant)
     return PersonAndTimeline(person=person, answers=_columns(answers, participant), events=events)
 
 
 @router.delete("/studies/{name}/participants/{participant}", summary="Erase a participant")
-def erase(request: Request, row: OfStudy, participant: Participant) -> Erased:
+def erase(request: Request, row: OfStudy, participant: Participant) -> ErasedRows:
     """Delete a participant and everything of theirs, for good; says how many rows are gone."""
     return store.sessions.erase(request.app.state.db, row, participant)
 

@@ -14,7 +14,7 @@ from vseg.monitor.adaptive_progress import has_chooser, learnt
 from vseg.server.api.dependencies import OfStudy, answers_of, tag_of, unchanged
 from vseg.server.api.images import DIGITS, NPZ, PNG, ImageName, Participant, shown_image
 from vseg.server.api.schemas import PosteriorAsArrays, PosteriorIsComing, SegmentsEvidence
-from vseg.server.compression import packed
+from vseg.server.compression import compressed_response
 from vseg.store.studies import StudyRow
 
 CHOOSER, EVIDENCE = "chooser", "auto"
@@ -118,7 +118,7 @@ class AskedPosterior:
         tag = tag_of(__version__, kind, self.shown.sha256, now.mark)
         if (same := unchanged(self.request, tag)) is not None:
             return same
-        return packed(self.request, make(found), media_type, headers={**headers, "ETag": tag})
+        return compressed_response(self.request, make(found), media_type, headers={**headers, "ETag": tag})
 
     def picture(self, kind: str, make: Any) -> Response:
         """A picture of the posterior."""
@@ -159,7 +159,7 @@ def segmentation(wanted: Wanted) -> Response:
     """The most probable segment of each place by the posterior median, tinted over the image."""
 
     def drawn(found: Believed) -> bytes:
-        png = store.studies.image(wanted.request.app.state.db, wanted.row.id, wanted.shown.sha256)
+        png = store.studies.get_image(wanted.request.app.state.db, wanted.row.id, wanted.shown.sha256)
         return tiles.segmentation(found.maps, png)
 
     return wanted.picture("segmentation", drawn)

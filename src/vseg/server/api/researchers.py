@@ -14,7 +14,7 @@ router = APIRouter(tags=["researchers"])
 @router.get("/researchers", summary="Everyone with a login")
 def researchers(request: Request) -> list[Researcher]:
     """Names, and since when; all of them see all studies."""
-    return store.researchers.listed(request.app.state.db)
+    return store.researchers.list_researchers(request.app.state.db)
 
 
 @router.delete("/researchers", status_code=204, summary="Remove a researcher", response_class=Response)

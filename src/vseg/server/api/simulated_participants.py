@@ -46,9 +46,9 @@ WISH: TypeAdapter[Wish] = TypeAdapter(Wish)
 )
 async def simulate(request: Request, row: OfStudy) -> Group:
     """They take part over HTTP like anyone else, and their sessions say that they are simulated."""
-    wish = await http.json_body(request, WISH)
+    wish = await http.read_json(request, WISH)
     groups: simulated_participants.Simulations = request.app.state.simulations
-    job = await http.in_thread(
+    job = await http.run_in_thread(
         groups.start, simulated_participants.address_of(request), row, **wish.model_dump(mode="python")
     )
     return Group(**job.shown())

@@ -26,9 +26,9 @@ from vseg.server.api.schemas import (
     StudySummary,
 )
 from vseg.server.compression import json_response
-from vseg.server.resume_policy import Standing
+from vseg.server.resume_policy import ResumePoint
 from vseg.store.sessions import SessionRow
-from vseg.store.sessions.assignment import previewed
+from vseg.store.sessions.assignment import preview_units
 from vseg.store.studies import StudyRow
 from vseg.study import pictures
 from vseg.study.schema import LARGEST_FILE, parsed
@@ -42,7 +42,7 @@ router = APIRouter(tags=["studies"])
 def studies(request: Request) -> list[StudySummary]:
     """Every study in this database, and how far it is."""
     db = request.app.state.db
-    return [StudySummary(**summary(db, row, request)) for row in store.studies.listed(db)]
+    return [StudySummary(**summary(db, row, request)) for row in store.studies.list_studies(db)]
 
 
 @router.post(
@@ -54,20 +54,20 @@ async def create_study(request: Request) -> StudySummary:
 
     Images are samples or generated: files can only be read where they are, by `vseg serve FILE`.
     """
-    text = (await http.json_body(request, NEW_STUDY, BODY)).text
+    text = (await http.read_json(request, NEW_STUDY, BODY)).text
 
     def created() -> StudySummary:
         db = request.app.state.db
         return StudySummary(**summary(db, create(db, text), request))
 
-    return await http.in_thread(created)
+    return await http.run_in_thread(created)
 
 
 @router.get("/studies/{name}", summary="One study")
 def study(request: Request, row: OfStudy) -> StudyDetail:
     """One study with its file, and its sessions by image."""
     db = request.app.state.db
-    counts: Any = store.sessions.counts(db, row).images
+    counts: Any = store.sessions.count_sessions(db, row).images
     return StudyDetail(
         **summary(db, row, request),
         text=row.text,
@@ -80,7 +80,7 @@ def study(request: Request, row: OfStudy) -> StudyDetail:
 @router.get("/studies/{name}/sessions", summary="Sessions of a study")
 def sessions(request: Request, row: OfStudy) -> list[Session]:
     """Names, status and times, in the order in which they began; nobody's identity."""
-    return [Session(**each) for each in store.sessions.listed(request.app.state.db, row)]
+    return [Session(**each) for each in store.sessions.list_sessions(request.app.state.db, row)]
 
 
 @router.post("/studies/{name}/pause", summary="Pause a study")
@@ -111,13 +111,13 @@ def reopen(request: Request, row: OfStudy) -> StudySummary:
 )  # fmt: skip
 def preview(request: Request, row: OfStudy) -> Response:
     """The images and trials of a fresh draw, as a session's page is told them. Nothing is stored, and nobody counts."""
-    units = previewed(row.study, secrets.randbits(32))
-    trials = participants.study_draw(row)(units)
+    units = preview_units(row.study, secrets.randbits(32))
+    trials = participants.make_trial_drawer(row)(units)
     session = SessionRow(
         id=0, name="preview", study=row.id, trials=trials, participant="preview", status="active", units=units,
         software={}, started_at_ms=0, finished_at_ms=None,
     )  # fmt: skip
-    state = participants.described(row, session, Standing([], [], 0))
+    state = participants.describe_session(row, session, ResumePoint([], [], 0))
     return json_response(request, {**state, "token": ""})
 
 
@@ -125,10 +125,10 @@ def preview(request: Request, row: OfStudy) -> Response:
 def links(
     request: Request,
     row: OfStudy,
-    count: Annotated[int, Query(ge=1, le=store.sessions.MOST_LINKS, description="How many.")] = 1,
+    count: Annotated[int, Query(ge=1, le=store.sessions.MAX_LINKS, description="How many.")] = 1,
 ) -> Links:
     """New personal links, each for one person; they are not shown again."""
-    tokens = store.sessions.new_links(request.app.state.db, row, count)
+    tokens = store.sessions.create_links(request.app.state.db, row, count)
     return Links(links=[f"{participant_link(request, row.name)}?link={token}" for token in tokens])
 
 
@@ -149,7 +149,7 @@ def export(request: Request, row: OfStudy) -> FileResponse:
     folder = Path(tempfile.mkdtemp(prefix="vseg-export-"))
     try:
         folder.joinpath(row.name).mkdir()
-        export.write(request.app.state.db, row, folder / row.name)
+        export.write_dataset(request.app.state.db, row, folder / row.name)
         file = shutil.make_archive(str(folder / "export"), "zip", root_dir=folder, base_dir=row.name)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -170,7 +170,7 @@ def create(db: store.Database, text: str) -> StudyRow:
                 "sample, texture or colours, or start the server with: vseg serve FILE."
             )
     try:
-        store.studies.named(db, given.name)
+        store.studies.get_study(db, given.name)
     except NotFound:
         return store.studies.register(db, text, given, pictures.shown(given, Path()))
     raise Conflict(f"There is a study {given.name!r} already; give this one another name.", "exists")
@@ -178,7 +178,7 @@ def create(db: store.Database, text: str) -> StudyRow:
 
 def summary(db: store.Database, row: StudyRow, request: Request) -> dict[str, Any]:
     """A study and how far it is, for the API and for the page."""
-    counts = store.sessions.counts(db, row)
+    counts = store.sessions.count_sessions(db, row)
     link = participant_link(request, row.name)
     return {
         "name": row.name,
@@ -205,4 +205,4 @@ def participant_link(request: Request, name: str) -> str:
 def _changed(request: Request, row: StudyRow, change: Any) -> StudySummary:
     db = request.app.state.db
     change(db, row.name)
-    return StudySummary(**summary(db, store.studies.named(db, row.name), request))
+    return StudySummary(**summary(db, store.studies.get_study(db, row.name), request))

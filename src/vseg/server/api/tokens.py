@@ -17,21 +17,21 @@ router = APIRouter(tags=["tokens"])
 @router.get("/me", summary="Who is asking")
 def me(request: Request, name: Researcher) -> Me:
     """The name of whoever is logged in or whose token this is."""
-    keys, by_token = request.app.state.keys, auth.by_token(request.app.state.db, request)
+    keys, by_token = request.app.state.keys, auth.get_researcher_by_token(request.app.state.db, request)
     return Me(name=name, csrf_token="" if by_token else keys.form_token(keys.visitor(request)))
 
 
 @router.get("/tokens", summary="Your tokens")
 def tokens(request: Request, name: Researcher) -> list[TokenRow]:
     """Labels and times; the tokens themselves are not stored."""
-    return store.tokens.listed(request.app.state.db, name)
+    return store.tokens.list_tokens(request.app.state.db, name)
 
 
 @router.post("/tokens", status_code=201, summary="Make a token", openapi_extra=takes(NewToken))
 async def new_token(request: Request, name: Researcher) -> Token:
     """A token for a script, shown this once: treat it like a password."""
-    label = (await http.json_body(request, NEW_TOKEN)).label
-    return Token(token=await http.in_thread(store.tokens.create, request.app.state.db, name, label))
+    label = (await http.read_json(request, NEW_TOKEN)).label
+    return Token(token=await http.run_in_thread(store.tokens.create, request.app.state.db, name, label))
 
 
 @router.delete("/tokens/{number}", status_code=204, summary="Revoke a token", response_class=Response)

@@ -43,13 +43,15 @@ def histogram(title: str, found: Distribution, *, counted: str, x_label: str) ->
     """A distribution as bars."""
     edges = found.edges
     middles = [(low + high) / 2 for low, high in pairwise(edges)]
-    shown = formatting.minutes if found.unit == "minutes" else formatting.milliseconds
+    shown = formatting.format_minutes if found.unit == "minutes" else formatting.format_milliseconds
     said = "Nothing yet."
     if any(found.counts):
         said = f"Half are below {shown(found.median)}; 8 of 10 lie between {shown(found.p10)} and {shown(found.p90)}."
     ranges = [f"{low:g} to {high:g}" for low, high in pairwise(edges)]
     rows = [
-        (name, formatting.number(count)) for name, count in zip(ranges, found.counts, strict=False) if count
+        (name, formatting.format_number(count))
+        for name, count in zip(ranges, found.counts, strict=False)
+        if count
     ]
     return Chart(title, "bars", middles, found.counts, f"{x_label} ({found.unit})", counted, said, rows)
 
@@ -61,11 +63,11 @@ def per_hour(hours: Sequence[Any]) -> Chart:
     said = "No answers in the last two days."
     if any(y):
         best = max(range(len(y)), key=y.__getitem__)
-        most = f"{formatting.number(y[best])} in the hour from {_hour(x[best])}"
-        said = f"{formatting.plural(sum(y), 'answer')} in the last two days, at most {most}."
-    rows = [(_hour(at), formatting.number(count)) for at, count in zip(x, y, strict=True) if count]
+        most = f"{formatting.format_number(y[best])} in the hour from {_hour(x[best])}"
+        said = f"{formatting.format_count(sum(y), 'answer')} in the last two days, at most {most}."
+    rows = [(_hour(at), formatting.format_number(count)) for at, count in zip(x, y, strict=True) if count]
     return Chart("Answers per hour", "bars", x, y, "time (UTC)", "answers", said, rows, is_time=True)
 
 
 def _hour(at_s: float) -> str:
-    return formatting.moment(at_s * 1000)
+    return formatting.format_time(at_s * 1000)

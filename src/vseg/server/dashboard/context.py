@@ -11,17 +11,17 @@ from starlette.responses import RedirectResponse, Response
 
 from vseg.errors import InvalidInput, VsegError
 from vseg.server import auth, http
-from vseg.server.html import page_of, root_of
+from vseg.server.html import render_template, root_path
 
 MOST_FIELDS = 20
 
 Page = Callable[[Request], Awaitable[Response]]
 
 
-async def visitor(request: Request) -> auth.Visitor:
+async def get_visitor(request: Request) -> auth.Visitor:
     """The browser that asks, looked up once a request."""
     if not hasattr(request.state, "visitor"):
-        request.state.visitor = await http.in_thread(request.app.state.keys.visitor, request)
+        request.state.visitor = await http.run_in_thread(request.app.state.keys.visitor, request)
     found: auth.Visitor = request.state.visitor
     return found
 
@@ -31,7 +31,7 @@ def researchers_only(page: Page) -> Page:
 
     @wraps(page)
     async def guarded(request: Request) -> Response:
-        if (await visitor(request)).name is not None:
+        if (await get_visitor(request)).name is not None:
             return await page(request)
         if "part" in request.query_params:
             return Response(status_code=401)
@@ -43,8 +43,8 @@ def researchers_only(page: Page) -> Page:
 
 async def page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
     """The whole page, with the browser's form token."""
-    answer = page_of(request, template, status=status, **await known(request), **values)
-    who = await visitor(request)
+    answer = render_template(request, template, status=status, **await known(request), **values)
+    who = await get_visitor(request)
     if who.is_new:
         request.app.state.keys.remember(answer, request, who)
     return answer
@@ -52,12 +52,12 @@ async def page(request: Request, template: str, *, status: int = 200, **values: 
 
 async def part(request: Request, template: str, **values: Any) -> Response:
     """One live part of a page, from the template that the page itself includes."""
-    return page_of(request, template, **await known(request), **values)
+    return render_template(request, template, **await known(request), **values)
 
 
-async def form(request: Request, most: int = http.SMALL_BODY) -> dict[str, str]:
+async def form(request: Request, most: int = http.MAX_SMALL_BODY_BYTES) -> dict[str, str]:
     """The fields of a form of ours, once it is clear that it is one."""
-    content = await http.body(request, most)
+    content = await http.read_body(request, most)
     try:
         fields = parse_qs(
             content.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS
@@ -81,18 +81,18 @@ def own_path(text: str) -> str:
 
 
 def _here(request: Request) -> str:
-    path = request.url.path.removeprefix(root_of(request))
+    path = request.url.path.removeprefix(root_path(request))
     return own_path(f"{path}?{request.url.query}" if request.url.query else path)
 
 
 def to(request: Request, path: str) -> Response:
     """Go there, with GET."""
-    return RedirectResponse(f"{root_of(request)}{path}", 303)
+    return RedirectResponse(f"{root_path(request)}{path}", 303)
 
 
 async def known(request: Request) -> dict[str, Any]:
     """What the frame of every page needs: who is logged in, and the token of their forms."""
-    who = await visitor(request)
+    who = await get_visitor(request)
     state = request.app.state
     return {
         "form_token": state.keys.form_token(who),

@@ -19,7 +19,7 @@ DEFAULT_FILE = "vseg.db"  # where a command without --db looks (cli/serve.py)
 @researchers_only
 async def data(request: Request) -> Response:
     """Download, links, file."""
-    row = await http.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
+    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
     return await _shown(request, row)
 
 
@@ -28,9 +28,9 @@ async def links(request: Request) -> Response:
     """Make personal links, which are shown this once."""
     given = await form(request)
     db, name = request.app.state.db, request.path_params["name"]
-    row = await http.in_thread(store.studies.named, db, name)
+    row = await http.run_in_thread(store.studies.get_study, db, name)
     count = whole(given.get("count", ""), "The number of links")
-    tokens = await http.in_thread(store.sessions.new_links, db, row, count)
+    tokens = await http.run_in_thread(store.sessions.create_links, db, row, count)
     link = api.participant_link(request, name)
     return await _shown(request, row, links=[f"{link}?link={token}" for token in tokens])
 
@@ -40,16 +40,16 @@ async def revoke_links(request: Request) -> Response:
     """Make the personal links that nobody has used worthless."""
     await form(request)
     db, name = request.app.state.db, request.path_params["name"]
-    row = await http.in_thread(store.studies.named, db, name)
-    return await _shown(request, row, revoked=await http.in_thread(store.sessions.revoke_links, db, row))
+    row = await http.run_in_thread(store.studies.get_study, db, name)
+    return await _shown(request, row, revoked=await http.run_in_thread(store.sessions.revoke_links, db, row))
 
 
 async def _shown(request: Request, row: StudyRow, **values: Any) -> Response:
     db = request.app.state.db
-    summary = await http.in_thread(api.summary, db, row, request)
+    summary = await http.run_in_thread(api.summary, db, row, request)
     values |= {
-        "unused_links": await http.in_thread(store.sessions.unused_links, db, row),
-        "most_links": store.sessions.MOST_LINKS,
+        "unused_links": await http.run_in_thread(store.sessions.count_unused_links, db, row),
+        "most_links": store.sessions.MAX_LINKS,
     }
     values |= _database(db)
     return await page(request, "data.html", row=row, study=row.study, summary=summary, **values)

@@ -61,7 +61,7 @@ class Choice:
 @researchers_only
 async def image(request: Request) -> Response:
     """The maps of one image; ?part=live its counts and pictures, ?part=fit the numbers of the fit."""
-    row = await http.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
+    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
     choice = chosen(request, row)
     if request.query_params.get("part") == "fit":
         return await live_page(request, row, "image", lambda glance: _fit(choice, glance))

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from vseg import store
 from vseg.errors import InvalidInput, NotAllowed, VsegError
 from vseg.server import auth, http
-from vseg.server.dashboard.context import form, own_path, page, researchers_only, to, visitor
+from vseg.server.dashboard.context import form, get_visitor, own_path, page, researchers_only, to
 
 
 async def setup(request: Request) -> Response:
@@ -17,25 +17,25 @@ async def setup(request: Request) -> Response:
     db = request.app.state.db
     if request.method == "GET":
         token = request.query_params.get("token", "")
-        if not await http.in_thread(auth.setup_is_open, db, token):
-            return await page(request, "message.html", status=401, said=auth.USED_LINK)
+        if not await http.run_in_thread(auth.is_setup_token_valid, db, token):
+            return await page(request, "message.html", status=401, said=auth.SETUP_LINK_USED)
         return await _choosing(request, token=token)
     given = await form(request)
     name, password, token = given.get("name", ""), given.get("password", ""), given.get("token", "")
     tries = request.app.state.tries
     try:
         await auth.set_up(db, tries, token, name, password)
-        known = await auth.verify(db, tries, name, password)
+        known = await auth.log_in(db, tries, name, password)
     except InvalidInput as error:
         return await _choosing(request, status=422, token=token, name=name, said=error)
     except VsegError as error:
-        return await page(request, "message.html", status=http.status_of(error), said=error)
+        return await page(request, "message.html", status=http.get_status_code(error), said=error)
     return logged_in(request, known)
 
 
 async def _choosing(request: Request, **values: Any) -> Response:
     """The form of a one-time link; the first researcher need not read what happens to those who are there."""
-    others = await http.in_thread(store.researchers.count, request.app.state.db)
+    others = await http.run_in_thread(store.researchers.count_researchers, request.app.state.db)
     return await page(request, "setup.html", has_others=others > 0, **values)
 
 
@@ -47,7 +47,7 @@ async def login(request: Request) -> Response:
     wanted = given.get("next", "")
     db, tries = request.app.state.db, request.app.state.tries
     try:
-        known = await auth.verify(db, tries, given.get("name", ""), given.get("password", ""))
+        known = await auth.log_in(db, tries, given.get("name", ""), given.get("password", ""))
     except NotAllowed as error:
         name = given.get("name", "")
         return await page(request, "login.html", status=401, name=name, said=error, next=wanted)
@@ -67,7 +67,7 @@ async def sign_in(request: Request) -> Response:
         return Response(status_code=401)
     db, token = request.app.state.db, request.query_params.get("token", "")
     try:
-        known = await http.in_thread(auth.sign_in, db, token)
+        known = await http.run_in_thread(auth.sign_in, db, token)
     except NotAllowed as error:
         return await page(request, "message.html", status=401, said=error)
     return logged_in(request, known, own_path(request.query_params.get("next", "")))
@@ -83,10 +83,10 @@ def logged_in(request: Request, known: auth.Visitor, path: str = "/") -> Respons
 async def logout(request: Request) -> Response:
     """End this researcher's logins, here and in every other browser."""
     await form(request)
-    if (name := (await visitor(request)).name) is not None:
-        await http.in_thread(store.researchers.sign_out, request.app.state.db, name)
+    if (name := (await get_visitor(request)).name) is not None:
+        await http.run_in_thread(store.researchers.sign_out, request.app.state.db, name)
     answer = to(request, "/login")
-    auth.forget(answer, request)
+    auth.delete_cookie(answer, request)
     return answer
 
 

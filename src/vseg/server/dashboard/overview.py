@@ -15,7 +15,7 @@ from vseg import monitor, store
 from vseg.monitor import Answers, Person, Progress
 from vseg.server import http
 from vseg.server.api.dependencies import tag_of, unchanged
-from vseg.server.dashboard.context import page, part, visitor
+from vseg.server.dashboard.context import get_visitor, page, part
 from vseg.server.dashboard.posteriors import Belief
 from vseg.store.studies import StudyRow
 
@@ -110,16 +110,16 @@ async def live_page(
     posteriors on the page, by image, which may be there, old, or still to come.
     """
     state = request.app.state
-    glance = await http.in_thread(state.glances.at, row)
+    glance = await http.run_in_thread(state.glances.at, row)
     reading = None if glance else state.watch.progress(row)
     asked = request.query_params.get("part")
-    beliefs = await http.in_thread(believed, glance) if glance and believed else {}
+    beliefs = await http.run_in_thread(believed, glance) if glance and believed else {}
     tag = await _tag(request, row, glance, reading, [each.state for each in beliefs.values()])
     if asked is not None and (same := unchanged(request, tag)) is not None:
         return same
     shown: dict[str, Any] = {"row": row, "study": row.study, "reading": reading, "beliefs": beliefs}
     shown["is_coming"] = any(each.is_coming for each in beliefs.values())
-    shown |= await http.in_thread(values, glance)
+    shown |= await http.run_in_thread(values, glance)
     if asked is None:
         return await page(request, f"{name}.html", **shown)
     template = "fit" if (name, asked) == ("image", "fit") else name
@@ -135,5 +135,5 @@ async def _tag(
     job = request.app.state.simulations.of(row.name)
     seen = glance.version if glance else f"{reading:.2f}"
     asked = request.url.path, sorted(request.query_params.multi_items())
-    form_token = request.app.state.keys.form_token(await visitor(request))
+    form_token = request.app.state.keys.form_token(await get_visitor(request))
     return tag_of(asked, seen, row.status, job and job.shown(), beliefs, form_token)

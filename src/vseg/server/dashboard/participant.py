@@ -24,7 +24,7 @@ LONGEST_RT_MS = 5000  # of the chart; slower answers are drawn at its top
 @researchers_only
 async def participant(request: Request) -> Response:
     """One participant; with ?part=live what changes by itself."""
-    row = await http.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
+    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
     return await live_page(
         request,
         row,
@@ -41,8 +41,8 @@ async def erase(request: Request) -> Response:
     name, who = request.path_params["name"], request.path_params["participant"]
     if given.get("confirmed") != "yes":
         raise InvalidInput("Erasing cannot be undone: tick the box that says so, and send the form again.")
-    row = await http.in_thread(store.studies.named, request.app.state.db, name)
-    erased = await http.in_thread(store.sessions.erase, request.app.state.db, row, who)
+    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, name)
+    erased = await http.run_in_thread(store.sessions.erase, request.app.state.db, row, who)
     beyond = store.vacuum.OUT_OF_REACH
     return await page(
         request, "erased.html", row=row, study=row.study, who=who, erased=erased, out_of_reach=beyond
@@ -91,15 +91,18 @@ def _adapted(request: Request, row: StudyRow, answers: Answers, who: str) -> lis
         return []
     shared = row.study.design.shared
     said = []
-    for each in store.choices.outcomes(request.app.state.db, row.id, who):
-        error, after = f"expected error {each.expected_error:.3f}", formatting.plural(each.answers, "answer")
+    for each in store.choices.list_outcomes(request.app.state.db, row.id, who):
+        error, after = (
+            f"expected error {each.expected_error:.3f}",
+            formatting.format_count(each.answers, "answer"),
+        )
         if not each.is_stop:
             said.append(f"{each.image}: {error} after {after}{' of everybody' if shared else ''}.")
             continue
         given = answers.tally(each.image, None if shared else who).trials  # some were on their way
         by_all = " by everybody" if shared else ""
         said.append(
-            f"{each.image}: known well enough after {after} ({error}); {formatting.number(given)} were given{by_all}."
+            f"{each.image}: known well enough after {after} ({error}); {formatting.format_number(given)} were given{by_all}."
         )
     return said
 
@@ -116,7 +119,7 @@ def _charts(answers: Answers, who: str) -> list[Chart]:
     numbers = list(range(1, len(drawn) + 1))
     said = "No answers yet."
     if drawn:
-        said = f"{formatting.plural(len(drawn), 'answer')}, from {times.min():,.0f} to {times.max():,.0f} ms."
+        said = f"{formatting.format_count(len(drawn), 'answer')}, from {times.min():,.0f} to {times.max():,.0f} ms."
     each = Chart(
         "Reaction time of each answer",
         "dots",

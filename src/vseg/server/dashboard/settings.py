@@ -8,7 +8,7 @@ from starlette.responses import Response
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotAllowed
 from vseg.server import auth, http
-from vseg.server.dashboard.context import form, page, researchers_only, to, visitor
+from vseg.server.dashboard.context import form, get_visitor, page, researchers_only, to
 from vseg.server.dashboard.login import logged_in
 from vseg.server.dashboard.study import whole
 
@@ -27,11 +27,11 @@ async def change_password(request: Request) -> Response:
     try:
         known = await auth.change_password(db, tries, name, given.get("old", ""), given.get("password", ""))
     except (InvalidInput, NotAllowed) as error:
-        return await _shown(request, status=http.status_of(error), said=error)
+        return await _shown(request, status=http.get_status_code(error), said=error)
     if given.get("revoke") != "yes":
         return logged_in(request, known, "/settings?changed=password#password")
-    for token in await http.in_thread(store.tokens.listed, db, name):
-        await http.in_thread(store.tokens.revoke, db, name, token.id)
+    for token in await http.run_in_thread(store.tokens.list_tokens, db, name):
+        await http.run_in_thread(store.tokens.revoke, db, name, token.id)
     return logged_in(request, known, "/settings?changed=tokens#password")
 
 
@@ -40,7 +40,7 @@ async def new_token(request: Request) -> Response:
     """A token for scripts, shown this once."""
     given = await form(request)
     try:
-        made = await http.in_thread(
+        made = await http.run_in_thread(
             store.tokens.create, request.app.state.db, await _name(request), given.get("label", "")
         )
     except InvalidInput as error:
@@ -53,7 +53,7 @@ async def revoke_token(request: Request) -> Response:
     """Make a token worthless."""
     given = await form(request)
     number = whole(given.get("token", ""), "The number of a token")
-    await http.in_thread(store.tokens.revoke, request.app.state.db, await _name(request), number)
+    await http.run_in_thread(store.tokens.revoke, request.app.state.db, await _name(request), number)
     return to(request, "/settings#tokens")
 
 
@@ -61,7 +61,7 @@ async def revoke_token(request: Request) -> Response:
 async def new_researcher_link(request: Request) -> Response:
     """A one-time link with which someone chooses a name and a password."""
     await form(request)
-    token = await http.in_thread(auth.new_setup_token, request.app.state.db)
+    token = await http.run_in_thread(auth.create_setup_token, request.app.state.db)
     return await _shown(request, link=f"{request.base_url}setup?token={token}")
 
 
@@ -73,20 +73,20 @@ async def remove_researcher(request: Request) -> Response:
     try:
         if given.get("confirmed") != "yes":
             raise InvalidInput(f"Tick the box to remove {name!r:.80}, and send the form again.")
-        await http.in_thread(store.researchers.remove, request.app.state.db, name)
+        await http.run_in_thread(store.researchers.remove, request.app.state.db, name)
     except (InvalidInput, Conflict) as error:
-        return await _shown(request, status=http.status_of(error), researcher_said=error)
+        return await _shown(request, status=http.get_status_code(error), researcher_said=error)
     return to(request, "/login" if name == await _name(request) else "/settings#researchers")
 
 
 async def _shown(request: Request, *, status: int = 200, **values: Any) -> Response:
     db, name = request.app.state.db, await _name(request)
-    tokens = await http.in_thread(store.tokens.listed, db, name)
-    researchers = await http.in_thread(store.researchers.listed, db)
+    tokens = await http.run_in_thread(store.tokens.list_tokens, db, name)
+    researchers = await http.run_in_thread(store.researchers.list_researchers, db)
     return await page(
         request, "settings.html", status=status, tokens=tokens, researchers=researchers, **values
     )
 
 
 async def _name(request: Request) -> str:
-    return (await visitor(request)).name or ""
+    return (await get_visitor(request)).name or ""

@@ -28,7 +28,7 @@ MOST_THUMBNAILS = 4
 @researchers_only
 async def studies(request: Request) -> Response:
     """All studies, how far they are; the live part of it alone if asked for."""
-    shown = await http.in_thread(_cards, request)
+    shown = await http.run_in_thread(_cards, request)
     if "part" not in request.query_params:
         return await page(request, "studies.html", studies=shown)
     tag = tag_of(shown)
@@ -51,9 +51,9 @@ async def create(request: Request) -> Response:
     given = await form(request, most=2 * LARGEST_FILE)
     text = given.get("text", "").replace("\r\n", "\n")
     try:
-        row = await http.in_thread(api.create, request.app.state.db, text)
+        row = await http.run_in_thread(api.create, request.app.state.db, text)
     except VsegError as error:
-        status = http.status_of(error)
+        status = http.get_status_code(error)
         return await page(request, "new.html", status=status, starters=STARTERS, text=text, said=error)
     return to(request, f"/studies/{row.name}")
 
@@ -74,5 +74,5 @@ def _cards(request: Request) -> list[dict[str, Any]]:
             "segments": row.study.segments,
             "layout": re.sub(r"(\d)x(\d)", r"\1 × \2", str(row.study.layout.build())),
         }
-        for row in store.studies.listed(db)
+        for row in store.studies.list_studies(db)
     ]

@@ -33,7 +33,7 @@ STATUS = {"pause": "paused", "close": "closed", "reopen": "open"}
 @researchers_only
 async def study(request: Request) -> Response:
     """One study; with ?part=live what changes by itself, 304 where nothing has."""
-    row = await http.in_thread(store.studies.named, request.app.state.db, request.path_params["name"])
+    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
     return await live_page(
         request,
         row,
@@ -50,7 +50,7 @@ async def change_status(request: Request) -> Response:
     name, what = request.path_params["name"], request.path_params["what"]
     if what not in STATUS:
         raise HTTPException(404)
-    await http.in_thread(getattr(store.studies, what), request.app.state.db, name)
+    await http.run_in_thread(getattr(store.studies, what), request.app.state.db, name)
     return to(request, f"/studies/{name}")
 
 
@@ -59,7 +59,7 @@ async def simulate(request: Request) -> Response:
     """Send simulated participants through the study."""
     given = await form(request)
     name = request.path_params["name"]
-    row = await http.in_thread(store.studies.named, request.app.state.db, name)
+    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, name)
     settings: dict[str, Any] = {
         "count": whole(given.get("count", ""), "The number of simulated participants"),
         "source": given.get("source", "picture"),
@@ -67,7 +67,7 @@ async def simulate(request: Request) -> Response:
         "pace": _pace(given.get("pace", "0")),
     }
     address = simulated_participants.address_of(request)
-    await http.in_thread(request.app.state.simulations.start, address, row, **settings)
+    await http.run_in_thread(request.app.state.simulations.start, address, row, **settings)
     return to(request, f"/studies/{name}#simulate")
 
 

@@ -12,23 +12,36 @@ Only hashes of tokens are stored.
 """
 
 from vseg.store.sessions.entry import (
-    MOST_LINKS,
-    Begun,
+    MAX_LINKS,
     Identity,
+    StartedSession,
     begin,
-    new_links,
+    count_unused_links,
+    create_links,
     revoke_links,
-    unused_links,
 )
-from vseg.store.sessions.erasure import Erased, check_known, erase, of_link, of_prolific
-from vseg.store.sessions.lifecycle import Progress, complete, end, leave, progress
-from vseg.store.sessions.listing import Counts, counts, listed, reason_to_refuse
-from vseg.store.sessions.retention import Forgotten, forget, keep_promises
-from vseg.store.sessions.rows import NO_SESSION, Asked, SessionRow, asked, by_token, latest
+from vseg.store.sessions.erasure import (
+    ErasedRows,
+    check_participant,
+    erase,
+    find_by_link,
+    find_by_prolific_id,
+)
+from vseg.store.sessions.lifecycle import SessionProgress, complete, end, get_progress, leave
+from vseg.store.sessions.listing import SessionCounts, count_sessions, get_refusal_reason, list_sessions
+from vseg.store.sessions.retention import ForgottenIdentities, apply_retention, forget_identities
+from vseg.store.sessions.rows import (
+    NO_SESSION_MESSAGE,
+    SessionRow,
+    SessionTrials,
+    find_by_token_hashes,
+    get_by_token,
+    list_latest_token_hashes,
+)
 
 __all__ = [
-    "MOST_LINKS", "NO_SESSION", "Asked", "Begun", "Counts", "Erased", "Forgotten", "Identity", "Progress", "SessionRow",
-    "asked", "begin", "by_token", "check_known", "complete", "counts", "end", "erase", "forget", "keep_promises",
-    "latest", "leave", "listed", "new_links", "of_link", "of_prolific", "progress", "reason_to_refuse",
-    "revoke_links", "unused_links",
+    "MAX_LINKS", "NO_SESSION_MESSAGE", "SessionTrials", "StartedSession", "SessionCounts", "ErasedRows", "ForgottenIdentities", "Identity", "SessionProgress", "SessionRow",
+    "find_by_token_hashes", "begin", "get_by_token", "check_participant", "complete", "count_sessions", "end", "erase", "forget_identities", "apply_retention",
+    "list_latest_token_hashes", "leave", "list_sessions", "create_links", "find_by_link", "find_by_prolific_id", "get_progress", "get_refusal_reason",
+    "revoke_links", "count_unused_links",
 ]  # fmt: skip

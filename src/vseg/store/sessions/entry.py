@@ -17,13 +17,13 @@ from vseg.errors import Conflict, InvalidInput
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import assignments, identities, links, participants, sessions, studies
 from vseg.store.sessions import assignment
-from vseg.store.sessions.rows import SessionRow, numbered, units_of
+from vseg.store.sessions.rows import SessionRow, get_session, list_units
 from vseg.store.studies import StudyRow
-from vseg.store.tokens import token_hash
+from vseg.store.tokens import hash_token
 from vseg.study.trials import Trials, Unit
 
-Draw = Callable[[Sequence[Unit]], Trials]
-MOST_LINKS = 10_000
+DrawTrials = Callable[[Sequence[Unit]], Trials]
+MAX_LINKS = 10_000
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class _Visitor:
     @classmethod
     def of(cls, identity: Identity | None, link: str | None, entry: str | None) -> Self:
         nameless = identity is None and link is None
-        hashed = token_hash(entry) if nameless and entry is not None else None
-        return cls(identity, None if link is None else token_hash(link), hashed)
+        hashed = hash_token(entry) if nameless and entry is not None else None
+        return cls(identity, None if link is None else hash_token(link), hashed)
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedSession:
     """A session and its token; `resumed` if it was there before."""
 
     session: SessionRow
@@ -70,13 +70,13 @@ class Begun:
 def begin(
     db: Database,
     study: StudyRow,
-    draw: Draw,
+    draw: DrawTrials,
     *,
     identity: Identity | None = None,
     link: str | None = None,
     entry: str | None = None,
     now_ms: int,
-) -> Begun:
+) -> StartedSession:
     """Give someone a place in a study, or the place they had.
 
     They are known again by their `identity`, by their `link`, or else by `entry`, a secret of their page's own.
@@ -96,21 +96,21 @@ def begin(
             _check_entry(connection, study, visitor)
             number = _enrol(connection, study, visitor, name, token, now_ms)
     _fix_trials(db, number, draw)
-    return Begun(numbered(db, number), token, resumed=old is not None)
+    return StartedSession(get_session(db, number), token, resumed=old is not None)
 
 
-def new_links(db: Database, study: StudyRow, count: int) -> list[str]:
+def create_links(db: Database, study: StudyRow, count: int) -> list[str]:
     """Tokens of so many new personal links, each for one person."""
-    if not 1 <= count <= MOST_LINKS:
-        raise InvalidInput(f"Expected 1 to {MOST_LINKS} links, got {count}.")
+    if not 1 <= count <= MAX_LINKS:
+        raise InvalidInput(f"Expected 1 to {MAX_LINKS} links, got {count}.")
     tokens = [secrets.token_urlsafe(24) for _ in range(count)]
     row = {"study": study.id, "created_at_ms": clock_ms()}
     with db.writing() as connection:
-        connection.execute(insert(links), [{**row, "token_hash": token_hash(token)} for token in tokens])
+        connection.execute(insert(links), [{**row, "token_hash": hash_token(token)} for token in tokens])
     return tokens
 
 
-def unused_links(db: Database, study: StudyRow) -> int:
+def count_unused_links(db: Database, study: StudyRow) -> int:
     """How many personal links nobody has come in with yet."""
     with db.reading() as connection:
         return connection.scalar(select(func.count()).where(_unused(study))) or 0
@@ -176,7 +176,7 @@ def _take_up(connection: Connection, old: Row, visitor: _Visitor, token: str) ->
         raise Conflict(
             "You have already taken part in this study, and each person can do so once.", "already"
         )
-    connection.execute(update(sessions).where(sessions.c.id == old.id).values(token_hash=token_hash(token)))
+    connection.execute(update(sessions).where(sessions.c.id == old.id).values(token_hash=hash_token(token)))
     if visitor.identity is not None:  # the same person may come with a newer Prolific session
         mine = identities.c.participant == old.participant
         same = identities.c.prolific_pid == visitor.identity.prolific_pid
@@ -206,10 +206,10 @@ def _enrol(
     connection: Connection, study: StudyRow, visitor: _Visitor, name: str, token: str, now_ms: int
 ) -> int:
     """A new participant with a session and its units; the study is frozen from here on."""
-    held = assignment.taken(connection, study.id, study.study, now_ms)
-    units = assignment.chosen(study.study, held, assignment.begun(connection, study.id))
+    held = assignment.count_occupancy(connection, study.id, study.study, now_ms)
+    units = assignment.assign_units(study.study, held, assignment.count_started(connection, study.id))
     if visitor.link_hash is None:  # of links there are as many as a researcher has made
-        assignment.check_pace(connection, study.id, study.study, now_ms)
+        assignment.check_start_rate(connection, study.id, study.study, now_ms)
     freeze = update(studies).where(studies.c.id == study.id, studies.c.frozen_at_ms.is_(None))
     connection.execute(freeze.values(frozen_at_ms=now_ms))
     participant = _inserted(
@@ -223,7 +223,7 @@ def _enrol(
         connection.execute(update(links).where(mine).values(participant=participant))
     session = _inserted(
         connection, sessions, study=study.id, participant=participant, name=name,
-        token_hash=token_hash(token), entry_hash=visitor.entry_hash, status="active",
+        token_hash=hash_token(token), entry_hash=visitor.entry_hash, status="active",
         software=json.dumps(_software()), started_at_ms=now_ms,
     )  # fmt: skip
     rows = [
@@ -234,14 +234,14 @@ def _enrol(
     return session
 
 
-def _fix_trials(db: Database, number: int, draw: Draw) -> None:
+def _fix_trials(db: Database, number: int, draw: DrawTrials) -> None:
     """Draw the trials of a session that has none, outside of any lock; of two who do so, the first one's count."""
     mine = sessions.c.id == number
     with db.reading() as connection:
         empty = connection.execute(
             select(sessions.c.id).where(mine, sessions.c.trials.is_(None))
         ).one_or_none()
-        units = units_of(connection, mine).get(number, [])
+        units = list_units(connection, mine).get(number, [])
     if empty is None:
         return
     try:

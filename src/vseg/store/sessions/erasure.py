@@ -6,16 +6,16 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select
 
 from vseg.errors import NotFound
 from vseg.store import vacuum
-from vseg.store.database import Database, waiting
-from vseg.store.schema import PERSONAL, batches, identities, links, participants, sessions
+from vseg.store.database import Database, log_long_wait
+from vseg.store.schema import PERSONAL_TABLES, batches, identities, links, participants, sessions
 from vseg.store.studies import StudyRow
-from vseg.store.tokens import token_hash
+from vseg.store.tokens import hash_token
 
 WHERE_NAMES_ARE = "the dashboard and the names of an export's files"
 
 
 @dataclass(frozen=True)
-class Erased:
+class ErasedRows:
     """How many rows are gone of each table, and what became of the bytes they left (`traces`, a sentence)."""
 
     participants: int
@@ -32,25 +32,25 @@ class Erased:
     traces: str
 
 
-def erase(db: Database, study: StudyRow, participant: str) -> Erased:
+def erase(db: Database, study: StudyRow, participant: str) -> ErasedRows:
     """Delete a participant and all that is theirs, for good; `NotFound` if there is none of that name.
 
     Their place is free again, and whoever they are could take part anew, but not by the same personal link. On SQLite
     the file is then rewritten, for which answers of others wait: a second for every 100 MB or so.
     """
-    with waiting(db.place), db.writing() as connection:
+    with log_long_wait(db.place), db.writing() as connection:
         gone = _deleted(connection, _number(connection, study, participant, lock=True))
-        vacuum.mark(connection)
-    return Erased(**gone, traces=vacuum.sweep(db))
+        vacuum.mark_due(connection)
+    return ErasedRows(**gone, traces=vacuum.sweep(db))
 
 
-def check_known(db: Database, study: StudyRow, participant: str) -> None:
+def check_participant(db: Database, study: StudyRow, participant: str) -> None:
     """`NotFound` if a study has no participant of that name, for those who ask before they erase."""
     with db.reading() as connection:
         _number(connection, study, participant, lock=False)
 
 
-def of_prolific(db: Database, study: StudyRow, prolific_pid: str) -> str:
+def find_by_prolific_id(db: Database, study: StudyRow, prolific_pid: str) -> str:
     """The name of the participant with that ID of Prolific, or code of a lab; `NotFound` if there is none any more."""
     mine = (identities.c.study == study.id) & (identities.c.prolific_pid == prolific_pid)
     with db.reading() as connection:
@@ -63,9 +63,9 @@ def of_prolific(db: Database, study: StudyRow, prolific_pid: str) -> str:
     return name
 
 
-def of_link(db: Database, study: StudyRow, token: str) -> str:
+def find_by_link(db: Database, study: StudyRow, token: str) -> str:
     """The name of the participant who came by that personal link; `NotFound` if nobody did, or no longer."""
-    mine = (links.c.study == study.id) & (links.c.token_hash == token_hash(token))
+    mine = (links.c.study == study.id) & (links.c.token_hash == hash_token(token))
     wanted = select(participants.c.name).join(links, links.c.participant == participants.c.id)
     with db.reading() as connection:
         name = connection.scalar(wanted.where(mine))
@@ -104,4 +104,7 @@ def _deleted(connection: Connection, number: int) -> dict[str, int]:
             return table.c.session.in_(own)
         return (participants.c.id if table is participants else table.c.participant) == number
 
-    return {table.name: connection.execute(delete(table).where(theirs(table))).rowcount for table in PERSONAL}
+    return {
+        table.name: connection.execute(delete(table).where(theirs(table))).rowcount
+        for table in PERSONAL_TABLES
+    }

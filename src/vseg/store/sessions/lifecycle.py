@@ -10,14 +10,14 @@ from sqlalchemy import Connection, delete, select, update
 from vseg.errors import Conflict, NotFound
 from vseg.store import choices, vacuum
 from vseg.store.database import Database, now_ms as clock_ms
-from vseg.store.schema import SENT, events, identities, responses, sessions
+from vseg.store.schema import RECORD_TABLES, events, identities, responses, sessions
 from vseg.store.sessions.rows import SessionRow
 
-SET_BACK_MS = 60_000  # a clock that falls by more between two records was set anew
+CLOCK_RESET_MS = 60_000  # a clock that falls by more between two records was set anew
 
 
 @dataclass(frozen=True)
-class Progress:
+class SessionProgress:
     """How far a session is: the number of its next record, when it was last heard of, its answers in order.
 
     `answered_at_ms` is when the last answer was given, or the session began: events that a page sends by itself when
@@ -33,7 +33,7 @@ class Progress:
     restarts: list[tuple[int, int]]
 
 
-def progress(db: Database, session: SessionRow) -> Progress:
+def get_progress(db: Database, session: SessionRow) -> SessionProgress:
     """What has arrived of a session so far."""
     mine = select(
         responses.c.seq,
@@ -59,7 +59,7 @@ def progress(db: Database, session: SessionRow) -> Progress:
     heard = sorted((*answers, *others), key=lambda row: row.seq)
     # The page's clock may be wrong, but it is one clock, at least since the page was opened last, perhaps on another
     # device, or since it was set back: the record that was under way the least tells by how much.
-    set_back = [row.seq for before, row in pairwise(heard) if row.at_ms < before.at_ms - SET_BACK_MS]
+    set_back = [row.seq for before, row in pairwise(heard) if row.at_ms < before.at_ms - CLOCK_RESET_MS]
     since = max((*set_back, *(row.seq for row in resumed)), default=0)
     behind = min((row.received_at_ms - row.at_ms for row in heard if row.seq >= since), default=0)
 
@@ -68,7 +68,7 @@ def progress(db: Database, session: SessionRow) -> Progress:
 
     items = range(len(session.trials))
     repeats = [(row.seq, json.loads(row.data).get("repeat")) for row in resumed]
-    return Progress(
+    return SessionProgress(
         next_seq=max((row.seq for row in heard), default=-1) + 1,
         last_at_ms=max(map(happened_at_ms, heard), default=session.started_at_ms),
         answered_at_ms=max(map(happened_at_ms, answers), default=session.started_at_ms),
@@ -91,7 +91,9 @@ def complete(db: Database, session: SessionRow, count: int) -> list[int]:
         arrived, answered = _arrived(connection, session.id)
         if missing := sorted(set(range(count)) - arrived):
             return missing
-        asked = set(range(len(session.trials))) - choices.skipped(choices.stops_of(connection, session.id))
+        asked = set(range(len(session.trials))) - choices.list_skipped_items(
+            choices.list_stops(connection, session.id)
+        )
         if unanswered := sorted(asked - answered):
             raise Conflict(
                 f"{len(unanswered)} of {len(asked)} trials have no answer yet, the first is item "
@@ -108,11 +110,11 @@ def leave(db: Database, session: SessionRow, keep: bool) -> None:
         status = _locked_status(connection, session)
         if not keep and status != "withdrawn":
             _finish(connection, session, "withdrawn")
-            for table in SENT:
+            for table in RECORD_TABLES:
                 connection.execute(delete(table).where(table.c.session == session.id))
             whose = select(sessions.c.participant).where(sessions.c.id == session.id).scalar_subquery()
             connection.execute(delete(identities).where(identities.c.participant == whose))
-            vacuum.mark(connection)
+            vacuum.mark_due(connection)
         elif keep and status == "active":
             _finish(connection, session, "left")
 

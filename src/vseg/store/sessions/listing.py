@@ -14,7 +14,7 @@ from vseg.store.studies import StudyRow
 
 
 @dataclass(frozen=True)
-class Counts:
+class SessionCounts:
     """How many sessions of a study there are of each status, and how many of the active ones are alive.
 
     `images` has for each image how many are `wanted`, `completed` and `alive`, and the status of the `units` taken.
@@ -29,24 +29,24 @@ class Counts:
     images: dict[str, dict[str, Any]]
 
 
-def reason_to_refuse(db: Database, study: StudyRow, *, now_ms: int) -> str | None:
+def get_refusal_reason(db: Database, study: StudyRow, *, now_ms: int) -> str | None:
     """Why nobody new can begin: "closed", "paused", "full", or None if someone can."""
     with db.reading() as connection:
         status = connection.scalar(select(studies.c.status).where(studies.c.id == study.id))
         if status in ("closed", "paused"):
             return str(status)
         try:
-            held = assignment.taken(connection, study.id, study.study, now_ms)
-            assignment.chosen(study.study, held, assignment.begun(connection, study.id))
+            held = assignment.count_occupancy(connection, study.id, study.study, now_ms)
+            assignment.assign_units(study.study, held, assignment.count_started(connection, study.id))
         except Conflict as full:
             return full.reason
     return None
 
 
-def counts(db: Database, study: StudyRow, *, now_ms: int | None = None) -> Counts:
+def count_sessions(db: Database, study: StudyRow, *, now_ms: int | None = None) -> SessionCounts:
     """How far a study is."""
     now_ms = clock_ms() if now_ms is None else now_ms
-    alive = assignment.alive(study.study, now_ms)
+    alive = assignment.is_alive(study.study, now_ms)
     with db.reading() as connection:
         rows = connection.execute(
             select(sessions.c.id, sessions.c.status, alive.label("alive")).where(sessions.c.study == study.id)
@@ -54,7 +54,7 @@ def counts(db: Database, study: StudyRow, *, now_ms: int | None = None) -> Count
         given = connection.execute(select(assignments).where(assignments.c.study == study.id)).all()
     status = {row.id: "alive" if row.alive else row.status for row in rows}
     tally = Counter(row.status for row in rows)
-    return Counts(
+    return SessionCounts(
         **{name: tally[name] for name in ("active", "completed", "left", "withdrawn", "ended")},
         alive=sum(each == "alive" for each in status.values()),
         images={
@@ -65,7 +65,7 @@ def counts(db: Database, study: StudyRow, *, now_ms: int | None = None) -> Count
     )
 
 
-def listed(db: Database, study: StudyRow) -> list[dict[str, Any]]:
+def list_sessions(db: Database, study: StudyRow) -> list[dict[str, Any]]:
     """The sessions of a study in the order in which they began: names, status, times and how many responses."""
     shown = ("name", "status", "started_at_ms", "finished_at_ms")
     answers = select(func.count()).where(responses.c.session == sessions.c.id).scalar_subquery()
@@ -74,7 +74,7 @@ def listed(db: Database, study: StudyRow) -> list[dict[str, Any]]:
             participants.c.name.label("participant"),
             *(sessions.c[name] for name in shown),
             answers.label("responses"),
-            assignment.newest_at_ms(responses).label("last_response_at_ms"),
+            assignment.newest_received_at_ms(responses).label("last_response_at_ms"),
         )
         .join(participants, participants.c.id == sessions.c.participant)
         .where(sessions.c.study == study.id)

@@ -9,14 +9,14 @@ from sqlalchemy import ColumnElement, Connection, func, select
 from vseg.errors import NotAllowed, NotFound
 from vseg.store.database import Database
 from vseg.store.schema import assignments, participants, sessions
-from vseg.store.tokens import token_hash
+from vseg.store.tokens import hash_token
 from vseg.study.trials import Trials, Unit
 
-NO_SESSION = "This token belongs to no session of this study; open the study's link again."
+NO_SESSION_MESSAGE = "This token belongs to no session of this study; open the study's link again."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class SessionTrials:
     """What a session is asked: enough of it to take its answers."""
 
     id: int
@@ -26,7 +26,7 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionRow(Asked):
+class SessionRow(SessionTrials):
     """One way through the experiment. `status`: active, completed, left, withdrawn or ended."""
 
     participant: str
@@ -37,15 +37,15 @@ class SessionRow(Asked):
     finished_at_ms: int | None
 
 
-def by_token(db: Database, token: str) -> SessionRow:
+def get_by_token(db: Database, token: str) -> SessionRow:
     """The session a token belongs to; `NotAllowed` if there is none."""
     with db.reading() as connection:
-        for row in _rows(connection, sessions.c.token_hash == token_hash(token)):
+        for row in _rows(connection, sessions.c.token_hash == hash_token(token)):
             return row
-    raise NotAllowed(NO_SESSION)
+    raise NotAllowed(NO_SESSION_MESSAGE)
 
 
-def asked(db: Database, hashes: Collection[str]) -> dict[str, Asked]:
+def find_by_token_hashes(db: Database, hashes: Collection[str]) -> dict[str, SessionTrials]:
     """By the hash of its token, what a session is asked; all in one query, and strangers are left out."""
     wanted = select(
         sessions.c.token_hash, sessions.c.id, sessions.c.name, sessions.c.study, sessions.c.trials
@@ -54,12 +54,14 @@ def asked(db: Database, hashes: Collection[str]) -> dict[str, Asked]:
     with db.reading() as connection:
         found = connection.execute(mine).all()
     return {
-        row.token_hash: Asked(id=row.id, name=row.name, study=row.study, trials=Trials.from_json(row.trials))
+        row.token_hash: SessionTrials(
+            id=row.id, name=row.name, study=row.study, trials=Trials.from_json(row.trials)
+        )
         for row in found
     }
 
 
-def latest(db: Database, most: int) -> list[str]:
+def list_latest_token_hashes(db: Database, most: int) -> list[str]:
     """The tokens' hashes of those among the last so many sessions that have their trials and go on."""
     is_late = sessions.c.id > select(func.max(sessions.c.id) - most).scalar_subquery()
     is_ready = (sessions.c.status == "active") & sessions.c.trials.is_not(None)
@@ -68,7 +70,7 @@ def latest(db: Database, most: int) -> list[str]:
         return list(connection.scalars(wanted))
 
 
-def numbered(db: Database, number: int) -> SessionRow:
+def get_session(db: Database, number: int) -> SessionRow:
     """One session by its `id`."""
     with db.reading() as connection:
         for row in _rows(connection, sessions.c.id == number):
@@ -84,7 +86,7 @@ def _rows(connection: Connection, condition: ColumnElement[bool]) -> list[Sessio
     found = connection.execute(
         wanted.where(condition, sessions.c.trials.is_not(None)).order_by(sessions.c.id)
     ).all()
-    units = units_of(connection, condition)
+    units = list_units(connection, condition)
     return [
         SessionRow(
             **row._asdict()
@@ -98,7 +100,7 @@ def _rows(connection: Connection, condition: ColumnElement[bool]) -> list[Sessio
     ]
 
 
-def units_of(connection: Connection, condition: ColumnElement[bool]) -> dict[int, list[Unit]]:
+def list_units(connection: Connection, condition: ColumnElement[bool]) -> dict[int, list[Unit]]:
     """What sessions were given, in the order in which they show it."""
     wanted = select(assignments.c.session, assignments.c.image, assignments.c.unit).join(sessions)
     units: dict[int, list[Unit]] = {}
