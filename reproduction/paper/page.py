@@ -8,7 +8,7 @@ from typing import Any
 
 from reproduction.paper import FIGURES
 from reproduction.paper.claims import NEAR, NOT, ONLY_IF, REPRODUCED
-from vseg._support.atomic_files import put
+from vseg._support.atomic_files import write_text
 from vseg._support.html_report import STYLE
 from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS
 
@@ -23,7 +23,7 @@ def write(folder: Path) -> Path:
     found = finished(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in ((PAGE, html(found, folder)), (TABLE, markdown(found))):
-        put(folder / name, text)
+        write_text(folder / name, text)
     return folder / PAGE
 
 

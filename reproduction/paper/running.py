@@ -22,7 +22,7 @@ import numpy as np
 
 from reproduction.paper import chosen, costs, figure, page
 from vseg import __version__
-from vseg._support.atomic_files import put
+from vseg._support.atomic_files import write_text
 from vseg.errors import Conflict, InvalidInput
 from vseg.sweeps import Table, sweep, workers
 from vseg.sweeps.trials import grid
@@ -156,7 +156,7 @@ def _run_one(
         "claims": claims,
     }
     # Last: it says that the figure is finished.
-    put(folder / "claims.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / "claims.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     return _read(folder, fresh=True)
 
 

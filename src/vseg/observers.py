@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg._support.seeds import Seed, checked_seed
+from vseg._support.seeds import Seed, check_seed
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Responses
@@ -154,7 +154,7 @@ def simulate(
     listed = [maps] if isinstance(maps, Maps) else list(maps)
     if not listed:
         raise InvalidInput("Expected maps to simulate responses from, got an empty list.")
-    ordering, answering, timing = np.random.default_rng(checked_seed(seed)).spawn(3)
+    ordering, answering, timing = np.random.default_rng(check_seed(seed)).spawn(3)
     shown = [block.take(ordering.permutation(len(block))) for block in _blocks(pairs, blocks)]
     q = np.concatenate([_same_probability(listed, block, observer or ideal) for block in shown])
     return Responses(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from vseg import stimuli
-from vseg._support.atomic_files import put, whole
+from vseg._support.atomic_files import atomic_write, write_text
 from vseg.data.layout import Grid, Scatter
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
@@ -23,8 +23,8 @@ SAVED: dict[str, Callable[[Path], object]] = {
     "answers.parquet": ANSWERS.save,
     "grid.npz": stimuli.random_maps(Grid(8), segments=3, seed=0).save,
     "scatter.npz": Maps.one_hot(CORNERS, [0, 0, 1, 1]).save,
-    "durable.json": lambda path: put(path, '{"seed": 7}\n' * 50, durable=True),
-    "page.html": lambda path: put(path, "<p>as long as a page is</p>\n" * 50),
+    "durable.json": lambda path: write_text(path, '{"seed": 7}\n' * 50, durable=True),
+    "page.html": lambda path: write_text(path, "<p>as long as a page is</p>\n" * 50),
 }
 
 
@@ -64,7 +64,7 @@ def test_whatever_ends_the_writing(tmp_path):
     (tmp_path / "kept.txt").write_text("before")
 
     def interrupted() -> None:
-        with whole(tmp_path / "kept.txt") as file:
+        with atomic_write(tmp_path / "kept.txt") as file:
             file.write("half of i")
             raise KeyboardInterrupt
 
@@ -79,7 +79,7 @@ def test_what_is_replaced_stays_what_it_was(tmp_path):
     target.write_text("before")
     target.chmod(0o600)
     link.symlink_to(target)
-    put(link, "after")
+    write_text(link, "after")
     assert link.is_symlink()
     assert target.read_text() == "after"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
@@ -89,12 +89,12 @@ def test_what_is_no_file_is_written_to_as_it_is(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    put(pipe, "through a pipe")
+    write_text(pipe, "through a pipe")
     assert os.read(reading, 100) == b"through a pipe"
     os.close(reading)
     assert pipe.is_fifo()
     with pytest.raises(IsADirectoryError):
-        put(tmp_path, "a folder is no file")
+        write_text(tmp_path, "a folder is no file")
 
 
 @pytest.mark.parametrize("name", ["nowhere/answers.csv", "nowhere/grid.npz"])
@@ -106,5 +106,5 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path, name):
 
 def test_the_longest_name_that_a_file_may_have(tmp_path):
     path = tmp_path / ("é" * 127)
-    put(path, "text")
+    write_text(path, "text")
     assert path.read_text() == "text"

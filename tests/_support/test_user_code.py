@@ -30,9 +30,9 @@ def mine(tmp_path, monkeypatch):
 
 
 def test_a_function_by_name_or_the_one_called_model(mine):
-    assert user_code.named("mine.py")(None) == 3
-    assert user_code.named("mine.py:other")(None) == 4
-    assert user_code.named(f"{mine}/mine.py:other")(None) == 4
+    assert user_code.load_function("mine.py")(None) == 3
+    assert user_code.load_function("mine.py:other")(None) == 4
+    assert user_code.load_function(f"{mine}/mine.py:other")(None) == 4
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_a_function_by_name_or_the_one_called_model(mine):
 )
 def test_what_is_not_there(mine, source, kind, message):
     with pytest.raises(kind, match=message):
-        user_code.named(source)
+        user_code.load_function(source)
 
 
 def test_a_file_that_fails(mine):
     (mine / "broken.py").write_text("1 / 0\n")
     with pytest.raises(InvalidInput, match=r"broken\.py could not be run: ZeroDivisionError"):
-        user_code.named("broken.py")
+        user_code.load_function("broken.py")
 
 
 def test_what_a_users_function_raised_is_told_with_its_line(tmp_path):
@@ -65,8 +65,8 @@ def test_what_a_users_function_raised_is_told_with_its_line(tmp_path):
         "import numpy\n\ndef model(image):\n    return numpy.zeros((2, 3)) @ image\n"
     )
     try:
-        user_code.named(str(tmp_path / "mine.py"))(np.zeros((2, 2)))
+        user_code.load_function(str(tmp_path / "mine.py"))(np.zeros((2, 2)))
     except ValueError as error:
-        said = user_code.raised(error)
+        said = user_code.describe_error(error)
     assert said.startswith("ValueError: ")
     assert said.endswith("(mine.py, line 4)")

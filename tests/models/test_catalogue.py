@@ -8,7 +8,7 @@ import pytest
 
 from vseg import Maps, models
 from vseg.errors import InvalidInput, MissingExtra, NotFound
-from vseg.models.catalogue import NAMES, WITH_FEATURES, kind_of, named, own
+from vseg.models.catalogue import MODEL_DESCRIPTIONS, WITH_FEATURES, as_family, detect_kind, get_model
 
 TORCH = ("multilayer", "convolutional")
 
@@ -50,12 +50,12 @@ def mine(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(MINE)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in TORCH])
+@pytest.mark.parametrize("name", [name for name in MODEL_DESCRIPTIONS if name not in TORCH])
 def test_every_model_by_name_can_be_fitted(task, name):
     small = {"trials": 2} if name in models.catalogue.CLASSICAL else {}
     two = name == "variance"
     given = models.Task(task.responses, task.images, 2) if two else task
-    fitted = named(name, **small)(given, seed=0)
+    fitted = get_model(name, **small)(given, seed=0)
     pairs = task.tallies()["image"].pairs
     q = fitted.same_probability("image", pairs)
     assert q.shape == (len(pairs),)
@@ -67,15 +67,15 @@ def test_every_model_by_name_can_be_fitted(task, name):
 @pytest.mark.parametrize("name", TORCH)
 def test_networks_by_name(task, name):
     pytest.importorskip("torch", reason="networks need PyTorch")
-    fitted = named(name, starts=1, steps=3)(task, seed=0)
+    fitted = get_model(name, starts=1, steps=3)(task, seed=0)
     assert fitted.maps("image").segments == 3
 
 
 def test_every_name_has_a_sentence_and_some_take_features():
-    assert all(said.endswith(".") and len(said) > 15 for said in NAMES.values())
+    assert all(said.endswith(".") and len(said) > 15 for said in MODEL_DESCRIPTIONS.values())
     for name in set(WITH_FEATURES) - set(TORCH):
-        assert "rgb" in named(name, features="rgb").__name__
-    assert named("slic", features="rgb").__name__ == "slic"
+        assert "rgb" in get_model(name, features="rgb").__name__
+    assert get_model("slic", features="rgb").__name__ == "slic"
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_every_name_has_a_sentence_and_some_take_features():
     [("model", "maps"), ("levels", "maps"), ("alike", "pairs"), ("family", "family")],
 )
 def test_a_users_own(mine, task, function, kind):
-    from vseg._support.user_code import named as function_of
+    from vseg._support.user_code import load_function as function_of
 
-    assert kind_of(function_of(f"mine.py:{function}")) == kind
-    fitted = named(f"mine.py:{function}", features="lab")(task, seed=0)
+    assert detect_kind(function_of(f"mine.py:{function}")) == kind
+    fitted = get_model(f"mine.py:{function}", features="lab")(task, seed=0)
     pairs = task.tallies()["image"].pairs
     assert fitted.same_probability("image", pairs).shape == (len(pairs),)
 
@@ -103,14 +103,14 @@ def test_a_users_own(mine, task, function, kind):
 )
 def test_what_is_no_model(mine, source, error, message):
     with pytest.raises(error, match=message):
-        named(source)
+        get_model(source)
 
 
 def test_settings_that_a_model_does_not_have():
     with pytest.raises(InvalidInput, match=r"Model chance: .*unexpected keyword argument 'width'"):
-        named("chance", width=3)
+        get_model("chance", width=3)
     with pytest.raises(InvalidInput, match="A model is something to call, got int"):
-        own(5)
+        as_family(5)
 
 
 def test_a_kind_that_is_told():
@@ -118,7 +118,7 @@ def test_a_kind_that_is_told():
         return 0
 
     given.kind = "family"
-    assert own(given) is given
+    assert as_family(given) is given
 
 
 def test_nothing_loads_torch_that_does_not_need_it():
@@ -134,8 +134,8 @@ def test_nothing_loads_torch_that_does_not_need_it():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: named("multilayer"),
-        lambda: named("convolutional"),
+        lambda: get_model("multilayer"),
+        lambda: get_model("convolutional"),
         lambda: models.load_weights(None, "x.pt"),
     ],
 )

@@ -1,1 +1,11 @@
-"""Helpers that know nothing of vision: atomic files, seeds, compilation with numba, user code, reading files."""
+"""Helpers that know nothing of vision.
+
+atomic_files   files that are replaced in one step
+blas           one BLAS thread where rounding or speed needs it
+html_report    standalone HTML pages with figures
+numba_cache    compile with numba, cache the machine code on disk
+palette        the colours of segments
+seeds          the accepted kinds of random seed
+subprocesses   start, limit, watch and kill child processes
+user_code      load functions from users' Python files
+"""

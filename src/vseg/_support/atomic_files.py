@@ -1,4 +1,4 @@
-"""Files that are whole or as they were before, whatever happens while they are written."""
+"""Write files in one step: after a crash the file is either complete or as it was before."""
 
 import os
 import secrets
@@ -10,55 +10,68 @@ from typing import IO, Any
 
 
 @contextmanager
-def whole(path: str | Path, mode: str = "w", *, durable: bool = False, **how: Any) -> Iterator[IO[Any]]:
-    """As `open` for writing, but under a name beside it, which becomes `path` once everything is written.
+def atomic_write(
+    path: str | Path, mode: str = "w", *, durable: bool = False, **options: Any
+) -> Iterator[IO[Any]]:
+    """Open a temporary file beside `path` for writing and rename it to `path` when the block ends.
 
-    After a failure nothing new is left, and a file that was there is untouched. A link stays one, and what is no
-    file but a device or a pipe is written to as it is. One that is `durable` is on the disk after the block, also if
-    the machine loses its power then.
+    If the block raises, the temporary file is deleted and an existing file at `path` is unchanged. A symbolic link
+    stays a link: the file it points to is replaced. Devices and pipes are opened and written directly. The file keeps
+    the permissions of the one it replaces.
+
+    Parameters
+    ----------
+    path : path
+        The file to write.
+    mode : str
+        "w" or "wb", as for `open`.
+    durable : bool
+        Whether to wait until the file is on the disk, so that it survives a power failure after the block.
+    **options
+        Passed to `open`, such as `encoding`.
 
     Examples
     --------
-    >>> with whole("responses.csv", newline="", encoding="utf-8") as file:  # doctest: +SKIP
+    >>> with atomic_write("responses.csv", newline="", encoding="utf-8") as file:  # doctest: +SKIP
     ...     file.write("i,j,same\\n")
     """
     if Path(path).exists() and not Path(path).is_file():
-        with open(path, mode, **how) as file:
+        with open(path, mode, **options) as file:
             yield file
         return
-    final = Path(os.path.realpath(path))
-    unfinished = final.with_name(f".{final.name[:40]}-unfinished-{secrets.token_hex(4)}")
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name[:40]}-unfinished-{secrets.token_hex(4)}")
     try:
-        with open(unfinished, mode.replace("w", "x"), **how) as file:
+        with open(temporary, mode.replace("w", "x"), **options) as file:
             yield file
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        if final.exists():
-            shutil.copymode(final, unfinished)
-        unfinished.replace(final)
+        if target.exists():
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
         if durable:
-            sync(final.parent)
+            flush_to_disk(target.parent)
     except OSError as error:
-        if error.filename == str(unfinished):
+        if error.filename == str(temporary):  # name the file that the caller knows
             error.filename = str(path)
         raise
     finally:
-        unfinished.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def put(path: Path, text: str, *, durable: bool = False) -> None:
-    """Write a file of text whole, or leave it as it was."""
-    with whole(path, encoding="utf-8", durable=durable) as file:
+def write_text(path: Path, text: str, *, durable: bool = False) -> None:
+    """Write a UTF-8 text file in one step; on failure the old file is unchanged."""
+    with atomic_write(path, encoding="utf-8", durable=durable) as file:
         file.write(text)
 
 
-def sync(path: Path) -> None:
-    """Wait until a file, or what a folder lists, is on the disk."""
+def flush_to_disk(path: Path) -> None:
+    """Wait until the content of a file, or the list of files of a folder, is on the disk."""
     if path.is_dir() and not hasattr(os, "O_DIRECTORY"):
-        return  # Windows, which opens no folders
-    number = os.open(path, os.O_RDONLY)
+        return  # Windows cannot open folders
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)

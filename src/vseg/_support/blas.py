@@ -1,6 +1,6 @@
-"""One thread for NumPy's and SciPy's linear algebra, where the last digits or the other cores matter.
+"""Limit NumPy's and SciPy's linear algebra to one thread.
 
-A BLAS with several threads rounds otherwise than one with a single thread, and where every core is busy its threads
+A BLAS with several threads rounds differently from one with a single thread. When all cores are busy, its threads also
 wait for each other: a batch of adaptive pairs took seven times as long.
 """
 
@@ -8,40 +8,43 @@ import threading
 from contextlib import ContextDecorator
 from functools import cache
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 
-class OneThread(ContextDecorator):
-    """`with one_thread:`, or `@one_thread` above a function: every BLAS of this process has one thread until the last
-    who asked for it has left.
+class SingleBlasThread(ContextDecorator):
+    """A context manager and decorator under which every BLAS of this process uses one thread.
+
+    Uses may be nested and may overlap in several threads; the limit ends when the last of them leaves.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside = 0
-        self._limits: Any = None
+        self._users = 0
 
     def __enter__(self) -> None:
         with self._lock:
-            if not self._inside:
-                self._limits = _controller().limit(limits=1, user_api="blas")
-            self._inside += 1
+            if not self._users:
+                self._limits = _thread_controller().limit(limits=1, user_api="blas")
+            self._users += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            self._inside -= 1
-            if not self._inside:
+            self._users -= 1
+            if not self._users:
                 self._limits.restore_original_limits()
 
 
-one_thread = OneThread()
+single_blas_thread = SingleBlasThread()
 
 
 @cache
-def _controller() -> Any:
-    import scipy.linalg  # noqa: F401  its BLAS has to be there to be found; it is the one that numba calls
+def _thread_controller() -> "ThreadpoolController":
+    import scipy.linalg  # noqa: F401  load its BLAS, which numba calls, so that the controller finds it
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

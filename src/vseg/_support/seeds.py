@@ -1,4 +1,4 @@
-"""What may start chance: a whole number from 0 up, or NumPy's own SeedSequence or Generator."""
+"""The kinds of random seed that vseg accepts: an integer from 0, or NumPy's SeedSequence or Generator."""
 
 from typing import TypeVar
 
@@ -10,12 +10,12 @@ Seed = int | np.random.SeedSequence | np.random.Generator
 SeedT = TypeVar("SeedT", int, np.random.SeedSequence, np.random.Generator, Seed)
 
 
-def checked_seed(seed: SeedT) -> SeedT:
-    """The same seed, NumPy's whole numbers as Python's; a sentence for anything else.
+def check_seed(seed: SeedT) -> SeedT:
+    """Return a valid seed, NumPy integers as Python's; raise `InvalidInput` for anything else.
 
     Examples
     --------
-    >>> checked_seed(np.int64(7))
+    >>> check_seed(np.int64(7))
     7
     """
     if isinstance(seed, (np.random.SeedSequence, np.random.Generator)):

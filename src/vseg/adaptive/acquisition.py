@@ -9,7 +9,7 @@ deflates the draws, Q ← QM and G ← MGM with M² = I - qqᵀ/(V + R), before 
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg._support.seeds import checked_seed
+from vseg._support.seeds import check_seed
 from vseg.adaptive.greedy_selection import picked, squares
 from vseg.adaptive.state import State
 from vseg.data.layout import Layout
@@ -70,7 +70,7 @@ def next_pairs(
     if len(opening) == count:
         return opening
     taken = np.union1d(taken, _keys(opening, layout))
-    rng = np.random.default_rng([checked_seed(seed), state.trials, len(waiting)])
+    rng = np.random.default_rng([check_seed(seed), state.trials, len(waiting)])
     candidates = _candidates(layout, taken, max(CANDIDATES, count), rng)
     wanted = min(count - len(opening), len(candidates))
     if rule == "random" or not state.trials:

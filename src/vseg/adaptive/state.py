@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg._support.blas import one_thread
-from vseg._support.seeds import checked_seed
+from vseg._support.blas import single_blas_thread
+from vseg._support.seeds import check_seed
 from vseg.adaptive.sampler import Chain, drawn, warmed
 from vseg.bayes import lapses as slips
 from vseg.bayes.evidence import Cell, first_fields, search, spread
@@ -23,8 +23,8 @@ from vseg.bayes.priors import prior_of
 from vseg.bayes.segment_evidence import counts_of
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
-from vseg.data.pairs import Pairs, checked_pairs
-from vseg.data.responses import Responses, Tally, truth_values
+from vseg.data.pairs import Pairs, check_pairs
+from vseg.data.responses import Responses, Tally, as_booleans
 from vseg.errors import InvalidInput
 from vseg.reconstruction.reconstruct import about_one_image
 
@@ -74,7 +74,7 @@ class State:
         threads: int = 1,
         seed: int,
     ):
-        with one_thread:
+        with single_blas_thread:
             self._prior = prior_of(prior, layout, image, group)
         self.layout = layout
         self.segments = counts_of([segments], layout)[0]
@@ -83,7 +83,7 @@ class State:
         if not isinstance(draws, (int, np.integer)) or draws < 2 * CHAINS:
             raise InvalidInput(f"The number of draws is a whole number from {2 * CHAINS} up, got {draws!r}.")
         self._count = int(draws)
-        self.seed = checked_seed(seed)
+        self.seed = check_seed(seed)
         self._threads = threads
         self._i = self._j = np.zeros(0, np.int64)
         self._same = np.zeros(0, np.bool_)
@@ -99,8 +99,8 @@ class State:
 
     def add(self, i: ArrayLike, j: ArrayLike, same: ArrayLike) -> None:
         """Take one answer or several, in the order in which they were given."""
-        low, high = checked_pairs(self.layout, np.atleast_1d(i), np.atleast_1d(j))
-        answers = truth_values(np.atleast_1d(same))
+        low, high = check_pairs(self.layout, np.atleast_1d(i), np.atleast_1d(j))
+        answers = as_booleans(np.atleast_1d(same))
         if answers.shape != low.shape:
             raise InvalidInput(f"Expected an answer for each of {len(low)} pairs, got {len(answers)}.")
         self._i = np.concatenate([self._i, low])
@@ -146,7 +146,7 @@ class State:
 
     def _posterior(self) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
         if self._drawn is None or self._drawn[0] != self.trials:
-            with one_thread:  # a BLAS with more would round otherwise, and other pairs be chosen
+            with single_blas_thread:  # a BLAS with more would round otherwise, and other pairs be chosen
                 self._drawn = (self.trials, *self._draw())
         return self._drawn
 

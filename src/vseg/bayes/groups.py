@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vseg._support.seeds import Seed, checked_seed
+from vseg._support.seeds import Seed, check_seed
 from vseg.bayes.hmc import CHAINS
 from vseg.bayes.inference import DRAWS, posterior
 from vseg.bayes.posterior import Posterior
@@ -138,5 +138,5 @@ def _summed(catch: Mapping[str, tuple[int, int]], names: Iterable[str]) -> tuple
 
 
 def _spawned(seed: Seed, count: int) -> list[np.random.SeedSequence]:
-    first = np.random.default_rng(checked_seed(seed)).integers(2**63)
+    first = np.random.default_rng(check_seed(seed)).integers(2**63)
     return np.random.SeedSequence(int(first)).spawn(count)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vseg._support.blas import one_thread
-from vseg._support.seeds import Seed, checked_seed
+from vseg._support.blas import single_blas_thread
+from vseg._support.seeds import Seed, check_seed
 from vseg.bayes import lapses as slips, segment_evidence as counting
 from vseg.bayes.diagnostics import convergence
 from vseg.bayes.evidence import Cell, first_fields, grown, search, spread
@@ -27,7 +27,7 @@ DRAWS = 64
 MOST_LOCATIONS = 4500  # covariances have the square of it
 
 
-@one_thread  # draws amplify last digits, which depend on a BLAS's threads
+@single_blas_thread  # draws amplify last digits, which depend on a BLAS's threads
 def posterior(
     responses: Responses | Tally,
     *,
@@ -189,7 +189,7 @@ def _workers(threads: int | None) -> int:
 
 
 def _sequence(seed: Seed) -> np.random.SeedSequence:
-    known = checked_seed(seed)
+    known = check_seed(seed)
     if isinstance(known, np.random.SeedSequence):
         # A sequence counts its children.
         return np.random.SeedSequence(known.entropy, spawn_key=known.spawn_key)

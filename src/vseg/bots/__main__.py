@@ -28,7 +28,7 @@ def main() -> None:
             summary = bots.run(
                 **settings,
                 truth=bots.maps_of(Path(truth)) if truth else None,
-                model=user_code.named(model) if model else None,
+                model=user_code.load_function(model) if model else None,
                 progress=lambda done: say(done=done),
             )
         refused = f" {summary.refused} more could not take part: {summary.reason}" if summary.refused else ""

@@ -94,7 +94,7 @@ def _said_by(model: Model | None, pixels: NDArray[np.uint8], image: str) -> Seen
         said = np.asarray(model(pixels.copy()))
     except Exception as error:
         raise InvalidInput(
-            f"The model failed on image {image}: {user_code.raised(error)}. "
+            f"The model failed on image {image}: {user_code.describe_error(error)}. "
             "It is given the picture as uint8 (height, width, 3)."
         ) from error
     height, width = pixels.shape[:2]

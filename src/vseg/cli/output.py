@@ -129,9 +129,9 @@ def progress_bar(doing: str, total: int, *, fits: bool = True) -> Iterator[Advan
     fits : whether the work is done by the solvers, which are compiled when first used
     """
     if fits and sys.stderr.isatty():
-        from vseg._support.numba_cache import are_kept
+        from vseg._support.numba_cache import has_cached_kernels
 
-        doing += "" if are_kept() else " (compiling first, this once: about 15 s)"
+        doing += "" if has_cached_kernels() else " (compiling first, this once: about 15 s)"
     with counting_bar(doing, total) as (advance, _):
         yield advance
 

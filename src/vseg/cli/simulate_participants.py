@@ -76,7 +76,7 @@ def simulate_participants(
     except ModuleNotFoundError as error:
         raise MissingExtra('Simulated participants need httpx: pip install "vseg[server]".') from error
 
-    settings["model"] = None if model is None else user_code.named(model)
+    settings["model"] = None if model is None else user_code.load_function(model)
     chosen, seen = bots.observer_named(observer), None if truth is None else bots.maps_of(truth)
     # One person may take long, so that answers are counted, too.
     bar = counting_bar("Taking part", people, "participants, {:,} answers")

@@ -10,8 +10,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg._support.atomic_files import whole
-from vseg.data.layout import Grid, Layout, Scatter, as_floats, image_size, read_only
+from vseg._support.atomic_files import atomic_write
+from vseg.data.layout import Grid, Layout, Scatter, as_floats, as_read_only, check_image_size
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, NotFound
 
@@ -62,7 +62,7 @@ class Maps:
             )
         p = np.maximum(p, 0)
         object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "probabilities", read_only(p / p.sum(axis=1, keepdims=True)))
+        object.__setattr__(self, "probabilities", as_read_only(p / p.sum(axis=1, keepdims=True)))
 
     @classmethod
     def one_hot(cls, layout: Layout, labels: ArrayLike, segments: int | None = None) -> "Maps":
@@ -100,7 +100,7 @@ class Maps:
     @cached_property
     def labels(self) -> NDArray[np.int64]:
         """(n,) the most probable segment: the segmentation map."""
-        return read_only(self.probabilities.argmax(axis=1))
+        return as_read_only(self.probabilities.argmax(axis=1))
 
     @property
     def winning(self) -> int:
@@ -111,7 +111,7 @@ class Maps:
     def entropy(self) -> NDArray[np.float64]:
         """(n,) -Σ p log p in nats: 0 where sure, log K where all segments are equally likely."""
         p = self.probabilities
-        return read_only(-np.sum(p * np.log(np.where(p > 0, p, 1)), axis=1) + 0.0)
+        return as_read_only(-np.sum(p * np.log(np.where(p > 0, p, 1)), axis=1) + 0.0)
 
     @property
     def mean_entropy(self) -> float:
@@ -171,7 +171,7 @@ class Maps:
 
     def rendered(self, width_px: int, height_px: int) -> NDArray[np.float64]:
         """(height_px, width_px, K) probabilities for every pixel of an image, interpolated."""
-        size = image_size(width_px, height_px)
+        size = check_image_size(width_px, height_px)
         y, x = np.mgrid[:height_px, :width_px] + 0.5
         where = np.stack([x.ravel(), y.ravel()], axis=1) / size
         return self._interpolated(where).reshape(height_px, width_px, self.segments)
@@ -179,7 +179,7 @@ class Maps:
     def save(self, path: str | Path) -> None:
         """Write `probabilities`, (N, N, K) on a grid or (n, K) with `positions`, to an .npz file."""
         # Through an open file, since NumPy adds .npz to names without it and `load` would not find them.
-        with whole(path, "wb") as file:
+        with atomic_write(path, "wb") as file:
             if isinstance(self.layout, Grid):
                 np.savez_compressed(file, probabilities=self.image)
             else:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg._support.seeds import Seed, checked_seed
+from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
 from vseg.designs.pair_designs import Indices, recommended_trials
@@ -140,7 +140,7 @@ def ambiguous_locations(pairs: Pairs, labels: Indices, segments: int) -> NDArray
 
 def _ambiguous(pairs: Pairs, segments: int, seed: Seed) -> float:
     """The share of ambiguous locations, over random one-hot maps."""
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     maps = (_patches(pairs.layout, segments, rng) for _ in range(AMBIGUITY_MAPS))
     return float(np.mean([ambiguous_locations(pairs, labels, segments).mean() for labels in maps]))
 

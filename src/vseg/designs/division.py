@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vseg._support.seeds import Seed, checked_seed
+from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
 from vseg.designs.pair_designs import Design, Indices, named
@@ -57,7 +57,7 @@ def blocks(
         raise InvalidInput(f"An experiment has at least one block, a whole number, got blocks={blocks!r}.")
     if isinstance(design, str):
         design = named(design)
-    children = np.random.default_rng(checked_seed(seed)).spawn(int(blocks))
+    children = np.random.default_rng(check_seed(seed)).spawn(int(blocks))
     seeds = [int(child.bit_generator.seed_seq.generate_state(1)[0]) for child in children]
     shown = [design(layout, seed=seeds[0], **options)]
     for block_seed in seeds[1:]:
@@ -114,7 +114,7 @@ def split(pairs: Pairs, sessions: int, *, seed: Seed) -> list[Pairs]:
             f"{len(pairs)} pairs can be split over 1 to {len(pairs)} sessions, got {sessions}; "
             "ask for fewer sessions or more trials."
         )
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     session = rng.permutation(np.arange(len(pairs)) % sessions)
     for _ in range(int(np.clip(SPLIT_WORK // len(pairs), *SPLIT_ROUNDS))):
         if _exchange(pairs, session, sessions, rng):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg._support.seeds import Seed, checked_seed
+from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
@@ -81,7 +81,7 @@ def covering(
     >>> len(pairs), int(pairs.partners.min()) >= 1
     (768, True)
     """
-    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(checked_seed(seed))
+    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
     n = len(layout)
     order = rng.permutation(n)
     if n % 2:
@@ -118,7 +118,7 @@ def balanced(
     >>> set(balanced(Grid(16), segments=3, seed=0).partners.tolist())
     {6}
     """
-    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(checked_seed(seed))
+    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
     n = len(layout)
     whole, last = _random_shifts(n, count, rng)
     order = rng.permutation(n)
@@ -149,7 +149,7 @@ def scattered(
     >>> len(pairs), set(pairs.partners.tolist())
     (768, {6})
     """
-    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(checked_seed(seed))
+    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
     n = len(layout)
     parts = min(2 * -(-count // n) + 1, n)
     region = _regions(layout.positions, parts, rng)
@@ -192,7 +192,7 @@ def all_pairs(
         )
     i, j = np.triu_indices(n, k=1)
     pairs = Pairs(layout, i, j)
-    return pairs if seed is None else pairs.take(np.random.default_rng(checked_seed(seed)).permutation(count))
+    return pairs if seed is None else pairs.take(np.random.default_rng(check_seed(seed)).permutation(count))
 
 
 DESIGNS: dict[str, Design] = {

@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg._support import user_code
-from vseg._support.atomic_files import whole
+from vseg._support.atomic_files import atomic_write
 from vseg.data.maps import Maps
 from vseg.data.responses import COLUMNS
 from vseg.errors import InvalidInput, VsegError
-from vseg.models.families import Family, predicted
+from vseg.models.families import Family, predict
 from vseg.models.task import Task
 
 LONGEST_SENTENCE = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class FitJob:
     """One fit: the model, the rows that it sees, those that it is asked about, and its seed.
 
     Attributes
@@ -60,7 +60,7 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class FitOutcome:
     """What came of a job: P(same) of the answers asked about; maps and parameters, if it has any; or why not."""
 
     q: NDArray[np.float64]
@@ -69,7 +69,7 @@ class Told:
     failed: str = ""
 
 
-def run(job: Job) -> Told:
+def run_fit(job: FitJob) -> FitOutcome:
     """Fit and ask the model, or read what an earlier run found. Whatever a model raises becomes a sentence."""
     kept = _read(job)
     if kept is not None:
@@ -78,38 +78,38 @@ def run(job: Job) -> Told:
         if not len(job.seen):
             raise InvalidInput("Nothing is left to fit when a fold is held out; use fewer folds.")
         fitted = job.family(job.task.where(job.seen), seed=job.seed)
-        told = Told(predicted(fitted, job.task.where(job.asked).responses), *(_drawn(fitted, job)))
+        told = FitOutcome(predict(fitted, job.task.where(job.asked).responses), *(_drawn(fitted, job)))
     except MemoryError:  # how much it may use is known to whoever runs this
         raise
     except SystemExit:
-        return failed(job, "It called exit().")
+        return failed_outcome(job, "It called exit().")
     except Exception as error:  # a user's model may raise anything; the others are still scored
-        return failed(job, sentence(error))
+        return failed_outcome(job, describe_error(error))
     _write(job, told)
     # As it was written: maps are normalised when they are read, so that a run that goes on has the very same numbers.
     return _read(job) or told
 
 
-def failed(job: Job, why: str) -> Told:
+def failed_outcome(job: FitJob, why: str) -> FitOutcome:
     """Nothing but a sentence."""
-    return Told(np.full(len(job.asked), np.nan), failed=why)
+    return FitOutcome(np.full(len(job.asked), np.nan), failed=why)
 
 
-def sentence(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in one line: our own say all by themselves, others need their kind."""
-    said = str(error) if isinstance(error, VsegError) else f"{user_code.raised(error)}."
+    said = str(error) if isinstance(error, VsegError) else f"{user_code.describe_error(error)}."
     line = " ".join(said.split())
     return line if len(line) <= LONGEST_SENTENCE else f"{line[:LONGEST_SENTENCE]}…"
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """As JSON has it, which knows neither arrays nor NaN."""
     if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
+        return {str(name): to_json_value(each) for name, each in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [to_json_value(each) for each in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value if isinstance(value, bool | int | float | str | None) else str(value)
@@ -125,7 +125,9 @@ def digest(task: Task) -> str:
     return found.hexdigest()
 
 
-def file_of(kept: Path | None, whole: str, model: str, seed: int, *rows: NDArray[np.int64]) -> Path | None:
+def checkpoint_file(
+    kept: Path | None, whole: str, model: str, seed: int, *rows: NDArray[np.int64]
+) -> Path | None:
     """Named after all that the numbers follow from; of the model's code only its name is known."""
     if kept is None:
         return None
@@ -138,9 +140,9 @@ def file_of(kept: Path | None, whole: str, model: str, seed: int, *rows: NDArray
 _COMPUTED: dict[str, dict[Any, NDArray[np.float64]]] = {}
 
 
-def _received(sent: tuple[Any, ...]) -> Job:
+def _received(sent: tuple[Any, ...]) -> FitJob:
     """In another process: what jobs of the same task have computed there is shared, until another task comes."""
-    job = Job(*sent)
+    job = FitJob(*sent)
     if job.whole not in _COMPUTED:
         _COMPUTED.clear()
         _COMPUTED[job.whole] = {}
@@ -148,7 +150,7 @@ def _received(sent: tuple[Any, ...]) -> Job:
     return replace(job, task=own)
 
 
-def _drawn(fitted: Any, job: Job) -> tuple[dict[str, Maps], dict[str, Any]]:
+def _drawn(fitted: Any, job: FitJob) -> tuple[dict[str, Maps], dict[str, Any]]:
     """Maps of every image that was seen, if the model has any, and its parameters."""
     if not job.drawn:
         return {}, {}
@@ -167,7 +169,7 @@ def _parameters(fitted: Any) -> dict[str, Any]:
     told = getattr(fitted, "parameters", None)
     if not isinstance(told, Mapping):
         told = {name: each for name, each in getattr(fitted, "__dict__", {}).items() if _is_numeric(each)}
-    return {str(name): plain(each) for name, each in told.items()}
+    return {str(name): to_json_value(each) for name, each in told.items()}
 
 
 def _is_numeric(value: Any) -> bool:
@@ -176,7 +178,7 @@ def _is_numeric(value: Any) -> bool:
     )
 
 
-def _read(job: Job) -> Told | None:
+def _read(job: FitJob) -> FitOutcome | None:
     """What an earlier run left; nothing if it is damaged."""
     if job.file is None or not job.file.is_file():
         return None
@@ -184,13 +186,13 @@ def _read(job: Job) -> Told | None:
         with open(job.file, "rb") as file, np.load(file, allow_pickle=False) as held:
             names = held["images"].tolist()
             maps = {name: Maps(job.task.layout, held[f"maps-{place}"]) for place, name in enumerate(names)}
-            told = Told(held["q"], maps, json.loads(str(held["parameters"])))
+            told = FitOutcome(held["q"], maps, json.loads(str(held["parameters"])))
     except Exception:  # a file that was cut may fail in any way
         return None
     return told if told.q.shape == job.asked.shape else None
 
 
-def _write(job: Job, told: Told) -> None:
+def _write(job: FitJob, told: FitOutcome) -> None:
     if job.file is None:
         return
     arrays: dict[str, Any] = {
@@ -202,5 +204,5 @@ def _write(job: Job, told: Told) -> None:
         "parameters": json.dumps(told.parameters),
     }
     job.file.parent.mkdir(parents=True, exist_ok=True)
-    with whole(job.file, "wb") as file:
+    with atomic_write(job.file, "wb") as file:
         np.savez(file, **arrays)

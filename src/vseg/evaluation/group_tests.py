@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg._support.seeds import Seed, checked_seed
+from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import as_floats
 from vseg.errors import InvalidInput
 
@@ -19,7 +19,7 @@ EXACT_UP_TO = 50
 """Beyond this |t| the noncentral t distribution is hard to compute, and a limit of it is as good."""
 
 
-class Welch(NamedTuple):
+class WelchTest(NamedTuple):
     """Welch's t, its two-sided p and its degrees of freedom."""
 
     t: float
@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class GroupComparison:
     """Two groups, their difference and how sure it is; `str` says it in a sentence."""
 
     quantity: str
@@ -47,7 +47,7 @@ class Comparison:
     means: tuple[float, float]
     standard_errors: tuple[float, float]
     counts: tuple[int, int]
-    welch: Welch
+    welch: WelchTest
     cohens_d: Estimate
     confidence: float
 
@@ -70,11 +70,11 @@ def standard_error(values: ArrayLike) -> float:
     >>> standard_error([1, 2, 3, 4, 5, 6, 7])
     0.816496580927726
     """
-    given = checked_group(values, "a standard error")
+    given = check_group(values, "a standard error")
     return float(given.std(ddof=1) / np.sqrt(len(given)))
 
 
-def welch(a: ArrayLike, b: ArrayLike) -> Welch:
+def welch(a: ArrayLike, b: ArrayLike) -> WelchTest:
     """Welch's test of two means, which need not have equal variances.
 
     Parameters
@@ -89,12 +89,12 @@ def welch(a: ArrayLike, b: ArrayLike) -> Welch:
     """
     from scipy.special import stdtr
 
-    first, second = checked_groups(a, b)
+    first, second = check_groups(a, b)
     parts = np.array([group.var(ddof=1) / len(group) for group in (second, first)])
     shares = parts / parts.sum()
     freedom = 1 / np.sum(shares**2 / [len(second) - 1, len(first) - 1])
     t = (second.mean() - first.mean()) / np.sqrt(parts.sum())
-    return Welch(float(t), float(2 * stdtr(freedom, -abs(t))), float(freedom))
+    return WelchTest(float(t), float(2 * stdtr(freedom, -abs(t))), float(freedom))
 
 
 def cohens_d(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Estimate:
@@ -114,16 +114,16 @@ def cohens_d(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Estimate:
     >>> print(cohens_d([1, 2, 3, 4], [3, 4, 5, 8]))
     1.40 [-0.23, 2.95]
     """
-    first, second = checked_groups(a, b)
+    first, second = check_groups(a, b)
     freedom = len(first) + len(second) - 2
     scatter = (first.var() * len(first) + second.var() * len(second)) / freedom
     d = float((second.mean() - first.mean()) / np.sqrt(scatter))
     scale = float(np.sqrt(1 / len(first) + 1 / len(second)))
-    low, high = _noncentralities(d / scale, freedom, checked_confidence(confidence))
+    low, high = _noncentralities(d / scale, freedom, check_confidence(confidence))
     return Estimate(d, low * scale, high * scale)
 
 
-def bootstrap(
+def bootstrap_interval(
     values: ArrayLike,
     statistic: Callable[..., Any] = np.mean,
     *,
@@ -151,10 +151,10 @@ def bootstrap(
     """
     from scipy import stats
 
-    given, rng = checked_group(values, "a bootstrap"), np.random.default_rng(checked_seed(seed))
+    given, rng = check_group(values, "a bootstrap"), np.random.default_rng(check_seed(seed))
     if resamples < 1:
         raise InvalidInput(f"A bootstrap takes at least one resample, got resamples={resamples}.")
-    level, value = checked_confidence(confidence), float(statistic(given))
+    level, value = check_confidence(confidence), float(statistic(given))
     if not np.isfinite(value):
         raise InvalidInput(
             f"A bootstrap needs a statistic that is a finite number, got {value} of the values."
@@ -173,9 +173,9 @@ def bootstrap(
     return Estimate(value, float(low), float(high))
 
 
-def compare(
+def compare_values(
     a: ArrayLike, b: ArrayLike, *, quantity: str = "mean", unit: str = "", confidence: float = 0.95
-) -> Comparison:
+) -> GroupComparison:
     """Two groups side by side: means, Welch's test and Cohen's d with its interval.
 
     Parameters
@@ -191,8 +191,8 @@ def compare(
     >>> print(compare([0.3, 0.4, 0.2, 0.3], [0.4, 0.6, 0.5, 0.5], quantity="mean entropy", unit="nats"))
     mean entropy 0.30 vs 0.50 nats, Welch t(6.0) = 3.46, p = 0.013, Cohen's d = 2.45 [0.46, 4.34]
     """
-    first, second = checked_groups(a, b)
-    return Comparison(
+    first, second = check_groups(a, b)
+    return GroupComparison(
         quantity=quantity,
         unit=unit,
         means=(float(first.mean()), float(second.mean())),
@@ -243,9 +243,9 @@ def _tails(confidence: float) -> tuple[float, float]:
     return (1 - confidence) / 2, (1 + confidence) / 2
 
 
-def checked_groups(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def check_groups(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Two groups that vary, or a sentence."""
-    first, second = checked_group(a, "a comparison"), checked_group(b, "a comparison")
+    first, second = check_group(a, "a comparison"), check_group(b, "a comparison")
     if np.ptp(first) == 0 and np.ptp(second) == 0:
         raise InvalidInput(
             f"All values of the first group are {first[0]:g} and all of the second {second[0]:g}; "
@@ -263,7 +263,7 @@ def checked_groups(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDA
     return first, second
 
 
-def checked_group(values: ArrayLike, what: str) -> NDArray[np.float64]:
+def check_group(values: ArrayLike, what: str) -> NDArray[np.float64]:
     """At least two finite values, or a sentence."""
     given = as_floats(values, "values")
     if given.ndim != 1 or len(given) < 2:
@@ -278,7 +278,7 @@ def checked_group(values: ArrayLike, what: str) -> NDArray[np.float64]:
     return given
 
 
-def checked_confidence(confidence: float) -> float:
+def check_confidence(confidence: float) -> float:
     """A share between 0 and 1, or a sentence."""
     if not 0 < confidence < 1:
         raise InvalidInput(f"A confidence lies between 0 and 1, such as 0.95, got {confidence}.")

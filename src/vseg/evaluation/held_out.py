@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.errors import VsegError
-from vseg.evaluation.fit_jobs import Job, Told, digest, failed, file_of, run, sentence
+from vseg.evaluation.fit_jobs import (
+    FitJob,
+    FitOutcome,
+    checkpoint_file,
+    describe_error,
+    digest,
+    failed_outcome,
+    run_fit,
+)
 from vseg.models.families import Family
 from vseg.models.task import Task
 
@@ -22,7 +30,7 @@ Groups = Mapping[str, NDArray[np.int64]]
 Progress = Callable[[int], None]
 
 
-def held_out(
+def predict_held_out(
     task: Task,
     models: Mapping[str, Family],
     groups: Groups,
@@ -41,8 +49,8 @@ def held_out(
             rows = groups[group]
             seen, asked = rows[fold[rows] != each], rows[fold[rows] == each]
             if len(asked):
-                file = file_of(kept, whole, name, number, seen, asked)
-                jobs.append(Job(name, family, task, seen, asked, number, whole, file=file))
+                file = checkpoint_file(kept, whole, name, number, seen, asked)
+                jobs.append(FitJob(name, family, task, seen, asked, number, whole, file=file))
     found = {name: np.full(len(task.responses), np.nan) for name in models}
     failures: dict[str, str] = {}
     for job, told in _outcomes(jobs, executor, failures):
@@ -51,7 +59,7 @@ def held_out(
     return {name: q for name, q in found.items() if name not in failures}, failures
 
 
-def fitted_to_all(
+def fit_to_all(
     task: Task,
     models: Mapping[str, Family],
     groups: Groups,
@@ -60,16 +68,16 @@ def fitted_to_all(
     executor: Executor | None = None,
     progress: Progress = lambda done: None,
     kept: Path | None = None,
-) -> dict[str, dict[str, Told]]:
+) -> dict[str, dict[str, FitOutcome]]:
     """What each model says when it is fitted to all answers of a group: by model, then by group."""
     whole, jobs, places = digest(task), [], []
     for name, family in models.items():
         for group, number in zip(groups, _seeds(seed, name, "all", len(groups)), strict=True):
             rows = groups[group]
-            file = file_of(kept, whole, name, number, rows, rows)
-            jobs.append(Job(name, family, task, rows, rows, number, whole, drawn=True, file=file))
+            file = checkpoint_file(kept, whole, name, number, rows, rows)
+            jobs.append(FitJob(name, family, task, rows, rows, number, whole, drawn=True, file=file))
             places.append((name, group))
-    found: dict[str, dict[str, Told]] = {name: {} for name in models}
+    found: dict[str, dict[str, FitOutcome]] = {name: {} for name in models}
     for (name, group), (_, told) in zip(places, _outcomes(jobs, executor), strict=True):
         found[name][group] = told
         progress(1)
@@ -83,14 +91,14 @@ def _seeds(seed: int, model: str, what: str, count: int) -> list[int]:
 
 
 def _outcomes(
-    jobs: Sequence[Job], executor: Executor | None, failures: dict[str, str] | None = None
-) -> Iterator[tuple[Job, Told]]:
+    jobs: Sequence[FitJob], executor: Executor | None, failures: dict[str, str] | None = None
+) -> Iterator[tuple[FitJob, FitOutcome]]:
     """In the order of the jobs. With `failures`, a model that has failed once is put there and not tried again."""
     futures = None if executor is None else [_submitted(executor, job) for job in jobs]
     try:
         for place, job in enumerate(jobs):
             if failures is not None and job.model in failures:
-                told = failed(job, failures[job.model])
+                told = failed_outcome(job, failures[job.model])
                 if futures is not None:
                     futures[place].cancel()
             else:
@@ -103,31 +111,31 @@ def _outcomes(
             each.cancel()
 
 
-def _submitted(executor: Executor, job: Job) -> "Future[Told]":
+def _submitted(executor: Executor, job: FitJob) -> "Future[Told]":
     """A pool of processes does not survive what it cannot send: that is found out before."""
     if isinstance(executor, ProcessPoolExecutor):
         try:
             pickle.dumps(job.family)
         except Exception as error:
-            unsent: Future[Told] = Future()
+            unsent: Future[FitOutcome] = Future()
             unsent.set_exception(error)
             return unsent
-    return executor.submit(run, job)
+    return executor.submit(run_fit, job)
 
 
-def _outcome(job: Job, future: "Future[Any] | None") -> Told:
+def _outcome(job: FitJob, future: "Future[Any] | None") -> FitOutcome:
     try:
-        told: Told = run(job) if future is None else future.result()
+        told: FitOutcome = run_fit(job) if future is None else future.result()
         return told
     except VsegError as error:
-        return failed(job, str(error))
+        return failed_outcome(job, str(error))
     except MemoryError:
-        return failed(job, "It needed more memory than there is.")
+        return failed_outcome(job, "It needed more memory than there is.")
     except OSError:
         # A full disk, or no more processes, is no model's fault: what it raises itself is in `told`.
         raise
     except BrokenExecutor:
-        return failed(job, "The process that it ran in has ended, as happens when memory runs out.")
+        return failed_outcome(job, "The process that it ran in has ended, as happens when memory runs out.")
     except Exception as error:
-        why = f"It cannot be sent to another process ({sentence(error)}); name it as FILE.py:NAME, or use threads."
-        return failed(job, why)
+        why = f"It cannot be sent to another process ({describe_error(error)}); name it as FILE.py:NAME, or use threads."
+        return failed_outcome(job, why)

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from vseg._support.atomic_files import put
+from vseg._support.atomic_files import write_text
 from vseg._support.html_report import STYLE, Drawing
 from vseg.errors import InvalidInput
 
@@ -19,7 +19,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeaderboardEntry:
     """One submission on one dataset. All but `seconds` is the same when it is run again.
 
     Attributes
@@ -74,21 +74,21 @@ class Leaderboard:
     def __init__(self, folder: str | Path):
         object.__setattr__(self, "folder", Path(folder))
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LeaderboardEntry]:
         """All entries in the order in which they came."""
         path = self.folder / JSON
         if not path.is_file():
             return []
         try:
             held: Any = json.loads(path.read_text("utf-8"))
-            names = {field.name for field in fields(Entry)}
-            return [Entry(**{name: row[name] for name in names}) for row in held["entries"]]
+            names = {field.name for field in fields(LeaderboardEntry)}
+            return [LeaderboardEntry(**{name: row[name] for name in names}) for row in held["entries"]]
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(
                 f"{path} is not a leaderboard of vseg ({error!r:.80}); choose another folder."
             ) from error
 
-    def add(self, entry: Entry, picture: Drawing) -> Entry | None:
+    def add(self, entry: LeaderboardEntry, picture: Drawing) -> LeaderboardEntry | None:
         """Append an entry, or renew it; returns what stood in its place, and writes the page."""
         self.folder.joinpath(MAPS).mkdir(parents=True, exist_ok=True)
         with _alone(self.folder):
@@ -97,11 +97,11 @@ class Leaderboard:
             held = [entry if each.key == entry.key else each for each in held]
             held += [] if before else [entry]
             picture.savefig(self.folder / MAPS / entry.picture)
-            put(self.folder / JSON, _json(held))
-            put(self.folder / PAGE, self._page(held))
+            write_text(self.folder / JSON, _json(held))
+            write_text(self.folder / PAGE, self._page(held))
         return before
 
-    def _page(self, entries: Sequence[Entry]) -> str:
+    def _page(self, entries: Sequence[LeaderboardEntry]) -> str:
         datasets = dict.fromkeys(
             (each.dataset, json.dumps(each.settings, sort_keys=True)) for each in entries
         )
@@ -121,7 +121,7 @@ class Leaderboard:
             f"<h1>Leaderboard</h1>\n{LEAD}\n{''.join(parts)}</main>\n</body>\n</html>\n"
         )
 
-    def _section(self, entries: Sequence[Entry]) -> str:
+    def _section(self, entries: Sequence[LeaderboardEntry]) -> str:
         first = entries[0]
         span = _span(entries)
         head = "".join(f'<th scope="col"{kind}>{title}</th>' for title, kind in HEADS)
@@ -136,7 +136,7 @@ class Leaderboard:
             f"<ul>{''.join(_reference(each) for each in first.references)}</ul>\n"
         )
 
-    def _row(self, place: int, entry: Entry, span: tuple[float, float]) -> str:
+    def _row(self, place: int, entry: LeaderboardEntry, span: tuple[float, float]) -> str:
         scores = entry.scores
         remark = "" if entry.repeatable else ' <span class="soft">(not the same when asked twice)</span>'
         cells = [
@@ -160,7 +160,7 @@ class Leaderboard:
             f"<td><code>{escape(entry.file[:8])}</code></td><td>{escape(entry.vseg)}</td></tr>"
         )
 
-    def _picture(self, entry: Entry) -> str:
+    def _picture(self, entry: LeaderboardEntry) -> str:
         path = self.folder / MAPS / entry.picture
         if not path.is_file():
             return ""
@@ -200,7 +200,7 @@ svg { display: block; width: 11rem; height: 1.1rem; }
 WIDTH = 176
 
 
-def _span(entries: Sequence[Entry]) -> tuple[float, float]:
+def _span(entries: Sequence[LeaderboardEntry]) -> tuple[float, float]:
     """From the lowest to the highest of what the bars show, with a little room."""
     ends = [each.scores[name] for each in entries for name in ("low", "high")]
     ends += [each["bits"] for each in entries[0].references if each["name"] in ("floor", "within", "between")]
@@ -243,7 +243,7 @@ def _number(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
-def _json(entries: Sequence[Entry]) -> str:
+def _json(entries: Sequence[LeaderboardEntry]) -> str:
     content = {"format": FORMAT, "entries": [asdict(each) for each in entries]}
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

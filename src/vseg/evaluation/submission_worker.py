@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg._support import user_code
-from vseg._support.user_code import DEFAULT
+from vseg._support.user_code import DEFAULT_FUNCTION
 from vseg.data.layout import Grid, Layout, Scatter
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, VsegError
 from vseg.evaluation.sandbox import limit_memory
 from vseg.features.cells import as_image
-from vseg.models.black_box import as_shares
+from vseg.models.black_box import to_location_probabilities
 
 JOB, IMAGES, FOUND, SAID = "job.json", "images.npz", "found.npz", "said.json"
 
@@ -57,23 +57,25 @@ def loaded(source: str) -> Callable[[NDArray[np.uint8]], Any]:
     place, _, name = source.partition(":") if ":" in Path(source).name else (source, "", "")
     package = Path(place)
     if not package.is_dir():
-        return user_code.named(source)
+        return user_code.load_function(source)
     spec = importlib.util.spec_from_file_location(
         package.name, package / "__init__.py", submodule_search_locations=[str(package)]
     )
     if spec is None or spec.loader is None or not (package / "__init__.py").is_file():
         raise InvalidInput(
-            f"{package} is a folder without __init__.py; expected a package with `{DEFAULT}(image)`."
+            f"{package} is a folder without __init__.py; expected a package with `{DEFAULT_FUNCTION}(image)`."
         )
     module = importlib.util.module_from_spec(spec)
     sys.modules[package.name] = module  # so that it can import its own parts
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InvalidInput(f"{package} could not be run: {user_code.raised(error)}.") from error
-    found = getattr(module, name or DEFAULT, None)
+        raise InvalidInput(f"{package} could not be run: {user_code.describe_error(error)}.") from error
+    found = getattr(module, name or DEFAULT_FUNCTION, None)
     if not callable(found):
-        raise InvalidInput(f"{package} has no function {name or DEFAULT}; name one as {package}:NAME.")
+        raise InvalidInput(
+            f"{package} has no function {name or DEFAULT_FUNCTION}; name one as {package}:NAME."
+        )
     return found
 
 
@@ -89,7 +91,7 @@ def asked(model: Callable[..., Any], image: NDArray[np.uint8], name: str, layout
         raise
     except Exception as error:
         raise InvalidInput(
-            f"The model failed on image {name}: {user_code.raised(error)}. Here it is called with the image alone."
+            f"The model failed on image {name}: {user_code.describe_error(error)}. Here it is called with the image alone."
         ) from error
     try:
         return as_maps(said, image, layout)
@@ -110,7 +112,10 @@ def as_maps(said: Any, image: NDArray[np.uint8], layout: Layout) -> Maps:
     """Labels (H, W), probabilities (H, W, K) or Maps, at the locations: shares of each location's cell."""
     if isinstance(said, Maps):
         return said if said.layout == layout else said.resampled(layout)
-    return Maps(layout, as_shares(said.detach().cpu() if hasattr(said, "detach") else said, image, layout))
+    return Maps(
+        layout,
+        to_location_probabilities(said.detach().cpu() if hasattr(said, "detach") else said, image, layout),
+    )
 
 
 def _repeats(

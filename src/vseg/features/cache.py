@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg import __version__
-from vseg._support.atomic_files import whole
+from vseg._support.atomic_files import atomic_write
 from vseg.data.layout import Layout
 from vseg.errors import InvalidInput
-from vseg.features import Feature, named
+from vseg.features import Feature, get_feature
 
 
-def cached(what: str | Feature, *, settings: str = "", folder: str | Path | None = None) -> Feature:
+def cache_feature(what: str | Feature, *, settings: str = "", folder: str | Path | None = None) -> Feature:
     """The same feature, computed once for each image and layout.
 
     Parameters
@@ -79,7 +79,7 @@ def _sources() -> str:
 
 
 def _joined(names: str) -> Feature:
-    parts = [named(name) for name in names.split("+")]
+    parts = [get_feature(name) for name in names.split("+")]
 
     def all_of(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
         return np.concatenate([part(image, layout) for part in parts], axis=1)
@@ -121,7 +121,7 @@ def _write(file: Path, values: NDArray[np.float64]) -> None:
     """A folder that cannot be written to is no reason to fail: nothing is kept then."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with whole(file, "wb") as kept:
+        with atomic_write(file, "wb") as kept:
             np.save(kept, values)
     except OSError:
         return

@@ -18,10 +18,10 @@ from vseg._support import user_code
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 from vseg.models.baselines import base_rate, chance, free_maps, posterior_maps
-from vseg.models.black_box import arguments, black_box, judge
+from vseg.models.black_box import argument_names, black_box, pair_model
 from vseg.models.classical import CLASSICAL
 from vseg.models.discrimination import discrimination, distance_only
-from vseg.models.families import Family, Recipe, sendable
+from vseg.models.families import Family, PicklableFamily, picklable
 from vseg.models.linear import logistic, variance
 from vseg.models.mixture import mixture
 from vseg.models.search import settings_at
@@ -29,7 +29,7 @@ from vseg.models.search import settings_at
 KINDS = ("family", "maps", "logits", "pairs")
 TRIAL_SIDE_PX = 24
 
-NAMES: Mapping[str, str] = {
+MODEL_DESCRIPTIONS: Mapping[str, str] = {
     "chance": "A coin: P(same) is one half.",
     "base_rate": "The share of 'same' among the answers about each image.",
     "distance": "The farther apart two locations lie, the less probably they are the same; looks at no image.",
@@ -51,8 +51,8 @@ NAMES: Mapping[str, str] = {
 WITH_FEATURES = ("logistic", "variance", "mixture", "student_mixture", "discrimination", "multilayer")
 
 
-@sendable
-def named(source: str, *, features: Any = None, **settings: Any) -> Family:
+@picklable
+def get_model(source: str, *, features: Any = None, **settings: Any) -> Family:
     """The model of that name, or of a user's file; with these features if it takes any.
 
     Parameters
@@ -69,10 +69,10 @@ def named(source: str, *, features: Any = None, **settings: Any) -> Family:
     'logistic[lab+contrast]'
     """
     if ".py" in source:
-        return own(user_code.named(source), features=features, name=source, **settings)
-    if source not in NAMES:
+        return as_family(user_code.load_function(source), features=features, name=source, **settings)
+    if source not in MODEL_DESCRIPTIONS:
         raise InvalidInput(
-            f"There is no model {source!r}; there are {', '.join(NAMES)}, and your own as FILE.py or FILE.py:NAME."
+            f"There is no model {source!r}; there are {', '.join(MODEL_DESCRIPTIONS)}, and your own as FILE.py or FILE.py:NAME."
         )
     if features is not None and source in WITH_FEATURES:
         settings["features"] = features
@@ -84,27 +84,27 @@ def named(source: str, *, features: Any = None, **settings: Any) -> Family:
         raise InvalidInput(f"Model {source}: {error}.") from error
 
 
-def later(source: str, *, features: Any = None) -> Recipe:
+def get_model_lazily(source: str, *, features: Any = None) -> PicklableFamily:
     """The same, but made only where and when it is first fitted: until then a user's file is not run."""
-    return Recipe(named, (source,), {"features": features})
+    return PicklableFamily(get_model, (source,), {"features": features})
 
 
-def own(model: Any, *, features: Any = None, name: str = "", **settings: Any) -> Family:
+def as_family(model: Any, *, features: Any = None, name: str = "", **settings: Any) -> Family:
     """A family from a user's model of any kind."""
-    kind = kind_of(model)
+    kind = detect_kind(model)
     chosen = getattr(model, "features", "lab") if features is None else features
     if kind == "family":
         return model
     if kind == "maps":
         return black_box(model, **settings)
     if kind == "pairs":
-        return judge(model, chosen, **settings)
+        return pair_model(model, chosen, **settings)
     from vseg.models.networks import network
 
     return network(model, chosen, **settings)
 
 
-def kind_of(model: Any) -> str:
+def detect_kind(model: Any) -> str:
     """Which kind of model something is: family, maps, logits or pairs."""
     told = getattr(model, "kind", None)
     if told is not None:
@@ -113,7 +113,7 @@ def kind_of(model: Any) -> str:
         return str(told)
     if not callable(model):
         raise InvalidInput(f"A model is something to call, got {type(model).__name__}.")
-    if is_module(model):
+    if is_torch_module(model):
         return "logits"
     taken = _taken(model)
     if "task" in taken or ("seed" in taken and len(taken) == 2):
@@ -128,11 +128,11 @@ def kind_of(model: Any) -> str:
 def middle_settings(model: Any, segments: int = 2) -> dict[str, Any]:
     """The middle of the ranges in its attribute `search`, and the number of segments if it asks for it."""
     ranges = getattr(model, "search", {})
-    asked = {"segments": segments} if "segments" in arguments(model) else {}
+    asked = {"segments": segments} if "segments" in argument_names(model) else {}
     return {**settings_at(np.full(len(ranges), 0.5), ranges), **asked}
 
 
-def is_module(model: Any) -> bool:
+def is_torch_module(model: Any) -> bool:
     """Whether it is a torch module, without loading torch for anything else."""
     return any(f"{each.__module__}.{each.__name__}".startswith("torch.nn.") for each in type(model).__mro__)
 
@@ -155,7 +155,7 @@ def _tried(model: Any) -> str:
     except Exception as error:
         raise InvalidInput(
             f"The model failed on a small picture ({TRIAL_SIDE_PX} x {TRIAL_SIDE_PX}, uint8): "
-            f"{user_code.raised(error)}. If it takes something else, set its attribute kind to one of "
+            f"{user_code.describe_error(error)}. If it takes something else, set its attribute kind to one of "
             f"{', '.join(KINDS)}."
         ) from error
     if isinstance(said, Maps) or np.shape(said)[:2] == (TRIAL_SIDE_PX, TRIAL_SIDE_PX):

@@ -12,9 +12,9 @@ from vseg.data.layout import Grid, Layout
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, VsegError
 from vseg.features import as_image
-from vseg.models.black_box import as_shares
-from vseg.models.catalogue import kind_of, middle_settings, named
-from vseg.models.families import judged
+from vseg.models.black_box import to_location_probabilities
+from vseg.models.catalogue import detect_kind, get_model, middle_settings
+from vseg.models.families import check_predictions
 from vseg.models.task import Task
 
 
@@ -51,14 +51,14 @@ def check(
     try:
         picture = as_image(image)
         found = _meant(model, features)
-        kind = kind_of(found)
+        kind = detect_kind(found)
         chosen = getattr(found, "features", "lab") if features is None else features
         if kind == "maps":
             return _maps(found, picture, where, segments)
         if kind == "pairs":
-            return _pairs(found, looks.of(chosen, picture, where), where)
+            return _pairs(found, looks.extract(chosen, picture, where), where)
         if kind == "logits":
-            return _logits(found, looks.of(chosen, picture, where), segments)
+            return _logits(found, looks.extract(chosen, picture, where), segments)
         return _family(found, picture, where, segments, seed)
     except VsegError as error:
         return [str(error)]
@@ -68,12 +68,12 @@ def _meant(model: Any, features: Any) -> Any:
     """What a name stands for; of a user's file, the function itself."""
     if not isinstance(model, str):
         return model
-    return user_code.named(model) if ".py" in model else named(model, features=features)
+    return user_code.load_function(model) if ".py" in model else get_model(model, features=features)
 
 
 def _maps(model: Any, picture: NDArray[np.uint8], layout: Layout, segments: int) -> list[str]:
     settings, given = middle_settings(model, segments), picture.copy()
-    shares, problems = _twice(lambda: as_shares(model(given, **settings), picture, layout))
+    shares, problems = _twice(lambda: to_location_probabilities(model(given, **settings), picture, layout))
     if (given != picture).any():
         problems.append("It changes the image it is given; work on a copy.")
     if shares is not None and shares.shape[1] > len(layout) // 2:
@@ -131,7 +131,7 @@ def _twice(call: Callable[[], Any]) -> tuple[Any, list[str]]:
     except InvalidInput as error:
         return None, [str(error)]
     except Exception as error:  # a user's model may raise anything
-        return None, [f"It fails: {user_code.raised(error)}."]
+        return None, [f"It fails: {user_code.describe_error(error)}."]
     if not _alike(first, second):
         return first, ["It is not deterministic: two calls with the same input differ. Fix its seed."]
     return first, []
@@ -151,7 +151,7 @@ def _alike(first: Any, second: Any) -> bool:
 
 def _judged(said: Any, count: int) -> list[str]:
     try:
-        judged(said, count)
+        check_predictions(said, count)
     except InvalidInput as error:
         return [str(error)]
     return []

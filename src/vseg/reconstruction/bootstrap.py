@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg._support.seeds import checked_seed
+from vseg._support.seeds import check_seed
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput
@@ -95,7 +95,7 @@ def bootstrap(
         raise InvalidInput(f"Cannot resample over {over!r}; choose one of {', '.join(UNITS)}.")
     if not isinstance(resamples, (int, np.integer)) or resamples < 2:
         raise InvalidInput(f"The number of resamples is a whole number from 2 up, got {resamples!r}.")
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     penalty = smoothness(responses.layout, kernel)
     problems = [
         objective(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg._support.seeds import checked_seed
+from vseg._support.seeds import check_seed
 from vseg.data.layout import as_floats
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
@@ -90,7 +90,7 @@ def cross_validate(
     options : passed on to the solver
     """
     path = _checked_path(tally, strengths, folds)
-    fold = np.random.default_rng(checked_seed(seed)).permutation(len(tally)) % folds
+    fold = np.random.default_rng(check_seed(seed)).permutation(len(tally)) % folds
     trains = [
         objective(tally.take(fold != f), segments, loss=loss, kernel=kernel, weights=weights)
         for f in range(folds)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg._support.seeds import checked_seed
+from vseg._support.seeds import check_seed
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
-from vseg.data.pairs import Pairs, checked_pairs
-from vseg.data.responses import Responses, Tally, truth_values
+from vseg.data.pairs import Pairs, check_pairs
+from vseg.data.responses import Responses, Tally, as_booleans
 from vseg.errors import InvalidInput
 from vseg.reconstruction.objective import Tested, objective
 from vseg.reconstruction.reconstruct import about_one_image
@@ -62,7 +62,7 @@ class Live:
             probe, segments, strength=smoothness, loss=loss, kernel=kernel, weights=weights
         )
         self._by_trial = weights == "trials"
-        self._seed = checked_seed(seed)
+        self._seed = check_seed(seed)
         self.trials = 0
         self._pairs = 0
         self._solved_at = 0
@@ -86,8 +86,8 @@ class Live:
 
     def add(self, i: ArrayLike, j: ArrayLike, same: ArrayLike) -> None:
         """Take one answer or several, and let the maps follow."""
-        low, high = checked_pairs(self.layout, np.atleast_1d(i), np.atleast_1d(j))
-        answers = truth_values(np.atleast_1d(same)).astype(np.float64)
+        low, high = check_pairs(self.layout, np.atleast_1d(i), np.atleast_1d(j))
+        answers = as_booleans(np.atleast_1d(same)).astype(np.float64)
         if answers.shape != low.shape:
             raise InvalidInput(f"Expected an answer for each of {len(low)} pairs, got {len(answers)}.")
         if not len(low):

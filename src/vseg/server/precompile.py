@@ -1,6 +1,6 @@
-"""Compile what maps and adaptive pairs need, in a process of its own, so that the first ones need not wait for it.
+"""Compile the numerical kernels in a process of its own, so that the first maps and adaptive pairs come at once.
 
-It stands back behind whoever answers: on few cores a minute of compiling would be a minute of slow replies.
+The process has the lowest priority: on a machine with few cores, compiling would slow down replies for a minute.
 """
 
 import os
@@ -13,9 +13,9 @@ from vseg._support import numba_cache
 
 
 @contextmanager
-def compiling() -> Iterator[None]:
-    """While the block lasts, unless the machine code is on disk already: some 50 s of one core, once."""
-    if numba_cache.are_kept():
+def compile_in_background() -> Iterator[None]:
+    """Compile while the block lasts, which takes one core about 50 s; do nothing if the machine code is on disk."""
+    if numba_cache.has_cached_kernels():
         yield
         return
     command = [sys.executable, "-m", "vseg.server.precompile"]
@@ -28,7 +28,7 @@ def compiling() -> Iterator[None]:
 
 
 def main() -> None:
-    """A small fit of each kind that pages ask for, a choice of pairs, and a posterior."""
+    """Run a small fit of each kind that the server needs, an adaptive choice of pairs, and a posterior."""
     from vseg import adaptive, bayes, designs, observers, stimuli
     from vseg.data.layout import Grid
     from vseg.reconstruction import reconstruct
@@ -38,12 +38,12 @@ def main() -> None:
     for segments in (2, 3, 4):
         truth = stimuli.random_maps(Grid(6), segments=segments, entropy=0.2, seed=0)
         pairs = designs.scattered(truth.layout, segments=segments, seed=0)
-        answers = observers.simulate(truth, pairs, blocks=3, seed=0)
+        responses = observers.simulate(truth, pairs, blocks=3, seed=0)
         for smoothness in (0.0, 1.0, "auto"):
-            reconstruct.reconstruct(answers, segments=segments, smoothness=smoothness, seed=0)
-    state = adaptive.State(truth.layout, segments=segments, responses=answers, seed=0)
+            reconstruct.reconstruct(responses, segments=segments, smoothness=smoothness, seed=0)
+    state = adaptive.State(truth.layout, segments=segments, responses=responses, seed=0)
     adaptive.next_pairs(state, 2, seed=0)
-    bayes.posterior(answers, segments=(2, 3), lapses="estimate", seed=0, threads=1)
+    bayes.posterior(responses, segments=(2, 3), lapses="estimate", seed=0, threads=1)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg._support.seeds import Seed, checked_seed
+from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Grid, Layout, as_floats
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
@@ -74,7 +74,7 @@ def colour_image(
     ((48, 48, 3), (2304, 3))
     """
     centres, width = _means(means, maps.segments), _spread(spread, maps.segments)
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     up_to = maps.probabilities.cumsum(axis=1)[:, :-1]
     labels = (rng.random((len(up_to), 1)) >= up_to).sum(axis=1)
     drawn = centres[labels] + width[labels] * rng.standard_normal((len(labels), 3))

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg._support.seeds import Seed, checked_seed
+from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Grid, Layout
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
@@ -66,7 +66,7 @@ def random_maps(
             f"The mean entropy of {segments} segments lies from 0 to below log {segments} = "
             f"{np.log(segments):.3f} nats, got {entropy:g}."
         )
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     width = _default_xi(layout, segments) if xi is None else _checked_xi(xi)
     scale = MODERATE_SD if sigma is None else _field_sd(sigma, width)
     share = 0.3 / segments if min_area is None else min_area
@@ -92,7 +92,7 @@ def gaussian_fields(
     (256, 3)
     """
     _check_segments(layout, segments)
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     return _field_sd(sigma, _checked_xi(xi)) * _unit_fields(layout, segments, xi, rng)
 
 

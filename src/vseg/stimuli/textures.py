@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg._support.seeds import Seed, checked_seed
+from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Grid, Layout, as_floats
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
@@ -184,7 +184,7 @@ def texture(
             f"The parameters have {len(parameters.orientations_deg)} orientations_deg, one a segment, "
             f"but there are {p.shape[2]} segments."
         )
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     orientation_deg = p @ np.array(parameters.orientations_deg)
     noise = _filtered_noise(orientation_deg, parameters, rng)
     grey = parameters.mean_grey + parameters.rms_contrast * (noise - noise.mean()) / noise.std()
@@ -222,7 +222,7 @@ def composite(
 
     if size_px < 32:
         raise InvalidInput(f"A composite texture needs a side of at least 32 px, got {size_px}.")
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     labels = _two_areas(size_px, size_px / 3 if xi is None else xi, min_area, rng)
     second = gaussian_filter(labels.astype(np.float64), EDGE_PX, mode="nearest")
     stimulus = texture(np.stack([1 - second, second], axis=2), preset, seed=rng)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import vseg
-from vseg._support.atomic_files import put
+from vseg._support.atomic_files import write_text
 from vseg.errors import Conflict, InvalidInput
 from vseg.sweeps.table import Row
 from vseg.sweeps.trials import PLAIN, Finished, Setting, Trial
@@ -71,7 +71,7 @@ class Kept:
                 raise Conflict(
                     f"{self.folder} holds trials, but not what they are of; choose another folder."
                 )
-            put(path, json.dumps(wanted, indent=1) + "\n", durable=True)
+            write_text(path, json.dumps(wanted, indent=1) + "\n", durable=True)
             return
         try:
             there = json.loads(path.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vseg._support.seeds import checked_seed
+from vseg._support.seeds import check_seed
 from vseg.errors import InvalidInput
 from vseg.sweeps.checkpoint import Kept
 from vseg.sweeps.executors import workers
@@ -85,7 +85,7 @@ def _check(function: Function, repeats: int, seed: int) -> None:
         raise InvalidInput(f"The number of repeats is a whole number from 1 up, got {repeats!r}.")
     if not callable(function):
         raise InvalidInput(f"A sweep needs a function, got {function!r:.80}.")
-    if not isinstance(checked_seed(seed), int):
+    if not isinstance(check_seed(seed), int):
         raise InvalidInput(f"The seed of a sweep is a whole number from 0 up, got {seed!r:.80}.")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg._support.seeds import checked_seed
+from vseg._support.seeds import check_seed
 from vseg.errors import InvalidInput, NotFound
 
 Row = dict[str, Any]
@@ -122,7 +122,7 @@ class Table:
         if not 0 < level < 1:
             raise InvalidInput(f"The level of an interval lies between 0 and 1, got {level!r}.")
         found = self._trial_means(value, by)
-        intervals = _bootstrap(list(found.values()), level, checked_seed(seed))
+        intervals = _bootstrap(list(found.values()), level, check_seed(seed))
         return Table(
             {
                 **dict(zip(by, key, strict=True)),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg._support.seeds import checked_seed
+from vseg._support.seeds import check_seed
 from vseg.errors import InvalidInput
 from vseg.reconstruction.objective import Objective
 from vseg.reconstruction.solvers.coordinate_descent import coordinate_descent
@@ -60,7 +60,7 @@ def batch(
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise InvalidInput(f"The number of threads is a whole number from 1 up, got {threads!r}.")
     seeds = (
-        np.random.SeedSequence(checked_seed(seed)).generate_state(len(objectives)).tolist()
+        np.random.SeedSequence(check_seed(seed)).generate_state(len(objectives)).tolist()
         if objectives
         else []
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg._support.numba_cache import compiled
-from vseg._support.seeds import checked_seed
+from vseg._support.seeds import check_seed
 from vseg.reconstruction.losses import SQUARED_ERROR
 from vseg.reconstruction.objective import Objective, data_term
 from vseg.reconstruction.solvers.coarse_to_fine import grouped_pairs, interpolated, levels, penalty_of
@@ -53,7 +53,7 @@ def coordinate_descent(
     runs = check_limits(starts, tolerance, max_iterations)
     if start is not None:
         return _from(objective.checked(start), objective, tolerance, max_iterations)
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     found = [_cold(objective, seed, run, tolerance, max_iterations) for run in range(runs)]
     return min(found, key=lambda solution: solution.trace[-1]) if runs > 1 else found[0]
 

@@ -6,7 +6,7 @@ p = 1/K is a fixed point and a zero never recovers, so the start is random and p
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg._support.seeds import checked_seed
+from vseg._support.seeds import check_seed
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 from vseg.reconstruction.objective import Objective
@@ -54,7 +54,7 @@ def exponentiated_gradient(
     if learning_rate is not None and not 0 < learning_rate < np.inf:
         raise InvalidInput(f"The learning rate is a positive number, got {learning_rate!r}.")
     count = check_limits(starts, tolerance, max_iterations)
-    rng = np.random.default_rng(checked_seed(seed))
+    rng = np.random.default_rng(check_seed(seed))
     shape = len(objective.layout), objective.segments
     if start is not None:  # off the faces of the simplex, where a multiplicative step is next to nothing
         begins = [(1 - LIFT) * objective.checked(start) + LIFT / objective.segments]
