@@ -8,7 +8,7 @@ from vseg.bayes import posteriors, priors
 from vseg.bayes.groups import prior_of_others
 from vseg.errors import InvalidInput, VsegWarning
 from vseg.evaluation.metrics import mae_per_entry
-from vseg.evaluation.random_effects import Known, compare_entropies, known_entropy
+from vseg.evaluation.random_effects import Measurement, compare_entropies, measure_entropy
 
 GRID, EACH = vseg.Grid(8), 64
 
@@ -25,7 +25,7 @@ def seen():
         vseg.stimuli.random_maps(GRID, segments=2, entropy=0.15, xi=2.0, seed=seed) for seed in (3, 11)
     )
     parts = [answers(shared, f"P{number}", number) for number in range(7)]
-    return shared, other, vseg.data.responses.concatenated([*parts, answers(other, "other", 99)])
+    return shared, other, vseg.data.responses.concatenate([*parts, answers(other, "other", 99)])
 
 
 @pytest.mark.filterwarnings("ignore::vseg.errors.VsegWarning")
@@ -101,9 +101,11 @@ def test_catch_trials_of_everyone_reach_their_lapses(seen):
 
 
 def test_groups_are_compared_by_name():
-    low = {name: Known(value, 0.02) for name, value in zip("abcd", [0.1, 0.2, 0.3, 0.4], strict=True)}
+    low = {name: Measurement(value, 0.02) for name, value in zip("abcd", [0.1, 0.2, 0.3, 0.4], strict=True)}
     other = {name * 2: one for name, one in low.items()}
-    more = {name: Known(one.value + 0.05 + at / 1000, 0.02) for at, (name, one) in enumerate(low.items())}
+    more = {
+        name: Measurement(one.value + 0.05 + at / 1000, 0.02) for at, (name, one) in enumerate(low.items())
+    }
     paired, unpaired = compare_entropies(low, more), compare_entropies(other, more)
     assert (paired.paired, unpaired.paired) == (True, False)
     assert paired.difference.value == pytest.approx(unpaired.difference.value, abs=1e-3)
@@ -114,7 +116,7 @@ def test_groups_are_compared_by_name():
 
 def test_a_posterior_is_known_by_its_draws(seen):
     found = vseg.posterior(seen[2].of(participant="P0"), segments=2, seed=0)
-    known = known_entropy(found)
+    known = measure_entropy(found)
     assert (known.value, known.low, known.high) == (found.entropy, *found.entropy_interval)
     assert known.spread == pytest.approx(found.entropies.std(ddof=1))
 

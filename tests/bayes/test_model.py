@@ -6,7 +6,6 @@ from strategies import seeds, some_responses
 from vseg import Grid
 from vseg.bayes import priors
 from vseg.bayes.evidence import fields_of
-from vseg.bayes.hmc import gathered, inverted, stretched
 from vseg.bayes.mode import inner, mode, weights_of
 from vseg.bayes.model import answers_of, contrasts, cost, curvature, maps_of
 
@@ -112,16 +111,3 @@ def test_weights_of_fields_give_the_fields_back():
 def test_inner_products(size, seed):
     x, y = np.random.default_rng(seed).standard_normal((2, size))
     assert inner(x, y) == pytest.approx(float(x @ y), abs=1e-12)
-
-
-@given(size=st.integers(1, 12), seed=seeds)
-def test_whitened_coordinates(size, seed):
-    """L⁻¹ of a Cholesky factor, and its products from both sides."""
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal((size, size))
-    factor = np.linalg.cholesky(A @ A.T + np.eye(size))
-    back = inverted(factor)
-    np.testing.assert_allclose(back @ factor, np.eye(size), atol=1e-9)
-    v = rng.standard_normal(size)
-    np.testing.assert_allclose(stretched(v, back), back.T @ v, atol=1e-9)
-    np.testing.assert_allclose(gathered(v, np.ascontiguousarray(back.T)), back @ v, atol=1e-9)

@@ -5,6 +5,9 @@ that point; in between, the mode and the chains move on from there. So the state
 answers in their order and on the seed, not on the batches in which they came nor on what was asked of it before.
 """
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from vseg._support.blas import single_blas_thread
 from vseg._support.seeds import check_seed
-from vseg.adaptive.sampler import Chain, drawn, warmed
 from vseg.bayes import lapses as slips
 from vseg.bayes.evidence import Cell, first_fields, search, spread
-from vseg.bayes.hmc import CHAINS, relabelled
+from vseg.bayes.hmc import (
+    FIRST_STEP,
+    MIN_CHAINS,
+    START_SPREAD,
+    Schedule,
+    Whitening,
+    add_low_rank,
+    align_labels,
+    run_chain,
+    whiten_low_rank,
+)  # fmt: skip
 from vseg.bayes.mode import mode
 from vseg.bayes.model import Answers, answers_of, contrasts, maps_of
 from vseg.bayes.posterior import expected_error, interval, median_maps
@@ -32,6 +44,11 @@ FRESH = 1.5  # hyper-parameters are chosen anew whenever the answers have grown 
 FIRST = 8  # answers before they are chosen for the first time
 FOLLOWING = 1e-5  # tolerance of a mode that follows
 DRAWS = 64
+WARM_UP = 16  # trajectories that tune the step size of a chain
+SETTLE = 4  # trajectories after new answers, before the first draw
+ACCEPTANCE = 0.65  # share of trajectories to accept
+MAX_STEPS = 8
+MANY_SEGMENTS = 5  # from here on a draw takes one trajectory, else two: with many fields each knows less
 
 
 class State:
@@ -80,15 +97,17 @@ class State:
         self.segments = counts_of([segments], layout)[0]
         self._estimate = isinstance(lapses, str) and lapses == "estimate"
         self.lapses = (0.01, 0.01) if self._estimate else slips.given(lapses)
-        if not isinstance(draws, (int, np.integer)) or draws < 2 * CHAINS:
-            raise InvalidInput(f"The number of draws is a whole number from {2 * CHAINS} up, got {draws!r}.")
+        if not isinstance(draws, (int, np.integer)) or draws < 2 * MIN_CHAINS:
+            raise InvalidInput(
+                f"The number of draws is a whole number from {2 * MIN_CHAINS} up, got {draws!r}."
+            )
         self._count = int(draws)
         self.seed = check_seed(seed)
         self._threads = threads
         self._i = self._j = np.zeros(0, np.int64)
         self._same = np.zeros(0, np.bool_)
         self._cells: list[Cell] = []
-        self._chains: list[Chain] = []
+        self._chains: list[WarmChain] = []
         self._chosen_at = 0
         self._drawn: tuple[int, NDArray[np.float64], NDArray[np.float64]] | None = None
         if responses is not None:
@@ -157,10 +176,10 @@ class State:
         self._choose(self._milestone())
         answers, best = self._answers(self.trials), self._cells[0]
         chance = np.random.SeedSequence([self.seed, self.trials])
-        draws = drawn(answers, self._chains, self._count, chance, self._threads)
+        draws = draw_maps(answers, self._chains, self._count, chance, self._threads)
         followed = mode(answers, best.root, [best.mode.u], tolerance=FOLLOWING)
         likely = maps_of(followed.u, best.root, contrasts(self.segments))
-        return relabelled(draws, likely), likely
+        return align_labels(draws, likely), likely
 
     def _milestone(self) -> int:
         """The number of answers at which scale and length were last to be chosen: the same whoever asks when."""
@@ -184,7 +203,7 @@ class State:
         else:
             self._cells = search(answers, self._prior, first, threads=self._threads)
         chance = np.random.SeedSequence([self.seed, trials, 1])
-        self._chains = warmed(answers, spread(self._cells, CHAINS), chance, self._threads)
+        self._chains = warm_up_chains(answers, spread(self._cells, MIN_CHAINS), chance, self._threads)
         self._cells = self._cells[:1]  # the others hold megabytes
         self._chosen_at = trials
 
@@ -194,6 +213,66 @@ class State:
     def _tally(self, trials: int) -> Tally:
         upto = slice(trials)
         return Responses(self.layout, self._i[upto], self._j[upto], self._same[upto]).tally()
+
+
+@dataclass(frozen=True, eq=False)
+class WarmChain:
+    """A chain in one cell after warming up: its coordinates, its step size, and its position."""
+
+    cell: Cell
+    whitening: Whitening
+    step: float
+    position: NDArray[np.float64]
+
+
+def warm_up_chains(
+    answers: Answers, cells: Sequence[Cell], seeds: np.random.SeedSequence, threads: int = 1
+) -> list[WarmChain]:
+    """Return a chain for each cell, with a tuned step size, under the lapses of that cell."""
+    whitened = {cell: whiten_low_rank(_with_lapses(answers, cell), cell) for cell in dict.fromkeys(cells)}
+    schedule = Schedule(WARM_UP, WARM_UP, 1, ACCEPTANCE, MAX_STEPS)
+
+    def run(job: tuple[Cell, np.random.SeedSequence]) -> WarmChain:
+        cell, rng = job[0], np.random.default_rng(job[1])
+        whitening, size = whitened[cell], cell.mode.u.size
+        away = add_low_rank(START_SPREAD * rng.standard_normal(size), whitening.shrink, whitening.basis)
+        noise, uniform = rng.standard_normal((WARM_UP, size)), rng.random((WARM_UP, 2))
+        chain = run_chain(
+            cell.mode.u.ravel() + away, whitening, cell.root, contrasts(cell.segments),
+            _with_lapses(answers, cell), FIRST_STEP, noise, uniform, schedule,
+        )  # fmt: skip
+        return WarmChain(cell, whitening, chain.step, chain.position)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(run, zip(cells, seeds.spawn(len(cells)), strict=True)))
+
+
+def draw_maps(
+    answers: Answers, chains: Sequence[WarmChain], count: int, seeds: np.random.SeedSequence, threads: int = 1
+) -> NDArray[np.float64]:
+    """Draw `count` maps, (count, n, K), from warm chains in turn; the chains themselves stay where they are."""
+    segments = chains[0].cell.segments
+    mixing, thin = contrasts(segments), 1 if segments >= MANY_SEGMENTS else 2
+    rounds = SETTLE - (-count // len(chains)) * thin
+    schedule = Schedule(0, SETTLE, thin, ACCEPTANCE, MAX_STEPS)
+
+    def run(job: tuple[WarmChain, np.random.SeedSequence]) -> list[NDArray[np.float64]]:
+        warm, rng = job[0], np.random.default_rng(job[1])
+        root, size = warm.cell.root, len(warm.position)
+        noise, uniform = rng.standard_normal((rounds, size)), rng.random((rounds, 2))
+        chain = run_chain(
+            warm.position, warm.whitening, root, mixing, _with_lapses(answers, warm.cell), warm.step, noise,
+            uniform, schedule,
+        )  # fmt: skip
+        return [maps_of(u, root, mixing) for u in chain.weights]
+
+    with ThreadPoolExecutor(threads) as pool:
+        maps = np.array(list(pool.map(run, zip(chains, seeds.spawn(len(chains)), strict=True))))
+    return maps.swapaxes(0, 1).reshape(-1, *maps.shape[2:])[:count]
+
+
+def _with_lapses(answers: Answers, cell: Cell) -> Answers:
+    return answers._replace(gamma0=cell.lapses[0], gamma1=cell.lapses[1])
 
 
 def stop(state: State, *, target: float, minimum: int = 0, maximum: int | None = None) -> str | None:

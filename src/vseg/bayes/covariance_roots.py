@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vseg.bayes.linear_algebra import principal
 from vseg.bayes.model import Root
-from vseg.data.layout import Grid, Layout, read_only
+from vseg.data.layout import Grid, Layout, as_read_only
 
 KERNELS = ("rbf", "rough", "matern32", "matern52")
 NEGLIGIBLE = 3e-3  # directions with less variance than this share of the largest are left out
@@ -35,7 +35,7 @@ def root_of(covariance: NDArray[np.float64]) -> Root:
 def _kept(size: NDArray[np.float64], vectors: NDArray[np.float64]) -> Root:
     count = min(int((size > NEGLIGIBLE * size[0]).sum()), MOST)
     tall = vectors[:, :count] * np.sqrt(size[:count])
-    return Root(read_only(tall.T.copy()), read_only(tall.copy()))
+    return Root(as_read_only(tall.T.copy()), as_read_only(tall.copy()))
 
 
 @lru_cache(maxsize=64)
@@ -98,7 +98,7 @@ def _largest(rows: NDArray[np.float64]) -> Root:
     size = np.sum(rows**2, axis=1)
     order = np.argsort(-size, kind="stable")[:MOST]
     order = order[size[order] > NEGLIGIBLE * size[order[0]]]
-    return Root(read_only(rows[order]), read_only(np.ascontiguousarray(rows[order].T)))
+    return Root(as_read_only(rows[order]), as_read_only(np.ascontiguousarray(rows[order].T)))
 
 
 def _kernel(kernel: str, away: NDArray[np.float64]) -> NDArray[np.float64]:

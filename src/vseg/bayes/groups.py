@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vseg._support.seeds import Seed, check_seed
-from vseg.bayes.hmc import CHAINS
+from vseg.bayes.hmc import MIN_CHAINS
 from vseg.bayes.inference import DRAWS, posterior
 from vseg.bayes.posterior import Posterior
 from vseg.bayes.priors import Prior, group
@@ -112,7 +112,7 @@ def prior_of_others(
     if not len(others):
         return "spatial"
     caught = _summed(catch, others.participants)
-    return group(others.layout, posterior(others, catch=caught, draws=2 * CHAINS, **settings).mode)
+    return group(others.layout, posterior(others, catch=caught, draws=2 * MIN_CHAINS, **settings).mode)
 
 
 def warn_of_poor(people: Mapping[str, Posterior]) -> None:
@@ -128,7 +128,7 @@ def _one_count(responses: Responses, segments: Any, **settings: Any) -> int:
     """K, by the evidence of all answers where it is to be chosen."""
     if isinstance(segments, (int, np.integer)) and not isinstance(segments, bool):
         return int(segments)
-    return posterior(responses, segments=segments, draws=2 * CHAINS, **settings).segments
+    return posterior(responses, segments=segments, draws=2 * MIN_CHAINS, **settings).segments
 
 
 def _summed(catch: Mapping[str, tuple[int, int]], names: Iterable[str]) -> tuple[int, int] | None:

@@ -1,16 +1,20 @@
-"""Draws from the posterior by Hamiltonian Monte Carlo, compiled: several short chains around the mode.
+"""Hamiltonian Monte Carlo, compiled: draws of the maps from their posterior.
 
-The chains move in coordinates in which Laplace's approximation is a standard normal, u = mode + L⁻ᵀv with LLᵀ the
-curvature at the mode. There a trajectory of length about π/2 gives a draw that has all but forgotten the one before,
-in a handful of steps. Step sizes are tuned while warming up. Each chain has noise of its own, drawn beforehand, so
-that the result does not depend on our threads. A chain amplifies last digits, so the factors it rests on are compiled
-too (`factors`): a BLAS with other threads of its own changes nothing.
+run_chain          the one kernel: trajectories, step size by dual averaging, thinning
+whiten             coordinates of a chain from the whole curvature at the mode
+whiten_low_rank    the same from the leading directions alone, for chains that must be ready at once
+sample             several short chains around the modes of a posterior
+
+A chain moves in coordinates v in which the posterior is close to a standard normal, with the weights u = centre + Wv.
+There a trajectory of length about π/2 ends almost independent of where it began, after a handful of steps. All random
+numbers of a chain are drawn beforehand from its own seed, so results do not depend on the number of threads. A chain
+amplifies rounding errors, so everything here is compiled with a fixed order of sums instead of calling a BLAS.
 """
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +22,105 @@ from numpy.typing import NDArray
 from vseg._support.numba_cache import compiled
 from vseg.bayes.evidence import Cell
 from vseg.bayes.linear_algebra import upper
-from vseg.bayes.model import Answers, contrasts, cost, curvature, maps_of
+from vseg.bayes.mode import inner
+from vseg.bayes.model import Answers, contrasts, cost, curvature, maps_of, slopes_of
 
-CHAINS = 4  # at least
-MOST_CHAINS, SHORTEST = 8, 8  # more chains carry more scales and lengths along, if each keeps enough draws
-WARM = 24
-THIN = 2  # trajectories a draw
-TARGET = 0.8  # share of trajectories to accept
+MIN_CHAINS, MAX_CHAINS = 4, 8
+MIN_DRAWS_PER_CHAIN = 8  # more chains cover more scales and lengths, as long as each keeps this many draws
+WARM_UP = 24  # trajectories that tune the step size and are discarded
+THIN = 2  # trajectories per draw
+ACCEPTANCE = 0.8  # share of trajectories to accept
+MAX_STEPS = 12
+FIRST_STEP = 0.5
 TRAVEL = 1.5  # length of a trajectory, about π/2
-MOST_STEPS = 12
-NEAR = 0.5  # chains start this far from the mode, in standard deviations: wide starts take long to come back
+START_SPREAD = (
+    0.5  # chains start this far from the mode, in standard deviations: wide starts take long to come back
+)
+MAX_RANK = 64  # of a low-rank whitening
+SUBSPACE_ITERATIONS = 3
+NEGLIGIBLE_LENGTH = 1e-9  # a direction shorter than this is dropped
+
+Floats = NDArray[np.float64]
+
+
+class Whitening(NamedTuple):
+    """Coordinates of a chain, in one of two forms; the arrays of the other form are empty.
+
+    Attributes
+    ----------
+    is_dense : bool
+        Dense: W = L⁻ᵀ with LLᵀ the curvature, and the chain's position is v.
+        Low rank: W = I + PᵀV, and the chain's position is u itself.
+    centre : (d,)
+        The mode, if dense.
+    inverse, inverse_transposed : (d, d)
+        L⁻¹ and L⁻ᵀ, if dense.
+    basis, shrink : (rank, d)
+        V, with orthonormal rows, and P, if of low rank.
+    """
+
+    is_dense: bool
+    centre: Floats
+    inverse: Floats
+    inverse_transposed: Floats
+    basis: Floats
+    shrink: Floats
+
+
+class Schedule(NamedTuple):
+    """How a chain proceeds.
+
+    Attributes
+    ----------
+    tuning : int
+        Trajectories, at the beginning, that tune the step size.
+    discarded : int
+        Trajectories, at the beginning, from which no draws are kept.
+    thin : int
+        Trajectories per draw.
+    acceptance : float
+        The share of trajectories to accept, for tuning.
+    max_steps : int
+        Steps of a trajectory at most.
+    """
+
+    tuning: int
+    discarded: int
+    thin: int
+    acceptance: float
+    max_steps: int
+
+
+class ChainRun(NamedTuple):
+    """Result of `run_chain`.
+
+    Attributes
+    ----------
+    weights : (draws, K-1, m)
+        The weights u of the draws.
+    costs : (draws,)
+        Their costs.
+    accepted : float
+        The mean acceptance probability after the discarded trajectories.
+    step : float
+        The step size at the end.
+    position : (d,)
+        The position at the end.
+    """
+
+    weights: Floats
+    costs: Floats
+    accepted: float
+    step: float
+    position: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Chains:
+class ChainDraws:
     """Maps drawn by several chains, (chains, draws, n, K), their costs, and the share of trajectories accepted."""
 
-    maps: NDArray[np.float64]
-    costs: NDArray[np.float64]
+    maps: Floats
+    costs: Floats
     accepted: float
 
 
@@ -45,153 +130,264 @@ def sample(
     *,
     draws: int,
     seeds: np.random.SeedSequence,
-    warm: int = WARM,
+    warm_up: int = WARM_UP,
     threads: int = 1,
-) -> Chains:
-    """At least this many draws of the maps, a chain in each cell, with the lapses of that cell."""
-    keep = -(-draws // len(cells))
+) -> ChainDraws:
+    """Draw at least this many maps, with one chain for each cell, under the lapses of that cell."""
+    count = -(-draws // len(cells))
     mixing = contrasts(cells[0].segments)
+    schedule = Schedule(warm_up, warm_up, THIN, ACCEPTANCE, MAX_STEPS)
 
-    def run(job: tuple[Cell, np.random.SeedSequence]) -> tuple[Any, ...]:
+    def run(job: tuple[Cell, np.random.SeedSequence]) -> tuple[Floats, Floats, float]:
         cell, seed = job
         own = answers._replace(gamma0=cell.lapses[0], gamma1=cell.lapses[1])
-        back, forth = whitening(own, cell)
-        rng, size = np.random.default_rng(seed), cell.mode.u.size
-        start = NEAR * rng.standard_normal(size)
-        noise = rng.standard_normal((warm + THIN * keep, size))
-        luck = rng.random((warm + THIN * keep, 2))
-        weights, costs, accepted = chain(
-            cell.mode.u, back, forth, cell.root, mixing, own, start, noise, luck, warm
+        rng, size, rounds = np.random.default_rng(seed), cell.mode.u.size, warm_up + THIN * count
+        start = START_SPREAD * rng.standard_normal(size)
+        noise, uniform = rng.standard_normal((rounds, size)), rng.random((rounds, 2))
+        chain = run_chain(
+            start, whiten(own, cell), cell.root, mixing, own, FIRST_STEP, noise, uniform, schedule
         )
-        return np.array([maps_of(u, cell.root, mixing) for u in weights]), costs, accepted
+        maps = np.array([maps_of(u, cell.root, mixing) for u in chain.weights])
+        return maps, chain.costs, chain.accepted
 
     with ThreadPoolExecutor(min(threads, len(cells))) as pool:
-        found = list(pool.map(run, zip(cells, seeds.spawn(len(cells)), strict=True)))
-    maps, costs, accepted = (np.array(part) for part in zip(*found, strict=True))
-    return Chains(maps, costs, float(accepted.mean()))
+        chains = list(pool.map(run, zip(cells, seeds.spawn(len(cells)), strict=True)))
+    maps, costs, accepted = (np.array(part) for part in zip(*chains, strict=True))
+    return ChainDraws(maps, costs, float(accepted.mean()))
 
 
-def chains_for(draws: int) -> int:
-    """How many chains share so many draws."""
-    return min(max(draws // SHORTEST, CHAINS), MOST_CHAINS)
+def count_chains(draws: int) -> int:
+    """Return the number of chains that share this many draws."""
+    return min(max(draws // MIN_DRAWS_PER_CHAIN, MIN_CHAINS), MAX_CHAINS)
 
 
-def whitening(answers: Answers, cell: Cell) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """L⁻¹ and L⁻ᵀ of the curvature LLᵀ at the mode."""
+def whiten(answers: Answers, cell: Cell) -> Whitening:
+    """Return dense coordinates from the curvature at the mode of a cell."""
     factor = upper(curvature(cell.mode.u, cell.root, contrasts(cell.segments), answers))
-    back = inverted(np.ascontiguousarray(factor.T))
-    return back, np.ascontiguousarray(back.T)
+    inverse = invert_lower(np.ascontiguousarray(factor.T))
+    none = np.zeros((0, cell.mode.u.size))
+    return Whitening(True, cell.mode.u.ravel(), inverse, np.ascontiguousarray(inverse.T), none, none)
+
+
+def whiten_low_rank(answers: Answers, cell: Cell) -> Whitening:
+    """Return low-rank coordinates from the leading directions of the curvature at the mode of a cell.
+
+    Answers tell much about a few directions only, some forty of up to nine hundred, so only those are whitened.
+    """
+    jacobian = slopes_of(cell.mode.u, cell.root, contrasts(cell.segments), answers)
+    rank = min(MAX_RANK, *jacobian.shape)
+    start = np.random.default_rng(0).standard_normal((rank, jacobian.shape[0]))
+    basis, shrink = leading_directions(jacobian, start, SUBSPACE_ITERATIONS)
+    return Whitening(False, np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0)), basis, shrink)
 
 
 @compiled
-def chain(centre, back, forth, root, mixing, answers, start, noise, luck, warm):
-    """One chain: (kept, K-1, m) weights, their costs, and the share accepted once warm."""
+def run_chain(start, whitening, root, mixing, answers, step, noise, uniform, schedule):
+    """Run one chain from `start`, a trajectory for each row of `noise`; return a `ChainRun`.
+
+    `noise` (rounds, d) are the momenta, `uniform` (rounds, 2) decides about step lengths and acceptance.
+    """
     rounds = noise.shape[0]
-    shape = centre.shape
-    v = start.copy()
-    value, slope = cost(centre + stretched(v, back).reshape(shape), root, mixing, answers, True)
-    pull = gathered(slope.ravel(), forth)
-    keep = (rounds - warm) // THIN
-    kept = np.empty((keep, shape[0], shape[1]))
-    costs = np.empty(keep)
+    shape = (mixing.shape[1], root.wide.shape[0])
+    position = start.copy()
+    value, gradient = cost(locate(position, whitening).reshape(shape), root, mixing, answers, True)
+    force = pull_back(gradient.ravel(), whitening)
+    count = (rounds - schedule.discarded) // schedule.thin
+    weights = np.empty((count, shape[0], shape[1]))
+    costs = np.empty(count)
     accepted = 0.0
-    log_step = np.log(0.5)
-    anchor = np.log(1.0)
-    settled = log_step
-    miss = 0.0
+    log_step = np.log(step)
+    anchor = np.log(2.0 * step)
+    averaged = log_step
+    error = 0.0
     for r in range(rounds):
-        step = np.exp(log_step) * (0.8 + 0.4 * luck[r, 0])
-        steps = min(max(int(TRAVEL / step + 0.5), 1), MOST_STEPS)
-        w = v.copy()
-        speed = noise[r].copy()
-        before = value + 0.5 * squared(speed)
-        speed -= 0.5 * step * pull
-        there = value
-        there_pull = pull
+        size = np.exp(log_step) * (0.8 + 0.4 * uniform[r, 0])
+        steps = min(max(int(TRAVEL / size + 0.5), 1), schedule.max_steps)
+        proposal = position.copy()
+        momentum = noise[r].copy()
+        before = value + 0.5 * sum_of_squares(momentum)
+        momentum -= 0.5 * size * force
+        new_value = value
+        new_force = force
         for s in range(steps):
-            w += step * speed
-            ends = s == steps - 1
-            there, slope = cost(centre + stretched(w, back).reshape(shape), root, mixing, answers, ends)
-            there_pull = gathered(slope.ravel(), forth)
-            speed -= (0.5 * step if ends else step) * there_pull
-        gain = before - there - 0.5 * squared(speed)
-        chance = 0.0
+            proposal += size * velocity(momentum, whitening)
+            is_last = s == steps - 1
+            new_value, gradient = cost(
+                locate(proposal, whitening).reshape(shape), root, mixing, answers, is_last
+            )
+            new_force = pull_back(gradient.ravel(), whitening)
+            momentum -= (0.5 * size if is_last else size) * new_force
+        gain = before - new_value - 0.5 * sum_of_squares(momentum)
+        probability = 0.0
         if np.isfinite(gain):
-            chance = np.exp(min(gain, 0.0))
-        if luck[r, 1] < chance:
-            v = w
-            value = there
-            pull = there_pull
-        if r < warm:  # dual averaging (Hoffman and Gelman, 2014)
-            miss += (TARGET - chance - miss) / (r + 11.0)
-            log_step = min(anchor - np.sqrt(r + 1.0) / 0.1 * miss, 0.4)
+            probability = np.exp(min(gain, 0.0))
+        if uniform[r, 1] < probability:
+            position = proposal
+            value = new_value
+            force = new_force
+        if r < schedule.tuning:  # dual averaging (Hoffman and Gelman, 2014)
+            error += (schedule.acceptance - probability - error) / (r + 11.0)
+            log_step = min(anchor - np.sqrt(r + 1.0) / 0.1 * error, 0.4)
             share = (r + 1.0) ** -0.75
-            settled = share * log_step + (1.0 - share) * settled
-            if r == warm - 1:
-                log_step = settled
-        else:
-            accepted += chance
-            last = (r - warm) // THIN
-            kept[last] = centre + stretched(v, back).reshape(shape)
-            costs[last] = value
-    return kept, costs, accepted / max(rounds - warm, 1)
+            averaged = share * log_step + (1.0 - share) * averaged
+            if r == schedule.tuning - 1:
+                log_step = averaged
+        if r >= schedule.discarded:
+            accepted += probability
+            at = r - schedule.discarded
+            if at % schedule.thin == schedule.thin - 1:
+                weights[at // schedule.thin] = locate(position, whitening).reshape(shape)
+                costs[at // schedule.thin] = value
+    share_accepted = accepted / max(rounds - schedule.discarded, 1)
+    return ChainRun(weights, costs, share_accepted, np.exp(log_step), position)
 
 
 @compiled
-def inverted(factor):
-    """L⁻¹ of a lower triangle, row by row."""
-    d = factor.shape[0]
-    back = np.zeros((d, d))
-    for i in range(d):
-        for k in range(i):
-            weight = factor[i, k]
-            for j in range(k + 1):
-                back[i, j] -= weight * back[k, j]
-        back[i, i] = 1.0
-        for j in range(i + 1):
-            back[i, j] /= factor[i, i]
-    return back
+def locate(position, whitening):
+    """Return the weights u (d,) at a chain's position."""
+    if whitening.is_dense:
+        return whitening.centre + multiply_transposed(position, whitening.inverse)
+    return position
 
 
 @compiled
-def stretched(v, back):
-    """L⁻ᵀv, by the rows of L⁻¹."""
+def velocity(momentum, whitening):
+    """Return how a chain's position changes with this momentum."""
+    if whitening.is_dense:
+        return momentum
+    return add_low_rank(momentum, whitening.shrink, whitening.basis)
+
+
+@compiled
+def pull_back(gradient, whitening):
+    """Return the gradient of the cost in whitened coordinates, from that in the weights."""
+    if whitening.is_dense:
+        return multiply_lower(gradient, whitening.inverse_transposed)
+    return add_low_rank(gradient, whitening.basis, whitening.shrink)
+
+
+@compiled
+def multiply_transposed(v, inverse):
+    """Return L⁻ᵀv, by the rows of L⁻¹."""
     u = np.zeros(v.shape[0])
     for b in range(v.shape[0]):
         weight = v[b]
         for a in range(b + 1):
-            u[a] += weight * back[b, a]
+            u[a] += weight * inverse[b, a]
     return u
 
 
 @compiled
-def gathered(slope, forth):
-    """L⁻¹ times a slope in u, by the rows of L⁻ᵀ: the slope in v."""
-    pull = np.zeros(slope.shape[0])
-    for a in range(slope.shape[0]):
-        weight = slope[a]
-        for b in range(a, slope.shape[0]):
-            pull[b] += weight * forth[a, b]
-    return pull
+def multiply_lower(u, inverse_transposed):
+    """Return L⁻¹u, by the rows of L⁻ᵀ."""
+    v = np.zeros(u.shape[0])
+    for a in range(u.shape[0]):
+        weight = u[a]
+        for b in range(a, u.shape[0]):
+            v[b] += weight * inverse_transposed[a, b]
+    return v
 
 
 @compiled
-def squared(x):
-    """Σ x²."""
+def add_low_rank(x, onto, along):
+    """Return x + ontoᵀ(along x); both matrices are (rank, d)."""
+    y = x.copy()
+    for r in range(onto.shape[0]):
+        weight = inner(along[r], x)
+        for a in range(x.shape[0]):
+            y[a] += weight * onto[r, a]
+    return y
+
+
+@compiled
+def invert_lower(factor):
+    """Return the inverse of a lower triangular matrix, row by row."""
+    d = factor.shape[0]
+    inverse = np.zeros((d, d))
+    for i in range(d):
+        for k in range(i):
+            weight = factor[i, k]
+            for j in range(k + 1):
+                inverse[i, j] -= weight * inverse[k, j]
+        inverse[i, i] = 1.0
+        for j in range(i + 1):
+            inverse[i, j] /= factor[i, i]
+    return inverse
+
+
+@compiled
+def sum_of_squares(x):
+    """Return Σ x²."""
     total = 0.0
     for r in range(x.shape[0]):
         total += x[r] * x[r]
     return total
 
 
-def relabelled(draws: NDArray[np.float64], like: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each draw (S, n, K) under the labels that overlap most with the maps `like`, (n, K)."""
+@compiled
+def leading_directions(jacobian, start, iterations):
+    """Return V and P, each (rank, d), for the Jacobian J (T, d) of the answers.
+
+    V is an orthonormal basis of about the leading directions of the curvature I + JᵀJ, by subspace iteration. With LLᵀ
+    the curvature within V, P = (L⁻¹ - I)V: coordinates v with u = v + PᵀVv have unit curvature there.
+    """
+    rank = start.shape[0]
+    T, d = jacobian.shape
+    images = start
+    basis = np.zeros((rank, d))
+    for _ in range(iterations):
+        basis = np.zeros((rank, d))
+        for r in range(rank):
+            for t in range(T):
+                weight = images[r, t]
+                for a in range(d):
+                    basis[r, a] += weight * jacobian[t, a]
+            for _ in range(2):
+                for b in range(r):
+                    weight = inner(basis[b], basis[r])
+                    for a in range(d):
+                        basis[r, a] -= weight * basis[b, a]
+            length = np.sqrt(sum_of_squares(basis[r]))
+            for a in range(d):  # flat maps and repeated pairs have fewer directions
+                basis[r, a] = basis[r, a] / length if length > NEGLIGIBLE_LENGTH else 0.0
+        images = np.empty((rank, T))
+        for r in range(rank):
+            for t in range(T):
+                images[r, t] = inner(jacobian[t], basis[r])
+    factor = np.zeros((rank, rank))
+    for r in range(rank):
+        for b in range(r + 1):
+            total = inner(images[r], images[b])
+            if r == b:
+                total += 1.0
+            for k in range(b):
+                total -= factor[r, k] * factor[b, k]
+            factor[r, b] = np.sqrt(total) if r == b else total / factor[b, b]
+    inverse = np.zeros((rank, rank))
+    for r in range(rank):
+        for k in range(r):
+            for b in range(k + 1):
+                inverse[r, b] -= factor[r, k] * inverse[k, b]
+        for b in range(r):
+            inverse[r, b] /= factor[r, r]
+        inverse[r, r] = 1.0 / factor[r, r]
+    shrink = np.zeros((rank, d))
+    for r in range(rank):  # u = v + Σ_r shrink_r (V v)_r, with shrink = (L⁻¹ - I) V
+        for b in range(r + 1):
+            weight = inverse[r, b] - (1.0 if r == b else 0.0)
+            for a in range(d):
+                shrink[r, a] += weight * basis[b, a]
+    return basis, shrink
+
+
+def align_labels(draws: Floats, reference: Floats) -> Floats:
+    """Return the draws (S, n, K), each with its segments in the order that overlaps most with `reference`, (n, K)."""
     from scipy.optimize import linear_sum_assignment
 
-    overlap = np.einsum("snk,nl->skl", draws, like, optimize=True)
-    found = draws.copy()
-    straight = np.arange(draws.shape[2])
-    for s in np.flatnonzero((overlap.argmax(axis=1) != straight).any(axis=1)):
+    overlap = np.einsum("snk,nl->skl", draws, reference, optimize=True)
+    aligned = draws.copy()
+    identity = np.arange(draws.shape[2])
+    for s in np.flatnonzero((overlap.argmax(axis=1) != identity).any(axis=1)):
         order = linear_sum_assignment(overlap[s].T, maximize=True)[1]
-        found[s] = draws[s][:, order]
-    return found
+        aligned[s] = draws[s][:, order]
+    return aligned

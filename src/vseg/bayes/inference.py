@@ -14,7 +14,7 @@ from vseg._support.seeds import Seed, check_seed
 from vseg.bayes import lapses as slips, segment_evidence as counting
 from vseg.bayes.diagnostics import convergence
 from vseg.bayes.evidence import Cell, first_fields, grown, search, spread
-from vseg.bayes.hmc import CHAINS, chains_for, relabelled, sample
+from vseg.bayes.hmc import MIN_CHAINS, align_labels, count_chains, sample
 from vseg.bayes.model import Answers, answers_of
 from vseg.bayes.posterior import Posterior, median_maps
 from vseg.bayes.priors import Prior, prior_of
@@ -144,10 +144,10 @@ def drawn(
     threads: int,
 ) -> Posterior:
     """The posterior over these cells, the best first."""
-    best, visited = cells[0], spread(cells, chains_for(draws))
+    best, visited = cells[0], spread(cells, count_chains(draws))
     chains = sample(answers, visited, draws=draws, seeds=chance, threads=threads)
     mode = best.probabilities
-    found = relabelled(chains.maps.swapaxes(0, 1).reshape(-1, *mode.shape)[:draws], mode)
+    found = align_labels(chains.maps.swapaxes(0, 1).reshape(-1, *mode.shape)[:draws], mode)
     places = [cells.index(each) for each in visited]
     return Posterior(
         maps=Maps(tally.layout, median_maps(found)),
@@ -176,8 +176,8 @@ def _check(tally: Tally, draws: int) -> None:
             f"The posterior takes up to {MOST_LOCATIONS} locations, got {len(tally.layout)}; take the answers to a "
             "coarser layout with Responses.on, or use vseg.reconstruct."
         )
-    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 2 * CHAINS:
-        raise InvalidInput(f"The number of draws is a whole number from {2 * CHAINS} up, got {draws!r}.")
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 2 * MIN_CHAINS:
+        raise InvalidInput(f"The number of draws is a whole number from {2 * MIN_CHAINS} up, got {draws!r}.")
 
 
 def _workers(threads: int | None) -> int:

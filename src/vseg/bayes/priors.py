@@ -244,7 +244,7 @@ def _appearance(picture: ArrayLike, layout: Layout) -> NDArray[np.float64]:
     """(n, 4) L*, a*, b* and 8·log(1 + standard deviation of L*) of each cell."""
     from skimage.color import rgb2lab
 
-    from vseg.features.cells import as_image, cell_means
+    from vseg.features.pixels import as_image, cell_means
 
     colour = rgb2lab(as_image(picture))
     light = colour[:, :, 0]

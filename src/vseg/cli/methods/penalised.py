@@ -119,7 +119,7 @@ class Penalised:
 def _evidence(answers: "Responses", counts: list[int], seed: int, advance: Advance) -> "SegmentsTable | None":
     """How probable the answers are under each K."""
     from vseg import posterior
-    from vseg.bayes.hmc import CHAINS
+    from vseg.bayes.hmc import MIN_CHAINS
 
     with collected():  # so few draws are of no use, but the evidence needs none
-        return posterior(answers, segments=counts, draws=2 * CHAINS, seed=seed, progress=advance).table
+        return posterior(answers, segments=counts, draws=2 * MIN_CHAINS, seed=seed, progress=advance).table

@@ -5,10 +5,10 @@ import pytest
 
 import vseg
 from vseg import Grid
-from vseg.adaptive.sampler import drawn, moved, warmed, whitening
+from vseg.adaptive.state import draw_maps, warm_up_chains
 from vseg.bayes import priors
 from vseg.bayes.evidence import cell_at, first_fields
-from vseg.bayes.hmc import sample
+from vseg.bayes.hmc import add_low_rank, sample, whiten_low_rank
 from vseg.bayes.model import answers_of, contrasts, curvature
 
 LAYOUT, SEGMENTS = Grid(6), 3
@@ -30,15 +30,16 @@ def fitted():
 def test_whitening_leaves_unit_curvature(fitted):
     """Within the basis to rounding; elsewhere answers tell next to nothing. Both ways are each other's transpose."""
     _, answers, cell = fitted
-    basis, shrink = whitening(answers, cell)
+    whitening = whiten_low_rank(answers, cell)
+    basis, shrink = whitening.basis, whitening.shrink
     d = cell.mode.u.size
-    W = np.array([moved(x, shrink, basis) for x in np.eye(d)]).T
+    W = np.array([add_low_rank(x, shrink, basis) for x in np.eye(d)]).T
     H = curvature(cell.mode.u, cell.root, contrasts(SEGMENTS), answers)
     within = np.linalg.eigvalsh(W.T @ H @ W)
     assert np.linalg.eigvalsh(H)[-1] > 3
     assert within[0] > 0.9
     assert within[-1] < 1.2
-    np.testing.assert_allclose([moved(x, basis, shrink) for x in np.eye(d)], W, atol=1e-12)
+    np.testing.assert_allclose([add_low_rank(x, basis, shrink) for x in np.eye(d)], W, atol=1e-12)
 
 
 def test_repeated_and_flat_answers_have_fewer_directions(fitted):
@@ -49,7 +50,7 @@ def test_repeated_and_flat_answers_have_fewer_directions(fitted):
     })  # fmt: skip
     flat = vseg.bayes.evidence.Cell(**{**vars(cell), "mode": cell.mode._replace(u=0 * cell.mode.u)})
     for given, at in [(twice, cell), (answers, flat)]:
-        for part in whitening(given, at):
+        for part in whiten_low_rank(given, at):
             assert np.isfinite(part).all()
 
 
@@ -59,8 +60,8 @@ def test_followed_draws_are_those_of_the_posterior(fitted):
     Four chains of 250 draws each; the margins are five times what two seeds of the latter differ by.
     """
     answers, some, cell = fitted
-    chains = warmed(some, [cell] * 4, np.random.SeedSequence(1))
-    followed = drawn(answers, chains, 1000, np.random.SeedSequence(2))
+    chains = warm_up_chains(some, [cell] * 4, np.random.SeedSequence(1))
+    followed = draw_maps(answers, chains, 1000, np.random.SeedSequence(2))
     anew = sample(answers, [cell] * 4, draws=1000, seeds=np.random.SeedSequence(3)).maps.reshape(
         followed.shape
     )
@@ -74,6 +75,6 @@ def test_threads_change_nothing(fitted):
     answers, some, cell = fitted
     found = []
     for threads in (1, 3):
-        chains = warmed(some, [cell] * 4, np.random.SeedSequence(1), threads)
-        found.append(drawn(answers, chains, 8, np.random.SeedSequence(2), threads))
+        chains = warm_up_chains(some, [cell] * 4, np.random.SeedSequence(1), threads)
+        found.append(draw_maps(answers, chains, 8, np.random.SeedSequence(2), threads))
     np.testing.assert_array_equal(*found)
