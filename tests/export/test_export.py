@@ -91,7 +91,7 @@ def test_everything_is_there_and_described(db, tmp_path):
 
 def test_columns_describe_themselves():
     for variable in (*RESPONSES, *EVENTS, *SESSIONS):
-        said = variable.as_property()
+        said = variable.to_property()
         assert said["@type"] == "PropertyValue"
         assert len(said["description"]) > 10
         if variable.name.endswith("_ms"):
@@ -229,7 +229,7 @@ def test_without_pyarrow_a_warning_says_how(db, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     study = study_of(db, "a")
     finish(db, begin(db, study))
-    with pytest.warns(VsegWarning, match=r"responses.parquet is left out.*pip install"):
+    with pytest.warns(VsegWarning, match=r"responses.parquet was not written.*pip install"):
         folder = exported(db, study, tmp_path / "out")
     assert not (folder / dataset.PARQUET).exists()
     assert "parquet" not in (folder / "README.md").read_text("utf-8")

@@ -1,157 +1,318 @@
-"""Every column of an export, in its order, with its type, its unit and what it means."""
+"""The columns of the exported tables, each defined once: name, type, meaning, unit, bounds and origin.
+
+`RESPONSES` is the only definition of the columns of a response. Three things are built from it: the check of the
+records that a participant's page posts (vseg.server.records), the database table (vseg.store.schema) and the
+description of the columns in an export (vseg.data.psych_ds).
+
+To add a column of a response:
+
+1. add a row to `RESPONSES`;
+2. add a migration in vseg/store/migrations/versions;
+3. add the field to the TypeScript interface `Response` in frontend/src and to the record of a simulated participant in
+   vseg/bots.
+
+tests/data/test_columns.py names the step that is missing.
+"""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, NotRequired, TypedDict
+
+ColumnType = Literal["text", "integer", "number", "boolean"]
+Origin = Literal["session", "page", "trials", "server", "export"]
+
+SCHEMA_ORG_TYPES: dict[ColumnType, str] = {
+    "text": "string", "integer": "integer", "number": "number", "boolean": "boolean",
+}  # fmt: skip
+
+EPOCH_MS = "ms since 1970-01-01 UTC"
+PAGE_CLOCK = "by the clock of the page, which starts when the page is opened"
+
+MAX_COUNT = 1_000_000
+MAX_EPOCH_MS = 10_000_000_000_000  # in the year 2286
+MAX_DURATION_MS = 1e9
+MAX_ONSET_MS = 1e13
+MAX_REFRESH_HZ = 10_000
+
+FLAGS = {
+    "late": "a duration was off by more than half a frame, or a frame was dropped right after the onset",
+    "hidden": "the page was not visible",
+    "blurred": "the page had lost the focus",
+    "window": "full screen was left or the window was resized",
+    "slow_refresh": "the refresh rate of the screen had dropped",
+}
+"""What can go wrong while a trial is shown, with an explanation."""
+
+EVENT_KINDS = (
+    "consent", "device", "keys", "distance", "gamma", "screen", "resumed", "break", "interruption", "contours", "left",
+    "comment",
+)  # fmt: skip
+"""What an event can be about."""
+
+SESSION_STATUSES = ("active", "completed", "left", "ended")
+"""The status of a session in an export; withdrawn sessions are not exported."""
+
+
+ColumnProperty = TypedDict(
+    "ColumnProperty",
+    {
+        "@type": str,
+        "name": str,
+        "description": str,
+        "value": str,
+        "unitText": NotRequired[str],
+        "valueReference": NotRequired[list[str]],
+    },
+)
+"""A column in dataset_description.json, as a PropertyValue of schema.org."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column. `kind` is text, whole, number or truth (0 or 1); `levels` are all the values there can be."""
+    """One column of a table.
+
+    Parameters
+    ----------
+    name : str
+        The same on the wire, in the database, in the export and in Python.
+    type : "text", "integer", "number" or "boolean"
+        A boolean is written as 0 or 1.
+    description : str
+        What the column means; written to dataset_description.json.
+    unit : str
+        Empty for a column without a unit.
+    levels : tuple of str
+        All possible values, if they can be listed.
+    origin : "session", "page", "trials", "server" or "export"
+        Where the value comes from: the session's own row, the participant's page (which posts it), the trials of the
+        session (the server looks them up), the server when the record arrives, or a computation during the export.
+        All but "session" and "export" are columns of the database table.
+    maximum : int or float, optional
+        Largest accepted number; the smallest is 0. Required for numbers that a page posts.
+    max_length : int, optional
+        Longest accepted text, in characters. Required for text in the database.
+    pattern : str, optional
+        Regular expression that posted text has to match.
+    words : tuple of str
+        The words that a posted text consists of, each at most once, with one space between them.
+    default : bool, optional
+        Value of responses without this field: from an older page, or stored before the column was added.
+    nullable : bool
+        Whether the value may be missing: null on the wire and in the database, an empty cell in the export.
+    """
 
     name: str
-    kind: str
+    type: ColumnType
     description: str
     unit: str = ""
     levels: tuple[str, ...] = ()
+    origin: Origin = "export"
+    maximum: float | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+    words: tuple[str, ...] = ()
+    default: bool | None = None
+    nullable: bool = False
 
-    def as_property(self) -> dict[str, Any]:
-        """As schema.org says it, for dataset_description.json."""
-        kinds = {"text": "string", "whole": "integer", "number": "number", "truth": "boolean"}
-        levels = list(self.levels) or (["0", "1"] if self.kind == "truth" else [])
-        said: dict[str, Any] = {
+    @property
+    def is_posted(self) -> bool:
+        """Whether a participant's page posts this column."""
+        return self.origin == "page"
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the database table has this column under its own name."""
+        return self.origin in ("page", "trials", "server")
+
+    def to_property(self) -> ColumnProperty:
+        """Return the entry of this column in dataset_description.json."""
+        entry: ColumnProperty = {
             "@type": "PropertyValue",
             "name": self.name,
             "description": self.description,
-            "value": kinds[self.kind],
+            "value": SCHEMA_ORG_TYPES[self.type],
         }
         if self.unit:
-            said["unitText"] = self.unit
-        if levels:
-            said["valueReference"] = levels
-        return said
+            entry["unitText"] = self.unit
+        if levels := list(self.levels) or (["0", "1"] if self.type == "boolean" else []):
+            entry["valueReference"] = levels
+        return entry
 
 
-PAGE_CLOCK = "by the clock of the page, which counts from when it was opened"
-EPOCH = "ms since 1970-01-01 UTC"
+def _posted_boolean(name: str, description: str, default: bool | None = None) -> Column:
+    return Column(name, "boolean", description, origin="page", default=default)
 
-IDENTIFYING_COLUMNS = (
-    Column("participant", "text", "Random name of the participant"),
-    Column("session", "text", "Random name of the session"),
-    Column(
-        "seq", "whole", "Number of the record in its session; responses and events count together, from 0"
-    ),
+
+def _posted_count(name: str, description: str, unit: str = "") -> Column:
+    return Column(name, "integer", description, unit, origin="page", maximum=MAX_COUNT)
+
+
+def _posted_duration(name: str, description: str) -> Column:
+    return Column(name, "number", description, "ms", origin="page", maximum=MAX_DURATION_MS)
+
+
+def _posted_onset(name: str, shown: str) -> Column:
+    description = f"First frame that showed {shown}, {PAGE_CLOCK}"
+    return Column(name, "number", description, "ms", origin="page", maximum=MAX_ONSET_MS)
+
+
+PARTICIPANT = Column("participant", "text", "Random name of the participant", origin="session")
+SESSION = Column("session", "text", "Random name of the session", origin="session")
+SEQ = _posted_count(
+    "seq", "Number of the record in its session, from 0; responses and events are counted together"
 )
+RECEIVED_AT_MS = Column(
+    "received_at_ms", "integer", "When the record reached the server, by the server's clock", EPOCH_MS, origin="server",
+    maximum=MAX_EPOCH_MS,
+)  # fmt: skip
 
 RESPONSES = (
-    *IDENTIFYING_COLUMNS,
-    Column("item", "whole", "Number of the trial in the session's list (study/trials); asked again, it keeps it"),
-    Column("image", "text", "Name of the image; practice and catch trials are on the one called practice"),
-    Column("block", "whole", "Block within the image, from 0"),
-    Column("trial", "whole", "Place within the block as planned, from 0, catch trials included"),
-    Column("i", "whole", "Location of the first dot; locations count from 0, on a grid row by row from the top left"),
-    Column("j", "whole", "Location of the second dot"),
-    Column("chosen", "truth", "Whether the pair was chosen from answers so far; 0 for the one the trials have"),
+    PARTICIPANT,
+    SESSION,
+    SEQ,
+    _posted_count(
+        "item", "Number of the trial in the session's list (study/trials); a trial that is asked again keeps its number"
+    ),
+    Column(
+        "image", "text", "Name of the image; practice and catch trials use the image called practice",
+        origin="trials", max_length=63,
+    ),
+    Column("block", "integer", "Block within the image, from 0", origin="trials"),
+    Column("trial", "integer", "Planned position within the block, from 0, counting catch trials", origin="trials"),
+    Column(
+        "i", "integer", "Location of the first dot; locations count from 0, on a grid row by row from the top left",
+        origin="trials",
+    ),
+    Column("j", "integer", "Location of the second dot", origin="trials"),
+    _posted_boolean(
+        "chosen", "Whether the pair was chosen from the answers so far; 0 for the pair in the session's list of trials",
+        default=False,
+    ),
     Column("x1", "number", "Centre of the first dot from the image's left edge", "px of the image"),
     Column("y1", "number", "Centre of the first dot from the image's top edge", "px of the image"),
     Column("x2", "number", "Centre of the second dot from the image's left edge", "px of the image"),
     Column("y2", "number", "Centre of the second dot from the image's top edge", "px of the image"),
-    Column("practice", "truth", "Whether it was a practice trial"),
-    Column("catch", "truth", "Whether it was a catch trial, with an obvious answer"),
-    Column("same", "truth", "The answer: 1 if both dots were said to lie in the same segment"),
-    Column("correct", "truth", "Whether the answer is the right one; empty for real trials, which have none"),
-    Column("used", "truth", "Whether the answer counts: the last one to its item without flags, of a real trial"),
-    Column("rt_ms", "number", "From the frame that showed the response screen to the key press", "ms"),
-    Column("key", "text", "The key that was pressed"),
+    Column("practice", "boolean", "Whether it was a practice trial", origin="trials"),
+    Column("catch", "boolean", "Whether it was a catch trial, with an obvious answer", origin="trials"),
+    _posted_boolean("same", "The answer: 1 for the same segment, 0 for different segments"),
+    Column(
+        "correct", "boolean", "Whether the answer is correct; empty for real trials, which have no correct answer",
+        nullable=True,
+    ),
+    Column("used", "boolean", "Whether the answer counts: the last one without flags to each item of the real trials"),
+    _posted_duration("rt_ms", "From the first frame of the response screen to the key press"),
+    Column(
+        "key", "text", "The key that was pressed", origin="page", max_length=16, pattern=r"^[^\x00-\x1f\x7f]{1,16}$"
+    ),
     Column(
         "flags", "text",
-        "What went wrong with the presentation, words with a space between; empty if nothing did. "
-        "late: a duration off by over half a frame, or a frame dropped right after the onset; hidden: the page was not "
-        "visible; blurred: it had lost the focus; window: full screen was left or the window resized; "
-        "slow_refresh: the screen had become slower",
+        "Problems with the presentation, as words separated by spaces; empty if there were none. "
+        + "; ".join(f"{flag}: {meaning}" for flag, meaning in FLAGS.items()),
+        origin="page", max_length=200, words=tuple(FLAGS),
     ),
-    Column("shown_at_ms", "whole", "When the trial began, by the participant's computer", EPOCH),
-    Column("cue_onset_ms", "number", f"Frame that first showed the dots alone, {PAGE_CLOCK}", "ms"),
-    Column("cue_asked_ms", "number", "How long the dots were to be shown alone", "ms"),
-    Column("cue_ms", "number", "How long they were", "ms"),
-    Column("cue_frames", "whole", "Frames for which they were", "frames"),
-    Column("image_onset_ms", "number", f"Frame that first showed the image, {PAGE_CLOCK}", "ms"),
-    Column("image_asked_ms", "number", "How long the image with the dots was to be shown", "ms"),
-    Column("image_ms", "number", "How long it was", "ms"),
-    Column("image_frames", "whole", "Frames for which it was", "frames"),
-    Column("response_onset_ms", "number", f"Frame that first showed the response screen, {PAGE_CLOCK}", "ms"),
-    Column("frames_dropped", "whole", "Frames that were missed during the trial", "frames"),
-    Column("longest_gap_ms", "number", "Longest time between two frames of the trial", "ms"),
-    Column("refresh_hz", "number", "Refresh rate of the screen, as measured", "Hz"),
-    Column("visible", "truth", "Whether the page was visible throughout"),
-    Column("focused", "truth", "Whether the page had the focus throughout"),
-    Column("full_screen", "truth", "Whether the page filled the screen throughout"),
-    Column("received_at_ms", "whole", "When the record reached the server, by its clock", EPOCH),
+    Column(
+        "shown_at_ms", "integer", "When the trial began, by the clock of the participant's computer", EPOCH_MS,
+        origin="page", maximum=MAX_EPOCH_MS,
+    ),
+    _posted_onset("cue_onset_ms", "the dots alone"),
+    _posted_duration("cue_asked_ms", "Planned duration of the dots alone"),
+    _posted_duration("cue_ms", "Measured duration of the dots alone"),
+    _posted_count("cue_frames", "Number of frames that showed the dots alone", "frames"),
+    _posted_onset("image_onset_ms", "the image"),
+    _posted_duration("image_asked_ms", "Planned duration of the image with the dots"),
+    _posted_duration("image_ms", "Measured duration of the image with the dots"),
+    _posted_count("image_frames", "Number of frames that showed the image with the dots", "frames"),
+    _posted_onset("response_onset_ms", "the response screen"),
+    _posted_count("frames_dropped", "Number of frames that were dropped during the trial", "frames"),
+    _posted_duration("longest_gap_ms", "Longest time between two frames of the trial"),
+    Column(
+        "refresh_hz", "number", "Measured refresh rate of the screen", "Hz", origin="page", maximum=MAX_REFRESH_HZ
+    ),
+    _posted_boolean("visible", "Whether the page was visible throughout"),
+    _posted_boolean("focused", "Whether the page had the focus throughout"),
+    _posted_boolean("full_screen", "Whether the page filled the screen throughout"),
+    RECEIVED_AT_MS,
 )  # fmt: skip
+"""A response; the order is that of the export."""
 
 EVENTS = (
-    *IDENTIFYING_COLUMNS,
-    Column(
-        "kind", "text", "What the event is about",
-        levels=("consent", "device", "keys", "distance", "gamma", "screen", "resumed", "break", "interruption",
-                "contours", "left", "comment"),
-    ),
-    Column("at_ms", "whole", "When it happened, by the participant's computer", EPOCH),
-    Column("data", "text", "What was found or done, as JSON"),
-    Column("received_at_ms", "whole", "When the record reached the server, by its clock", EPOCH),
-)  # fmt: skip
+    PARTICIPANT,
+    SESSION,
+    SEQ,
+    Column("kind", "text", "What the event is about", levels=EVENT_KINDS),
+    Column("at_ms", "integer", "When it happened, by the clock of the participant's computer", EPOCH_MS),
+    Column("data", "text", "What was measured or done, as JSON"),
+    RECEIVED_AT_MS,
+)
 
 EXPECTED_ERROR = Column(
     "expected_error", "number",
-    "Expected error of the maps, mean |p - median| over their entries: when these pairs were chosen; of a session, "
-    "when pairs were chosen last or asking was stopped",
+    "Expected error of the maps, the mean of |p - median| over their entries: for a choice, when its batch was chosen; "
+    "for a session, when pairs were last chosen or an early stop was decided",
+    nullable=True,
 )  # fmt: skip
 
 CHOICES = (
-    *IDENTIFYING_COLUMNS[:2],
-    Column("item", "whole", "Number of the trial in the session's list whose pair was chosen"),
+    PARTICIPANT,
+    SESSION,
+    Column("item", "integer", "Number of the trial in the session's list whose pair was chosen"),
     Column("image", "text", "Name of the image"),
-    Column("i", "whole", "Location of the first dot"),
-    Column("j", "whole", "Location of the second dot"),
-    Column("batch", "whole", "Number of the batch: pairs that were chosen together; batches are in their order"),
-    Column("rule", "text", "What a pair was chosen for", levels=("variance_reduction", "bald", "random")),
-    Column("seed", "whole", "What started the chance of the batch"),
-    Column("answers", "whole", "How many answers it followed from"),
+    Column("i", "integer", "Location of the first dot"),
+    Column("j", "integer", "Location of the second dot"),
+    Column("batch", "integer", "Number of the batch: pairs that were chosen together; batches are numbered in order"),
+    Column("rule", "text", "The criterion for choosing pairs", levels=("variance_reduction", "bald", "random")),
+    Column("seed", "integer", "Seed of the random numbers of the batch"),
+    Column("answers", "integer", "Number of answers that the choice was based on"),
     EXPECTED_ERROR,
-    Column("chosen_at_ms", "whole", "When it was stored, by the server's clock", EPOCH),
+    Column("chosen_at_ms", "integer", "When it was stored, by the server's clock", EPOCH_MS),
     Column(
         "taken", "text",
-        "Which answers it followed from, a space between sessions: session:records:ahead, where all records below "
-        "`records` were known, and choices for items below `ahead` were still to be answered",
+        "The answers that the choice was based on, separated by spaces, one entry for each session: "
+        "session:records:ahead, where all records with a number below `records` were known and the choices for items "
+        "below `ahead` were not answered yet",
     ),
 )  # fmt: skip
+"""A pair that an adaptive study chose."""
 
 SESSIONS = (
-    *IDENTIFYING_COLUMNS[:2],
+    PARTICIPANT,
+    SESSION,
     Column(
         "status", "text",
-        "How the session stands: active (under way or abandoned), completed, left (early, data kept), "
-        "ended (away for too long)",
-        levels=("active", "completed", "left", "ended"),
+        "Status of the session: active (in progress or abandoned), completed, left (early, data kept), "
+        "ended (interrupted for too long)",
+        levels=SESSION_STATUSES,
     ),
-    Column("images", "text", "The images it was given, in order, a space between"),
-    Column("units", "text", "The share of each image's pairs it was given, in the same order"),
-    Column("started_at_ms", "whole", "When it began, by the server's clock", EPOCH),
-    Column("finished_at_ms", "whole", "When it was completed, left or ended; empty before", EPOCH),
-    Column("responses", "whole", "How many answers it gave, all of them"),
-    Column("flagged", "whole", "How many of these were not shown right"),
-    Column("answers_used", "whole", "How many of these count"),
-    Column("practice_correct", "number", "Share of right answers among practice trials; empty without them"),
-    Column("catch_correct", "number", "Share of right answers among catch trials; empty without them"),
-    Column("median_rt_ms", "number", "Median reaction time of the answers that count", "ms"),
-    Column("measured_refresh_hz", "number", "Refresh rate at the device check", "Hz"),
-    Column("px_per_mm", "number", "Size of the screen's pixels, from the card", "px of the screen / mm"),
-    Column("distance_mm", "number", "Viewing distance, from the blind spot", "mm"),
-    Column("width_deg_asked", "number", "Width the image was to have", "degrees"),
-    Column("width_deg", "number", "Width it had; empty where the distance is not known", "degrees"),
-    Column("gamma", "number", "The screen's gamma, median of the matches"),
-    Column("gamma_spread", "number", "Standard deviation of the single estimates of gamma"),
-    Column("stops", "text", "Where an adaptive study stopped asking: image:item, the first not asked"),
+    Column("images", "text", "The images assigned to the session, in order, separated by spaces"),
+    Column("units", "text", "Which unit (share of the pairs) of each image was assigned, in the same order"),
+    Column("started_at_ms", "integer", "When the session began, by the server's clock", EPOCH_MS),
+    Column(
+        "finished_at_ms", "integer", "When the session was completed, left or ended; empty before that", EPOCH_MS,
+        nullable=True,
+    ),
+    Column("responses", "integer", "Number of responses"),
+    Column("flagged", "integer", "Number of responses with flags"),
+    Column("answers_used", "integer", "Number of responses that count"),
+    Column(
+        "practice_correct", "number", "Proportion of correct answers in practice trials; empty if there were none",
+        nullable=True,
+    ),
+    Column(
+        "catch_correct", "number", "Proportion of correct answers in catch trials; empty if there were none",
+        nullable=True,
+    ),
+    Column("median_rt_ms", "number", "Median reaction time of the answers that count", "ms", nullable=True),
+    Column("measured_refresh_hz", "number", "Refresh rate measured by the device check", "Hz", nullable=True),
+    Column(
+        "px_per_mm", "number", "Pixel density of the screen, measured with a card", "px of the screen / mm",
+        nullable=True,
+    ),
+    Column("distance_mm", "number", "Viewing distance, measured with the blind spot", "mm", nullable=True),
+    Column("width_deg_asked", "number", "Planned width of the image", "degrees", nullable=True),
+    Column("width_deg", "number", "Width of the image; empty if the distance is unknown", "degrees", nullable=True),
+    Column("gamma", "number", "Gamma of the screen, the median of the matches", nullable=True),
+    Column("gamma_spread", "number", "Standard deviation of the estimates of gamma", nullable=True),
+    Column("stops", "text", "Where an adaptive study stopped early: image:item, the first item that was not asked"),
     EXPECTED_ERROR,
-    Column("simulated", "truth", "Whether vseg simulate-participants answered instead of a person"),
-    Column("vseg_version", "text", "The version of vseg that drew the trials"),
+    Column("simulated", "boolean", "Whether the participant was simulated (vseg simulate-participants)"),
+    Column("vseg_version", "text", "Version of vseg that drew the trials"),
 )  # fmt: skip

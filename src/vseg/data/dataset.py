@@ -1,24 +1,21 @@
-"""An exported folder: what lies where in it, and what it says of itself.
+"""The layout of a dataset folder: the names of its files, and `Dataset`, which finds them.
 
-`vseg export` and `vseg import` write such folders, `vseg.load` and `vseg fit` read them; the names stand here, once.
+`vseg export` and `vseg import` write such folders; `vseg.load` and `vseg fit` read them.
 
-dataset_description.json   Psych-DS: the dataset, and every column of the tables in data/
-data/                      a table of responses and one of events for each session, and one of the sessions;
-                           one of the pairs that were chosen, if the study is adaptive
-responses.parquet          all responses once more, if pyarrow was there
-markers/                   onsets and codes of every trial, BIDS-like, if the study file asks for them
-study/                     study.toml, images/, truth/ where it is known, trials/ as each session was given them
-software.json, README.md   versions and seeds; what this folder is
-identities.csv             who the participants are elsewhere, only if that was asked for
-
-variables.py has every column described, writing.py writes CSV and Parquet, description.py what all such folders say.
+dataset_description.json   the dataset and every column of the tables in data/, in the form of Psych-DS
+data/                      for each session a table of responses and a table of events; one table of all sessions;
+                           if the study is adaptive, one table of the chosen pairs
+responses.parquet          all responses in one file, if pyarrow was installed
+markers/                   onset and code of every event of a trial, similar to BIDS, if the study file asks for them
+study/                     study.toml, images/, truth/ (the maps of generated images) and trials/ (of each session)
+software.json, README.md   versions and seeds; an introduction to the folder
+identities.csv             the Prolific IDs of the participants, only on request
 """
 
 import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from vseg.data.layout import Layout
 from vseg.errors import InvalidInput, NotFound
@@ -29,12 +26,17 @@ MARKERS = "markers"
 STUDY, IMAGES, TRUTH, TRIALS = "study/study.toml", "study/images", "study/truth", "study/trials"
 SOFTWARE, README, IDENTITIES, IGNORE = "software.json", "README.md", "identities.csv", ".psychds-ignore"
 TOP_LEVEL_NAMES = {DESCRIPTION, DATA, PARQUET, MARKERS, "study", SOFTWARE, README, IDENTITIES, IGNORE}
-"""Everything at the top of such a folder."""
+"""Everything that may be at the top level of a dataset folder."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A folder written by `vseg export`.
+    """A folder written by `vseg export` or `vseg import`.
+
+    Parameters
+    ----------
+    folder : str or Path
+        `NotFound` is raised if it holds no study file.
 
     Examples
     --------
@@ -54,47 +56,47 @@ class Dataset:
 
     @cached_property
     def study(self) -> Study:
-        """The study as people took it."""
+        """The study file, as the participants took it."""
         return load(self.folder / STUDY)
 
     @property
     def layout(self) -> Layout:
-        """The locations that were asked about."""
+        """The layout of the locations."""
         return self.study.layout.build()
 
     @property
     def response_tables(self) -> list[Path]:
-        """The sessions' responses as CSV, in a lasting order."""
+        """The CSV files with the responses of each session, sorted by name."""
         tables = self.folder.joinpath(DATA).glob("study-*_subject-*_session-*_data.csv")
         return sorted(path for path in tables if "_description-" not in path.name)
 
     @property
     def choices_table(self) -> Path | None:
-        """The pairs that an adaptive study chose, where there are any."""
+        """The CSV file with the pairs that an adaptive study chose, or None if the study is not adaptive."""
         return next(iter(self.folder.joinpath(DATA).glob("study-*_description-choices_data.csv")), None)
 
     def trials_file(self, session: str) -> Path:
-        """What a session was given to do when it began."""
+        """Return the CSV file with the trials that a session was assigned when it began."""
         return self.folder / TRIALS / f"{session}.csv"
 
     @property
     def parquet_file(self) -> Path:
-        """All responses in one file, where it was written."""
+        """The Parquet file with all responses; it may not exist."""
         return self.folder / PARQUET
 
     def image_file(self, image: str) -> Path:
-        """The file of an image, as it was shown."""
+        """Return the file of an image as it was shown; it may not exist."""
         return self.folder / IMAGES / f"{image}.png"
 
     def truth_file(self, image: str) -> Path:
-        """The maps from which an image was generated, if it was."""
+        """Return the file of the maps from which an image was generated; it may not exist."""
         return self.folder / TRUTH / f"{image}.npz"
 
 
 def is_export(folder: str | Path) -> bool:
-    """Whether a folder was written by `vseg export`, and by nobody else since, as far as its top shows."""
+    """Return whether `vseg export` wrote a folder and nothing else was added at its top level."""
     try:
-        software: Any = json.loads((Path(folder) / SOFTWARE).read_text("utf-8"))
+        software: object = json.loads((Path(folder) / SOFTWARE).read_text("utf-8"))
     except (OSError, ValueError):
         return False
     names = {entry.name for entry in Path(folder).iterdir()}
@@ -102,7 +104,7 @@ def is_export(folder: str | Path) -> bool:
 
 
 def check_layout(dataset: Dataset, layout: Layout | None) -> Layout:
-    """The folder's layout, or a sentence if another one was asked for."""
+    """Return the layout of a dataset; `InvalidInput` if the caller expects another one."""
     own = dataset.layout
     if layout is not None and layout != own:
         raise InvalidInput(f"{dataset.folder} holds answers on {own}, not on {layout}; leave the layout out.")

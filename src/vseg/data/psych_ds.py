@@ -1,7 +1,7 @@
-"""What every such folder says of itself in the same words, whoever wrote it: `vseg export` or an import."""
+"""The Psych-DS files that describe a dataset folder, for `vseg export` and `vseg import` alike."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,9 @@ CITATION = (
 IGNORED_FILES = ["study/", f"{dataset.MARKERS}/", dataset.SOFTWARE, dataset.PARQUET, dataset.IDENTITIES]
 
 
-def describe_dataset(
-    name: str, description: str, variables: Iterable[Column], now: datetime
-) -> dict[str, Any]:
-    """The content of dataset_description.json; a column that several tables have is described once."""
-    distinct = {variable.name: variable for variable in variables}
+def describe_dataset(name: str, description: str, columns: Iterable[Column], now: datetime) -> dict[str, Any]:
+    """Return the content of dataset_description.json; a column of several tables is described once."""
+    distinct = {column.name: column for column in columns}
     return {
         "@context": "https://schema.org/",
         "@type": "Dataset",
@@ -34,17 +32,16 @@ def describe_dataset(
         "keywords": ["vision science", "psychophysics", "image segmentation", "same-different"],
         "dateModified": f"{now:%Y-%m-%d}",
         "isBasedOn": {"@type": "SoftwareApplication", "name": "vseg", "softwareVersion": __version__},
-        "variableMeasured": [variable.as_property() for variable in distinct.values()],
+        "variableMeasured": [column.to_property() for column in distinct.values()],
     }
 
 
 def write_ignore_file(folder: Path) -> None:
-    """What is beside the tables and no matter of Psych-DS."""
-    folder.joinpath(dataset.IGNORE).write_text(
-        "".join(f"{name}\n" for name in IGNORED_FILES), encoding="utf-8"
-    )
+    """Write the list of files that a Psych-DS validator should ignore."""
+    text = "".join(f"{name}\n" for name in IGNORED_FILES)
+    folder.joinpath(dataset.IGNORE).write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """A JSON file to read."""
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file, indented for people to read."""
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

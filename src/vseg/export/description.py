@@ -1,4 +1,4 @@
-"""The words around the tables: dataset_description.json, README.md, software.json."""
+"""Write the files that describe an exported dataset: dataset_description.json, README.md and software.json."""
 
 import json
 import platform
@@ -18,27 +18,27 @@ from vseg.store.studies import StudyRow
 README_TEMPLATE = """# {title}
 
 Same/different judgments about pairs of locations in images, collected with vseg {version} and exported on {date}.
-{counted}
+{counts}
 
 ```
 dataset_description.json   this dataset, and every column of the tables in data/ ({schema})
 data/
-  study-…_subject-…_session-…_data.csv                      a row an answer
-  study-…_subject-…_session-…_description-events_data.csv   a row for everything else: consent, calibration, breaks
-  study-…_description-sessions_data.csv                     a row a session: status, images, calibration
+  study-…_subject-…_session-…_data.csv                      responses of a session, one per row
+  study-…_subject-…_session-…_description-events_data.csv   its other events: consent, calibration, breaks
+  study-…_description-sessions_data.csv                     sessions, one per row: status, images, calibration
 {choices}{parquet}{markers}study/
   study.toml         the study file, with its seed
-  images/            what was shown
-  truth/             the maps behind images that vseg generated, and behind the practice picture
-  trials/            what each session was given to do, as the server fixed it
+  images/            the images as they were shown
+  truth/             the maps of the images that vseg generated, and of the practice image
+  trials/            the trials that each session was assigned when it began
 software.json        versions and seeds
 ```
 
-A row of responses is identified by `session` and `seq`. Nothing was left out or changed: practice, catch trials,
-answers to trials that were not shown right (`flags`) and those to the same item when it was asked again are all
-there. The answers that count have `used` = 1: the last one without flags to each item of the real trials.
+A response is identified by `session` and `seq`. All responses are included unchanged: those to practice and catch
+trials, those to trials that were not shown correctly (`flags`), and repeated responses to an item that was asked again.
+The answers that count have `used` = 1: the last one without flags to each item of the real trials.
 
-Text that a spreadsheet would take for a formula, such as a key `=`, stands behind an apostrophe in the CSV files.
+Text that a spreadsheet would read as a formula, such as the key `=`, has an apostrophe in front of it in the CSV files.
 Participants and sessions have random names. {identities}
 
 With vseg:
@@ -57,7 +57,7 @@ vseg fit this-folder{segments} --out fit
 
 @dataclass(frozen=True)
 class ExportCounts:
-    """How much was exported; `responses` are all answers, `used` those that count."""
+    """What was exported: numbers of sessions and of responses; `used` are the responses that count."""
 
     sessions: int
     completed: int
@@ -67,63 +67,62 @@ class ExportCounts:
     used: int
 
     def __str__(self) -> str:
-        gone = (
-            f" {self.withdrawn} withdrew: of them nothing is here but this count." if self.withdrawn else ""
-        )
-        made = f" Sessions of simulated people: {self.simulated}." if self.simulated else ""
+        withdrawn = f" {self.withdrawn} withdrew; their data are not included." if self.withdrawn else ""
+        simulated = f" Sessions of simulated participants: {self.simulated}." if self.simulated else ""
         return (
             f"{self.sessions} session{'' if self.sessions == 1 else 's'} ({self.completed} completed) gave "
-            f"{self.responses} answers, of which {self.used} count.{made}{gone}"
+            f"{self.responses} answers, of which {self.used} count.{simulated}{withdrawn}"
         )
 
 
 def write_description(
     folder: Path, study: StudyRow, counts: ExportCounts, software: list[dict[str, str]]
 ) -> None:
-    """All that explains the tables; they are there already."""
+    """Write all files that describe the tables, after the tables were written."""
     now = datetime.now(UTC)
-    write_json(folder / dataset.DESCRIPTION, _description(study, counts, now))
-    write_json(folder / dataset.SOFTWARE, _software(study, software, now))
+    write_json(folder / dataset.DESCRIPTION, _describe(study, counts, now))
+    write_json(folder / dataset.SOFTWARE, _describe_software(study, software, now))
     write_ignore_file(folder)
-    identified = folder.joinpath(dataset.IDENTITIES).exists()
     folder.joinpath(dataset.README).write_text(
         README_TEMPLATE.format(
             title=_title(study),
             version=__version__,
             date=f"{now:%Y-%m-%d}",
-            counted=counts,
+            counts=counts,
             segments=" --segments 2..6" if study.study.segments == "free" else "",
             schema=SCHEMA_VERSION,
-            choices="  study-…_description-choices_data.csv                      a row a pair that was chosen\n"
+            choices="  study-…_description-choices_data.csv                      chosen pairs, one per row\n"
             * study.study.design.adaptive,
-            parquet="responses.parquet    all responses once more\n"
+            parquet="responses.parquet    all responses in one file\n"
             * folder.joinpath(dataset.PARQUET).exists(),
-            markers="markers/             onsets of every trial with their codes, BIDS-like, a table a session\n"
+            markers="markers/             onsets and codes of the events of every trial, similar to BIDS\n"
             * folder.joinpath(dataset.MARKERS).exists(),
             identities=(
-                "Who they are on Prolific stands in identities.csv: keep it apart, and delete it when it has served."
-                if identified
-                else "Who they are elsewhere is not in this folder."
+                "Their Prolific IDs are in identities.csv: store it separately, and delete it once it is not needed."
+                if folder.joinpath(dataset.IDENTITIES).exists()
+                else "This folder does not say who they are."
             ),
         ),
         encoding="utf-8",
     )
 
 
-def _description(study: StudyRow, counts: ExportCounts, now: datetime) -> dict[str, Any]:
+def _describe(study: StudyRow, counts: ExportCounts, now: datetime) -> dict[str, Any]:
     segments = study.study.segments
-    asked = "as many segments as they saw" if segments == "free" else f"{segments} segments"
+    instruction = "as many segments as they saw" if segments == "free" else f"{segments} segments"
     about = (
         f"Same/different judgments about pairs of locations on {study.study.layout.build()}, "
-        f"images: {len(study.study.images)}, by people who were asked to see {asked}. {counts}"
+        f"images: {len(study.study.images)}, by participants who were asked to see {instruction}. {counts}"
     )
     choices = CHOICES if study.study.design.adaptive else ()
     return describe_dataset(_title(study), about, (*choices, *RESPONSES, *EVENTS, *SESSIONS), now)
 
 
-def _software(study: StudyRow, drawn_by: list[dict[str, str]], now: datetime) -> dict[str, Any]:
-    """The versions that exported, those that drew the trials, and what started chance."""
-    distinct = {json.dumps(versions, sort_keys=True): versions for versions in drawn_by}
+def _describe_software(
+    study: StudyRow, trial_software: list[dict[str, str]], now: datetime
+) -> dict[str, Any]:
+    """Return the versions that exported the data, the versions that drew the trials, and the seeds."""
+    distinct = {json.dumps(versions, sort_keys=True): versions for versions in trial_software}
     return {
         "vseg": __version__,
         "python": platform.python_version(),

@@ -1,101 +1,109 @@
-"""What a participant's page may send, checked once, before anything is queued: a bad row would fail its batch.
+"""Validation of the records that a participant's page posts.
 
-Numbers are limited to what can happen and to what every database holds. The pair and the image of a response
-are not here: they follow from the session's own trials.
+Records are checked once, before they are queued: a bad row would make the transaction of its whole batch fail. The
+fields of a response follow from `vseg.data.columns.RESPONSES`; their validators are built once, when this module is
+imported. The image and the pair of a response are not posted: the server looks them up in the session's trials.
 """
 
 import json
-from typing import Annotated, Any, Literal, NotRequired
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
+
+from vseg.data.columns import EVENT_KINDS, MAX_COUNT, MAX_EPOCH_MS, RESPONSES, Column
 
 MAX_RECORDS = 100
 MAX_EVENT_BYTES, MAX_CONTOUR_BYTES = 4_000, 64_000
 MAX_BODY_BYTES = 256_000
 STRICT = ConfigDict(strict=True, extra="forbid")
-FLAGS = frozenset({"late", "hidden", "blurred", "window", "slow_refresh"})
+POSTED_COLUMNS = tuple(column for column in RESPONSES if column.is_posted)
+DEFAULTS = {column.name: column.default for column in POSTED_COLUMNS if column.default is not None}
+"""Values of the fields that a page of an older version does not post."""
 
-Kind = Literal[
-    "consent", "device", "keys", "distance", "gamma", "screen", "resumed", "break", "interruption", "left", "comment",
-]  # fmt: skip
-
-Count = Annotated[int, Field(ge=0, le=1_000_000)]
-Instant = Annotated[int, Field(ge=0, le=10_000_000_000_000)]  # epoch ms, until the year 2286
-Duration = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
-Onset = Annotated[float, Field(ge=0, le=1e13, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+EpochMs = Annotated[int, Field(ge=0, le=MAX_EPOCH_MS)]
 
 
-def _known_flags(flags: str) -> str:
-    given = flags.split(" ") if flags else []
-    if len(set(given)) < len(given) or not FLAGS.issuperset(given):
-        raise ValueError(
-            f"should be words among {', '.join(sorted(FLAGS))}, each once, one space between them"
-        )
-    return flags
+def _words_validator(words: Collection[str]) -> AfterValidator:
+    allowed = frozenset(words)
 
-
-def _as_json(most: int) -> AfterValidator:
-    def checked(data: dict[str, Any]) -> str:
-        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-        if len(text) > most:
-            raise ValueError(f"should take at most {most} bytes as JSON, takes {len(text)}")
+    def check_words(text: str) -> str:
+        used = text.split(" ") if text else []
+        if len(set(used)) < len(used) or not allowed.issuperset(used):
+            raise ValueError(
+                f"should be words among {', '.join(sorted(allowed))}, each once, one space between them"
+            )
         return text
 
-    return AfterValidator(checked)
+    return AfterValidator(check_words)
 
 
-class Response(TypedDict):
-    """One trial as it was shown and answered."""
+def _json_validator(max_bytes: int) -> AfterValidator:
+    def dump_json(data: dict[str, Any]) -> str:
+        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+        if len(text) > max_bytes:
+            raise ValueError(f"should take at most {max_bytes} bytes as JSON, takes {len(text)}")
+        return text
 
-    __pydantic_config__ = STRICT  # type: ignore[misc]
+    return AfterValidator(dump_json)
 
-    kind: Literal["response"]
-    seq: Count
-    item: Count
-    same: bool
-    rt_ms: Duration
-    key: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,16}$")]
-    shown_at_ms: Instant
-    cue_onset_ms: Onset
-    cue_asked_ms: Duration
-    cue_ms: Duration
-    cue_frames: Count
-    image_onset_ms: Onset
-    image_asked_ms: Duration
-    image_ms: Duration
-    image_frames: Count
-    response_onset_ms: Onset
-    frames_dropped: Count
-    longest_gap_ms: Duration
-    refresh_hz: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)]
-    visible: bool
-    focused: bool
-    full_screen: bool
-    flags: Annotated[str, Field(max_length=200), AfterValidator(_known_flags)]
-    chosen: NotRequired[bool]
+
+def _field_type(column: Column) -> Any:
+    """Return the annotated type by which Pydantic checks a field of a response."""
+    checked: Any
+    match column.type:
+        case "boolean":
+            checked = bool
+        case "integer":
+            checked = Annotated[int, Field(ge=0, le=column.maximum)]
+        case "number":
+            checked = Annotated[float, Field(ge=0, le=column.maximum, allow_inf_nan=False)]
+        case "text" if column.pattern is not None:
+            checked = Annotated[str, Field(pattern=column.pattern)]
+        case "text":
+            checked = Annotated[str, Field(max_length=column.max_length)]
+    if column.words:
+        checked = Annotated[checked, _words_validator(column.words)]
+    if column.nullable:
+        checked = checked | None
+    return checked if column.default is None else NotRequired[checked]
+
+
+if TYPE_CHECKING:
+    Response = dict[str, Any]
+    EventKind = str
+else:
+    Response = TypedDict(
+        "Response",
+        {"kind": Literal["response"]} | {column.name: _field_type(column) for column in POSTED_COLUMNS},
+    )
+    Response.__doc__ = "One trial as it was shown and answered."
+    Response.__pydantic_config__ = STRICT
+    EventKind = Literal[tuple(kind for kind in EVENT_KINDS if kind != "contours")]
 
 
 class Event(TypedDict):
-    """Everything else a session reports; `data` becomes the JSON text that is stored."""
+    """Anything else that a session reports; `data` becomes the JSON text that is stored."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
 
-    kind: Kind
+    kind: EventKind
     seq: Count
-    at_ms: Instant
-    data: Annotated[dict[str, Any], _as_json(MAX_EVENT_BYTES)]
+    at_ms: EpochMs
+    data: Annotated[dict[str, Any], _json_validator(MAX_EVENT_BYTES)]
 
 
 class Contours(TypedDict):
-    """The event that may be large: what someone drew on an image."""
+    """The contours that a participant drew on an image: the one kind of event that may be large."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
 
     kind: Literal["contours"]
     seq: Count
-    at_ms: Instant
-    data: Annotated[dict[str, Any], _as_json(MAX_CONTOUR_BYTES)]
+    at_ms: EpochMs
+    data: Annotated[dict[str, Any], _json_validator(MAX_CONTOUR_BYTES)]
 
 
 class PostedRecords(TypedDict):

@@ -22,6 +22,8 @@ settings     of this database: the hash of the one-time token, and what is still
 Times are milliseconds since 1970, UTC. A column has the name it has on the wire and in an export.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -38,7 +40,14 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    true,
 )
+from sqlalchemy.types import TypeEngine
+
+from vseg.data import columns
+from vseg.data.columns import RESPONSES
+
+MAX_INTEGER = 2**31 - 1
 
 metadata = MetaData(
     naming_convention={
@@ -56,6 +65,22 @@ def _study() -> Column[int]:
 
 def _session() -> Column[int]:
     return Column("session", ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False)
+
+
+def _response_column(column: columns.Column) -> Column[Any]:
+    """Return the column of the table `responses` for one in `vseg.data.columns.RESPONSES`."""
+    kind: TypeEngine[Any]
+    match column.type:
+        case "boolean":
+            kind = Boolean()
+        case "integer":
+            kind = BigInteger() if (column.maximum or 0) > MAX_INTEGER else Integer()
+        case "number":
+            kind = Float(53)
+        case "text":
+            kind = String(column.max_length)
+    default = None if column.default is None else true() if column.default else false()
+    return Column(column.name, kind, nullable=column.nullable, server_default=default)
 
 
 studies = Table(
@@ -141,37 +166,7 @@ assignments = Table(
 responses = Table(
     "responses", metadata,
     _session(),
-    Column("seq", Integer, nullable=False),
-    Column("item", Integer, nullable=False),
-    Column("image", String(63), nullable=False),
-    Column("block", Integer, nullable=False),
-    Column("trial", Integer, nullable=False),
-    Column("i", Integer, nullable=False),
-    Column("j", Integer, nullable=False),
-    Column("practice", Boolean, nullable=False),
-    Column("catch", Boolean, nullable=False),
-    Column("same", Boolean, nullable=False),
-    Column("rt_ms", Float(53), nullable=False),
-    Column("key", String(16), nullable=False),
-    Column("shown_at_ms", BigInteger, nullable=False),
-    Column("cue_onset_ms", Float(53), nullable=False),
-    Column("cue_asked_ms", Float(53), nullable=False),
-    Column("cue_ms", Float(53), nullable=False),
-    Column("cue_frames", Integer, nullable=False),
-    Column("image_onset_ms", Float(53), nullable=False),
-    Column("image_asked_ms", Float(53), nullable=False),
-    Column("image_ms", Float(53), nullable=False),
-    Column("image_frames", Integer, nullable=False),
-    Column("response_onset_ms", Float(53), nullable=False),
-    Column("frames_dropped", Integer, nullable=False),
-    Column("longest_gap_ms", Float(53), nullable=False),
-    Column("refresh_hz", Float(53), nullable=False),
-    Column("visible", Boolean, nullable=False),
-    Column("focused", Boolean, nullable=False),
-    Column("full_screen", Boolean, nullable=False),
-    Column("flags", String(200), nullable=False),
-    Column("received_at_ms", BigInteger, nullable=False),
-    Column("chosen", Boolean, nullable=False, server_default=false()),  # whether i and j are those of `choices`
+    *(_response_column(column) for column in RESPONSES if column.is_stored),
     PrimaryKeyConstraint("session", "seq"),
 )  # fmt: skip
 

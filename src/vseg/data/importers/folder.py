@@ -16,10 +16,10 @@ import numpy as np
 from vseg import __version__
 from vseg.data import dataset
 from vseg.data.columns import RESPONSES, SESSIONS, Column
-from vseg.data.importers.files import Source
-from vseg.data.importers.mapping import Field
+from vseg.data.importers.files import SourceFile
+from vseg.data.importers.mapping import ColumnMapping
 from vseg.data.importers.names import words
-from vseg.data.importers.trials import LeftOut
+from vseg.data.importers.trials import SkippedRows
 from vseg.data.layout import Grid, Layout
 from vseg.data.psych_ds import SCHEMA_VERSION, describe_dataset, write_ignore_file, write_json
 from vseg.data.table_writing import ParquetFile, TableColumns, write_csv
@@ -80,9 +80,9 @@ class Imported:
 
     layout: Layout
     columns: TableColumns
-    fields: Mapping[str, Field]
-    left_out: LeftOut
-    sources: Sequence[Source]
+    fields: Mapping[str, ColumnMapping]
+    left_out: SkippedRows
+    sources: Sequence[SourceFile]
     images: Mapping[str, str]  # the name of each, by what it was called
     pictures: Mapping[str, Path]  # its file, by its name
     identities: Mapping[str, str]  # who a participant is elsewhere
@@ -200,8 +200,10 @@ def _write_sessions(
             parquet.add(part)
             summaries.append(_summary(participant, session, part))
             advance(1)
-    if parquet.missing:
-        warnings.warn(f"{dataset.PARQUET} is left out. {parquet.missing}", VsegWarning, stacklevel=3)
+    if parquet.unavailable_reason:
+        warnings.warn(
+            f"{dataset.PARQUET} was not written. {parquet.unavailable_reason}", VsegWarning, stacklevel=3
+        )
     return summaries
 
 
@@ -258,6 +260,6 @@ def _write_words(
     folder.joinpath(dataset.README).write_text(words_of, encoding="utf-8")
 
 
-def _typed(field: Field) -> str:
+def _typed(field: ColumnMapping) -> str:
     """As it would stand behind --map TARGET=."""
     return field.column + (f":{','.join(field.values)}" if field.values else "")
