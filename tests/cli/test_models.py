@@ -119,7 +119,7 @@ SCORED = {"table.md", "table.csv", "scores.json", "forest.png", "calibration.png
 def made(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("data") / "samples"
     folder.mkdir()
-    datasets.from_samples(folder, images=("coffee", "rocket"), people=2, blocks=2, grid=6, segments=2)
+    datasets.write_sample_dataset(folder, images=("coffee", "rocket"), people=2, blocks=2, grid=6, segments=2)
     return folder
 
 
@@ -222,7 +222,7 @@ def test_models_that_hang_are_ended_and_the_others_are_scored(data, here, capsys
     )
     assert code == 0
     assert "scores: 1 model scored" in out
-    ended = "was not scored: It was ended after 1.8 s, all that it may take at a time (--minutes)."
+    ended = "was not scored: It was ended after 1.8 s, its time limit; raise the limit if it needs longer."
     assert err.splitlines() == [f"vseg: warning: {name} {ended}" for name in ("wrong.py:hangs", "endless.py")]
 
 
@@ -233,8 +233,8 @@ def test_a_fit_that_hangs_is_ended(data, here, capsys):
     )
     assert (code, err) == (
         1,
-        "vseg: wrong.py:hangs could not be fitted to all: It was ended after 1.2 s, all that it may take at a time "
-        "(--minutes).\n",
+        "vseg: wrong.py:hangs could not be fitted to all: It was ended after 1.2 s, its time limit; raise the "
+        "limit if it needs longer.\n",
     )
     assert not (here / "fitted").exists()
 

@@ -1,4 +1,4 @@
-"""Calls run for real in processes that hang, eat memory, crash and go on."""
+"""Test SandboxExecutor with calls that hang, fill the memory, crash and succeed in real child processes."""
 
 import math
 import os
@@ -10,40 +10,40 @@ import sys
 import pytest
 
 from vseg.errors import InvalidInput
-from vseg.evaluation.compare import Fenced
+from vseg.evaluation.sandbox import SandboxExecutor
 
 
 @pytest.fixture(scope="module")
-def fenced():
-    with Fenced(seconds=60, memory_mb=600) as executor:
+def sandbox():
+    with SandboxExecutor(seconds=60, memory_mb=600) as executor:
         yield executor
 
 
-def test_calls_give_what_they_give_here(fenced):
-    assert list(fenced.map(math.sqrt, range(5))) == [math.sqrt(each) for each in range(5)]
+def test_calls_return_what_they_return_in_this_process(sandbox):
+    assert list(sandbox.map(math.sqrt, range(5))) == [math.sqrt(number) for number in range(5)]
 
 
-def test_one_process_serves_many_calls(fenced):
-    first = fenced.submit(os.getpid).result()
-    assert fenced.submit(os.getpid).result() == first != os.getpid()
+def test_one_process_serves_many_calls(sandbox):
+    first = sandbox.submit(os.getpid).result()
+    assert sandbox.submit(os.getpid).result() == first != os.getpid()
 
 
-def test_what_a_call_raises_is_raised_here(fenced):
+def test_exceptions_of_a_call_are_raised_in_the_caller(sandbox):
     with pytest.raises(ValueError, match="math domain error"):
-        fenced.submit(math.sqrt, -1).result()
+        sandbox.submit(math.sqrt, -1).result()
     with pytest.raises(KeyboardInterrupt):
-        fenced.submit(signal.raise_signal, signal.SIGINT).result()
+        sandbox.submit(signal.raise_signal, signal.SIGINT).result()
 
 
-def test_what_is_printed_is_no_answer_and_what_is_read_no_call(capfd):
-    with Fenced() as executor:
+def test_calls_may_print_and_read_standard_input(capfd):
+    with SandboxExecutor() as executor:
         assert executor.submit(print, "hello", flush=True).result() is None
         assert executor.submit(os.read, 0, 1).result() == b""
     assert capfd.readouterr() == ("", "hello\n")
 
 
 @pytest.mark.parametrize(
-    ("call", "given", "said"),
+    ("call", "argument", "message"),
     [
         (eval, "[0] * 10**12", "more memory than the 600 MB"),
         (os._exit, 0, "ended without an answer, as if it had called exit"),
@@ -51,42 +51,44 @@ def test_what_is_printed_is_no_answer_and_what_is_read_no_call(capfd):
         (eval, "lambda: 0", "cannot be sent back"),
     ],
 )
-def test_what_goes_wrong_is_one_sentence_and_the_next_call_goes_well(fenced, call, given, said):
-    with pytest.raises(InvalidInput, match=said) as caught:
-        fenced.submit(call, given).result()
+def test_a_failure_is_one_sentence_and_the_next_call_succeeds(sandbox, call, argument, message):
+    with pytest.raises(InvalidInput, match=message) as caught:
+        sandbox.submit(call, argument).result()
     assert "\n" not in str(caught.value)
-    assert fenced.submit(abs, -1).result() == 1
+    assert sandbox.submit(abs, -1).result() == 1
 
 
-def test_memory_that_grows_is_watched(fenced):
+def test_growing_memory_is_limited(sandbox):
     grows = "held = []\nwhile True: held.append(bytearray(10**6))"
     with pytest.raises(InvalidInput, match="more memory than the 600 MB"):
-        fenced.submit(exec, grows, {}).result()
+        sandbox.submit(exec, grows, {}).result()
 
 
-def test_one_that_hangs_is_ended():
-    with Fenced(seconds=0.5) as executor, pytest.raises(InvalidInput, match=r"ended after 0\.5 s"):
+def test_a_call_that_hangs_is_ended():
+    with SandboxExecutor(seconds=0.5) as executor, pytest.raises(InvalidInput, match=r"ended after 0\.5 s"):
         executor.submit(exec, "while True: pass").result()
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux tells when another's process has ended")
-def test_nothing_is_left_behind():
-    """Neither when it is shut down while it works, nor when whoever asks is killed."""
-    executor = Fenced()
+@pytest.mark.skipif(
+    not hasattr(os, "pidfd_open"), reason="needs Linux to watch the process of another parent"
+)
+def test_no_process_is_left_behind():
+    """Test both a shutdown while a call runs and a parent that is killed."""
+    executor = SandboxExecutor()
     process = os.pidfd_open(executor.submit(os.getpid).result())
     hangs = executor.submit(exec, "while True: pass")
     executor.shutdown(cancel_futures=True)
     assert select.select([process], [], [], 30)[0]  # readable once it has ended
     assert hangs.cancelled() or hangs.exception()
     program = (
-        "import os, sys; from vseg.evaluation.compare import Fenced\n"
-        "executor = Fenced(); print(executor.submit(os.getpid).result(), flush=True)\n"
+        "import os, sys; from vseg.evaluation.sandbox import SandboxExecutor\n"
+        "executor = SandboxExecutor(); print(executor.submit(os.getpid).result(), flush=True)\n"
         "executor.submit(exec, 'while True: pass'); sys.stdin.read()"
     )
-    asking = subprocess.Popen(
+    parent = subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    orphan = os.pidfd_open(int(asking.stdout.readline()))
-    asking.kill()
-    asking.communicate()
+    orphan = os.pidfd_open(int(parent.stdout.readline()))
+    parent.kill()
+    parent.communicate()
     assert select.select([orphan], [], [], 30)[0]

@@ -1,13 +1,8 @@
-"""A submission run in a process of its own: it may hang, eat memory or crash, and all we get is a sentence."""
+"""Run a submission in a child process with limits, so that one that hangs, fills the memory or crashes is one error."""
 
-import contextlib
 import hashlib
 import json
-import os
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,25 +12,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg._support.subprocesses import (
+    ENDED_WITHOUT_ANSWER,
+    LimitReachedError,
+    Limits,
+    describe_exit,
+    kill_group,
+    start_python,
+    wait_within_limits,
+)
 from vseg.data.layout import Grid, Layout
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, NotFound
 from vseg.evaluation import submission_worker
-from vseg.evaluation.sandbox import (
-    ENVIRONMENT,
-    LOOK_S,
-    MEMORY_MB,
-    OWN_MB,
-    SECONDS,
-    end,
-    resident_mb,
-    said_of_signal,
-)
+from vseg.evaluation.sandbox import ENVIRONMENT, MEMORY_MB, SECONDS
 
 
 @dataclass(frozen=True, eq=False)
-class Ran:
-    """A submission's maps of every image, how long they took, and by what its file is known."""
+class SubmissionResult:
+    """A submission's maps of every image.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in tables.
+    digest : str
+        SHA-256 of its file, or of all files of its package.
+    maps : dict
+        From image names to Maps.
+    seconds : float
+        How long the maps took.
+    repeatable : bool
+        Whether a second call for the first image gave the same map.
+    """
 
     name: str
     digest: str
@@ -44,11 +53,11 @@ class Ran:
     repeatable: bool
 
 
-class Failed(InvalidInput):
-    """A submission that could not be scored, and why."""
+class SubmissionFailed(InvalidInput):
+    """A submission that could not be scored; the message says why."""
 
 
-def run(
+def run_submission(
     source: str,
     images: Mapping[str, NDArray[np.uint8]],
     layout: Layout,
@@ -56,59 +65,62 @@ def run(
     name: str | None = None,
     seconds: float = SECONDS,
     memory_mb: int = MEMORY_MB,
-) -> Ran:
-    """The maps of FILE.py[:NAME], or of a package FOLDER[:NAME], on these images.
+) -> SubmissionResult:
+    """Return the maps of FILE.py[:NAME], or of a package FOLDER[:NAME], for these images.
 
     Parameters
     ----------
     source : str
+        The file or folder, and optionally the function; without a name, the function called `model`.
     images : mapping from names to arrays
+        uint8, (H, W) or (H, W, 3).
     layout : Layout
-        Where the maps are wanted.
+        The locations of the maps.
     name : str, optional
-        What it is called in tables; without it, as its file.
+        What it is called in tables; by default as its file.
     seconds, memory_mb : float and int
-        For all images together, the submission's imports included.
+        Limits for all images together, the submission's imports included.
+
+    Returns
+    -------
+    SubmissionResult
     """
-    place, _, function = source.partition(":") if ":" in Path(source).name else (source, "", "")
-    path = Path(place)
+    file, _, function = source.partition(":") if ":" in Path(source).name else (source, "", "")
+    path = Path(file)
     if not path.exists():
         raise NotFound(f"There is no file {path}; a submission is FILE.py, or a folder with __init__.py.")
     if not images:
-        raise InvalidInput("The dataset has no pictures in study/images, and a submission looks at pictures.")
+        raise InvalidInput(
+            "The dataset has no pictures in study/images; expected at least one, since a submission segments pictures."
+        )
     full = str(path.resolve()) + (f":{function}" if function else "")
+    limits = Limits(seconds, memory_mb)
     with TemporaryDirectory(prefix="vseg-bench-") as folder:
         job = Path(folder)
         _write_job(job, full, images, layout, memory_mb)
-        ended = _attended(job, path.resolve().parent, seconds, memory_mb)
-        return Ran(
-            name or _called(path, function),
-            file_digest(path),
-            *_found(job, ended, images, layout, seconds, memory_mb),
-        )
+        returncode = _run_job(job, path.resolve().parent, limits)
+        maps, duration, repeatable = _read_results(job, returncode, list(images), layout, limits)
+    default_name = path.stem + (f":{function}" if function else "")
+    return SubmissionResult(name or default_name, file_digest(path), maps, duration, repeatable)
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, or of all the files of a package."""
+    """Return the SHA-256 of a file, or of all files of a package."""
     if path.is_file():
         return hashlib.sha256(path.read_bytes()).hexdigest()
-    found = hashlib.sha256()
-    for each in sorted(path.rglob("*")):
-        if each.is_file() and "__pycache__" not in each.parts:
-            found.update(f"{each.relative_to(path)}\n".encode() + each.read_bytes())
-    return found.hexdigest()
-
-
-def _called(path: Path, function: str) -> str:
-    return path.stem + (f":{function}" if function else "")
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            digest.update(f"{file.relative_to(path)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 def _write_job(
     job: Path, source: str, images: Mapping[str, NDArray[np.uint8]], layout: Layout, memory_mb: int
 ) -> None:
     grid = layout.size if isinstance(layout, Grid) else 0
-    told = {"source": source, "images": list(images), "grid": grid, "memory_mb": memory_mb}
-    (job / submission_worker.JOB).write_text(json.dumps(told), encoding="utf-8")
+    settings = {"source": source, "images": list(images), "grid": grid, "memory_mb": memory_mb}
+    (job / submission_worker.JOB).write_text(json.dumps(settings), encoding="utf-8")
     arrays: dict[str, NDArray[Any]] = {
         f"image-{number}": image for number, image in enumerate(images.values())
     }
@@ -117,57 +129,36 @@ def _write_job(
     np.savez(job / submission_worker.IMAGES, **arrays)  # type: ignore[arg-type]
 
 
-def _attended(job: Path, beside: Path, seconds: float, memory_mb: int) -> str:
-    """How the process ended: "" by itself, "time" or "memory" by us, or the name of a signal."""
-    # -P: the folder of inside.py holds names that a submission's own imports may have, too.
-    command = [sys.executable, "-P", str(Path(submission_worker.__file__)), str(job)]
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, cwd=beside, env=os.environ | ENVIRONMENT, stdin=quiet, stdout=quiet, stderr=quiet,
-        start_new_session=True,
+def _run_job(job: Path, folder: Path, limits: Limits) -> int:
+    """Run the child to its end and return its exit code; raise `SubmissionFailed` at a limit."""
+    nowhere = subprocess.DEVNULL
+    process = start_python(
+        # -P: the folder of submission_worker.py holds names that a submission may import, too.
+        ["-P", str(Path(submission_worker.__file__)), str(job)],
+        environment=ENVIRONMENT, folder=folder, stdin=nowhere, stdout=nowhere, stderr=nowhere,
     )  # fmt: skip
-    until = time.monotonic() + seconds
     try:
-        while True:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                code = process.wait(LOOK_S)
-                return "" if code >= 0 else signal.Signals(-code).name
-            if time.monotonic() > until:
-                return "time"
-            if resident_mb(process.pid) > memory_mb + OWN_MB:
-                return "memory"
+        return wait_within_limits(process, limits)
+    except LimitReachedError as error:
+        raise SubmissionFailed(limits.describe(error.limit)) from None
     finally:
-        end(process)
+        kill_group(process)
 
 
-def _found(
-    job: Path,
-    ended: str,
-    images: Mapping[str, NDArray[np.uint8]],
-    layout: Layout,
-    seconds: float,
-    memory_mb: int,
+def _read_results(
+    job: Path, returncode: int, images: list[str], layout: Layout, limits: Limits
 ) -> tuple[dict[str, Maps], float, bool]:
-    """What the process left behind, or why it left nothing."""
-    if ended == "time":
-        raise Failed(
-            f"It was ended after {seconds:g} s, which is all it may take for all images together; raise --seconds."
-        )
-    said = (
-        json.loads((job / submission_worker.SAID).read_text("utf-8"))
-        if (job / submission_worker.SAID).is_file()
-        else {}
-    )
-    if ended == "memory" or said.get("out_of_memory"):
-        raise Failed(
-            f"It was ended, since it needed more memory than the {memory_mb} MB it may use; raise --memory."
-        )
-    if ended:
-        raise Failed(said_of_signal(ended, memory_mb))
-    if "error" in said:
-        raise Failed(said["error"])
-    if not (job / submission_worker.FOUND).is_file() or "seconds" not in said:
-        raise Failed("Its process ended without an answer, as if it had called exit().")
-    with np.load(job / submission_worker.FOUND, allow_pickle=False) as stored:
-        maps = {name: Maps(layout, stored[f"maps-{place}"]) for place, name in enumerate(images)}
-    return maps, float(said["seconds"]), bool(said["repeatable"])
+    """Return maps, seconds and repeatability from the job's folder; raise `SubmissionFailed` if there are none."""
+    report_file, maps_file = job / submission_worker.REPORT, job / submission_worker.MAPS
+    report = json.loads(report_file.read_text("utf-8")) if report_file.is_file() else {}
+    if report.get("out_of_memory"):
+        raise SubmissionFailed(limits.describe("memory"))
+    if returncode < 0:
+        raise SubmissionFailed(describe_exit(returncode, limits.memory_mb))
+    if "error" in report:
+        raise SubmissionFailed(report["error"])
+    if not maps_file.is_file() or "seconds" not in report:
+        raise SubmissionFailed(ENDED_WITHOUT_ANSWER)
+    with np.load(maps_file, allow_pickle=False) as stored:
+        maps = {name: Maps(layout, stored[f"maps-{number}"]) for number, name in enumerate(images)}
+    return maps, float(report["seconds"]), bool(report["repeatable"])
