@@ -94,7 +94,7 @@ def _served(url: str, folder: Path) -> Iterator[httpx.Client]:
     study.write_text(STUDY, encoding="utf-8")
     with store.open(url) as db:
         auth.set_password(db, "bench", "a long password for nobody")
-        token = auth.new_sign_in_link(db, "bench")
+        token = auth.create_sign_in_token(db, "bench")
     command = [sys.executable, "-u", "-m", "vseg", "serve", str(study), "--db", url, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:

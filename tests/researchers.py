@@ -1,4 +1,4 @@
-"""A researcher: who logs in with a browser, `log_in(server)`, or a script with a personal token, `scripted(url)`."""
+"""Researchers: `log_in(server)` in a browser, or `run_server_with_api_client(url)` for scripts with a token."""
 
 import re
 from collections.abc import Iterator
@@ -9,39 +9,41 @@ from typing import Any
 import argon2
 import httpx
 
-from servers import Served, event, response, served
+from servers import RunningServer, event, response, run_server
 from vseg import store
 
 NAME, PASSWORD = "Ann Lee", "correct horse battery"
-CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # its settings travel in the hash
-PEOPLE = {"Accept": "text/html,application/xhtml+xml"}
+CHEAP_HASHER = argon2.PasswordHasher(
+    time_cost=1, memory_cost=8, parallelism=1
+)  # its settings travel in the hash
+BROWSER_HEADERS = {"Accept": "text/html,application/xhtml+xml"}
 
 
 def form_token(page: str) -> str:
-    """What the forms of a page bring along."""
+    """Return the form token of a page."""
     found = re.search(r'name="form[_-]token" (?:value|content)="([0-9a-f]{64})"', page)
     assert found, page
     return found[1]
 
 
-def post(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
-    """Send a form."""
+def post_form(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
+    """Send a form with its token."""
     token = form_token(client.get("login").text)
-    return client.post(path, data={"form_token": token, **fields}, headers=PEOPLE)
+    return client.post(path, data={"form_token": token, **fields}, headers=BROWSER_HEADERS)
 
 
-def log_in(server: Served) -> None:
-    """Ann, with her password, in the browser that speaks to this server."""
-    store.researchers.set_password(server.db, NAME, CHEAP.hash(PASSWORD))
-    answer = post(server.client, "login", name=NAME, password=PASSWORD)
+def log_in(server: RunningServer) -> None:
+    """Log a researcher in with a password, in the HTTP client of this server."""
+    store.researchers.set_password(server.db, NAME, CHEAP_HASHER.hash(PASSWORD))
+    answer = post_form(server.client, "login", name=NAME, password=PASSWORD)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
 
 
 @dataclass
-class Script:
-    """A client of the API with a token, and the server it speaks to."""
+class ApiClient:
+    """A client of the researchers' API with a personal token, and its server."""
 
-    server: Served
+    server: RunningServer
     client: httpx.Client
 
     def get(self, path: str, **options: Any) -> httpx.Response:
@@ -54,7 +56,7 @@ class Script:
         return self.client.delete(f"api/{path}")
 
     def take_part(self, study: str = "tiny", *, complete: bool = True, **entry: Any) -> Any:
-        """Someone who agrees, answers all there is to answer, and completes."""
+        """Begin a session, answer every item, and complete it; return the participant."""
         person = self.server.begin(study, **entry)
         assert person.send(event(0, "consent", agreed=True)).status_code == 200
         for start in range(0, person.items, 100):
@@ -66,10 +68,10 @@ class Script:
 
 
 @contextmanager
-def scripted(url: str, *texts: str) -> Iterator[Script]:
-    """The server over these studies, and a researcher's script."""
-    with served(url, *texts) as server:
+def run_server_with_api_client(url: str, *texts: str) -> Iterator[ApiClient]:
+    """Run a server with these studies and a client of its API."""
+    with run_server(url, *texts) as server:
         store.researchers.set_password(server.db, "Ann", "no password at all")
         headers = {"Authorization": f"Bearer {store.tokens.create(server.db, 'Ann', 'tests')}"}
         with httpx.Client(base_url=server.base, headers=headers, timeout=60, trust_env=False) as client:
-            yield Script(server, client)
+            yield ApiClient(server, client)

@@ -1,6 +1,6 @@
-"""Everyone who may knock at a server's door, rightly or wrongly: `with besieged(url) as world: world.roles`.
+"""Clients with and without access rights: `with run_server_with_roles(url) as world: world.roles`.
 
-A victim has answered some trials; nobody but a researcher may read or change anything of theirs.
+A participant, the victim, has answered some trials; only researchers may read or change the victim's data.
 """
 
 import hashlib
@@ -15,8 +15,8 @@ import httpx
 from sqlalchemy import select
 from starlette.routing import BaseRoute
 
-from researchers import CHEAP, PASSWORD, form_token
-from servers import STUDY, Person, Served, event, response, served
+from researchers import CHEAP_HASHER, PASSWORD, form_token
+from servers import STUDY, ParticipantClient, RunningServer, event, response, run_server
 from vseg import store
 from vseg.server import auth
 from vseg.server.app import create_app
@@ -27,18 +27,17 @@ OTHER = TINY.replace("tiny", "other").replace("colours = 2", "colours = 3")
 PID = "5f1e0c0ffee0victimspid99"
 SECRET_EVENT = "what only the victim has said"
 
-
-# That a token was used is noted, whoever uses it for whatever; the others are large and written once.
-LEFT_OUT = ("last_used_at_ms", "png", "truth", "trials", "text")
+# Any use of a token is noted, whether or not it is allowed; the other columns are large and written once.
+IGNORED_COLUMNS = ("last_used_at_ms", "png", "truth", "trials", "text")
 COLUMNS = {
-    name: [column for column in table.c if column.name not in LEFT_OUT]
+    name: [column for column in table.c if column.name not in IGNORED_COLUMNS]
     for name, table in sorted(metadata.tables.items())
 }
 
 
 @dataclass(frozen=True)
 class Role:
-    """Who asks: the headers of all their requests, and the token that their forms bring along."""
+    """A client: the headers of all its requests, and the token of its forms."""
 
     name: str
     headers: dict[str, str] = field(default_factory=dict)
@@ -46,11 +45,11 @@ class Role:
 
 
 @dataclass
-class World:
-    """A server with a victim in it, and everyone else."""
+class AttackScenario:
+    """A server, the victim's session, and the other roles."""
 
-    server: Served
-    victim: Person
+    server: RunningServer
+    victim: ParticipantClient
     roles: dict[str, Role]
     anns_token: str
     anns_number: int
@@ -61,7 +60,7 @@ class World:
         return str(self.victim.state["images"]["patches"]["url"]).split("/")[1].removesuffix(".png")
 
     def stored(self) -> tuple[str, str]:
-        """Digests of everything in the database, and of the victim's rows alone."""
+        """Return digests of the whole database and of the victim's rows."""
         everything, victims = hashlib.sha256(), hashlib.sha256()
         with self.server.db.reading() as connection:
             for name, columns in COLUMNS.items():
@@ -87,24 +86,24 @@ class World:
 
     @property
     def secrets(self) -> list[str]:
-        """What only the victim and researchers may read."""
+        """Strings that only the victim and researchers may read."""
         state = self.victim.state
         return [state["token"], state["session"], state["participant"], PID, SECRET_EVENT]
 
     def ask(self, role: Role, method: str, path: str, **options: Any) -> httpx.Response:
-        """A request of its own, without anybody's cookies but the role's."""
+        """Send a request with the headers of a role and no other cookies."""
         client = self.server.client
         client.cookies.clear()
         headers = {**role.headers, **options.pop("headers", {})}
         return client.request(method, path.lstrip("/"), headers=headers, **options)
 
     def routes(self) -> dict[tuple[str, str], str]:
-        """Every (method, path) of the app, from the app itself, with the name of what answers it."""
-        return routes_of(self.server.db)
+        """Return the handler's name for every (method, path) of the app."""
+        return list_routes(self.server.db)
 
 
-def routes_of(db: store.Database) -> dict[tuple[str, str], str]:
-    """Every (method, path) that the server answers."""
+def list_routes(db: store.Database) -> dict[tuple[str, str], str]:
+    """Return the handler's name for every (method, path) of an app."""
     served_app: Any = create_app(db)
     inner = served_app.app.app
     return dict(_walk([*inner.routes, *inner.router.default.load().routes]))
@@ -129,21 +128,21 @@ def _walk(routes: list[BaseRoute], before: str = "") -> Iterator[tuple[tuple[str
 
 
 @contextmanager
-def besieged(url: str) -> Iterator[World]:
-    """A server over two studies, a victim who has answered, and everyone who is not them."""
-    with served(url, TINY, OTHER) as server:
+def run_server_with_roles(url: str) -> Iterator[AttackScenario]:
+    """Run a server with two studies, a victim who has answered, and all other roles."""
+    with run_server(url, TINY, OTHER) as server:
         victim = server.begin(prolific_pid=PID)
         drawn = event(1, "contours", image="patches", width_px=10, height_px=10, contours=[[[1, 1], [2, 2]]])
         sent = victim.send(event(0, "comment", text=SECRET_EVENT), drawn, response(2, 0), response(3, 1))
         assert sent.status_code == 200, sent.text
         for name in ("Ann", "Bob", "Eve"):
-            store.researchers.set_password(server.db, name, CHEAP.hash(PASSWORD))
+            store.researchers.set_password(server.db, name, CHEAP_HASHER.hash(PASSWORD))
         token = store.tokens.create(server.db, "Ann", "kept")
         number = store.tokens.list_tokens(server.db, "Ann")[0].id
-        yield World(server, victim, _roles(server, token), token, number)
+        yield AttackScenario(server, victim, _roles(server, token), token, number)
 
 
-def _roles(server: Served, anns_token: str) -> dict[str, Role]:
+def _roles(server: RunningServer, anns_token: str) -> dict[str, Role]:
     finished, withdrawn, replaced = (
         server.begin(),
         server.begin(),
@@ -188,8 +187,8 @@ def _bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def _browser(server: Served, name: str | None = None) -> tuple[dict[str, str], str]:
-    """A browser's cookie, of someone logged in or of nobody, and the token of its forms."""
+def _browser(server: RunningServer, name: str | None = None) -> tuple[dict[str, str], str]:
+    """Return the cookie and the form token of a browser, logged in as `name` or not at all."""
     client = server.client
     client.cookies.clear()
     link = f"signin?token={auth.create_sign_in_token(server.db, name)}" if name else "login"

@@ -1,4 +1,4 @@
-"""A real server on a free port, spoken to over HTTP: `with served(url) as server: server.client.get(...)`."""
+"""Real servers on a free port, used over HTTP: `with run_server(url) as server: server.client.get(...)`."""
 
 import os
 import re
@@ -38,34 +38,34 @@ completion_code = "THANKS42"
 
 
 @dataclass
-class Served:
-    """A running server, its database, and a client of its pages."""
+class RunningServer:
+    """A running server, its database, and an HTTP client."""
 
     db: store.Database
     base: str
     client: httpx.Client
 
-    def begin(self, study: str = "tiny", **entry: Any) -> "Person":
-        """Someone new, who has agreed."""
+    def begin(self, study: str = "tiny", **entry: Any) -> "ParticipantClient":
+        """Begin a session of a new participant who has consented."""
         answer = self.client.post(f"s/{study}/sessions", json={"consented": True, **entry})
         assert answer.status_code == 201, answer.text
-        return Person(self.client, study, answer.json())
+        return ParticipantClient(self.client, study, answer.json())
 
-    def answered(self) -> str:
-        """Someone new who answers everything; their name."""
+    def complete_session(self) -> str:
+        """Begin a session, answer every item and complete it; return the participant's name."""
         person = self.begin()
         person.post("complete", {"count": person.answer_all()})
         return str(person.state["participant"])
 
     def responses(self, study: str = "tiny") -> list[dict[str, Any]]:
-        """Everything that is stored, a dict a row."""
+        """Return all stored responses, one dict per row."""
         number = store.studies.get_study(self.db, study).id
         return [dict(row) for rows in store.responses.stream_responses(self.db, number) for row in rows]
 
 
 @dataclass
-class Person:
-    """A participant's page, as far as the server sees it."""
+class ParticipantClient:
+    """The requests of a participant's page in one session."""
 
     client: httpx.Client
     study: str
@@ -85,11 +85,11 @@ class Person:
     def send(self, *records: dict[str, Any]) -> httpx.Response:
         return self.post("records", {"records": list(records)})
 
-    def now(self) -> httpx.Response:
+    def get_state(self) -> httpx.Response:
         return self.client.get(f"s/{self.study}/session", headers=self.headers)
 
     def answer_all(self) -> int:
-        """Answer every item once; the number of records."""
+        """Answer every item once; return the number of records."""
         for start in range(0, self.items, 100):
             items = range(start, min(start + 100, self.items))
             assert self.send(*(response(item, item) for item in items)).status_code == 200
@@ -97,7 +97,7 @@ class Person:
 
 
 def response(seq: int, item: int, **changes: Any) -> dict[str, Any]:
-    """An answer to a trial that was shown as asked."""
+    """Return a response record of a trial without flags."""
     return {
         "seq": seq, "kind": "response", "item": item, "same": item % 2 == 0, "rt_ms": 412.5, "key": "f",
         "shown_at_ms": 1_760_000_000_000, "cue_onset_ms": 1000.0, "cue_asked_ms": 300, "cue_ms": 300.1,
@@ -108,39 +108,39 @@ def response(seq: int, item: int, **changes: Any) -> dict[str, Any]:
 
 
 def event(seq: int, kind: str = "device", **data: Any) -> dict[str, Any]:
-    """Something else that happened."""
+    """Return an event record."""
     return {"seq": seq, "kind": kind, "at_ms": 1_760_000_000_000, "data": data}
 
 
-def register(db: store.Database, *texts: str) -> None:
-    """Put studies into a database."""
+def register_studies(db: store.Database, *texts: str) -> None:
+    """Register studies in a database."""
     for text in texts:
         study = parsed(text)
         store.studies.register(db, text, study, pictures.shown(study, Path()))
 
 
 @contextmanager
-def served(
+def run_server(
     url: str, *texts: str, prefix: str = "", headers: dict[str, str] | None = None
-) -> Iterator[Served]:
-    """As `vseg serve` runs it, over a new database with these studies, for the time of this block."""
+) -> Iterator[RunningServer]:
+    """Run a server in a thread, as `vseg serve` does, with these studies in a new database."""
     with store.open(url) as db, socket.create_server(("127.0.0.1", 0), backlog=512) as listening:
-        register(db, *(texts or (STUDY,)))
+        register_studies(db, *(texts or (STUDY,)))
         server = create_uvicorn_server(create_app(db, prefix=prefix))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         base = f"http://127.0.0.1:{listening.getsockname()[1]}{prefix}/"
         try:
             with httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
-                yield Served(db, base, client)
+                yield RunningServer(db, base, client)
         finally:
             server.should_exit = True
             thread.join()
 
 
 @dataclass
-class Process:
-    """A running `vseg serve`, and what it has printed."""
+class ServerProcess:
+    """A running `vseg serve`, and what it has printed so far."""
 
     process: subprocess.Popen[str]
     printed: str
@@ -160,8 +160,8 @@ class Process:
         self.process.communicate()
 
 
-def started(*arguments: object, port: int | str = 0) -> Process:
-    """The command in a process of its own; it has printed its links, so it listens."""
+def start_server_process(*arguments: object, port: int | str = 0) -> ServerProcess:
+    """Start `vseg serve` in a process of its own; return once it has printed its links and listens."""
     command = [sys.executable, "-m", "vseg", "serve", *map(str, arguments), "--port", str(port)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
@@ -177,13 +177,13 @@ def started(*arguments: object, port: int | str = 0) -> Process:
     except BaseException:
         process.kill()
         raise
-    return Process(process, printed)
+    return ServerProcess(process, printed)
 
 
 @contextmanager
-def serving(*arguments: object) -> Iterator[Process]:
-    """`vseg serve` on a free port for the time of this block."""
-    running = started(*arguments)
+def run_server_process(*arguments: object) -> Iterator[ServerProcess]:
+    """Run `vseg serve` in a process of its own, on a free port."""
+    running = start_server_process(*arguments)
     try:
         yield running
     finally:

@@ -13,7 +13,7 @@ import pytest
 
 import vseg
 from reproduction import __main__ as reproduction
-from servers import serving
+from servers import run_server_process
 from vseg import bots
 from vseg.cli import main, run_app
 
@@ -35,7 +35,7 @@ def answers(size, images):
         for person in range(3):
             who = {"participant": f"{image}-{person}", "image": image}
             parts.append(vseg.simulate(truth, pairs, blocks=3, seed=person, **who))
-    vseg.data.responses.concatenated(parts).save("responses.csv")
+    vseg.data.responses.concatenate(parts).save("responses.csv")
 
 
 def answers_from_elsewhere():
@@ -69,7 +69,7 @@ def small_dataset():
     from vseg.evaluation import datasets
 
     Path("samples").mkdir()
-    datasets.from_samples(Path("samples"), people=3, blocks=1, grid=8)
+    datasets.write_sample_dataset(Path("samples"), people=3, blocks=1, grid=8)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_vseg_commands_run(document, tmp_path, monkeypatch):
                 assert left.value.code == 0, command
                 continue
             if name == "serve":
-                link = servers.enter_context(serving(*arguments)).link("participants")
+                link = servers.enter_context(run_server_process(*arguments)).link("participants")
                 bots.run(link, count=2, seed=0)
                 continue
             if name == "simulate-participants":

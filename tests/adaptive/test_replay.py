@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from servers import Served, served
+from servers import RunningServer, run_server
 from vseg import bots, export, load, store
 from vseg.adaptive.replay import replay
 from vseg.errors import InvalidInput
@@ -24,13 +24,13 @@ SOLO, CROWD = STUDY.format(more=""), STUDY.format(more=", shared = true")
 STOPPING = STUDY.format(more=", target_error = 0.9, least_trials = 25")
 
 
-def exported(server: Served, folder: Path) -> Path:
+def exported(server: RunningServer, folder: Path) -> Path:
     folder.mkdir()
     export.write_dataset(server.db, store.studies.get_study(server.db, "ada"), folder)
     return folder
 
 
-def taken(server: Served, count: int, seed: int) -> None:
+def taken(server: RunningServer, count: int, seed: int) -> None:
     bots.run(f"{server.base}s/ada/", count=count, at_once=count, flagged=0.1, seed=seed)
 
 
@@ -38,9 +38,9 @@ def taken(server: Served, count: int, seed: int) -> None:
 def test_every_choice_follows_from_the_exported_answers(tmp_path, text):
     """Two people at once, flagged answers among theirs; then another server, which reads all from the database."""
     url = f"sqlite:///{tmp_path}/vseg.db"
-    with served(url, text) as first:
+    with run_server(url, text) as first:
         taken(first, 2, seed=0)
-    with served(url, text) as second:
+    with run_server(url, text) as second:
         taken(second, 1, seed=1)
         folder = exported(second, tmp_path / "out")
     batches = list(replay(folder))
@@ -51,7 +51,7 @@ def test_every_choice_follows_from_the_exported_answers(tmp_path, text):
 
 
 def test_other_answers_give_other_pairs(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db", SOLO) as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", SOLO) as server:
         taken(server, 1, seed=0)
         folder = exported(server, tmp_path / "out")
     (table,) = (path for path in (folder / "data").glob("*_session-*_data.csv") if "events" not in path.name)
@@ -67,7 +67,7 @@ def test_other_answers_give_other_pairs(tmp_path):
 
 def test_a_crowd_without_someone_who_withdrew_says_what_it_cannot_tell(tmp_path):
     url = f"sqlite:///{tmp_path}/vseg.db"
-    with served(url, CROWD) as server:
+    with run_server(url, CROWD) as server:
         taken(server, 2, seed=0)
         row = store.studies.get_study(server.db, "ada")
         store.sessions.erase(server.db, row, store.sessions.list_sessions(server.db, row)[0]["participant"])
@@ -82,7 +82,7 @@ def test_a_crowd_without_someone_who_withdrew_says_what_it_cannot_tell(tmp_path)
 def test_a_study_that_chose_nothing_has_nothing_to_replay(tmp_path):
     plain = SOLO.replace('name = "adaptive", ', "")
     with (
-        served(f"sqlite:///{tmp_path}/vseg.db", plain) as server,
+        run_server(f"sqlite:///{tmp_path}/vseg.db", plain) as server,
         pytest.raises(InvalidInput, match="adaptive"),
     ):
         list(replay(exported(server, tmp_path / "out")))

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import select
 
 import vseg
-from servers import STUDY, served
+from servers import STUDY, run_server
 from vseg import bots, export, store
 from vseg.bots.perception import Sight
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
@@ -35,7 +35,7 @@ catch = {per_block = 1}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with served(f"sqlite:///{tmp_path_factory.mktemp('bots')}/vseg.db", OPEN, WHOLE, HIDDEN) as running:
+    with run_server(f"sqlite:///{tmp_path_factory.mktemp('bots')}/vseg.db", OPEN, WHOLE, HIDDEN) as running:
         yield running
 
 
@@ -47,7 +47,7 @@ HIDDEN = OPEN.replace('"tiny"', '"links"').replace(
 def test_the_whole_way_against_a_known_truth(database_url, tmp_path):
     """Server, eight people, export, load, reconstruct: the maps they saw come back within 0.1 (L1, of at most 2)."""
     truth = vseg.stimuli.random_maps(vseg.Grid(6), segments=2, entropy=0.15, seed=1)
-    with served(database_url, WHOLE) as running:
+    with run_server(database_url, WHOLE) as running:
         url = f"{running.base}s/whole/"
         summary = bots.run(url, count=8, truth={"patches": truth}, flagged=0.05, seed=3)
         assert (summary.people, summary.refused) == (8, 0)
@@ -104,7 +104,7 @@ def test_the_same_seed_gives_the_same_answers(tmp_path):
     """However many take part at the same time."""
     found = []
     for number, at_once in enumerate((1, 8)):
-        with served(f"sqlite:///{tmp_path}/{number}.db", OPEN) as running:
+        with run_server(f"sqlite:///{tmp_path}/{number}.db", OPEN) as running:
             bots.run(
                 f"{running.base}s/tiny/",
                 count=4,
@@ -155,7 +155,7 @@ def test_a_study_file_brings_the_truth_of_the_images_that_it_generates(server, t
 
 
 def test_some_get_in_and_the_rest_are_counted(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db") as running:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as running:
         summary = bots.run(f"{running.base}s/tiny/", count=5, seed=0)
     assert (summary.people, summary.refused) == (3, 2)
     assert "3 participants gave 84 answers (0 not shown right)" in str(summary)
@@ -163,7 +163,7 @@ def test_some_get_in_and_the_rest_are_counted(tmp_path):
 
 
 def test_at_a_pace_every_answer_is_sent_by_itself(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db") as running:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as running:
         bots.run(f"{running.base}s/tiny/", count=1, pace=0.001, seed=0)
         received = {row["received_at_ms"] for row in running.responses()}
     assert len(received) > 10
@@ -217,7 +217,7 @@ def unsteady(port: int) -> Iterator[int]:
 
 
 def test_a_line_that_breaks_again_and_again_loses_and_doubles_nothing(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db", OPEN.partition("[prolific]")[0]) as running:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", OPEN.partition("[prolific]")[0]) as running:
         with unsteady(int(running.base.rsplit(":", 1)[1].strip("/"))) as port:
             summary = bots.run(f"http://127.0.0.1:{port}/s/tiny/", count=3, at_once=2, seed=0)
         finished = [rows for rows in by_session(running) if rows[0]["status"] == "completed"]
@@ -282,7 +282,7 @@ def test_who_ends_early_says_how_far_they_were(tmp_path, end, error):
         if len(stored) == 10:
             end(running)
 
-    with served(f"sqlite:///{tmp_path}/vseg.db", OPEN) as running:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", OPEN) as running:
         said = r"0 of 2 participants came to the end; \d+ answers are stored\."
         with pytest.raises(error, match=said):
             bots.run(f"{running.base}s/tiny/", count=2, pace=1e-6, answered=count_answers, seed=0)
@@ -405,7 +405,7 @@ catch = {per_block = 1}
 
 def test_they_answer_what_an_adaptive_study_chooses(tmp_path):
     """Without waiting they are faster than any choosing, so they wait for it; flagged trials keep their pairs."""
-    with served(f"sqlite:///{tmp_path}/vseg.db", ADAPTIVE) as running:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", ADAPTIVE) as running:
         summary = bots.run(f"{running.base}s/ada/", count=3, flagged=0.1, seed=1)
         rows = running.responses("ada")
     assert summary.people == 3

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 
+from browser_participants import BrowserParticipant, TruthFunction, always_same
 from browsers import launched
-from servers import started
-from visitors import Truth, Visitor, always_same
+from servers import start_server_process
 
 WINDOW = {"width": 1280, "height": 900}
 
@@ -35,7 +35,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        self.running = started(self.study, "--db", self.db, *self.options, port=self.port)
+        self.running = start_server_process(self.study, "--db", self.db, *self.options, port=self.port)
         self.url = self.running.link("participants")
         self.port = self.url.split(":")[2].split("/")[0]
 
@@ -59,12 +59,12 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
 
 @pytest.fixture
-def visitor(context: BrowserContext) -> Iterator[Callable[..., Visitor]]:
+def visitor(context: BrowserContext) -> Iterator[Callable[..., BrowserParticipant]]:
     """Someone at the door of a study; whatever the page complained of fails the test."""
-    visitors: list[Visitor] = []
+    visitors: list[BrowserParticipant] = []
 
-    def come(url: str, query: str = "", truth: Truth = always_same) -> Visitor:
-        visitors.append(Visitor(context.new_page(), url, truth).come(query))
+    def come(url: str, query: str = "", truth: TruthFunction = always_same) -> BrowserParticipant:
+        visitors.append(BrowserParticipant(context.new_page(), url, truth).come(query))
         return visitors[-1]
 
     yield come

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from browser_participants import BrowserParticipant
 from browsers import chromium
-from visitors import Visitor
 from vseg import export, store
 
 STUDY = """
@@ -52,7 +52,9 @@ WATCH = """([x, y, beside]) => {
 def stored(db: str):
     with store.open(db) as database:
         study = store.studies.get_study(database, "lab")
-        responses = [dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows]
+        responses = [
+            dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows
+        ]
         events = [dict(row) for rows in store.responses.stream_events(database, study.id) for row in rows]
     return responses, [(row["kind"], json.loads(row["data"])) for row in events]
 
@@ -130,7 +132,7 @@ def test_one_participant_in_a_browser_of_their_own(browser, tmp_path):
             opened = browser.browser_type.connect_over_cdp(devtools)
             page = opened.contexts[0].pages[0]
             page.wait_for_url("**/s/**")  # it is still being opened, and cannot be loaded again before
-            person = Visitor(page, page.url)
+            person = BrowserParticipant(page, page.url)
             requested = []
             page.on("request", lambda request: requested.append(request.url))
             page.reload()

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 from playwright.sync_api import Error
 
+from browser_participants import BrowserParticipant
 from commands import vseg
-from visitors import Visitor
 from vseg import store
 
 STUDY = """
@@ -270,7 +270,7 @@ def test_prolific_participant_goes_on_in_another_browser(serve, visitor, browser
     query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
     first = visitor(server.url, query).walk(trials=5)
     elsewhere = browser.new_context(viewport={"width": 1280, "height": 900})
-    second = Visitor(elsewhere.new_page(), server.url).come(query).walk(trials=3)
+    second = BrowserParticipant(elsewhere.new_page(), server.url).come(query).walk(trials=3)
     assert second.answered == [5, 6, 7]
     first.walk("refused")
     assert "another browser" in first.words()
@@ -287,7 +287,9 @@ def test_prolific_participant_comes_back_to_the_first_browser(serve, visitor, br
     query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
     first = visitor(server.url, query).walk(trials=5)
     elsewhere = browser.new_context(viewport={"width": 1280, "height": 900})
-    second = Visitor(elsewhere.new_page(), server.url).come(query).walk("block").walk(trials=answers)
+    second = (
+        BrowserParticipant(elsewhere.new_page(), server.url).come(query).walk("block").walk(trials=answers)
+    )
     first.walk("refused")
     first.page.reload()
     first.walk("done")
@@ -328,7 +330,7 @@ def test_personal_link(serve, visitor, browser, capsys):
     query = "?link=" + re.search(r"link=(\S+)", printed)[1]
     visitor(server.url, query).walk("done")
     elsewhere = browser.new_context(viewport={"width": 1280, "height": 900})
-    again = Visitor(elsewhere.new_page(), server.url).come(query).walk("consent")
+    again = BrowserParticipant(elsewhere.new_page(), server.url).come(query).walk("consent")
     again.choose("consent_agree")
     again.walk("refused")
     elsewhere.close()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vseg
-from visitors import GAMMA
+from browser_participants import GAMMA
 from vseg import export, store
 
 STUDY = """

@@ -104,13 +104,13 @@ def _outcomes(given: Options, stopping: Stopping) -> Generator[Outcome, None, No
 def _in_a_browser(names: list[str], database: str, folder: Path, postgres: Postgres) -> Iterator[Outcome]:
     from browsers import launched
     from chaos.tab_rounds import outcome_of
-    from servers import serving
+    from servers import run_server_process
 
     folder.mkdir()
     study = folder / "study.toml"
     url = f"sqlite:///{folder}/tabs.db" if database == SQLITE else postgres.fresh()
     study.write_text(tabs.STUDY, encoding="utf-8")
-    with serving(study, "--db", url) as server, launched() as browser:
+    with run_server_process(study, "--db", url) as server, launched() as browser:
         for number, name in enumerate(names):
             export = folder / f"export-{number}"
             yield outcome_of(name, browser, server.link("participants"), url, export, database)

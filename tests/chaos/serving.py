@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from databases import Postgres
-from vseg.server.runner import WORKER
+from vseg.server.runner import WORKER_CODE
 
 READY_WITHIN_S = 60
 
@@ -55,7 +55,7 @@ class Server:
     def workers(self) -> list[int]:
         """The processes that serve, where there are several; others of the server's children compile."""
         listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
-        return [int(pid) for pid in listed.split() if WORKER.encode() in _command_of(pid).split(b"\0")]
+        return [int(pid) for pid in listed.split() if WORKER_CODE.encode() in _command_of(pid).split(b"\0")]
 
     def tracebacks(self) -> int:
         """How often it met something that nobody had foreseen."""

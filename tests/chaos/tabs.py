@@ -15,9 +15,9 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Error, Page, Response
 
+from browser_participants import BrowserParticipant
 from browsers import chromium
 from chaos.people import Answer, answer
-from visitors import Visitor
 
 WINDOW = {"width": 1280, "height": 900}
 STUDY = """
@@ -90,13 +90,13 @@ class Desk:
     def __init__(self, browser: Browser, url: str):
         self.browser, self.url = browser, url
         self.context: BrowserContext = browser.new_context(viewport=WINDOW, screen=WINDOW)  # type: ignore[arg-type]
-        self.visitors: list[Visitor] = []
-        self._told: list[tuple[Visitor, dict[str, Any], Any]] = []
+        self.visitors: list[BrowserParticipant] = []
+        self._told: list[tuple[BrowserParticipant, dict[str, Any], Any]] = []
 
-    def sit(self) -> Visitor:
+    def sit(self) -> BrowserParticipant:
         """Someone at a new page; the same person, if one was here before."""
         page = self.context.new_page()
-        visitor = Visitor(page, self.url, truth)
+        visitor = BrowserParticipant(page, self.url, truth)
         page.on("response", lambda response: self._heard(visitor, response))
         self.visitors.append(visitor.come())
         return visitor
@@ -111,14 +111,14 @@ class Desk:
     def inspector(self, page: Page) -> Any:
         return self.context.new_cdp_session(page)
 
-    def _heard(self, visitor: Visitor, response: Response) -> None:
+    def _heard(self, visitor: BrowserParticipant, response: Response) -> None:
         if not response.url.endswith("/records") or response.status != 200:
             return
         with suppress(Error):  # a page that is gone has heard nothing
             records = response.request.post_data_json["records"]
             self._told.append((visitor, self._state(visitor), records))
 
-    def _state(self, visitor: Visitor) -> dict[str, Any]:
+    def _state(self, visitor: BrowserParticipant) -> dict[str, Any]:
         """A page that comes back sends what is left before it asks where it stands: then as the one before knew.
 
         Nothing while the reply to the very first question is being read.

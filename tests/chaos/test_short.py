@@ -14,8 +14,8 @@ from chaos.people import Ledger, Person
 from chaos.proxy import Proxy
 from chaos.rounds import ONE_IN, Crowd, Rounds
 from databases import postgres
-from servers import served
-from taking_part import begin, response, study_of
+from servers import run_server
+from stored_sessions import begin_session, register_study, response
 from vseg import store
 from vseg.errors import InvalidInput, VsegError
 
@@ -104,14 +104,14 @@ async def spoilt_crowd(base: str, ways: list[str], patience_s: float) -> tuple[L
 
 
 def test_a_doubled_beginning_shuts_nobody_out(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         ledger, spoilt = asyncio.run(spoilt_crowd(server.base, ["doubled"] * 3, 20))
     assert (ledger.wrong, ledger.completed, spoilt) == ([], 3, 3)
 
 
 def test_a_request_that_is_sent_again_while_the_first_is_under_way_does_no_harm(tmp_path):
     """Neither a beginning nor records nor the end; and whoever has sent them has noticed."""
-    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         ledger, spoilt = asyncio.run(spoilt_crowd(server.base, ["too slow"] * 6, 0.5))
         with server.db.reading() as connection:
             sessions = connection.exec_driver_sql("SELECT count(*) FROM sessions").scalar()
@@ -135,7 +135,7 @@ def test_a_beginning_that_comes_after_its_sender_has_come_back_is_no_dead_end(tm
             await asyncio.gather(taking_part, spoiling)
         return ledger
 
-    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         ledger = asyncio.run(returning(int(server.base.rsplit(":")[-1].strip("/"))))
     assert (ledger.wrong, ledger.returned, ledger.reloaded, ledger.completed) == ([], 1, 1, 1)
 
@@ -163,7 +163,7 @@ def test_a_database_that_only_reads_refuses_no_record_for_good(postgres_server):
     url = postgres_server.fresh()
     name = url.split("/")[3].partition("?")[0]
     with store.open(url) as db:
-        session = begin(db, study_of(db)).session
+        session = begin_session(db, register_study(db)).session
         for setting, kind in (("on", VsegError), ("off", type(None))):
             postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {setting}")
             postgres_server.execute(
@@ -177,7 +177,7 @@ def test_a_database_that_only_reads_refuses_no_record_for_good(postgres_server):
 def test_a_file_damaged_while_it_is_open_refuses_no_record_for_good(tmp_path):
     file = tmp_path / "vseg.db"
     with store.open(f"sqlite:///{file}") as db:
-        session = begin(db, study_of(db)).session
+        session = begin_session(db, register_study(db)).session
         with sqlite3.connect(file) as other:
             other.execute("PRAGMA user_version = 7")  # so that what the writer remembers of the file is void
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -5,7 +5,7 @@ import pytest
 from browsers import launched
 from chaos.tab_rounds import outcome_of
 from chaos.tabs import STUDY
-from servers import serving
+from servers import run_server_process
 
 HERE = (
     "tab put to sleep",
@@ -28,7 +28,7 @@ def place(tmp_path_factory):
     study = folder / "study.toml"
     study.write_text(STUDY, encoding="utf-8")
     url = f"sqlite:///{folder}/tabs.db"
-    with serving(study, "--db", url) as server:
+    with run_server_process(study, "--db", url) as server:
         yield server.link("participants"), url
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from commands import files, vseg
-from servers import served
+from servers import run_server
 from vseg import Maps, load
 from vseg.data import dataset
-from vseg.data.catch_trials import catch_trials
+from vseg.data.catch_trials import count_catch_trials
 
 STUDY = """
 name = "two-images"
@@ -32,7 +32,7 @@ def collected(tmp_path_factory) -> Path:
     from vseg import bots
 
     folder = tmp_path_factory.mktemp("collected")
-    with served(f"sqlite:///{folder}/vseg.db", STUDY.format(segments=2)) as running:
+    with run_server(f"sqlite:///{folder}/vseg.db", STUDY.format(segments=2)) as running:
         bots.run(f"{running.base}s/two-images/", count=4, observer="ideal", seed=0)
     (folder / "study.toml").write_text(STUDY.format(segments=2))
     return folder
@@ -73,7 +73,7 @@ def test_one_image_or_everyone(there, capsys):
 def test_catch_trials_tell_the_posterior_of_lapses(there, capsys):
     """Four blocks of a person have a catch trial each; an ideal observer answers them right."""
     assert vseg("export two-images --out exported", capsys)[0] == 0
-    caught = catch_trials("exported")
+    caught = count_catch_trials("exported")
     assert len(caught) == 4
     assert all(right == asked > 0 for right, asked in caught.values())
     command = "fit exported --image warm --method posterior --by participant --prior group --out warm"
@@ -150,7 +150,7 @@ def test_a_failed_export_leaves_nothing(there, capsys):
         ("export other --out new", "There is no study 'other' in this database; it has: two-images."),
         ("export none.toml --out new", "No study file none.toml"),
         ("export two-images --out new --db sqlite:///none.db", "There is no database none.db; name the one"),
-        ("export two-images --out new --db mysql://x/y", "There is no way to keep data in 'mysql'"),
+        ("export two-images --out new --db mysql://x/y", "Databases of type 'mysql' are not supported"),
     ):
         code, _, err = vseg(arguments, capsys)
         assert code == 1
@@ -159,7 +159,7 @@ def test_a_failed_export_leaves_nothing(there, capsys):
 
 
 def test_participants_from_the_command_line(here, capsys):
-    with served(f"sqlite:///{here}/vseg.db", STUDY.format(segments=2)) as running:
+    with run_server(f"sqlite:///{here}/vseg.db", STUDY.format(segments=2)) as running:
         url = f"{running.base}s/two-images/"
         code, out, err = vseg(f"simulate-participants {url} --count 2 --flagged 0 --observer random", capsys)
         assert (code, err) == (0, "")
@@ -176,7 +176,7 @@ def test_cutting_participants_short_says_how_far_they_were(here, capsys):
     Path("cut.py").write_text(
         "import signal\n\ndef see(image):\n    signal.raise_signal(signal.SIGINT)\n    return image[..., 0] > 127\n"
     )
-    with served(f"sqlite:///{here}/vseg.db", STUDY.format(segments=2)) as running:
+    with run_server(f"sqlite:///{here}/vseg.db", STUDY.format(segments=2)) as running:
         url = f"{running.base}s/two-images/"
         code, _, err = vseg(f"simulate-participants {url} --count 2 --model cut.py:see", capsys)
     assert code == 130

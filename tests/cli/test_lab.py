@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from commands import vseg
-from servers import Person, response
+from servers import ParticipantClient, response
 from vseg.cli import main
 
 STUDY = """\
@@ -57,7 +57,7 @@ class Lab:
     def address(self) -> str:
         return re.search(r"^ *address +(\S+)", self.printed, re.MULTILINE)[1]
 
-    def begin(self, client: httpx.Client) -> Person:
+    def begin(self, client: httpx.Client) -> ParticipantClient:
         """Whoever opens the address and agrees."""
         url = httpx.URL(self.address)
         names = {"link": "link", "prolific_pid": "PROLIFIC_PID"}
@@ -65,7 +65,7 @@ class Lab:
         client.base_url = url.copy_with(path="/", query=None)
         answer = client.post("s/lab-study/sessions", json={"consented": True, **entry})
         assert answer.status_code == 201, answer.text
-        return Person(client, "lab-study", answer.json())
+        return ParticipantClient(client, "lab-study", answer.json())
 
     def end(self) -> tuple[int, str]:
         out, err = self.process.communicate(timeout=60)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import vseg
-from servers import served
-from takers import STOPPING, taker
-from taking_part import answer, begin, event, finish, response, study_of
+from adaptive_participants import STOPPING_STUDY, begin_adaptive_session
+from servers import run_server
+from stored_sessions import answer_all, begin_session, complete_session, event, register_study, response
 from vseg import export, store
 from vseg.data import dataset
 from vseg.data.columns import EVENTS, RESPONSES, SESSIONS, Column
@@ -65,9 +65,9 @@ def known(trials: Trials) -> Trials:
 
 
 def test_everything_is_there_and_described(db, tmp_path):
-    study = study_of(db, "ab", name="two-images")
+    study = register_study(db, "ab", name="two-images")
     for _ in range(3):
-        finish(db, begin(db, study))
+        complete_session(db, begin_session(db, study))
     folder = exported(db, study, tmp_path / "out")
     assert {path.name for path in folder.iterdir()} == dataset.TOP_LEVEL_NAMES - {
         dataset.IDENTITIES,
@@ -100,7 +100,7 @@ def test_columns_describe_themselves():
 
 def test_every_answer_is_kept_and_the_last_good_one_is_used(db, tmp_path):
     """Practice, catch trials and flagged answers are in the file; only real ones that were shown right count."""
-    study = study_of(db, "a", more="design = {blocks = 1}")
+    study = register_study(db, "a", more="design = {blocks = 1}")
     begun = store.sessions.begin(db, study, lambda units: known(_four(units)), now_ms=1_800_000_000_000)
     rows = [
         response(0, 0, practice=True), response(1, 1, catch=True, same=False), response(2, 2, flags="late blurred"),
@@ -131,8 +131,8 @@ def _four(units) -> Trials:
 
 
 def test_numbers_are_those_that_were_sent(db, tmp_path):
-    study = study_of(db, "a")
-    begun = begin(db, study)
+    study = register_study(db, "a")
+    begun = begin_session(db, study)
     sent = response(0, 0, rt_ms=0.1 + 0.2, cue_ms=1e-7, longest_gap_ms=123456789.123)
     store.responses.append(db, begun.session.id, [sent], []).result()
     folder = exported(db, study, tmp_path / "out")
@@ -144,11 +144,11 @@ def test_numbers_are_those_that_were_sent(db, tmp_path):
 
 
 def test_of_those_who_withdrew_there_is_only_a_count(db, tmp_path):
-    study = study_of(db, "a")
-    stays, leaves, withdraws = (begin(db, study, pid) for pid in ("stays", "leaves", "withdraws"))
-    finish(db, stays)
+    study = register_study(db, "a")
+    stays, leaves, withdraws = (begin_session(db, study, pid) for pid in ("stays", "leaves", "withdraws"))
+    complete_session(db, stays)
     for one, keep in ((leaves, True), (withdraws, False)):
-        answer(db, one)
+        answer_all(db, one)
         store.sessions.leave(db, one.session, keep=keep)
     folder = exported(db, study, tmp_path / "out", identities=True)
     everything = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
@@ -161,8 +161,8 @@ def test_of_those_who_withdrew_there_is_only_a_count(db, tmp_path):
 
 
 def test_identities_only_if_asked_for(db, tmp_path):
-    study = study_of(db, "a")
-    finish(db, begin(db, study, "=cmd|' /C calc'!A0"))
+    study = register_study(db, "a")
+    complete_session(db, begin_session(db, study, "=cmd|' /C calc'!A0"))
     folder = exported(db, study, tmp_path / "without")
     assert not (folder / "identities.csv").exists()
     assert not [path for path in folder.rglob("*") if path.is_file() and b"calc" in path.read_bytes()]
@@ -172,8 +172,8 @@ def test_identities_only_if_asked_for(db, tmp_path):
 
 
 def test_formulas_are_defused_in_text_and_numbers_left_alone(db, tmp_path):
-    study = study_of(db, "a")
-    begun = begin(db, study)
+    study = register_study(db, "a")
+    begun = begin_session(db, study)
     rows = [response(0, 0, key="="), response(1, 1, key="-", cue_onset_ms=-0.5)]
     store.responses.append(db, begun.session.id, rows, [event(2, text="=1+1")]).result()
     folder = exported(db, study, tmp_path / "out")
@@ -196,8 +196,8 @@ def test_csv_comes_back_as_it_was(tmp_path_factory, rows):
 
 
 def test_the_calibration_is_in_the_table_of_sessions(db, tmp_path):
-    study = study_of(db, "a")
-    begun = begin(db, study)
+    study = register_study(db, "a")
+    begun = begin_session(db, study)
     events = [
         event(2, "distance", px_per_mm=3.5, distance_mm=None),
         event(3, "distance", px_per_mm=3.6, distance_mm=600),
@@ -212,9 +212,9 @@ def test_the_calibration_is_in_the_table_of_sessions(db, tmp_path):
 
 
 def test_parquet_says_the_same_as_csv(db, tmp_path, monkeypatch):
-    study = study_of(db, "ab")
+    study = register_study(db, "ab")
     for _ in range(2):
-        finish(db, begin(db, study))
+        complete_session(db, begin_session(db, study))
     folder = exported(db, study, tmp_path / "out")
     parquet = vseg.load(folder)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -227,8 +227,8 @@ def test_parquet_says_the_same_as_csv(db, tmp_path, monkeypatch):
 
 def test_without_pyarrow_a_warning_says_how(db, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    study = study_of(db, "a")
-    finish(db, begin(db, study))
+    study = register_study(db, "a")
+    complete_session(db, begin_session(db, study))
     with pytest.warns(VsegWarning, match=r"responses.parquet was not written.*pip install"):
         folder = exported(db, study, tmp_path / "out")
     assert not (folder / dataset.PARQUET).exists()
@@ -237,15 +237,15 @@ def test_without_pyarrow_a_warning_says_how(db, tmp_path, monkeypatch):
 
 
 def test_an_empty_study_is_a_whole_folder_without_answers(db, tmp_path):
-    folder = exported(db, study_of(db, "a"), tmp_path / "out")
+    folder = exported(db, register_study(db, "a"), tmp_path / "out")
     assert sessions_of(folder) == []
     with pytest.raises(InvalidInput, match="holds no responses that count"):
         vseg.load(folder)
 
 
 def test_loading_knows_the_layout_and_refuses_another(db, tmp_path):
-    study = study_of(db, "a")
-    finish(db, begin(db, study))
+    study = register_study(db, "a")
+    complete_session(db, begin_session(db, study))
     folder = exported(db, study, tmp_path / "out")
     assert vseg.load(folder).layout == vseg.Grid(3) == vseg.load(folder, vseg.Grid(3)).layout
     with pytest.raises(InvalidInput, match=r"answers on a 3x3 grid, not on a 4x4 grid; leave the layout out"):
@@ -257,8 +257,8 @@ def test_loading_knows_the_layout_and_refuses_another(db, tmp_path):
 
 
 def test_one_table_of_an_export_is_read_like_the_folder(db, tmp_path):
-    study = study_of(db, "a")
-    begun = begin(db, study)
+    study = register_study(db, "a")
+    begun = begin_session(db, study)
     store.responses.append(db, begun.session.id, [response(0), response(1, 1, flags="late")], []).result()
     (table,) = dataset.Dataset(exported(db, study, tmp_path / "out")).response_tables
     assert len(vseg.load(table, vseg.Grid(3))) == 1
@@ -281,14 +281,14 @@ def test_what_happens_meanwhile_is_in_all_of_an_export_or_in_none(db, tmp_path):
     """Answers and withdrawals that come while sessions are read do not change what is read."""
     from vseg.store.snapshot import take_snapshot
 
-    study = study_of(db, "a")
-    first, second = begin(db, study), begin(db, study)
-    answer(db, first)
-    answer(db, second)
+    study = register_study(db, "a")
+    first, second = begin_session(db, study), begin_session(db, study)
+    answer_all(db, first)
+    answer_all(db, second)
     with take_snapshot(db, study) as found:
         assert len(found.responses(found.sessions[0])["seq"]) == 2
         store.sessions.leave(db, second.session, keep=False)
-        finish(db, begin(db, study))
+        complete_session(db, begin_session(db, study))
         assert [head.name for head in found.sessions] == [first.session.name, second.session.name]
         assert len(found.responses(found.sessions[1])["seq"]) == 2
         assert found.withdrawn == 0
@@ -310,14 +310,14 @@ def markers_of(folder: Path) -> list[dict[str, str]]:
 
 
 def test_markers_are_left_out_unless_the_study_asks_for_them(db, tmp_path):
-    study = study_of(db, "a")
-    finish(db, begin(db, study))
+    study = register_study(db, "a")
+    complete_session(db, begin_session(db, study))
     assert not (exported(db, study, tmp_path / "out") / dataset.MARKERS).exists()
 
 
 def test_markers_have_the_onset_and_the_code_of_every_event(db, tmp_path):
-    study = study_of(db, "a", more=MARKED, name="eeg-study")
-    begun = begin(db, study)
+    study = register_study(db, "a", more=MARKED, name="eeg-study")
+    begun = begin_session(db, study)
     rows = [
         response(1, 0, cue_onset_ms=1000.25, image_onset_ms=1300.5, response_onset_ms=1600.75, rt_ms=400.0),
         response(
@@ -356,8 +356,8 @@ def test_markers_have_the_onset_and_the_code_of_every_event(db, tmp_path):
 def test_the_sidecar_describes_every_column_and_every_code(db, tmp_path):
     from vseg.export.markers import CODES
 
-    study = study_of(db, "a", more=MARKED)
-    finish(db, begin(db, study))
+    study = register_study(db, "a", more=MARKED)
+    complete_session(db, begin_session(db, study))
     folder = exported(db, study, tmp_path / "out")
     said = json.loads((folder / "markers/task-small_events.json").read_text("utf-8"))
     assert set(markers_of(folder)[0]) == set(said) - {"Photodiode"}
@@ -373,8 +373,8 @@ def test_the_sidecar_describes_every_column_and_every_code(db, tmp_path):
 
 def test_markers_go_on_in_time_over_a_reload_of_the_page(db, tmp_path):
     """Each page has a clock of its own; without its word, the trial's own two clocks tell."""
-    study = study_of(db, "a", more=MARKED)
-    begun = begin(db, study)
+    study = register_study(db, "a", more=MARKED)
+    begun = begin_session(db, study)
     rows = [
         response(1, 0, cue_onset_ms=5000.0),
         response(4, 1, cue_onset_ms=700.0),
@@ -389,8 +389,8 @@ def test_markers_go_on_in_time_over_a_reload_of_the_page(db, tmp_path):
     cues = [row for row in markers_of(exported(db, study, tmp_path / "out")) if row["trial_type"] == "cue"]
     assert [float(row["onset"]) for row in cues] == pytest.approx([0, 55.7, 55.9])
 
-    other = study_of(db, "a", more=MARKED, name="unsaid")
-    begun = begin(db, other)
+    other = register_study(db, "a", more=MARKED, name="unsaid")
+    begun = begin_session(db, other)
     rows = [
         response(2, 0, cue_onset_ms=5000.0),
         response(3, 1, cue_onset_ms=40.0, shown_at_ms=1_800_000_009_000),
@@ -402,8 +402,8 @@ def test_markers_go_on_in_time_over_a_reload_of_the_page(db, tmp_path):
 
 
 def test_a_cue_that_was_not_to_be_shown_has_no_marker(db, tmp_path):
-    study = study_of(db, "a", more=MARKED)
-    begun = begin(db, study)
+    study = register_study(db, "a", more=MARKED)
+    begun = begin_session(db, study)
     rows = [response(0, 0, cue_asked_ms=0.0, cue_ms=0.0), response(1, 1)]
     store.responses.append(db, begun.session.id, rows, []).result()
     table = markers_of(exported(db, study, tmp_path / "out"))
@@ -412,8 +412,8 @@ def test_a_cue_that_was_not_to_be_shown_has_no_marker(db, tmp_path):
 
 def test_an_adaptive_study_says_what_it_chose_and_where_it_stopped(tmp_path):
     """The dots of an answer are where its own pair lies; every column of the choices is described."""
-    with served(f"sqlite:///{tmp_path}/vseg.db", STOPPING) as server:
-        one = taker(server)
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", STOPPING_STUDY) as server:
+        one = begin_adaptive_session(server)
         while not one.stops:
             one.answer_patiently([one.seq])
         assert one.person.post("complete", {"count": one.seq}).status_code == 200

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from taking_part import begin, event, finish, response, study_of
+from stored_sessions import begin_session, complete_session, event, register_study, response
 from vseg import monitor, store
 from vseg.errors import Conflict, VsegError
 from vseg.monitor.buffer import TYPES, Held
@@ -62,7 +62,7 @@ steps = st.lists(
 
 def take(db, study, people, step) -> None:
     if step[0] == "begin":
-        people.append(begin(db, study))
+        people.append(begin_session(db, study))
         return
     if len(people) <= step[1]:
         return
@@ -83,7 +83,7 @@ def take(db, study, people, step) -> None:
 @given(steps=steps)
 def test_reading_bit_by_bit_equals_reading_all_at_once(db, steps):
     """Records may arrive late, under lower numbers, and people may go at any time."""
-    study = study_of(db, name=f"small-{next(numbers)}", participants=20)
+    study = register_study(db, name=f"small-{next(numbers)}", participants=20)
     watch, people = monitor.Watch(db), []
     for step in steps:
         if step == ("look",):
@@ -100,7 +100,9 @@ def test_reading_bit_by_bit_equals_reading_all_at_once(db, steps):
         (row["session"], row["seq"], used)
         for rows in store.responses.stream_responses(db, study.id)
         for row, used in zip(
-            rows, store.responses.find_used({name: [row[name] for row in rows] for name in rows[0]}), strict=True
+            rows,
+            store.responses.find_used({name: [row[name] for row in rows] for name in rows[0]}),
+            strict=True,
         )
     ]
     assert sorted(stored) == [(row[0], row[1], row[-1]) for row in rows_of(bit_by_bit)]
@@ -125,9 +127,9 @@ class Noted(StudyReader):
 
 def test_what_was_read_is_not_read_again(db):
     """The cost of a look follows from what is new: ended sessions are left alone, others read from their last row."""
-    study = study_of(db, participants=10)
-    done, active = begin(db, study), begin(db, study)
-    finish(db, done)
+    study = register_study(db, participants=10)
+    done, active = begin_session(db, study), begin_session(db, study)
+    complete_session(db, done)
     send(db, active, [answer(0), answer(1)])
     held, number = Held(study), active.session.id
 
@@ -152,12 +154,12 @@ def test_what_was_read_is_not_read_again(db):
 
 def test_whoever_comes_after_someone_who_was_erased_is_someone_else(db):
     """SQLite gives the number of the last session to the next one once it is free: no answer goes with it."""
-    study, watch = study_of(db), monitor.Watch(db)
-    gone = begin(db, study)
+    study, watch = register_study(db), monitor.Watch(db)
+    gone = begin_session(db, study)
     send(db, gone, [answer(seq) for seq in range(3)])
     look(watch, db, study)
     store.sessions.erase(db, study, gone.session.participant)
-    send(db, begin(db, study), [answer(0)])
+    send(db, begin_session(db, study), [answer(0)])
     assert rows_of(look(watch, db, study)) == rows_of(look(monitor.Watch(db), db, study))
 
 
@@ -170,8 +172,8 @@ class Failing(StudyReader):
 
 def test_what_a_failed_look_has_missed_is_read_by_the_next(db):
     """Also of those who have ended: there will be nothing new of them that would tell."""
-    study = study_of(db)
-    finish(db, begin(db, study))
+    study = register_study(db)
+    complete_session(db, begin_session(db, study))
     held = Held(study)
     with db.reading() as connection:
         with pytest.raises(VsegError):
@@ -180,8 +182,8 @@ def test_what_a_failed_look_has_missed_is_read_by_the_next(db):
 
 
 def test_columns_say_what_was_shown(db):
-    study = study_of(db)
-    one = begin(db, study)
+    study = register_study(db)
+    one = begin_session(db, study)
     send(db, one, [answer(0, cue_ms=310.0, image_ms=298.5, frames_dropped=2, refresh_hz=75.0, flags="late")])
     found = look(monitor.Watch(db), db, study)
     assert (found.cue_off_ms[0], found.image_off_ms[0]) == (10.0, -1.5)
@@ -192,7 +194,7 @@ def test_columns_say_what_was_shown(db):
 
 
 def test_a_version_changes_with_what_there_is_to_see(db):
-    study, watch = study_of(db), monitor.Watch(db)
+    study, watch = register_study(db), monitor.Watch(db)
     seen = [look(watch, db, study).version]
 
     def then(change) -> None:
@@ -200,7 +202,7 @@ def test_a_version_changes_with_what_there_is_to_see(db):
         seen.append(look(watch, db, study).version)
         assert look(watch, db, study).version == seen[-1]
 
-    one = begin(db, study)
+    one = begin_session(db, study)
     then(lambda: None)
     then(lambda: send(db, one, [answer(0)]))
     then(lambda: store.studies.pause(db, study.name))
@@ -210,8 +212,8 @@ def test_a_version_changes_with_what_there_is_to_see(db):
 
 
 def test_simulated_people_say_so(db):
-    study = study_of(db)
-    bot, human = begin(db, study), begin(db, study)
+    study = register_study(db)
+    bot, human = begin_session(db, study), begin_session(db, study)
     send(db, bot, [answer(1)], [event(0, "consent", simulated=True)])
     send(db, human, [answer(1)], [event(0, "consent", agreed=True)])
     simulated = {head.name: head.simulated for head in look(monitor.Watch(db), db, study).sessions}
@@ -220,7 +222,7 @@ def test_simulated_people_say_so(db):
 
 def test_a_database_that_is_gone_is_said_to_whoever_asks(tmp_path):
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        study = study_of(db)
+        study = register_study(db)
         watch = monitor.Watch(db)
         look(watch, db, study)
         with db.writing() as connection:
@@ -231,7 +233,7 @@ def test_a_database_that_is_gone_is_said_to_whoever_asks(tmp_path):
 
 def test_a_look_that_is_over_is_whole(tmp_path):
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        study, watch = study_of(db), monitor.Watch(db)
+        study, watch = register_study(db), monitor.Watch(db)
         found = watch.answers(study, 0)  # without any time there may be nothing yet
         assert found is None or len(found) == 0
         assert watch.answers(study, LONG_S) is not None
@@ -239,8 +241,8 @@ def test_a_look_that_is_over_is_whole(tmp_path):
 
 
 def test_answers_of_one_participant(db):
-    study = study_of(db, participants=10)
-    people = [begin(db, study) for _ in range(3)]
+    study = register_study(db, participants=10)
+    people = [begin_session(db, study) for _ in range(3)]
     for shift, one in enumerate(people):
         send(db, one, [answer(seq, image="a", i=shift, j=8, item=seq) for seq in range(4)])
     answers = look(monitor.Watch(db), db, study)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 from PIL import Image
 
+from stored_sessions import begin_session, event, register_study, response
 from strategies import some_maps
-from taking_part import begin, event, response, study_of
 from vseg import Grid, Maps, Scatter, monitor, store
 from vseg.errors import InvalidInput
 from vseg.monitor import tiles
@@ -27,9 +27,9 @@ def db(tmp_path):
 
 def answered(db, pairs, people=2):
     """People who answer these pairs of image "a" by the truth; the answers as they are seen."""
-    study = study_of(db, participants=10)
+    study = register_study(db, participants=10)
     for _ in range(people):
-        begun = begin(db, study)
+        begun = begin_session(db, study)
         rows = [
             response(seq, seq, i=i, j=j, same=(i in TOP) == (j in TOP)) for seq, (i, j) in enumerate(pairs)
         ]
@@ -91,7 +91,7 @@ def test_settings_that_cannot_be(db, wrong, said):
 def test_new_answers_give_another_state(db):
     study, answers = answered(db, PAIRS)
     before = monitor.maps.state(answers, "a")
-    begun = begin(db, study)
+    begun = begin_session(db, study)
     store.responses.append(db, begun.session.id, [response(0, 0, i=0, j=1)], []).result()
     after = monitor.Watch(db).answers(study, LONG_S)
     assert monitor.maps.state(after, "a") != before
@@ -101,8 +101,8 @@ def test_new_answers_give_another_state(db):
 
 
 def test_contours_are_the_last_of_each_session(db):
-    study = study_of(db, more="contours = {draw = true}", participants=10)
-    one, other = begin(db, study), begin(db, study)
+    study = register_study(db, more="contours = {draw = true}", participants=10)
+    one, other = begin_session(db, study), begin_session(db, study)
     first, second = [[[0, 0], [5, 5]]], [[[1, 1], [2, 2], [3, 1]]]
     size = {"width_px": 12, "height_px": 12}
     for begun, seq, lines in ((one, 0, first), (one, 1, second), (other, 0, first)):
@@ -122,8 +122,8 @@ def test_contours_are_the_last_of_each_session(db):
 
 
 def test_a_few_contours_are_those_of_who_began_last(db):
-    study = study_of(db, more="contours = {draw = true}", participants=10)
-    people = [begin(db, study) for _ in range(4)]
+    study = register_study(db, more="contours = {draw = true}", participants=10)
+    people = [begin_session(db, study) for _ in range(4)]
     for begun in people:
         for seq, image in enumerate("ab"):
             drawn = event(seq, "contours", image=image, contours=[[[0, 0]]], width_px=12, height_px=12)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from servers import STUDY, register
-from taking_part import event, response
+from servers import STUDY, register_studies
+from stored_sessions import event, response
 from vseg import monitor, store
 from vseg.monitor.summaries import Distribution, median_of_each, rough_median_of_each
 from vseg.study import pictures, trials as trials_module
@@ -24,7 +24,7 @@ ASKED = STUDY.replace("participants = 3", "participants = 50").replace(
 def db(tmp_path):
     """The numbers come from memory, whatever the database; test_watch.py has both kinds."""
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as opened:
-        register(opened, ASKED)
+        register_studies(opened, ASKED)
         yield opened
 
 

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from servers import served
-from takers import CROWD, SOLO, taker
-from taking_part import begin, response, study_of
+from adaptive_participants import ADAPTIVE_STUDY, SHARED_STUDY, begin_adaptive_session
+from servers import run_server
+from stored_sessions import begin_session, register_study, response
 from vseg import Grid, Responses, adaptive, bayes, monitor, stimuli, store
 from vseg.designs import all_pairs, scattered
 from vseg.errors import InvalidInput
@@ -31,9 +31,9 @@ def db(tmp_path):
 
 def seen(db, pairs=PAIRS, people=2):
     """People who answer these pairs of image "a" by the truth."""
-    study = study_of(db, participants=10)
+    study = register_study(db, participants=10)
     for _ in range(people):
-        begun = begin(db, study)
+        begun = begin_session(db, study)
         rows = [
             response(seq, seq, i=i, j=j, same=(i in TOP) == (j in TOP)) for seq, (i, j) in enumerate(pairs)
         ]
@@ -70,7 +70,7 @@ def test_it_is_the_posterior_of_the_answers_under_the_names_of_the_classic_map(d
 def test_catch_trials_are_those_of_who_answered_about_the_image(db):
     study, _ = seen(db)
     for image, right in (("a", True), ("b", False)):
-        begun = begin(db, study)
+        begun = begin_session(db, study)
         rows = [
             response(0, 0, image=image, i=0, j=1),
             *(response(seq, seq, i=0, j=1, same=right, catch=True, image="practice") for seq in (1, 2)),
@@ -92,20 +92,24 @@ def test_too_few_answers(db):
         posterior_summary.question(answers, "a")
 
 
-@pytest.mark.parametrize("text", [SOLO, CROWD])
+@pytest.mark.parametrize("text", [ADAPTIVE_STUDY, SHARED_STUDY])
 def test_an_adaptive_study_shows_what_its_pairs_are_chosen_by(tmp_path, text):
     """The very state: the error that the chooser stored with its last batch is that of the same answers here."""
-    with served(f"sqlite:///{tmp_path}/vseg.db", text) as running:
-        people = [taker(running)] if text == SOLO else [taker(running), taker(running)]
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", text) as running:
+        people = (
+            [begin_adaptive_session(running)]
+            if text == ADAPTIVE_STUDY
+            else [begin_adaptive_session(running), begin_adaptive_session(running)]
+        )
         for item in range(24):
             for one in people:
                 one.answer_patiently([item])
         study = store.studies.get_study(running.db, "ada")
         answers = monitor.Watch(running.db).answers(study, LONG_S)
         who = people[-1].person.state["participant"]
-        subject = who if text == SOLO else None
+        subject = who if text == ADAPTIVE_STUDY else None
         assert has_chooser(study, subject)
-        assert not has_chooser(study, None if text == SOLO else who)
+        assert not has_chooser(study, None if text == ADAPTIVE_STUDY else who)
         order = learnt(running.db, study, answers, "patches", subject)
         assert len(order) == answers.tally("patches", subject).trials
         last = max(store.choices.list_outcomes(running.db, study.id, who), key=lambda each: each.answers)

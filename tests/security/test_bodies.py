@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from roles import World, besieged
+from roles import AttackScenario, run_server_with_roles
 from servers import event, response
 from vseg.server.records import MAX_BODY_BYTES
 
@@ -52,18 +52,18 @@ SQL = (
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory) -> Iterator[World]:
-    with besieged(f"sqlite:///{tmp_path_factory.mktemp('bodies')}/vseg.db") as world:
+def world(tmp_path_factory) -> Iterator[AttackScenario]:
+    with run_server_with_roles(f"sqlite:///{tmp_path_factory.mktemp('bodies')}/vseg.db") as world:
         yield world
 
 
 @pytest.fixture
-def on_both(database_url) -> Iterator[World]:
-    with besieged(database_url) as world:
+def on_both(database_url) -> Iterator[AttackScenario]:
+    with run_server_with_roles(database_url) as world:
         yield world
 
 
-def sender(world: World, path: str) -> dict[str, str]:
+def sender(world: AttackScenario, path: str) -> dict[str, str]:
     who = world.victim.headers if path.startswith("s/") else world.roles["researcher's script"].headers
     return {**who, "Content-Type": "application/json"}
 
@@ -102,7 +102,7 @@ def test_a_form_that_is_too_large_is_not_waited_for(world, path):
     assert answered(world, head.encode()).startswith(b"HTTP/1.1 413")
 
 
-def answered(world: World, said: bytes) -> bytes:
+def answered(world: AttackScenario, said: bytes) -> bytes:
     host, port = world.server.base.removeprefix("http://").rstrip("/").split(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(said)
@@ -155,7 +155,7 @@ def test_sql_in_every_field(on_both):
         asked.append(person.send(event(2, "contours", image=text, contours=[[[text]]], width_px=text)))
         asked.append(person.send(event(3, "resumed", repeat=text)))
         asked += [
-            person.now(),
+            person.get_state(),
             person.post("complete", {"count": text}),
             person.post("leave", {"data": text}),
         ]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from servers import STUDY, register
+from servers import STUDY, register_studies
 from vseg import store
 from vseg.server.app import create_app
 from vseg.server.headers import SECURITY_HEADERS
@@ -26,19 +26,19 @@ HEAD = "POST /s/tiny/records HTTP/1.1\r\nHost: x\r\nContent-Type: application/js
 class Hasty(TimeoutProtocol):
     """The same, on the time scale of a test."""
 
-    head_s = body_s = unread_s = SHORT_S
+    head_timeout_s = body_timeout_s = unread_timeout_s = SHORT_S
 
 
 class Unhurried(TimeoutProtocol):
     """Closes nobody for being slow, so that whatever else closes them is seen."""
 
-    head_s = body_s = unread_s = 3600
+    head_timeout_s = body_timeout_s = unread_timeout_s = 3600
 
 
 class SlowBodies(Hasty):
     """A head has to come soon, a body has time."""
 
-    body_s = 3600
+    body_timeout_s = 3600
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def address(tmp_path_factory) -> Iterator[tuple[str, int]]:
 def running(url: str, protocol: type[TimeoutProtocol]) -> Iterator[tuple[str, int]]:
     """The server as `vseg serve` runs it, but for how long it waits."""
     with store.open(url) as db:
-        register(db, STUDY)
+        register_studies(db, STUDY)
         with listening(create_app(db), protocol) as address:
             yield address
 
@@ -294,7 +294,11 @@ def assert_secured(answer: bytes, status: int) -> None:
 
 
 def test_the_real_waits_are_those_that_are_promised():
-    assert (TimeoutProtocol.head_s, TimeoutProtocol.body_s, TimeoutProtocol.unread_s) == (20, 120, 60)
+    assert (
+        TimeoutProtocol.head_timeout_s,
+        TimeoutProtocol.body_timeout_s,
+        TimeoutProtocol.unread_timeout_s,
+    ) == (20, 120, 60)
     assert create_uvicorn_server(says_half).config.http is TimeoutProtocol, (
         "and it is what vseg serve serves with"
     )

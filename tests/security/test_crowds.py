@@ -9,8 +9,8 @@ import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
-from researchers import CHEAP, PASSWORD, form_token
-from servers import STUDY, register
+from researchers import CHEAP_HASHER, PASSWORD, form_token
+from servers import STUDY, register_studies
 from vseg import store
 from vseg.errors import NotAllowed
 from vseg.server import auth
@@ -28,32 +28,32 @@ def anyio_backend():
 def db(tmp_path, monkeypatch):
     monkeypatch.setattr(auth, "LATE_AFTER_S", 0)
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        register(db, STUDY)
+        register_studies(db, STUDY)
         for name in ("Ann", "Bob"):
-            store.researchers.set_password(db, name, CHEAP.hash(PASSWORD))
+            store.researchers.set_password(db, name, CHEAP_HASHER.hash(PASSWORD))
         yield db
 
 
 @asynccontextmanager
-async def crowd(db: store.Database, tries: auth.LoginAttempts) -> AsyncIterator[list[str]]:
+async def crowd(db: store.Database, attempts: auth.LoginAttempts) -> AsyncIterator[list[str]]:
     """As many strangers as may wait, behind someone whose turn takes as long as this block; what they were told."""
     told: list[str] = []
 
     async def guess(number: int) -> None:
-        told.append((await refusal(db, tries, f"Nobody {number}"))[1])
+        told.append((await refusal(db, attempts, f"Nobody {number}"))[1])
 
-    async with anyio.create_task_group() as group, tries.one_at_a_time:
+    async with anyio.create_task_group() as group, attempts.hashing:
         for number in range(auth.MAX_WAITING_LOGINS):
             group.start_soon(guess, number)
-        while not tries.is_crowded:
+        while not attempts.is_queue_full:
             await anyio.lowlevel.checkpoint()
         yield told
 
 
-async def refusal(db: store.Database, tries: auth.LoginAttempts, name: str) -> tuple[int, str, str]:
+async def refusal(db: store.Database, attempts: auth.LoginAttempts, name: str) -> tuple[int, str, str]:
     """What a wrong password is answered."""
     try:
-        await auth.log_in(db, tries, name, "a wrong password")
+        await auth.log_in(db, attempts, name, "a wrong password")
     except HTTPException as error:
         return error.status_code, error.detail, (error.headers or {})["Retry-After"]
     except NotAllowed as error:
@@ -63,22 +63,22 @@ async def refusal(db: store.Database, tries: auth.LoginAttempts, name: str) -> t
 
 async def test_a_right_password_gets_in_past_a_crowd(db):
     """While not one of those who wait has had a turn."""
-    tries = auth.LoginAttempts()
-    async with crowd(db, tries) as told:
-        assert (await auth.log_in(db, tries, "Ann", PASSWORD)).name == "Ann"
+    attempts = auth.LoginAttempts()
+    async with crowd(db, attempts) as told:
+        assert (await auth.log_in(db, attempts, "Ann", PASSWORD)).name == "Ann"
         assert told == []
     assert told == [auth.WRONG_PASSWORD] * auth.MAX_WAITING_LOGINS
-    assert not tries.is_crowded
+    assert not attempts.is_queue_full
 
 
 async def test_whoever_comes_after_a_crowd_hears_the_same_of_every_name(db):
     """Five guesses each, then the wait of that name: a name that exists is told from none other."""
-    tries = auth.LoginAttempts(clock=lambda: 0.0)
-    async with crowd(db, tries):
-        said = {name: [await refusal(db, tries, name) for _ in range(7)] for name in ("Ann", "Someone")}
+    attempts = auth.LoginAttempts(clock=lambda: 0.0)
+    async with crowd(db, attempts):
+        said = {name: [await refusal(db, attempts, name) for _ in range(7)] for name in ("Ann", "Someone")}
         with pytest.raises(HTTPException, match="Too many wrong passwords"):
-            await auth.log_in(db, tries, "Ann", PASSWORD)
-        assert (await auth.log_in(db, tries, "Bob", PASSWORD)).name == "Bob"
+            await auth.log_in(db, attempts, "Ann", PASSWORD)
+        assert (await auth.log_in(db, attempts, "Bob", PASSWORD)).name == "Bob"
     assert said["Ann"] == said["Someone"]
     assert said["Ann"][:5] == [(429, auth.TOO_MANY_LOGINS, "5")] * 5
     assert [status for status, _, _ in said["Ann"]] == [429] * 7
@@ -86,17 +86,17 @@ async def test_whoever_comes_after_a_crowd_hears_the_same_of_every_name(db):
 
 
 async def test_a_right_password_past_a_crowd_leaves_no_failure(db):
-    tries = auth.LoginAttempts()
-    async with crowd(db, tries):
+    attempts = auth.LoginAttempts()
+    async with crowd(db, attempts):
         for _ in range(2 * auth.FREE_ATTEMPTS):
-            await auth.log_in(db, tries, "Ann", PASSWORD)
+            await auth.log_in(db, attempts, "Ann", PASSWORD)
 
 
 async def test_they_are_told_by_the_page(db):
     served = create_app(db)
-    tries = served.app.app.router.default.load().state.tries
+    attempts = served.app.app.router.default.load().state.login_attempts
     transport = httpx.ASGITransport(app=served)
-    async with httpx.AsyncClient(transport=transport, base_url="http://here") as client, crowd(db, tries):
+    async with httpx.AsyncClient(transport=transport, base_url="http://here") as client, crowd(db, attempts):
         token = form_token((await client.get("/login")).text)
         form = {"form_token": token, "name": "Zed", "password": "a wrong password"}
         late = await client.post("/login", data=form)
@@ -110,22 +110,22 @@ async def test_they_are_told_by_the_page(db):
 def test_no_number_of_made_up_names_makes_room_for_more_guesses_at_one_that_exists(monkeypatch):
     """Made-up names push out each other, oldest first."""
     monkeypatch.setattr(auth, "MOST_NAMES", 3)
-    tries = auth.LoginAttempts(clock=lambda: 0.0)
+    attempts = auth.LoginAttempts(clock=lambda: 0.0)
     for _ in range(auth.FREE_ATTEMPTS):
-        tries.failed("Ann")
-        tries.failed("first", is_known=False)
+        attempts.add_failure("Ann")
+        attempts.add_failure("first", is_known=False)
     for number in range(3):
-        tries.failed(f"Nobody {number}", is_known=False)
+        attempts.add_failure(f"Nobody {number}", is_known=False)
     with pytest.raises(HTTPException):
-        tries.check("Ann")
-    tries.check("first")
+        attempts.check_wait("Ann")
+    attempts.check_wait("first")
 
 
 def test_a_wait_has_an_end_however_many_guesses_there_were():
     """A thousand, a minute each, once were more than a power of two can tell."""
     now = [0.0]
-    tries = auth.LoginAttempts(clock=lambda: now[0])
+    attempts = auth.LoginAttempts(clock=lambda: now[0])
     for _ in range(2000):
-        tries.failed("Ann")
+        attempts.add_failure("Ann")
     now[0] += auth.MAX_WAIT_S
-    tries.check("Ann")
+    attempts.check_wait("Ann")

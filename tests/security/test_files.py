@@ -20,11 +20,11 @@ import pytest
 from starlette.types import ASGIApp
 
 from commands import vseg
-from roles import besieged
-from servers import STUDY, Person, event, register, response, served
+from roles import run_server_with_roles
+from servers import STUDY, ParticipantClient, event, register_studies, response, run_server
 from vseg import Maps, export, stimuli, store
 from vseg.data import importers
-from vseg.data.catch_trials import catch_trials
+from vseg.data.catch_trials import count_catch_trials
 from vseg.data.dataset import Dataset
 from vseg.data.layout import Grid
 from vseg.data.table_writing import FORMULA_STARTS
@@ -52,7 +52,7 @@ def asked_raw(base: str, path: str) -> bytes:
 
 
 def test_addresses_that_climb_out(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         for folder in (
             "/static/",
             "/pages/",
@@ -103,13 +103,13 @@ def test_an_export_writes_nowhere_else(tmp_path):
     """Whatever participants are called or say never becomes a path; the folder itself is the researcher's."""
     evil, folder = "../../evil", tmp_path / "a" / "b" / "tiny"
     folder.mkdir(parents=True)
-    with besieged(f"sqlite:///{tmp_path}/vseg.db") as world:
+    with run_server_with_roles(f"sqlite:///{tmp_path}/vseg.db") as world:
         db = world.server.db
         study = store.studies.get_study(db, "tiny")
         whose = Identity(evil, "../evil", "/evil")  # the server takes no such name; the store does
         begun = store.sessions.begin(db, study, make_trial_drawer(study), identity=whose, now_ms=0)
         state = {"token": begun.token, "trials": begun.session.trials.wire()}
-        person = Person(world.server.client, "tiny", state)
+        person = ParticipantClient(world.server.client, "tiny", state)
         said = event(1, "comment", text=evil, image=evil, **{evil: evil})
         assert person.send(response(0, 0, key=evil), said).status_code == 200
         answer = world.ask(world.roles["researcher"], "GET", "api/studies/tiny/export.zip")
@@ -142,7 +142,7 @@ def test_names_that_would_be_paths_are_refused(name):
 
 def test_over_http_no_study_reads_a_file(tmp_path):
     """Neither by its path nor through a link: a study that is sent has samples and generated pictures only."""
-    with besieged(f"sqlite:///{tmp_path}/vseg.db") as world:
+    with run_server_with_roles(f"sqlite:///{tmp_path}/vseg.db") as world:
         for file in ("/etc/passwd", "../../x.png", "picture.png", "/proc/self/environ"):
             text = STUDY.replace("tiny", "evil").replace("colours = 2", f"file = {json.dumps(file)}")
             answer = world.ask(world.roles["researcher's script"], "POST", "api/studies", json={"text": text})
@@ -208,7 +208,7 @@ def test_an_archive_that_unpacks_to_gigabytes(tmp_path, monkeypatch):
     lying.write_bytes(content.replace(struct.pack("<I", 5_000_000), struct.pack("<I", 100)))
     for path in (honest, lying):
         with pytest.raises(VsegError):
-            importers.read([path], layout=Grid(4))
+            importers.import_trials([path], layout=Grid(4))
 
 
 NAMES = "participant,image,block,trial,i,j,same,rt_ms\n"
@@ -291,7 +291,7 @@ def test_catch_trials_of_names_that_are_long(tmp_path):
     """All rows share one name: 2 MB, not 4 GB."""
     bomb = tmp_path / "catch.parquet"
     parquet_bomb(bomb, 2000, participant="x" * 2_000_000, catch="1", correct="true")
-    (counted,) = catch_trials(bomb).values()
+    (counted,) = count_catch_trials(bomb).values()
     assert counted == (2000, 2000)
 
 
@@ -303,7 +303,7 @@ def test_catch_trials_of_a_table_with_a_column_twice(tmp_path):
     table = pyarrow.Table.from_arrays([pyarrow.array(["1"])] * 4, names=names)
     pyarrow.parquet.write_table(table, tmp_path / "twice.parquet")
     with pytest.raises(InvalidInput, match="has the column 'participant' twice; expected each once"):
-        catch_trials(tmp_path / "twice.parquet")
+        count_catch_trials(tmp_path / "twice.parquet")
 
 
 def test_a_table_that_says_it_unpacks_to_gigabytes(tmp_path, monkeypatch):
@@ -327,7 +327,7 @@ def _column_bytes(path: Path) -> list[int]:
 def test_a_folder_of_tables_that_one_name_makes_wide(tmp_path, monkeypatch):
     """Each of them is within the limit, all of them together are not."""
     monkeypatch.setattr("vseg.data.tables.LARGEST_NAMES", 4 * 250 * 30)
-    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         for _ in range(2):
             person = server.begin()
             assert person.send(*(response(n, n) for n in range(person.items))).status_code == 200
@@ -355,7 +355,7 @@ def test_a_command_says_one_line_of_a_small_table_that_becomes_a_large_one(tmp_p
 def test_a_packed_answer_is_not_unpacked_by_the_server(tmp_path):
     """A gzip bomb as the body of a request is only bytes that are no JSON."""
     bomb = zlib.compress(b"[" * 10_000_000, 9)
-    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         person = server.begin()
         headers = {**person.headers, "Content-Type": "application/json", "Content-Encoding": "gzip"}
         assert (
@@ -370,8 +370,8 @@ def test_no_cell_of_an_export_is_a_formula(tmp_path):
     """Whatever a participant sends as text: a key, a comment, the name of an image in an event."""
     formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "=cmd|'/c calc'!A1", "\tx", "＝1+1"]
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        register(db, STUDY)
-    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+        register_studies(db, STUDY)
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         person = server.begin(prolific_pid="-formula")
         for seq, text in enumerate(formulas):
             assert person.send(event(2 * seq, "comment", text=text, **{text: text})).status_code == 200

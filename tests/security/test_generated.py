@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from schemathesis import GenerationMode
 
 from chaos.counted import GENERATED, counting
-from roles import World, besieged
+from roles import AttackScenario, run_server_with_roles
 from servers import response
 from vseg import store
 from vseg.server.headers import SECURITY_HEADERS
@@ -70,7 +70,7 @@ def described_for_participants() -> dict[str, Any]:
 class Fuzz:
     """One server, everyone who asks, and what came back."""
 
-    def __init__(self, world: World):
+    def __init__(self, world: AttackScenario):
         self.world, self.session = world, requests.Session()
         self.session.trust_env = False
         self.statuses: Counter[int] = Counter()
@@ -153,7 +153,7 @@ def _made_fitting(body: Any) -> None:
 
 @pytest.fixture
 def fuzz(database_url) -> Iterator[Fuzz]:
-    with besieged(database_url) as world:
+    with run_server_with_roles(database_url) as world:
         yield Fuzz(world)
 
 

@@ -16,9 +16,9 @@ import pytest
 from sqlalchemy import select
 
 import vseg
-from researchers import CHEAP, PASSWORD, form_token
+from researchers import CHEAP_HASHER, PASSWORD, form_token
 from roles import OTHER, PID, TINY
-from servers import served
+from servers import run_server
 from vseg import store
 from vseg.server import auth
 from vseg.store import schema
@@ -35,8 +35,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(folder):
-    with served(f"sqlite:///{folder}/vseg.db", TINY, OTHER) as running:
-        store.researchers.set_password(running.db, "Ann", CHEAP.hash(PASSWORD))
+    with run_server(f"sqlite:///{folder}/vseg.db", TINY, OTHER) as running:
+        store.researchers.set_password(running.db, "Ann", CHEAP_HASHER.hash(PASSWORD))
         yield running
 
 
@@ -225,7 +225,7 @@ def test_an_unknown_name_takes_as_long_as_a_wrong_password(server):
 
 def test_many_guesses_at_once_are_no_more_than_one_after_the_other(server):
     """Before, all that arrived together were tried, however many had been wrong by then."""
-    store.researchers.set_password(server.db, "Cid", CHEAP.hash(PASSWORD))
+    store.researchers.set_password(server.db, "Cid", CHEAP_HASHER.hash(PASSWORD))
     with httpx.Client(base_url=server.base, trust_env=False, timeout=60) as client:
         token = form_token(client.get("login").text)
         cookie = {"Cookie": f"{auth.COOKIE}={client.cookies[auth.COOKIE]}"}

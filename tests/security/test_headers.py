@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from roles import World, besieged
+from roles import AttackScenario, run_server_with_roles
 from vseg.server.headers import SECURITY_HEADERS
 
 POLICY = {
@@ -32,7 +32,7 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    with besieged(f"sqlite:///{tmp_path_factory.mktemp('headers')}/vseg.db") as world:
+    with run_server_with_roles(f"sqlite:///{tmp_path_factory.mktemp('headers')}/vseg.db") as world:
         yield world
 
 
@@ -72,7 +72,7 @@ def test_files_and_what_is_too_large(world):
 
 
 def test_a_server_in_trouble_has_them_too(tmp_path):
-    with besieged(f"sqlite:///{tmp_path}/vseg.db") as broken:
+    with run_server_with_roles(f"sqlite:///{tmp_path}/vseg.db") as broken:
         with closing(sqlite3.connect(tmp_path / "vseg.db")) as connection:
             connection.execute("ALTER TABLE studies RENAME TO gone")
         for path in ("s/tiny/study.json", "s/tiny/session", "api/studies", "studies/tiny"):
@@ -118,7 +118,7 @@ class Found(HTMLParser):
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_have_no_script_or_style_of_their_own_and_every_form_its_token(world: World, path):
+def test_pages_have_no_script_or_style_of_their_own_and_every_form_its_token(world: AttackScenario, path):
     for role in (world.roles["researcher"], world.roles["nobody"]):
         page = world.ask(role, "GET", path.format(participant=world.victim.state["participant"]))
         found = Found()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from servers import STUDY, event, response, served
+from servers import STUDY, event, response, run_server
 from vseg import store
 from vseg.server import session_cache
 from vseg.server.records import MAX_CONTOUR_BYTES, MAX_EVENT_BYTES
@@ -16,7 +16,7 @@ STRANGERS = STUDY + "[contours]\ndraw = true\n"
 
 @pytest.fixture
 def server(database_url):
-    with served(database_url, STRANGERS) as running:
+    with run_server(database_url, STRANGERS) as running:
         yield running
 
 
@@ -36,7 +36,9 @@ def test_open_sessions_have_a_limit(server):
 
 def test_sessions_that_are_left_again_and_again_have_a_limit(server, monkeypatch):
     """Who begins and leaves makes room for the next; not for ever, since each leaves a row behind."""
-    monkeypatch.setattr("vseg.store.sessions.assignment.EXTRA_DAILY_SESSIONS", 4 - 3 * DAILY_SESSIONS_PER_PLACE)
+    monkeypatch.setattr(
+        "vseg.store.sessions.assignment.EXTRA_DAILY_SESSIONS", 4 - 3 * DAILY_SESSIONS_PER_PLACE
+    )
     for _ in range(4):
         assert server.begin().post("leave", {"data": "withdraw"}).status_code == 200
     assert refused(server) == "full"
@@ -46,7 +48,7 @@ def test_sessions_that_are_left_again_and_again_have_a_limit(server, monkeypatch
 def test_a_session_stores_so_much_and_no_more(server):
     """Everything a stranger can send: answers without end, events of the largest size, drawings of the largest size."""
     person = server.begin()
-    most, items = session_cache.CachedSession.most_records(person.items), person.items
+    most, items = session_cache.CachedSession.max_records(person.items), person.items
     stored = 0
     seq = 0
     for kind, size in (("comment", MAX_EVENT_BYTES), ("contours", MAX_CONTOUR_BYTES)):
@@ -59,7 +61,7 @@ def test_a_session_stores_so_much_and_no_more(server):
     assert (
         stored
         <= (session_cache.EXTRA_EVENTS + items) * MAX_EVENT_BYTES
-        + (session_cache.CONTOURS_BESIDE + 1) * MAX_CONTOUR_BYTES
+        + (session_cache.EXTRA_CONTOURS + 1) * MAX_CONTOUR_BYTES
     )
     assert person.send(response(most, 0)).status_code == 422
     assert person.send(response(most - 1, 0)).status_code == 200

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chaos.counted import MATRIX, counting
-from roles import Role, World, besieged
+from roles import AttackScenario, Role, run_server_with_roles
 
 SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
@@ -139,11 +139,11 @@ SESSION_ANSWERS = {  # of those who have a session in this study, about their ow
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    with besieged(f"sqlite:///{tmp_path_factory.mktemp('matrix')}/vseg.db") as world:
+    with run_server_with_roles(f"sqlite:///{tmp_path_factory.mktemp('matrix')}/vseg.db") as world:
         yield world
 
 
-def every_route(world: World) -> list[tuple[str, str]]:
+def every_route(world: AttackScenario) -> list[tuple[str, str]]:
     """All of them; those that read come first, and what ends a session or a study comes last."""
     late = ("/leave", "/close", "/erase", "/{what}", "/logout")
     routes = sorted(
@@ -159,7 +159,7 @@ def kind_of(method: str, path: str) -> str:
     return DOOR if (method, path) in HEAD_OF_A_FORM else KINDS["GET" if method == "HEAD" else method, path]
 
 
-def filled(world: World, path: str, **others: str) -> str:
+def filled(world: AttackScenario, path: str, **others: str) -> str:
     """The address of what is the victim's, or Ann's."""
     values = {
         "study": "tiny", "name": "tiny", "image": "patches", "sha256": world.image, "k": "0", "kind": "svg",
@@ -169,7 +169,7 @@ def filled(world: World, path: str, **others: str) -> str:
     return path.format(**values | others)
 
 
-def asked(world: World, role: Role, method: str, path: str, **others: str) -> Any:
+def asked(world: AttackScenario, role: Role, method: str, path: str, **others: str) -> Any:
     """What this one hears who asks for it as well as they can."""
     options: dict[str, Any] = {}
     if path in BODIES and method == "POST":
@@ -216,7 +216,7 @@ def test_whoever_may_not_reads_nothing_and_changes_nothing(world):
         assert counts["refused"] > int(promised[1].replace(",", "")), counts
 
 
-def everyone_asks(world: World, counts: Counter[str]) -> None:
+def everyone_asks(world: AttackScenario, counts: Counter[str]) -> None:
     """For everything that they may not; whatever of it they get is counted before it ends the test."""
     before = world.stored()
     for method, path in every_route(world):

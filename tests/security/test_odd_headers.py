@@ -5,7 +5,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from roles import World, besieged
+from roles import AttackScenario, run_server_with_roles
 from vseg.server import auth
 
 NAMES = (
@@ -30,11 +30,11 @@ ASKED = (
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    with besieged(f"sqlite:///{tmp_path_factory.mktemp('odd')}/vseg.db") as world:
+    with run_server_with_roles(f"sqlite:///{tmp_path_factory.mktemp('odd')}/vseg.db") as world:
         yield world
 
 
-def status(world: World, method: str, path: str, body: bytes, **headers: bytes) -> int:
+def status(world: AttackScenario, method: str, path: str, body: bytes, **headers: bytes) -> int:
     """What a request as it stands is answered, with headers as they are on the wire; 0 for a closed connection."""
     given = {b"Host": b"here", b"Accept": b"text/html", b"Connection": b"close"}
     given |= {b"Content-Length": b"%d" % len(body)} if body else {}

@@ -27,7 +27,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from PIL import Image
 
 import vseg
-from servers import STUDY, event, register, response, served
+from servers import STUDY, event, register_studies, response, run_server
 from vseg import Maps, export, stimuli, store
 from vseg.cli import main
 from vseg.data import importers
@@ -172,7 +172,7 @@ def jpeg_file(_: Path) -> bytes:
 
 def imported(path: Path) -> object:
     """Read, and written into a folder that vseg itself reads."""
-    found = importers.read([path], maps=["same=response:f"], layout=Grid(4), image_size=(640, 480))
+    found = importers.import_trials([path], maps=["same=response:f"], layout=Grid(4), image_size=(640, 480))
     out = path.with_name("imported")
     shutil.rmtree(out, ignore_errors=True)
     importers.write(found, out)
@@ -262,7 +262,7 @@ def test_a_reader_that_hangs_is_ended():
 def exported(tmp_path_factory) -> Path:
     """A Psych-DS folder as `vseg export` writes it."""
     folder = tmp_path_factory.mktemp("exported")
-    with served(f"sqlite:///{folder}/vseg.db") as server:
+    with run_server(f"sqlite:///{folder}/vseg.db") as server:
         person = server.begin()
         assert (
             person.send(event(0, "consent"), *(response(n + 1, n) for n in range(person.items))).status_code
@@ -377,7 +377,7 @@ def test_an_import_that_fails_leaves_nothing(reader, tmp_path, capsys):
 def test_a_study_file_that_is_broken_leaves_the_database_as_it_was(tmp_path):
     """Registered whole or not at all."""
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        register(db, STUDY)
+        register_studies(db, STUDY)
 
         @settings(
             max_examples=FEW, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
@@ -387,7 +387,7 @@ def test_a_study_file_that_is_broken_leaves_the_database_as_it_was(tmp_path):
             before = [row.text for row in store.studies.list_studies(db)]
             try:
                 with in_time():
-                    register(db, content.decode("utf-8", "replace"))
+                    register_studies(db, content.decode("utf-8", "replace"))
             except VsegError:
                 assert [row.text for row in store.studies.list_studies(db)] == before
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 
 from browsers import launched
 from roles import TINY
-from servers import Served, event, response, served
+from servers import RunningServer, event, response, run_server
 from vseg import store
 from vseg.server import auth
 
@@ -38,8 +38,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[Served]:
-    with served(f"sqlite:///{tmp_path_factory.mktemp('scripts')}/vseg.db", STUDY) as running:
+def server(tmp_path_factory) -> Iterator[RunningServer]:
+    with run_server(f"sqlite:///{tmp_path_factory.mktemp('scripts')}/vseg.db", STUDY) as running:
         for name in ("Ann", PAYLOADS[0], PAYLOADS[1]):
             store.researchers.set_password(running.db, name, "never used")
         for payload in PAYLOADS:
@@ -62,7 +62,7 @@ def server(tmp_path_factory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def page(browser: Browser, server: Served) -> Iterator[Page]:
+def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
     """A page on which Ann is logged in; whatever ran or was stopped on it fails the test."""
     context = browser.new_context()
     opened = context.new_page()

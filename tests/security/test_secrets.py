@@ -11,7 +11,7 @@ import pytest
 
 from researchers import PASSWORD, form_token
 from roles import PID, TINY
-from servers import Person, event, response, serving
+from servers import ParticipantClient, event, response, run_server_process
 from vseg.server import auth
 
 NAME = "Ann Lee"
@@ -38,7 +38,7 @@ class Everything:
         link = f"s/tiny/?PROLIFIC_PID={PID}&STUDY_ID=a-study-of-prolific&SESSION_ID=a-session-of-prolific"
         client.get(link)
         begun = client.post("s/tiny/sessions", json={"consented": True, "prolific_pid": PID})
-        person = Person(client, "tiny", begun.json())
+        person = ParticipantClient(client, "tiny", begun.json())
         self.secrets["session"] = person.state["token"]
         person.send(response(0, 0), event(1, "comment", text=COMMENT))
         person.send(response(0, 0) | {"rt_ms": "fast"})
@@ -81,7 +81,7 @@ class Everything:
 def test_a_whole_day_leaves_no_secret_in_logs_or_pages(study, tmp_path):
     """The log is what the process writes on its standard error; nothing of anybody's is in it."""
     url = f"sqlite:///{tmp_path}/vseg.db"
-    with serving(study, "--db", url) as server:
+    with run_server_process(study, "--db", url) as server:
         everything = Everything(server.printed, url)
         setup = server.link("Researcher")
         base = server.link("participants").partition("s/")[0]
@@ -103,7 +103,7 @@ def test_a_whole_day_leaves_no_secret_in_logs_or_pages(study, tmp_path):
 def test_a_failure_of_the_server_says_nothing_of_whom_it_failed(study, tmp_path):
     """A traceback in the log has our lines, not the values of that moment."""
     url = f"sqlite:///{tmp_path}/vseg.db"
-    with serving(study, "--db", url) as server:
+    with run_server_process(study, "--db", url) as server:
         base = server.link("participants").partition("s/")[0]
         with httpx.Client(base_url=base, timeout=60, trust_env=False) as client:
             begun = client.post("s/tiny/sessions", json={"consented": True, "prolific_pid": PID}).json()
@@ -112,7 +112,7 @@ def test_a_failure_of_the_server_says_nothing_of_whom_it_failed(study, tmp_path)
                 connection.execute("ALTER TABLE responses RENAME TO gone_too")
             connection.close()
             again = client.post("s/tiny/sessions", json={"consented": True, "prolific_pid": f"{PID}2"})
-            person = Person(client, "tiny", begun)
+            person = ParticipantClient(client, "tiny", begun)
             sent = person.send(response(0, 0), event(1, "comment", text=COMMENT))
         _, out, err = server.stop()
     assert again.status_code >= 500

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from researchers import scripted
+from researchers import run_server_with_api_client
 from servers import STUDY, event
 from vseg import Maps
 
@@ -15,13 +15,13 @@ MANY = STUDY.replace("trials = 12, blocks = 2", "trials = 40, blocks = 1")
 
 @pytest.fixture
 def api(database_url):
-    with scripted(database_url, MANY) as script:
+    with run_server_with_api_client(database_url, MANY) as script:
         yield script
 
 
 @pytest.fixture
 def small(tmp_path):
-    with scripted(f"sqlite:///{tmp_path}/vseg.db", MANY) as script:
+    with run_server_with_api_client(f"sqlite:///{tmp_path}/vseg.db", MANY) as script:
         yield script
 
 

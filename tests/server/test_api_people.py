@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from researchers import scripted
+from researchers import run_server_with_api_client
 from servers import STUDY, event, response
 
 
 @pytest.fixture
 def api(database_url):
-    with scripted(database_url) as script:
+    with run_server_with_api_client(database_url) as script:
         yield script
 
 
@@ -84,7 +84,9 @@ def test_two_researchers_erase_the_same_person_at_once(api):
 
 
 def test_other_studies_are_left_alone(tmp_path):
-    with scripted(f"sqlite:///{tmp_path}/vseg.db", STUDY, STUDY.replace('"tiny"', '"other"')) as api:
+    with run_server_with_api_client(
+        f"sqlite:///{tmp_path}/vseg.db", STUDY, STUDY.replace('"tiny"', '"other"')
+    ) as api:
         who = api.take_part().state["participant"]
         assert api.delete(f"studies/other/participants/{who}").status_code == 404
         assert api.get("studies/other/progress").json()["people"] == []

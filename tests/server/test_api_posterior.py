@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from researchers import scripted
+from adaptive_participants import ADAPTIVE_STUDY, begin_adaptive_session
+from researchers import run_server_with_api_client
 from servers import STUDY
-from takers import SOLO, taker
 
 MANY = STUDY.replace("trials = 12, blocks = 2", "trials = 40, blocks = 1")
 HERE = "studies/tiny/images/patches"
@@ -16,7 +16,7 @@ HERE = "studies/tiny/images/patches"
 
 @pytest.fixture
 def api(tmp_path):
-    with scripted(f"sqlite:///{tmp_path}/vseg.db", MANY, SOLO) as script:
+    with run_server_with_api_client(f"sqlite:///{tmp_path}/vseg.db", MANY, ADAPTIVE_STUDY) as script:
         yield script
 
 
@@ -73,7 +73,7 @@ def test_maps_with_their_intervals(api):
 
 
 def test_what_an_adaptive_study_chooses_by(api):
-    one = taker(api.server)
+    one = begin_adaptive_session(api.server)
     one.answer_patiently(range(20))
     who, trials = one.person.state["participant"], one.person.state["trials"]
     counting = [item for item in range(20) if not (trials["practice"][item] or trials["catch"][item])]

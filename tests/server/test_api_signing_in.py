@@ -4,7 +4,7 @@ import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
-from servers import served
+from servers import run_server
 from vseg import store
 from vseg.errors import InvalidInput, NotAllowed
 from vseg.server import auth
@@ -14,7 +14,7 @@ OLD, NEW = "correct horse battery", "another horse battery"
 
 @pytest.fixture
 def server(database_url):
-    with served(database_url) as running:
+    with run_server(database_url) as running:
         auth.set_password(running.db, "Ann", OLD)
         yield running
 
@@ -38,17 +38,17 @@ def test_a_login_by_link_ends_like_any_other(server):
 
 @pytest.mark.anyio
 async def test_changing_a_password_needs_the_old_one(server):
-    db, tries = server.db, auth.LoginAttempts()
-    before = await auth.log_in(db, tries, "Ann", OLD)
+    db, attempts = server.db, auth.LoginAttempts()
+    before = await auth.log_in(db, attempts, "Ann", OLD)
     with pytest.raises(NotAllowed, match="name or the password is wrong"):
-        await auth.change_password(db, tries, "Ann", "wrong password", NEW)
+        await auth.change_password(db, attempts, "Ann", "wrong password", NEW)
     with pytest.raises(InvalidInput, match="at least 12 characters, got 5"):
-        await auth.change_password(db, tries, "Ann", OLD, "short")
-    after = await auth.change_password(db, tries, "Ann", OLD, NEW)
+        await auth.change_password(db, attempts, "Ann", OLD, "short")
+    after = await auth.change_password(db, attempts, "Ann", OLD, NEW)
     assert [store.researchers.find_logged_in(db, each.token) for each in (before, after)] == [None, "Ann"]
-    assert (await auth.log_in(db, tries, "Ann", NEW)).name == "Ann"
+    assert (await auth.log_in(db, attempts, "Ann", NEW)).name == "Ann"
     with pytest.raises((NotAllowed, HTTPException)):
-        await auth.log_in(db, tries, "Ann", OLD)
+        await auth.log_in(db, attempts, "Ann", OLD)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from researchers import scripted
+from researchers import run_server_with_api_client
 from servers import STUDY
 from vseg import store
 from vseg.errors import Conflict
@@ -12,14 +12,14 @@ from vseg.server.simulated_participants import Simulations
 
 @pytest.fixture
 def api(database_url):
-    with scripted(database_url) as script:
+    with run_server_with_api_client(database_url) as script:
         yield script
 
 
 @pytest.fixture
 def small(tmp_path):
     """On SQLite alone: for what is the same on every database."""
-    with scripted(f"sqlite:///{tmp_path}/vseg.db") as script:
+    with run_server_with_api_client(f"sqlite:///{tmp_path}/vseg.db") as script:
         yield script
 
 
@@ -145,7 +145,7 @@ def test_everything_is_described(small):
 
 def test_all_workers_know_of_simulated_people(tmp_path):
     """Whichever worker a request reaches, the group is there, and another one has to wait for it."""
-    with scripted(f"sqlite:///{tmp_path}/vseg.db") as api:
+    with run_server_with_api_client(f"sqlite:///{tmp_path}/vseg.db") as api:
         one, other = Simulations(), Simulations()
         for worker in (one, other):
             worker.share_through(api.server.db)

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from servers import STUDY, event, response, served
+from servers import STUDY, event, response, run_server
 from vseg.server.records import MAX_BODY_BYTES
 
 
@@ -14,7 +14,7 @@ from vseg.server.records import MAX_BODY_BYTES
 def server(tmp_path_factory):
     """One server for all, on SQLite: nothing here gets as far as the database."""
     study = STUDY.replace("participants = 3", "participants = 1000")
-    with served(
+    with run_server(
         f"sqlite:///{tmp_path_factory.mktemp('bad')}/vseg.db", study, study.replace("tiny", "other")
     ) as running:
         yield running
@@ -49,7 +49,7 @@ def refusal(answer, status: int, error: str) -> str:
         ({"seq": 1.5}, "records[1].seq should be a valid integer, got 1.5."),
         ({"seq": 28 * 4 + 1000}, "seq 1112 is out of range; this session has fewer than 1112 records."),
         ({"seq": 0}, "seq 0 comes twice in one post; number records from 0, each once."),
-        ({"item": 28}, "item 28 is not of this session, whose items are 0..27."),
+        ({"item": 28}, "item 28 is not in this session, whose items are 0..27."),
         (
             {"item": 2**70},
             "records[1].item should be less than or equal to 1000000, got 1180591620717411303424.",
@@ -217,7 +217,7 @@ def test_counts(person, count):
 
 def test_what_becomes_of_the_data_is_said_clearly(person):
     refusal(person.post("leave", {"data": "whatever"}), 422, "InvalidInput")
-    assert person.now().json()["status"] == "active"
+    assert person.get_state().json()["status"] == "active"
 
 
 @pytest.mark.parametrize("name", ["nope", "Tiny", "..%2f", "%00", "tiny%00", "x" * 300, "<script>alert(1)"])

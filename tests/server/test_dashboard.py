@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from researchers import CHEAP, NAME, PASSWORD, PEOPLE, log_in, post
-from servers import STUDY, response, served
+from researchers import BROWSER_HEADERS, CHEAP_HASHER, NAME, PASSWORD, log_in, post_form
+from servers import STUDY, response, run_server
 from vseg import store
 from vseg.server import auth, demo, participants
 from vseg.server.app import create_app
@@ -33,7 +33,7 @@ NEW = STUDY.replace('"tiny"', '"fresh"').replace("A tiny study", "Fresh")
 
 @pytest.fixture
 def stranger(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db") as running:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as running:
         yield running
 
 
@@ -63,7 +63,7 @@ def test_forms_do_nothing_for_strangers_nor_without_the_token(server):
 
 
 def test_every_page_is_whole_without_script(server):
-    who = server.answered()
+    who = server.complete_session()
     for path in (*PAGES, f"studies/tiny/participants/{who}"):
         page = server.client.get(path)
         assert page.status_code == 200, path
@@ -82,20 +82,20 @@ def test_what_is_not_there_is_a_page_for_people_and_json_for_scripts(server):
         "studies/nope/data",
     )
     for path in paths:
-        page = server.client.get(path, headers=PEOPLE)
+        page = server.client.get(path, headers=BROWSER_HEADERS)
         assert page.status_code == 404
         assert "There is nothing here" in page.text
         assert page.headers["content-type"].startswith("text/html")
         assert f'<span class="who">{NAME}</span>' in page.text, "the menu stays for who is logged in"
         assert server.client.get(path).json()["error"] == "NotFound"
-    assert server.client.get("api/nope", headers=PEOPLE).json()["error"] == "NotFound"
-    assert "&lt;b&gt;" in server.client.get("studies/<b>", headers=PEOPLE).text
-    assert "<b>" not in server.client.get("studies/<b>", headers=PEOPLE).text
+    assert server.client.get("api/nope", headers=BROWSER_HEADERS).json()["error"] == "NotFound"
+    assert "&lt;b&gt;" in server.client.get("studies/<b>", headers=BROWSER_HEADERS).text
+    assert "<b>" not in server.client.get("studies/<b>", headers=BROWSER_HEADERS).text
 
 
 def test_what_people_write_is_shown_as_they_wrote_it(server):
     bold = NEW.replace("Fresh", "<b>Bold</b> & co") + "# <script>alert(1)</script>"
-    assert post(server.client, "studies", text=bold).headers["location"] == "/studies/fresh"
+    assert post_form(server.client, "studies", text=bold).headers["location"] == "/studies/fresh"
     for path in ("", "studies/fresh", "studies/fresh/data", "studies/fresh/images/patches"):
         page = server.client.get(path).text
         assert "&lt;b&gt;Bold&lt;/b&gt; &amp; co" in page
@@ -111,19 +111,19 @@ def test_a_new_study_from_each_starter(server):
         text = re.search(
             r"<textarea[^>]*>(.*?)</textarea>", server.client.get(f"new?sample={name}").text, re.S
         )[1]
-        made = post(server.client, "studies", text=text.replace("&#34;", '"').replace("&amp;", "&"))
+        made = post_form(server.client, "studies", text=text.replace("&#34;", '"').replace("&amp;", "&"))
         assert made.status_code == 303, made.text
         assert server.client.get(made.headers["location"].lstrip("/")).status_code == 200
 
 
 def test_a_study_that_cannot_be_says_why_and_keeps_the_text(server):
     wrong = NEW.replace("segments = 2", "segments = 99")
-    page = post(server.client, "studies", text=wrong)
+    page = post_form(server.client, "studies", text=wrong)
     assert page.status_code == 422
     assert "segments" in re.search(r'role="alert"[^>]*>(.*?)</p>', page.text, re.S)[1]
     assert "segments = 99" in page.text
     files = NEW.replace("colours = 2", 'file = "/etc/passwd"')
-    assert post(server.client, "studies", text=files).status_code == 422
+    assert post_form(server.client, "studies", text=files).status_code == 422
     assert len(store.studies.list_studies(server.db)) == 1
 
 
@@ -141,8 +141,8 @@ def test_a_live_part_is_sent_again_only_when_something_is_new(server):
 def test_a_live_part_is_sent_again_to_another_login(server):
     """Its forms hold the login's token, so that those of the login before would be refused."""
     first = server.client.get("studies/tiny?part=live")
-    assert post(server.client, "logout").status_code == 303
-    assert post(server.client, "login", name=NAME, password=PASSWORD).status_code == 303
+    assert post_form(server.client, "logout").status_code == 303
+    assert post_form(server.client, "login", name=NAME, password=PASSWORD).status_code == 303
     again = {"If-None-Match": first.headers["etag"]}
     assert server.client.get("studies/tiny?part=live", headers=again).status_code == 200
 
@@ -182,32 +182,32 @@ def test_too_few_answers_say_how_many_are_missing(server):
     "query", ["segments=1", "segments=x", "segments=99", "smoothness=-1", "smoothness=nan"]
 )
 def test_maps_that_cannot_be(server, query):
-    page = server.client.get(f"studies/tiny/images/patches?{query}", headers=PEOPLE)
+    page = server.client.get(f"studies/tiny/images/patches?{query}", headers=BROWSER_HEADERS)
     assert page.status_code == 422
     assert "got" in page.text
 
 
 def test_pausing_closing_and_opening(server):
     for what, status in (("pause", "paused"), ("reopen", "open"), ("close", "closed"), ("reopen", "open")):
-        assert post(server.client, f"studies/tiny/{what}").headers["location"] == "/studies/tiny"
+        assert post_form(server.client, f"studies/tiny/{what}").headers["location"] == "/studies/tiny"
         assert store.studies.get_study(server.db, "tiny").status == status
         assert f'class="pill {status}"' in server.client.get("studies/tiny").text
-    assert post(server.client, "studies/tiny/explode").status_code == 404
-    assert post(server.client, "studies/nope/pause").status_code == 404
+    assert post_form(server.client, "studies/tiny/explode").status_code == 404
+    assert post_form(server.client, "studies/nope/pause").status_code == 404
 
 
 def test_erasing_needs_a_word_and_is_for_good(server):
-    who = server.answered()
+    who = server.complete_session()
     path = f"studies/tiny/participants/{who}"
     assert who in server.client.get("studies/tiny").text
-    refused = post(server.client, f"{path}/erase")
+    refused = post_form(server.client, f"{path}/erase")
     assert refused.status_code == 422
     assert "cannot be undone" in refused.text
-    done = post(server.client, f"{path}/erase", confirmed="yes")
+    done = post_form(server.client, f"{path}/erase", confirmed="yes")
     assert "1 session, 28 answers" in done.text
-    assert server.client.get(path, headers=PEOPLE).status_code == 404
+    assert server.client.get(path, headers=BROWSER_HEADERS).status_code == 404
     assert who not in server.client.get("studies/tiny").text
-    assert post(server.client, f"{path}/erase", confirmed="yes").status_code == 404
+    assert post_form(server.client, f"{path}/erase", confirmed="yes").status_code == 404
     assert server.responses() == []
 
 
@@ -218,45 +218,47 @@ def test_simulations_that_cannot_be(server):
         {"count": "1", "pace": "-1"},
         {"count": "1", "source": "ghost"},
     ):
-        page = post(server.client, "studies/tiny/simulate", **fields)
+        page = post_form(server.client, "studies/tiny/simulate", **fields)
         assert page.status_code == 422
         assert "<h1>" in page.text
 
 
 def test_tokens_are_shown_once_and_can_be_revoked(server):
-    made = post(server.client, "settings/tokens", label="<i>notebook</i>").text
+    made = post_form(server.client, "settings/tokens", label="<i>notebook</i>").text
     token = re.search(r'value="(vseg_[\w-]+)"', made)[1]
     page = server.client.get("settings").text
     assert token not in page
     assert "&lt;i&gt;notebook" in page
     number = re.search(r'name="token" value="(\d+)"', page)[1]
-    assert post(server.client, "settings/tokens/revoke", token=number).status_code == 303
+    assert post_form(server.client, "settings/tokens/revoke", token=number).status_code == 303
     assert store.tokens.find_researcher(server.db, token) is None
-    assert post(server.client, "settings/tokens", label=" ").status_code == 422
-    assert post(server.client, "settings/tokens/revoke", token="x").status_code == 422
+    assert post_form(server.client, "settings/tokens", label=" ").status_code == 422
+    assert post_form(server.client, "settings/tokens/revoke", token="x").status_code == 422
 
 
 def test_another_password(server):
-    wrong = post(server.client, "settings/password", old="not this one", password="another horse battery")
+    wrong = post_form(
+        server.client, "settings/password", old="not this one", password="another horse battery"
+    )
     assert wrong.status_code == 401
     assert "wrong" in wrong.text
-    short = post(server.client, "settings/password", old=PASSWORD, password="short")
+    short = post_form(server.client, "settings/password", old=PASSWORD, password="short")
     assert "at least 12" in short.text
     copied = {"Cookie": f"{auth.COOKIE}={server.client.cookies[auth.COOKIE]}"}
     token = store.tokens.create(server.db, NAME, "notebook")
-    changed = post(server.client, "settings/password", old=PASSWORD, password="another horse battery")
+    changed = post_form(server.client, "settings/password", old=PASSWORD, password="another horse battery")
     assert changed.headers["location"].startswith("/settings")
     assert "Tokens for scripts still work" in server.client.get("settings?changed=password").text
     assert store.tokens.find_researcher(server.db, token) == NAME
     again = {"old": "another horse battery", "password": PASSWORD, "revoke": "yes"}
-    assert "changed=tokens" in post(server.client, "settings/password", **again).headers["location"]
+    assert "changed=tokens" in post_form(server.client, "settings/password", **again).headers["location"]
     assert store.tokens.find_researcher(server.db, token) is None
     assert server.client.get("settings").status_code == 200
     assert httpx.get(f"{server.base}settings", headers=copied, trust_env=False).status_code == 303
 
 
 def test_links_that_log_in_once(stranger):
-    store.researchers.set_password(stranger.db, NAME, CHEAP.hash(PASSWORD))
+    store.researchers.set_password(stranger.db, NAME, CHEAP_HASHER.hash(PASSWORD))
     token = auth.create_sign_in_token(stranger.db, NAME)
     for _ in range(2):  # as those do who show what a link leads to
         assert stranger.client.head(f"signin?token={token}").status_code == 401
@@ -269,7 +271,7 @@ def test_links_that_log_in_once(stranger):
 
 
 def test_a_link_for_another_researcher(server):
-    page = post(server.client, "settings/researchers").text
+    page = post_form(server.client, "settings/researchers").text
     link = re.search(r'value="(http[^"]*/setup\?token=[^"]+)"', page)[1]
     assert "Choose a name and a password" in httpx.get(link, trust_env=False).text
 
@@ -278,7 +280,7 @@ def test_only_who_is_not_the_first_reads_of_the_others(server):
     others = "has a name here already"
     link = f"setup?token={auth.create_setup_token(server.db)}"
     assert others in server.client.get(link).text
-    with served(f"sqlite:///{server.db.place}-new") as new:
+    with run_server(f"sqlite:///{server.db.address}-new") as new:
         link = f"setup?token={auth.create_setup_token(new.db)}"
         assert others not in new.client.get(link).text
 
@@ -286,26 +288,26 @@ def test_only_who_is_not_the_first_reads_of_the_others(server):
 def test_removing_a_researcher_needs_a_word(server):
     store.researchers.set_password(server.db, "Bob <b>", "hash")
     assert 'aria-label="Remove Bob &lt;b&gt;…"' in server.client.get("settings").text
-    unconfirmed = post(server.client, "settings/researchers/remove", name="Bob <b>")
+    unconfirmed = post_form(server.client, "settings/researchers/remove", name="Bob <b>")
     assert (unconfirmed.status_code, "Tick the box" in unconfirmed.text) == (422, True)
-    done = post(server.client, "settings/researchers/remove", name="Bob <b>", confirmed="yes")
+    done = post_form(server.client, "settings/researchers/remove", name="Bob <b>", confirmed="yes")
     assert (done.status_code, done.headers["location"]) == (303, "/settings#researchers")
     assert "Remove" not in server.client.get("settings").text, "the last one stays"
     for name, status, said in ((NAME, 409, "the only researcher"), ("Bob <b>", 404, "removed before")):
-        refused = post(server.client, "settings/researchers/remove", name=name, confirmed="yes")
+        refused = post_form(server.client, "settings/researchers/remove", name=name, confirmed="yes")
         assert (refused.status_code, said in refused.text) == (status, True)
     assert [each.name for each in store.researchers.list_researchers(server.db)] == [NAME]
 
 
 def test_who_removes_themselves_is_out(server):
     store.researchers.set_password(server.db, "Bob", "hash")
-    done = post(server.client, "settings/researchers/remove", name=NAME, confirmed="yes")
+    done = post_form(server.client, "settings/researchers/remove", name=NAME, confirmed="yes")
     assert done.headers["location"] == "/login"
     assert server.client.get("settings").status_code == 303
 
 
 def test_a_mistyped_address_gives_no_cookie_and_shows_no_menu(stranger):
-    page = stranger.client.get("foo", headers=PEOPLE)
+    page = stranger.client.get("foo", headers=BROWSER_HEADERS)
     assert "set-cookie" not in page.headers
     assert "Log out" not in page.text
 

@@ -5,40 +5,40 @@ import re
 import numpy as np
 import pytest
 
-from researchers import PEOPLE, log_in
-from servers import STUDY, served
-from takers import SOLO, STOPPING, taker
+from adaptive_participants import ADAPTIVE_STUDY, STOPPING_STUDY, begin_adaptive_session
+from researchers import BROWSER_HEADERS, log_in
+from servers import STUDY, run_server
 from vseg import Grid, Maps
 from vseg.monitor import Believed, Standing
-from vseg.server.dashboard.posteriors import Belief
+from vseg.server.dashboard.posteriors import PosteriorView
 
 COMPUTING, REFRESH = "The posterior is being computed", '<noscript><meta http-equiv="refresh"'
 ENOUGH = STUDY.replace("trials = 12, blocks = 2", "trials = 40, blocks = 1")
 
 
 def test_what_an_adaptive_study_chose_and_where_it_stopped(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db", STOPPING) as running:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", STOPPING_STUDY) as running:
         log_in(running)
-        one = taker(running)
+        one = begin_adaptive_session(running)
         while not one.stops:
             one.answer_patiently([one.seq])
         who = one.person.state["participant"]
-        person = running.client.get(f"studies/ada/participants/{who}", headers=PEOPLE).text
+        person = running.client.get(f"studies/ada/participants/{who}", headers=BROWSER_HEADERS).text
         real = sum(not (row["practice"] or row["catch"]) for row in running.responses("ada"))
         said = (
             r"patches: known well enough after (\d+) answers \(expected error 0\.\d\d\d\); (\d+) were given\."
         )
         known, given = map(int, re.search(said, person).groups())
         assert known <= given == real
-        page = running.client.get("studies/ada", headers=PEOPLE).text
+        page = running.client.get("studies/ada", headers=BROWSER_HEADERS).text
         assert f'<b data-testid="chosen">{real - 6}</b> answers' in page
         assert "6 to fixed pairs at first · 0 fell back" in page
 
 
 def test_an_adaptive_study_shows_first_what_its_pairs_are_chosen_by(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db", SOLO) as running:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", ADAPTIVE_STUDY) as running:
         log_in(running)
-        one = taker(running)
+        one = begin_adaptive_session(running)
         one.answer_patiently(range(20))
         who = one.person.state["participant"]
         person = running.client.get(f"studies/ada/participants/{who}").text
@@ -55,11 +55,11 @@ def test_an_adaptive_study_shows_first_what_its_pairs_are_chosen_by(tmp_path):
 
 def test_the_posterior_beside_the_classic_map(tmp_path):
     """At first a page says that it is being computed and, without script, looks again; then it is there."""
-    with served(f"sqlite:///{tmp_path}/vseg.db", ENOUGH) as running:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", ENOUGH) as running:
         log_in(running)
         path = "studies/tiny/images/patches"
         assert "needs at least 8 answers" in running.client.get(path).text
-        who = running.answered()
+        who = running.complete_session()
         assert "study-posterior" not in running.client.get("studies/tiny").text, "it begins none"
         first = running.client.get(path).text
         assert COMPUTING in first
@@ -109,7 +109,7 @@ def test_whose_number_of_segments_it_is():
     assert chooser.segments == "3, the study’s; the evidence would choose 2"
 
 
-def believing(asked: str, **about) -> Belief:
+def believing(asked: str, **about) -> PosteriorView:
     maps = Maps(Grid(3), np.full((9, 3), 1 / 3))
     known = {
         "table": [],
@@ -122,4 +122,4 @@ def believing(asked: str, **about) -> Belief:
         maps, maps.probabilities, maps.probabilities, 1.0, 0.9, 1.1, 0.1, **known,
         warning="", rhat=None, effective_draws=None, draws=1, trials=8, pairs=8,
     )  # fmt: skip
-    return Belief({"segments": asked}, 8, Standing(found, "mark", is_current=True))
+    return PosteriorView({"segments": asked}, 8, Standing(found, "mark", is_current=True))

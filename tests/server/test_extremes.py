@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from researchers import log_in, scripted
+from researchers import log_in, run_server_with_api_client
 from servers import STUDY
 from vseg.errors import InvalidInput
 from vseg.study.schema import Study, parsed
@@ -118,7 +118,7 @@ def test_every_number_has_two_ends(path):
 
 def test_studies_at_the_ends_are_served(database_url):
     """Accepted, listed beside the others, described to a page, and begun where that is no long work."""
-    with scripted(database_url, STUDY) as api:
+    with run_server_with_api_client(database_url, STUDY) as api:
         client, begun = api.server.client, 0
         studies = list(at_the_ends())
         for at, given in enumerate(studies):

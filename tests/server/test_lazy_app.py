@@ -1,4 +1,4 @@
-"""The researchers' part is loaded after the participants are served, or by the first who asks for it."""
+"""The researchers' part of the app is loaded after the start, or by the first request for it."""
 
 import asyncio
 import subprocess
@@ -14,37 +14,37 @@ from vseg.server import lazy_app
 from vseg.server.app import create_app
 from vseg.server.lazy_app import LazyApp
 
-TAKING_PART = """
+PARTICIPANT_REQUESTS = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 import httpx
-from servers import STUDY, register
+from servers import STUDY, register_studies
 from vseg import store
 from vseg.server import runner
-from vseg.server.app import app
+from vseg.server.app import create_app
 
-async def asked(whole):
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=whole), base_url="http://x/s/tiny/") as client:
+async def send_requests(app):
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://x/s/tiny/") as client:
         begun = await client.post("sessions", json={"consented": True})
         answers = [await client.get(path) for path in ("", "study.json", "nowhere")]
         event = {"seq": 0, "kind": "device", "at_ms": 1, "data": {}}
         token = {"Authorization": "Bearer " + begun.json()["token"]}
         stored = await client.post("records", json={"records": [event]}, headers=token)
-        return [each.status_code for each in (begun, *answers, stored)]
+        return [response.status_code for response in (begun, *answers, stored)]
 
 with store.open(sys.argv[2]) as db:
-    register(db, STUDY)
-    whole = app(db)
-    whole.app.app.router.default = whole.app.app.router.not_found
-    print(asyncio.run(asked(whole)))
+    register_studies(db, STUDY)
+    app = create_app(db)
+    app.app.app.router.default = app.app.app.router.not_found
+    print(asyncio.run(send_requests(app)))
 print(*sys.modules)
 """
 
 
-def test_nobody_who_takes_part_waits_for_what_researchers_need(tmp_path):
-    """Neither to begin, nor to answer, nor by a wrong address: what is loaded until then is what a restart takes."""
-    given = [str(Path(__file__).parents[1]), f"sqlite:///{tmp_path}/vseg.db"]
-    command = [sys.executable, "-c", TAKING_PART, *given]
+def test_participants_requests_load_no_module_of_the_researchers(tmp_path):
+    """Beginning, answering or a wrong address load nothing heavy: what they load is what a restart takes."""
+    arguments = [str(Path(__file__).parents[1]), f"sqlite:///{tmp_path}/vseg.db"]
+    command = [sys.executable, "-c", PARTICIPANT_REQUESTS, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     statuses, loaded = done.stdout.splitlines()
     assert statuses == "[201, 200, 200, 404, 200]"
@@ -52,110 +52,110 @@ def test_nobody_who_takes_part_waits_for_what_researchers_need(tmp_path):
     assert not heavy & set(loaded.split())
 
 
-def test_a_command_loads_no_other():
+def test_a_command_does_not_load_other_commands():
     program = "import sys; from vseg.cli import app; app(['serve']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert {"vseg.cli.serve", "vseg.cli.fit"} & set(done.stdout.split()) == {"vseg.cli.serve"}
 
 
-def test_participants_are_answered_while_it_is_being_loaded(tmp_path):
-    goes_on, begun = threading.Event(), threading.Event()
+def test_participants_are_answered_while_the_researchers_part_loads(tmp_path):
+    may_continue, has_begun = threading.Event(), threading.Event()
 
     def load():
-        begun.set()
-        assert goes_on.wait(20)
+        has_begun.set()
+        assert may_continue.wait(20)
         return PlainTextResponse("researchers")
 
-    async def asked(whole):
-        transport = httpx.ASGITransport(app=whole)
+    async def send_requests(app):
+        transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-            # More than there are threads.
+            # More requests than threads.
             waiting = [asyncio.create_task(client.get("/studies/tiny")) for _ in range(50)]
-            assert await asyncio.to_thread(begun.wait, 20)
+            assert await asyncio.to_thread(has_begun.wait, 20)
             health = await client.get("/health")
-            assert not any(each.done() for each in waiting)
-            goes_on.set()
+            assert not any(request.done() for request in waiting)
+            may_continue.set()
             return health, await asyncio.gather(*waiting)
 
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        whole = create_app(db)
-        whole.app.app.router.default = LazyApp(load)
-        health, pages = asyncio.run(asked(whole))
+        app = create_app(db)
+        app.app.app.router.default = LazyApp(load)
+        health, pages = asyncio.run(send_requests(app))
     assert health.status_code == 200
     assert {page.text for page in pages} == {"researchers"}
 
 
-def asking(part, count):
-    """So many who ask at once."""
+def request_at_once(app, count):
+    """Send this number of requests at once and return the texts of the replies."""
 
-    async def asked():
-        transport = httpx.ASGITransport(app=part, raise_app_exceptions=False)
-        async with part.load_in_background(), httpx.AsyncClient(transport=transport) as client:
+    async def send_requests():
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        async with app.load_in_background(), httpx.AsyncClient(transport=transport) as client:
             return await asyncio.gather(*(client.get("http://x/") for _ in range(count)))
 
-    return [answer.text for answer in asyncio.run(asked())]
+    return [answer.text for answer in asyncio.run(send_requests())]
 
 
-def test_it_is_loaded_once_for_all_who_ask_and_by_itself(monkeypatch):
-    monkeypatch.setattr(lazy_app, "AFTER_S", 0.0)
+def test_the_app_is_loaded_once_for_all_requests_and_the_background_task(monkeypatch):
+    monkeypatch.setattr(lazy_app, "LOAD_DELAY_S", 0.0)
     threads = []
 
     def load():
         threads.append(threading.get_ident())
         return PlainTextResponse("here")
 
-    assert asking(LazyApp(load), 5) == ["here"] * 5
+    assert request_at_once(LazyApp(load), 5) == ["here"] * 5
     assert len(threads) == 1
-    assert threads[0] != threading.get_ident(), "the loop serves others meanwhile"
+    assert threads[0] != threading.get_ident(), "the event loop must stay free"
 
 
-def test_it_is_loaded_without_anybody_asking(monkeypatch):
-    monkeypatch.setattr(lazy_app, "AFTER_S", 0.01)
+def test_the_app_is_loaded_without_any_request(monkeypatch):
+    monkeypatch.setattr(lazy_app, "LOAD_DELAY_S", 0.01)
     loaded = threading.Event()
 
     def load():
         loaded.set()
         return PlainTextResponse("here")
 
-    async def waited():
+    async def wait():
         async with LazyApp(load).load_in_background():
             return await asyncio.to_thread(loaded.wait, 20)
 
-    assert asyncio.run(waited())
+    assert asyncio.run(wait())
 
 
-def test_a_load_that_failed_is_tried_again_and_stops_nobody(monkeypatch, caplog):
-    monkeypatch.setattr(lazy_app, "AFTER_S", 0.0)
-    tries = []
+def test_a_failed_load_is_logged_and_tried_again(monkeypatch, caplog):
+    monkeypatch.setattr(lazy_app, "LOAD_DELAY_S", 0.0)
+    attempts = []
 
     def load():
-        tries.append(None)
-        if len(tries) == 1:
+        attempts.append(None)
+        if len(attempts) == 1:
             raise ImportError("half an installation")
         return PlainTextResponse("here")
 
-    part = LazyApp(load)
-    assert asking(part, 0) == []
+    app = LazyApp(load)
+    assert request_at_once(app, 0) == []
     assert "half an installation" in caplog.text
-    assert asking(part, 2) == ["here"] * 2
-    assert len(tries) == 2
+    assert request_at_once(app, 2) == ["here"] * 2
+    assert len(attempts) == 2
 
 
-def test_a_server_that_stops_waits_for_what_is_being_loaded(monkeypatch):
-    monkeypatch.setattr(lazy_app, "AFTER_S", 0.0)
-    begun, goes_on, order = threading.Event(), threading.Event(), []
+def test_a_stop_waits_for_a_load_in_progress(monkeypatch):
+    monkeypatch.setattr(lazy_app, "LOAD_DELAY_S", 0.0)
+    has_begun, may_continue, order = threading.Event(), threading.Event(), []
 
     def load():
-        begun.set()
-        assert goes_on.wait(20)
+        has_begun.set()
+        assert may_continue.wait(20)
         order.append("loaded")
         return PlainTextResponse("here")
 
-    async def stopped():
+    async def load_and_stop():
         async with LazyApp(load).load_in_background():
-            assert await asyncio.to_thread(begun.wait, 20)
-            asyncio.get_running_loop().call_later(0.05, goes_on.set)
+            assert await asyncio.to_thread(has_begun.wait, 20)
+            asyncio.get_running_loop().call_later(0.05, may_continue.set)
         order.append("stopped")
 
-    asyncio.run(stopped())
+    asyncio.run(load_and_stop())
     assert order == ["loaded", "stopped"]

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from servers import STUDY, serving
+from servers import STUDY, run_server_process
 from vseg.server.log_throttle import INTERVAL_S, MAX_MESSAGES, LogThrottle
 
 
@@ -39,7 +39,7 @@ def test_the_same_words_once_every_ten_seconds(logged):
     log.error("%s: %s", "VsegError", "the database is away")
     log.error("%s: %s", "VsegError", "the disk is full")
     assert lines[2:] == [
-        "VsegError: the database is away (and 999 times more before)",
+        "VsegError: the database is away (repeated 999 times since the last line)",
         "VsegError: the disk is full",
     ]
 
@@ -65,7 +65,7 @@ def test_what_is_remembered_has_an_end(logged):
 def test_nonsense_does_not_fill_the_log(tmp_path):
     study = tmp_path / "study.toml"
     study.write_text(STUDY)
-    with serving(study, "--db", f"sqlite:///{tmp_path}/vseg.db") as server:
+    with run_server_process(study, "--db", f"sqlite:///{tmp_path}/vseg.db") as server:
         where = urlsplit(server.link("participants"))
         for _ in range(50):
             with socket.create_connection((where.hostname, where.port)) as connection:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from servers import STUDY, register, served
+from servers import STUDY, register_studies, run_server
 from vseg import store
 from vseg.server import participants
 from vseg.server.app import create_app
@@ -51,7 +51,7 @@ def test_the_others_wait_and_a_failure_frees_a_place(tmp_path, monkeypatch):
             return failed, at_first, await coming
 
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        register(db, CROWDED)
+        register_studies(db, CROWDED)
         failed, at_first, begun = asyncio.run(crowd(create_app(db)))
     assert {answer.status_code for answer in failed} == {500}
     assert at_first == AT_ONCE
@@ -68,7 +68,7 @@ def test_who_hung_up_before_their_turn_is_not_begun(tmp_path, monkeypatch):
         assert goes_on.wait(20)
         return real(study)
 
-    with served(f"sqlite:///{tmp_path}/vseg.db", CROWDED) as server, ThreadPoolExecutor(AT_ONCE) as pool:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", CROWDED) as server, ThreadPoolExecutor(AT_ONCE) as pool:
         monkeypatch.setattr(participants, "study_draw", slow)
         inside = [pool.submit(server.begin) for _ in range(AT_ONCE)]
         assert all(full.acquire(timeout=20) for _ in inside)

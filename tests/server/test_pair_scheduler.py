@@ -4,8 +4,15 @@ import threading
 
 import pytest
 
-from servers import Person, event, response, served
-from takers import CROWD, SOLO, STOPPING, TWO, Taker, taker
+from adaptive_participants import (
+    ADAPTIVE_STUDY,
+    SHARED_STUDY,
+    STOPPING_STUDY,
+    TWO_IMAGE_STUDY,
+    AdaptiveParticipant,
+    begin_adaptive_session,
+)
+from servers import ParticipantClient, event, response, run_server
 from vseg import store
 
 
@@ -18,13 +25,13 @@ def batch_items(server, session: int) -> list[int]:
 
 @pytest.fixture
 def server(database_url):
-    with served(database_url, SOLO) as running:
+    with run_server(database_url, ADAPTIVE_STUDY) as running:
         yield running
 
 
 def test_a_session_is_asked_what_was_chosen_from_its_answers(server):
     """The first pairs are fixed, all later ones chosen; what is stored is what was shown."""
-    one = taker(server)
+    one = begin_adaptive_session(server)
     one.answer_patiently(range(64))
     rows = server.responses("ada")
     assert [(row["i"], row["j"]) for row in rows] == [one.shown[item] for item in range(64)]
@@ -41,11 +48,11 @@ def test_a_session_is_asked_what_was_chosen_from_its_answers(server):
 
 
 def test_choices_are_never_changed_and_come_again_to_a_page_that_was_reloaded(server):
-    one = taker(server)
+    one = begin_adaptive_session(server)
     one.answer_patiently(range(30))
     number = store.sessions.get_by_token(server.db, one.person.state["token"]).id
     stored = store.choices.get_chosen_pairs(server.db, number)
-    again = one.person.now().json()
+    again = one.person.get_state().json()
     columns = again["choices"]
     told = dict(zip(columns["item"], zip(columns["i"], columns["j"], strict=True), strict=True))
     assert told == {item: pair for item, pair in stored.items() if item >= 30}
@@ -55,7 +62,7 @@ def test_choices_are_never_changed_and_come_again_to_a_page_that_was_reloaded(se
 
 
 def test_who_says_that_it_showed_a_choice_must_have_got_one(server):
-    one = taker(server)
+    one = begin_adaptive_session(server)
     refused = one.person.send(response(0, 5, chosen=True))
     assert refused.status_code == 422
     assert "No pair was chosen for item 5" in refused.json()["message"]
@@ -74,7 +81,7 @@ def test_a_page_that_heard_of_nothing_in_time_shows_the_fixed_pairs(server):
 
 
 def test_flagged_answers_teach_nothing_and_keep_their_pair(server):
-    one = taker(server)
+    one = begin_adaptive_session(server)
     one.answer_patiently(range(20))
     before = one.choices[20]
     one.answer(20, flags="late")
@@ -94,18 +101,18 @@ def test_flagged_answers_teach_nothing_and_keep_their_pair(server):
 
 
 def test_what_was_asked_with_its_fixed_pair_keeps_that_after_a_reload(server):
-    one = taker(server)
+    one = begin_adaptive_session(server)
     one.answer_patiently(range(20))
     del one.choices[20]  # it came too late
     one.answer(20, flags="late")
-    told = one.person.now().json()
+    told = one.person.get_state().json()
     assert 20 in told["asked_again"]
     assert 20 not in told["choices"]["item"]
 
 
 def test_a_record_that_is_missing_is_waited_for(server):
     """The state knows an unbroken beginning of the records, so that any replay can know the same."""
-    one = taker(server)
+    one = begin_adaptive_session(server)
     one.seq = 1
     one.answer_patiently(range(1, 30))
     assert not one.choices
@@ -119,15 +126,15 @@ def test_a_record_that_is_missing_is_waited_for(server):
 
 
 def test_a_restarted_server_goes_on_with_the_same_state(database_url):
-    with served(database_url, SOLO) as first:
-        one = taker(first)
+    with run_server(database_url, ADAPTIVE_STUDY) as first:
+        one = begin_adaptive_session(first)
         one.answer_patiently(range(30))
         headers, state = one.person.headers, one.person.state
         known = dict(one.choices)
-    with served(database_url, SOLO) as second:
-        person = Person(second.client, "ada", state)
+    with run_server(database_url, ADAPTIVE_STUDY) as second:
+        person = ParticipantClient(second.client, "ada", state)
         assert person.headers == headers
-        other = Taker(person)
+        other = AdaptiveParticipant(person)
         other.seq, other.choices = 30, known
         other.answer_patiently(range(30, 64))
         rows = second.responses("ada")
@@ -137,9 +144,12 @@ def test_a_restarted_server_goes_on_with_the_same_state(database_url):
 
 def test_a_second_worker_knows_what_the_first_has_chosen(database_url):
     """Two servers over one database, asked in turn; nothing is chosen twice."""
-    with served(database_url, SOLO) as first, served(database_url, SOLO) as second:
-        one = taker(first)
-        other = Person(second.client, "ada", one.person.state)
+    with (
+        run_server(database_url, ADAPTIVE_STUDY) as first,
+        run_server(database_url, ADAPTIVE_STUDY) as second,
+    ):
+        one = begin_adaptive_session(first)
+        other = ParticipantClient(second.client, "ada", one.person.state)
         own = one.person
         for item in range(64):
             one.person = (own, other)[item % 2]
@@ -152,10 +162,10 @@ def test_a_second_worker_knows_what_the_first_has_chosen(database_url):
 
 def test_a_crowd_feeds_one_map(database_url):
     """Who comes later is asked chosen pairs from the first trial on, and they follow from everybody's answers."""
-    with served(database_url, CROWD) as server:
-        first = taker(server)
+    with run_server(database_url, SHARED_STUDY) as server:
+        first = begin_adaptive_session(server)
         first.answer_patiently(range(40))
-        second = taker(server)
+        second = begin_adaptive_session(server)
         second.answer_patiently(range(20))
         first.answer_patiently(range(40, 64))
         number = store.sessions.get_by_token(server.db, first.person.state["token"]).id
@@ -169,8 +179,8 @@ def test_a_crowd_feeds_one_map(database_url):
 
 
 def test_a_crowd_forgets_whoever_withdraws(database_url):
-    with served(database_url, CROWD) as server:
-        first, second = taker(server), taker(server)
+    with run_server(database_url, SHARED_STUDY) as server:
+        first, second = begin_adaptive_session(server), begin_adaptive_session(server)
         first.answer_patiently(range(30))
         second.answer_patiently(range(30))
         assert first.person.post("leave", {"data": "withdraw"}).status_code == 200
@@ -183,22 +193,22 @@ def test_a_crowd_forgets_whoever_withdraws(database_url):
 
 
 def test_a_session_ends_when_its_map_is_known_well_enough(database_url):
-    with served(database_url, STOPPING) as server:
-        one = taker(server)
+    with run_server(database_url, STOPPING_STUDY) as server:
+        one = begin_adaptive_session(server)
         item = 0
         while not one.stops:
             one.answer_patiently([item])
             item += 1
         assert one.stops == [item]
         assert 22 <= item < 50
-        assert one.person.now().json()["stops"] == [item]
+        assert one.person.get_state().json()["stops"] == [item]
         assert one.person.post("complete", {"count": item}).status_code == 200
         assert server.begin("ada").post("complete", {"count": 0}).status_code == 409
 
 
 def test_answers_that_were_given_before_the_stop_was_known_are_kept(database_url):
-    with served(database_url, STOPPING) as server:
-        one = taker(server)
+    with run_server(database_url, STOPPING_STUDY) as server:
+        one = begin_adaptive_session(server)
         one.answer_patiently(range(60))
         assert one.stops
         assert one.stops[0] < 60
@@ -207,15 +217,15 @@ def test_answers_that_were_given_before_the_stop_was_known_are_kept(database_url
 
 
 def test_a_second_image_is_asked_after_the_first_has_stopped(database_url):
-    with served(database_url, TWO) as server:
-        one = taker(server)
+    with run_server(database_url, TWO_IMAGE_STUDY) as server:
+        one = begin_adaptive_session(server)
         trials = one.person.state["trials"]
         second = 2 + 42  # practice, then forty pairs and two catch trials
         item = 0
         while not one.stops:
             one.answer_patiently([item])
             item += 1
-        told = one.person.now().json()
+        told = one.person.get_state().json()
         assert told["next_item"] == second
         refused = one.person.post("complete", {"count": item})
         assert refused.json()["reason"] == "unanswered"
@@ -226,7 +236,7 @@ def test_a_second_image_is_asked_after_the_first_has_stopped(database_url):
 
 
 def test_leaving_takes_the_choices_along(server):
-    one = taker(server)
+    one = begin_adaptive_session(server)
     one.answer_patiently(range(40))
     number = store.sessions.get_by_token(server.db, one.person.state["token"]).id
     assert store.choices.get_chosen_pairs(server.db, number)
@@ -236,9 +246,9 @@ def test_leaving_takes_the_choices_along(server):
 
 def test_many_at_once_are_all_served(server):
     """Eight who answer as fast as they can while others do: every choice that was shown is stored as shown."""
-    takers = [taker(server) for _ in range(8)]
+    takers = [begin_adaptive_session(server) for _ in range(8)]
 
-    def go(one: Taker) -> None:
+    def go(one: AdaptiveParticipant) -> None:
         one.answer_patiently(range(64))
 
     threads = [threading.Thread(target=go, args=(one,)) for one in takers]
@@ -252,7 +262,7 @@ def test_many_at_once_are_all_served(server):
 
 
 def test_an_event_hears_of_choices_too(server):
-    one = taker(server)
+    one = begin_adaptive_session(server)
     one.answer_patiently(range(20))
     said = one.person.send(event(one.seq, "break", ms=1)).json()
     assert set(said) == {"stored", "choices", "stops", "choosing"}
@@ -261,11 +271,11 @@ def test_an_event_hears_of_choices_too(server):
 
 def test_a_crowd_goes_on_when_few_pairs_are_left_that_nobody_was_asked(tmp_path, caplog):
     """On 16 locations there are 120 pairs; three people are asked for 150."""
-    small = CROWD.replace("trials = 60", "trials = 50")
-    assert small != CROWD
-    with served(f"sqlite:///{tmp_path}/vseg.db", small) as server:
+    small = SHARED_STUDY.replace("trials = 60", "trials = 50")
+    assert small != SHARED_STUDY
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", small) as server:
         for _ in range(3):
-            one = taker(server)
+            one = begin_adaptive_session(server)
             one.answer_patiently(range(len(one.person.state["trials"]["i"])))
             asked = [row for row in server.responses("ada") if row["chosen"]]
     assert asked

@@ -3,14 +3,14 @@
 import httpx
 import pytest
 
-from servers import STUDY, Person, event, response, served
+from servers import STUDY, ParticipantClient, event, response, run_server
 from vseg import store
 from vseg.store.snapshot import take_snapshot
 
 
 @pytest.fixture
 def server(database_url):
-    with served(database_url) as running:
+    with run_server(database_url) as running:
         yield running
 
 
@@ -46,7 +46,7 @@ def test_what_the_page_knows_before_consent(server):
 def test_the_code_is_nowhere_before_completion(server):
     person = server.begin()
     person.answer_all()
-    seen = [person.now(), person.post("complete", {"count": 900}), person.send(event(100))]
+    seen = [person.get_state(), person.post("complete", {"count": 900}), person.send(event(100))]
     assert all("THANKS42" not in answer.text for answer in seen)
 
 
@@ -132,7 +132,7 @@ def test_leaving_with_the_data_kept(server):
     person.send(response(0, 0))
     assert person.post("leave", {"data": "keep"}).json() == {}
     assert person.send(response(1, 1)).status_code == 409
-    assert (person.now().status_code, person.now().json()["reason"]) == (409, "already")
+    assert (person.get_state().status_code, person.get_state().json()["reason"]) == (409, "already")
     assert person.post("complete", {"count": 1}).status_code == 409
     assert [row["status"] for row in server.responses()] == ["left"]
 
@@ -219,7 +219,7 @@ def test_a_reload_learns_what_is_asked_again(server):
         response(1, 1, flags="late blurred"),
         *(response(2 + n, 2, flags="late") for n in range(3)),
     )
-    state = person.now().json()
+    state = person.get_state().json()
     assert (state["answered"], state["asked_again"], state["next_item"]) == ([0, 2], [1], 3)
     assert state["next_seq"] == 5
 
@@ -228,11 +228,11 @@ def test_a_reload_learns_what_is_asked_again(server):
 def test_after_a_long_pause(database_url, policy):
     """With after_minutes = 0 every pause is a long one. Item 2 begins the first block."""
     text = f'{STUDY}\n[interruption]\npolicy = "{policy}"\nafter_minutes = 0\n'
-    with served(database_url, text) as server:
+    with run_server(database_url, text) as server:
         person = server.begin()
         person.send(*(response(seq, seq) for seq in range(5)))
         person.send(event(5, "resumed"))  # what a page sends by itself changes nothing
-        while (state := person.now()).status_code == 200 and policy != "resume":
+        while (state := person.get_state()).status_code == 200 and policy != "resume":
             if policy == "repeat-block" and state.json()["answered"] == [0, 1]:
                 break  # a millisecond has passed
         if policy == "end":
@@ -249,17 +249,17 @@ def test_after_a_long_pause(database_url, policy):
 def test_a_block_that_begins_again(database_url):
     """The page says so; from then on what it answers counts, however often it is loaded anew."""
     text = f'{STUDY}\n[interruption]\npolicy = "repeat-block"\nafter_minutes = 5\n'
-    with served(database_url, text) as server:
+    with run_server(database_url, text) as server:
         person = server.begin()
         first = [response(0, 0), response(1, 1), response(2, 2, flags="late"), response(3, 3), response(4, 4)]
         person.send(*first)
         person.send(event(5, "resumed", away_ms=400_000, repeat=2))
-        state = person.now().json()
+        state = person.get_state().json()
         assert (state["answered"], state["asked_again"], state["next_item"]) == ([0, 1], [], 2)
         person.send(*(response(4 + item, item) for item in range(2, 6)))
         person.send(event(10, "resumed", away_ms=1000, repeat=None))
         person.send(*(response(5 + item, item) for item in range(6, 8)))
-        state = person.now().json()
+        state = person.get_state().json()
         assert (state["answered"], state["asked_again"], state["next_item"]) == (list(range(8)), [], 8)
         assert not state["repeat_block"]
 
@@ -307,7 +307,7 @@ def test_what_the_browser_has_is_not_sent_again(server, name, kind):
 
 
 def test_a_full_study(database_url):
-    with served(database_url) as server:
+    with run_server(database_url) as server:
         for _ in range(3):
             person = server.begin()
         full = server.client.post("s/tiny/sessions", json={"consented": True})
@@ -331,7 +331,7 @@ def test_a_closed_study(server):
 def test_personal_links_and_prolific_only(database_url):
     links = STUDY.replace("segments", "personal_links_only = true\nsegments")
     prolific = f"{STUDY}required = true\n".replace('"tiny"', '"sent"')
-    with served(database_url, links, prolific) as server:
+    with run_server(database_url, links, prolific) as server:
         token = store.sessions.create_links(server.db, store.studies.get_study(server.db, "tiny"), 1)[0]
 
         def refused(study: str, **entry: str) -> str:
@@ -365,7 +365,7 @@ def test_nobody_is_told_apart_by_address_or_browser(server, tmp_path):
     agent = "Mozilla/5.0 (a very special browser)"
     with httpx.Client(base_url=server.base, headers={"User-Agent": agent}, trust_env=False) as client:
         answer = client.post("s/tiny/sessions", json={"consented": True})
-        Person(client, "tiny", answer.json()).answer_all()
+        ParticipantClient(client, "tiny", answer.json()).answer_all()
     with server.db.reading() as connection:
         from vseg.store.schema import metadata
 

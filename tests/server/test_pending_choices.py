@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from servers import register
-from takers import CROWD, SOLO, TWO
+from adaptive_participants import ADAPTIVE_STUDY, SHARED_STUDY, TWO_IMAGE_STUDY
+from servers import register_studies
 from vseg import store
 from vseg.server.participants import make_trial_drawer
 from vseg.server.pending_choices import Ahead
@@ -16,9 +16,9 @@ MARGIN = 4
 def sessions(tmp_path_factory):
     """A study and a new session of each kind."""
     found = {}
-    for name, text in {"solo": SOLO, "crowd": CROWD, "two": TWO}.items():
+    for name, text in {"solo": ADAPTIVE_STUDY, "crowd": SHARED_STUDY, "two": TWO_IMAGE_STUDY}.items():
         with store.open(f"sqlite:///{tmp_path_factory.mktemp(name)}/vseg.db") as db:
-            register(db, text)
+            register_studies(db, text)
             study = store.studies.get_study(db, "ada")
             found[name] = study, store.sessions.begin(db, study, make_trial_drawer(study), now_ms=0).session
     return found

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
-from researchers import NAME, PASSWORD, form_token, log_in, post
-from servers import STUDY, response, served
+from researchers import NAME, PASSWORD, form_token, log_in, post_form
+from servers import STUDY, response, run_server
 from vseg import store
 from vseg.errors import VsegError
 from vseg.server import auth
@@ -19,14 +19,14 @@ from vseg.server import auth
 
 @pytest.fixture
 def server(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db") as running:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as running:
         yield running
 
 
 @pytest.fixture
 def on_both(database_url):
     """The same, on PostgreSQL too: for what asks the database something new."""
-    with served(database_url) as running:
+    with run_server(database_url) as running:
         yield running
 
 
@@ -45,12 +45,12 @@ def logged_in_on_both(on_both):
 def test_the_one_time_link_works_once(on_both):
     client, token = on_both.client, auth.create_setup_token(on_both.db)
     assert "Choose a name and a password" in client.get(f"setup?token={token}").text
-    assert post(client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 303
-    again = post(client, "setup", token=token, name="Eve", password=PASSWORD)
+    assert post_form(client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 303
+    again = post_form(client, "setup", token=token, name="Eve", password=PASSWORD)
     assert again.status_code == client.get(f"setup?token={token}").status_code == 401
     assert "was used or replaced; ask for a new one" in again.text
     assert store.researchers.count_researchers(on_both.db) == 1
-    assert post(client, "login", name=NAME, password=PASSWORD).headers["location"] == "/"
+    assert post_form(client, "login", name=NAME, password=PASSWORD).headers["location"] == "/"
     assert client.get("api/me").json()["name"] == NAME
 
 
@@ -64,7 +64,7 @@ def test_a_newer_link_replaces_the_one_before(server):
 def test_neither_token_nor_password_is_stored(server):
     token = auth.create_setup_token(server.db)
     assert token not in (store.researchers.get_setting(server.db, auth.SETUP_SETTING) or "")
-    post(server.client, "setup", token=token, name=NAME, password=PASSWORD)
+    post_form(server.client, "setup", token=token, name=NAME, password=PASSWORD)
     stored = store.researchers.get_password_hash(server.db, NAME)
     assert stored.startswith("$argon2id$")
     assert PASSWORD not in stored
@@ -72,18 +72,18 @@ def test_neither_token_nor_password_is_stored(server):
 
 def test_a_short_password_leaves_the_link_good(server):
     token = auth.create_setup_token(server.db)
-    short = post(server.client, "setup", token=token, name=NAME, password="short")
+    short = post_form(server.client, "setup", token=token, name=NAME, password="short")
     assert short.status_code == 422
     assert "at least 12 characters, got 5" in short.text
-    assert post(server.client, "setup", token=token, name=" ", password=PASSWORD).status_code == 422
-    assert post(server.client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 303
+    assert post_form(server.client, "setup", token=token, name=" ", password=PASSWORD).status_code == 422
+    assert post_form(server.client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 303
 
 
 def test_wrong_passwords(server):
     log_in(server)
     with httpx.Client(base_url=server.base, trust_env=False) as stranger:
-        unknown = post(stranger, "login", name="Nobody", password=PASSWORD)
-        wrong = post(stranger, "login", name=NAME, password="wrong password")
+        unknown = post_form(stranger, "login", name="Nobody", password=PASSWORD)
+        wrong = post_form(stranger, "login", name=NAME, password="wrong password")
         assert unknown.status_code == wrong.status_code == 401
         said = "The name or the password is wrong; please try again."
         assert said in unknown.text
@@ -92,10 +92,10 @@ def test_wrong_passwords(server):
 
 
 def test_guessing_has_to_wait(server):
-    """Waits grow, so that however slow this machine is, one of a few tries comes too early."""
+    """Waits grow, so that however slow this machine is, one of a few attempts comes too early."""
     log_in(server)
     with httpx.Client(base_url=server.base, trust_env=False) as stranger:
-        guesses = (post(stranger, "login", name=NAME, password=f"wrong password {n}") for n in range(20))
+        guesses = (post_form(stranger, "login", name=NAME, password=f"wrong password {n}") for n in range(20))
         late = next(answer for answer in guesses if answer.status_code != 401)
         assert late.status_code == 429
         assert "Too many wrong passwords; wait" in late.text
@@ -104,26 +104,26 @@ def test_guessing_has_to_wait(server):
 
 def test_waits_grow_and_end():
     now = [0.0]
-    tries = auth.LoginAttempts(clock=lambda: now[0])
+    attempts = auth.LoginAttempts(clock=lambda: now[0])
     for _ in range(auth.FREE_ATTEMPTS):
-        tries.check("Ann")
-        tries.failed("Ann")
+        attempts.check_wait("Ann")
+        attempts.add_failure("Ann")
     for wait in (1, 2, 4, 8, 16, 32, 60, 60):
         now[0] += wait - 0.1
         with pytest.raises(HTTPException):
-            tries.check("Ann")
-        tries.check("Bob")
+            attempts.check_wait("Ann")
+        attempts.check_wait("Bob")
         now[0] += 0.1
-        tries.check("Ann")
-        tries.failed("Ann")
-    tries.succeeded("Ann")
-    tries.check("Ann")
+        attempts.check_wait("Ann")
+        attempts.add_failure("Ann")
+    attempts.clear("Ann")
+    attempts.check_wait("Ann")
 
 
 def test_the_cookie_is_out_of_reach_of_scripts(server):
     log_in(server)
     client = server.client
-    answer = post(client, "login", name=NAME, password=PASSWORD)
+    answer = post_form(client, "login", name=NAME, password=PASSWORD)
     cookie = SimpleCookie(answer.headers["set-cookie"])[auth.COOKIE]
     assert cookie["httponly"]
     assert (cookie["samesite"], cookie["path"], cookie["max-age"]) == ("lax", "/", str(12 * 3600))
@@ -143,7 +143,7 @@ def test_cookies_made_by_others_open_nothing(logged_in):
 
 def test_logging_out(logged_in):
     assert logged_in.client.get("api/me").json()["name"] == NAME
-    assert post(logged_in.client, "logout").status_code == 303
+    assert post_form(logged_in.client, "logout").status_code == 303
     assert logged_in.client.get("api/me").status_code == 401
     assert logged_in.client.get("").headers["location"] == "/login"
 
@@ -153,10 +153,10 @@ def test_logging_out_ends_the_login_everywhere(logged_in_on_both):
     server = logged_in_on_both
     copied = {"Cookie": f"{auth.COOKIE}={server.client.cookies[auth.COOKIE]}"}
     assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 200
-    post(server.client, "logout")
+    post_form(server.client, "logout")
     assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 401
     assert httpx.get(server.base, headers=copied, trust_env=False).headers["location"] == "/login"
-    assert post(server.client, "login", name=NAME, password=PASSWORD).headers["location"] == "/"
+    assert post_form(server.client, "login", name=NAME, password=PASSWORD).headers["location"] == "/"
     assert server.client.get("api/me").status_code == 200
     assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 401
 
@@ -166,11 +166,11 @@ def test_a_new_link_gives_a_new_password_or_another_researcher(logged_in_on_both
     with httpx.Client(base_url=server.base, trust_env=False) as client:
         for name in (NAME, "Bob"):
             token = auth.create_setup_token(server.db)
-            assert post(client, "setup", token=token, name=name, password=other).status_code == 303
+            assert post_form(client, "setup", token=token, name=name, password=other).status_code == 303
         assert server.client.get("api/me").status_code == 401, "whoever was logged in with the old password"
-        assert post(client, "login", name=NAME, password=PASSWORD).status_code == 401
+        assert post_form(client, "login", name=NAME, password=PASSWORD).status_code == 401
         for name in (NAME, "Bob"):
-            assert post(client, "login", name=name, password=other).status_code == 303
+            assert post_form(client, "login", name=name, password=other).status_code == 303
             assert client.get("api/me").json()["name"] == name
     assert store.researchers.count_researchers(server.db) == 2
 
@@ -257,11 +257,11 @@ def test_closing_and_links_by_the_api(logged_in_on_both):
 
 
 def test_links_by_the_page(logged_in):
-    page = post(logged_in.client, "studies/tiny/links", count="3").text
+    page = post_form(logged_in.client, "studies/tiny/links", count="3").text
     assert len(re.findall(r"/s/tiny/\?link=[\w-]{32}", page)) == 3
     for count in ("x", "0", "10001", "9" * 30, "²"):
-        assert post(logged_in.client, "studies/tiny/links", count=count).status_code == 422
-    assert post(logged_in.client, "studies/tiny/explode").status_code == 404
+        assert post_form(logged_in.client, "studies/tiny/links", count=count).status_code == 422
+    assert post_form(logged_in.client, "studies/tiny/explode").status_code == 404
 
 
 def test_the_data_page_says_how_a_command_finds_the_database(logged_in_on_both, tmp_path):
@@ -273,7 +273,7 @@ def test_the_data_page_says_how_a_command_finds_the_database(logged_in_on_both, 
     else:
         assert "with the <code>--db</code> of this server" in page
         assert "postgresql://" not in page
-    with served(f"sqlite:///{tmp_path}/my lab.db") as other:
+    with run_server(f"sqlite:///{tmp_path}/my lab.db") as other:
         log_in(other)
         page = html.unescape(other.client.get("studies/tiny/data").text)
         assert "vseg export tiny --out FOLDER --db 'sqlite:///my lab.db'</code>" in page
@@ -281,11 +281,11 @@ def test_the_data_page_says_how_a_command_finds_the_database(logged_in_on_both, 
 
 
 def test_links_are_revoked_by_the_page(logged_in):
-    page = post(logged_in.client, "studies/tiny/links", count="3").text
+    page = post_form(logged_in.client, "studies/tiny/links", count="3").text
     used, *others = re.findall(r"/s/tiny/\?link=([\w-]{32})", page)
     logged_in.begin(link=used)
     assert "Revoke 2 links that nobody has used" in logged_in.client.get("studies/tiny/data").text
-    page = post(logged_in.client, "studies/tiny/links/revoke").text
+    page = post_form(logged_in.client, "studies/tiny/links/revoke").text
     assert "2 personal links revoked." in page
     assert "nobody has used" not in page
     logged_in.begin(link=used)
@@ -317,7 +317,7 @@ def test_the_api_page_is_ours_alone(logged_in):
 def test_behind_a_proxy_with_a_prefix(tmp_path, strips):
     """Whether or not the proxy takes the prefix off, links and cookies have it."""
     forwarded = {"X-Forwarded-Proto": "https", "Host": "lab.example.org"}
-    with served(f"sqlite:///{tmp_path}/vseg.db", prefix="/vseg", headers=forwarded) as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", prefix="/vseg", headers=forwarded) as server:
         reached = server.base.replace("/vseg/", "/") if strips else server.base
         with httpx.Client(base_url=reached, headers=forwarded, trust_env=False) as client:
             assert client.get("").headers["location"] == "/vseg/login"
@@ -353,11 +353,11 @@ def test_prefixes_that_cannot_be(prefix):
 
 
 def test_a_prefix_is_no_path_of_ours(tmp_path):
-    from roles import routes_of
+    from roles import list_routes
     from vseg.server.app import RESERVED_PATHS
 
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        paths = {path.split("/")[1] for _, path in routes_of(db)}
+        paths = {path.split("/")[1] for _, path in list_routes(db)}
     assert paths - {"", "favicon.ico"} == RESERVED_PATHS
 
 
@@ -385,7 +385,7 @@ def test_removing_a_researcher_ends_all_they_had(on_both):
 
 
 def test_health_is_that_of_the_database(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db") as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         well = server.client.get("health")
         assert (well.status_code, well.json()) == (200, {"status": "ok"})
         assert "set-cookie" not in well.headers
@@ -397,7 +397,7 @@ def test_health_is_that_of_the_database(tmp_path):
 
 def test_two_studies_on_one_page(tmp_path):
     other = STUDY.replace('"tiny"', '"other"').replace("A tiny study", "<b>Bold</b>")
-    with served(f"sqlite:///{tmp_path}/vseg.db", STUDY, other) as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", STUDY, other) as server:
         log_in(server)
         page = server.client.get("").text
         assert "&lt;b&gt;Bold" in page

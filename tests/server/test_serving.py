@@ -13,7 +13,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from servers import STUDY, Person, event, register, response, serving, started
+from servers import (
+    STUDY,
+    ParticipantClient,
+    event,
+    register_studies,
+    response,
+    run_server_process,
+    start_server_process,
+)
 from vseg import store
 from vseg.cli import main
 from vseg.server import app
@@ -42,7 +50,7 @@ def refused(capsys):
     return refused
 
 
-def begin(link: str, **entry: str) -> Person:
+def begin(link: str, **entry: str) -> ParticipantClient:
     """Someone whose every request is a connection of its own, so that it may reach any worker."""
     client = httpx.Client(
         base_url=link.partition("s/")[0],
@@ -52,12 +60,12 @@ def begin(link: str, **entry: str) -> Person:
     )
     answer = client.post("s/tiny/sessions", json={"consented": True, **entry})
     assert answer.status_code == 201, answer.text
-    return Person(client, "tiny", answer.json())
+    return ParticipantClient(client, "tiny", answer.json())
 
 
 def test_links_and_a_graceful_stop(study, tmp_path):
     url = f"sqlite:///{tmp_path}/vseg.db"
-    with serving(study, "--db", url, "--prefix", "/lab") as server:
+    with run_server_process(study, "--db", url, "--prefix", "/lab") as server:
         link = server.link("participants")
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/lab/s/tiny/", link)
         assert server.link("Prolific").startswith(
@@ -75,7 +83,9 @@ def test_links_and_a_graceful_stop(study, tmp_path):
             assert person.send(response(0, 0)).status_code == 200
         assert server.stop() == (0, STOPPED, "")
     with store.open(url) as db:
-        assert sum(map(len, store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id))) == 1
+        assert (
+            sum(map(len, store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id))) == 1
+        )
 
 
 def test_whoever_looks_on_reads_at_once_that_it_starts(tmp_path):
@@ -89,22 +99,22 @@ def test_whoever_looks_on_reads_at_once_that_it_starts(tmp_path):
 
 
 def test_ctrl_c_is_no_failure(study, tmp_path):
-    with serving(study, "--db", f"sqlite:///{tmp_path}/vseg.db") as server:
+    with run_server_process(study, "--db", f"sqlite:///{tmp_path}/vseg.db") as server:
         assert httpx.get(server.link("participants"), trust_env=False).status_code == 200
         assert server.stop(signal.SIGINT) == (0, STOPPED, "")
 
 
 def test_the_one_time_link_is_printed_until_there_is_a_researcher(study, tmp_path):
     url = f"sqlite:///{tmp_path}/vseg.db"
-    with serving(study, "--db", url) as server:
+    with run_server_process(study, "--db", url) as server:
         assert "/setup?token=" in server.link("Researcher")
         server.stop()
     with store.open(url) as db:
         store.researchers.set_password(db, "Ann", "a hash")
-    with serving(study, "--db", url) as server:
+    with run_server_process(study, "--db", url) as server:
         assert server.link("Researcher").endswith("/")
         server.stop()
-    with serving(study, "--db", url, "--new-researcher-link") as server:
+    with run_server_process(study, "--db", url, "--new-researcher-link") as server:
         assert "/setup?token=" in server.link("Researcher")
 
 
@@ -126,7 +136,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(study, tmp_path)
                 acknowledged.append((person.state["session"], seq))
                 enough.release()
 
-    with serving(study, "--db", url) as server:
+    with run_server_process(study, "--db", url) as server:
         people = [threading.Thread(target=answer, args=[server.link("participants")]) for _ in range(8)]
         for each in people:
             each.start()
@@ -137,7 +147,9 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(study, tmp_path)
             each.join()
     with store.open(url) as db:
         rows = [
-            row for rows in store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id) for row in rows
+            row
+            for rows in store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id)
+            for row in rows
         ]
     stored = [(row["session"], row["seq"]) for row in rows]
     assert len(acknowledged) >= 200
@@ -148,7 +160,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(study, tmp_path)
 def test_two_workers_share_tokens(study, postgres_server):
     """Each connection may reach another process; whoever it is knows everyone."""
     url = postgres_server.fresh()
-    with serving(study, "--db", url, "--workers", "2") as server:
+    with run_server_process(study, "--db", url, "--workers", "2") as server:
         person = begin(server.link("participants"))
         with closing(person.client):
             for seq in range(40):
@@ -164,7 +176,7 @@ def test_two_workers_share_tokens(study, postgres_server):
 def test_an_old_token_is_refused_by_every_worker(study, postgres_server):
     """A worker that remembers the old token is told better by the transaction."""
     url = postgres_server.fresh()
-    with serving(study, "--db", url, "--workers", "2") as server:
+    with run_server_process(study, "--db", url, "--workers", "2") as server:
         old = begin(server.link("participants"), prolific_pid="a1")
         assert {old.send(event(seq)).status_code for seq in range(20)} == {200}
         new = begin(server.link("participants"), prolific_pid="a1")
@@ -188,7 +200,9 @@ def test_what_cannot_be_served(study, tmp_path, refused):
     assert refused(study, "--db", url, "--workers", "2", "--port", "0").startswith(
         "--workers 2 needs PostgreSQL"
     )
-    assert refused(study, "--db", url, "--prefix", "lab").startswith("--prefix is a path such as /vseg")
+    assert refused(study, "--db", url, "--prefix", "lab").startswith(
+        "The path prefix should be a path such as /vseg"
+    )
     assert refused(tmp_path / "none.toml", "--db", url).startswith(f"No study file {tmp_path}/none.toml")
     study.write_text(STUDY.replace("colours = 2", 'file = "none.png"'))
     assert "none.png" in refused(study, "--db", url, "--port", "0")
@@ -203,10 +217,10 @@ def test_without_a_file_what_the_database_has_goes_on(study, tmp_path, refused):
     )
     with store.open(url) as db:
         assert refused("--db", url, "--port", "0").startswith(f"{tmp_path}/vseg.db has no study yet; name a")
-        register(db, study.read_text(), STUDY.replace('"tiny"', '"over"'))
+        register_studies(db, study.read_text(), STUDY.replace('"tiny"', '"over"'))
         store.studies.close(db, "over")
     study.unlink()
-    with serving("--db", url) as server:
+    with run_server_process("--db", url) as server:
         assert httpx.get(server.link("participants"), trust_env=False).status_code == 200
         assert re.findall(r"^Study (\w+)", server.printed, re.MULTILINE) == ["over", "tiny"]
         assert server.printed.count("It is closed: nobody new can begin") == 1
@@ -218,9 +232,11 @@ def test_without_a_file_what_the_database_has_goes_on(study, tmp_path, refused):
 def test_what_else_is_open_in_the_database_is_said(study, tmp_path):
     url = f"sqlite:///{tmp_path}/vseg.db"
     with store.open(url) as db:
-        register(db, *(STUDY.replace('"tiny"', f'"{name}"') for name in ("before", "earlier", "over")))
+        register_studies(
+            db, *(STUDY.replace('"tiny"', f'"{name}"') for name in ("before", "earlier", "over"))
+        )
         store.studies.close(db, "over")
-    with serving(study, "--db", url) as server:
+    with run_server_process(study, "--db", url) as server:
         assert "Also open here: before, earlier (in the database from before)\n" in server.printed
         assert re.findall(r"^Study (\w+)", server.printed, re.MULTILINE) == ["tiny"]
 
@@ -228,7 +244,7 @@ def test_what_else_is_open_in_the_database_is_said(study, tmp_path):
 def test_two_servers_on_one_file_lose_nothing(study, tmp_path):
     """Started twice by mistake: SQLite lets them write in turn, and either knows whoever began with the other."""
     url = f"sqlite:///{tmp_path}/vseg.db"
-    with serving(study, "--db", url) as one, serving(study, "--db", url) as other:
+    with run_server_process(study, "--db", url) as one, run_server_process(study, "--db", url) as other:
         people = [begin(server.link("participants")) for server in (one, other)]
         bases = [server.link("participants").partition("s/")[0] for server in (one, other)]
         for seq in range(20):
@@ -238,12 +254,14 @@ def test_two_servers_on_one_file_lose_nothing(study, tmp_path):
         for person in people:
             person.client.close()
     with store.open(url) as db:
-        assert sum(map(len, store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id))) == 40
+        assert (
+            sum(map(len, store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id))) == 40
+        )
 
 
 def test_a_study_that_changed_after_its_first_session(study, tmp_path, refused):
     url = f"sqlite:///{tmp_path}/vseg.db"
-    with serving(study, "--db", url) as server:
+    with run_server_process(study, "--db", url) as server:
         begin(server.link("participants")).client.close()
         server.stop()
     study.write_text(study.read_text().replace("blocks = 2", "blocks = 3"))
@@ -261,7 +279,7 @@ def test_personal_links(study, tmp_path, by):
     url = f"sqlite:///{tmp_path}/vseg.db"
     named = "tiny" if by == "name" else str(study)
     command = [sys.executable, "-m", "vseg", "links", named, "--count", "2", "--db", url]
-    with serving(study, "--db", url) as server:
+    with run_server_process(study, "--db", url) as server:
         base = server.link("participants").partition("/s/")[0]
         done = subprocess.run([*command, "--url", base], capture_output=True, text=True, check=True)
         links = done.stdout.split()
@@ -290,6 +308,6 @@ def test_a_signal_that_comes_at_once_is_heard(study, postgres_server, workers):
     """The links are printed before the server runs: whoever stops it right then does not wait for ever."""
     url = postgres_server.fresh()
     for _ in range(3):
-        ended, _, _ = started(study, "--db", url, "--workers", workers).stop()
+        ended, _, _ = start_server_process(study, "--db", url, "--workers", workers).stop()
         assert ended in (0, 128 + signal.SIGTERM), "it stopped, before it served or after"
     postgres_server.drop(url)

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from sqlalchemy import event as sql, update
 
-from servers import STUDY, register, response, served
-from takers import SOLO
+from adaptive_participants import ADAPTIVE_STUDY
+from servers import STUDY, register_studies, response, run_server
 from vseg import store
 from vseg.errors import SchemaMismatch
 from vseg.server.participants import make_trial_drawer
@@ -23,7 +23,7 @@ OTHER = STUDY.replace('"tiny"', '"other"')
 @pytest.fixture
 def db(database_url):
     with store.open(database_url) as database:
-        register(database, CROWDED)
+        register_studies(database, CROWDED)
         yield database
 
 
@@ -34,8 +34,8 @@ def begun(db, count, name="tiny"):
     return [store.sessions.begin(db, study, draw, now_ms=store.database.now_ms()).token for _ in range(count)]
 
 
-async def together(recall, tokens):
-    return await asyncio.gather(*map(recall.of, map(hash_token, tokens)), return_exceptions=True)
+async def together(loader, tokens):
+    return await asyncio.gather(*map(loader.load, map(hash_token, tokens)), return_exceptions=True)
 
 
 def test_many_are_looked_up_in_few_queries(db):
@@ -43,7 +43,7 @@ def test_many_are_looked_up_in_few_queries(db):
     sql.listen(db._reading, "before_cursor_execute", lambda *given: queries.append(given[2]))
     found = asyncio.run(together(SessionLoader(db), tokens))
     rows = [store.sessions.get_by_token(db, token) for token in tokens]
-    assert [each.session for each in found] == [row.id for row in rows]
+    assert [each.id for each in found] == [row.id for row in rows]
     assert [len(each) for each in found] == [len(row.trials) for row in rows]
     looked_up = [query for query in queries if "token_hash IN" in query]
     assert 3 <= len(looked_up) <= 4
@@ -58,18 +58,18 @@ def test_strangers_are_nobody_and_the_same_token_twice_is_one(db):
 
 
 def test_people_of_several_studies_are_looked_up_together_and_those_of_an_adaptive_one_with_what_is_ahead(db):
-    register(db, SOLO)
+    register_studies(db, ADAPTIVE_STUDY)
     tokens = begun(db, 2) + begun(db, 2, "ada")
     found = asyncio.run(together(SessionLoader(db), tokens))
     rows = [store.sessions.get_by_token(db, token) for token in tokens]
     assert [each.study for each in found] == ["tiny", "tiny", "ada", "ada"]
-    assert [each.ahead is None for each in found] == [True, True, False, False]
-    assert [each.ahead.session for each in found[2:]] == [row.id for row in rows[2:]]
+    assert [each.pending_choices is None for each in found] == [True, True, False, False]
+    assert [each.pending_choices.session for each in found[2:]] == [row.id for row in rows[2:]]
 
 
 @pytest.mark.parametrize("spoilt", ["study", "trials"])
 def test_one_that_cannot_be_read_is_no_trouble_of_those_who_ask_beside(db, spoilt):
-    register(db, OTHER)
+    register_studies(db, OTHER)
     tokens = begun(db, 4) + begun(db, 1, "other") + begun(db, 4)
     with db.writing() as connection:
         if spoilt == "study":
@@ -86,14 +86,14 @@ def test_one_that_cannot_be_read_is_no_trouble_of_those_who_ask_beside(db, spoil
 
 def test_what_people_of_an_unreadable_study_send_is_not_refused_for_good(database_url):
     """A page gives up what is refused; with 503 it keeps it until the study can be read again."""
-    with served(database_url, CROWDED, OTHER) as server:
+    with run_server(database_url, CROWDED, OTHER) as server:
         people = [server.begin() for _ in range(3)] + [server.begin("other")]
         with server.db.writing() as connection:
             connection.execute(
                 update(studies).where(studies.c.name == "other").values(text="colour = 'blue'")
             )
         assert server.client.get("s/other/study.json").status_code == 503
-    with served(database_url, CROWDED) as server:
+    with run_server(database_url, CROWDED) as server:
 
         async def post(client, person):
             return await client.post(
@@ -115,15 +115,15 @@ def test_a_database_in_trouble_is_told_to_all_and_asked_again_later(db):
     tokens = begun(db, 3)
 
     async def asked():
-        recall = SessionLoader(db)
+        loader = SessionLoader(db)
         db.run_outside_transaction("ALTER TABLE sessions RENAME TO away")
-        troubled = await together(recall, tokens)
+        troubled = await together(loader, tokens)
         db.run_outside_transaction("ALTER TABLE away RENAME TO sessions")
-        return troubled, await together(recall, tokens)
+        return troubled, await together(loader, tokens)
 
     troubled, found = asyncio.run(asked())
     assert all(isinstance(each, Exception) for each in troubled), "whatever the database makes of it"
-    assert [each.session for each in found] == [store.sessions.get_by_token(db, token).id for token in tokens]
+    assert [each.id for each in found] == [store.sessions.get_by_token(db, token).id for token in tokens]
 
 
 def heard(db) -> list[str]:
@@ -147,30 +147,30 @@ async def until(is_so):
 
 
 def test_those_who_begin_elsewhere_are_known_before_they_come(db):
-    (before,), known, queries = begun(db, 1), SessionCache(), heard(db)
+    (before,), cache, queries = begun(db, 1), SessionCache(), heard(db)
 
     async def meet():
-        async with follow_other_workers(db, SessionLoader(db), known):
+        async with follow_other_workers(db, SessionLoader(db), cache):
             await until(lambda: looks(queries))
             tokens = await asyncio.to_thread(begun, db, BATCH_SIZE + 2)
-            await until(lambda: all(hash_token(token) in known for token in tokens))
+            await until(lambda: all(hash_token(token) in cache for token in tokens))
             return tokens
 
     tokens = asyncio.run(meet())
-    found = [known.of(hash_token(token), "tiny").session for token in tokens]
+    found = [cache.get(hash_token(token), "tiny").id for token in tokens]
     assert found == [store.sessions.get_by_token(db, token).id for token in tokens]
-    assert hash_token(before) not in known, "they may be long gone"
+    assert hash_token(before) not in cache, "they may be long gone"
 
 
 def test_who_has_made_room_for_others_is_not_met_again(db):
-    known, queries = SessionCache(most=2), heard(db)
+    cache, queries = SessionCache(max_sessions=2), heard(db)
 
     def looks_since_one_was_read() -> int:
         last = max((at for at, query in enumerate(queries) if "token_hash IN" in query), default=len(queries))
         return looks(queries[last:])
 
     async def meet():
-        async with follow_other_workers(db, SessionLoader(db), known):
+        async with follow_other_workers(db, SessionLoader(db), cache):
             await until(lambda: looks(queries))
             await asyncio.to_thread(begun, db, 5)
             await until(lambda: looks_since_one_was_read() >= 3)
@@ -179,10 +179,10 @@ def test_who_has_made_room_for_others_is_not_met_again(db):
 
 
 def test_a_database_in_trouble_does_not_end_the_looks_and_is_told_once(db, caplog):
-    known, queries = SessionCache(), heard(db)
+    cache, queries = SessionCache(), heard(db)
 
     async def meet():
-        async with follow_other_workers(db, SessionLoader(db), known):
+        async with follow_other_workers(db, SessionLoader(db), cache):
             await until(lambda: looks(queries))
             db.run_outside_transaction("ALTER TABLE sessions RENAME TO away")
             try:
@@ -192,8 +192,8 @@ def test_a_database_in_trouble_does_not_end_the_looks_and_is_told_once(db, caplo
             finally:
                 db.run_outside_transaction("ALTER TABLE away RENAME TO sessions")
             (token,) = await asyncio.to_thread(begun, db, 1)
-            await until(lambda: hash_token(token) in known)
+            await until(lambda: hash_token(token) in cache)
 
     asyncio.run(meet())
     (told,) = caplog.messages
-    assert told.startswith("Who begins with another worker cannot be looked up now: ")
+    assert told.startswith("Cannot load the sessions of other workers now: ")

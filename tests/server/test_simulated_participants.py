@@ -7,7 +7,7 @@ import sys
 import httpx
 import pytest
 
-from servers import STUDY, served
+from servers import STUDY, run_server
 from vseg import store
 from vseg.errors import Conflict, InvalidInput
 from vseg.server import auth
@@ -18,7 +18,7 @@ OPEN = STUDY.replace("participants = 3", "participants = 20")
 
 @pytest.fixture
 def running(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db", OPEN) as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", OPEN) as server:
         yield server
 
 
@@ -63,7 +63,7 @@ def test_what_they_are_told_reaches_the_researcher(running):
 
 
 def test_by_the_api(tmp_path):
-    with served(f"sqlite:///{tmp_path}/vseg.db", OPEN) as server:
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", OPEN) as server:
         token = store.tokens.create(server.db, researcher(server.db), "script")
         server.client.headers["Authorization"] = f"Bearer {token}"
         assert server.client.get("api/studies/tiny/simulate").json()["wanted"] == 0

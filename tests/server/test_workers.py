@@ -11,7 +11,7 @@ import httpx
 import psycopg
 import pytest
 
-from servers import STUDY, Process, serving
+from servers import STUDY, ServerProcess, run_server_process
 from vseg.server.runner import MAX_RESTART_DELAY_S, StartupPipe
 
 
@@ -30,7 +30,7 @@ def wait_until(wanted: Callable[[], bool]) -> None:
     raise AssertionError(f"not within a minute: {wanted.__name__}")
 
 
-def workers_that_serve(server: Process) -> set[int]:
+def workers_that_serve(server: ServerProcess) -> set[int]:
     """Both of them, each of which has answered while the other could not: one answer alone tells of one."""
     page = server.link("participants")
     assert httpx.get(page, trust_env=False, timeout=60).status_code == 200
@@ -51,7 +51,7 @@ def test_a_worker_that_cannot_begin_now_is_tried_again(tmp_path, postgres_server
     (tmp_path / "study.toml").write_text(STUDY)
     url = postgres_server.fresh()
     allow = f"ALTER DATABASE {postgres_server._name(url)} ALLOW_CONNECTIONS"
-    with serving(tmp_path / "study.toml", "--db", url, "--workers", "2") as server:
+    with run_server_process(tmp_path / "study.toml", "--db", url, "--workers", "2") as server:
         page, first = server.link("participants"), workers_that_serve(server)
         seen = set(first)
         postgres_server.execute(f"{allow} false")
@@ -78,22 +78,22 @@ def test_a_worker_that_cannot_begin_now_is_tried_again(tmp_path, postgres_server
         ended, _, err = server.stop()
     assert ended == 0
     said = {line.partition(": The database postgresql://")[0] for line in err.splitlines()}
-    said.discard("Who begins with another worker cannot be looked up now")
+    said.discard("Cannot load the sessions of other workers now")
     assert said == {"vseg: a worker stopped"}, "no traceback"
     postgres_server.drop(url)
 
 
 def test_the_pause_grows_until_one_has_begun():
-    beginnings = StartupPipe()
-    assert not beginnings.any()
-    assert [beginnings.pause_s() for _ in range(3)] == [0.5, 1.0, 2.0]
-    assert max(beginnings.pause_s() for _ in range(20)) == MAX_RESTART_DELAY_S
-    os.write(beginnings.told, b".")
-    assert beginnings.any()
-    assert beginnings.pause_s() == 0.5
-    assert beginnings.any(), "it stays so"
-    assert beginnings.pause_s() == 1.0
-    beginnings.close()
+    startups = StartupPipe()
+    assert not startups.has_any()
+    assert [startups.next_delay_s() for _ in range(3)] == [0.5, 1.0, 2.0]
+    assert max(startups.next_delay_s() for _ in range(20)) == MAX_RESTART_DELAY_S
+    os.write(startups.write_end, b".")
+    assert startups.has_any()
+    assert startups.next_delay_s() == 0.5
+    assert startups.has_any(), "it stays so"
+    assert startups.next_delay_s() == 1.0
+    startups.close()
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def test_a_stop_has_an_end_where_the_database_hangs(tmp_path, postgres_server, w
     """
     (tmp_path / "study.toml").write_text(STUDY)
     url = postgres_server.fresh()
-    with serving(tmp_path / "study.toml", "--db", url, "--workers", workers) as server:
+    with run_server_process(tmp_path / "study.toml", "--db", url, "--workers", workers) as server:
         page = server.link("participants")
         if workers == 2:
             workers_that_serve(server)
@@ -140,7 +140,7 @@ def test_workers_look_for_each_others_people(tmp_path, postgres_server):
     (tmp_path / "study.toml").write_text(STUDY)
     with (
         postgres_server.borrowed() as url,
-        serving(tmp_path / "study.toml", "--db", url, "--workers", "2") as server,
+        run_server_process(tmp_path / "study.toml", "--db", url, "--workers", "2") as server,
     ):
         workers_that_serve(server)
         said: list[str] = []
@@ -149,7 +149,7 @@ def test_workers_look_for_each_others_people(tmp_path, postgres_server):
         postgres_server.execute("ALTER TABLE sessions RENAME TO away", name)
 
         def both_say_so() -> bool:
-            return "".join(said).count("Who begins with another worker cannot be looked up now") == 2
+            return "".join(said).count("Cannot load the sessions of other workers now") == 2
 
         wait_until(both_say_so)
         postgres_server.execute("ALTER TABLE away RENAME TO sessions", name)

@@ -4,7 +4,7 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from taking_part import NOW, begin, draw, finish, study_of
+from stored_sessions import NOW, begin_session, complete_session, draw_trials, register_study
 from vseg import store
 from vseg.errors import Conflict
 from vseg.store.sessions import assignment
@@ -18,11 +18,11 @@ numbers = count()
 @pytest.mark.parametrize("each", [1, 2])
 def test_completions_alone_keep_the_images_balanced(db, each):
     more = "" if each == 1 else 'assignment = {images = "within", per_participant = 2}'
-    study = study_of(db, "abc", participants=9, more=more)
+    study = register_study(db, "abc", participants=9, more=more)
     seen = Counter()
     for _ in range(9):
-        begun = begin(db, study)
-        finish(db, begun)
+        begun = begin_session(db, study)
+        complete_session(db, begun)
         seen.update(unit.image for unit in begun.session.units)
         assert max(seen[name] for name in "abc") - min(seen[name] for name in "abc") <= 1
     assert seen == dict.fromkeys("abc", 3 * each)
@@ -36,7 +36,7 @@ def test_completions_alone_keep_the_images_balanced(db, each):
 )
 def test_any_course_of_events_gives_the_fewest_image_and_its_lowest_free_share(db, steps):
     """Only leaving can unbalance images, and every entry mends that: it goes where the fewest are."""
-    study = study_of(db, "abc", participants=6, name=f"study-{next(numbers)}")
+    study = register_study(db, "abc", participants=6, name=f"study-{next(numbers)}")
     held: dict[str, Unit] = {}  # by session, of those completed or alive
     active = []
     for step in steps:
@@ -45,9 +45,9 @@ def test_any_course_of_events_gives_the_fewest_image_and_its_lowest_free_share(d
             fewest.update(unit.image for unit in held.values())
             if len(held) == 6:
                 with pytest.raises(Conflict, match="all the participants"):
-                    begin(db, study)
+                    begin_session(db, study)
                 continue
-            begun = begin(db, study)
+            begun = begin_session(db, study)
             (unit,) = begun.session.units
             assert fewest[unit.image] == min(fewest.values())
             taken = {each.unit for each in held.values() if each.image == unit.image}
@@ -57,7 +57,7 @@ def test_any_course_of_events_gives_the_fewest_image_and_its_lowest_free_share(d
         elif active:
             begun = active.pop(0)
             if step == "complete":
-                finish(db, begun)
+                complete_session(db, begun)
             else:
                 del held[begun.session.name]
                 {"leave": left, "withdraw": withdrawn, "silence": silent}[step](db, begun)
@@ -80,28 +80,28 @@ def silent(db, begun):
 
 
 def test_who_takes_over_is_asked_the_same(db):
-    study = study_of(db, "a", participants=3)
-    first, second = begin(db, study), begin(db, study)
+    study = register_study(db, "a", participants=3)
+    first, second = begin_session(db, study), begin_session(db, study)
     store.sessions.leave(db, first.session, keep=True)
-    third, fourth = begin(db, study), begin(db, study)
+    third, fourth = begin_session(db, study), begin_session(db, study)
     assert third.session.units == first.session.units == [Unit("a", 0)]
-    assert third.session.trials == first.session.trials == draw([Unit("a", 0)])
+    assert third.session.trials == first.session.trials == draw_trials([Unit("a", 0)])
     assert [each.session.units[0].unit for each in (second, fourth)] == [1, 2]
 
 
 def test_a_quota_per_image_holds(db):
-    study = study_of(db, "ab", participants=10, more="assignment = {quota_per_image = 2}")
-    seen = Counter(begin(db, study).session.units[0].image for _ in range(4))
+    study = register_study(db, "ab", participants=10, more="assignment = {quota_per_image = 2}")
+    seen = Counter(begin_session(db, study).session.units[0].image for _ in range(4))
     assert seen == {"a": 2, "b": 2}
     with pytest.raises(Conflict, match="all the participants"):
-        begin(db, study)
+        begin_session(db, study)
 
 
 def test_a_quota_per_condition_holds(db):
     more = "assignment = {quota_per_condition = {calm = 1, none = 0}}"
     conditions = {"a": "calm", "b": "calm", "c": "wild", "d": "none"}
-    study = study_of(db, "abcd", participants=6, more=more, conditions=conditions)
-    seen = Counter(conditions[begin(db, study).session.units[0].image] for _ in range(6))
+    study = register_study(db, "abcd", participants=6, more=more, conditions=conditions)
+    seen = Counter(conditions[begin_session(db, study).session.units[0].image] for _ in range(6))
     assert seen == {"calm": 1, "wild": 5}
 
 

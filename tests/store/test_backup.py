@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import select
 
 from commands import vseg
-from servers import response, served
-from taking_part import answer, begin, draw, event, finish, study_of
+from servers import response, run_server
+from stored_sessions import answer_all, begin_session, complete_session, draw_trials, event, register_study
 from vseg import export, load, store
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store import checksum
@@ -57,10 +57,10 @@ def tables(db) -> dict[str, list[tuple]]:
 
 
 def filled(db):
-    study = study_of(db, participants=20)
+    study = register_study(db, participants=20)
     for number in range(3):
-        finish(db, begin(db, study, f"pid-{number}"))
-    answer(db, begin(db, study, link=store.sessions.create_links(db, study, 1)[0]))
+        complete_session(db, begin_session(db, study, f"pid-{number}"))
+    answer_all(db, begin_session(db, study, link=store.sessions.create_links(db, study, 1)[0]))
     store.researchers.set_password(db, "Ann", "hash")
     store.tokens.create(db, "Ann", "script")
     store.tokens.create_sign_in(db, "Ann")
@@ -89,11 +89,11 @@ def test_of_either_kind_into_either_kind(database_url, kind, tmp_path, request):
             with db.reading() as connection:
                 assert [connection.execute(select(table)).all() for table in (logins, sign_ins)] == [[], []]
             study = store.studies.get_study(db, "small")
-            new = begin(db, study, "pid-new")  # numbers go on where they were
-            finish(db, new)
+            new = begin_session(db, study, "pid-new")  # numbers go on where they were
+            complete_session(db, new)
             assert not new.resumed
             with pytest.raises(Conflict):
-                begin(db, study, "pid-0")
+                begin_session(db, study, "pid-0")
     assert {path.name for path in tmp_path.iterdir()} <= {"backup.db", "vseg.db", "restored.db"}
 
 
@@ -138,7 +138,11 @@ def stored(db, folder: Path) -> set[tuple[str, int]]:
     """What an export has, read as the CSV files have it."""
     folder.mkdir()
     counts = export.write_dataset(db, store.studies.get_study(db, "tiny"), folder)
-    rows = [row for part in store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id) for row in part]
+    rows = [
+        row
+        for part in store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id)
+        for row in part
+    ]
     assert counts.responses == len(rows)
     assert len(load(folder)) == counts.used
     return {(row["session"], row["seq"]) for row in rows}
@@ -147,7 +151,7 @@ def stored(db, folder: Path) -> set[tuple[str, int]]:
 def test_a_backup_under_load_has_all_that_was_acknowledged_before(database_url, tmp_path, request):
     file = tmp_path / "backup.db"
     command = [sys.executable, "-m", "vseg", "backup", "--db", database_url, "--out", str(file)]
-    with served(database_url) as server:
+    with run_server(database_url) as server:
         with Crowd(server, 3) as crowd:
             crowd.wait_for(30)
             before = set(crowd.acknowledged)
@@ -161,13 +165,13 @@ def test_a_backup_under_load_has_all_that_was_acknowledged_before(database_url, 
     kind = "sqlite" if database_url.startswith("sqlite") else "postgresql"
     with new_database(kind, tmp_path, request) as url:
         restore(file, url)
-        with served(url) as server:
+        with run_server(url) as server:
             found = stored(server.db, tmp_path / "restored")
             assert before <= found <= after
             assert found < crowd.acknowledged  # people had gone on: it was taken in the midst of it
             person = crowd.persons[0]
             person.client, person.state["token"] = server.client, tokens[0]
-            answer_now = person.now().json()
+            answer_now = person.get_state().json()
             assert person.send(response(answer_now["next_seq"], 0)).status_code == 200
             assert len(stored(server.db, tmp_path / "again")) == len(found) + 1
 
@@ -186,7 +190,7 @@ def test_nothing_is_overwritten(tmp_path, postgres_server, capsys):
         restore(file, f"sqlite:///{tmp_path}/other.db")
     with postgres_server.borrowed() as taken:
         with store.open(taken) as db:
-            study_of(db)
+            register_study(db)
         with pytest.raises(Conflict, match="has rows in studies already"):
             restore(file, taken)
     code, _, err = vseg(f"restore {file} --db {url}", capsys)
@@ -220,7 +224,7 @@ def test_a_copy_that_lacks_rows_is_none(tmp_path):
             connection.exec_driver_sql(
                 "CREATE TRIGGER swallowed BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END"
             )
-        someone = begin(source, store.studies.get_study(source, "small"), "pid-more")
+        someone = begin_session(source, store.studies.get_study(source, "small"), "pid-more")
         store.responses.append(source, someone.session.id, [], [event(900)]).result()
         with (
             pytest.raises(VsegError, match="has 0 rows in events, not 1"),
@@ -329,7 +333,9 @@ def test_a_backup_of_an_earlier_version_is_brought_up_to_date(version, kind, tmp
         assert restore(tmp_path / "backup.db", url).rows["responses"] == 11
         with store.open(url) as db:
             study = store.studies.get_study(db, "kept")
-            assert store.sessions.begin(db, study, draw, entry="a-secret-of-the-page", now_ms=1).resumed
+            assert store.sessions.begin(
+                db, study, draw_trials, entry="a-secret-of-the-page", now_ms=1
+            ).resumed
 
 
 def test_what_fails_half_way_leaves_nothing(tmp_path):
@@ -352,9 +358,9 @@ def test_what_fails_half_way_leaves_nothing(tmp_path):
 def test_a_backup_that_is_killed_is_whole_or_not_there(database_url, tmp_path):
     """From the start of the program to its end, and while it writes; what is left has a name that says so."""
     with store.open(database_url) as db:
-        study = study_of(db, participants=400)
+        study = register_study(db, participants=400)
         for number in range(300):
-            answer(db, begin(db, study, f"pid-{number}"))
+            answer_all(db, begin_session(db, study, f"pid-{number}"))
     folder = tmp_path / "backups"
     folder.mkdir()
 

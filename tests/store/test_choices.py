@@ -6,7 +6,7 @@ import pytest
 from alembic import command
 from sqlalchemy import text
 
-from taking_part import answer, begin, event, finish, response, study_of
+from stored_sessions import answer_all, begin_session, complete_session, event, register_study, response
 from vseg import store
 from vseg.errors import Conflict
 from vseg.store.choices import ChoiceBatch, EarlyStop, SessionBasis
@@ -16,7 +16,7 @@ from vseg.store.schema import metadata
 
 @pytest.fixture
 def begun(db):
-    return begin(db, study_of(db, images="a"))
+    return begin_session(db, register_study(db, images="a"))
 
 
 def batch(begun, items, *, records=0, image="a") -> ChoiceBatch:
@@ -28,7 +28,9 @@ def batch(begun, items, *, records=0, image="a") -> ChoiceBatch:
 
 
 def record(db, begun, items, *, after=0, **options) -> int | None:
-    return store.choices.save_batch(db, batch(begun, items, **options), after=after, session_ids=[begun.session.id])
+    return store.choices.save_batch(
+        db, batch(begun, items, **options), after=after, session_ids=[begun.session.id]
+    )
 
 
 def test_what_is_chosen_comes_back(db, begun):
@@ -57,7 +59,7 @@ def stops(db, begun):
 
 
 def test_nothing_is_chosen_for_a_session_that_is_over(db, begun):
-    finish(db, begun)
+    complete_session(db, begun)
     assert record(db, begun, [0]) is None
     store.choices.save_stop(db, begun.session.id, begun.session.name, EarlyStop("a", 1, 2, 1, 0.04))
     assert stops(db, begun) == []
@@ -65,11 +67,11 @@ def test_nothing_is_chosen_for_a_session_that_is_over(db, begun):
 
 def test_what_comes_too_late_for_someone_erased_is_nobody_elses(db):
     """SQLite gives the number of the last session that was erased to the next one."""
-    study = study_of(db, images="a")
-    gone = begin(db, study)
+    study = register_study(db, images="a")
+    gone = begin_session(db, study)
     late = batch(gone, [0])
     store.sessions.erase(db, study, gone.session.participant)
-    following = begin(db, study)
+    following = begin_session(db, study)
     number = following.session.id
     assert store.choices.save_batch(db, replace(late, session=number), after=0, session_ids=[number]) is None
     store.choices.save_stop(db, number, gone.session.name, EarlyStop("a", 1, 2, 1, 0.04))
@@ -106,7 +108,7 @@ def test_a_session_that_was_stopped_is_complete_without_the_rest(db, begun):
 
 
 def test_withdrawing_leaves_nothing_chosen(db, begun):
-    answer(db, begun)
+    answer_all(db, begun)
     record(db, begun, [0, 1])
     store.choices.save_stop(db, begun.session.id, begun.session.name, EarlyStop("a", 1, 2, 1, 0.04))
     store.sessions.leave(db, begun.session, keep=False)
@@ -117,7 +119,7 @@ def test_withdrawing_leaves_nothing_chosen(db, begun):
 
 def test_a_database_from_before_keeps_its_answers(db, begun, database_url):
     """As an earlier vseg left it: the tables of today taken away again, and the number of their migration."""
-    answer(db, begun)
+    answer_all(db, begun)
     with db.writing() as connection:
         for name in ("takings", "choices", "batches", "stops", "logins"):
             metadata.tables[name].drop(connection)

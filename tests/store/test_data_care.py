@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from taking_part import begin, finish, study_of
+from stored_sessions import begin_session, complete_session, register_study
 from vseg import store
 from vseg.cli import main
 from vseg.store.backup import check_backup
@@ -38,10 +38,10 @@ def test_the_commands_of_the_page(tmp_path, monkeypatch, capsys, postgres_server
     monkeypatch.chdir(tmp_path)
     now = int(time.time() * 1000)
     with store.open("sqlite:///vseg.db") as db:
-        study = study_of(db, name="my-study", participants=20)
-        begun = [begin(db, study, pid, now_ms=now) for pid in ("pid-0", PROLIFIC_ID)]
-        old = begin(db, study, "pid-old", now_ms=now - 31 * DAY_MS)
-        finish(db, old)
+        study = register_study(db, name="my-study", participants=20)
+        begun = [begin_session(db, study, pid, now_ms=now) for pid in ("pid-0", PROLIFIC_ID)]
+        old = begin_session(db, study, "pid-old", now_ms=now - 31 * DAY_MS)
+        complete_session(db, old)
         named = update(participants).where(participants.c.name == begun[0].session.participant)
         with db.writing() as connection:
             assert connection.execute(named.values(name=NAMED)).rowcount == 1

@@ -199,7 +199,7 @@ def test_a_database_that_another_program_has_locked(tmp_path, monkeypatch, caplo
         monkeypatch.setattr(database, "LOCK_TIMEOUT_S", 0.5)
         monkeypatch.setattr(database, "LOG_WAIT_AFTER_S", 0)
         with pytest.raises(
-            VsegError, match=r"vseg\.db is locked by another program; close that, or try again"
+            VsegError, match=r"vseg\.db is locked by another program; close that program, or try again"
         ):
             store.open(f"sqlite:///{tmp_path}/vseg.db")
     assert caplog.messages == [
@@ -249,7 +249,7 @@ def test_the_log_of_a_database_that_is_gone_is_not_thrown_away(tmp_path, empty):
     log.write_bytes(b"answers")
     if empty:
         file.touch()
-    with pytest.raises(Conflict, match=r"vseg\.db-wal is there, but its database .* is gone or empty"):
+    with pytest.raises(Conflict, match=r"vseg\.db-wal exists, but its database .* is missing or empty"):
         store.open(f"sqlite:///{file}")
     assert log.read_bytes() == b"answers"
     assert file.exists() == empty

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from taking_part import answer, begin, draw, event, finish, study_of
+from stored_sessions import answer_all, begin_session, complete_session, draw_trials, event, register_study
 from vseg import store
 from vseg.errors import Conflict, NotFound
 from vseg.store.schema import PERSONAL_TABLES, RECORD_TABLES, metadata
@@ -22,12 +22,14 @@ def rows(db) -> dict[str, list[tuple]]:
 
 def take_part(db, study, pid, link, how):
     identity = Identity(pid) if pid else None
-    begun = store.sessions.begin(db, study, draw, identity=identity, link=link, now_ms=1_800_000_000_000)
+    begun = store.sessions.begin(
+        db, study, draw_trials, identity=identity, link=link, now_ms=1_800_000_000_000
+    )
     store.responses.append(db, begun.session.id, [], [event(1000, "comment", text="hello")]).result()
     if how == "finish":
-        answer(db, begun)
+        answer_all(db, begun)
     elif how == "leave":
-        answer(db, begun)
+        answer_all(db, begun)
         store.sessions.leave(db, begun.session, keep=True)
     elif how == "withdraw":
         store.sessions.leave(db, begun.session, keep=False)
@@ -42,7 +44,7 @@ def take_part(db, study, pid, link, how):
     number=st.integers(0, 2**40),
 )
 def test_erasing_undoes_taking_part(db, how, named, linked, number):
-    study = study_of(db, participants=100)
+    study = register_study(db, participants=100)
     take_part(db, study, f"other-{number}", None, "finish")
     links = store.sessions.create_links(db, study, 1) if linked else [None]
     before = rows(db)
@@ -61,8 +63,8 @@ def test_erasing_undoes_taking_part(db, how, named, linked, number):
 
 
 def test_nobody_of_that_name(db):
-    study, other = study_of(db), study_of(db, name="other")
-    one = begin(db, study)
+    study, other = register_study(db), register_study(db, name="other")
+    one = begin_session(db, study)
     with pytest.raises(NotFound, match="no participant 'pnobody' in study 'small'"):
         store.sessions.erase(db, study, "pnobody")
     with pytest.raises(NotFound):
@@ -73,41 +75,41 @@ def test_nobody_of_that_name(db):
 
 
 def test_what_arrives_afterwards_is_refused(db):
-    study = study_of(db)
-    one = begin(db, study)
+    study = register_study(db)
+    one = begin_session(db, study)
     store.sessions.erase(db, study, one.session.participant)
     with pytest.raises(NotFound, match="no such session"):
-        answer(db, one)
+        answer_all(db, one)
 
 
 def test_a_place_is_free_again_but_the_link_is_not_good(db):
-    study = study_of(db, participants=1, more="personal_links_only = true")
+    study = register_study(db, participants=1, more="personal_links_only = true")
     first, second = store.sessions.create_links(db, study, 2)
-    one = begin(db, study, link=first)
-    finish(db, one)
+    one = begin_session(db, study, link=first)
+    complete_session(db, one)
     with pytest.raises(Conflict):
-        begin(db, study, link=second)
+        begin_session(db, study, link=second)
     store.sessions.erase(db, study, one.session.participant)
     with pytest.raises(Conflict) as refused:
-        begin(db, study, link=first)
+        begin_session(db, study, link=first)
     assert refused.value.reason == "link"
-    assert not begin(db, study, link=second).resumed
+    assert not begin_session(db, study, link=second).resumed
 
 
 def test_a_paused_study_takes_nobody_new_and_lets_others_go_on(db):
-    study = study_of(db)
-    one = begin(db, study, "pid-1")
+    study = register_study(db)
+    one = begin_session(db, study, "pid-1")
     store.studies.pause(db, study.name)
     assert store.studies.get_study(db, study.name).status == "paused"
     assert store.sessions.get_refusal_reason(db, study, now_ms=1_800_000_000_000) == "paused"
     with pytest.raises(Conflict, match="paused") as refused:
-        begin(db, study, "pid-2")
+        begin_session(db, study, "pid-2")
     assert refused.value.reason == "paused"
-    again = begin(db, study, "pid-1")
+    again = begin_session(db, study, "pid-1")
     assert (again.resumed, again.session.name) == (True, one.session.name)
-    finish(db, again)
+    complete_session(db, again)
     store.studies.reopen(db, study.name)
-    assert not begin(db, study, "pid-2").resumed
+    assert not begin_session(db, study, "pid-2").resumed
 
 
 def test_every_table_about_a_person_is_known():

@@ -15,7 +15,7 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import select
 
-from taking_part import answer, begin, draw
+from stored_sessions import answer_all, begin_session, draw_trials
 from vseg import export, store
 from vseg.store import migrate
 from vseg.store.schema import metadata
@@ -117,11 +117,11 @@ def test_a_study_of_then_goes_on(empty_url, version):
     load(empty_url, version)
     with store.open(empty_url) as db:
         study = store.studies.get_study(db, "kept")
-        newcomer = begin(db, study, "7f00aa11bb22cc33dd44ee77")
+        newcomer = begin_session(db, study, "7f00aa11bb22cc33dd44ee77")
         assert not newcomer.resumed
-        answer(db, newcomer)
+        answer_all(db, newcomer)
         nameless = store.sessions.begin(
-            db, study, draw, entry="a-secret-of-the-page", now_ms=1_800_000_100_000
+            db, study, draw_trials, entry="a-secret-of-the-page", now_ms=1_800_000_100_000
         )
         assert nameless.resumed
         counts = store.sessions.count_sessions(db, study, now_ms=1_800_000_100_000)

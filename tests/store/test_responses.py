@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 from sqlalchemy import insert, literal, select, text
 
-from taking_part import NOW, answer, begin, event, response, study_of
+from stored_sessions import NOW, answer_all, begin_session, event, register_study, response
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.store import schema, validation
@@ -30,8 +30,8 @@ def stored(db, table=schema.responses) -> list[tuple[int, int]]:
 
 
 def test_what_is_appended_comes_back_as_it_was(db):
-    study = study_of(db)
-    session = begin(db, study).session
+    study = register_study(db)
+    session = begin_session(db, study).session
     extreme = {"rt_ms": 0.1 + 0.2, "cue_ms": 5e-324, "image_onset_ms": 1e13 - 0.001, "shown_at_ms": 10**13}
     first, text = response(0, 0, flags="late hidden", same=False, **extreme), "é 'quoted'; -- \\ \0 \n 🙂"
     store.responses.append(db, session.id, [first], [event(1, "comment", said=text)], now_ms=NOW).result()
@@ -53,8 +53,8 @@ def said(db, session, answers, others=()) -> str | None:
 
 
 def test_a_resend_changes_nothing(db):
-    study = study_of(db)
-    session = begin(db, study).session
+    study = register_study(db)
+    session = begin_session(db, study).session
     for rt_ms in (400.0, 500.0, 600.0):
         assert said(db, session, [response(0, rt_ms=rt_ms)], [event(1)]) is None
     ((row,),) = store.responses.stream_responses(db, study.id)
@@ -64,7 +64,7 @@ def test_a_resend_changes_nothing(db):
 @pytest.mark.parametrize("other", [{"item": 1}, {"same": False}, {"shown_at_ms": NOW + 1}])
 def test_another_answer_under_the_same_number_is_refused_and_nothing_of_its_request_stored(db, other):
     """Two pages go on with one session: whoever comes second hears of it, and the first goes on undisturbed."""
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     assert said(db, session, [response(0)], [event(1)]) is None
     assert said(db, session, [response(0, **other), response(2, 1)], [event(3)]) == "elsewhere"
     assert said(db, session, [response(2)], [{**event(1), "at_ms": NOW + 1}]) == "elsewhere"
@@ -75,8 +75,8 @@ def test_another_answer_under_the_same_number_is_refused_and_nothing_of_its_requ
 
 def test_of_two_pages_in_one_commit_the_first_is_kept_and_everybody_else_with_it(db):
     """Also who would be in the way only of the one that is refused."""
-    study = study_of(db)
-    session, bystander = begin(db, study).session, begin(db, study).session
+    study = register_study(db)
+    session, bystander = begin_session(db, study).session, begin_session(db, study).session
     with db.writing() if db.is_sqlite else db.reading():  # on SQLite the writer waits: one batch
         futures = [
             store.responses.append(db, number, [response(seq, same=same) for seq in seqs], [])
@@ -94,7 +94,7 @@ def test_of_two_pages_in_one_commit_the_first_is_kept_and_everybody_else_with_it
 
 def test_a_number_is_used_once_by_a_response_or_an_event(db):
     """Whichever comes second is refused, also when both come together or after the end."""
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
 
     def send(answers, others):
         return said(db, session, [response(seq) for seq in answers], [event(seq) for seq in others])
@@ -110,7 +110,7 @@ def test_a_number_is_used_once_by_a_response_or_an_event(db):
 @pytest.mark.parametrize("reason", ["lost", "refused"])
 def test_what_stands_in_for_a_record_is_acknowledged_if_that_has_arrived_after_all(db, reason):
     """The page has asked what is missing while the last request of the page before was still under way."""
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     assert said(db, session, [response(0)], [event(1)]) is None
     assert said(db, session, [], [event(seq, "interruption", reason=reason) for seq in (0, 1)]) is None
     assert said(db, session, [], [event(1, "interruption", reason="hidden")]) == "elsewhere"
@@ -119,7 +119,7 @@ def test_what_stands_in_for_a_record_is_acknowledged_if_that_has_arrived_after_a
 
 def test_a_number_is_used_once_whoever_stores_it(db, database_url):
     """Two workers, the one with responses, the other with events of the same numbers."""
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     gate, told = threading.Barrier(2), []
 
     def pour(database, kind):
@@ -141,8 +141,8 @@ def test_a_number_is_used_once_whoever_stores_it(db, database_url):
 
 def test_a_session_has_so_many_events_and_no_more(db):
     """A resend is no new event; answers are not counted; what was refused is stored nowhere."""
-    study = study_of(db)
-    session, other = begin(db, study).session, begin(db, study).session
+    study = register_study(db)
+    session, other = begin_session(db, study).session, begin_session(db, study).session
     limits = EventLimits(events=5, contours=2)
 
     def send(*seqs, kind="break", answers=(), to=session):
@@ -163,7 +163,7 @@ def test_a_session_has_so_many_events_and_no_more(db):
 
 
 def test_contours_have_a_limit_of_their_own(db):
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     limits = EventLimits(events=50, contours=2)
     futures = [
         store.responses.append(db, session.id, [], [event(seq, "contours")], limits=limits)
@@ -178,7 +178,7 @@ def test_contours_have_a_limit_of_their_own(db):
 
 
 def test_the_same_rows_from_many_at_once_are_stored_once(db):
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     futures = [
         store.responses.append(db, session.id, [response(seq)], []) for _ in range(20) for seq in range(50)
     ]
@@ -189,7 +189,7 @@ def test_the_same_rows_from_many_at_once_are_stored_once(db):
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_two_workers_with_the_same_rows_never_wait_for_each_other(db, database_url):
     """As after a pause of the network: what one has not confirmed is sent again to the other, in any order."""
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     with store.open(database_url) as other:
         for first in range(0, 3000, 100):
             rows = [response(seq) for seq in range(first, first + 100)]
@@ -212,8 +212,8 @@ def test_two_workers_with_the_same_rows_never_wait_for_each_other(db, database_u
     ],
 )
 def test_one_poisonous_row_fails_alone(db, poison):
-    study = study_of(db, participants=50)
-    sessions = [begin(db, study).session.id for _ in range(20)]
+    study = register_study(db, participants=50)
+    sessions = [begin_session(db, study).session.id for _ in range(20)]
     with (
         db.writing() if db.is_sqlite else db.reading()
     ):  # on SQLite the writer waits for us, so that it is one batch
@@ -229,7 +229,7 @@ def test_one_poisonous_row_fails_alone(db, poison):
 
 
 def test_a_record_without_a_column_is_refused_at_once(db):
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     incomplete = response(0)
     del incomplete["rt_ms"]
     with pytest.raises(InvalidInput, match="'rt_ms'"):
@@ -237,7 +237,7 @@ def test_a_record_without_a_column_is_refused_at_once(db):
 
 
 def test_a_session_that_ended_takes_nothing_more_but_confirms_what_it_has(db):
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     store.responses.append(db, session.id, [response(0)], [event(1)]).result()
     store.sessions.leave(db, session, keep=True)
     assert store.responses.append(db, session.id, [response(0)], [event(1)]).result() is None
@@ -249,7 +249,7 @@ def test_a_session_that_ended_takes_nothing_more_but_confirms_what_it_has(db):
 
 
 def test_nothing_reaches_a_withdrawn_session(db):
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     store.responses.append(db, session.id, [response(0)], []).result()
     store.sessions.leave(db, session, keep=False)
     with pytest.raises(Conflict, match="withdrawn"):
@@ -259,7 +259,7 @@ def test_nothing_reaches_a_withdrawn_session(db):
 
 def test_withdrawing_while_records_pour_in_leaves_none_behind(db, database_url):
     """Two workers: one stores, the other withdraws. Whatever the order, nothing is left."""
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     begun = threading.Event()
 
     def pour():
@@ -284,7 +284,7 @@ def test_records_of_no_session_are_not_found(db):
 
 def test_closing_stores_what_is_waiting_and_takes_nothing_more(database_url):
     with store.open(database_url) as db:
-        session = begin(db, study_of(db)).session
+        session = begin_session(db, register_study(db)).session
         futures = [store.responses.append(db, session.id, [response(seq)], []) for seq in range(200)]
     assert {future.result(timeout=0) for future in futures} == {None}
     with pytest.raises(VsegError, match="being closed"):
@@ -294,7 +294,7 @@ def test_closing_stores_what_is_waiting_and_takes_nothing_more(database_url):
 
 
 def test_a_cancelled_request_does_not_disturb_the_others(db):
-    session = begin(db, study_of(db)).session
+    session = begin_session(db, register_study(db)).session
     futures = [store.responses.append(db, session.id, [response(seq)], []) for seq in range(100)]
     cancelled = [future.cancel() for future in futures[::2]]
     assert {future.result() for future in futures[1::2]} == {None}
@@ -306,7 +306,7 @@ def test_postgresql_that_goes_away_and_comes_back(postgres_server):
     url = postgres_server.fresh()
     name = url.split("/")[3].partition("?")[0]
     with store.open(url) as db:
-        session = begin(db, study_of(db)).session
+        session = begin_session(db, register_study(db)).session
         store.responses.append(db, session.id, [response(0)], []).result()
         postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         hang_up = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
@@ -324,10 +324,10 @@ def test_postgresql_that_goes_away_and_comes_back(postgres_server):
 
 CHILD = """
 import sys
-from taking_part import begin, response, study_of
+from stored_sessions import begin_session, register_study, response
 from vseg import store
 db = store.open(sys.argv[1])
-session = begin(db, study_of(db)).session.id
+session = begin_session(db, register_study(db)).session.id
 waiting = [store.responses.append(db, session, [response(seq)], []) for seq in range(100)]
 seq = 100
 while True:
@@ -380,11 +380,11 @@ def test_the_order_of_rows_does_not_matter_for_which_count(order):
 
 
 def test_responses_for_analysis(db):
-    study = study_of(db)
+    study = register_study(db)
     assert len(store.responses.load_responses(db, study)) == 0
-    people = [begin(db, study) for _ in range(2)]
+    people = [begin_session(db, study) for _ in range(2)]
     for begun in people:
-        answer(db, begun)
+        answer_all(db, begun)
     number = people[0].session.id
     store.responses.append(
         db, number, [response(2, 0, same=False, image=people[0].session.trials.image[0])], []
@@ -419,8 +419,10 @@ with store.open(sys.argv[1]) as db:
 
 def test_fifty_thousand_rows_stream_in_bounded_memory(db, database_url):
     """In whole sessions, in order; fetched at once, they would take 9 MB and more."""
-    few, many = (study_of(db, "a", participants=60, name=name) for name in ("few", "many"))
-    numbers = [begin(db, few).session.id for _ in range(2)] + [begin(db, many).session.id for _ in range(50)]
+    few, many = (register_study(db, "a", participants=60, name=name) for name in ("few", "many"))
+    numbers = [begin_session(db, few).session.id for _ in range(2)] + [
+        begin_session(db, many).session.id for _ in range(50)
+    ]
     store.responses.append(db, numbers[0], [response(seq) for seq in range(1000)], []).result()
     names = schema.responses.c.keys()
     with db.writing() as connection:
@@ -438,8 +440,8 @@ def test_fifty_thousand_rows_stream_in_bounded_memory(db, database_url):
 
 
 def test_records_of_someone_who_was_erased_are_told_so(db):
-    study = study_of(db)
-    begun = begin(db, study)
+    study = register_study(db)
+    begun = begin_session(db, study)
     store.sessions.erase(db, study, begun.session.participant)
     for hashed in (None, hash_token(begun.token)):
         late = store.responses.append(db, begun.session.id, [response(0)], [], token_hash=hashed)
@@ -450,7 +452,7 @@ def test_records_of_someone_who_was_erased_are_told_so(db):
 def test_inserts_of_postgresql_are_planned_for_the_tables_as_they_are_now(postgres_url):
     """A plan kept from when they were empty reads the whole other table, until PostgreSQL looks at them again."""
     with store.open(postgres_url) as db:
-        session = begin(db, study_of(db)).session.id
+        session = begin_session(db, register_study(db)).session.id
         for seq in range(30):  # the driver has a statement prepared that it meets again and again
             store.responses.append(db, session, [], [event(seq)]).result()
         full = response(0) | {"session": session, "received_at_ms": NOW, "chosen": False}

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from commands import vseg
-from taking_part import study_of
+from stored_sessions import register_study
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, SchemaMismatch, VsegError
 from vseg.store import checksum, migrate, transfer
@@ -73,7 +73,7 @@ def test_a_database_that_holds_something_stays_of_its_version(tmp_path, postgres
     import psycopg
 
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        study_of(db)
+        register_study(db)
         back_up(db, tmp_path / "backup.db")
     url = postgres_server.fresh(migrated=False)
     with psycopg.connect(url, autocommit=True) as connection:
@@ -149,7 +149,7 @@ def again(folder: Path) -> None:
 def test_the_command_says_where_it_is_and_what_was_left_out(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with store.open("sqlite:///first.db") as db:
-        study_of(db)
+        register_study(db)
         store.researchers.set_setting(db, store.researchers.SETUP_SETTING, "of a link that is used later")
         rows = sum(back_up(db, Path("backup.db")).rows.values())
     code, out, err = vseg("restore backup.db", capsys)

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import select, update
 
 from commands import vseg
-from servers import STUDY, register, served
-from taking_part import NOW, answer, begin, draw, finish, study_of
+from servers import STUDY, register_studies, run_server
+from stored_sessions import NOW, answer_all, begin_session, complete_session, draw_trials, register_study
 from vseg import store
 from vseg.errors import InvalidInput
 from vseg.server.retention import enforce_retention
@@ -49,15 +49,15 @@ def known(db) -> set[str]:
 
 def test_who_was_silent_for_longer_is_forgotten_and_their_answers_stay(db):
     study, forever = (
-        study_of(db, participants=50, more=PRIVATE),
-        study_of(db, name="forever", participants=50),
+        register_study(db, participants=50, more=PRIVATE),
+        register_study(db, name="forever", participants=50),
     )
-    people = {days: begin(db, study, f"pid-{days}") for days in (0.01, 29.9, 30.1, 400)}
+    people = {days: begin_session(db, study, f"pid-{days}") for days in (0.01, 29.9, 30.1, 400)}
     (link,) = store.sessions.create_links(db, study, 1)
-    people[31] = store.sessions.begin(db, study, draw, link=link, now_ms=NOW)
-    people[-1] = begin(db, forever, "pid-forever")
+    people[31] = store.sessions.begin(db, study, draw_trials, link=link, now_ms=NOW)
+    people[-1] = begin_session(db, forever, "pid-forever")
     for days, begun in people.items():
-        finish(db, begun)
+        complete_session(db, begun)
         heard_of(db, begun, abs(days) * (400 if days < 0 else 1))
     before = store.responses.load_responses(db, study)
     gone = store.sessions.apply_retention(db, now_ms=NOW)
@@ -67,18 +67,18 @@ def test_who_was_silent_for_longer_is_forgotten_and_their_answers_stay(db):
     assert store.responses.load_responses(db, study).same.tolist() == before.same.tolist()
     assert store.sessions.apply_retention(db, now_ms=NOW) == {}
     with pytest.raises(Exception, match="not one of this study"):  # the link is not free for someone else
-        store.sessions.begin(db, study, draw, link=link, now_ms=NOW)
+        store.sessions.begin(db, study, draw_trials, link=link, now_ms=NOW)
 
 
 def test_someone_who_is_still_at_it_is_kept_however_long_ago_they_began(db):
-    study = study_of(db, participants=5, more="[privacy]\nkeep_identities_days = 0\n")
-    begun = begin(db, study, "pid-1")
-    answer(db, begun)
+    study = register_study(db, participants=5, more="[privacy]\nkeep_identities_days = 0\n")
+    begun = begin_session(db, study, "pid-1")
+    answer_all(db, begun)
     heard_of(db, begun, 90)
     with db.writing() as connection:
         connection.execute(update(responses).values(received_at_ms=NOW - 10 * 60_000))
     assert store.sessions.apply_retention(db, now_ms=NOW) == {}
-    assert begin(db, study, "pid-1").resumed
+    assert begin_session(db, study, "pid-1").resumed
     with db.writing() as connection:
         connection.execute(update(responses).values(received_at_ms=NOW - 61 * 60_000))
     assert store.sessions.apply_retention(db, now_ms=NOW)["small"].identities == 1
@@ -86,11 +86,11 @@ def test_someone_who_is_still_at_it_is_kept_however_long_ago_they_began(db):
 
 def test_whoever_is_done_is_not_kept_however_short_ago(db):
     """Of no days, only those who are at it are still needed; of some days, an hour has no say."""
-    study = study_of(db, participants=50)
-    people = {how: begin(db, study, f"pid-{how}") for how in ("active", "completed", "left", "ended")}
+    study = register_study(db, participants=50)
+    people = {how: begin_session(db, study, f"pid-{how}") for how in ("active", "completed", "left", "ended")}
     (link,) = store.sessions.create_links(db, study, 1)
-    people["withdrawn"] = begin(db, study, link=link)
-    finish(db, people["completed"])
+    people["withdrawn"] = begin_session(db, study, link=link)
+    complete_session(db, people["completed"])
     store.sessions.leave(db, people["left"].session, keep=True)
     store.sessions.leave(db, people["withdrawn"].session, keep=False)
     store.sessions.end(db, people["ended"].session)
@@ -105,12 +105,12 @@ def test_the_server_does_it_by_itself(database_url, caplog):
     kind = database_url.partition(":")[0]  # in the words of the log, which says the same ones seldom
     text = (STUDY + PRIVATE).replace('"tiny"', f'"{kind}"')
     with store.open(database_url) as db:
-        register(db, text)
+        register_studies(db, text)
         study = store.studies.get_study(db, kind)
         now = store.database.now_ms()
-        old, new = (begin(db, study, name, now_ms=now) for name in ("pid-old", "pid-new"))
+        old, new = (begin_session(db, study, name, now_ms=now) for name in ("pid-old", "pid-new"))
         heard_of(db, old, 31, now)
-    with served(database_url, text) as server:
+    with run_server(database_url, text) as server:
         for _ in range(3000):
             if "were deleted" in caplog.text:
                 break
@@ -125,10 +125,10 @@ def test_the_server_does_it_by_itself(database_url, caplog):
 
 def test_the_command_does_it_at_any_time(database_url, capsys):
     with store.open(database_url) as db:
-        study = study_of(db, participants=50)
+        study = register_study(db, participants=50)
         now = store.database.now_ms()
         for days in (0, 3, 10):
-            heard_of(db, begin(db, study, f"pid-{days}", now_ms=now), days, now)
+            heard_of(db, begin_session(db, study, f"pid-{days}", now_ms=now), days, now)
     command = f"erase small --identities --yes --db {database_url}"
     code, out, err = vseg(f"{command} --older-than-days 5", capsys)
     assert (code, err) == (0, "")
@@ -146,7 +146,7 @@ def test_the_command_asks_what_it_will_do(tmp_path, capsys, monkeypatch):
     """Without a terminal nobody can say yes, so nothing is done; a script's input is empty, or even closed."""
     monkeypatch.setattr("sys.stdin", io.StringIO())
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        finish(db, begin(db, study_of(db), "pid-1"))
+        complete_session(db, begin_session(db, register_study(db), "pid-1"))
         command = f"erase small --identities --db sqlite:///{tmp_path}/vseg.db"
         code, out, _ = vseg(f"{command} --older-than-days 1", capsys)
         assert code == 1

@@ -4,7 +4,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import func, select
 
-from taking_part import MINUTE, NOW, answer, begin, event, finish, response, study_of
+from stored_sessions import (
+    MINUTE,
+    NOW,
+    answer_all,
+    begin_session,
+    complete_session,
+    event,
+    register_study,
+    response,
+)
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotAllowed
 from vseg.store.schema import events, identities, participants, responses, sessions
@@ -16,7 +25,7 @@ from vseg.study.trials import Unit
 
 def refused(db, study, *arguments, **options) -> str:
     with pytest.raises(Conflict) as caught:
-        begin(db, study, *arguments, **options)
+        begin_session(db, study, *arguments, **options)
     return caught.value.reason
 
 
@@ -31,8 +40,8 @@ def count(db, table) -> int:
 
 
 def test_begin_gives_a_place_and_a_token_of_which_only_the_hash_is_kept(db):
-    study = study_of(db)
-    begun = begin(db, study)
+    study = register_study(db)
+    begun = begin_session(db, study)
     assert not begun.resumed
     assert begun.session.status == "active"
     assert begun.session.units == [Unit(begun.session.trials.image[0], 0)]
@@ -43,14 +52,14 @@ def test_begin_gives_a_place_and_a_token_of_which_only_the_hash_is_kept(db):
 
 
 def test_a_wrong_token_belongs_to_nobody(db):
-    begin(db, study_of(db))
+    begin_session(db, register_study(db))
     with pytest.raises(NotAllowed, match="no session"):
         store.sessions.get_by_token(db, "' OR 1=1 --")
 
 
 def test_the_same_prolific_participant_goes_on_with_a_new_token(db):
-    study = study_of(db)
-    first, second = begin(db, study, "pid"), begin(db, study, "pid")
+    study = register_study(db)
+    first, second = begin_session(db, study, "pid"), begin_session(db, study, "pid")
     assert second.resumed
     assert second.session == first.session
     with pytest.raises(NotAllowed):
@@ -62,10 +71,10 @@ def test_the_same_prolific_participant_goes_on_with_a_new_token(db):
     ("ended", "reason"), [("complete", "already"), ("left", "already"), ("ended", "ended")]
 )
 def test_a_second_time_is_refused(db, ended, reason):
-    study = study_of(db)
-    begun = begin(db, study, "pid")
+    study = register_study(db)
+    begun = begin_session(db, study, "pid")
     if ended == "complete":
-        finish(db, begun)
+        complete_session(db, begun)
     elif ended == "left":
         store.sessions.leave(db, begun.session, keep=True)
     else:
@@ -74,176 +83,176 @@ def test_a_second_time_is_refused(db, ended, reason):
 
 
 def test_a_study_is_full_when_completed_and_alive_reach_what_is_wanted(db):
-    study = study_of(db, participants=2)
-    begin(db, study)
+    study = register_study(db, participants=2)
+    begin_session(db, study)
     assert store.sessions.get_refusal_reason(db, study, now_ms=NOW) is None
-    begin(db, study)
+    begin_session(db, study)
     assert refused(db, study) == "full"
     assert store.sessions.get_refusal_reason(db, study, now_ms=NOW) == "full"
 
 
 def test_whoever_falls_silent_makes_room_and_can_still_come_back(db):
-    study = study_of(db, "a", participants=1)
-    silent = begin(db, study, "silent")
-    answer(db, silent, now_ms=NOW + 30 * MINUTE)
+    study = register_study(db, "a", participants=1)
+    silent = begin_session(db, study, "silent")
+    answer_all(db, silent, now_ms=NOW + 30 * MINUTE)
     assert refused(db, study, now_ms=NOW + 89 * MINUTE) == "full"
-    heir = begin(db, study, now_ms=NOW + 91 * MINUTE)
+    heir = begin_session(db, study, now_ms=NOW + 91 * MINUTE)
     assert heir.session.units == silent.session.units
-    assert begin(db, study, "silent", now_ms=NOW + 95 * MINUTE).resumed
+    assert begin_session(db, study, "silent", now_ms=NOW + 95 * MINUTE).resumed
 
 
 def test_a_longer_interruption_may_be_allowed(db):
-    study = study_of(db, "a", participants=1, more="interruption = {after_minutes = 600}")
-    answer(db, begin(db, study), now_ms=NOW)
+    study = register_study(db, "a", participants=1, more="interruption = {after_minutes = 600}")
+    answer_all(db, begin_session(db, study), now_ms=NOW)
     assert refused(db, study, now_ms=NOW + 599 * MINUTE) == "full"
-    begin(db, study, now_ms=NOW + 601 * MINUTE)
+    begin_session(db, study, now_ms=NOW + 601 * MINUTE)
 
 
 def test_a_session_that_never_sent_anything_keeps_its_place_for_minutes_only(db):
     """Who only asks for sessions does not keep others out; whoever reports the consent is there for an hour."""
-    study = study_of(db, "a", participants=2)
-    silent, real = begin(db, study, "silent"), begin(db, study)
+    study = register_study(db, "a", participants=2)
+    silent, real = begin_session(db, study, "silent"), begin_session(db, study)
     store.responses.append(db, real.session.id, [], [event(0, "consent")], now_ms=NOW).result()
     assert refused(db, study, now_ms=NOW + 4 * MINUTE) == "full"
-    heir = begin(db, study, now_ms=NOW + 6 * MINUTE)
+    heir = begin_session(db, study, now_ms=NOW + 6 * MINUTE)
     assert heir.session.units == silent.session.units
     assert refused(db, study, now_ms=NOW + 6 * MINUTE) == "full"
-    assert begin(db, study, "silent", now_ms=NOW + 7 * MINUTE).resumed
+    assert begin_session(db, study, "silent", now_ms=NOW + 7 * MINUTE).resumed
 
 
 def test_sessions_begin_at_some_pace_and_personal_links_at_any(db):
     """Who begins and leaves again and again, however, closes a study for a day at most, and to nobody with a link."""
-    study = study_of(db, "a", participants=1)
+    study = register_study(db, "a", participants=1)
     for _ in range(119):
-        store.sessions.leave(db, begin(db, study).session, keep=True)
-    begin(db, study, "pid")
+        store.sessions.leave(db, begin_session(db, study).session, keep=True)
+    begin_session(db, study, "pid")
     later, tomorrow = NOW + 90 * MINUTE, NOW + 24 * 60 * MINUTE
     assert refused(db, study, now_ms=later) == refused(db, study, "someone-new", now_ms=later) == "full"
-    assert begin(db, study, "pid", now_ms=later).resumed
+    assert begin_session(db, study, "pid", now_ms=later).resumed
     link = store.sessions.create_links(db, study, 1)[0]
-    store.sessions.leave(db, begin(db, study, link=link, now_ms=later).session, keep=False)
-    assert not begin(db, study, now_ms=tomorrow).resumed
+    store.sessions.leave(db, begin_session(db, study, link=link, now_ms=later).session, keep=False)
+    assert not begin_session(db, study, now_ms=tomorrow).resumed
 
 
 def test_the_same_entry_is_the_same_session(db):
-    study, other = study_of(db), study_of(db, name="other")
-    first, second = begin(db, study, entry="e" * 16), begin(db, study, entry="e" * 16)
+    study, other = register_study(db), register_study(db, name="other")
+    first, second = begin_session(db, study, entry="e" * 16), begin_session(db, study, entry="e" * 16)
     assert (first.resumed, second.resumed) == (False, True)
     assert second.session == first.session
     assert second.token == first.token, (
         "a request to begin may arrive twice, and either reply may be the one heard"
     )
-    assert begin(db, study, entry="f" * 16).session.id != first.session.id
-    assert not begin(db, other, entry="e" * 16).resumed
+    assert begin_session(db, study, entry="f" * 16).session.id != first.session.id
+    assert not begin_session(db, other, entry="e" * 16).resumed
     with db.reading() as connection:
         assert "e" * 16 not in str(connection.execute(select(sessions)).all())
-    finish(db, second)
+    complete_session(db, second)
     assert refused(db, study, entry="e" * 16) == "already"
 
 
 def test_an_entry_tells_nobody_apart_who_has_a_link_or_an_identity(db):
     """Several people may use one browser: who is on Prolific, or has a link, is that person."""
-    study = study_of(db, participants=6)
+    study = register_study(db, participants=6)
     (link,) = store.sessions.create_links(db, study, 1)
     entry = "e" * 16
     people = [
-        begin(db, study, entry=entry),
-        begin(db, study, "pid", entry=entry),
-        begin(db, study, "other", entry=entry),
-        begin(db, study, link=link, entry=entry),
+        begin_session(db, study, entry=entry),
+        begin_session(db, study, "pid", entry=entry),
+        begin_session(db, study, "other", entry=entry),
+        begin_session(db, study, link=link, entry=entry),
     ]
     assert not any(each.resumed for each in people)
-    assert begin(db, study, "pid", entry=entry).session == people[1].session
-    assert begin(db, study, entry=entry).session == people[0].session
+    assert begin_session(db, study, "pid", entry=entry).session == people[1].session
+    assert begin_session(db, study, entry=entry).session == people[0].session
 
 
 def test_the_same_page_has_another_token_for_another_session(db):
     """The sessions of those who withdrew, or whose identity was forgotten, still have theirs."""
-    study = study_of(db, participants=9)
+    study = register_study(db, participants=9)
     here = {"entry": "e" * 16}
-    begun = [begin(db, study, "pid", **here)]
+    begun = [begin_session(db, study, "pid", **here)]
     store.sessions.leave(db, begun[-1].session, keep=False)
-    begun.append(begin(db, study, "pid", **here))
+    begun.append(begin_session(db, study, "pid", **here))
     store.sessions.forget_identities(db, study, now_ms=NOW + 61 * MINUTE)
-    begun.append(begin(db, study, "pid", **here))
+    begun.append(begin_session(db, study, "pid", **here))
     assert not any(each.resumed for each in begun)
     assert len({each.token for each in begun}) == len({each.session.id for each in begun}) == 3
-    assert begin(db, study, "pid", **here).token == begun[-1].token
+    assert begin_session(db, study, "pid", **here).token == begun[-1].token
     assert store.sessions.rows.get_by_token(db, begun[1].token).id == begun[1].session.id
 
 
 def test_links_that_nobody_has_used_are_revoked(db):
-    study, other = study_of(db, participants=3), study_of(db, name="other")
+    study, other = register_study(db, participants=3), register_study(db, name="other")
     used, unused = store.sessions.create_links(db, study, 2)
     (elsewhere,) = store.sessions.create_links(db, other, 1)
-    mine = begin(db, study, link=used)
+    mine = begin_session(db, study, link=used)
     assert store.sessions.count_unused_links(db, study) == 1
     assert store.sessions.revoke_links(db, study) == 1
     assert store.sessions.count_unused_links(db, study) == 0
     assert refused(db, study, link=unused) == "link"
-    assert begin(db, study, link=used).session == mine.session
-    assert not begin(db, other, link=elsewhere).resumed
+    assert begin_session(db, study, link=used).session == mine.session
+    assert not begin_session(db, other, link=elsewhere).resumed
 
 
 def test_a_link_that_someone_else_has_used_meanwhile(db):
     """Known by their name at first, and then by the link in the same address: two sessions, two tokens."""
-    study = study_of(db)
+    study = register_study(db)
     (link,) = store.sessions.create_links(db, study, 1)
-    mine = begin(db, study, "mine", entry="e" * 16)
-    again = begin(db, study, "mine", link=link, entry="e" * 16)
-    other = begin(db, study, "other", link=link, entry="f" * 16)
-    now = begin(db, study, "mine", link=link, entry="e" * 16)
+    mine = begin_session(db, study, "mine", entry="e" * 16)
+    again = begin_session(db, study, "mine", link=link, entry="e" * 16)
+    other = begin_session(db, study, "other", link=link, entry="f" * 16)
+    now = begin_session(db, study, "mine", link=link, entry="e" * 16)
     assert (again.session.id, now.session.id) == (mine.session.id, other.session.id)
     assert len({mine.token, other.token, now.token}) == 3
     assert again.token == mine.token
 
 
 def test_a_draw_that_fails_takes_nothing_from_the_same_request_that_came_twice(db):
-    study = study_of(db)
+    study = register_study(db)
 
     def fails(units):
-        twin.append(begin(db, study, entry="e" * 16))
+        twin.append(begin_session(db, study, entry="e" * 16))
         raise RuntimeError("no memory")
 
     twin: list = []
     with pytest.raises(RuntimeError):
         store.sessions.begin(db, study, fails, entry="e" * 16, now_ms=NOW)
-    finish(db, twin[0])
+    complete_session(db, twin[0])
     assert count(db, participants) == count(db, sessions) == 1
 
 
 @pytest.mark.parametrize("round_", range(3))
 def test_many_at_once_with_one_entry_are_one_person(db, round_):
-    study = study_of(db)
-    together(8, lambda _: begin(db, study, entry=f"entry-of-sixteen-{round_}"))
+    study = register_study(db)
+    together(8, lambda _: begin_session(db, study, entry=f"entry-of-sixteen-{round_}"))
     assert count(db, sessions) == count(db, participants) == 1
 
 
 def test_a_closed_study_lets_only_those_finish_who_have_begun(db):
-    study = study_of(db)
-    begin(db, study, "pid")
+    study = register_study(db)
+    begin_session(db, study, "pid")
     store.studies.close(db, study.name)
     assert refused(db, study, "another") == "closed"
     assert store.sessions.get_refusal_reason(db, study, now_ms=NOW) == "closed"
-    assert begin(db, study, "pid").resumed
+    assert begin_session(db, study, "pid").resumed
     store.studies.reopen(db, study.name)
-    begin(db, study, "another")
+    begin_session(db, study, "another")
 
 
 def test_personal_links_are_for_one_person_each(db):
-    study = study_of(db, more="personal_links_only = true")
+    study = register_study(db, more="personal_links_only = true")
     mine, other = store.sessions.create_links(db, study, 2)
     assert refused(db, study) == "link"
     assert refused(db, study, link="invented") == "link"
-    first = begin(db, study, link=mine)
-    assert begin(db, study, link=mine).session == first.session
-    assert begin(db, study, link=other).session.participant != first.session.participant
-    finish(db, first)
+    first = begin_session(db, study, link=mine)
+    assert begin_session(db, study, link=mine).session == first.session
+    assert begin_session(db, study, link=other).session.participant != first.session.participant
+    complete_session(db, first)
     assert refused(db, study, link=mine) == "already"
 
 
 def test_a_link_of_another_study_is_none(db):
-    other, study = study_of(db, name="other"), study_of(db)
+    other, study = register_study(db, name="other"), register_study(db)
     (link,) = store.sessions.create_links(db, other, 1)
     assert refused(db, study, link=link) == "link"
 
@@ -251,33 +260,33 @@ def test_a_link_of_another_study_is_none(db):
 @pytest.mark.parametrize("count", [0, 10_001])
 def test_links_are_made_in_sensible_numbers(db, count):
     with pytest.raises(InvalidInput, match="1 to 10000"):
-        store.sessions.create_links(db, study_of(db), count)
+        store.sessions.create_links(db, register_study(db), count)
 
 
 def test_a_study_may_be_open_to_prolific_only(db):
-    study = study_of(db, more='prolific = {completion_code = "C0DE", required = true}')
+    study = register_study(db, more='prolific = {completion_code = "C0DE", required = true}')
     assert refused(db, study) == "prolific"
-    begin(db, study, "pid")
+    begin_session(db, study, "pid")
 
 
 def test_identities_are_apart_and_of_sensible_length(db):
-    study = study_of(db)
-    name = begin(db, study, "pid").session.participant
-    begin(db, study)
+    study = register_study(db)
+    name = begin_session(db, study, "pid").session.participant
+    begin_session(db, study)
     assert identities_of(db, study) == {name: Identity("pid", "a-study", "a-session")}
     for odd in ("", "x" * 65, "a\x00b"):
         with pytest.raises(InvalidInput, match="prolific_pid"):
-            begin(db, study, odd)
+            begin_session(db, study, odd)
 
 
 def test_a_study_that_was_changed_meanwhile_is_read_again_first(db):
-    study = study_of(db)
-    study_of(db, participants=5)
+    study = register_study(db)
+    register_study(db, participants=5)
     assert refused(db, study) == "changed"
 
 
 def test_trials_that_cannot_be_drawn_leave_nothing_behind(db):
-    study = study_of(db, participants=1)
+    study = register_study(db, participants=1)
 
     def fails(units):
         raise InvalidInput("no pairs")
@@ -285,22 +294,22 @@ def test_trials_that_cannot_be_drawn_leave_nothing_behind(db):
     with pytest.raises(InvalidInput, match="no pairs"):
         store.sessions.begin(db, study, fails, identity=Identity("pid"), now_ms=NOW)
     assert count(db, sessions) == count(db, participants) == count(db, identities) == 0
-    assert not begin(db, study, "pid").resumed
+    assert not begin_session(db, study, "pid").resumed
 
 
 @pytest.mark.parametrize("round_", range(3))
 def test_many_at_once_with_one_identity_are_one_person(db, round_):
-    study = study_of(db)
-    together(8, lambda _: begin(db, study, f"pid{round_}"))
+    study = register_study(db)
+    together(8, lambda _: begin_session(db, study, f"pid{round_}"))
     assert count(db, sessions) == count(db, participants) == count(db, identities) == 1
 
 
 def test_the_last_place_is_given_once(db):
-    study = study_of(db, participants=3)
+    study = register_study(db, participants=3)
 
     def attempt(_):
         try:
-            return begin(db, study).session
+            return begin_session(db, study).session
         except Conflict as full:
             return full.reason
 
@@ -312,7 +321,7 @@ def test_the_last_place_is_given_once(db):
 
 
 def test_progress_says_what_has_arrived(db):
-    begun = begin(db, study_of(db))
+    begun = begin_session(db, register_study(db))
     empty = store.sessions.get_progress(db, begun.session)
     assert (empty.next_seq, empty.last_at_ms, empty.answers, empty.restarts) == (0, NOW, [], [])
     rows = [response(1, 0, flags="late"), response(4, 0)]
@@ -325,7 +334,7 @@ def test_progress_says_what_has_arrived(db):
 @pytest.mark.parametrize("clock_off_ms", [-7_200_000, 0, 90_000])
 def test_progress_tells_when_answers_were_given_not_when_they_arrived(db, clock_off_ms):
     """Two answers were given offline and come an hour later, from a page whose clock may be wrong."""
-    begun, hour_ms = begin(db, study_of(db)), 3_600_000
+    begun, hour_ms = begin_session(db, register_study(db)), 3_600_000
     at = {"at_ms": NOW + clock_off_ms}
     store.responses.append(db, begun.session.id, [], [event(0) | at], now_ms=NOW + 40).result()
     kept = [response(seq, 0, shown_at_ms=NOW + clock_off_ms + 1000 * seq) for seq in (1, 2)]
@@ -339,7 +348,7 @@ def test_progress_tells_when_answers_were_given_not_when_they_arrived(db, clock_
 
 def test_progress_on_another_device_goes_by_its_clock(db):
     """The second device's clock is an hour behind the first one's; nobody was away."""
-    begun, hour_ms = begin(db, study_of(db)), 3_600_000
+    begun, hour_ms = begin_session(db, register_study(db)), 3_600_000
     first = [response(0, 0, shown_at_ms=NOW)]
     store.responses.append(db, begun.session.id, first, [], now_ms=NOW + 30).result()
     there = event(1, "resumed") | {"at_ms": NOW + 5000 - hour_ms}
@@ -352,7 +361,7 @@ def test_progress_on_another_device_goes_by_its_clock(db):
 @pytest.mark.parametrize("fast_ms", [86_400_000, 300_000])
 def test_progress_goes_by_a_clock_that_was_set_back(db, fast_ms):
     """The first two answers were given by a clock that was fast, until it was set right; nobody was away."""
-    begun, at_ms = begin(db, study_of(db)), NOW
+    begun, at_ms = begin_session(db, register_study(db)), NOW
     for seq in range(20):
         at_ms = NOW + 2 * MINUTE * seq
         by_the_page = at_ms + (fast_ms if seq < 2 else 0)
@@ -362,7 +371,7 @@ def test_progress_goes_by_a_clock_that_was_set_back(db, fast_ms):
 
 
 def test_progress_says_where_blocks_began_again(db):
-    begun = begin(db, study_of(db))
+    begun = begin_session(db, register_study(db))
     told = [1, None, 0, 2, -1, True, 1.0, "1", [1], {}]
     rows = [event(seq, "resumed", away_ms=5, repeat=repeat) for seq, repeat in enumerate(told)]
     more = [event(20, "break", repeat=1), event(21, "resumed")]
@@ -373,8 +382,8 @@ def test_progress_says_where_blocks_began_again(db):
 
 
 def test_a_token_that_was_replaced_stores_nothing(db):
-    study = study_of(db)
-    first, second = begin(db, study, "pid"), begin(db, study, "pid")
+    study = register_study(db)
+    first, second = begin_session(db, study, "pid"), begin_session(db, study, "pid")
     with pytest.raises(NotAllowed, match="newer token"):
         store.responses.append(
             db, first.session.id, [response(0)], [], token_hash=hash_token(first.token)
@@ -386,7 +395,7 @@ def test_a_token_that_was_replaced_stores_nothing(db):
 
 
 def test_complete_wants_every_record_and_every_trial(db):
-    begun = begin(db, study_of(db))
+    begun = begin_session(db, register_study(db))
     store.responses.append(db, begun.session.id, [response(1, 0)], []).result()
     assert store.sessions.complete(db, begun.session, 4) == [0, 2, 3]
     store.responses.append(db, begun.session.id, [], [event(0), event(2), event(3)]).result()
@@ -400,17 +409,17 @@ def test_complete_wants_every_record_and_every_trial(db):
 
 
 def test_whoever_left_cannot_complete(db):
-    begun = begin(db, study_of(db))
-    answer(db, begun)
+    begun = begin_session(db, register_study(db))
+    answer_all(db, begun)
     store.sessions.leave(db, begun.session, keep=True)
     with pytest.raises(Conflict, match="is left"):
         store.sessions.complete(db, begun.session, 2)
 
 
 def test_leaving_with_data_kept(db):
-    study = study_of(db)
-    begun = begin(db, study, "pid")
-    answer(db, begun)
+    study = register_study(db)
+    begun = begin_session(db, study, "pid")
+    answer_all(db, begun)
     store.sessions.leave(db, begun.session, keep=True)
     store.sessions.leave(db, begun.session, keep=True)
     assert store.sessions.get_by_token(db, begun.token).status == "left"
@@ -420,10 +429,10 @@ def test_leaving_with_data_kept(db):
 
 @pytest.mark.parametrize("before", ["active", "left", "completed"])
 def test_withdrawing_erases_data_and_identity_at_any_time(db, before):
-    study = study_of(db)
-    begun, other = begin(db, study, "pid"), begin(db, study, "other")
-    answer(db, begun)
-    answer(db, other)
+    study = register_study(db)
+    begun, other = begin_session(db, study, "pid"), begin_session(db, study, "other")
+    answer_all(db, begun)
+    answer_all(db, other)
     store.responses.append(db, begun.session.id, [], [event(2)]).result()
     if before == "left":
         store.sessions.leave(db, begun.session, keep=True)
@@ -438,9 +447,9 @@ def test_withdrawing_erases_data_and_identity_at_any_time(db, before):
 
 
 def test_counts_and_list_for_the_researcher(db):
-    study = study_of(db, "a", participants=5)
-    done, gone, here, silent = (begin(db, study, now_ms=NOW - ago) for ago in (0, 0, 0, 90 * MINUTE))
-    finish(db, done)
+    study = register_study(db, "a", participants=5)
+    done, gone, here, silent = (begin_session(db, study, now_ms=NOW - ago) for ago in (0, 0, 0, 90 * MINUTE))
+    complete_session(db, done)
     store.sessions.leave(db, gone.session, keep=True)
     found = store.sessions.count_sessions(db, study, now_ms=NOW)
     assert (found.completed, found.active, found.left, found.withdrawn, found.ended) == (1, 2, 1, 0, 0)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy import update
 
+from stored_sessions import begin_session, make_images, make_study_text, register_study
 from strategies import some_maps
-from taking_part import begin, shown_of, study_of, text_of
 from vseg import store
 from vseg.errors import Conflict, NotFound, SchemaMismatch
 from vseg.store.schema import studies
@@ -16,11 +16,11 @@ from vseg.study.schema import parsed
 
 
 def register(db, text, shown=None):
-    return store.studies.register(db, text, parsed(text), shown_of() if shown is None else shown)
+    return store.studies.register(db, text, parsed(text), make_images() if shown is None else shown)
 
 
 def test_a_study_comes_back_as_it_was(db):
-    text, shown = text_of(), shown_of()
+    text, shown = make_study_text(), make_images()
     row = register(db, text, shown)
     assert store.studies.get_study(db, "small") == row
     assert row.study == parsed(text)
@@ -36,8 +36,8 @@ def test_a_study_comes_back_as_it_was(db):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=6)
 @given(maps=some_maps())
 def test_truth_comes_back_on_any_layout(db, maps):
-    shown = shown_of("a")
-    text = text_of("a", name=f"truth-{hashlib.sha256(maps.probabilities.tobytes()).hexdigest()[:20]}")
+    shown = make_images("a")
+    text = make_study_text("a", name=f"truth-{hashlib.sha256(maps.probabilities.tobytes()).hexdigest()[:20]}")
     row = register(db, text, {"a": replace(shown["a"], truth=maps)})
     found = row.truth("a")
     assert found.layout == maps.layout
@@ -45,50 +45,52 @@ def test_truth_comes_back_on_any_layout(db, maps):
 
 
 def test_an_image_belongs_to_its_study(db):
-    first, second = study_of(db, "a", name="first"), study_of(db, "ab", name="second")
+    first, second = register_study(db, "a", name="first"), register_study(db, "ab", name="second")
     with pytest.raises(NotFound, match="no such image"):
         store.studies.get_image(db, first.id, second.images["b"].sha256)
 
 
 def test_before_its_first_session_a_study_can_be_replaced(db):
-    first = register(db, text_of())
+    first = register(db, make_study_text())
     links = store.sessions.create_links(db, first, 1)
-    second = register(db, text_of("abc", participants=9), shown_of("abc", shade=7))
+    second = register(db, make_study_text("abc", participants=9), make_images("abc", shade=7))
     assert second.id == first.id
     assert second.study.participants == 9
     assert sorted(second.images) == ["a", "b", "c"]
     assert second.images["a"].sha256 != first.images["a"].sha256
-    assert begin(db, second, link=links[0]).session.study == first.id
+    assert begin_session(db, second, link=links[0]).session.study == first.id
 
 
 def test_the_first_session_freezes_a_study(db):
-    study = register(db, text_of())
-    begin(db, study)
+    study = register(db, make_study_text())
+    begin_session(db, study)
     frozen = store.studies.get_study(db, "small")
     assert frozen.frozen_at_ms is not None
-    assert register(db, text_of()) == frozen
-    assert register(db, "# a comment\n" + text_of()) == frozen, "comments do not matter, and the text stays"
+    assert register(db, make_study_text()) == frozen
+    assert register(db, "# a comment\n" + make_study_text()) == frozen, (
+        "comments do not matter, and the text stays"
+    )
     with pytest.raises(Conflict, match=r"differs in: participants, timing\. .*another name") as caught:
-        register(db, text_of(participants=7, more="timing = {cue_ms = 250}"))
+        register(db, make_study_text(participants=7, more="timing = {cue_ms = 250}"))
     assert caught.value.reason == "frozen"
     with pytest.raises(Conflict, match="differs in: images"):
-        register(db, text_of("abc"), shown_of("abc"))
+        register(db, make_study_text("abc"), make_images("abc"))
     assert store.studies.get_study(db, "small") == frozen
 
 
 def test_a_frozen_study_keeps_its_generated_images_but_minds_other_files(db):
-    text = text_of("a") + '[[images]]\nname = "b"\nfile = "b.png"\n'
-    begin(db, register(db, text))
-    other = shown_of(shade=9)
-    kept = register(db, text, {"a": other["a"], "b": shown_of()["b"]})
-    assert kept.images["a"].sha256 == shown_of()["a"].sha256
+    text = make_study_text("a") + '[[images]]\nname = "b"\nfile = "b.png"\n'
+    begin_session(db, register(db, text))
+    other = make_images(shade=9)
+    kept = register(db, text, {"a": other["a"], "b": make_images()["b"]})
+    assert kept.images["a"].sha256 == make_images()["a"].sha256
     with pytest.raises(Conflict, match="differs in: the picture of image b"):
         register(db, text, other)
 
 
 def test_workers_that_start_together_register_once(db):
     with ThreadPoolExecutor(4) as pool:
-        rows = list(pool.map(lambda _: register(db, text_of()), range(8)))
+        rows = list(pool.map(lambda _: register(db, make_study_text()), range(8)))
     assert [row.id for row in rows] == [rows[0].id] * 8
     assert [row.name for row in store.studies.list_studies(db)] == ["small"]
 
@@ -96,14 +98,14 @@ def test_workers_that_start_together_register_once(db):
 def test_unknown_studies_are_named_with_those_there_are(db):
     with pytest.raises(NotFound, match="it has: none yet"):
         store.studies.get_study(db, "small")
-    study_of(db, name="one")
+    register_study(db, name="one")
     for act in (store.studies.get_study, store.studies.close, store.studies.reopen):
         with pytest.raises(NotFound, match="no study 'two' in this database; it has: one"):
             act(db, "two")
 
 
 def test_closing_and_reopening(db):
-    study_of(db)
+    register_study(db)
     store.studies.close(db, "small")
     assert store.studies.get_study(db, "small").status == "closed"
     store.studies.reopen(db, "small")
@@ -112,7 +114,7 @@ def test_closing_and_reopening(db):
 
 def test_a_study_that_this_version_cannot_read_does_not_keep_the_others_from_being_listed(db, caplog):
     for name in ("first", "second"):
-        study_of(db, name=name)
+        register_study(db, name=name)
     with db.writing() as connection:
         connection.execute(update(studies).where(studies.c.name == "first").values(text="colour = 'blue'"))
     assert [row.name for row in store.studies.list_studies(db)] == ["second"]

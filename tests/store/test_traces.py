@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import select
 
 from commands import vseg
-from researchers import scripted
-from taking_part import answer, begin, draw, event, response, study_of
+from researchers import run_server_with_api_client
+from stored_sessions import answer_all, begin_session, draw_trials, event, register_study, response
 from vseg import export, store
 from vseg.cli import main
 from vseg.errors import NotFound
@@ -28,22 +28,24 @@ def db(tmp_path):
 
 def raw(db) -> bytes:
     """Every byte of the database: the file, its log and its index of the log."""
-    file = Path(db.place)
+    file = Path(db.address)
     return b"".join(path.read_bytes() for path in sorted(file.parent.glob(f"{file.name}*")))
 
 
 def crowd(db, study, count=40):
     """Others before and after, so that pages are shared and divided."""
     for number in range(count):
-        answer(db, begin(db, study, f"other-{number}"))
+        answer_all(db, begin_session(db, study, f"other-{number}"))
 
 
 def someone(db, study):
     """Someone who took part in every way at once, and all by which they could be recognised."""
     link = store.sessions.create_links(db, study, 1)[0]
     identity = store.sessions.Identity(PID, "prolific-study-4711", "prolific-session-0815")
-    begun = store.sessions.begin(db, study, draw, identity=identity, link=link, now_ms=1_800_000_000_000)
-    answer(db, begun)
+    begun = store.sessions.begin(
+        db, study, draw_trials, identity=identity, link=link, now_ms=1_800_000_000_000
+    )
+    answer_all(db, begun)
     more = [response(500 + k, 0, key="Zq7key") for k in range(50)]
     comment = [event(900, "comment", text="My name is Rumpelstiltskin.")]
     store.responses.append(db, begun.session.id, more, comment).result()
@@ -55,7 +57,7 @@ def someone(db, study):
 
 
 def test_no_byte_is_left_in_the_files(db):
-    study = study_of(db, participants=1000)
+    study = register_study(db, participants=1000)
     crowd(db, study)
     begun, secrets = someone(db, study)
     crowd(db, study)
@@ -69,8 +71,8 @@ def test_no_byte_is_left_in_the_files(db):
 
 
 def test_nor_of_someone_without_a_name(db):
-    study = study_of(db, participants=1000)
-    begun = begin(db, study, entry="the-entry-of-one-page-alone")
+    study = register_study(db, participants=1000)
+    begun = begin_session(db, study, entry="the-entry-of-one-page-alone")
     with db.reading() as connection:
         hashes = connection.execute(select(sessions.c.token_hash, sessions.c.entry_hash)).one()
     secrets = [text.encode() for text in (*hashes, begun.session.participant, begun.session.name)]
@@ -80,7 +82,7 @@ def test_nor_of_someone_without_a_name(db):
 
 
 def test_withdrawing_leaves_none_after_the_daily_sweep(db):
-    study = study_of(db, participants=1000)
+    study = register_study(db, participants=1000)
     begun, secrets = someone(db, study)
     store.sessions.leave(db, begun.session, keep=False)
     assert vacuum.is_due(db)
@@ -96,23 +98,23 @@ def test_withdrawing_leaves_none_after_the_daily_sweep(db):
 
 def test_what_was_left_by_a_version_that_did_not_sweep_goes_too(db):
     """Deleted by hand, without secure_delete, as SQLite does by default."""
-    study = study_of(db, participants=1000)
+    study = register_study(db, participants=1000)
     _gone, secrets = someone(db, study)
-    with closing(sqlite3.connect(db.place)) as careless:
+    with closing(sqlite3.connect(db.address)) as careless:
         careless.execute("PRAGMA foreign_keys = ON")
         careless.execute("PRAGMA secure_delete = OFF")
         careless.execute("DELETE FROM links")
         careless.execute("DELETE FROM participants")
         careless.commit()
     assert any(secret in raw(db) for secret in secrets)
-    other = begin(db, study, "other")
+    other = begin_session(db, study, "other")
     store.sessions.erase(db, study, other.session.participant)
     assert [secret for secret in secrets if secret in raw(db)] == []
 
 
 def test_while_someone_reads_the_log_stays_and_that_is_said(db, monkeypatch):
     monkeypatch.setattr(vacuum, "MAX_READER_WAIT_S", 0)
-    study = study_of(db, participants=1000)
+    study = register_study(db, participants=1000)
     begun, secrets = someone(db, study)
     with db.reading() as connection:
         connection.scalar(select(sessions.c.id))
@@ -125,10 +127,10 @@ def test_while_someone_reads_the_log_stays_and_that_is_said(db, monkeypatch):
 
 def test_what_had_to_stay_is_swept_by_the_command(db, monkeypatch, capsys):
     monkeypatch.setattr(vacuum, "MAX_READER_WAIT_S", 0)
-    study = study_of(db, participants=1000)
+    study = register_study(db, participants=1000)
     begun, secrets = someone(db, study)
-    command = f"erase small --sweep --db sqlite:///{db.place}"
-    erase = f"erase small {begun.session.participant} --yes --db sqlite:///{db.place}"
+    command = f"erase small --sweep --db sqlite:///{db.address}"
+    erase = f"erase small {begun.session.participant} --yes --db sqlite:///{db.address}"
     db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
     with db.reading() as connection:
         connection.scalar(select(sessions.c.id))
@@ -136,7 +138,7 @@ def test_what_had_to_stay_is_swept_by_the_command(db, monkeypatch, capsys):
         assert (code, vacuum.LOG_KEPT in out, "batches" in out) == (1, True, False)
         code, out, _ = vseg(command, capsys)
         assert (code, vacuum.LOG_KEPT in out) == (1, True)
-        assert any(secret in Path(db.place).read_bytes() for secret in secrets)  # not in the log alone
+        assert any(secret in Path(db.address).read_bytes() for secret in secrets)  # not in the log alone
     code, out, _ = vseg(command, capsys)
     assert (code, vacuum.SWEPT in out) == (0, True)
     assert [secret for secret in secrets if secret in raw(db)] == []
@@ -145,8 +147,8 @@ def test_what_had_to_stay_is_swept_by_the_command(db, monkeypatch, capsys):
 
 def test_postgresql_says_what_it_cannot_do(postgres_server):
     with postgres_server.borrowed() as url, store.open(url) as db:
-        study = study_of(db)
-        begun = begin(db, study, PID)
+        study = register_study(db)
+        begun = begin_session(db, study, PID)
         erased = store.sessions.erase(db, study, begun.session.participant)
         assert re.search("VACUUM FULL.*write-ahead log.*archives.*replicas", erased.traces)
         assert not vacuum.is_due(db)
@@ -154,8 +156,8 @@ def test_postgresql_says_what_it_cannot_do(postgres_server):
 
 def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_path, capsys):
     with store.open(database_url) as db:
-        study = study_of(db, participants=1000)
-        answer(db, begin(db, study, "other"))
+        study = register_study(db, participants=1000)
+        answer_all(db, begin_session(db, study, "other"))
         begun, secrets = someone(db, study)
         command = f"erase small --prolific-id {PID} --yes --db {database_url}"
         code, out, err = vseg(command, capsys)
@@ -179,9 +181,9 @@ def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_pa
 
 def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):
     with store.open(database_url) as db:
-        study, other = study_of(db, participants=9), study_of(db, name="other")
+        study, other = register_study(db, participants=9), register_study(db, name="other")
         first, second, unused = store.sessions.create_links(db, study, 3)
-        people = [begin(db, study, link=link).session.participant for link in (first, second)]
+        people = [begin_session(db, study, link=link).session.participant for link in (first, second)]
         (tmp_path / "small.toml").write_text(study.text)
     command = f"erase {tmp_path}/small.toml --yes --db {database_url} --link"
     address = f"https://lab.example.org/vseg/s/small/?link={first}&PROLIFIC_PID=07"
@@ -196,26 +198,26 @@ def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):
     with store.open(database_url) as db:
         with pytest.raises(NotFound, match="study 'other'"):
             store.sessions.find_by_link(db, other, second)
-        begin(db, study, link=unused)  # which is still good
+        begin_session(db, study, link=unused)  # which is still good
 
 
 def test_the_command_takes_a_code_of_the_lab(database_url, capsys):
     with store.open(database_url) as db:
-        who = begin(db, study_of(db), "07").session.participant
+        who = begin_session(db, register_study(db), "07").session.participant
     code, out, _ = vseg(f"erase small --code 07 --yes --db {database_url}", capsys)
     assert (code, f"Erased {who}." in out) == (0, True)
 
 
 def test_nobody_is_asked_about_someone_who_is_not_there(db, capsys):
-    study_of(db)
-    code, out, err = vseg(f"erase small pnotthere1 --db sqlite:///{db.place}", capsys)
+    register_study(db)
+    code, out, err = vseg(f"erase small pnotthere1 --db sqlite:///{db.address}", capsys)
     assert (code, out) == (1, "")
     assert "There is no participant 'pnotthere1' in study 'small'" in err
     assert "the names of an export's files say who is there" in err
 
 
 def test_a_researcher_who_erases_while_the_server_runs(tmp_path):
-    with scripted(f"sqlite:///{tmp_path}/vseg.db") as api:
+    with run_server_with_api_client(f"sqlite:///{tmp_path}/vseg.db") as api:
         for number in range(2):
             api.take_part(prolific_pid=f"other-{number}")
         person = api.take_part(prolific_pid=PID)
@@ -255,10 +257,10 @@ def test_the_command_takes_nothing_for_what_was_not_meant(tmp_path, capsys, argu
 
 def test_a_lock_after_the_sweep_does_not_make_it_a_failure(db, monkeypatch):
     """The rows are gone and the file is rewritten; that the mark stays costs one more sweep, no error."""
-    study = study_of(db, participants=1000)
+    study = register_study(db, participants=1000)
     begun, _ = someone(db, study)
     monkeypatch.setattr(vacuum, "LOCK_TIMEOUT_S", 0)
-    with closing(sqlite3.connect(db.place, isolation_level=None)) as other:
+    with closing(sqlite3.connect(db.address, isolation_level=None)) as other:
         outside = db.outside
 
         def locked_afterwards(*statements):
@@ -278,11 +280,11 @@ def test_a_lock_after_the_sweep_does_not_make_it_a_failure(db, monkeypatch):
 
 
 def test_what_could_not_be_swept_is_said_and_tried_again(db):
-    study = study_of(db, participants=1000)
+    study = register_study(db, participants=1000)
     begun, secrets = someone(db, study)
     store.sessions.leave(db, begun.session, keep=False)
     db.run_outside_transaction("PRAGMA busy_timeout = 0")
-    with closing(sqlite3.connect(db.place, isolation_level=None)) as other:
+    with closing(sqlite3.connect(db.address, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         said = vacuum.sweep(db)
         assert "not yet; the server tries again" in said

@@ -62,10 +62,10 @@ def _show(folder: Path, seed: int, port: int, browser: bool, force: bool) -> Non
     from vseg import store
     from vseg.cli.serve import bound
     from vseg.server import demo as showing, runner
-    from vseg.server.app import check_built
+    from vseg.server.app import check_page_is_built
     from vseg.server.simulated_participants import Simulations
 
-    check_built()
+    check_page_is_built()
     with bound("127.0.0.1", port) as listening:
         with new_folder(folder, force=force, ours=OURS):
             pass  # what follows grows while the server runs, so the folder itself comes first

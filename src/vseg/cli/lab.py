@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vseg._support.text import format_count
 from vseg.cli import kiosk, options
-from vseg.cli.output import counted
 from vseg.cli.serve import bound
 from vseg.errors import Conflict, InvalidInput
 
@@ -85,7 +85,7 @@ def lab(
         row = _registered(database, text, described, study.parent)
         _check_place(database, row, participant)
         address = _address(database, row, listening.getsockname()[1], participant)
-        _say(row.name, address, database.place, program, no_browser)
+        _say(row.name, address, database.address, program, no_browser)
         with serve_in_thread(database, listening):
             how = _until_over(database, row, program, address, windowed)
         _say_end(database, row, url, participant, how)
@@ -142,11 +142,13 @@ def _check_place(database: "Database", row: "StudyRow", participant: str | None)
     reason = store.sessions.get_refusal_reason(database, row, now_ms=now_ms())
     if reason == "full":
         raise Conflict(
-            f"Study {row.name} has all the participants it needs ({row.study.participants}) in {database.place}; "
+            f"Study {row.name} has all the participants it needs ({row.study.participants}) in {database.address}; "
             "give another --db, or a study with more under another name."
         )
     if reason is not None:
-        raise Conflict(f"Study {row.name} is {reason} in {database.place}; reopen it, or give another --db.")
+        raise Conflict(
+            f"Study {row.name} is {reason} in {database.address}; reopen it, or give another --db."
+        )
 
 
 def _status(database: "Database", row: "StudyRow", participant: str | None) -> str | None:
@@ -243,7 +245,7 @@ def _say_end(database: "Database", row: "StudyRow", url: str, participant: str |
     answers = sum(each["responses"] for each in store.sessions.list_sessions(database, row))
     identities = " --identities" if participant is not None else ""
     typer.echo(said)
-    typer.echo(f"Data   {database.place} ({counted(answers, 'answer')} of all participants so far)")
+    typer.echo(f"Data   {database.address} ({format_count(answers, 'answer')} of all participants so far)")
     typer.echo(f"Next:  vseg export {row.name} --db {url} --out {row.name}-data{identities}")
     if how == "closed":
         raise typer.Exit(1)

@@ -95,7 +95,7 @@ def serve(
         base = _base(host, listening, path)
         _say_studies(named, others, base)
         _say_server(
-            base, host, runner.researcher_path(database, new_link=new_researcher_link), database.place
+            base, host, runner.get_researcher_path(database, new_link=new_researcher_link), database.address
         )
         runner.serve(
             database,
@@ -126,7 +126,7 @@ def _registered(database: "Database", read: "list[Read]") -> "tuple[list[StudyRo
     rows = [store.studies.register(database, text, study, shown) for text, study, shown in read]
     there = store.studies.list_studies(database)
     if not there:
-        raise NotFound(f"{database.place} has no study yet; name a study file: vseg serve my-study.toml.")
+        raise NotFound(f"{database.address} has no study yet; name a study file: vseg serve my-study.toml.")
     named = {row.name for row in rows}
     return rows or there, [row for row in there if rows and row.name not in named]
 

@@ -1,25 +1,32 @@
-"""The server of an experiment: what participants' pages talk to, and the researcher's own pages.
+"""The web server of an experiment: the participants' routes, and the researchers' pages and API.
 
-app           every route on one screen
-later         a part that is loaded once people are served
-beside        work that goes on while the server runs
-participants  the way of one participant: session, records, completion
-records       what a participant's page may send, checked once
-known         sessions in memory, for the hot route
-recall        sessions that are not, many in one query; those of other workers before they come
-standing      where a session goes on after a pause
-dashboard     the researcher's pages
-research      the researcher's API
-auth          passwords, the one-time link, signed cookies, and requests from other sites
-wire          JSON in under a cap, one shape of errors out
-problems      errors as pages, for those who read
-compressed    files and JSON for browsers that take gzip
-html          pages from templates
-words         numbers and times as people read them
-headers       what every answer carries, and the path prefix of a reverse proxy
-warm          compiles ahead what maps and pairs need
-run           one process, or several that share the socket
-background    the server in a thread, beside something else
+app                     all routes on one screen
+participants            the participants' routes: page, session, records, completion
+records                 validation of the records that a participant's page sends
+session_cache           sessions in memory, for the route that stores records
+session_loader          sessions that are not cached, many in one query
+resume_policy           where a session continues after an interruption
+pair_scheduler          choosing pairs of adaptive studies in background threads
+pending_choices         the pairs chosen for one session, and where more are needed
+dashboard               the researchers' pages
+api                     the researchers' API
+auth                    researchers' passwords, cookies, links and tokens
+simulated_participants  simulated participants that researchers start
+demo                    the sample study of vseg demo, and its report
+http                    reading JSON bodies, running database calls in threads, JSON errors
+error_pages             errors as pages, for browsers
+html                    pages from templates
+formatting              numbers and times as text
+compression             gzip for files and JSON
+headers                 security headers, and the path prefix of a reverse proxy
+timeouts                time and size limits of a connection
+health                  GET /health, for monitoring
+lazy_app                a part of the app that is loaded after the start
+background              background tasks that run while the server does
+retention               daily deletion of identities
+log_throttle            a limit on repeated log messages
+precompile              compiling the numerical kernels ahead
+runner                  one process, several that share a socket, or a thread
 
-Participants have a token, researchers a cookie; neither opens the other's door.
+Participants are identified by a token in a header, researchers by a cookie or a personal token; no route accepts both.
 """

@@ -1,4 +1,4 @@
-"""Every route of the server, on one screen: the participants' at once, the researchers' when those are served."""
+"""All routes of the server: the participants' are loaded at once, the researchers' after the server has started."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,99 +13,118 @@ from starlette.types import ASGIApp
 from vseg import store
 from vseg.errors import InvalidInput, NotFound
 from vseg.server import error_pages, html, participants
-from vseg.server.headers import Prefixed, Secured
+from vseg.server.headers import PathPrefix, SecurityHeaders
 from vseg.server.health import health
-from vseg.server.lazy_app import Later
+from vseg.server.lazy_app import LazyApp
 from vseg.server.pair_scheduler import Adapting
-from vseg.server.retention import keeping_promises
-from vseg.server.session_cache import KnownSessions
-from vseg.server.session_loader import Recall, getting_to_know
+from vseg.server.retention import enforce_retention
+from vseg.server.session_cache import SessionCache
+from vseg.server.session_loader import SessionLoader, follow_other_workers
 from vseg.server.simulated_participants import Simulations
 
 PAGES = Path(__file__).with_name("pages")
 STATIC = participants.STATIC
-OURS = frozenset({
+RESERVED_PATHS = frozenset({
     "s", "setup", "login", "logout", "signin", "new", "studies", "settings", "api", "report", "health",
     "static", "pages",
 })  # fmt: skip
-"""The first steps of the paths below."""
+"""The first segments of the paths below."""
 
 
-def app(
+def create_app(
     db: store.Database,
     *,
     prefix: str = "",
     simulations: Simulations | None = None,
     report: Path | None = None,
-    one_of_several: bool = False,
+    several_workers: bool = False,
 ) -> ASGIApp:
-    """The server over a database, under a path prefix; `report` is the folder of a demonstration.
+    """Create the server's app.
 
-    With `one_of_several`, sessions begin with other workers, too, and this one gets to know them.
+    Parameters
+    ----------
+    db : Database
+        The database of the studies.
+    prefix : str
+        The path prefix under which a reverse proxy serves the app.
+    simulations : Simulations, optional
+        The simulated participants that researchers can start.
+    report : Path, optional
+        The folder of the demonstration, where its report is written.
+    several_workers : bool
+        Whether other processes serve the same database; then sessions that begin with them are loaded ahead.
     """
     routes = [
-        # participants, by token; the one that everybody calls all the time comes first
-        Route("/s/{study}/records", participants.records, methods=["POST"]),
-        Route("/s/{study}", participants.to_page),
-        Route("/s/{study}/", participants.page),
-        Route("/s/{study}/study.json", participants.study_json),
-        Route("/s/{study}/images/{sha256}.png", participants.image),
-        Route("/s/{study}/sessions", participants.sessions, methods=["POST"]),
-        Route("/s/{study}/session", participants.session),
-        Route("/s/{study}/complete", participants.complete, methods=["POST"]),
-        Route("/s/{study}/leave", participants.leave, methods=["POST"]),
-        # whoever watches over the server
+        # participants, by token; the route that is called after every trial comes first
+        Route("/s/{study}/records", participants.store_records, methods=["POST"]),
+        Route("/s/{study}", participants.redirect_to_page),
+        Route("/s/{study}/", participants.show_page),
+        Route("/s/{study}/study.json", participants.get_study),
+        Route("/s/{study}/images/{sha256}.png", participants.get_image),
+        Route("/s/{study}/sessions", participants.begin_session, methods=["POST"]),
+        Route("/s/{study}/session", participants.get_session),
+        Route("/s/{study}/complete", participants.complete_session, methods=["POST"]),
+        Route("/s/{study}/leave", participants.leave_study, methods=["POST"]),
+        # monitoring
         Route("/health", health),
         # files
-        Mount("/static", participants.FILES),
+        Mount("/static", participants.STATIC_FILES),
         Mount("/pages", StaticFiles(directory=PAGES)),
         Route("/favicon.ico", html.favicon),
     ]
-    adapting, groups, at_end = Adapting(db), simulations or Simulations(), ExitStack()
-    known, recall = KnownSessions(), Recall(db)
-    researchers = Later(lambda: _researchers(db, groups, report, at_end))
+    groups, at_exit = simulations or Simulations(), ExitStack()
+    context = participants.ParticipantContext(
+        db=db,
+        session_cache=SessionCache(),
+        session_loader=SessionLoader(db),
+        pair_scheduler=Adapting(db),
+        begin_limit=asyncio.Semaphore(participants.MAX_CONCURRENT_BEGINS),
+    )
+    researchers = LazyApp(lambda: _create_researchers_app(db, groups, report, at_exit))
 
     @asynccontextmanager
-    async def lifespan(served: Starlette) -> AsyncIterator[None]:
-        others = getting_to_know(db, recall, known) if one_of_several else nullcontext()
-        async with groups.lifespan(served), keeping_promises(db), researchers.loading(), others:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        following = (
+            follow_other_workers(db, context.session_loader, context.session_cache)
+            if several_workers
+            else nullcontext()
+        )
+        async with groups.lifespan(app), enforce_retention(db), researchers.load_in_background(), following:
             yield
-        adapting.close()
-        at_end.close()
+        context.pair_scheduler.close()
+        at_exit.close()
 
-    inner = Starlette(routes=routes, exception_handlers=error_pages.handlers(), lifespan=lifespan)
-    inner.router.default = researchers
-    inner.state.db, inner.state.adapting = db, adapting
-    inner.state.known, inner.state.recall = known, recall
-    inner.state.door = asyncio.Semaphore(participants.BEGIN_AT_ONCE)
-    return Prefixed(Secured(inner), checked_prefix(prefix))
+    app = Starlette(routes=routes, exception_handlers=error_pages.build_handlers(), lifespan=lifespan)
+    app.router.default = researchers
+    app.state.db, app.state.participants = db, context
+    return PathPrefix(SecurityHeaders(app), check_prefix(prefix))
 
 
-def _researchers(
-    db: store.Database, groups: Simulations, report: Path | None, at_end: ExitStack
+def _create_researchers_app(
+    db: store.Database, groups: Simulations, report: Path | None, at_exit: ExitStack
 ) -> Starlette:
-    """The researchers' pages and API. Loading them takes as long as half of all the rest."""
+    """Create the researchers' pages and API; importing them takes half as long as everything else."""
     from vseg import monitor
     from vseg.server import api, auth, dashboard, demo
 
-    keys, watch = auth.Keys(db), at_end.enter_context(closing(monitor.Watch(db)))
+    logins, watch = auth.BrowserLogins(db), at_exit.enter_context(closing(monitor.Watch(db)))
     routes = [
         # by cookie
-        Route("/", dashboard.studies),
+        Route("/", dashboard.studies_page),
         Route("/setup", dashboard.setup, methods=["GET", "POST"]),
         Route("/login", dashboard.login, methods=["GET", "POST"]),
         Route("/logout", dashboard.logout, methods=["POST"]),
         Route("/signin", dashboard.sign_in),
-        Route("/new", dashboard.new),
-        Route("/studies", dashboard.create, methods=["POST"]),
-        Route("/studies/{name}", dashboard.study),
+        Route("/new", dashboard.new_study_page),
+        Route("/studies", dashboard.create_study, methods=["POST"]),
+        Route("/studies/{name}", dashboard.study_page),
         Route("/studies/{name}/data", dashboard.data),
         Route("/studies/{name}/images/{image}", dashboard.image),
         Route("/studies/{name}/participants/{participant}", dashboard.participant),
         Route("/studies/{name}/participants/{participant}/erase", dashboard.erase, methods=["POST"]),
         Route("/studies/{name}/links", dashboard.links, methods=["POST"]),
         Route("/studies/{name}/links/revoke", dashboard.revoke_links, methods=["POST"]),
-        Route("/studies/{name}/simulate", dashboard.simulate, methods=["POST"]),
+        Route("/studies/{name}/simulate", dashboard.start_simulation, methods=["POST"]),
         Route("/studies/{name}/{what}", dashboard.change_status, methods=["POST"]),
         Route("/settings", dashboard.settings),
         Route("/settings/password", dashboard.change_password, methods=["POST"]),
@@ -116,31 +135,34 @@ def _researchers(
         Route("/report", demo.report),
         # by cookie or personal token
         Route("/api/", dashboard.api_page),
-        Mount("/api", api.api(db, keys, watch, groups)),
+        Mount("/api", api.api(db, logins, watch, groups)),
     ]
-    inner = Starlette(routes=routes, exception_handlers=error_pages.handlers(dashboard.menu))
-    inner.state.db, inner.state.keys, inner.state.tries = db, keys, auth.Tries()
-    inner.state.simulations, inner.state.report = groups, report
-    inner.state.watch, inner.state.glances = watch, dashboard.Glances(db, watch)
-    return inner
+    app = Starlette(routes=routes, exception_handlers=error_pages.build_handlers(dashboard.menu_values))
+    app.state.db, app.state.logins, app.state.login_attempts = db, logins, auth.LoginAttempts()
+    app.state.simulations, app.state.report = groups, report
+    app.state.watch, app.state.glances = watch, dashboard.OverviewCache(db, watch)
+    return app
 
 
-def checked_prefix(prefix: str) -> str:
-    """A path prefix such as /vseg, or "" for none.
+def check_prefix(prefix: str) -> str:
+    """Return a path prefix such as /vseg without a slash at its end; "" means none.
 
-    Our own first path segments are refused: whether a proxy had stripped the prefix could not be told any more.
+    The app's own first path segments are rejected: with them one could not tell whether a proxy has stripped the
+    prefix.
     """
     prefix = prefix.rstrip("/")
     if prefix and (not prefix.startswith("/") or not all(c.isalnum() or c in "/-_.~" for c in prefix)):
-        raise InvalidInput(f"--prefix is a path such as /vseg, got {prefix!r}.")
+        raise InvalidInput(f"The path prefix should be a path such as /vseg, got {prefix!r}.")
     first = prefix.strip("/").partition("/")[0]
-    if first in OURS:
-        raise InvalidInput(f"--prefix cannot begin with /{first}, which is a page of ours.")
+    if first in RESERVED_PATHS:
+        raise InvalidInput(
+            f"The path prefix cannot begin with /{first}, which is a page of the server itself."
+        )
     return prefix
 
 
-def check_built() -> None:
-    """`NotFound` if the participant's page was not built, as in a bare clone of the sources."""
+def check_page_is_built() -> None:
+    """Raise `NotFound` if the participant's page was not built, as in a bare clone of the sources."""
     if not (STATIC / "index.html").is_file():
         raise NotFound(
             f"The participant's page is not built ({STATIC} is missing); install vseg with: pip install ."

@@ -1,11 +1,11 @@
-"""Who the researcher is: a one-time link first, then a password, then a cookie; or a script's token.
+"""How researchers log in: a one-time setup link, then a password, then a cookie; scripts use a personal token.
 
-Every browser that opens a researcher's page has a random token as its cookie, a new one with each login. Of a login the
-database holds the token's hash, and no key of any kind: a copy of it makes no cookie. Logging out and a new password
-delete those rows. Forms and API calls that change something bring a token made from the cookie's, and come from this
-very site.
-A script brings a personal token in a header, which no other site can make a browser send, and nothing else.
-Participants have nothing of this: their token is a header, and no route looks at both.
+Every browser that opens a researchers' page has a random token as its cookie, and gets a new one with each login. The
+database stores only the hash of a login's token, so a copy of the database cannot be used to make a cookie. Logging
+out or changing the password deletes these rows. Forms and API calls that change something must come from this site
+and bring a form token derived from the cookie (protection against cross-site request forgery).
+A script sends a personal token in a header, which no other site can make a browser send, and nothing else.
+Participants use none of this: their token is a header, and no route accepts both kinds.
 """
 
 import hashlib
@@ -37,11 +37,11 @@ MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH, MAX_NAME_LENGTH = 12, 1000, 64
 FREE_ATTEMPTS, MAX_WAIT_S, MAX_UNKNOWN_NAMES = 5, 60, 10_000
 MAX_WAITING_LOGINS, OVERFLOW_REPLY_DELAY_S = 8, 2.0
 SETUP_LINK_USED = (
-    "This link was used or replaced; ask for a new one (Settings, or vseg serve --new-researcher-link)."
+    "This link was used or replaced; ask for a new one (page Settings, or whoever runs the server)."
 )
 SIGN_IN_LINK_USED = "This link was used before or is too old; log in with your name and password."
 WRONG_PASSWORD = "The name or the password is wrong; please try again."
-TOO_MANY_LOGINS = "Many are logging in at this moment; wait 5 s and try again."
+TOO_MANY_LOGINS = "Too many people are logging in at this moment; wait 5 s and try again."
 SETUP_SETTING = store.researchers.SETUP_SETTING
 
 _hasher = argon2.PasswordHasher()
@@ -49,7 +49,7 @@ _hasher = argon2.PasswordHasher()
 
 @dataclass(frozen=True)
 class Visitor:
-    """A browser on the researcher's pages, by its cookie's token: who is logged in there, if anyone."""
+    """A browser on the researchers' pages: its cookie's token, and the name of the researcher if logged in."""
 
     token: str
     name: str | None = None
@@ -57,121 +57,124 @@ class Visitor:
 
     @classmethod
     def new(cls, name: str | None = None) -> Self:
-        """Someone whose cookie is not there yet."""
+        """Return a visitor with a new token, whose browser has no cookie yet."""
         return cls(secrets.token_urlsafe(32), name, is_new=True)
 
 
 class BrowserLogins:
-    """Cookies and form tokens: given, and recognised."""
+    """The cookies and form tokens of browsers."""
 
     def __init__(self, db: store.Database):
         self._db = db
 
-    def visitor(self, request: Request) -> Visitor:
-        """Who this is, by the cookie and the database; a new nobody where there is no cookie, or none like ours."""
-        visitor = _by_cookie(request)
+    def get_visitor(self, request: Request) -> Visitor:
+        """Return the visitor for the request's cookie, or a new anonymous one."""
+        visitor = _visitor_from_cookie(request)
         if visitor.is_new:
             return visitor
         return replace(visitor, name=store.researchers.find_logged_in(self._db, visitor.token))
 
     def form_token(self, visitor: Visitor) -> str:
-        """What forms and API calls of this browser bring along; it tells nothing of the cookie."""
+        """Derive the token that this browser's forms and API calls must bring; it does not reveal the cookie."""
         return hmac.new(visitor.token.encode(), b"form", hashlib.sha256).hexdigest()
 
-    def remember(self, response: Response, request: Request, visitor: Visitor) -> None:
-        """Give this browser its cookie."""
+    def set_cookie(self, response: Response, request: Request, visitor: Visitor) -> None:
+        """Set this browser's cookie."""
         response.set_cookie(
             COOKIE, visitor.token, max_age=LOGIN_LIFETIME_S, path=root_path(request) or "/",
             secure=request.url.scheme == "https", httponly=True, samesite="lax",
         )  # fmt: skip
 
-    def check_from_here(self, request: Request, token: str) -> None:
-        """403 unless a request that changes something comes from a page of ours, in this browser."""
-        if not _same_site(request):
-            raise HTTPException(403, "This request comes from another site; use the researcher's own pages.")
-        expected = self.form_token(_by_cookie(request))
+    def check_form_token(self, request: Request, token: str) -> None:
+        """Raise 403 unless a request comes from this site and brings the form token of its browser."""
+        if not _is_same_site(request):
+            raise HTTPException(403, "This request comes from another site; use the researchers' own pages.")
+        expected = self.form_token(_visitor_from_cookie(request))
         if not hmac.compare_digest(expected.encode(), token.encode()):
             raise HTTPException(
-                403, "This form is too old or not from here; reload the page and send it again."
+                403, "This form is too old or from another browser; reload the page and send it again."
             )
 
 
 def get_researcher_by_token(db: store.Database, request: Request) -> str | None:
-    """The researcher whose personal token a request brings; None if it brings none, `NotAllowed` if it is not good."""
+    """Return the researcher whose personal token a request brings, or None if it brings none.
+
+    Raise `NotAllowed` if the token is unknown or was revoked.
+    """
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
         return None
     name = store.tokens.find_researcher(db, token) if token.startswith(store.tokens.PREFIX) else None
     if name is None:
-        raise NotAllowed("This token is not known here, or was revoked; make one on the page Settings.")
+        raise NotAllowed("This token is unknown or was revoked; make a new one on the page Settings.")
     return name
 
 
 def delete_cookie(response: Response, request: Request) -> None:
-    """Take the cookie back."""
+    """Delete this browser's cookie."""
     response.delete_cookie(COOKIE, path=root_path(request) or "/", httponly=True, samesite="lax")
 
 
 def create_setup_token(db: store.Database) -> str:
-    """A one-time token to set a researcher's password; those given before are void."""
+    """Return a new one-time token to set a researcher's password; earlier ones become invalid."""
     token = secrets.token_urlsafe(24)
     store.researchers.set_setting(db, SETUP_SETTING, store.tokens.hash_token(token))
     return token
 
 
 def is_setup_token_valid(db: store.Database, token: str) -> bool:
-    """Whether this is the token of the one-time link that was printed last."""
+    """Return whether this is the newest setup token and is still unused."""
     stored = store.researchers.get_setting(db, SETUP_SETTING) or ""
     return hmac.compare_digest(stored.encode(), store.tokens.hash_token(token).encode())
 
 
 def create_sign_in_token(db: store.Database, name: str) -> str:
-    """A token for /signin that logs a researcher in, once and within ten minutes."""
+    """Return a token for /signin that logs a researcher in once, within ten minutes."""
     return store.tokens.create_sign_in(db, name)
 
 
 def sign_in(db: store.Database, token: str) -> Visitor:
-    """The researcher of such a link, logged in; the token is used up."""
+    """Use up a sign-in token; log its researcher in and return the visitor."""
     name = store.tokens.consume_sign_in(db, token)
     if name is None:
         raise NotAllowed(SIGN_IN_LINK_USED)
-    return _logged_in_now(db, name)
+    return _start_login_now(db, name)
 
 
 def set_password(db: store.Database, name: str, password: str) -> None:
-    """Make a researcher, or give the one of this name another password."""
+    """Create a researcher, or change the password of an existing one."""
     store.researchers.set_password(db, check_name(name), _hasher.hash(check_password(password)))
 
 
 async def change_password(
-    db: store.Database, tries: "LoginAttempts", name: str, old: str, password: str
+    db: store.Database, attempts: "LoginAttempts", name: str, old: str, password: str
 ) -> Visitor:
-    """Another password for someone who knows the old one: all logins of before end, and this one is new."""
+    """Change a password after checking the old one; end all logins of the researcher and start a new one."""
     check_password(password)
-    await _check_password(db, tries, name, old)
-    async with tries.one_at_a_time:
+    await _verify_password(db, attempts, name, old)
+    async with attempts.hashing:
         hashed = await run_in_thread(_hasher.hash, password)
     await run_in_thread(store.researchers.change_password, db, name, hashed)
-    return await run_in_thread(_logged_in_now, db, name)
+    return await run_in_thread(_start_login_now, db, name)
 
 
-async def set_up(db: store.Database, tries: "LoginAttempts", token: str, name: str, password: str) -> None:
-    """Make a researcher, or give the one of this name another password; the token is used up."""
+async def set_up(db: store.Database, attempts: "LoginAttempts", token: str, name: str, password: str) -> None:
+    """Use up a setup token; create a researcher, or change the password of an existing one."""
     name, password = check_name(name), check_password(password)
     if not await run_in_thread(is_setup_token_valid, db, token):
         raise NotAllowed(SETUP_LINK_USED)
-    async with tries.one_at_a_time:
+    async with attempts.hashing:
         hashed = await run_in_thread(_hasher.hash, password)
     if not await run_in_thread(
         store.researchers.consume_setting, db, SETUP_SETTING, store.tokens.hash_token(token)
     ):
         raise NotAllowed(SETUP_LINK_USED)
     await run_in_thread(store.researchers.set_password, db, name, hashed)
-    tries.succeeded(name)
+    attempts.clear(name)
 
 
 def check_name(name: str) -> str:
-    """A researcher's name as it is stored."""
+    """Return a researcher's name without surrounding spaces; raise `InvalidInput` if it cannot be used."""
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
         raise InvalidInput(f"A name has 1 to {MAX_NAME_LENGTH} characters, got {len(name)}.")
@@ -179,91 +182,101 @@ def check_name(name: str) -> str:
 
 
 def check_password(password: str) -> str:
-    """A password that is long enough."""
+    """Return the password; raise `InvalidInput` if it is too short or too long."""
     if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
         raise InvalidInput(f"A password has at least {MIN_PASSWORD_LENGTH} characters, got {len(password)}.")
     return password
 
 
-async def log_in(db: store.Database, tries: "LoginAttempts", name: str, password: str) -> Visitor:
-    """The researcher, logged in, if the password is right; 429 for those who guess too often."""
+async def log_in(db: store.Database, attempts: "LoginAttempts", name: str, password: str) -> Visitor:
+    """Log a researcher in and return the visitor; raise 401 for a wrong password and 429 after too many."""
     name = name.strip()[:MAX_NAME_LENGTH].replace("\0", "")
-    # Asked before the password is: one that changes meanwhile ends this login, too.
+    # Read before the password is verified: if it is changed meanwhile, this login must fail.
     signed_out_at_ms = await run_in_thread(store.researchers.get_signed_out_at_ms, db, name)
-    await _check_password(db, tries, name, password)
-    return await run_in_thread(_logged_in, db, name, signed_out_at_ms)
+    await _verify_password(db, attempts, name, password)
+    return await run_in_thread(_start_login, db, name, signed_out_at_ms)
 
 
-async def _check_password(db: store.Database, tries: "LoginAttempts", name: str, password: str) -> None:
-    tries.check(name)
-    stored = await run_in_thread(store.researchers.get_password_hash, db, name)
-    if tries.is_crowded:
-        await _check_late(tries, name, stored, password)
+async def _verify_password(db: store.Database, attempts: "LoginAttempts", name: str, password: str) -> None:
+    attempts.check_wait(name)
+    stored_hash = await run_in_thread(store.researchers.get_password_hash, db, name)
+    if attempts.is_queue_full:
+        await _verify_in_overflow(attempts, name, stored_hash, password)
         return
-    async with tries.one_at_a_time:
-        # Once more: of a hundred guesses at once, all but a few find here that others were wrong meanwhile.
-        tries.check(name)
-        right = await run_in_thread(_matches, stored, password[:MAX_PASSWORD_LENGTH])
-        if stored is None or not right:
-            tries.failed(name, is_known=stored is not None)
+    async with attempts.hashing:
+        # Checked again: of a hundred simultaneous guesses, most find here that others have failed meanwhile.
+        attempts.check_wait(name)
+        is_right = await run_in_thread(_matches, stored_hash, password[:MAX_PASSWORD_LENGTH])
+        if stored_hash is None or not is_right:
+            attempts.add_failure(name, is_known=stored_hash is not None)
             raise NotAllowed(WRONG_PASSWORD)
-        tries.succeeded(name)
+        attempts.clear(name)
 
 
-async def _check_late(tries: "LoginAttempts", name: str, stored: str | None, password: str) -> None:
-    """For those who come when enough wait: a right password is let in by another door, all others hear 429.
+async def _verify_in_overflow(
+    attempts: "LoginAttempts", name: str, stored_hash: str | None, password: str
+) -> None:
+    """Verify a password while the queue is full: a right one still logs in, every other attempt gets 429.
 
-    They hear the same and equally late, whether or not there is someone of that name. Names that do not exist cost
-    nothing here, so that no number of them keeps a researcher out; guesses at one that does are few, by `check`.
+    The reply and its delay are the same whether or not the name exists. Unknown names take no time here, so any number
+    of them cannot keep a researcher out; guesses at an existing name are limited by `check_wait`.
     """
-    told_at = anyio.current_time() + OVERFLOW_REPLY_DELAY_S
-    tries.check(name)
-    tries.failed(name, is_known=stored is not None)  # forgotten again if it is right
-    if stored is not None:
-        async with tries.door_of_the_late:
-            if await run_in_thread(_matches, stored, password[:MAX_PASSWORD_LENGTH]):
-                tries.succeeded(name)
+    reply_at = anyio.current_time() + OVERFLOW_REPLY_DELAY_S
+    attempts.check_wait(name)
+    attempts.add_failure(name, is_known=stored_hash is not None)  # cleared below if the password is right
+    if stored_hash is not None:
+        async with attempts.overflow_hashing:
+            if await run_in_thread(_matches, stored_hash, password[:MAX_PASSWORD_LENGTH]):
+                attempts.clear(name)
                 return
-    await anyio.sleep_until(told_at)
+    await anyio.sleep_until(reply_at)
     raise HTTPException(429, TOO_MANY_LOGINS, {"Retry-After": "5"})
 
 
-def _logged_in(db: store.Database, name: str, signed_out_at_ms: int | None) -> Visitor:
-    """A login of its own, under a token that nobody had before."""
+def _start_login(db: store.Database, name: str, signed_out_at_ms: int | None) -> Visitor:
+    """Store a login under a new token; raise `NotAllowed` if the researcher was signed out since that time."""
     visitor = Visitor.new(name)
     if not store.researchers.log_in(db, name, visitor.token, signed_out_at_ms):
         raise NotAllowed(WRONG_PASSWORD)
     return visitor
 
 
-def _logged_in_now(db: store.Database, name: str) -> Visitor:
-    return _logged_in(db, name, store.researchers.get_signed_out_at_ms(db, name))
+def _start_login_now(db: store.Database, name: str) -> Visitor:
+    return _start_login(db, name, store.researchers.get_signed_out_at_ms(db, name))
 
 
-def _by_cookie(request: Request) -> Visitor:
-    """A browser with a cookie like ours, whether or not it is a login's; else a new one."""
+def _visitor_from_cookie(request: Request) -> Visitor:
+    """Return the visitor for a well-formed cookie, without checking for a login; else a new one."""
     token = request.cookies.get(COOKIE, "")
     return Visitor(token) if re.fullmatch(r"[A-Za-z0-9_-]{43}", token) else Visitor.new()
 
 
 class LoginAttempts:
-    """Failed logins by name, in memory: after a few, each one makes the next wait longer."""
+    """Failed logins by name, in memory: after a few failures, each one makes the name wait longer.
+
+    Attributes
+    ----------
+    hashing : anyio.Lock
+        Held while a password is hashed. Hashing takes 64 MB and a core for a moment; many at once would stop the
+        experiment.
+    overflow_hashing : anyio.Lock
+        The same for attempts that arrive while `MAX_WAITING_LOGINS` wait for `hashing`.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        # A verification takes 64 MB and a core for a moment; many at once would be a way to stop the experiment.
-        self.one_at_a_time, self.door_of_the_late = anyio.Lock(), anyio.Lock()
+        self.hashing, self.overflow_hashing = anyio.Lock(), anyio.Lock()
         self._clock = clock
-        self._failed: dict[str, tuple[int, float]] = {}
-        self._unknown: OrderedDict[str, None] = OrderedDict()  # those of nobody: there is no end to them
+        self._failures: dict[str, tuple[int, float]] = {}  # number of failures, and until when to wait
+        self._unknown_names: OrderedDict[str, None] = OrderedDict()  # limited, since anyone can invent names
 
     @property
-    def is_crowded(self) -> bool:
-        """Whether as many wait for their turn as may."""
-        return self.one_at_a_time.statistics().tasks_waiting >= MAX_WAITING_LOGINS
+    def is_queue_full(self) -> bool:
+        """Whether the maximum number of logins is waiting."""
+        return self.hashing.statistics().tasks_waiting >= MAX_WAITING_LOGINS
 
-    def check(self, name: str) -> None:
-        """429 while this name has to wait."""
-        _, until = self._failed.get(name, (0, 0.0))
+    def check_wait(self, name: str) -> None:
+        """Raise 429 while this name has to wait."""
+        _, until = self._failures.get(name, (0, 0.0))
         if (wait := until - self._clock()) > 0:
             raise HTTPException(
                 429,
@@ -271,39 +284,42 @@ class LoginAttempts:
                 {"Retry-After": f"{wait:.0f}"},
             )
 
-    def failed(self, name: str, *, is_known: bool = True) -> None:
-        """One more wrong password. Of names that nobody has, those tried longest ago make room."""
-        count = self._failed.get(name, (0, 0.0))[0] + 1
+    def add_failure(self, name: str, *, is_known: bool = True) -> None:
+        """Count a wrong password; if there are too many unknown names, forget the oldest."""
+        count = self._failures.get(name, (0, 0.0))[0] + 1
         wait = min(2.0 ** min(count - FREE_ATTEMPTS, 10), MAX_WAIT_S) if count >= FREE_ATTEMPTS else 0.0
-        self._failed[name] = (count, self._clock() + wait)
-        self._unknown.pop(name, None)
+        self._failures[name] = (count, self._clock() + wait)
+        self._unknown_names.pop(name, None)
         if not is_known:
-            self._unknown[name] = None
-        while len(self._unknown) > MAX_UNKNOWN_NAMES:
-            self._failed.pop(self._unknown.popitem(last=False)[0], None)
+            self._unknown_names[name] = None
+        while len(self._unknown_names) > MAX_UNKNOWN_NAMES:
+            self._failures.pop(self._unknown_names.popitem(last=False)[0], None)
 
-    def succeeded(self, name: str) -> None:
-        """The right one: all is forgotten."""
-        self._failed.pop(name, None)
+    def clear(self, name: str) -> None:
+        """Forget the failures of a name after a right password."""
+        self._failures.pop(name, None)
 
 
 @cache
-def _nobodys() -> str:
+def _random_hash() -> str:
     return _hasher.hash(secrets.token_urlsafe())
 
 
-def _matches(hashed: str | None, password: str) -> bool:
-    """Whether this is the password; for an unknown name no, after the same time."""
+def _matches(stored_hash: str | None, password: str) -> bool:
+    """Return whether this is the password; without a stored hash, return False after the same time."""
     try:
-        return _hasher.verify(hashed or _nobodys(), password)
+        return _hasher.verify(stored_hash or _random_hash(), password)
     except argon2.exceptions.VerificationError:
         return False
 
 
-def _same_site(request: Request) -> bool:
-    """Browsers say where a request comes from; programs without these headers still need the token."""
-    if fetched := request.headers.get("sec-fetch-site"):
-        return fetched in ("same-origin", "none")
+def _is_same_site(request: Request) -> bool:
+    """Return False if the browser says that a request comes from another site.
+
+    Programs that send neither header still need the form token.
+    """
+    if fetch_site := request.headers.get("sec-fetch-site"):
+        return fetch_site in ("same-origin", "none")
     origin = request.headers.get("origin")
     try:
         return origin is None or urlsplit(origin).netloc == request.headers.get("host")

@@ -1,31 +1,32 @@
-"""Work that goes on beside the requests, for as long as the server runs."""
+"""Background tasks that run for as long as the server does."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
 
 
 @asynccontextmanager
-async def beside(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Work while the block lasts; it is given what says that all is over, and what is under way comes to its end.
+async def run_in_background(
+    work: Callable[[asyncio.Event], Coroutine[None, None, None]],
+) -> AsyncIterator[None]:
+    """Run `work` while the block lasts; on exit set its stop event and await it.
 
-    Cancelled, it would leave a thread behind that goes on with a database that is being closed. If it takes longer than
-    a stop may (run.py), it is cut off with the process.
+    The task is awaited rather than cancelled: a cancelled task would leave its thread using a database that is being
+    closed. If it takes longer than the server may take to stop (see runner.py), it ends with the process.
     """
-    over = asyncio.Event()
-    task = asyncio.create_task(work(over))
+    stop = asyncio.Event()
+    task = asyncio.create_task(work(stop))
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         await task
 
 
-async def is_over(over: asyncio.Event, within_s: float) -> bool:
-    """Wait so long at most; whether all is over by then."""
+async def wait_for_stop(stop: asyncio.Event, timeout_s: float) -> bool:
+    """Wait for the stop event, at most `timeout_s`; return whether it was set."""
     try:
-        await asyncio.wait_for(over.wait(), within_s)
+        await asyncio.wait_for(stop.wait(), timeout_s)
     except TimeoutError:
         return False
     return True

@@ -1,6 +1,6 @@
-"""Smaller answers for browsers that take gzip: files packed when the page was built, JSON packed here.
+"""Gzip for browsers that accept it: static files are compressed when the page is built, JSON when it is sent.
 
-The hot route is not among them: its answers are a few numbers.
+Replies of the records route are not compressed: they are a few numbers.
 """
 
 import gzip
@@ -18,64 +18,62 @@ from starlette.responses import FileResponse, Response
 from starlette.staticfiles import NotModifiedResponse, PathLike, StaticFiles
 from starlette.types import Scope
 
-SMALLEST = 1000  # bytes; below, packing saves no packet
+MIN_BYTES = 1000  # a smaller body fits into one network packet anyway
 LEVEL = 5
-TEXT = ("application/json", "image/svg+xml")
+COMPRESSIBLE_TYPES = ("application/json", "image/svg+xml")
 VARY = {"Vary": "Accept-Encoding"}
-PACKED = {"Content-Encoding": "gzip"}
+GZIP_ENCODED = {"Content-Encoding": "gzip"}
 
 
-class PackedFiles(StaticFiles):
-    """A folder of files, some with a packed twin beside them: experiment.js.gz."""
+class PrecompressedFiles(StaticFiles):
+    """A folder of files, some with a compressed copy beside them, such as experiment.js.gz."""
 
     def file_response(
         self, full_path: PathLike, stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        """The file or its twin, or that the browser has it already."""
-        return self.of(Path(full_path), Headers(scope=scope))
+        """Send a file of the folder (called by StaticFiles)."""
+        return self.send_file(Path(full_path), Headers(scope=scope))
 
-    def of(self, path: Path, asked: Headers, **headers: str) -> Response:
-        """One file of this folder for a request with these headers."""
-        twin = path.with_name(f"{path.name}.gz")
-        packed = takes_gzip(asked) and twin.is_file()
-        found = twin if packed else path
+    def send_file(self, path: Path, request_headers: Headers) -> Response:
+        """Return the file, its compressed copy, or 304 if the browser has the current version."""
+        compressed_copy = path.with_name(f"{path.name}.gz")
+        is_compressed = accepts_gzip(request_headers) and compressed_copy.is_file()
+        file = compressed_copy if is_compressed else path
         response = FileResponse(
-            found,
-            headers={**VARY, **(PACKED if packed else {}), **headers},
+            file,
+            headers={**VARY, **(GZIP_ENCODED if is_compressed else {})},
             media_type=mimetypes.guess_type(path.name)[0] or "application/octet-stream",
-            stat_result=found.stat(),
+            stat_result=file.stat(),
         )
-        return (
-            NotModifiedResponse(response.headers)
-            if self.is_not_modified(response.headers, asked)
-            else response
-        )
+        if self.is_not_modified(response.headers, request_headers):
+            return NotModifiedResponse(response.headers)
+        return response
 
 
 def json_response(request: Request, content: Any, status: int = 200) -> Response:
-    """JSON, packed if that is worth it and the browser takes it; large ones take a while, so call it in a thread."""
+    """Return `content` as JSON, compressed where useful; call it in a thread, since large content takes a while."""
     body = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    return packed(request, body, "application/json", status)
+    return compressed_response(request, body, "application/json", status)
 
 
-def packed(
+def compressed_response(
     request: Request,
     body: bytes,
     media_type: str,
     status: int = 200,
     headers: Mapping[str, str] = MappingProxyType({}),
 ) -> Response:
-    """A body as it is, or packed if that is worth it and the browser takes it; pictures are packed as they come."""
-    smaller = len(body) >= SMALLEST and media_type in TEXT and takes_gzip(request.headers)
-    if smaller:
+    """Return a response with this body, compressed if it is text of some length and the browser accepts gzip."""
+    compress = len(body) >= MIN_BYTES and media_type in COMPRESSIBLE_TYPES and accepts_gzip(request.headers)
+    if compress:
         body = gzip.compress(body, LEVEL, mtime=0)
-    return Response(body, status, {**headers, **VARY, **(PACKED if smaller else {})}, media_type)
+    return Response(body, status, {**headers, **VARY, **(GZIP_ENCODED if compress else {})}, media_type)
 
 
-def takes_gzip(asked: Headers) -> bool:
-    """Whether a request accepts gzip."""
-    for part in asked.get("accept-encoding", "").lower().split(","):
-        name, _, weight = part.partition(";")
+def accepts_gzip(request_headers: Headers) -> bool:
+    """Return whether a request accepts gzip."""
+    for encoding in request_headers.get("accept-encoding", "").lower().split(","):
+        name, _, weight = encoding.partition(";")
         if name.strip() == "gzip":
             return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False

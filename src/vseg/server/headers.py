@@ -1,10 +1,10 @@
-"""What every answer carries, whatever route or error it comes from, and the path prefix of a reverse proxy."""
+"""ASGI middleware: the security headers of every response, and the path prefix of a reverse proxy."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Scripts, styles and pictures come from here alone; nobody shows these pages inside theirs; and since Prolific's
-# ids are in the address, no other site is told the address.
-SECURITY = {
+# Scripts, styles and images are loaded from this server only, and no other site may frame these pages. Prolific's ids
+# are in the address, so the browser must not send it to other sites as the referrer.
+SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
         "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -15,48 +15,50 @@ SECURITY = {
     "Permissions-Policy": "fullscreen=(self), camera=(), microphone=(), geolocation=()",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-ENCODED = [(name.lower().encode(), value.encode()) for name, value in SECURITY.items()]
+ENCODED_SECURITY_HEADERS = [
+    (name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()
+]
 NO_CACHE = [(b"cache-control", b"no-cache")]
 NO_STORE = [(b"cache-control", b"no-store")]
 
 
-class Secured:
-    """Adds the security headers; files may be kept but are asked for again, data are not kept."""
+class SecurityHeaders:
+    """Adds the security headers; browsers may cache files if they revalidate them, and must not store data."""
 
     def __init__(self, app: ASGIApp):
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer through the app inside."""
+        """Answer through the inner app."""
 
-        async def with_headers(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = {name for name, _ in message["headers"]}
-                kept = () if b"cache-control" in given else NO_CACHE if b"etag" in given else NO_STORE
-                ours = [header for header in ENCODED if header[0] not in given]
-                message["headers"] = [*message["headers"], *ours, *kept]
+                present = {name for name, _ in message["headers"]}
+                caching = () if b"cache-control" in present else NO_CACHE if b"etag" in present else NO_STORE
+                missing = [header for header in ENCODED_SECURITY_HEADERS if header[0] not in present]
+                message["headers"] = [*message["headers"], *missing, *caching]
             await send(message)
 
-        await self.app(_without_nul(scope), receive, with_headers)
+        await self.app(_replace_nul(scope), receive, send_with_headers)
 
 
-def _without_nul(scope: Scope) -> Scope:
-    """An address with NUL read like one with any other byte that is no text: PostgreSQL refuses to look for it."""
+def _replace_nul(scope: Scope) -> Scope:
+    """Replace NUL in an address by U+FFFD, like any byte that is not text: PostgreSQL rejects strings with NUL."""
     if scope["type"] != "http" or ("\0" not in scope["path"] and b"%00" not in scope["query_string"]):
         return scope
     path, query = scope["path"].replace("\0", "\ufffd"), scope["query_string"].replace(b"%00", b"%EF%BF%BD")
     return {**scope, "path": path, "query_string": query}
 
 
-class Prefixed:
-    """Serves under a path prefix, whether or not the proxy in front strips it."""
+class PathPrefix:
+    """Serves under a path prefix, whether or not the reverse proxy strips it."""
 
     def __init__(self, app: ASGIApp, prefix: str):
         self.app = app
         self.prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer through the app inside, which learns the prefix as its root path."""
+        """Answer through the inner app, with the prefix as its root path."""
         if scope["type"] == "http" and self.prefix:
             path = scope["path"]
             if path != self.prefix and not path.startswith(f"{self.prefix}/"):

@@ -1,27 +1,28 @@
-"""What all routes share: a JSON body under a cap, and one shape for everything that goes wrong."""
+"""Reading requests and answering errors: JSON bodies of limited size, and one JSON shape for all errors."""
 
 import logging
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from http import HTTPStatus
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
 
-SMALL_BODY = 8_192
-LONGEST_QUOTE = 60
-IN_TROUBLE = "The server cannot get at its data right now; try again in a moment."
+MAX_SMALL_BODY_BYTES = 8_192
+MAX_QUOTE_LENGTH = 60
+DATABASE_UNAVAILABLE = "The server cannot reach its database right now; try again in a moment."
 
-STATUS: dict[type[Exception], int] = {
+STATUS_CODES: dict[type[Exception], int] = {
     InvalidInput: 422,
     NotFound: 404,
     Conflict: 409,
@@ -30,120 +31,124 @@ STATUS: dict[type[Exception], int] = {
 }
 
 DATABASE_THREADS = 40
-_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("vseg-database-threads")  # one for each event loop
+_DATABASE_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("vseg-database-threads")  # one per event loop
 
+P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger("vseg.server")
 
 
-async def in_thread(function: Callable[..., T], *arguments: Any, **named: Any) -> T:
-    """What a function that waits for the database returns, while the server goes on with others.
+async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that waits for the database in a thread, and return its result.
 
-    In threads of their own: where the database does not answer, files of ours still leave, and `/health` tells.
+    These threads have a limit of their own: while the database does not answer, static files are still sent and
+    /health still answers.
     """
     try:
-        limiter = _LIMITER.get()
+        limiter = _DATABASE_LIMITER.get()
     except LookupError:
         limiter = anyio.CapacityLimiter(DATABASE_THREADS)
-        _LIMITER.set(limiter)
-    return await anyio.to_thread.run_sync(lambda: function(*arguments, **named), limiter=limiter)
+        _DATABASE_LIMITER.set(limiter)
+    return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=limiter)
 
 
-async def body(request: Request, most: int = SMALL_BODY) -> bytes:
-    """The body of a request, refused as soon as it is larger than `most` bytes."""
-    _check_size(request.headers.get("content-length", "0"), most)
+async def read_body(request: Request, max_bytes: int = MAX_SMALL_BODY_BYTES) -> bytes:
+    """Return the body of a request; raise 413 as soon as it is larger than `max_bytes`."""
+    _check_size(request.headers.get("content-length", "0"), max_bytes)
     parts, size = [], 0
     try:
         async for part in request.stream():
             size += len(part)
-            _check_size(size, most)
+            _check_size(size, max_bytes)
             parts.append(part)
     except ClientDisconnect:
         raise HTTPException(400, "The connection ended before the body did; send it again.") from None
     return b"".join(parts)
 
 
-async def json_body(request: Request, shape: TypeAdapter[T], most: int = SMALL_BODY) -> T:
-    """A JSON body of this shape."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise HTTPException(415, f"Expected a body of type application/json, got {kind or 'none'!r:.60}.")
-    content = await body(request, most)
+async def read_json(request: Request, shape: TypeAdapter[T], max_bytes: int = MAX_SMALL_BODY_BYTES) -> T:
+    """Return the JSON body of a request, validated; raise `InvalidInput` if it does not have this shape."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise HTTPException(
+            415, f"Expected a body of type application/json, got {media_type or 'none'!r:.60}."
+        )
+    body = await read_body(request, max_bytes)
     try:
-        return shape.validate_json(content)
+        return shape.validate_json(body)
     except ValidationError as error:
-        raise InvalidInput(sentence(error.errors(include_url=False))) from None
+        raise InvalidInput(describe_validation_error(error.errors(include_url=False))) from None
 
 
-def sentence(errors: Any) -> str:
-    """The first thing wrong with a body: 'records[3].rt_ms should be a valid number, got "fast".'."""
+def describe_validation_error(errors: Sequence[ErrorDetails]) -> str:
+    """Describe the first error in a body: 'records[3].rt_ms should be a valid number, got "fast".'."""
     first = errors[0]
-    # What follows a number is the kind of record, which is no step of the body's own path.
+    # After an index pydantic adds the kind of the record, which is not part of the body's own path.
     steps = [step for before, step in pairwise(["", *first["loc"]]) if not isinstance(before, int)]
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
-    said = re.sub(r"^(Value error,|Input|List|String) ", "", first["msg"]).rstrip(".")
+    problem = re.sub(r"^(Value error,|Input|List|String) ", "", first["msg"]).rstrip(".")
     if first["type"] in ("json_invalid", "missing", "extra_forbidden"):
-        return f"{path or 'The body'}: {said}."
+        return f"{path or 'The body'}: {problem}."
     got = repr(first["input"])
-    got = got if len(got) <= LONGEST_QUOTE else f"{got[:LONGEST_QUOTE]}…"
-    return f"{path or 'The body'} {said}, got {got}."
+    got = got if len(got) <= MAX_QUOTE_LENGTH else f"{got[:MAX_QUOTE_LENGTH]}…"
+    return f"{path or 'The body'} {problem}, got {got}."
 
 
-def error(status: int, name: str, message: str, **extras: Any) -> JSONResponse:
-    """The one shape of an error."""
+def error_response(status: int, name: str, message: str, **extras: Any) -> JSONResponse:
+    """Return an error in the one shape that all errors have."""
     return JSONResponse({"error": name, "message": message, **extras}, status)
 
 
-async def of_vseg(request: Request, exception: Exception) -> Response:
-    """An error of ours, with the status of its kind."""
-    status = status_of(exception)
+async def handle_vseg_error(request: Request, exception: Exception) -> Response:
+    """Answer a `VsegError` with the status code of its type."""
+    status = get_status_code(exception)
     extras = {"reason": exception.reason} if isinstance(exception, Conflict) else {}
-    answer = error(status, type(exception).__name__, said_of(exception), **extras)
+    response = error_response(status, type(exception).__name__, get_public_message(exception), **extras)
     if status == 401:
-        answer.headers["WWW-Authenticate"] = "Bearer"
+        response.headers["WWW-Authenticate"] = "Bearer"
     if status == 503:
         log.error("%s: %s", type(exception).__name__, exception)
-        answer.headers["Retry-After"] = "5"
-    return answer
+        response.headers["Retry-After"] = "5"
+    return response
 
 
-def said_of(exception: Exception) -> str:
-    """What whoever asked is told of an error of ours: where the database lies and why it fails is for the log alone."""
-    return IN_TROUBLE if type(exception) is VsegError else str(exception)
+def get_public_message(exception: Exception) -> str:
+    """Return the message for the client; the address of the database and why it fails go to the log only."""
+    return DATABASE_UNAVAILABLE if type(exception) is VsegError else str(exception)
 
 
-def status_of(exception: Exception) -> int:
-    """The HTTP status of an error of ours."""
-    return next(STATUS[kind] for kind in type(exception).__mro__ if kind in STATUS)
+def get_status_code(exception: Exception) -> int:
+    """Return the HTTP status code of a `VsegError`."""
+    return next(STATUS_CODES[kind] for kind in type(exception).__mro__ if kind in STATUS_CODES)
 
 
-async def of_http(request: Request, exception: Exception) -> Response:
-    """An error of HTTP itself: no such address, wrong method, body too large."""
+async def handle_http_error(request: Request, exception: Exception) -> Response:
+    """Answer an error of HTTP itself, such as an unknown address, a wrong method or too large a body."""
     assert isinstance(exception, HTTPException)
     phrase = HTTPStatus(exception.status_code).phrase
     message = exception.detail
     if message == phrase:
-        message = f"{phrase}: {request.method} {request.url.path!r:.200} is nothing this server knows."
-    answer = error(exception.status_code, phrase.replace(" ", "").replace("-", ""), message)
-    answer.headers.update(exception.headers or {})
-    return answer
+        message = f"{phrase}: this server has no {request.method} {request.url.path!r:.200}."
+    response = error_response(exception.status_code, phrase.replace(" ", "").replace("-", ""), message)
+    response.headers.update(exception.headers or {})
+    return response
 
 
-async def of_bug(request: Request, exception: Exception) -> Response:
-    """What nobody foresaw; the log has the traceback."""
-    return error(
+async def handle_unexpected_error(request: Request, exception: Exception) -> Response:
+    """Answer any other exception with 500; its traceback is in the log."""
+    return error_response(
         500, "InternalServerError", "Something went wrong on the server; it has been logged. Try again."
     )
 
 
 Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
 HANDLERS: dict[int | type[Exception], Handler] = {
-    VsegError: of_vseg,
-    HTTPException: of_http,
-    Exception: of_bug,
+    VsegError: handle_vseg_error,
+    HTTPException: handle_http_error,
+    Exception: handle_unexpected_error,
 }
 
 
-def _check_size(size: int | str, most: int) -> None:
-    if (int(size) if str(size).isdecimal() else 0) > most:
-        raise HTTPException(413, f"The body has more than the {most} bytes allowed here; send less at once.")
+def _check_size(size: int | str, max_bytes: int) -> None:
+    if (int(size) if str(size).isdecimal() else 0) > max_bytes:
+        raise HTTPException(413, f"The body is larger than {max_bytes} bytes; send less at once.")

@@ -1,7 +1,7 @@
-"""Where a session goes on: from the answers so far, by the study's policy on interruptions. Pure.
+"""Where a session continues after an interruption, from its answers so far. Pure functions.
 
-An item is good once it has an answer without flags, or MOST_TRIES flagged ones; before, it is asked again at
-the end of its block. When the page says that a block begins again, all of it is open again.
+An item is done once it has an answer without flags, or MAX_ATTEMPTS flagged ones; until then it is asked again at the
+end of its block. When the page reports that it restarts a block, all items of the block are open again.
 """
 
 from collections import Counter
@@ -10,82 +10,99 @@ from dataclasses import dataclass, field
 
 from vseg.study.trials import Trials
 
-MOST_TRIES = 3
+MAX_ATTEMPTS = 3
+
+Answers = Iterable[tuple[int, int, str]]
+"""(seq, item, flags) of each answer."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """The items that are done, those to ask again, and the first one never asked (or their number)."""
+class ResumePoint:
+    """Where a session continues.
+
+    Attributes
+    ----------
+    answered : list of int
+        The items that are done.
+    asked_again : list of int
+        The items that were asked and are not done.
+    next_item : int
+        The first item that was never asked, or the number of items.
+    is_over : bool
+        Whether nothing is left to ask.
+    """
 
     answered: list[int]
     asked_again: list[int]
     next_item: int
     is_over: bool = field(default=False, compare=False)
-    """Whether nothing is left to ask."""
 
 
-Answers = Iterable[tuple[int, int, str]]
-
-
-def standing(
+def find_resume_point(
     trials: Trials,
     answers: Answers,
     restarts: Iterable[tuple[int, int]] = (),
     *,
     repeat_block: bool = False,
     skipped: Collection[int] = (),
-) -> Standing:
-    """Where a session stands.
+) -> ResumePoint:
+    """Return where a session continues.
 
     Parameters
     ----------
-    answers : (seq, item, flags) of each
-    restarts : (seq, item), where the page began the block of that item again
-    repeat_block : whether the block that was interrupted is to be asked from its first item
-    skipped : items that are not asked, since their image is known well enough
+    trials : Trials
+        The trials of the session.
+    answers : iterable of (seq, item, flags)
+        The answers so far.
+    restarts : iterable of (seq, item)
+        Where the page restarted the block of an item.
+    repeat_block : bool
+        Whether to ask the interrupted block again from its first item.
+    skipped : collection of int
+        Items that are not asked because their image is known well enough.
     """
-    block = blocks(trials)
-    good: set[int] = set()
-    tries: Counter[int] = Counter()
-    begins_again = [(seq, item, None) for seq, item in restarts]
-    for _, item, flags in sorted([*answers, *begins_again], key=lambda record: record[0]):
+    block = number_blocks(trials)
+    done: set[int] = set()
+    attempts: Counter[int] = Counter()
+    restart_records = [(seq, item, None) for seq, item in restarts]
+    for _, item, flags in sorted([*answers, *restart_records], key=lambda record: record[0]):
         if flags is None:
-            _reopen(block[item], block, good, tries)
+            _reopen_block(block[item], block, done, attempts)
             continue
-        tries[item] += 1
-        if not flags or tries[item] >= MOST_TRIES:
-            good.add(item)
-    asked = [item for item in range(len(block)) if item not in skipped]
-    pending = next((item for item in asked if item not in good), None)
-    if repeat_block and pending is not None:
-        _reopen(block[pending], block, good, tries)
-    return Standing(
-        answered=sorted(good),
-        asked_again=sorted(item for item in tries if item not in good and item not in skipped),
-        next_item=next((item for item in asked if item not in tries), len(block)),
-        is_over=pending is None,
+        attempts[item] += 1
+        if not flags or attempts[item] >= MAX_ATTEMPTS:
+            done.add(item)
+    items = [item for item in range(len(block)) if item not in skipped]
+    first_open = next((item for item in items if item not in done), None)
+    if repeat_block and first_open is not None:
+        _reopen_block(block[first_open], block, done, attempts)
+    return ResumePoint(
+        answered=sorted(done),
+        asked_again=sorted(item for item in attempts if item not in done and item not in skipped),
+        next_item=next((item for item in items if item not in attempts), len(block)),
+        is_over=first_open is None,
     )
 
 
-def blocks(trials: Trials) -> Sequence[int]:
-    """For each item the running number of its block over practice and all images.
+def number_blocks(trials: Trials) -> Sequence[int]:
+    """Return for each item the number of its block, counted through practice and all images.
 
-    A catch trial is shown on another image but belongs to the block around it.
+    A catch trial shows another image but belongs to the block around it.
     """
     numbers: list[int] = []
-    before: tuple[bool, str, int] | None = None
+    previous: tuple[bool, str, int] | None = None
     columns = zip(trials.practice, trials.image, trials.block, trials.catch, strict=True)
     for practice, image, block, catch in columns:
-        if catch and before is not None:
+        if catch and previous is not None:
             numbers.append(numbers[-1])
             continue
-        here = (practice, image, block)
-        numbers.append(0 if before is None else numbers[-1] + (here != before))
-        before = here
+        current = (practice, image, block)
+        numbers.append(0 if previous is None else numbers[-1] + (current != previous))
+        previous = current
     return numbers
 
 
-def _reopen(number: int, block: Sequence[int], good: set[int], tries: Counter[int]) -> None:
-    for item in [item for item in tries if block[item] == number]:
-        good.discard(item)
-        del tries[item]
+def _reopen_block(number: int, block: Sequence[int], done: set[int], attempts: Counter[int]) -> None:
+    for item in [item for item in attempts if block[item] == number]:
+        done.discard(item)
+        del attempts[item]

@@ -76,7 +76,7 @@ SECURITY: dict[str, Any] = {
 
 
 def api(
-    db: store.Database, keys: Any, watch: monitor.Watch, simulations: Simulations | None = None
+    db: store.Database, logins: Any, watch: monitor.Watch, simulations: Simulations | None = None
 ) -> FastAPI:
     """The API, to be mounted under /api."""
     api = FastAPI(
@@ -91,7 +91,7 @@ def api(
         dependencies=[Depends(researcher)],
         responses={status: {"model": Problem, "description": said} for status, said in PROBLEMS.items()},
     )
-    api.state.db, api.state.keys, api.state.watch = db, keys, watch
+    api.state.db, api.state.logins, api.state.watch = db, logins, watch
     api.state.simulations = simulations or Simulations()
     api.state.simulations.share_through(db)
     api.get("/openapi.json", include_in_schema=False)(schema)

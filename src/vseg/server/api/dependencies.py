@@ -20,14 +20,14 @@ WAIT_S = 5.0  # for the first read of a large study; later ones take millisecond
 
 def researcher(request: Request) -> str:
     """Who asks: by a personal token, or by the login's cookie, when what changes something comes from our pages."""
-    db, keys = request.app.state.db, request.app.state.keys
+    db, logins = request.app.state.db, request.app.state.logins
     if (by_token := auth.get_researcher_by_token(db, request)) is not None:
         return by_token
-    name = keys.visitor(request).name
+    name = logins.get_visitor(request).name
     if name is None:
         raise NotAllowed("This needs a researcher's login or a personal token; log in first.")
     if request.method not in SAFE:
-        keys.check_from_here(request, request.headers.get("x-csrf-token", ""))
+        logins.check_form_token(request, request.headers.get("x-csrf-token", ""))
     return str(name)
 
 

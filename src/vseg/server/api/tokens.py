@@ -17,8 +17,8 @@ router = APIRouter(tags=["tokens"])
 @router.get("/me", summary="Who is asking")
 def me(request: Request, name: Researcher) -> Me:
     """The name of whoever is logged in or whose token this is."""
-    keys, by_token = request.app.state.keys, auth.get_researcher_by_token(request.app.state.db, request)
-    return Me(name=name, csrf_token="" if by_token else keys.form_token(keys.visitor(request)))
+    logins, by_token = request.app.state.logins, auth.get_researcher_by_token(request.app.state.db, request)
+    return Me(name=name, csrf_token="" if by_token else logins.form_token(logins.get_visitor(request)))
 
 
 @router.get("/tokens", summary="Your tokens")

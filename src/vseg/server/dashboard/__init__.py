@@ -16,11 +16,11 @@ Every form brings the browser's token; every page that shows data needs the logi
 without script; with it, its live parts are fetched again by themselves, by the same route and template.
 """
 
-from vseg.server.dashboard.context import menu
+from vseg.server.dashboard.context import menu_values
 from vseg.server.dashboard.data import data, links, revoke_links
 from vseg.server.dashboard.image import image
 from vseg.server.dashboard.login import api_page, login, logout, setup, sign_in
-from vseg.server.dashboard.overview import Glances
+from vseg.server.dashboard.overview import OverviewCache
 from vseg.server.dashboard.participant import erase, participant
 from vseg.server.dashboard.settings import (
     change_password,
@@ -30,11 +30,11 @@ from vseg.server.dashboard.settings import (
     revoke_token,
     settings,
 )
-from vseg.server.dashboard.studies import create, new, studies
-from vseg.server.dashboard.study import change_status, simulate, study
+from vseg.server.dashboard.studies import create_study, new_study_page, studies_page
+from vseg.server.dashboard.study import change_status, start_simulation, study_page
 
 __all__ = [
-    "Glances", "api_page", "change_password", "change_status", "create", "data", "erase", "image", "links", "login",
-    "logout", "menu", "new", "new_researcher_link", "new_token", "participant", "remove_researcher",
-    "revoke_links", "revoke_token", "settings", "setup", "sign_in", "simulate", "studies", "study",
+    "OverviewCache", "api_page", "change_password", "change_status", "create_study", "data", "erase", "image", "links", "login",
+    "logout", "menu_values", "new_study_page", "new_researcher_link", "new_token", "participant", "remove_researcher",
+    "revoke_links", "revoke_token", "settings", "setup", "sign_in", "start_simulation", "studies_page", "study_page",
 ]  # fmt: skip

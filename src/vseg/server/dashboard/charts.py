@@ -39,7 +39,7 @@ class Chart:
         return json.dumps(shown, allow_nan=False, separators=(",", ":"))
 
 
-def histogram(title: str, found: Distribution, *, counted: str, x_label: str) -> Chart:
+def histogram_chart(title: str, found: Distribution, *, counted: str, x_label: str) -> Chart:
     """A distribution as bars."""
     edges = found.edges
     middles = [(low + high) / 2 for low, high in pairwise(edges)]
@@ -56,7 +56,7 @@ def histogram(title: str, found: Distribution, *, counted: str, x_label: str) ->
     return Chart(title, "bars", middles, found.counts, f"{x_label} ({found.unit})", counted, said, rows)
 
 
-def per_hour(hours: Sequence[Any]) -> Chart:
+def hourly_chart(hours: Sequence[Any]) -> Chart:
     """Answers of each of the last hours."""
     x = [at_ms / 1000 for at_ms, _ in hours]
     y = [count for _, count in hours]

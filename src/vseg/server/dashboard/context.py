@@ -15,18 +15,18 @@ from vseg.server.html import render_template, root_path
 
 MOST_FIELDS = 20
 
-Page = Callable[[Request], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 async def get_visitor(request: Request) -> auth.Visitor:
     """The browser that asks, looked up once a request."""
     if not hasattr(request.state, "visitor"):
-        request.state.visitor = await http.run_in_thread(request.app.state.keys.visitor, request)
+        request.state.visitor = await http.run_in_thread(request.app.state.logins.get_visitor, request)
     found: auth.Visitor = request.state.visitor
     return found
 
 
-def researchers_only(page: Page) -> Page:
+def require_login(page: Endpoint) -> Endpoint:
     """A page that leads to the login if nobody is logged in; a live part says 401, since nobody reads it."""
 
     @wraps(page)
@@ -36,26 +36,26 @@ def researchers_only(page: Page) -> Page:
         if "part" in request.query_params:
             return Response(status_code=401)
         wanted = _here(request) if request.method == "GET" else "/"
-        return to(request, "/login" if wanted == "/" else f"/login?{urlencode({'next': wanted})}")
+        return redirect(request, "/login" if wanted == "/" else f"/login?{urlencode({'next': wanted})}")
 
     return guarded
 
 
-async def page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
+async def render_page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
     """The whole page, with the browser's form token."""
-    answer = render_template(request, template, status=status, **await known(request), **values)
+    answer = render_template(request, template, status=status, **await page_values(request), **values)
     who = await get_visitor(request)
     if who.is_new:
-        request.app.state.keys.remember(answer, request, who)
+        request.app.state.logins.set_cookie(answer, request, who)
     return answer
 
 
-async def part(request: Request, template: str, **values: Any) -> Response:
+async def render_fragment(request: Request, template: str, **values: Any) -> Response:
     """One live part of a page, from the template that the page itself includes."""
-    return render_template(request, template, **await known(request), **values)
+    return render_template(request, template, **await page_values(request), **values)
 
 
-async def form(request: Request, most: int = http.MAX_SMALL_BODY_BYTES) -> dict[str, str]:
+async def read_form(request: Request, most: int = http.MAX_SMALL_BODY_BYTES) -> dict[str, str]:
     """The fields of a form of ours, once it is clear that it is one."""
     content = await http.read_body(request, most)
     try:
@@ -65,11 +65,11 @@ async def form(request: Request, most: int = http.MAX_SMALL_BODY_BYTES) -> dict[
     except ValueError:
         raise InvalidInput(f"A form of ours has at most {MOST_FIELDS} fields; reload the page.") from None
     given = {name: values[-1] for name, values in fields.items()}
-    request.app.state.keys.check_from_here(request, given.get("form_token", ""))
+    request.app.state.logins.check_form_token(request, given.get("form_token", ""))
     return given
 
 
-def own_path(text: str) -> str:
+def local_path(text: str) -> str:
     """A path of this site that someone wanted to see, or the studies for anything else.
 
     Examples
@@ -82,28 +82,28 @@ def own_path(text: str) -> str:
 
 def _here(request: Request) -> str:
     path = request.url.path.removeprefix(root_path(request))
-    return own_path(f"{path}?{request.url.query}" if request.url.query else path)
+    return local_path(f"{path}?{request.url.query}" if request.url.query else path)
 
 
-def to(request: Request, path: str) -> Response:
+def redirect(request: Request, path: str) -> Response:
     """Go there, with GET."""
     return RedirectResponse(f"{root_path(request)}{path}", 303)
 
 
-async def known(request: Request) -> dict[str, Any]:
+async def page_values(request: Request) -> dict[str, Any]:
     """What the frame of every page needs: who is logged in, and the token of their forms."""
     who = await get_visitor(request)
     state = request.app.state
     return {
-        "form_token": state.keys.form_token(who),
+        "form_token": state.logins.form_token(who),
         "researcher": who.name,
         "has_report": state.report is not None,
     }
 
 
-async def menu(request: Request) -> dict[str, Any]:
+async def menu_values(request: Request) -> dict[str, Any]:
     """The same where something went wrong, for whoever is logged in; others get no cookie by a mistyped address."""
     try:
-        return await known(request) if auth.COOKIE in request.cookies else {}
+        return await page_values(request) if auth.COOKIE in request.cookies else {}
     except VsegError:  # the database cannot be asked: the page says what it has to without
         return {}

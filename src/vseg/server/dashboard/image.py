@@ -13,9 +13,9 @@ from vseg.errors import InvalidInput, NotFound, VsegError
 from vseg.monitor.maps import MOST_SEGMENTS
 from vseg.server import http
 from vseg.server.api.posteriors import CHOOSER, EVIDENCE, usual
-from vseg.server.dashboard.context import researchers_only
-from vseg.server.dashboard.overview import Glance, live_page
-from vseg.server.dashboard.posteriors import Belief, belief_of
+from vseg.server.dashboard.context import require_login
+from vseg.server.dashboard.overview import Overview, render_live_page
+from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
 from vseg.store.studies import StudyRow
 
 SAME = "same"  # the posterior with as many segments as the classic map beside it
@@ -32,7 +32,7 @@ SMOOTHNESS = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class MapSelection:
     """Which maps are asked for."""
 
     image: str
@@ -58,14 +58,14 @@ class Choice:
         return f"{self.query}&{urlencode({'posterior': self.posterior})}"
 
 
-@researchers_only
+@require_login
 async def image(request: Request) -> Response:
     """The maps of one image; ?part=live its counts and pictures, ?part=fit the numbers of the fit."""
     row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
-    choice = chosen(request, row)
+    choice = parse_selection(request, row)
     if request.query_params.get("part") == "fit":
-        return await live_page(request, row, "image", lambda glance: _fit(choice, glance))
-    return await live_page(
+        return await render_live_page(request, row, "image", lambda glance: _fit(choice, glance))
+    return await render_live_page(
         request,
         row,
         "image",
@@ -74,12 +74,14 @@ async def image(request: Request) -> Response:
     )
 
 
-def _belief(request: Request, row: StudyRow, choice: Choice, glance: Glance) -> Belief:
+def _belief(request: Request, row: StudyRow, choice: MapSelection, glance: Overview) -> PosteriorView:
     segments = str(choice.segments) if choice.posterior == SAME else choice.posterior
-    return belief_of(request, row, glance.answers, choice.image, choice.participant or None, segments)
+    return get_posterior_view(
+        request, row, glance.answers, choice.image, choice.participant or None, segments
+    )
 
 
-def chosen(request: Request, row: StudyRow) -> Choice:
+def parse_selection(request: Request, row: StudyRow) -> MapSelection:
     """What the address asks for, or what the study suggests."""
     name, query = request.path_params["image"], request.query_params
     if name not in {image.name for image in row.study.images}:
@@ -96,9 +98,9 @@ def chosen(request: Request, row: StudyRow) -> Choice:
         if not 0 <= strength < math.inf:
             raise InvalidInput(f'The smoothness is "auto" or a number from 0 up, got {smoothness!r:.20}.')
     participant = query.get("participant", "")
-    possible = posteriors_of(row, participant)
+    possible = posterior_options(row, participant)
     posterior = query.get("posterior", "")
-    return Choice(
+    return MapSelection(
         name,
         int(segments),
         smoothness,
@@ -107,13 +109,13 @@ def chosen(request: Request, row: StudyRow) -> Choice:
     )
 
 
-def posteriors_of(row: StudyRow, participant: str) -> dict[str, str]:
+def posterior_options(row: StudyRow, participant: str) -> dict[str, str]:
     """Which posteriors there are to choose from, the usual one first."""
     chooser = {CHOOSER: "what pairs are chosen by"} if usual(row, participant or None) == CHOOSER else {}
     return {**chooser, EVIDENCE: "K chosen by the evidence", SAME: "K as in the classic map"}
 
 
-def maps_of(request: Request, row: StudyRow, glance: Glance, choice: Choice) -> dict[str, Any]:
+def map_values(request: Request, row: StudyRow, glance: Overview, choice: MapSelection) -> dict[str, Any]:
     """How many answers there are for these maps, how many they need, and what was drawn by hand."""
     who = choice.participant or None
     drawn = []
@@ -136,14 +138,14 @@ def _points(line: list[list[float]]) -> str:
     return " ".join(f"{x:g},{y:g}" for x, y in line)
 
 
-def _values(request: Request, row: StudyRow, choice: Choice, glance: Glance | None) -> dict[str, Any]:
+def _values(request: Request, row: StudyRow, choice: MapSelection, glance: Overview | None) -> dict[str, Any]:
     values = {
         "picture": row.images[choice.image],
         "choice": choice,
         "smoothnesses": SMOOTHNESS
         | ({} if choice.smoothness in SMOOTHNESS else {choice.smoothness: choice.smoothness}),
         "most_segments": MOST_SEGMENTS,
-        "posteriors": posteriors_of(row, choice.participant),
+        "posteriors": posterior_options(row, choice.participant),
     }
     if glance is None:
         return values | {"participants": []}
@@ -152,10 +154,10 @@ def _values(request: Request, row: StudyRow, choice: Choice, glance: Glance | No
     if choice.participant and choice.participant not in {person.participant for person in glance.people}:
         raise NotFound(f"Study {row.name!r} has no participant {choice.participant!r:.80}.")
     found = next(each for each in glance.progress.images if each.name == choice.image)
-    return values | maps_of(request, row, glance, choice) | {"participants": names, "found": found}
+    return values | map_values(request, row, glance, choice) | {"participants": names, "found": found}
 
 
-def _fit(choice: Choice, glance: Glance | None) -> dict[str, Any]:
+def _fit(choice: MapSelection, glance: Overview | None) -> dict[str, Any]:
     """What the reconstruction says of itself; computed for the pictures anyway."""
     if glance is None:
         return {"choice": choice, "fit": None, "said": ""}

@@ -9,7 +9,14 @@ from starlette.responses import Response
 from vseg import store
 from vseg.errors import InvalidInput, NotAllowed, VsegError
 from vseg.server import auth, http
-from vseg.server.dashboard.context import form, get_visitor, own_path, page, researchers_only, to
+from vseg.server.dashboard.context import (
+    get_visitor,
+    local_path,
+    read_form,
+    redirect,
+    render_page,
+    require_login,
+)
 
 
 async def setup(request: Request) -> Response:
@@ -18,44 +25,46 @@ async def setup(request: Request) -> Response:
     if request.method == "GET":
         token = request.query_params.get("token", "")
         if not await http.run_in_thread(auth.is_setup_token_valid, db, token):
-            return await page(request, "message.html", status=401, said=auth.SETUP_LINK_USED)
+            return await render_page(request, "message.html", status=401, said=auth.SETUP_LINK_USED)
         return await _choosing(request, token=token)
-    given = await form(request)
+    given = await read_form(request)
     name, password, token = given.get("name", ""), given.get("password", ""), given.get("token", "")
-    tries = request.app.state.tries
+    attempts = request.app.state.login_attempts
     try:
-        await auth.set_up(db, tries, token, name, password)
-        known = await auth.log_in(db, tries, name, password)
+        await auth.set_up(db, attempts, token, name, password)
+        known = await auth.log_in(db, attempts, name, password)
     except InvalidInput as error:
         return await _choosing(request, status=422, token=token, name=name, said=error)
     except VsegError as error:
-        return await page(request, "message.html", status=http.get_status_code(error), said=error)
-    return logged_in(request, known)
+        return await render_page(request, "message.html", status=http.get_status_code(error), said=error)
+    return redirect_with_cookie(request, known)
 
 
 async def _choosing(request: Request, **values: Any) -> Response:
     """The form of a one-time link; the first researcher need not read what happens to those who are there."""
     others = await http.run_in_thread(store.researchers.count_researchers, request.app.state.db)
-    return await page(request, "setup.html", has_others=others > 0, **values)
+    return await render_page(request, "setup.html", has_others=others > 0, **values)
 
 
 async def login(request: Request) -> Response:
     """Log in with name and password."""
     if request.method == "GET":
-        return await page(request, "login.html", next=request.query_params.get("next", ""))
-    given = await form(request)
+        return await render_page(request, "login.html", next=request.query_params.get("next", ""))
+    given = await read_form(request)
     wanted = given.get("next", "")
-    db, tries = request.app.state.db, request.app.state.tries
+    db, attempts = request.app.state.db, request.app.state.login_attempts
     try:
-        known = await auth.log_in(db, tries, given.get("name", ""), given.get("password", ""))
+        known = await auth.log_in(db, attempts, given.get("name", ""), given.get("password", ""))
     except NotAllowed as error:
         name = given.get("name", "")
-        return await page(request, "login.html", status=401, name=name, said=error, next=wanted)
+        return await render_page(request, "login.html", status=401, name=name, said=error, next=wanted)
     except HTTPException as error:
-        late = await page(request, "login.html", status=error.status_code, said=error.detail, next=wanted)
+        late = await render_page(
+            request, "login.html", status=error.status_code, said=error.detail, next=wanted
+        )
         late.headers.update(error.headers or {})
         return late
-    return logged_in(request, known, own_path(wanted))
+    return redirect_with_cookie(request, known, local_path(wanted))
 
 
 async def sign_in(request: Request) -> Response:
@@ -69,28 +78,28 @@ async def sign_in(request: Request) -> Response:
     try:
         known = await http.run_in_thread(auth.sign_in, db, token)
     except NotAllowed as error:
-        return await page(request, "message.html", status=401, said=error)
-    return logged_in(request, known, own_path(request.query_params.get("next", "")))
+        return await render_page(request, "message.html", status=401, said=error)
+    return redirect_with_cookie(request, known, local_path(request.query_params.get("next", "")))
 
 
-def logged_in(request: Request, known: auth.Visitor, path: str = "/") -> Response:
+def redirect_with_cookie(request: Request, known: auth.Visitor, path: str = "/") -> Response:
     """Give the browser its cookie, and go on."""
-    answer = to(request, path)
-    request.app.state.keys.remember(answer, request, known)
+    answer = redirect(request, path)
+    request.app.state.logins.set_cookie(answer, request, known)
     return answer
 
 
 async def logout(request: Request) -> Response:
     """End this researcher's logins, here and in every other browser."""
-    await form(request)
+    await read_form(request)
     if (name := (await get_visitor(request)).name) is not None:
         await http.run_in_thread(store.researchers.sign_out, request.app.state.db, name)
-    answer = to(request, "/login")
+    answer = redirect(request, "/login")
     auth.delete_cookie(answer, request)
     return answer
 
 
-@researchers_only
+@require_login
 async def api_page(request: Request) -> Response:
     """The API, to read and to try."""
-    return await page(request, "api.html")
+    return await render_page(request, "api.html")

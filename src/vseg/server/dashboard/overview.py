@@ -15,8 +15,8 @@ from vseg import monitor, store
 from vseg.monitor import Answers, Person, Progress
 from vseg.server import http
 from vseg.server.api.dependencies import tag_of, unchanged
-from vseg.server.dashboard.context import get_visitor, page, part
-from vseg.server.dashboard.posteriors import Belief
+from vseg.server.dashboard.context import get_visitor, render_fragment, render_page
+from vseg.server.dashboard.posteriors import PosteriorView
 from vseg.store.studies import StudyRow
 
 MOST_STUDIES, MOST_BELIEFS = 8, 64
@@ -25,7 +25,7 @@ FRESH_S = 60  # how long ago things were changes without anything new
 
 
 @dataclass(frozen=True)
-class Glance:
+class Overview:
     """All answers of a study, and what they amount to."""
 
     version: str
@@ -38,18 +38,18 @@ class Glance:
         return [person for person in self.people if person.participant == participant]
 
 
-class Glances:
+class OverviewCache:
     """The latest glance at each of a few studies; of a large one, the one before while a new one is being made."""
 
     def __init__(self, db: store.Database, watch: monitor.Watch):
         self._db, self._watch = db, watch
-        self._latest: OrderedDict[int, Glance] = OrderedDict()
-        self._making: dict[int, Future[Glance]] = {}
-        self._beliefs: OrderedDict[tuple[int, str, str], Belief] = OrderedDict()
+        self._latest: OrderedDict[int, Overview] = OrderedDict()
+        self._making: dict[int, Future[Overview]] = {}
+        self._beliefs: OrderedDict[tuple[int, str, str], PosteriorView] = OrderedDict()
         self._makers = ThreadPoolExecutor(1, "vseg-glance")
         self._lock = Lock()
 
-    def at(self, row: StudyRow) -> Glance | None:
+    def at(self, row: StudyRow) -> Overview | None:
         """A study now, or None while it is still being read for the first time."""
         answers = self._watch.answers(row)
         if answers is None:
@@ -70,7 +70,7 @@ class Glances:
         except TimeoutError:
             return known  # a page that refreshes by itself is better a moment late than slow
 
-    def remember(self, row: StudyRow, image: str, belief: Belief) -> None:
+    def remember(self, row: StudyRow, image: str, belief: PosteriorView) -> None:
         """The posterior of everyone together that a page has shown last."""
         with self._lock:
             self._beliefs[row.id, row.digest, image] = belief
@@ -78,7 +78,7 @@ class Glances:
             while len(self._beliefs) > MOST_BELIEFS:
                 self._beliefs.popitem(last=False)
 
-    def recalled(self, row: StudyRow, image: str, answers: Answers) -> Belief | None:
+    def recalled(self, row: StudyRow, image: str, answers: Answers) -> PosteriorView | None:
         """That posterior, if there is one, for a page that begins none; not once answers of it were erased."""
         with self._lock:
             belief = self._beliefs.get((row.id, row.digest, image))
@@ -86,9 +86,9 @@ class Glances:
             return None
         return belief
 
-    def _made(self, row: StudyRow, answers: Answers, version: str) -> Glance:
+    def _made(self, row: StudyRow, answers: Answers, version: str) -> Overview:
         found = monitor.progress(self._db, row, answers)
-        glance = Glance(version, answers, found, monitor.people(row, answers))
+        glance = Overview(version, answers, found, monitor.people(row, answers))
         with self._lock:
             self._latest[row.id] = glance
             self._latest.move_to_end(row.id)
@@ -97,12 +97,12 @@ class Glances:
         return glance
 
 
-async def live_page(
+async def render_live_page(
     request: Request,
     row: StudyRow,
     name: str,
-    values: Callable[[Glance | None], dict[str, Any]],
-    believed: Callable[[Glance], dict[str, Belief]] | None = None,
+    values: Callable[[Overview | None], dict[str, Any]],
+    believed: Callable[[Overview], dict[str, PosteriorView]] | None = None,
 ) -> Response:
     """The page NAME.html about a study, or with ?part=live its live part, 304 where nothing is new.
 
@@ -121,19 +121,19 @@ async def live_page(
     shown["is_coming"] = any(each.is_coming for each in beliefs.values())
     shown |= await http.run_in_thread(values, glance)
     if asked is None:
-        return await page(request, f"{name}.html", **shown)
+        return await render_page(request, f"{name}.html", **shown)
     template = "fit" if (name, asked) == ("image", "fit") else name
-    answer = await part(request, f"parts/{template}.html", **shown)
+    answer = await render_fragment(request, f"parts/{template}.html", **shown)
     answer.headers["ETag"] = tag
     return answer
 
 
 async def _tag(
-    request: Request, row: StudyRow, glance: Glance | None, reading: float | None, beliefs: list[object]
+    request: Request, row: StudyRow, glance: Overview | None, reading: float | None, beliefs: list[object]
 ) -> str:
     """Of everything that a live part follows from, known before it is computed; its forms hold the login's token."""
     job = request.app.state.simulations.of(row.name)
     seen = glance.version if glance else f"{reading:.2f}"
     asked = request.url.path, sorted(request.query_params.multi_items())
-    form_token = request.app.state.keys.form_token(await get_visitor(request))
+    form_token = request.app.state.logins.form_token(await get_visitor(request))
     return tag_of(asked, seen, row.status, job and job.shown(), beliefs, form_token)

@@ -11,21 +11,21 @@ from vseg.errors import InvalidInput, NotFound
 from vseg.monitor import Answers, Distribution, Person
 from vseg.server import formatting, http
 from vseg.server.api.posteriors import usual
-from vseg.server.dashboard.charts import Chart, histogram
-from vseg.server.dashboard.context import form, page, researchers_only
-from vseg.server.dashboard.image import Choice, maps_of
-from vseg.server.dashboard.overview import Glance, live_page
-from vseg.server.dashboard.posteriors import Belief, belief_of
+from vseg.server.dashboard.charts import Chart, histogram_chart
+from vseg.server.dashboard.context import read_form, render_page, require_login
+from vseg.server.dashboard.image import MapSelection, map_values
+from vseg.server.dashboard.overview import Overview, render_live_page
+from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
 from vseg.store.studies import StudyRow
 
 LONGEST_RT_MS = 5000  # of the chart; slower answers are drawn at its top
 
 
-@researchers_only
+@require_login
 async def participant(request: Request) -> Response:
     """One participant; with ?part=live what changes by itself."""
     row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
-    return await live_page(
+    return await render_live_page(
         request,
         row,
         "participant",
@@ -34,22 +34,22 @@ async def participant(request: Request) -> Response:
     )
 
 
-@researchers_only
+@require_login
 async def erase(request: Request) -> Response:
     """Erase a participant and everything of theirs, once it was confirmed."""
-    given = await form(request)
+    given = await read_form(request)
     name, who = request.path_params["name"], request.path_params["participant"]
     if given.get("confirmed") != "yes":
         raise InvalidInput("Erasing cannot be undone: tick the box that says so, and send the form again.")
     row = await http.run_in_thread(store.studies.get_study, request.app.state.db, name)
     erased = await http.run_in_thread(store.sessions.erase, request.app.state.db, row, who)
     beyond = store.vacuum.OUT_OF_REACH
-    return await page(
+    return await render_page(
         request, "erased.html", row=row, study=row.study, who=who, erased=erased, out_of_reach=beyond
     )
 
 
-def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str, Any]:
+def _values(request: Request, row: StudyRow, glance: Overview | None) -> dict[str, Any]:
     who = request.path_params["participant"]
     if glance is None:
         return {"who": who}
@@ -60,14 +60,15 @@ def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str,
         )
     usually = usual(row, who)
     choices = [
-        Choice(image, row.study.planned_segments, "auto", who, usually) for image in _images(row, people)
+        MapSelection(image, row.study.planned_segments, "auto", who, usually)
+        for image in _images(row, people)
     ]
     return {
         "who": who,
         "people": people,
         "adapted": _adapted(request, row, glance.answers, who),
         "reasons": list(dict.fromkeys(reason for person in people for reason in person.reasons)),
-        "maps": [maps_of(request, row, glance, choice) for choice in choices],
+        "maps": [map_values(request, row, glance, choice) for choice in choices],
         "charts": _charts(glance.answers, who),
     }
 
@@ -76,11 +77,11 @@ def _images(row: StudyRow, people: list[Person]) -> list[str]:
     return list(dict.fromkeys(image for person in people for image in person.images if image in row.images))
 
 
-def _beliefs(request: Request, row: StudyRow, glance: Glance) -> dict[str, Belief]:
+def _beliefs(request: Request, row: StudyRow, glance: Overview) -> dict[str, PosteriorView]:
     """The posterior of each image from this participant's answers alone."""
     who = request.path_params["participant"]
     return {
-        image: belief_of(request, row, glance.answers, image, who, usual(row, who))
+        image: get_posterior_view(request, row, glance.answers, image, who, usual(row, who))
         for image in _images(row, glance.of(who))
     }
 
@@ -112,7 +113,7 @@ def _charts(answers: Answers, who: str) -> list[Chart]:
     mine = np.isin(answers.session, answers.places(who)) & answers.used  # those that the median counts
     order = np.lexsort((answers.seq[mine], answers.session[mine]))
     times = answers.rt_ms[mine][order]
-    spread = histogram(
+    spread = histogram_chart(
         "Reaction times", Distribution.of(times, "ms"), counted="answers", x_label="reaction time"
     )
     drawn = times.clip(0, LONGEST_RT_MS).round(1).tolist()

@@ -15,7 +15,7 @@ NONE = Standing(None, "", is_current=False)
 
 
 @dataclass(frozen=True)
-class Belief:
+class PosteriorView:
     """How a posterior stands; `said` is why there is none, or none of all answers."""
 
     asked: dict[str, str]
@@ -91,9 +91,9 @@ class Belief:
         return self.asked, self.answers, self.standing.mark, self.standing.is_current, self.said
 
 
-def belief_of(
+def get_posterior_view(
     request: Request, row: StudyRow, answers: Answers, image: str, participant: str | None, segments: str
-) -> Belief:
+) -> PosteriorView:
     """Ask for it, and say what is there."""
     state = request.app.state
     asked = {"segments": segments} | ({"participant": participant} if participant else {})
@@ -103,8 +103,8 @@ def belief_of(
             state.db, state.watch.posteriors, row, answers, image, participant=participant, segments=segments
         )
     except VsegError as error:
-        return Belief(asked, 0, NONE, str(error))
-    belief = Belief(asked, count, found, found.failed)
+        return PosteriorView(asked, 0, NONE, str(error))
+    belief = PosteriorView(asked, count, found, found.failed)
     if found.latest is not None and participant is None and segments == usual(row, None):
         state.glances.remember(row, image, replace(belief, said="", standing=replace(found, is_current=True)))
     return belief

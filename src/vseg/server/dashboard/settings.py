@@ -8,37 +8,39 @@ from starlette.responses import Response
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotAllowed
 from vseg.server import auth, http
-from vseg.server.dashboard.context import form, get_visitor, page, researchers_only, to
-from vseg.server.dashboard.login import logged_in
-from vseg.server.dashboard.study import whole
+from vseg.server.dashboard.context import get_visitor, read_form, redirect, render_page, require_login
+from vseg.server.dashboard.login import redirect_with_cookie
+from vseg.server.dashboard.study import parse_whole_number
 
 
-@researchers_only
+@require_login
 async def settings(request: Request) -> Response:
     """All of it."""
     return await _shown(request, changed=request.query_params.get("changed"))
 
 
-@researchers_only
+@require_login
 async def change_password(request: Request) -> Response:
     """Another password; all other logins of this researcher end, and their tokens if they wish so."""
-    given = await form(request)
-    db, tries, name = request.app.state.db, request.app.state.tries, await _name(request)
+    given = await read_form(request)
+    db, attempts, name = request.app.state.db, request.app.state.login_attempts, await _name(request)
     try:
-        known = await auth.change_password(db, tries, name, given.get("old", ""), given.get("password", ""))
+        known = await auth.change_password(
+            db, attempts, name, given.get("old", ""), given.get("password", "")
+        )
     except (InvalidInput, NotAllowed) as error:
         return await _shown(request, status=http.get_status_code(error), said=error)
     if given.get("revoke") != "yes":
-        return logged_in(request, known, "/settings?changed=password#password")
+        return redirect_with_cookie(request, known, "/settings?changed=password#password")
     for token in await http.run_in_thread(store.tokens.list_tokens, db, name):
         await http.run_in_thread(store.tokens.revoke, db, name, token.id)
-    return logged_in(request, known, "/settings?changed=tokens#password")
+    return redirect_with_cookie(request, known, "/settings?changed=tokens#password")
 
 
-@researchers_only
+@require_login
 async def new_token(request: Request) -> Response:
     """A token for scripts, shown this once."""
-    given = await form(request)
+    given = await read_form(request)
     try:
         made = await http.run_in_thread(
             store.tokens.create, request.app.state.db, await _name(request), given.get("label", "")
@@ -48,27 +50,27 @@ async def new_token(request: Request) -> Response:
     return await _shown(request, token=made)
 
 
-@researchers_only
+@require_login
 async def revoke_token(request: Request) -> Response:
     """Make a token worthless."""
-    given = await form(request)
-    number = whole(given.get("token", ""), "The number of a token")
+    given = await read_form(request)
+    number = parse_whole_number(given.get("token", ""), "The number of a token")
     await http.run_in_thread(store.tokens.revoke, request.app.state.db, await _name(request), number)
-    return to(request, "/settings#tokens")
+    return redirect(request, "/settings#tokens")
 
 
-@researchers_only
+@require_login
 async def new_researcher_link(request: Request) -> Response:
     """A one-time link with which someone chooses a name and a password."""
-    await form(request)
+    await read_form(request)
     token = await http.run_in_thread(auth.create_setup_token, request.app.state.db)
     return await _shown(request, link=f"{request.base_url}setup?token={token}")
 
 
-@researchers_only
+@require_login
 async def remove_researcher(request: Request) -> Response:
     """Take someone's login away, once it was confirmed; whoever removes themselves is out."""
-    given = await form(request)
+    given = await read_form(request)
     name = given.get("name", "")
     try:
         if given.get("confirmed") != "yes":
@@ -76,14 +78,14 @@ async def remove_researcher(request: Request) -> Response:
         await http.run_in_thread(store.researchers.remove, request.app.state.db, name)
     except (InvalidInput, Conflict) as error:
         return await _shown(request, status=http.get_status_code(error), researcher_said=error)
-    return to(request, "/login" if name == await _name(request) else "/settings#researchers")
+    return redirect(request, "/login" if name == await _name(request) else "/settings#researchers")
 
 
 async def _shown(request: Request, *, status: int = 200, **values: Any) -> Response:
     db, name = request.app.state.db, await _name(request)
     tokens = await http.run_in_thread(store.tokens.list_tokens, db, name)
     researchers = await http.run_in_thread(store.researchers.list_researchers, db)
-    return await page(
+    return await render_page(
         request, "settings.html", status=status, tokens=tokens, researchers=researchers, **values
     )
 

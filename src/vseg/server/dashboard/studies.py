@@ -11,7 +11,7 @@ from vseg import store
 from vseg.errors import VsegError
 from vseg.server import api, http
 from vseg.server.api.dependencies import tag_of, unchanged
-from vseg.server.dashboard.context import form, page, part, researchers_only, to
+from vseg.server.dashboard.context import read_form, redirect, render_fragment, render_page, require_login
 from vseg.study.schema import LARGEST_FILE
 
 STARTERS = {
@@ -25,37 +25,37 @@ STARTERS = {
 MOST_THUMBNAILS = 4
 
 
-@researchers_only
-async def studies(request: Request) -> Response:
+@require_login
+async def studies_page(request: Request) -> Response:
     """All studies, how far they are; the live part of it alone if asked for."""
     shown = await http.run_in_thread(_cards, request)
     if "part" not in request.query_params:
-        return await page(request, "studies.html", studies=shown)
+        return await render_page(request, "studies.html", studies=shown)
     tag = tag_of(shown)
-    answer = unchanged(request, tag) or await part(request, "parts/studies.html", studies=shown)
+    answer = unchanged(request, tag) or await render_fragment(request, "parts/studies.html", studies=shown)
     answer.headers["ETag"] = tag
     return answer
 
 
-@researchers_only
-async def new(request: Request) -> Response:
+@require_login
+async def new_study_page(request: Request) -> Response:
     """A form for the study file, with a starter in it."""
     sample = request.query_params.get("sample", "")
     text = starter(sample) if sample in STARTERS else ""
-    return await page(request, "new.html", starters=STARTERS, chosen=sample, text=text)
+    return await render_page(request, "new.html", starters=STARTERS, chosen=sample, text=text)
 
 
-@researchers_only
-async def create(request: Request) -> Response:
+@require_login
+async def create_study(request: Request) -> Response:
     """A new study from the text of its file; what is wrong with it is said above it."""
-    given = await form(request, most=2 * LARGEST_FILE)
+    given = await read_form(request, most=2 * LARGEST_FILE)
     text = given.get("text", "").replace("\r\n", "\n")
     try:
         row = await http.run_in_thread(api.create, request.app.state.db, text)
     except VsegError as error:
         status = http.get_status_code(error)
-        return await page(request, "new.html", status=status, starters=STARTERS, text=text, said=error)
-    return to(request, f"/studies/{row.name}")
+        return await render_page(request, "new.html", status=status, starters=STARTERS, text=text, said=error)
+    return redirect(request, f"/studies/{row.name}")
 
 
 def starter(name: str) -> str:

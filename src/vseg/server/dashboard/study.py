@@ -13,9 +13,9 @@ from vseg.errors import InvalidInput
 from vseg.monitor import Person
 from vseg.server import api, http, simulated_participants
 from vseg.server.dashboard import charts
-from vseg.server.dashboard.context import form, researchers_only, to
-from vseg.server.dashboard.overview import Glance, live_page
-from vseg.server.dashboard.posteriors import Belief
+from vseg.server.dashboard.context import read_form, redirect, require_login
+from vseg.server.dashboard.overview import Overview, render_live_page
+from vseg.server.dashboard.posteriors import PosteriorView
 from vseg.store.studies import StudyRow
 
 PEOPLE_A_PAGE = 50
@@ -30,11 +30,11 @@ OBSERVERS = {"lapsing:0.05": "attentive (5 % lapses)", "ideal": "flawless", "ran
 STATUS = {"pause": "paused", "close": "closed", "reopen": "open"}
 
 
-@researchers_only
-async def study(request: Request) -> Response:
+@require_login
+async def study_page(request: Request) -> Response:
     """One study; with ?part=live what changes by itself, 304 where nothing has."""
     row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
-    return await live_page(
+    return await render_live_page(
         request,
         row,
         "study",
@@ -43,35 +43,35 @@ async def study(request: Request) -> Response:
     )
 
 
-@researchers_only
+@require_login
 async def change_status(request: Request) -> Response:
     """Pause, close or reopen a study."""
-    await form(request)
+    await read_form(request)
     name, what = request.path_params["name"], request.path_params["what"]
     if what not in STATUS:
         raise HTTPException(404)
     await http.run_in_thread(getattr(store.studies, what), request.app.state.db, name)
-    return to(request, f"/studies/{name}")
+    return redirect(request, f"/studies/{name}")
 
 
-@researchers_only
-async def simulate(request: Request) -> Response:
+@require_login
+async def start_simulation(request: Request) -> Response:
     """Send simulated participants through the study."""
-    given = await form(request)
+    given = await read_form(request)
     name = request.path_params["name"]
     row = await http.run_in_thread(store.studies.get_study, request.app.state.db, name)
     settings: dict[str, Any] = {
-        "count": whole(given.get("count", ""), "The number of simulated participants"),
+        "count": parse_whole_number(given.get("count", ""), "The number of simulated participants"),
         "source": given.get("source", "picture"),
         "observer": given.get("observer", "lapsing:0.05"),
         "pace": _pace(given.get("pace", "0")),
     }
     address = simulated_participants.address_of(request)
     await http.run_in_thread(request.app.state.simulations.start, address, row, **settings)
-    return to(request, f"/studies/{name}#simulate")
+    return redirect(request, f"/studies/{name}#simulate")
 
 
-def whole(text: str, what: str) -> int:
+def parse_whole_number(text: str, what: str) -> int:
     """The whole number in a field of a form."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 9):
         raise InvalidInput(f"{what} is a whole number, got {text!r:.20}.")
@@ -94,14 +94,14 @@ def _chosen(request: Request, row: StudyRow) -> str:
     return asked if (asked := request.query_params.get("image", "")) in names else names[0]
 
 
-def _belief(request: Request, row: StudyRow, glance: Glance) -> dict[str, Belief]:
+def _belief(request: Request, row: StudyRow, glance: Overview) -> dict[str, PosteriorView]:
     """What the image's own page said last of its posterior: here nothing is worked out."""
     chosen = _chosen(request, row)
     known = request.app.state.glances.recalled(row, chosen, glance.answers)
     return {chosen: known} if known else {}
 
 
-def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str, Any]:
+def _values(request: Request, row: StudyRow, glance: Overview | None) -> dict[str, Any]:
     """Everything the page shows."""
     state, query = request.app.state, request.query_params
     chosen = _chosen(request, row)
@@ -122,7 +122,7 @@ def _values(request: Request, row: StudyRow, glance: Glance | None) -> dict[str,
     return values | _numbers(glance, chosen, row.study.planned_segments) | _people(glance.people, request)
 
 
-def _numbers(glance: Glance, chosen: str, segments: int) -> dict[str, Any]:
+def _numbers(glance: Overview, chosen: str, segments: int) -> dict[str, Any]:
     found = glance.progress
     return {
         "progress": found,
@@ -133,9 +133,9 @@ def _numbers(glance: Glance, chosen: str, segments: int) -> dict[str, Any]:
         "advised": sum(image.advised for image in found.images),
         "last_at_ms": max((person.last_at_ms for person in glance.people if person.answers), default=None),
         "charts": [
-            charts.per_hour(found.per_hour),
-            charts.histogram("Reaction time", found.rt_ms, counted="answers", x_label="reaction time"),
-            charts.histogram("Time to complete", found.minutes, counted="people", x_label="duration"),
+            charts.hourly_chart(found.per_hour),
+            charts.histogram_chart("Reaction time", found.rt_ms, counted="answers", x_label="reaction time"),
+            charts.histogram_chart("Time to complete", found.minutes, counted="people", x_label="duration"),
         ],
     }
 

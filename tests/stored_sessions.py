@@ -1,4 +1,4 @@
-"""A small study in a database, and people who take part in it: `from taking_part import study_of, begin, answer`."""
+"""A small study in a database and sessions in it, without a server: `begin_session(db, register_study(db))`."""
 
 import hashlib
 import io
@@ -28,8 +28,8 @@ catch = {{per_block = 0}}
 """
 
 
-def text_of(images="ab", participants=4, name="small", more="", conditions=None) -> str:
-    """A study file with one image a letter."""
+def make_study_text(images="ab", participants=4, name="small", more="", conditions=None) -> str:
+    """Return a study file with one image per letter."""
     tables = "".join(
         f'[[images]]\nname = "{letter}"\ntexture = "low"\n'
         + (f'condition = "{conditions[letter]}"\n' if conditions and letter in conditions else "")
@@ -38,8 +38,8 @@ def text_of(images="ab", participants=4, name="small", more="", conditions=None)
     return SMALL.format(name=name, participants=participants, more=more) + tables
 
 
-def shown_of(images="ab", shade=0) -> dict[str, Shown]:
-    """One-coloured pictures: a database does not look at them."""
+def make_images(images="ab", shade=0) -> dict[str, Shown]:
+    """Return images of one colour; the database does not look at them."""
     found = {}
     for position, letter in enumerate(images):
         file = io.BytesIO()
@@ -49,14 +49,14 @@ def shown_of(images="ab", shade=0) -> dict[str, Shown]:
     return found
 
 
-def study_of(db: store.Database, images="ab", **options: Any) -> StudyRow:
-    """Registered."""
-    text = text_of(images, **options)
-    return store.studies.register(db, text, parsed(text), shown_of(images))
+def register_study(db: store.Database, images="ab", **options: Any) -> StudyRow:
+    """Register a small study and return its row."""
+    text = make_study_text(images, **options)
+    return store.studies.register(db, text, parsed(text), make_images(images))
 
 
-def draw(units: Sequence[Unit]) -> Trials:
-    """Two trials a unit, whose pair shows which unit it was."""
+def draw_trials(units: Sequence[Unit]) -> Trials:
+    """Return two trials per unit; their pair shows which unit it is."""
     count = 2 * len(units)
     return Trials(
         image=[unit.image for unit in units for _ in range(2)],
@@ -71,15 +71,17 @@ def draw(units: Sequence[Unit]) -> Trials:
     )  # fmt: skip
 
 
-def begin(
+def begin_session(
     db: store.Database, study: StudyRow, pid: str | None = None, *, link=None, entry=None, now_ms=NOW
 ) -> StartedSession:
     identity = None if pid is None else Identity(pid, "a-study", "a-session")
-    return store.sessions.begin(db, study, draw, identity=identity, link=link, entry=entry, now_ms=now_ms)
+    return store.sessions.begin(
+        db, study, draw_trials, identity=identity, link=link, entry=entry, now_ms=now_ms
+    )
 
 
 def response(seq: int, item: int = 0, **other: Any) -> dict[str, Any]:
-    """A record as the server hands it on."""
+    """Return a response as the server passes it to the store."""
     row = {
         "seq": seq, "item": item, "image": "a", "block": 0, "trial": item, "i": 0, "j": 8, "practice": False,
         "catch": False, "same": True, "rt_ms": 412.5, "key": "f", "shown_at_ms": NOW, "cue_onset_ms": 10.0,
@@ -95,8 +97,8 @@ def event(seq: int, kind: str = "consent", **data: Any) -> dict[str, Any]:
     return {"seq": seq, "kind": kind, "at_ms": NOW, "data": data}
 
 
-def answer(db: store.Database, begun: StartedSession, *, now_ms: int | None = None) -> int:
-    """Answer every trial of a session; how many records that were."""
+def answer_all(db: store.Database, begun: StartedSession, *, now_ms: int | None = None) -> int:
+    """Answer every trial of a session; return the number of records."""
     trials = begun.session.trials
     rows = [
         response(item, item, image=trials.image[item], i=trials.i[item], j=trials.j[item])
@@ -106,6 +108,6 @@ def answer(db: store.Database, begun: StartedSession, *, now_ms: int | None = No
     return len(rows)
 
 
-def finish(db: store.Database, begun: StartedSession, *, now_ms: int | None = None) -> None:
-    """Answer everything and complete."""
-    assert store.sessions.complete(db, begun.session, answer(db, begun, now_ms=now_ms)) == []
+def complete_session(db: store.Database, begun: StartedSession, *, now_ms: int | None = None) -> None:
+    """Answer every trial of a session and complete it."""
+    assert store.sessions.complete(db, begun.session, answer_all(db, begun, now_ms=now_ms)) == []

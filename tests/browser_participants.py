@@ -1,18 +1,18 @@
-"""A participant in front of a real Chromium: `Visitor(page, url).walk()`, by keyboard alone."""
+"""A participant in a real Chromium, who uses the keyboard alone: `BrowserParticipant(page, url).walk()`."""
 
 from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Page
 
-PATIENCE_MS = 30_000
+TIMEOUT_MS = 30_000
 FORWARD = {
     "returning": "returning_go_on", "consent": "consent_agree", "full-screen": "full_screen_enter", "keys": "continue",
     "distance-card": "distance_card_done", "distance-result": "continue", "instructions": "continue",
     "practice": "continue", "block": "continue", "break": "continue", "contours": "contours_skip",
     "debriefing": "continue",
 }  # fmt: skip
-"""The button that leads on from each screen."""
+"""The button that leads on from each step."""
 
 GAMMA = 2.0
 WHITE_SHARE = """() => {
@@ -30,53 +30,51 @@ BLIND_SPOT = """() => {
 
 LAST = ("done", "refused", "left", "other-tab", "error")
 
-Truth = Callable[[dict[str, Any], int], bool]
-"""Whether the pair of an item is in the same segment, from the session's trials."""
+TruthFunction = Callable[[dict[str, Any], int], bool]
+"""Returns whether the pair of an item is in the same segment, given the session's trials."""
 
 
 def always_same(_trials: dict[str, Any], _item: int) -> bool:
     return True
 
 
-class Visitor:
-    """Goes where the page leads, answering from a truth; `visited` lists the steps in order."""
+class BrowserParticipant:
+    """Follows the steps of the page and answers from a truth; `visited` lists the steps in order."""
 
-    def __init__(self, page: Page, url: str, truth: Truth = always_same):
+    def __init__(self, page: Page, url: str, truth: TruthFunction = always_same):
         self.page, self.url, self.truth = page, url, truth
         self.state: dict[str, Any] = {}
         self.visited: list[str] = []
         self.answered: list[int] = []
         self.problems: list[str] = []
         self.keys = {"same": "f", "different": "j"}
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("response", self._heard)
+        page.set_default_timeout(TIMEOUT_MS)
+        page.on("response", self._read_response)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("console", self._complained)
+        page.on("console", self._note_console_error)
 
-    def come(self, query: str = "") -> "Visitor":
+    def come(self, query: str = "") -> "BrowserParticipant":
         self.page.goto(self.url + query)
         return self
 
-    def walk(self, until: str = "done", *, trials: int | None = None) -> "Visitor":
-        """Go on to the step `until`, or until so many more trials are answered."""
+    def walk(self, until: str = "done", *, trials: int | None = None) -> "BrowserParticipant":
+        """Follow the page to the step `until`, or until this number of further trials is answered."""
         enough = None if trials is None else len(self.answered) + trials
         step = self.step()
         while step != until and (enough is None or len(self.answered) < enough):
-            assert step not in LAST, (
-                f"Came to {step!r} on the way to {until!r}: {self.words()} {self.problems}"
-            )
+            assert step not in LAST, f"Reached {step!r} instead of {until!r}: {self.words()} {self.problems}"
             self.take(step)
             step = self.step()
         self._note(step)
         return self
 
     def step(self) -> str:
-        """The step the page is at, once it has one."""
+        """Return the step of the page; wait until it has one."""
         self.page.wait_for_selector("body[data-step]")
         return str(self.page.evaluate("document.body.dataset.step"))
 
     def take(self, step: str) -> None:
-        """Do what a step asks for."""
+        """Do what a step requires."""
         self._note(step)
         match step:
             case "response":
@@ -90,10 +88,10 @@ class Visitor:
             case "feedback" if self.page.query_selector("[data-testid=continue]"):
                 self.choose("continue", at=step)
             case _:
-                self.page.wait_for_timeout(5)  # a step that passes by itself: look again
+                self.page.wait_for_timeout(5)  # a step that ends by itself: look again
 
     def choose(self, name: str, at: str | None = None) -> None:
-        """Reach a button by the Tab key, and press it; nothing to do if the page is no longer at that step."""
+        """Reach a button by the Tab key and press it; do nothing if the page is no longer at that step."""
         for _ in range(40):
             if at is not None and self.step() != at:
                 return
@@ -104,9 +102,9 @@ class Visitor:
         raise AssertionError(f"The Tab key does not reach {name!r} at {self.step()!r}.")
 
     def answer(self) -> None:
-        """Answer the question on the screen, and see it gone."""
+        """Answer the trial on the screen, and wait until it is gone."""
         shown = self.page.evaluate("document.body.dataset.item")
-        if shown is None:  # the page has gone on since it was looked at
+        if shown is None:  # the page has continued in the meantime
             return
         item = int(shown)
         same = self.truth(self.state["trials"], item)
@@ -119,7 +117,7 @@ class Visitor:
         )
 
     def match_patch(self) -> None:
-        """Bring the disc by the arrow keys to the grey that a screen of gamma 2 would need, and say that it fits."""
+        """Set the disc by the arrow keys to the grey that a screen of gamma 2 needs, and confirm."""
         page, slider = self.page, "[data-testid=gamma_level]"
         share = page.evaluate(WHITE_SHARE)
         page.focus(slider)
@@ -141,12 +139,12 @@ class Visitor:
         if not self.visited or self.visited[-1] != step:
             self.visited.append(step)
 
-    def _complained(self, said: Any) -> None:
-        """What the page says on its console as an error, but for requests that failed: those are part of the tests."""
-        if said.type == "error" and "Failed to load resource" not in said.text:
-            self.problems.append(said.text)
+    def _note_console_error(self, message: Any) -> None:
+        """Note errors on the page's console, except for failed requests, which tests provoke."""
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.problems.append(message.text)
 
-    def _heard(self, response: Any) -> None:
+    def _read_response(self, response: Any) -> None:
         path = response.url.partition("?")[0]
         if path.endswith(("/sessions", "/session", "/preview")) and response.ok:
             self.state = response.json()
