@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vseg._support.text import format_count
 from vseg.cli import options
-from vseg.cli.output import counted, progress_bar, resumable
+from vseg.cli.output import progress_bar, resumable
 from vseg.errors import Conflict
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def annotators(
         )
     _write(found, out)
     typer.echo(str(found))
-    typer.echo(f"\n{out}: {counted(len(found.images), 'photograph')}; {', '.join(WRITTEN)}.")
+    typer.echo(f"\n{out}: {format_count(len(found.images), 'photograph')}; {', '.join(WRITTEN)}.")
 
 
 def _check_free(out: Path) -> None:

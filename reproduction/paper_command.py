@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vseg._support.text import format_count
 from vseg.cli import options
-from vseg.cli.output import counted, resumable
+from vseg.cli.output import resumable
 from vseg.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def run(
     if spent := page.cost_in_words(page.finished(out, names)):
         typer.echo(spent)
     there = len(page.finished(out))
-    typer.echo(f"{out}: {counted(there, 'figure')} finished; see {out / 'index.html'}.")
+    typer.echo(f"{out}: {format_count(there, 'figure')} finished; see {out / 'index.html'}.")
 
 
 def _said(one: "Outcome") -> str:
@@ -141,7 +142,7 @@ def _bar(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=300) as bar:
-        task = bar.add_task(counted(len(names), "figure"), total=seconds)
+        task = bar.add_task(format_count(len(names), "figure"), total=seconds)
         yield (
             (lambda done: bar.advance(task, done)),
             (lambda one: bar.console.print(_said(one), markup=False)),

@@ -14,9 +14,10 @@ import pytest
 
 from commands import SMALL, files, vseg
 from vseg import Grid, Maps, Responses, __version__, load
+from vseg._support.text import format_count
 from vseg.cli import COMMANDS
-from vseg.cli.output import counted, share
-from vseg.data.responses import concatenated
+from vseg.cli.output import share
+from vseg.data.responses import concatenate
 from vseg.errors import InvalidInput
 
 SUMMARY = {
@@ -148,7 +149,7 @@ def two_images(simulated) -> None:
     columns = {"participant": one.participant, "block": one.block}
     Responses(Grid(6), one.i, one.j, one.same, image="../a", **columns).save("a.csv")
     both = [Responses(Grid(6), one.i, one.j, one.same, image=name, **columns) for name in ("../a", "b")]
-    concatenated(both).save("both.csv")
+    concatenate(both).save("both.csv")
 
 
 def test_each_image_on_its_own(two_images, capsys):
@@ -209,7 +210,7 @@ def drop_out(simulated) -> None:
     answers = load("sim/responses.csv", Grid(6))
     few = answers.of(participant="P1").where(range(5))
     left = Responses(Grid(6), few.i, few.j, few.same, participant="P4")
-    concatenated([answers, left]).save("answers.csv")
+    concatenate([answers, left]).save("answers.csv")
 
 
 def test_a_drop_out_is_left_out_by_name_and_the_rest_is_written(drop_out, capsys):
@@ -242,7 +243,7 @@ def test_the_same_kind_of_warning_about_many_is_one_line(simulated, capsys):
     answers = load("sim/responses.csv", Grid(6))
     one = answers.of(participant="P1").where(range(5))
     two = answers.of(participant="P2").where(range(7))
-    concatenated([one, two, answers.of(participant="P3")]).save("answers.csv")
+    concatenate([one, two, answers.of(participant="P3")]).save("answers.csv")
     code, _, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant --smoothness 1", capsys)
     assert code == 0
     untested, few = err.splitlines()
@@ -252,7 +253,7 @@ def test_the_same_kind_of_warning_about_many_is_one_line(simulated, capsys):
 
 def test_an_image_that_cannot_be_fitted_is_left_out_too(two_images, capsys):
     both = load("both.csv", Grid(6))
-    concatenated([both.of(image="b"), both.of(image="../a").where(range(5))]).save("answers.csv")
+    concatenate([both.of(image="b"), both.of(image="../a").where(range(5))]).save("answers.csv")
     code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by image", capsys)
     assert (code, out) == (0, "fit: 1 of 2 images fitted separately, in images.csv.\n")
     assert err.startswith("vseg: warning: image ../a is left out: ")
@@ -280,7 +281,7 @@ def test_one_is_singular(simulated, capsys):
         " 1 participant fitted separately, in participants.csv.\n"
     )
     assert vseg(f"{fit} image", capsys)[1] == "fit: 1 image fitted separately, in images.csv.\n"
-    assert [counted(number, "pair") for number in (0, 1, 2)] == ["0 pairs", "1 pair", "2 pairs"]
+    assert [format_count(number, "pair") for number in (0, 1, 2)] == ["0 pairs", "1 pair", "2 pairs"]
 
 
 # ── progress ──

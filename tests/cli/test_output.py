@@ -10,8 +10,9 @@ import pytest
 
 from commands import SMALL, files, vseg
 from vseg import Grid, Responses, load
-from vseg.cli.output import folder_names, new_folder, unused
-from vseg.data.responses import concatenated
+from vseg._support.text import safe_folder_names
+from vseg.cli.output import new_folder, unused
+from vseg.data.responses import concatenate
 from vseg.errors import Conflict
 
 
@@ -122,7 +123,7 @@ NASTY = [
 
 
 def test_any_name_makes_a_folder_of_its_own(tmp_path):
-    folders = folder_names(NASTY)
+    folders = safe_folder_names(NASTY)
     assert list(folders) == NASTY
     assert len({name.casefold() for name in folders.values()}) == len(NASTY)
     for name in folders.values():
@@ -134,7 +135,7 @@ def test_any_name_makes_a_folder_of_its_own(tmp_path):
 def test_participants_with_nasty_names_stay_in_their_folder(simulated, capsys):
     one = load("sim/responses.csv", Grid(6)).of(participant="P1")
     names = ["../../up", "A", "a"]
-    concatenated(Responses(Grid(6), one.i, one.j, one.same, participant=name) for name in names).save(
+    concatenate(Responses(Grid(6), one.i, one.j, one.same, participant=name) for name in names).save(
         "nasty.csv"
     )
     assert vseg("fit nasty.csv --grid 6 --segments 2 --smoothness 1 --by participant", capsys)[0] == 0

@@ -5,7 +5,9 @@ blas           one BLAS thread where rounding or speed needs it
 html_report    standalone HTML pages with figures
 numba_cache    compile with numba, cache the machine code on disk
 palette        the colours of segments
+progress       report the steps of long computations
 seeds          the accepted kinds of random seed
 subprocesses   start, limit, watch and kill child processes
+text           counts with their noun, safe folder names
 user_code      load functions from users' Python files
 """

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vseg._support.text import format_count
 from vseg.cli import options
-from vseg.cli.output import counted
 from vseg.cli.serve import DEFAULT_DATABASE, DatabaseOption
 from vseg.errors import InvalidInput
 
@@ -162,7 +162,7 @@ def _forget(database: "Database", row: "StudyRow", days: int, yes: bool) -> bool
     """Whether nobody had to be kept, and nothing is left of the others."""
     from vseg import store
 
-    those = f"; only those who were silent for {counted(days, 'day')}" if days else ""
+    those = f"; only those who were silent for {format_count(days, 'day')}" if days else ""
     _ask(f"Forget for good who took part in {row.name}{those}? Their answers stay.", yes)
     gone = store.sessions.forget_identities(database, row, days=days)
     if gone.identities or gone.links:

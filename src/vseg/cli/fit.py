@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vseg._support.text import format_count, safe_folder_names
 from vseg.cli import options
 from vseg.cli.methods import Believed, Each, Found, Penalised, Refused, tried
-from vseg.cli.output import Advance, counted, folder_names, new_folder, progress_bar
+from vseg.cli.output import Advance, new_folder, progress_bar
 from vseg.cli.source import Pictures, Source, source_of
 from vseg.errors import InvalidInput, VsegWarning
 
@@ -249,7 +250,7 @@ def _write_participants(work: _Work) -> str:
     each: dict[str, Any] = {}
 
     def write(path: Path, found: Found) -> None:
-        aligned = replace(found, result=found.result.aligned_to(together.maps))
+        aligned = replace(found, result=found.result.align_to(together.maps))
         each[found.about["participant"]] = aligned.result
         aligned.save(path)
         work.method.draw(path, aligned, shown, top=False)
@@ -288,7 +289,7 @@ def _write_each(
     """Write each participant or image; one that cannot be fitted is listed with the reason, and left out."""
     rows: list[dict[str, Any]] = []
     left_out, warned = {}, {}
-    places = folder_names(names)
+    places = safe_folder_names(names)
     for name, found in fits:
         if isinstance(found, Refused):
             left_out[name] = found.why
@@ -307,7 +308,7 @@ def _write_each(
     _warn_by_name(by, warned)
     _write_table(work.folder / f"{by}s.csv", [by, "folder", *work.method.columns, "note"], rows)
     some = f"{len(places) - len(left_out)} of " if left_out else ""
-    return f"{some}{counted(len(places), by)} fitted separately, in {by}s.csv."
+    return f"{some}{format_count(len(places), by)} fitted separately, in {by}s.csv."
 
 
 def _warn_by_name(by: str, said: dict[str, list[str]]) -> None:

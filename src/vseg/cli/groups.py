@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vseg.cli.output import counted, new_folder
+from vseg._support.text import format_count
+from vseg.cli.output import new_folder
 from vseg.errors import InvalidInput, NotFound, VsegWarning
 
 if TYPE_CHECKING:
-    from vseg.evaluation.random_effects import Known
+    from vseg.evaluation.random_effects import Measurement
 
 OURS = {"comparison.json", "entropies.csv", "entropies.png"}
 COLUMNS = ("mean_entropy", "entropy_spread", "entropy_low", "entropy_high")
@@ -101,7 +102,7 @@ def _from_table(folder: Path, second: Path | None, table: Path) -> tuple[Groups,
     if len(found) != 2:
         listed = ", ".join(found) or "none"
         raise InvalidInput(
-            f"{table} puts the participants of {folder} into {counted(len(found), 'group')} ({listed}); expected two. "
+            f"{table} puts the participants of {folder} into {format_count(len(found), 'group')} ({listed}); expected two. "
             f"{also}".rstrip()
         )
     _check_sizes(found, also)
@@ -190,13 +191,13 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 def _people(folder: Path) -> "dict[str, Known]":
     """Everyone's entropy as a fit found it; who could not be fitted is left out."""
-    from vseg.evaluation.random_effects import Known
+    from vseg.evaluation.random_effects import Measurement
 
     path = folder / "participants.csv"
     rows = _rows(path, ("participant", *COLUMNS), "what vseg fit --method posterior --by participant writes")
     fitted = [row for row in rows if row["mean_entropy"]]
     try:
-        found = {row["participant"]: Known(*(float(row[name]) for name in COLUMNS)) for row in fitted}
+        found = {row["participant"]: Measurement(*(float(row[name]) for name in COLUMNS)) for row in fitted}
     except ValueError:
         found = {}
     if not found or not all(math.isfinite(value) for one in found.values() for value in one):

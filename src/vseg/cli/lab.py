@@ -95,15 +95,15 @@ def _read(path: Path, photodiode: bool) -> "tuple[str, Study]":
     """The study file; with a patch, if it is to have one and describes none."""
     from vseg.study import schema
 
-    text = schema.read(path)
-    described = schema.parsed(text, str(path))
+    text = schema.read_study_text(path)
+    described = schema.parse_study(text, str(path))
     if not photodiode or described.lab.photodiode is not None:
         return text, described
     if "lab" in described.model_fields_set:
         text = re.sub(r"^\[lab\][ \t]*(#.*)?$", r"\g<0>\nphotodiode = {}", text, count=1, flags=re.MULTILINE)
     else:
         text += "\n[lab]\nphotodiode = {}\n"
-    described = schema.parsed(text, str(path))
+    described = schema.parse_study(text, str(path))
     if described.lab.photodiode is None:
         raise InvalidInput(f"{path} has a lab table without a photodiode; write photodiode = {{}} into it.")
     return text, described
@@ -120,7 +120,7 @@ def _registered(database: "Database", text: str, described: "Study", folder: Pat
     from vseg import store
     from vseg.study import pictures
 
-    return store.studies.register(database, text, described, pictures.shown(described, folder))
+    return store.studies.register(database, text, described, pictures.render_pictures(described, folder))
 
 
 def _check_place(database: "Database", row: "StudyRow", participant: str | None) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vseg.cli.output import folder_names
+from vseg._support.text import safe_folder_names
 
 if TYPE_CHECKING:
     from vseg.data.maps import Maps
-    from vseg.evaluation.compare import Comparison
-    from vseg.evaluation.fit_jobs import Told
-    from vseg.evaluation.human_maps import Drawn
+    from vseg.evaluation.compare import ModelComparison
+    from vseg.evaluation.fit_jobs import FitOutcome
+    from vseg.evaluation.human_maps import MapsByGroup
     from vseg.models.task import Task
 
 FINISHED = "table.md"
@@ -43,10 +43,10 @@ def write_fits(
     import numpy as np
 
     from vseg import figures
-    from vseg.evaluation.folds import groups_of
-    from vseg.evaluation.scores import bits, calibration
+    from vseg.evaluation.folds import group_rows
+    from vseg.evaluation.scores import bits, compute_calibration
 
-    groups = groups_of(task.responses, per, "pairs")  # type: ignore[arg-type]
+    groups = group_rows(task.responses, per, "pairs")  # type: ignore[arg-type]
     told: dict[str, dict[str, Any]] = {}
     for group, fit in fits.items():
         score = float(bits(fit.q, task.responses.same[groups[group]]).mean())
@@ -57,7 +57,7 @@ def write_fits(
     )
     said = np.concatenate([fit.q for fit in fits.values()])
     same = np.concatenate([task.responses.same[groups[group]] for group in fits])
-    figures.calibration({model: calibration(said, same)}).savefig(folder / "calibration.png")
+    figures.calibration({model: compute_calibration(said, same)}).savefig(folder / "calibration.png")
     maps = {(group, image): each for group, fit in fits.items() for image, each in fit.maps.items()}
     if maps:
         _save_maps(folder / "maps", maps)
@@ -65,8 +65,8 @@ def write_fits(
 
 
 def _save_maps(folder: Path, maps: "Drawn") -> None:
-    groups = folder_names(dict.fromkeys(group for group, _ in maps))
-    images = folder_names(dict.fromkeys(image for _, image in maps))
+    groups = safe_folder_names(dict.fromkeys(group for group, _ in maps))
+    images = safe_folder_names(dict.fromkeys(image for _, image in maps))
     for (group, image), each in maps.items():
         (folder / groups[group]).mkdir(parents=True, exist_ok=True)
         each.save(folder / groups[group] / f"{images[image]}.npz")

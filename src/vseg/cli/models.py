@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vseg._support.text import format_count
 from vseg.cli import options, unfinished
 from vseg.cli.model_results import FINISHED, FIT_FILES, write_fits, write_scores
-from vseg.cli.output import counted, new_folder, progress_bar, resumable
+from vseg.cli.output import new_folder, progress_bar, resumable
 from vseg.errors import InvalidInput, MissingExtra, VsegWarning
 
 if TYPE_CHECKING:
@@ -72,10 +73,10 @@ def list_() -> None:
     from vseg import features
     from vseg.models import catalogue
 
-    width = max(map(len, catalogue.NAMES))
-    for name, said in catalogue.NAMES.items():
+    width = max(map(len, catalogue.MODEL_DESCRIPTIONS))
+    for name, said in catalogue.MODEL_DESCRIPTIONS.items():
         typer.echo(f"{name:<{width}}  {said}")
-    typer.echo(f"\nFeatures: {', '.join(features.NAMES)}; several with a + between, as in lab+contrast.")
+    typer.echo(f"\nFeatures: {', '.join(features.FEATURES)}; several with a + between, as in lab+contrast.")
     typer.echo("A model of your own: FILE.py or FILE.py:NAME; see docs/modelling.md.")
 
 
@@ -108,26 +109,30 @@ def fit(
     """
     own_seed, place = options.whole(seed, "--seed"), _place(workers, minutes, memory, [model])
     per = options.choice(per, "--per", ["participant", "image", "all"])
-    from vseg.evaluation.folds import groups_of
-    from vseg.evaluation.held_out import fitted_to_all
-    from vseg.evaluation.human_maps import peoples_maps
+    from vseg.evaluation.folds import group_rows
+    from vseg.evaluation.held_out import fit_to_all
+    from vseg.evaluation.human_maps import reconstruct_human_maps
 
     with new_folder(out, force=force, inputs=[dataset], ours=FIT_FILES) as folder:
         task, family = _task(dataset, segments, image), _family(model, features)
-        groups = groups_of(task.responses, per, "pairs")  # type: ignore[arg-type]
+        groups = group_rows(task.responses, per, "pairs")  # type: ignore[arg-type]
         with progress_bar("Fitting", 2 * len(groups)) as advance, _executor(place) as executor:
             manner: dict[str, Any] = {"seed": own_seed, "executor": executor, "progress": advance}
-            told = fitted_to_all(task, {model: family}, groups, **manner)[model]
+            told = fit_to_all(task, {model: family}, groups, **manner)[model]
             fits = {group: each for group, each in told.items() if not each.failed}
             if not fits:
                 first = next(iter(told))
                 raise InvalidInput(f"{model} could not be fitted to {first}: {told[first].failed}")
-            people = peoples_maps(task, groups, **manner) if any(each.maps for each in fits.values()) else {}
+            people = (
+                reconstruct_human_maps(task, groups, **manner)
+                if any(each.maps for each in fits.values())
+                else {}
+            )
         for group in [each for each in told if each not in fits]:
             warnings.warn(f"{group} is left out: {told[group].failed}", VsegWarning, stacklevel=2)
         write_fits(folder, task, model, per, fits, people)
     some = f"{len(fits)} of " if len(fits) < len(told) else ""
-    typer.echo(f"{out}: {model} fitted to {some}{counted(len(told), per if per != 'all' else 'task')}.")
+    typer.echo(f"{out}: {model} fitted to {some}{format_count(len(told), per if per != 'all' else 'task')}.")
 
 
 @models.command()
@@ -200,7 +205,9 @@ def score(
     write_scores(out, task, found)
     unfinished.remove(out)
     typer.echo(found.markdown())
-    typer.echo(f"{out}: {counted(len(found.predictions), 'model')} scored on {len(task.responses)} answers.")
+    typer.echo(
+        f"{out}: {format_count(len(found.predictions), 'model')} scored on {len(task.responses)} answers."
+    )
 
 
 def _task(dataset: Path, segments: str | None, image: str | None) -> "Task":
@@ -228,14 +235,14 @@ def _names(text: str) -> dict[str, str]:
 
 def _family(source: str, features: str | None) -> "Family":
     """A user's own is not run here: it might hang."""
-    from vseg.features import named
+    from vseg.features import get_feature
     from vseg.models import catalogue
 
     for each in features.split("+") if features else ():
-        named(each)  # one that is not there is told of at once
+        get_feature(each)  # one that is not there is told of at once
     if _is_own(source):
-        return catalogue.later(source, features=features)
-    return catalogue.named(source, features=features)
+        return catalogue.get_model_lazily(source, features=features)
+    return catalogue.get_model(source, features=features)
 
 
 def _families(names: Mapping[str, str], features: str | None) -> "tuple[dict[str, Family], dict[str, str]]":
@@ -289,9 +296,9 @@ def _executor(place: _Place) -> Iterator[Executor | None]:
     if not place.fenced:
         yield None
         return
-    from vseg.evaluation.compare import Fenced
+    from vseg.evaluation.compare import SandboxExecutor
 
-    executor = Fenced(place.workers, seconds=place.seconds, memory_mb=place.memory_mb)
+    executor = SandboxExecutor(place.workers, seconds=place.seconds, memory_mb=place.memory_mb)
     try:
         yield executor
     finally:

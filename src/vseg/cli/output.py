@@ -1,24 +1,20 @@
 """Where commands write: an output folder that is whole or not there, safe names, progress bars, and counts."""
 
-import re
 import secrets
 import shutil
 import sys
-import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from vseg.errors import Conflict, InvalidInput
 
-LONGEST_NAME = 60
 # What vseg writes at the top of a folder: --force deletes nothing else.
 OURS = {
     "boundaries.png", "images", "images.csv", "intervals.png", "maps-spatial.npz", "maps.npz", "maps.png",
     "participants", "participants.csv", "participants.png", "photograph", "report.html", "responses.csv",
     "segments.png", "smoothness.png", "summary.json", "texture-high", "texture-low", "truth.npz", "entropies.png",
 }  # fmt: skip
-RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # no file names on Windows
 
 Advance = Callable[[int], None]
 
@@ -56,56 +52,6 @@ def unused(name: str) -> Path:
     while path.exists() or path.is_symlink():
         number, path = number + 1, Path(f"{name}-{number + 1}")
     return path
-
-
-def folder_names(names: Iterable[str]) -> dict[str, str]:
-    """A folder name for each of these names, which are anyone's text.
-
-    Letters, digits, `.`, `-` and `_` stay; what could leave the folder, hide in it, or be refused by a
-    file system does not, and names that differ only in case are numbered.
-
-    Examples
-    --------
-    >>> folder_names(["Ann", "ann", "../etc", ""])
-    {'Ann': 'Ann', 'ann': 'ann-2', '../etc': 'etc', '': 'unnamed'}
-    """
-    taken: set[str] = set()
-    folders = {}
-    for name in names:
-        plain = unicodedata.normalize("NFKC", name)
-        plain = "".join(c if c.isalnum() or c in ".-_" else "_" for c in plain)
-        plain = plain.strip("._-")[:LONGEST_NAME].rstrip("._-") or "unnamed"
-        if RESERVED.fullmatch(plain):
-            plain = f"_{plain}"
-        unique, number = plain, 1
-        while unique.casefold() in taken:
-            number += 1
-            unique = f"{plain}-{number}"
-        taken.add(unique.casefold())
-        folders[name] = unique
-    return folders
-
-
-def counted(number: int, noun: str) -> str:
-    """1 image, 2 images."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-@contextmanager
-def share(advance: Advance, total: int) -> Iterator[Advance]:
-    """The progress of one part of the work, which has advanced by its total however it ends."""
-    left = total
-
-    def report(done: int) -> None:
-        nonlocal left
-        step = min(done, left)
-        left -= step
-        advance(step)
-
-    try:
-        yield report
-    finally:
-        advance(left)
 
 
 @contextmanager

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vseg._support.text import format_count
 from vseg.cli import options
-from vseg.cli.output import counted, new_folder, progress_bar
+from vseg.cli.output import new_folder, progress_bar
 
 if TYPE_CHECKING:
     from vseg.cli.output import Advance
@@ -90,7 +91,7 @@ def simulate(
         figures.maps(truth, names=["truth"]).savefig(folder / "maps.png")
         advance(1)
     typer.echo(
-        f"{out}: {counted(len(responses), 'response')} to {counted(len(responses.tally()), 'pair')} on {layout}, "
+        f"{out}: {format_count(len(responses), 'response')} to {format_count(len(responses.tally()), 'pair')} on {layout}, "
         f"{count} segments of mean entropy {truth.mean_entropy:.3f} nats."
     )
     typer.echo(f"Next: vseg fit {out / 'responses.csv'} --grid {layout.size} --segments {count}")
@@ -116,10 +117,10 @@ def _answers(
     import numpy as np
 
     from vseg import designs, simulate
-    from vseg.data.responses import concatenated
-    from vseg.observers import Lapsing
+    from vseg.data.responses import concatenate
+    from vseg.observers import LapsingObserver
 
-    chosen = designs.named(design)
+    chosen = designs.get_design(design)
     options: dict[str, Any] = {"segments": truth.segments, "trials": trials}
 
     def drawn(*arguments: Any, **settings: Any) -> "Pairs":
@@ -128,12 +129,12 @@ def _answers(
         return pairs
 
     digits = len(str(participants))
-    same = [] if fresh else designs.blocks(drawn, layout, blocks=blocks, seed=seed, **options)
+    same = [] if fresh else designs.draw_blocks(drawn, layout, blocks=blocks, seed=seed, **options)
     parts = []
     for number, person in enumerate(np.random.SeedSequence(seed).spawn(participants)):
         own = int(person.generate_state(1)[0])
-        shown = same or designs.blocks(drawn, layout, blocks=blocks, fresh=True, seed=own, **options)
+        shown = same or designs.draw_blocks(drawn, layout, blocks=blocks, fresh=True, seed=own, **options)
         name = f"P{number + 1:0{digits}d}"
-        parts.append(simulate(truth, shown, observer=Lapsing(lapse), participant=name, seed=person))
+        parts.append(simulate(truth, shown, observer=LapsingObserver(lapse), participant=name, seed=person))
         advance(1)
-    return concatenated(parts)
+    return concatenate(parts)

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from vseg._support import user_code
+from vseg._support.text import format_count
 from vseg.cli import options
-from vseg.cli.output import counted, counting_bar
+from vseg.cli.output import counting_bar
 from vseg.errors import MissingExtra, VsegWarning
 
 
@@ -92,7 +93,7 @@ def simulate_participants(
         )
     if summary.refused:
         warnings.warn(
-            f"{counted(summary.refused, 'participant')} could not take part: {summary.reason}",
+            f"{format_count(summary.refused, 'participant')} could not take part: {summary.reason}",
             VsegWarning,
             stacklevel=1,
         )

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vseg._support.text import format_count
 from vseg.cli.options import choice
-from vseg.cli.output import counted
 from vseg.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
-    from vseg.study.cost import Cost
-    from vseg.study.pictures import Shown
+    from vseg.study.cost import StudyCost
+    from vseg.study.pictures import Picture
     from vseg.study.schema import Study
 
 MOST_LISTED = 8
@@ -72,11 +72,11 @@ def check(
       vseg study check my-study.toml
     """
     from vseg.study import cost as costs, pictures as pictures_module
-    from vseg.study.schema import load
+    from vseg.study.schema import load_study
 
-    described = load(file)
-    pictures = pictures_module.shown(described, file.parent)
-    for line in _report(described, pictures, costs.cost(described)):
+    described = load_study(file)
+    pictures = pictures_module.render_pictures(described, file.parent)
+    for line in _report(described, pictures, costs.estimate_cost(described)):
         typer.echo(line)
 
 
@@ -111,7 +111,7 @@ def _rows(described: "Study", pictures: "dict[str, Shown]", cost: "Cost") -> Ite
     design, each = described.design, described.images_each
     yield (
         "Study",
-        f"{described.name}: the file is valid, and {counted(len(described.images), 'image')} can be shown",
+        f"{described.name}: the file is valid, and {format_count(len(described.images), 'image')} can be shown",
     )
     sizes = [f"{image.name} {_size(pictures[image.name])}" for image in described.images]
     yield "Images", _listed(sizes)
@@ -119,10 +119,10 @@ def _rows(described: "Study", pictures: "dict[str, Shown]", cost: "Cost") -> Ite
     yield (
         "Trials",
         (
-            f"{'at most ' if at_least else ''}{cost.trials_each}{at_least} for each person: {counted(each, 'image')}, "
-            f"{counted(design.blocks, 'block')} of {counted(cost.pairs_each, 'pair')} and "
-            f"{counted(described.catch.per_block, 'catch trial')}, "
-            f"after {counted(described.practice.trials, 'practice trial')}"
+            f"{'at most ' if at_least else ''}{cost.trials_each}{at_least} for each person: {format_count(each, 'image')}, "
+            f"{format_count(design.blocks, 'block')} of {format_count(cost.pairs_each, 'pair')} and "
+            f"{format_count(described.catch.per_block, 'catch trial')}, "
+            f"after {format_count(described.practice.trials, 'practice trial')}"
         ),
     )
     if design.adaptive:
@@ -141,12 +141,12 @@ def _rows(described: "Study", pictures: "dict[str, Shown]", cost: "Cost") -> Ite
         yield "Pairs", str(cost.coverage).rstrip(".")
     yield (
         "Answers",
-        (f"{counted(cost.answers_an_image, 'answer')} or more for each image, catch trials not counted"),
+        (f"{format_count(cost.answers_an_image, 'answer')} or more for each image, catch trials not counted"),
     )
     if (days := described.privacy.keep_identities_days) is not None:
         yield (
             "Identities",
-            f"deleted {counted(days, 'day')} after someone was last heard of; whoever comes later is not known again",
+            f"deleted {format_count(days, 'day')} after someone was last heard of; whoever comes later is not known again",
         )
     if "consent" not in described.texts:
         yield (
@@ -163,11 +163,11 @@ def _adaptive(described: "Study") -> str:
     if design.target_error is not None:
         stop = (
             f"once the expected error is {design.target_error:g} or less, "
-            f"but not before {counted(described.fewest_pairs, 'pair')}"
+            f"but not before {format_count(described.fewest_pairs, 'pair')}"
         )
     whose = "everybody's answers about it" if design.shared else "the person's own answers"
     return (
-        f"after {counted(described.start, 'fixed pair')} of an image the others are chosen from {whose} "
+        f"after {format_count(described.start, 'fixed pair')} of an image the others are chosen from {whose} "
         f"(rule: {design.rule}); an image is done {stop}"
     )
 
