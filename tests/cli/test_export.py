@@ -33,7 +33,7 @@ def collected(tmp_path_factory) -> Path:
 
     folder = tmp_path_factory.mktemp("collected")
     with run_server(f"sqlite:///{folder}/vseg.db", STUDY.format(segments=2)) as running:
-        bots.run(f"{running.base}s/two-images/", count=4, observer="ideal", seed=0)
+        bots.simulate_participants(f"{running.base}s/two-images/", count=4, observer="ideal", seed=0)
     (folder / "study.toml").write_text(STUDY.format(segments=2))
     return folder
 

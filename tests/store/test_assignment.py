@@ -9,7 +9,7 @@ from vseg import store
 from vseg.errors import Conflict
 from vseg.store.sessions import assignment
 from vseg.store.sessions.assignment import Occupancy
-from vseg.study.schema import parsed
+from vseg.study.schema import parse_study
 from vseg.study.trials import Unit
 
 numbers = count()
@@ -106,7 +106,7 @@ def test_a_quota_per_condition_holds(db):
 
 
 def test_the_order_of_images_varies_between_people():
-    study = parsed(
+    study = parse_study(
         'name = "x"\nsegments = 2\nparticipants = 20\nlayout = {grid = 3}\nassignment = {images = "within"}\n'
         'images = [{name = "a", texture = "low"}, {name = "b", texture = "low"}, {name = "c", texture = "low"}]'
     )
@@ -118,7 +118,7 @@ def test_the_order_of_images_varies_between_people():
 
 def test_uneven_leaving_does_not_turn_away_the_last_ones_wanted():
     """Two images each of three, four people: one place is left, though two images have had their even share."""
-    study = parsed(
+    study = parse_study(
         'name = "x"\nsegments = 2\nparticipants = 4\nlayout = {grid = 3}\n'
         'assignment = {images = "within", per_participant = 2}\n'
         'images = [{name = "a", texture = "low"}, {name = "b", texture = "low"}, {name = "c", texture = "low"}]'

@@ -181,7 +181,7 @@ def test_nothing_is_overwritten(tmp_path, postgres_server, capsys):
     with store.open(url) as db:
         filled(db)
         back_up(db, file)
-        with pytest.raises(Conflict, match="exists, and nothing is overwritten"):
+        with pytest.raises(Conflict, match="exists and is not overwritten"):
             back_up(db, file)
     with pytest.raises(Conflict, match=r"vseg\.db exists"):
         restore(file, url)
@@ -191,10 +191,10 @@ def test_nothing_is_overwritten(tmp_path, postgres_server, capsys):
     with postgres_server.borrowed() as taken:
         with store.open(taken) as db:
             register_study(db)
-        with pytest.raises(Conflict, match="has rows in studies already"):
+        with pytest.raises(Conflict, match="already has rows in studies"):
             restore(file, taken)
     code, _, err = vseg(f"restore {file} --db {url}", capsys)
-    assert (code, "nothing is overwritten" in err) == (1, True)
+    assert (code, "is not overwritten" in err) == (1, True)
 
 
 def test_nothing_is_overwritten_where_a_file_has_one_name_only(tmp_path, monkeypatch):

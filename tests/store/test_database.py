@@ -93,14 +93,14 @@ def test_a_newer_database_is_left_alone(bare_url):
     store.open(bare_url).close()
     execute(bare_url, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(
-        SchemaMismatch, match=r"newer vseg \(its schema is 9999, .*use that one, or a newer one"
+        SchemaMismatch, match=r"newer vseg \(its schema is 9999, .*use that version or a newer one"
     ):
         store.open(bare_url)
 
 
 def test_tables_of_somebody_else_are_left_alone(bare_url):
     execute(bare_url, "CREATE TABLE sessions (whatever INTEGER)")
-    with pytest.raises(SchemaMismatch, match="'sessions' that vseg did not make"):
+    with pytest.raises(SchemaMismatch, match="'sessions' that vseg did not create"):
         store.open(bare_url)
 
 
@@ -108,7 +108,7 @@ def test_tables_of_somebody_else_are_left_alone(bare_url):
 def test_a_database_that_cannot_hold_every_character(postgres_server, encoding):
     postgres_server.execute(f"CREATE DATABASE narrow TEMPLATE template0 ENCODING '{encoding}'")
     with pytest.raises(
-        InvalidInput, match=rf"/narrow is encoded as {encoding}, and vseg needs UTF8; make another"
+        InvalidInput, match=rf"/narrow has the encoding {encoding}, but vseg needs UTF8; create another"
     ):
         store.open(postgres_server.url("narrow"))
     postgres_server.drop(postgres_server.url("narrow"))
@@ -335,7 +335,7 @@ def test_no_statement_is_put_together_from_strings():
     assert sorted(raw) == [
         '"SELECT pg_advisory_xact_lock(:lock', '"SELECT version_num FROM alembic_version"', '"SHOW server_encoding"',
         '"VACUUM"', "VACUUM_PERSONAL_TABLES", "begin",
-        'f"PRAGMA busy_timeout = {1000 * LOCK_TIMEOUT_S}"', "statement", "waits",
+        'f"PRAGMA busy_timeout = {1000 * LOCK_TIMEOUT_S}"', "set_timeout", "statement",
     ]  # fmt: skip
     assert not [name for name, source in sources.items() if re.search(r"\.format\(|% \(", source)]
 

@@ -63,7 +63,7 @@ def test_a_disk_that_is_full_at_any_moment(old_backup, tmp_path):
 
 
 def test_a_file_whose_log_is_still_needed_gets_no_name(tmp_path):
-    with pytest.raises(VsegError, match="-wal is still needed"), new_file(tmp_path / "a.db") as temporary:
+    with pytest.raises(VsegError, match="SQLite still needs its -wal file"), new_file(tmp_path / "a.db") as temporary:
         Path(f"{temporary}-wal").write_bytes(b"pages that the file does not have yet")
     assert list(tmp_path.iterdir()) == []
 
@@ -78,7 +78,7 @@ def test_a_database_that_holds_something_stays_of_its_version(tmp_path, postgres
     url = postgres_server.fresh(migrated=False)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute((EARLIER / "0001-postgresql.sql").read_bytes())
-    with pytest.raises(Conflict, match=r"has rows in \w+ already"):
+    with pytest.raises(Conflict, match=r"already has rows in \w+"):
         restore(tmp_path / "backup.db", url)
     with store.open(url, update_schema=False) as db, db.reading() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0001"
@@ -120,7 +120,7 @@ def test_a_name_that_cannot_be_written(tmp_path):
     """Too long for the temporary one, which nobody has given."""
     path = tmp_path / ("x" * 240)
     said = re.escape(f"{path} cannot be written (")
-    with pytest.raises(InvalidInput, match=rf"^{said}[^-]+\); name another file\.$"), new_file(path):
+    with pytest.raises(InvalidInput, match=rf"^{said}[^-]+\); choose another file\.$"), new_file(path):
         raise AssertionError("there is no such file")
 
 

@@ -15,7 +15,7 @@ from vseg.errors import InvalidInput
 from vseg.server.retention import enforce_retention
 from vseg.store.schema import events, identities, links, participants, responses, sessions
 from vseg.store.sessions import retention
-from vseg.study.schema import parsed
+from vseg.study.schema import parse_study
 
 DAY = retention.DAY_MS
 NOBODY = "Nobody's identity was due; nothing was deleted.\n"
@@ -163,8 +163,8 @@ def test_the_command_asks_what_it_will_do(tmp_path, capsys, monkeypatch):
 
 def test_the_setting_is_checked_with_its_line():
     with pytest.raises(InvalidInput, match="keep_identities_days should be a whole number from 0 to 36500"):
-        parsed(STUDY + "[privacy]\nkeep_identities_days = -1\n")
-    assert parsed(STUDY).privacy.keep_identities_days is None
+        parse_study(STUDY + "[privacy]\nkeep_identities_days = -1\n")
+    assert parse_study(STUDY).privacy.keep_identities_days is None
 
 
 def test_a_day_on_which_something_breaks_ends_neither_the_task_nor_what_closes_after_it(caplog):

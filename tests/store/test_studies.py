@@ -12,18 +12,18 @@ from strategies import some_maps
 from vseg import store
 from vseg.errors import Conflict, NotFound, SchemaMismatch
 from vseg.store.schema import studies
-from vseg.study.schema import parsed
+from vseg.study.schema import parse_study
 
 
 def register(db, text, shown=None):
-    return store.studies.register(db, text, parsed(text), make_images() if shown is None else shown)
+    return store.studies.register(db, text, parse_study(text), make_images() if shown is None else shown)
 
 
 def test_a_study_comes_back_as_it_was(db):
     text, shown = make_study_text(), make_images()
     row = register(db, text, shown)
     assert store.studies.get_study(db, "small") == row
-    assert row.study == parsed(text)
+    assert row.study == parse_study(text)
     assert (row.text, row.status, row.frozen_at_ms) == (text, "open", None)
     assert {name: image.sha256 for name, image in row.images.items()} == {
         name: shown[name].sha256 for name in "ab"
@@ -70,10 +70,10 @@ def test_the_first_session_freezes_a_study(db):
     assert register(db, "# a comment\n" + make_study_text()) == frozen, (
         "comments do not matter, and the text stays"
     )
-    with pytest.raises(Conflict, match=r"differs in: participants, timing\. .*another name") as caught:
+    with pytest.raises(Conflict, match=r"changed in: participants, timing\. .*another name") as caught:
         register(db, make_study_text(participants=7, more="timing = {cue_ms = 250}"))
     assert caught.value.reason == "frozen"
-    with pytest.raises(Conflict, match="differs in: images"):
+    with pytest.raises(Conflict, match="changed in: images"):
         register(db, make_study_text("abc"), make_images("abc"))
     assert store.studies.get_study(db, "small") == frozen
 
@@ -84,7 +84,7 @@ def test_a_frozen_study_keeps_its_generated_images_but_minds_other_files(db):
     other = make_images(shade=9)
     kept = register(db, text, {"a": other["a"], "b": make_images()["b"]})
     assert kept.images["a"].sha256 == make_images()["a"].sha256
-    with pytest.raises(Conflict, match="differs in: the picture of image b"):
+    with pytest.raises(Conflict, match="changed in: the picture of image b"):
         register(db, text, other)
 
 
@@ -118,7 +118,7 @@ def test_a_study_that_this_version_cannot_read_does_not_keep_the_others_from_bei
     with db.writing() as connection:
         connection.execute(update(studies).where(studies.c.name == "first").values(text="colour = 'blue'"))
     assert [row.name for row in store.studies.list_studies(db)] == ["second"]
-    assert "left out: This vseg cannot read study 'first'" in caplog.text
+    assert "Skipped a study: This vseg cannot read study 'first'" in caplog.text
     with pytest.raises(
         SchemaMismatch, match=r"'first' of its database \(.*colour.*\); use the version that wrote it"
     ):

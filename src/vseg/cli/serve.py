@@ -16,10 +16,10 @@ from vseg.errors import Conflict, InvalidInput, NotFound
 if TYPE_CHECKING:
     from vseg.store import Database
     from vseg.store.studies import StudyRow
-    from vseg.study.pictures import Shown
+    from vseg.study.pictures import Picture
     from vseg.study.schema import Study
 
-    Read = tuple[str, Study, dict[str, Shown]]
+    Read = tuple[str, Study, dict[str, Picture]]
 
 DEFAULT_DATABASE = "sqlite:///vseg.db"
 
@@ -135,9 +135,9 @@ def _read(path: Path) -> "Read":
     """A study file: its text, what it says, and its images."""
     from vseg.study import pictures, schema
 
-    text = schema.read(path)
-    loaded = schema.parsed(text, str(path))
-    return text, loaded, pictures.shown(loaded, path.parent)
+    text = schema.read_study_text(path)
+    loaded = schema.parse_study(text, str(path))
+    return text, loaded, pictures.render_pictures(loaded, path.parent)
 
 
 def _check_workers(processes: int, is_sqlite: bool) -> None:

@@ -1,8 +1,8 @@
-"""A database as one file, taken while the server writes, and such a file as a database again.
+"""Write a database to one file while the server is running, and restore a database from such a file.
 
-A backup is a SQLite database, whichever kind it was taken from: one format, which `vseg export --db sqlite:///FILE`
-opens as it is, and which can be restored into either kind. Of SQLite it is taken by VACUUM INTO, of PostgreSQL row by
-row; both see one instant. A file is private, on the disk, sealed and checked before it has its name.
+A backup is always a SQLite database. It can be opened like any other database and be restored to SQLite or PostgreSQL.
+SQLite databases are copied with VACUUM INTO, PostgreSQL databases row by row; both copies show one moment. A backup is
+private, on the disk, has a checksum and was verified before it gets its name.
 """
 
 import sqlite3
@@ -29,23 +29,23 @@ from vseg.store.transfer import (
 )
 
 DAMAGED_FILE_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""What reading a damaged SQLite file raises."""
+"""The exceptions that reading a damaged SQLite file raises."""
 
 
 @dataclass(frozen=True)
 class BackupContents:
-    """What a backup holds: how many rows of each table."""
+    """The content of a backup: how many rows each table has."""
 
     rows: dict[str, int]
 
     def __str__(self) -> str:
-        shown = ("studies", "participants", "responses")
-        counts = ", ".join(f"{table} {self.rows.get(table, 0)}" for table in shown)
+        main_tables = ("studies", "participants", "responses")
+        counts = ", ".join(f"{table} {self.rows.get(table, 0)}" for table in main_tables)
         return f"{counts}; {sum(self.rows.values())} rows in {len(self.rows)} tables"
 
 
 def back_up(db: Database, file: Path, *, progress: Progress = no_progress) -> BackupContents:
-    """Write all of a database, as it is at one instant, into a new file; `Conflict` if there is one of that name.
+    """Write a database, as it is at one moment, to a new file; `Conflict` if the file exists.
 
     Examples
     --------
@@ -55,69 +55,69 @@ def back_up(db: Database, file: Path, *, progress: Progress = no_progress) -> Ba
     """
     with new_file(file) as temporary:
         if db.is_sqlite:
-            with log_long_wait(db.place):
-                _check_seal(Path(db.place))
-                _tables(Path(db.place), "database")
-            copy_file(Path(db.place), temporary, progress)
+            with log_long_wait(db.address):
+                _check_checksum(Path(db.address))
+                _list_tables(Path(db.address), "database")
+            copy_file(Path(db.address), temporary, progress)
         else:
-            _read_out(db, temporary, progress)
+            _copy_from_postgresql(db, temporary, progress)
         checksum.write_checksum(temporary)
         return check_backup(temporary)
 
 
 def restore(file: Path, url: str, *, progress: Progress = no_progress) -> BackupContents:
-    """Make a new database out of a backup, brought up to date; one that holds anything is left alone (`Conflict`).
+    """Create a new database from a backup and bring it up to date; `Conflict` if the target is not empty.
 
-    Logins end, since whoever logged out after the backup would otherwise be logged in again, and links that let a
-    researcher in are void, since they may have been used.
+    All researchers are logged out, since some may have logged out after the backup, and their sign-in links become
+    invalid, since they may have been used.
     """
     check_backup(file)
     with closing(open_read_only(file)) as connection:
         for (revision,) in connection.execute("SELECT version_num FROM alembic_version"):
-            check_revision(str(file), revision)  # by its own name, not by that of a copy
-    where = parse_url(url)
-    if where.get_backend_name() == "sqlite":
-        with new_file(Path(str(where.database))) as temporary:
-            _brought_up_to_date(file, temporary, progress).close()
-            _without_log(temporary)
+            check_revision(str(file), revision)  # here, so that the message names this file and not a copy
+    target_url = parse_url(url)
+    if target_url.get_backend_name() == "sqlite":
+        with new_file(Path(str(target_url.database))) as temporary:
+            _copy_and_update(file, temporary, progress).close()
+            _remove_log(temporary)
             return check_backup(temporary)
     with tempfile.TemporaryDirectory(prefix="vseg-") as folder:
         temporary = Path(folder, "backup.db")
-        with _brought_up_to_date(file, temporary, no_progress) as source, Database(where) as target:
+        with _copy_and_update(file, temporary, no_progress) as source, Database(target_url) as target:
             with target.reading() as connection:
-                _check_empty(target, connection)  # before anything is brought up to date there
+                _check_empty(target, connection)  # before its tables are created or updated
             migrate(target)
-            _write_in(source, target, progress)
+            _copy_to_postgresql(source, target, progress)
         return check_backup(temporary)
 
 
 def check_backup(file: Path) -> BackupContents:
-    """How many rows a backup has, once it is known to be whole and one of ours; else a sentence."""
+    """Verify that a file is an undamaged backup of vseg and return its content; `InvalidInput` if it is not."""
     _check_file(file)
-    _check_seal(file)
-    _tables(file)
+    _check_checksum(file)
+    _list_tables(file)
     try:
         with closing(open_read_only(file)) as connection:
-            found = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
+            problems = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
             orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
-        rows = _counts(file)
+        rows = _count_rows(file)
     except DAMAGED_FILE_ERRORS as error:
         _check_unlocked(file, error)
         raise InvalidInput(f"{file} is damaged ({error}); use another backup.") from error
-    if found != ["ok"] or orphan is not None:
-        why = found[0] if orphan is None else f"rows that {orphan[0]} refers to are missing"
-        raise InvalidInput(f"{file} is damaged ({why}); use another backup.")
+    if problems != ["ok"] or orphan is not None:
+        reason = problems[0] if orphan is None else f"rows that {orphan[0]} refers to are missing"
+        raise InvalidInput(f"{file} is damaged ({reason}); use another backup.")
     return BackupContents(rows)
 
 
-def _counts(file: Path) -> dict[str, int]:
-    names = _tables(file)
+def _count_rows(file: Path) -> dict[str, int]:
+    names = _list_tables(file)
     with closing(open_read_only(file)) as connection:
         return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}
 
 
-def _tables(file: Path, what: str = "backup") -> list[str]:
-    """Which of our tables a SQLite file has; a sentence if it is none of ours."""
+def _list_tables(file: Path, kind: str = "backup") -> list[str]:
+    """Return the tables of vseg in a SQLite file; `InvalidInput` if it is not a database of vseg."""
     _check_file(file)
     try:
         with closing(open_read_only(file)) as connection:
@@ -127,23 +127,23 @@ def _tables(file: Path, what: str = "backup") -> list[str]:
     except DAMAGED_FILE_ERRORS as error:
         _check_unlocked(file, error)
         raise InvalidInput(
-            f"{file} is not a {what} of vseg, or is damaged ({error}); name another file."
+            f"{file} is not a {kind} of vseg, or is damaged ({error}); choose another file."
         ) from error
     if not {"alembic_version", "studies"} <= names:
-        raise InvalidInput(f"{file} is not a {what} of vseg; name another file.")
+        raise InvalidInput(f"{file} is not a {kind} of vseg; choose another file.")
     return [name for name in metadata.tables if name in names]
 
 
 def _check_file(file: Path) -> None:
     if not file.is_file():
-        what_is_there = f"{file} is a folder" if file.is_dir() else f"There is no file {file}"
-        raise NotFound(f"{what_is_there}; name a backup that vseg backup wrote.")
+        problem = f"{file} is a folder" if file.is_dir() else f"There is no file {file}"
+        raise NotFound(f"{problem}; expected a file that vseg backup wrote.")
 
 
-def _check_seal(file: Path) -> None:
+def _check_checksum(file: Path) -> None:
     if not checksum.is_intact(file):
         raise InvalidInput(
-            f"{file} is damaged, or another program has changed it since vseg backup wrote it; use another backup."
+            f"{file} is damaged, or another program changed it after vseg backup wrote it; use another backup."
         )
 
 
@@ -152,38 +152,36 @@ def _check_unlocked(file: Path, error: Exception) -> None:
         raise VsegError(locked_message(str(file))) from error
 
 
-def _read_out(db: Database, file: Path, progress: Progress) -> None:
-    """The rows of a PostgreSQL database at one instant, into an empty file."""
+def _copy_from_postgresql(db: Database, file: Path, progress: Progress) -> None:
+    """Copy all rows of a PostgreSQL database, as it is at one moment, to an empty file."""
     if not is_up_to_date(db):
         raise SchemaMismatch(
-            f"{db.place} is of another version of vseg, or empty; take the backup with that version, or let this one "
-            "bring it up to date first: vseg export does."
+            f"{db.address} is empty or was written by another version of vseg; make the backup with that version, or "
+            "bring the database up to date first, for example with vseg export."
         )
-    with _opened(file) as target, db.reading() as source, target.writing() as connection:
+    with _open_and_update(file) as target, db.reading() as source, target.writing() as connection:
         source.execution_options(isolation_level="REPEATABLE READ")
         copy_rows(source, connection, progress)
-    _without_log(file)
+    _remove_log(file)
 
 
-def _without_log(file: Path) -> None:
-    """All of it in one file, which can also be read where nothing may be written."""
+def _remove_log(file: Path) -> None:
+    """Merge the write-ahead log into the file, so that it can be read from a read-only medium."""
     try:
-        with closing(sqlite3.connect(file)) as plain:
-            plain.execute("PRAGMA journal_mode = DELETE")
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.DatabaseError as error:
-        raise VsegError(
-            f"{file.parent} has no room for it ({error}); nothing of it is left there."
-        ) from error
+        raise VsegError(f"{file.parent} has no room for the copy ({error}); nothing was written.") from error
 
 
-def _brought_up_to_date(file: Path, copy: Path, progress: Progress) -> Database:
-    """A copy of a backup, open, with the tables of this code and nobody logged in."""
+def _copy_and_update(file: Path, copy: Path, progress: Progress) -> Database:
+    """Copy a backup, bring the copy up to date and log out all researchers; return the open copy."""
     copy_file(file, copy, progress)
-    check_counts(_counts(file), _counts(copy))
-    db = _opened(copy)
+    check_counts(_count_rows(file), _count_rows(copy))
+    db = _open_and_update(copy)
     try:
-        for each in researchers.list_researchers(db):
-            researchers.sign_out(db, each.name)
+        for researcher in researchers.list_researchers(db):
+            researchers.sign_out(db, researcher.name)
         with db.writing() as connection:
             for table in (logins, sign_ins):
                 connection.execute(delete(table))
@@ -194,7 +192,7 @@ def _brought_up_to_date(file: Path, copy: Path, progress: Progress) -> Database:
     return db
 
 
-def _opened(file: Path) -> Database:
+def _open_and_update(file: Path) -> Database:
     db = Database(URL.create("sqlite+pysqlite", database=str(file)))
     try:
         migrate(db)
@@ -204,16 +202,16 @@ def _opened(file: Path) -> Database:
     return db
 
 
-def _write_in(source: Database, target: Database, progress: Progress) -> None:
-    """All rows of a SQLite database into an empty PostgreSQL database, or none."""
+def _copy_to_postgresql(source: Database, target: Database, progress: Progress) -> None:
+    """Copy all rows of a SQLite database to an empty PostgreSQL database in one transaction."""
     with source.reading() as rows, target.writing() as connection:
         connection.execute(
             select(func.pg_advisory_xact_lock(ADVISORY_LOCK))
-        )  # of two who restore at once, one does
+        )  # if two processes restore at once, one is refused
         _check_empty(target, connection)
         copy_rows(rows, connection, progress)
         for table in metadata.sorted_tables:
-            # The next row is numbered by a sequence, which does not see that rows have come.
+            # Sequences number the next row; they have not noticed the copied rows.
             if "id" in table.c:
                 sequence = func.pg_get_serial_sequence(table.name, "id")
                 newest = select(func.max(table.c.id)).scalar_subquery()
@@ -221,10 +219,12 @@ def _write_in(source: Database, target: Database, progress: Progress) -> None:
 
 
 def _check_empty(target: Database, connection: Connection) -> None:
-    there = inspect(connection).get_table_names()
+    existing = inspect(connection).get_table_names()
     for table in metadata.sorted_tables:
-        if table.name in there and connection.scalar(select(exists(select(literal(1)).select_from(table)))):
+        if table.name in existing and connection.scalar(
+            select(exists(select(literal(1)).select_from(table)))
+        ):
             raise Conflict(
-                f"{target.place} has rows in {table.name} already, and nothing is overwritten; restore into a new "
-                "database (createdb NAME)."
+                f"{target.address} already has rows in {table.name} and is not overwritten; restore to a new database "
+                "(createdb NAME)."
             )

@@ -1,15 +1,16 @@
-"""A backup's seal: eight bytes in its header by which a single bit that has changed since is noticed.
+"""The checksum of a backup: eight bytes in its header that reveal any later change, even of a single bit.
 
-SQLite checks how its pages hang together, not what is in them. It leaves two fields of four bytes to the application,
-which in a database that is in use are 0. In a backup they hold the beginning of a SHA-256 of all the rest. Whoever
-writes to such a file with vseg breaks the seal first (`broken`): it is then as good as any database that is in use.
+SQLite checks the structure of its pages, not their content. Its header has two fields of four bytes for applications;
+in a database in use both are 0, in a backup they hold the first bytes of a SHA-256 of everything else. When vseg
+opens such a file for writing, it clears the checksum first (`clear_checksum`); from then on the file is an ordinary
+database.
 """
 
 import hashlib
 import sqlite3
 from pathlib import Path
 
-FIELDS = (slice(60, 64), slice(68, 72))  # of user_version and application_id in SQLite's header
+FIELDS = (slice(60, 64), slice(68, 72))  # user_version and application_id in the header of SQLite
 READ_FIELDS = ("PRAGMA user_version", "PRAGMA application_id")
 CLEAR_FIELDS = ("PRAGMA user_version = 0", "PRAGMA application_id = 0")
 HEADER_BYTES = 100
@@ -17,37 +18,38 @@ CHUNK_BYTES = 2**20
 
 
 def write_checksum(file: Path) -> None:
-    """Seal a SQLite file that nobody has open."""
-    digest = _digest(file)
+    """Write the checksum into a SQLite file that nobody has open."""
+    digest = _compute_digest(file)
     with open(file, "r+b") as opened:
-        for number, place in enumerate(FIELDS):
-            opened.seek(place.start)
+        for number, field in enumerate(FIELDS):
+            opened.seek(field.start)
             opened.write(digest[4 * number : 4 * number + 4])
 
 
 def is_intact(file: Path) -> bool:
-    """Whether a file is as it was when it was sealed, or has no seal; as what is no SQLite file has none."""
+    """Return whether a file matches its checksum; also True if it has none or is no SQLite file."""
     with open(file, "rb") as opened:
         header = opened.read(HEADER_BYTES)
-    sealed = b"".join(header[place] for place in FIELDS)
-    return not header.startswith(b"SQLite format 3\0") or not any(sealed) or sealed == _digest(file)
+    checksum = b"".join(header[field] for field in FIELDS)
+    is_sqlite = header.startswith(b"SQLite format 3\0")
+    return not is_sqlite or not any(checksum) or checksum == _compute_digest(file)
 
 
 def clear_checksum(connection: sqlite3.Connection) -> None:
-    """Take the seal off a file that is going to be changed."""
-    for asked, breaking in zip(READ_FIELDS, CLEAR_FIELDS, strict=True):
-        if connection.execute(asked).fetchone() != (0,):
-            connection.execute(breaking)
+    """Remove the checksum from a file that is about to be changed."""
+    for read, clear in zip(READ_FIELDS, CLEAR_FIELDS, strict=True):
+        if connection.execute(read).fetchone() != (0,):
+            connection.execute(clear)
 
 
-def _digest(file: Path) -> bytes:
-    """Eight bytes that follow from all but themselves, and are never all 0."""
-    found = hashlib.sha256()
+def _compute_digest(file: Path) -> bytes:
+    """Return eight bytes, never all 0, computed from everything but the checksum itself."""
+    digest = hashlib.sha256()
     with open(file, "rb") as opened:
         header = bytearray(opened.read(HEADER_BYTES))
-        for place in FIELDS:
-            header[place] = bytes(len(header[place]))
-        found.update(header)
-        while part := opened.read(CHUNK_BYTES):
-            found.update(part)
-    return found.digest()[:8] if any(found.digest()[:8]) else b"\1" * 8
+        for field in FIELDS:
+            header[field] = bytes(len(header[field]))
+        digest.update(header)
+        while chunk := opened.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.digest()[:8] if any(digest.digest()[:8]) else b"\1" * 8

@@ -1,4 +1,4 @@
-"""One database: how to reach it, how to read it, and the one way to write to it."""
+"""Open a database, and read and write it in transactions."""
 
 import logging
 import re
@@ -12,35 +12,52 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc, make_url
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.store import checksum
 from vseg.store.migrate import HEAD, migrate
+from vseg.store.schema import images, researchers, responses, sessions, studies
 from vseg.store.writer import Writer
 
-LOCK_TIMEOUT_S = 30  # how long a write waits for another process that is writing
-LOG_WAIT_AFTER_S = 2  # who waits for so long is told
+LOCK_TIMEOUT_S = 30  # how long a write waits for another process to finish writing
+LOG_WAIT_AFTER_S = 2  # a longer wait is logged
 READ_CONNECTIONS = 4
-SET_LOCK_TIMEOUT = f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT_S}s', false) WHERE current_setting('lock_timeout') = '0'"
-# A commit of ours is on the disk when it returns, also where PostgreSQL is set not to wait for that.
+SET_LOCK_TIMEOUT = (
+    f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT_S}s', false) "
+    "WHERE current_setting('lock_timeout') = '0'"
+)
+# A commit is on the disk when it returns, even if PostgreSQL is configured not to wait for that.
 SET_DURABLE_COMMITS = (
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
-# A plan that was made while the tables were small, and kept, reads all of a large one for each insert.
+# A cached plan, made while the tables were small, would scan a large table for each insert.
 SET_FRESH_PLANS = "SET plan_cache_mode = force_custom_plan"
-LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's word for it
+LOCK_NOT_AVAILABLE = "55P03"  # SQLSTATE of PostgreSQL
 EXPECTED_URL = "expected sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+HEALTH_TABLES = (studies, images, sessions, responses, researchers)
+LARGE_COLUMNS = ("png", "truth", "trials", "text")
 log = logging.getLogger("vseg.store")
 
 
 def open(url: str, *, must_exist: bool = False, update_schema: bool = True) -> "Database":
-    """Open a database, made or brought up to date if need be; close it, or use it in a `with`.
+    """Open a database, creating or updating its tables if necessary; close it, or use it in a `with` statement.
 
-    With `must_exist`, a SQLite file that is not there is `NotFound` instead of a new one; `as_it_is` leaves its tables
-    alone, however old they are.
+    Parameters
+    ----------
+    url : str
+        sqlite:///FILE or postgresql://USER@HOST/DATABASE.
+    must_exist : bool
+        Raise `NotFound` if the SQLite file does not exist, instead of creating it.
+    update_schema : bool
+        Whether to bring tables of an earlier version up to date.
+
+    Returns
+    -------
+    Database
+        The open database.
 
     Examples
     --------
@@ -48,47 +65,47 @@ def open(url: str, *, must_exist: bool = False, update_schema: bool = True) -> "
     ...     db.is_sqlite
     True
     """
-    where = parse_url(url)
-    if where.get_backend_name() == "sqlite":
-        _make_private(describe_url(where), must_exist)
-    db = Database(where)
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        _create_private_file(describe_url(parsed), must_exist)
+    db = Database(parsed)
     try:
         if update_schema:
-            with log_long_wait(db.place):
-                before = migrate(db)
-            if before is not None:  # whoever has an older vseg as well can no longer open it
-                log.warning("Brought %s up to date (schema %s → %s).", db.place, before, HEAD)
+            with log_long_wait(db.address):
+                old_revision = migrate(db)
+            if old_revision is not None:  # an older vseg can no longer open the database
+                log.warning("Brought %s up to date (schema %s → %s).", db.address, old_revision, HEAD)
     except BaseException:
         db.close()
         raise
-    db.is_ours = True
+    db.was_readable = True
     return db
 
 
 class Database:
-    """A database that is open: `reading()` and `writing()` are transactions, `writer` stores responses.
+    """An open database: `reading()` and `writing()` are transactions, `writer` stores responses.
 
-    On SQLite there is one connection that writes, so that writers queue here and not on the file's lock. Its file has
-    to be there from the first, and to stay.
+    On SQLite there is a single writing connection, so that writers queue in this process and not on the file's lock.
+    The SQLite file has to exist before and must not be replaced while it is open.
     """
 
     def __init__(self, url: URL):
         self.url = url
-        self.is_ours = False  # until its tables were found to be ours
+        self.was_readable = False  # set by open() once the tables were read
         self.is_sqlite = url.get_backend_name() == "sqlite"
-        self._file = _identity(self.place) if self.is_sqlite else None
+        self._file_id = _file_id(self.address) if self.is_sqlite else None
         options = _sqlite_options() if self.is_sqlite else _postgresql_options()
         self._reading, self._writing = (create_engine(url, hide_parameters=True, **each) for each in options)
         if self.is_sqlite:
-            _prepare(self._reading, "BEGIN", "PRAGMA query_only = ON")
-            # Whoever only reads leaves the file as it is, byte by byte: it may be a backup. Its seal is broken before
-            # there is a log, in which the file's own header would not show it.
+            _configure_sqlite(self._reading, "BEGIN", "PRAGMA query_only = ON")
+            # Reading leaves every byte of the file unchanged, since it may be a backup. Writing clears the backup's
+            # checksum first, before the write-ahead log exists: the log would hide the change of the file's header.
             event.listen(self._writing, "connect", lambda connection, _: checksum.clear_checksum(connection))
-            _prepare(self._writing, "BEGIN IMMEDIATE", "PRAGMA journal_mode = WAL")
+            _configure_sqlite(self._writing, "BEGIN IMMEDIATE", "PRAGMA journal_mode = WAL")
         else:
-            _settle(self._reading, SET_LOCK_TIMEOUT)
-            _settle(self._writing, SET_LOCK_TIMEOUT, SET_DURABLE_COMMITS, SET_FRESH_PLANS)
-        self._turn = FairLock() if self.is_sqlite else nullcontext()
+            _configure_postgresql(self._reading, SET_LOCK_TIMEOUT)
+            _configure_postgresql(self._writing, SET_LOCK_TIMEOUT, SET_DURABLE_COMMITS, SET_FRESH_PLANS)
+        self._write_lock = FairLock() if self.is_sqlite else nullcontext()
         self.writer = Writer(self)
 
     def __enter__(self) -> Self:
@@ -98,89 +115,103 @@ class Database:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Database: {self.place}>"
+        return f"<Database: {self.address}>"
 
     @property
-    def place(self) -> str:
-        """Where it is, for messages: without the password."""
+    def address(self) -> str:
+        """The file of a SQLite database, else the URL without the password; for messages."""
         return describe_url(self.url)
 
     def check_file_in_place(self) -> None:
-        """`VsegError` if the file is no longer the one that was opened: what is stored now would go with that one."""
-        if self.is_sqlite and _identity(self.place) != self._file:
+        """Raise `VsegError` if the SQLite file is not the one that was opened: new responses would be lost."""
+        if self.is_sqlite and _file_id(self.address) != self._file_id:
             raise VsegError(
-                f"The database file {self.place} was moved, replaced or deleted while it was in use; put it back, "
-                f"with {self.place}-wal beside it, or start vseg again on the one that is to go on."
+                f"The database file {self.address} was moved, replaced or deleted while it was in use; put it back "
+                f"together with {self.address}-wal, or restart vseg with the database that you want to use."
             )
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that only reads."""
-        with self._told(), self._reading.connect() as connection:
+        """Open a read-only transaction."""
+        with self._translate_errors(), self._reading.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that writes: durable when the block is left, undone if the block raises."""
-        with self._told(), self._turn, self._writing.begin() as connection:
+        """Open a writing transaction: durable when the block ends, rolled back if the block raises."""
+        with self._translate_errors(), self._write_lock, self._writing.begin() as connection:
             yield connection
 
     def run_outside_transaction(self, *statements: str) -> list[tuple[Any, ...]]:
-        """Run what no transaction may hold, such as VACUUM, while nobody else here writes; the rows of the last."""
+        """Run statements that may not run in a transaction, such as VACUUM; return the rows of the last one.
+
+        Nobody else in this process writes meanwhile.
+        """
         rows: list[Any] = []
-        with self._told(), self._turn, self._writing.connect() as connection:
-            if self.is_sqlite:  # the driver's own connection begins no transaction; SQLAlchemy's would
+        with self._translate_errors(), self._write_lock, self._writing.connect() as connection:
+            if self.is_sqlite:  # SQLAlchemy would begin a transaction; the driver's own connection does not
                 for statement in statements:
                     rows = connection.connection.cursor().execute(statement).fetchall()
             else:
                 connection = connection.execution_options(isolation_level="AUTOCOMMIT")
                 for statement in statements:
-                    found = connection.exec_driver_sql(statement)
-                    rows = list(found) if found.returns_rows else []
+                    result = connection.exec_driver_sql(statement)
+                    rows = list(result) if result.returns_rows else []
         return [tuple(row) for row in rows]
 
     def insert_or_ignore(self, table: Table) -> Any:
-        """INSERT … ON CONFLICT DO NOTHING, in the words of this database."""
+        """Return INSERT … ON CONFLICT DO NOTHING in the dialect of this database."""
         dialect: Any = sqlite if self.is_sqlite else postgresql
         return dialect.insert(table).on_conflict_do_nothing()
 
+    def check_health(self) -> None:
+        """Read the newest row of each important table; `VsegError` if that fails.
+
+        SELECT 1 would not even read a SQLite file, and one table does not show damage in another.
+        """
+        with self.reading() as connection:
+            for table in HEALTH_TABLES:
+                columns = [column for column in table.c if column.name not in LARGE_COLUMNS]
+                newest_first = [column.desc() for column in table.primary_key]
+                connection.execute(select(*columns).order_by(*newest_first).limit(1)).all()
+
     def close(self) -> None:
-        """Store what is waiting, and let go."""
+        """Store the queued records and close all connections."""
         self.writer.close()
         self._reading.dispose()
         self._writing.dispose()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Failures of the database, not of a statement, as one sentence; also that its file is another one."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise failures of the database, other than those of a single statement, as `VsegError` with a message."""
         self.check_file_in_place()
         try:
             yield
         except (
             exc.OperationalError,
             exc.InterfaceError,
-            exc.InternalError,  # PostgreSQL's when it only reads for now: on a stand-in, or with a full disk
+            exc.InternalError,  # from PostgreSQL while it is read-only: on a replica, or with a full disk
             exc.TimeoutError,
             sqlite3.OperationalError,
         ) as error:
-            raise VsegError(_unreachable(self.place, error)) from error
+            raise VsegError(_unavailable_message(self.address, error)) from error
         except (exc.DatabaseError, sqlite3.DatabaseError) as error:
             cause = getattr(error, "orig", None) or error
             if getattr(error, "connection_invalidated", False):
-                raise VsegError(_unreachable(self.place, error)) from error
-            if type(cause) is sqlite3.DatabaseError:  # the bare class: not a database, or a damaged one
-                if self.is_ours:  # a good one when it was opened: nobody who sends something is to blame
-                    raise VsegError(_unreachable(self.place, error)) from error
+                raise VsegError(_unavailable_message(self.address, error)) from error
+            if type(cause) is sqlite3.DatabaseError:  # the base class: not a database, or a damaged one
+                if self.was_readable:  # damaged since it was opened, which is not the fault of the request
+                    raise VsegError(_unavailable_message(self.address, error)) from error
                 raise InvalidInput(
-                    f"{self.place} is not a database of vseg, or is damaged ({cause}); name another file."
+                    f"{self.address} is not a database of vseg, or is damaged ({cause}); choose another file."
                 ) from error
             raise
 
 
 class FairLock:
-    """A lock that is first come, first served.
+    """A lock that is granted in the order of the requests.
 
-    With an ordinary one, a busy writer takes its turn again before anyone who waits has woken up.
+    With an ordinary lock, a busy thread takes it again before a waiting thread has woken up.
     """
 
     def __init__(self) -> None:
@@ -188,36 +219,36 @@ class FairLock:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
-        mine = threading.Event()
+        granted = threading.Event()
         with self._lock:
-            self._waiting.append(mine)
+            self._waiting.append(granted)
             self._waiting[0].set()
         try:
-            mine.wait()
+            granted.wait()
         except BaseException:
-            self._leave(mine)
+            self._release(granted)
             raise
 
     def __exit__(self, *_: object) -> None:
-        self._leave(self._waiting[0])
+        self._release(self._waiting[0])
 
-    def _leave(self, mine: threading.Event) -> None:
+    def _release(self, granted: threading.Event) -> None:
         with self._lock:
-            self._waiting.remove(mine)
+            self._waiting.remove(granted)
             if self._waiting:
                 self._waiting[0].set()
 
 
 def now_ms() -> int:
-    """Milliseconds since 1970, UTC."""
+    """Return the milliseconds since 1970-01-01 UTC."""
     return time.time_ns() // 1_000_000
 
 
 @contextmanager
-def log_long_wait(place: str) -> Iterator[None]:
-    """Whoever waits for a database in this block for longer than a moment is told; for what is seldom done."""
-    said = "Still waiting for the database %s; another program may have locked it."
-    timer = threading.Timer(LOG_WAIT_AFTER_S, log.warning, (said, place))
+def log_long_wait(address: str) -> Iterator[None]:
+    """Log a warning if the block takes longer than `LOG_WAIT_AFTER_S`; starts a thread, so only for rare operations."""
+    message = "Still waiting for the database %s; another program may have locked it."
+    timer = threading.Timer(LOG_WAIT_AFTER_S, log.warning, (message, address))
     timer.daemon = True
     timer.start()
     try:
@@ -227,7 +258,7 @@ def log_long_wait(place: str) -> Iterator[None]:
 
 
 def describe_url(url: URL) -> str:
-    """Where a database is, for messages: without the password."""
+    """Return the file of a SQLite database, else the URL without the password; for messages."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
     host = url.host or url.query.get("host") or "localhost"
@@ -236,18 +267,18 @@ def describe_url(url: URL) -> str:
 
 
 def parse_url(text: str) -> URL:
-    """The URL with our driver; what was given is not repeated where it may hold a password."""
+    """Return the URL with the driver that vseg uses; `InvalidInput` never repeats text that may hold a password."""
     try:
         url = make_url(text)
-        kind = url.drivername
+        driver = url.drivername
     except (exc.ArgumentError, ValueError):
-        # A plain path can hold no password; "host=… password=…" does.
+        # A plain path holds no password; "host=… password=…" would.
         got = f", got {text!r}" if re.fullmatch(r"[\w./\\~ -]{1,80}", text) else ""
         raise InvalidInput(f"The database's address is not a URL; {EXPECTED_URL}{got}.") from None
-    if kind in ("postgresql", "postgres", "postgresql+psycopg"):
+    if driver in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
-    if kind not in ("sqlite", "sqlite+pysqlite"):
-        raise InvalidInput(f"There is no way to keep data in {kind!r}; {EXPECTED_URL}.")
+    if driver not in ("sqlite", "sqlite+pysqlite"):
+        raise InvalidInput(f"Databases of type {driver!r} are not supported; {EXPECTED_URL}.")
     if url.database in (None, "", ":memory:") or str(url.database).startswith("file:") or url.host:
         raise InvalidInput(
             f"The address names no file of a SQLite database; {EXPECTED_URL} (three slashes, or four before /home/…)."
@@ -257,41 +288,39 @@ def parse_url(text: str) -> URL:
     return url.set(drivername="sqlite+pysqlite")
 
 
-def _identity(file: str) -> tuple[int, int] | None:
-    """What a file is known by, whatever its name; None if there is none."""
+def _file_id(file: str) -> tuple[int, int] | None:
+    """Return the device and inode of a file, or None if it does not exist."""
     try:
-        found = Path(file).stat()
+        status = Path(file).stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def _make_private(file: str, must_exist: bool) -> None:
-    """A new file is its owner's alone, as SQLite's own beside it will be: it may say who people are."""
+def _create_private_file(file: str, must_exist: bool) -> None:
+    """Create a new SQLite file that only its owner can read, since it may hold identities; leave an existing one."""
     if Path(file).exists() and Path(file).stat().st_size:
         return
-    log_of_another = Path(f"{file}-wal")
-    if log_of_another.exists() and log_of_another.stat().st_size:  # SQLite would throw it away
+    write_ahead_log = Path(f"{file}-wal")
+    if write_ahead_log.exists() and write_ahead_log.stat().st_size:  # SQLite would discard it
         raise Conflict(
-            f"{log_of_another} is there, but its database {file} is gone or empty, and answers may be in it alone; put "
-            "the database back beside it, or move it away too."
+            f"{write_ahead_log} exists, but its database {file} is missing or empty; the log may hold responses that "
+            "are stored nowhere else. Put the database back next to it, or move the log away too."
         )
     if Path(file).exists():
         return
     if must_exist:
-        raise NotFound(
-            f"There is no database {file}; name the one that vseg serve wrote with --db sqlite:///FILE."
-        )
+        raise NotFound(f"There is no database {file}; give the address of the database that the server uses.")
     try:
         Path(file).touch(mode=0o600)
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be written ({error.strerror}); name another file.") from error
+        raise InvalidInput(f"{file} cannot be written ({error.strerror}); choose another file.") from error
 
 
 def _sqlite_options() -> tuple[dict[str, Any], dict[str, Any]]:
     shared = {
         "poolclass": QueuePool,
-        # The pool hands connections from thread to thread.
+        # The pool passes connections between threads.
         "connect_args": {"check_same_thread": False, "timeout": LOCK_TIMEOUT_S},
         "pool_timeout": LOCK_TIMEOUT_S,
     }
@@ -302,30 +331,30 @@ def _sqlite_options() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _postgresql_options() -> tuple[dict[str, Any], dict[str, Any]]:
-    # Of a host that has gone without a word, a socket would wait for a quarter of an hour.
-    connecting = {
+    # Without these limits a socket waits a quarter of an hour for a host that has disappeared.
+    connect_args = {
         "client_encoding": "utf8", "connect_timeout": 10, "tcp_user_timeout": 1000 * LOCK_TIMEOUT_S,
         "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
     }  # fmt: skip
-    # A ping before each use, so that a restart of PostgreSQL costs nobody an answer.
-    shared = {"pool_pre_ping": True, "pool_timeout": LOCK_TIMEOUT_S, "connect_args": connecting}
+    # A ping before each use, so that no response is lost when PostgreSQL restarts.
+    shared = {"pool_pre_ping": True, "pool_timeout": LOCK_TIMEOUT_S, "connect_args": connect_args}
     return (
         {**shared, "pool_size": READ_CONNECTIONS, "max_overflow": READ_CONNECTIONS},
         {**shared, "pool_size": READ_CONNECTIONS, "max_overflow": 0},
     )
 
 
-def _prepare(engine: Engine, begin: str, *more: str) -> None:
-    """Settings of each SQLite connection, and transactions that begin when we say so."""
+def _configure_sqlite(engine: Engine, begin: str, *extra_settings: str) -> None:
+    """Apply settings to each new SQLite connection and begin each transaction with the statement `begin`."""
     # fullfsync: on macOS an ordinary fsync leaves data in the drive's cache; elsewhere it changes nothing.
     settings = (
-        *more, "PRAGMA synchronous = FULL", "PRAGMA fullfsync = ON", "PRAGMA foreign_keys = ON",
+        *extra_settings, "PRAGMA synchronous = FULL", "PRAGMA fullfsync = ON", "PRAGMA foreign_keys = ON",
         "PRAGMA secure_delete = ON",
     )  # fmt: skip
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # the driver's own BEGIN would come too late
+        connection.isolation_level = None  # the driver itself would send BEGIN too late
         for setting in settings:
             connection.execute(setting)
 
@@ -333,8 +362,8 @@ def _prepare(engine: Engine, begin: str, *more: str) -> None:
     def _on_begin(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
 
-    # A result that was not read to its end, which an exception may keep alive, holds on to the moment it was asked in:
-    # whoever has the connection next would see that moment, not the present.
+    # An unfinished result, which an exception may keep alive, holds its read transaction open: the next user of the
+    # connection would see the data of that moment. So cursors are closed when the connection returns to the pool.
     @event.listens_for(engine, "after_cursor_execute")
     def _on_execute(connection: Connection, cursor: Any, *_: Any) -> None:
         connection.info.setdefault("cursors", WeakSet()).add(cursor)
@@ -345,8 +374,8 @@ def _prepare(engine: Engine, begin: str, *more: str) -> None:
             cursor.close()
 
 
-def _settle(engine: Engine, *statements: str) -> None:
-    """Settings of each PostgreSQL connection."""
+def _configure_postgresql(engine: Engine, *statements: str) -> None:
+    """Run these statements on each new PostgreSQL connection."""
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _: Any) -> None:
@@ -355,18 +384,21 @@ def _settle(engine: Engine, *statements: str) -> None:
         connection.commit()
 
 
-def _unreachable(place: str, error: BaseException) -> str:
+def _unavailable_message(address: str, error: BaseException) -> str:
     cause = getattr(error, "orig", None) or error
     if isinstance(cause, exc.TimeoutError):
-        return f"The database {place} is busy; try again in a moment."
+        return f"The database {address} is busy; try again in a moment."
     if isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause):
-        return locked_message(place)
+        return locked_message(address)
     if getattr(cause, "sqlstate", None) == LOCK_NOT_AVAILABLE:
-        return locked_message(place)
+        return locked_message(address)
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
-    return f"The database {place} does not answer ({lines[0].rstrip('.')}); check that it is there and open to you."
+    reason = lines[0].rstrip(".")
+    return (
+        f"The database {address} does not answer ({reason}); check that it exists and that you may access it."
+    )
 
 
-def locked_message(place: str) -> str:
-    """What to do where another program holds a database."""
-    return f"The database {place} is locked by another program; close that, or try again when it is done."
+def locked_message(address: str) -> str:
+    """Return the message for a database that another program has locked."""
+    return f"The database {address} is locked by another program; close that program, or try again later."

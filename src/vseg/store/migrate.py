@@ -1,4 +1,4 @@
-"""Bringing a database up to date, once, however many processes start at the same time."""
+"""Bring the tables of a database up to date; safe if several processes start at the same time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
     from vseg.store.database import Database
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-REVISIONS = sorted(
-    path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py")
-)  # revisions count from 0001
+REVISIONS = sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+"""All schema revisions that this version of vseg knows, from 0001."""
 HEAD = REVISIONS[-1]
-ADVISORY_LOCK = 0x76736567  # "vseg": the number of our advisory lock on PostgreSQL
+ADVISORY_LOCK = 0x76736567  # "vseg" in ASCII; the number of the advisory lock on PostgreSQL
 
 
 def migrate(db: "Database") -> str | None:
-    """Make the tables, or bring them up to date; `SchemaMismatch` if they are newer than this code.
+    """Create the tables or bring them up to date; `SchemaMismatch` if they are newer than this code.
 
-    What is handed back is the schema that was there before, if tables of ours were and were changed.
+    Returns
+    -------
+    str or None
+        The revision before the update, or None if the tables were new or already up to date.
     """
     if is_up_to_date(db):
         return None
@@ -34,52 +36,57 @@ def migrate(db: "Database") -> str | None:
     with db.writing() as connection:
         if not db.is_sqlite:  # on SQLite the transaction itself is the lock
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": ADVISORY_LOCK})
-        found = _revision(connection)
-        _check(db, connection, found)
+        revision = _read_revision(connection)
+        _check_database(db, connection, revision)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
-    return found if found != HEAD else None  # another process may have been faster
+    return revision if revision != HEAD else None  # another process may have updated it first
 
 
 def is_up_to_date(db: "Database") -> bool:
-    """Whether the tables are those of this code."""
+    """Return whether the database has the newest revision of the tables."""
     with db.reading() as connection:
-        return _revision(connection) == HEAD
+        return _read_revision(connection) == HEAD
 
 
-def check_revision(place: str, found: str) -> None:
-    """`SchemaMismatch` if this code does not know the schema of a database."""
-    if found not in REVISIONS:
+def check_revision(address: str, revision: str) -> None:
+    """Raise `SchemaMismatch` if this code does not know the schema revision of a database."""
+    if revision not in REVISIONS:
         raise SchemaMismatch(
-            f"{place} was written by a newer vseg (its schema is {found}, this vseg knows up to {HEAD}); "
-            "use that one, or a newer one."
+            f"{address} was written by a newer vseg (its schema is {revision}, this vseg knows up to {HEAD}); "
+            "use that version or a newer one."
         )
 
 
-def _check(db: "Database", connection: Connection, found: str | None) -> None:
-    if found is None:
-        ours = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
-        if ours:
-            raise SchemaMismatch(
-                f"{db.place} already has a table {ours[0]!r} that vseg did not make; give vseg a database of its own."
-            )
-        _check_encoding(db, connection)
-    else:
-        check_revision(db.place, found)
+def _check_database(db: "Database", connection: Connection, revision: str | None) -> None:
+    """Check that the tables can be created in an empty database, or updated in one of vseg."""
+    if revision is not None:
+        check_revision(db.address, revision)
+        return
+    conflicting = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
+    if conflicting:
+        raise SchemaMismatch(
+            f"{db.address} already has a table {conflicting[0]!r} that vseg did not create; use a separate database "
+            "for vseg."
+        )
+    _check_encoding(db, connection)
 
 
 def _check_encoding(db: "Database", connection: Connection) -> None:
-    """Before there are tables: an answer with a character that the database cannot hold would be refused."""
+    """Check that the database can hold every character; otherwise some responses could not be stored."""
     encoding = "UTF8" if db.is_sqlite else connection.scalar(text("SHOW server_encoding"))
     if encoding != "UTF8":
         raise InvalidInput(
-            f"{db.place} is encoded as {encoding}, and vseg needs UTF8; make another one: "
+            f"{db.address} has the encoding {encoding}, but vseg needs UTF8; create another database: "
             "createdb --encoding=UTF8 --template=template0 NAME."
         )
 
 
-def _revision(connection: Connection) -> str | None:
-    """Read without Alembic, which takes a third of a second to load, most times for this question alone."""
+def _read_revision(connection: Connection) -> str | None:
+    """Return the schema revision, or None for a database without tables of vseg.
+
+    Alembic could do this too, but takes a third of a second to import.
+    """
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.scalar(text("SELECT version_num FROM alembic_version"))

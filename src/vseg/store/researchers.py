@@ -1,4 +1,4 @@
-"""Researchers' password hashes, the browsers in which they are logged in, and the settings of this database."""
+"""Researchers: password hashes and logins; and the settings of the database."""
 
 from dataclasses import dataclass
 
@@ -10,56 +10,57 @@ from vseg.store.schema import logins, researchers, settings
 from vseg.store.tokens import hash_token
 
 LOGIN_LIFETIME_MS = 12 * 60 * 60 * 1000
-SETUP_SETTING = (
-    "setup_token_hash"  # the setting that holds the one-time link that was given last, by its hash
-)
+SETUP_SETTING = "setup_token_hash"  # setting with the hash of the one-time link that was created last
 
 
 @dataclass(frozen=True)
 class Researcher:
-    """Someone with a login."""
+    """A researcher who can log in."""
 
     name: str
     created_at_ms: int
 
 
 def set_password(db: Database, name: str, password_hash: str) -> None:
-    """A new researcher, or another password for the one of this name, whose logins all end."""
+    """Create a researcher, or change the password of an existing one and end all their logins."""
     row = {"name": name, "password_hash": password_hash, "created_at_ms": now_ms(), "signed_out_at_ms": 0}
     with db.writing() as connection:
-        if connection.scalar(db.insert_or_ignore(researchers).values(row).returning(researchers.c.id)) is None:
+        if (
+            connection.scalar(db.insert_or_ignore(researchers).values(row).returning(researchers.c.id))
+            is None
+        ):
             _replace_password(connection, name, password_hash)
 
 
 def change_password(db: Database, name: str, password_hash: str) -> None:
-    """Another password, as above; `NotFound` for someone who was removed meanwhile, and stays so."""
+    """Change the password of an existing researcher and end all their logins; `NotFound` if there is none."""
     with db.writing() as connection:
         if not _replace_password(connection, name, password_hash):
             raise NotFound(f"There is no researcher {name!r:.80}.")
 
 
 def remove(db: Database, name: str) -> None:
-    """Take away a researcher with their logins, tokens and sign-in links; `Conflict` for the last one.
+    """Delete a researcher with their logins, tokens and sign-in links; `Conflict` for the last researcher.
 
-    A one-time link that waits is void, too: it may be theirs.
+    An unused one-time link is deleted too, since it may be theirs.
     """
     with db.writing() as connection:
-        # Locked, so that of two who remove each other one stays.
-        there = connection.scalars(
+        # Locked: if two researchers remove each other at once, one remains.
+        names = connection.scalars(
             select(researchers.c.name).order_by(researchers.c.id).with_for_update()
         ).all()
-        if name not in there:
+        if name not in names:
             raise NotFound(f"There is no researcher {name!r:.80}; they may have been removed before.")
-        if len(there) == 1:
-            raise Conflict(f"{name} is the only researcher here; let someone else in first.", "last")
+        if len(names) == 1:
+            raise Conflict(f"{name} is the only researcher; add another one first.", "last")
         connection.execute(
             delete(researchers).where(researchers.c.name == name)
-        )  # the rest goes by its foreign key
+        )  # the foreign keys delete the rest
         connection.execute(delete(settings).where(settings.c.name == SETUP_SETTING))
 
 
 def get_password_hash(db: Database, name: str) -> str | None:
-    """What `set_password` stored last, or None for someone unknown."""
+    """Return the password hash of a researcher, or None if there is no such researcher."""
     with db.reading() as connection:
         return connection.scalar(select(researchers.c.password_hash).where(researchers.c.name == name))
 
@@ -71,82 +72,90 @@ def sign_out(db: Database, name: str) -> None:
 
 
 def get_signed_out_at_ms(db: Database, name: str) -> int | None:
-    """When the logins of a researcher were ended last, 0 for never, or None for someone unknown."""
+    """Return when all logins of a researcher were last ended (0 for never), or None for an unknown researcher."""
     with db.reading() as connection:
         return connection.scalar(select(researchers.c.signed_out_at_ms).where(researchers.c.name == name))
 
 
 def log_in(db: Database, name: str, token: str, signed_out_at_ms: int | None) -> bool:
-    """Store a login by the hash of its cookie's token, unless logins were ended since `signed_out_at_ms` was read.
+    """Store a login by the hash of its cookie's token; return whether it was stored.
 
-    So whoever knew the password, or had a link, until it was changed a moment ago does not stay.
+    It is not stored if all logins were ended after the caller read `signed_out_at_ms`: a password or link that was
+    valid until a moment ago no longer logs anyone in.
     """
-    mine = (researchers.c.name == name) & (researchers.c.signed_out_at_ms == signed_out_at_ms)
+    is_unchanged = (researchers.c.name == name) & (researchers.c.signed_out_at_ms == signed_out_at_ms)
     with db.writing() as connection:
-        number = connection.scalar(select(researchers.c.id).where(mine).with_for_update(read=True))
-        if number is None:
+        query = select(researchers.c.id).where(is_unchanged).with_for_update(read=True)
+        researcher_id = connection.scalar(query)
+        if researcher_id is None:
             return False
         connection.execute(delete(logins).where(logins.c.made_at_ms <= now_ms() - LOGIN_LIFETIME_MS))
-        row = {"token_hash": hash_token(token), "researcher": number, "made_at_ms": now_ms()}
+        row = {"token_hash": hash_token(token), "researcher": researcher_id, "made_at_ms": now_ms()}
         connection.execute(insert(logins).values(row))
     return True
 
 
 def find_logged_in(db: Database, token: str) -> str | None:
-    """The researcher with this login, or None if there is no such login, or no longer."""
-    good = (logins.c.token_hash == hash_token(token)) & (logins.c.made_at_ms > now_ms() - LOGIN_LIFETIME_MS)
+    """Return the researcher with this login, or None if the login is unknown, ended or expired."""
+    is_valid = (logins.c.token_hash == hash_token(token)) & (
+        logins.c.made_at_ms > now_ms() - LOGIN_LIFETIME_MS
+    )
     with db.reading() as connection:
-        return connection.scalar(select(researchers.c.name).join(logins).where(good))
+        return connection.scalar(select(researchers.c.name).join(logins).where(is_valid))
 
 
 def count_researchers(db: Database) -> int:
-    """How many there are; 0 before the first log-in."""
+    """Return the number of researchers; 0 before the first one was set up."""
     with db.reading() as connection:
         return connection.scalar(select(func.count()).select_from(researchers)) or 0
 
 
 def list_researchers(db: Database) -> list[Researcher]:
-    """All of them, by name."""
-    wanted = select(researchers.c.name, researchers.c.created_at_ms).order_by(researchers.c.name)
+    """Return all researchers, sorted by name."""
+    query = select(researchers.c.name, researchers.c.created_at_ms).order_by(researchers.c.name)
     with db.reading() as connection:
-        return [Researcher(*row) for row in connection.execute(wanted)]
+        return [Researcher(*row) for row in connection.execute(query)]
 
 
 def get_setting(db: Database, name: str) -> str | None:
-    """A secret of this database, or None."""
+    """Return the value of a setting of the database, or None."""
     with db.reading() as connection:
         return connection.scalar(select(settings.c.value).where(settings.c.name == name))
 
 
 def set_setting(db: Database, name: str, value: str) -> None:
-    """Store a secret, in place of one that may be there."""
+    """Store a setting, replacing the old value."""
     with db.writing() as connection:
         connection.execute(delete(settings).where(settings.c.name == name))
         connection.execute(insert(settings).values(name=name, value=value))
 
 
 def consume_setting(db: Database, name: str, value: str) -> bool:
-    """Remove a secret if it has this value; of several who try at the same time, one succeeds."""
+    """Delete a setting if it has this value; of several simultaneous calls, one returns True."""
     with db.writing() as connection:
-        taken = connection.execute(delete(settings).where(settings.c.name == name, settings.c.value == value))
-        return bool(taken.rowcount)
+        result = connection.execute(
+            delete(settings).where(settings.c.name == name, settings.c.value == value)
+        )
+        return bool(result.rowcount)
 
 
 def _replace_password(connection: Connection, name: str, password_hash: str) -> bool:
-    mine = researchers.c.name == name
-    is_there = connection.execute(
-        update(researchers).where(mine).values(password_hash=password_hash)
-    ).rowcount
+    """Change the password of a researcher and end all logins; return whether the researcher exists."""
+    change = update(researchers).where(researchers.c.name == name).values(password_hash=password_hash)
+    exists = bool(connection.execute(change).rowcount)
     _end_logins(connection, name)
-    return bool(is_there)
+    return exists
 
 
 def _end_logins(connection: Connection, name: str) -> None:
-    """All of them go. One that is being made looks at this number, which therefore changes, whatever clocks say."""
+    """Delete all logins of a researcher and set `signed_out_at_ms` to a higher value, even if the clock went back.
+
+    `log_in` compares that value, so that a login that is being made at the same time fails.
+    """
     later = case(
         (researchers.c.signed_out_at_ms < now_ms(), now_ms()), else_=researchers.c.signed_out_at_ms + 1
     )
-    mine = researchers.c.name == name
-    connection.execute(update(researchers).where(mine).values(signed_out_at_ms=later))
-    whose = select(researchers.c.id).where(mine).scalar_subquery()
-    connection.execute(delete(logins).where(logins.c.researcher == whose))
+    is_this = researchers.c.name == name
+    connection.execute(update(researchers).where(is_this).values(signed_out_at_ms=later))
+    researcher_id = select(researchers.c.id).where(is_this).scalar_subquery()
+    connection.execute(delete(logins).where(logins.c.researcher == researcher_id))

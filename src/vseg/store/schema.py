@@ -1,25 +1,25 @@
-"""The tables, once: the queries beside and the migrations speak of these.
+"""The database tables. Changes need a migration in vseg/store/migrations/versions too.
 
-studies      a study file and its state; frozen at its first session
-images       what is shown, as PNG, by its digest
-participants a person in one study, by a random name
-identities   who that is on Prolific: a table of its own, so that it can be left out or erased
-links        personal links, each for one person
-sessions     one way through the experiment, its token's hash, and its trials as the server fixed them
-assignments  which image, and which share of its pairs, a session was given
-responses    a row a trial: what was asked, what was shown, what was answered
-events       everything else a session reports: consent, calibration, contours, interruptions
-batches      pairs that were chosen together for a session from answers, and what was expected then
-takings      from which answers: how much of which sessions a batch knew
-choices      the pair of an item that a batch put in the place of the one the trials have
-stops        where the questions about an image ended early, since its maps were known well enough
-researchers  names and password hashes
-tokens       personal tokens for scripts, by their hashes
-sign_ins     links that log a researcher in, once and soon
-logins       browsers in which a researcher is logged in, by the hashes of their cookies
-settings     of this database: the hash of the one-time token, and what is still to be swept
+studies       a study file and its status; frozen when the first session begins
+images        the images of a study as PNG, with their digests
+participants  a participant of one study, by a random name
+identities    Prolific IDs of participants, in a separate table so that they can be left out or erased
+links         personal links, each for one participant
+sessions      a participant's session, the hash of its token, and its trials
+assignments   the images, and the unit (share of the pairs) of each, that a session was assigned
+responses     one row per answered trial; the columns are defined in vseg.data.columns
+events        everything else that a session reports: consent, calibration, contours, interruptions
+batches       pairs that were chosen together for a session of an adaptive study
+takings       what a batch was based on: how many records of which sessions
+choices       the pair that a batch chose for an item, which replaces the one in the session's trials
+stops         where an adaptive study stopped asking about an image, because its maps were known well enough
+researchers   names and password hashes
+tokens        personal tokens for scripts, by their hashes
+sign_ins      links that log a researcher in once, for a short time
+logins        browsers in which a researcher is logged in, by the hashes of their cookies
+settings      settings of this database: the hash of the one-time token, and which deletions are not swept yet
 
-Times are milliseconds since 1970, UTC. A column has the name it has on the wire and in an export.
+Times are milliseconds since 1970-01-01 UTC. A column has the same name on the wire and in an export.
 """
 
 from typing import Any
@@ -44,8 +44,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from vseg.data import columns
-from vseg.data.columns import RESPONSES
+from vseg.data.columns import RESPONSES, Column as ResponseColumn
 
 MAX_INTEGER = 2**31 - 1
 
@@ -67,7 +66,7 @@ def _session() -> Column[int]:
     return Column("session", ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False)
 
 
-def _response_column(column: columns.Column) -> Column[Any]:
+def _response_column(column: ResponseColumn) -> Column[Any]:
     """Return the column of the table `responses` for one in `vseg.data.columns.RESPONSES`."""
     kind: TypeEngine[Any]
     match column.type:
@@ -102,7 +101,7 @@ images = Table(
     Column("width_px", Integer, nullable=False),
     Column("height_px", Integer, nullable=False),
     Column("png", LargeBinary, nullable=False),
-    Column("truth", LargeBinary),  # maps as .npz, where vseg generated the image
+    Column("truth", LargeBinary),  # maps as .npz, if vseg generated the image
     PrimaryKeyConstraint("study", "name"),
 )  # fmt: skip
 
@@ -140,12 +139,12 @@ sessions = Table(
     Column("participant", ForeignKey("participants.id", ondelete="CASCADE"), nullable=False),
     Column("name", String(32), nullable=False, unique=True),
     Column("token_hash", String(64), nullable=False, unique=True),
-    Column("entry_hash", String(64)),  # of what the page of someone without a name of any kind came in with
+    Column("entry_hash", String(64)),  # hash of the secret of an anonymous participant's page
     Column("status", String(16), nullable=False),  # active, completed, left, withdrawn, ended
     Column("software", Text, nullable=False),  # versions that drew the trials, as JSON
     Column("started_at_ms", BigInteger, nullable=False),
     Column("finished_at_ms", BigInteger),
-    # plan.Trials as JSON, columns of equal length. Last, since SQLite has to pass over it to reach what lies behind.
+    # vseg.study.trials.Trials as JSON. The last column, since SQLite reads past it to reach the columns after it.
     Column("trials", Text),
     UniqueConstraint("study", "entry_hash"),
     Index(None, "study", "status"),
@@ -188,7 +187,7 @@ batches = Table(
     Column("image", String(63), nullable=False),
     Column("rule", String(32), nullable=False),
     Column("seed", BigInteger, nullable=False),
-    Column("answers", Integer, nullable=False),  # that the choice followed from
+    Column("answers", Integer, nullable=False),  # how many answers the choice was based on
     Column("expected_error", Float(53), nullable=False),
     Column("chosen_at_ms", BigInteger, nullable=False),
     Index(None, "session"),
@@ -198,8 +197,8 @@ takings = Table(
     "takings", metadata,
     Column("batch", ForeignKey("batches.id", ondelete="CASCADE"), nullable=False),
     _session(),
-    Column("records", Integer, nullable=False),  # of that session, all numbers below this
-    Column("ahead", Integer, nullable=False),  # its choices below this item were known, to be answered soon; 0: none
+    Column("records", Integer, nullable=False),  # all records of that session with a number below this were known
+    Column("ahead", Integer, nullable=False),  # choices for items below this were not answered yet; 0: none
     PrimaryKeyConstraint("batch", "session"),
     Index(None, "session"),
 )  # fmt: skip
@@ -219,8 +218,8 @@ stops = Table(
     "stops", metadata,
     _session(),
     Column("image", String(63), nullable=False),
-    Column("item", Integer, nullable=False),  # the first that is not asked
-    Column("until", Integer, nullable=False),  # the first behind that is
+    Column("item", Integer, nullable=False),  # the first item that is not asked
+    Column("until", Integer, nullable=False),  # the first item after it that is asked
     Column("answers", Integer, nullable=False),
     Column("expected_error", Float(53), nullable=False),
     Column("stopped_at_ms", BigInteger, nullable=False),
@@ -233,7 +232,7 @@ researchers = Table(
     Column("name", String(64), nullable=False, unique=True),
     Column("password_hash", Text, nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
-    Column("signed_out_at_ms", BigInteger, nullable=False),  # 0: never; logins of before are over
+    Column("signed_out_at_ms", BigInteger, nullable=False),  # 0: never; earlier logins are invalid
 )  # fmt: skip
 
 tokens = Table(
@@ -269,6 +268,6 @@ settings = Table(
 )  # fmt: skip
 
 RECORD_TABLES = (takings, choices, batches, stops, responses, events)
-"""What a session sent and what followed from it, in an order in which it can be deleted."""
+"""The tables with the records of a session and what was computed from them, in an order for deleting rows."""
 PERSONAL_TABLES = (*RECORD_TABLES, assignments, sessions, identities, links, participants)
-"""All that is about one person, in such an order."""
+"""All tables with data about a participant, in an order for deleting rows."""

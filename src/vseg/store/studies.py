@@ -1,4 +1,4 @@
-"""Studies: a study file and its images, as people see them; frozen at the first session."""
+"""Studies: a study file with its images, frozen when the first session begins."""
 
 import hashlib
 import io
@@ -9,17 +9,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
 from vseg.data.layout import Grid, Scatter
 from vseg.data.maps import Maps
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch
 from vseg.store.database import Database, now_ms
 from vseg.store.schema import images, studies
-from vseg.study.schema import Study, parsed
+from vseg.study.schema import Study, parse_study
 
 if TYPE_CHECKING:
-    from vseg.study.pictures import Shown
+    from vseg.study.pictures import Picture
 
 
 log = logging.getLogger("vseg.store")
@@ -27,7 +27,7 @@ log = logging.getLogger("vseg.store")
 
 @dataclass(frozen=True)
 class ImageRow:
-    """One image of a study; `image(db, study.id, sha256)` has its PNG."""
+    """One image of a study; `get_image(db, study.id, sha256)` returns its PNG."""
 
     name: str
     sha256: str
@@ -51,22 +51,22 @@ class StudyRow:
     _db: Database = field(repr=False, compare=False)
 
     def truth(self, image: str) -> Maps | None:
-        """The maps an image was generated from, if vseg generated it."""
-        wanted = select(images.c.truth).where(images.c.study == self.id, images.c.name == image)
+        """Return the maps from which an image was generated, or None if vseg did not generate it."""
+        query = select(images.c.truth).where(images.c.study == self.id, images.c.name == image)
         with self._db.reading() as connection:
-            stored = connection.scalar(wanted)
-        return None if stored is None else _unpacked(stored)
+            stored = connection.scalar(query)
+        return None if stored is None else _load_maps(stored)
 
 
-def register(db: Database, text: str, study: Study, shown: "Mapping[str, Shown]") -> StudyRow:
-    """Store a study and its images: new, unchanged, or in place of what it was before its first session.
+def register(db: Database, text: str, study: Study, pictures: "Mapping[str, Picture]") -> StudyRow:
+    """Store a study and its images, or replace those of a study without sessions; return the stored study.
 
-    `Conflict` if it has sessions and differs. Images that vseg generates are then taken from the database, so that
-    an upgrade that draws them a little differently changes nothing for a study that runs.
+    If the study already has sessions, `Conflict` is raised unless it is unchanged. Generated images are then taken from
+    the database, so that a new version that draws them slightly differently does not change a running study.
     """
-    digest = _digest(study, shown)
+    digest = _compute_digest(study, pictures)
     with db.writing() as connection:
-        old = connection.execute(_of(study.name).with_for_update()).one_or_none()
+        old = connection.execute(_select_study(study.name).with_for_update()).one_or_none()
         if old is None:
             row = {
                 "name": study.name,
@@ -75,65 +75,65 @@ def register(db: Database, text: str, study: Study, shown: "Mapping[str, Shown]"
                 "status": "open",
                 "created_at_ms": now_ms(),
             }
-            number = connection.scalar(db.insert_or_ignore(studies).values(row).returning(studies.c.id))
-            if number is not None:
-                _store_images(connection, number, shown)
-                return _row(db, connection, study.name)
-            # Another worker, started at the same time, was faster: its study is the old one.
-            old = connection.execute(_of(study.name).with_for_update()).one()
+            study_id = connection.scalar(db.insert_or_ignore(studies).values(row).returning(studies.c.id))
+            if study_id is not None:
+                _store_images(connection, study_id, pictures)
+                return _load_row(db, connection, study.name)
+            # Another worker, started at the same time, has stored the study first.
+            old = connection.execute(_select_study(study.name).with_for_update()).one()
         if old.frozen_at_ms is not None:
-            _check_unchanged(connection, old, study, shown)
+            _check_unchanged(connection, old, study, pictures)
         elif old.digest != digest or old.text != text:
-            changed = update(studies).where(studies.c.id == old.id).values(text=text, digest=digest)
-            connection.execute(changed)
+            change = update(studies).where(studies.c.id == old.id).values(text=text, digest=digest)
+            connection.execute(change)
             connection.execute(delete(images).where(images.c.study == old.id))
-            _store_images(connection, old.id, shown)
-        return _row(db, connection, study.name)
+            _store_images(connection, old.id, pictures)
+        return _load_row(db, connection, study.name)
 
 
 def get_study(db: Database, name: str) -> StudyRow:
-    """One study; `NotFound` if there is none of that name."""
+    """Return the study of this name; `NotFound` if there is none."""
     with db.reading() as connection:
-        return _row(db, connection, name)
+        return _load_row(db, connection, name)
 
 
 def get_studies(db: Database, ids: Collection[int]) -> dict[int, StudyRow]:
-    """Some studies, by their `id`."""
+    """Return the studies with these ids, by id; unknown ids are omitted."""
     with db.reading() as connection:
         names = connection.scalars(select(studies.c.name).where(studies.c.id.in_(ids))).all()
-        rows = [_row(db, connection, name) for name in names]
+        rows = [_load_row(db, connection, name) for name in names]
     return {row.id: row for row in rows}
 
 
 def list_studies(db: Database) -> list[StudyRow]:
-    """All studies, by name; one that this version of vseg cannot read is left out and logged: the others go on."""
+    """Return all studies, sorted by name; those that this version of vseg cannot read are logged and skipped."""
     rows = []
     with db.reading() as connection:
         for name in connection.scalars(select(studies.c.name).order_by(studies.c.name)).all():
             try:
-                rows.append(_row(db, connection, name))
+                rows.append(_load_row(db, connection, name))
             except SchemaMismatch as error:
-                log.warning("A study is left out: %s", error)
+                log.warning("Skipped a study: %s", error)
     return rows
 
 
 def get_image(db: Database, study: int, sha256: str) -> bytes:
-    """The PNG of an image of that study."""
-    wanted = select(images.c.png).where(images.c.study == study, images.c.sha256 == sha256).limit(1)
+    """Return the PNG of an image of a study; `NotFound` if the study has no such image."""
+    query = select(images.c.png).where(images.c.study == study, images.c.sha256 == sha256).limit(1)
     with db.reading() as connection:
-        png = connection.scalar(wanted)
+        png = connection.scalar(query)
     if png is None:
         raise NotFound("This study has no such image; load the page again.")
     return bytes(png)
 
 
 def pause(db: Database, name: str) -> None:
-    """Let nobody begin for the time being; those who have begun go on. `Conflict` if the study is closed."""
+    """Accept no new participants for now; sessions that have begun continue. `Conflict` if the study is closed."""
     _set_status(db, name, "paused", unless="closed")
 
 
 def close(db: Database, name: str) -> None:
-    """Let nobody begin any more; those who have begun can finish."""
+    """Accept no new participants; sessions that have begun can be finished."""
     _set_status(db, name, "closed")
 
 
@@ -144,86 +144,92 @@ def reopen(db: Database, name: str) -> None:
 
 def _set_status(db: Database, name: str, status: str, unless: str = "") -> None:
     with db.writing() as connection:
-        changed = update(studies).where(studies.c.name == name, studies.c.status != unless)
-        if connection.execute(changed.values(status=status)).rowcount:
+        change = update(studies).where(studies.c.name == name, studies.c.status != unless)
+        if connection.execute(change.values(status=status)).rowcount:
             return
         if connection.scalar(select(studies.c.status).where(studies.c.name == name)) is None:
-            raise _no_study(connection, name)
-        raise Conflict(f"{name} is {unless}, perhaps by someone else meanwhile; open it again first.", unless)
+            raise _unknown_study_error(connection, name)
+        raise Conflict(f"Study {name!r} is {unless}; reopen it first.", unless)
 
 
-def _row(db: Database, connection: Connection, name: str) -> StudyRow:
-    stored = connection.execute(_of(name)).one_or_none()
+def _load_row(db: Database, connection: Connection, name: str) -> StudyRow:
+    stored = connection.execute(_select_study(name)).one_or_none()
     if stored is None:
-        raise _no_study(connection, name)
+        raise _unknown_study_error(connection, name)
     columns = (images.c.name, images.c.sha256, images.c.width_px, images.c.height_px)
-    pictures = connection.execute(select(*columns).where(images.c.study == stored.id).order_by(images.c.name))
+    image_rows = connection.execute(
+        select(*columns).where(images.c.study == stored.id).order_by(images.c.name)
+    )
     return StudyRow(
         **stored._asdict(),
         study=parse_stored_study(name, stored.text),
-        images={each.name: ImageRow(*each) for each in pictures},
+        images={row.name: ImageRow(*row) for row in image_rows},
         _db=db,
     )
 
 
 @lru_cache(maxsize=64)
 def parse_stored_study(name: str, text: str) -> Study:
-    """A study of a database; the same text gives the same study. `SchemaMismatch` if this vseg cannot read it."""
+    """Parse the text of a stored study, cached; `SchemaMismatch` if this version of vseg cannot read it."""
     try:
-        return parsed(text, "the study in the database")
-    except InvalidInput as error:  # it was read once: nobody who asks for it now is at fault
+        return parse_study(text, "the study in the database")
+    except InvalidInput as error:  # it was valid when it was stored: not the fault of the current request
         raise SchemaMismatch(
-            f"This vseg cannot read study {name!r} of its database ({str(error).rstrip('.')}); use the version that "
-            "wrote it, or a newer one."
+            f"This vseg cannot read study {name!r} in its database ({str(error).rstrip('.')}); use the version that "
+            "wrote it or a newer one."
         ) from error
 
 
-def _of(name: str) -> Any:
+def _select_study(name: str) -> Select[Any]:
     return select(studies).where(studies.c.name == name)
 
 
-def _no_study(connection: Connection, name: str) -> NotFound:
-    known = connection.scalars(select(studies.c.name).order_by(studies.c.name).limit(10)).all()
-    return NotFound(f"There is no study {name!r} in this database; it has: {', '.join(known) or 'none yet'}.")
+def _unknown_study_error(connection: Connection, name: str) -> NotFound:
+    names = connection.scalars(select(studies.c.name).order_by(studies.c.name).limit(10)).all()
+    return NotFound(f"There is no study {name!r} in this database; it has: {', '.join(names) or 'none yet'}.")
 
 
-def _digest(study: Study, shown: "Mapping[str, Shown]") -> str:
-    lines = [study.model_dump_json(), *(f"{name} {shown[name].sha256}" for name in sorted(shown))]
+def _compute_digest(study: Study, pictures: "Mapping[str, Picture]") -> str:
+    lines = [study.model_dump_json(), *(f"{name} {pictures[name].sha256}" for name in sorted(pictures))]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _store_images(connection: Connection, study: int, shown: "Mapping[str, Shown]") -> None:
-    for name, each in shown.items():
+def _store_images(connection: Connection, study_id: int, pictures: "Mapping[str, Picture]") -> None:
+    for name, picture in pictures.items():
         connection.execute(
             insert(images).values(
-                study=study,
+                study=study_id,
                 name=name,
-                sha256=each.sha256,
-                width_px=each.width_px,
-                height_px=each.height_px,
-                png=each.png,
-                truth=None if each.truth is None else _packed(each.truth),
+                sha256=picture.sha256,
+                width_px=picture.width_px,
+                height_px=picture.height_px,
+                png=picture.png,
+                truth=None if picture.truth is None else _dump_maps(picture.truth),
             )
         )
 
 
-def _check_unchanged(connection: Connection, old: Row, study: Study, shown: "Mapping[str, Shown]") -> None:
-    """Raise `Conflict` with what differs between a frozen study and its file."""
+def _check_unchanged(
+    connection: Connection, old: Row[Any], study: Study, pictures: "Mapping[str, Picture]"
+) -> None:
+    """Raise `Conflict` if a frozen study and its file differ; the message says in what."""
     before, after = parse_stored_study(study.name, old.text).model_dump(), study.model_dump()
-    differ = [key for key in after if before.get(key) != after[key]]
+    differences = [key for key in after if before.get(key) != after[key]]
     stored = connection.execute(select(images.c.name, images.c.sha256).where(images.c.study == old.id))
-    digests = {each.name: each.sha256 for each in stored}
-    files = [each.name for each in study.images if each.file is not None and each.name in shown]
-    differ += [f"the picture of image {name}" for name in files if digests.get(name) != shown[name].sha256]
-    if differ:
+    digests = {row.name: row.sha256 for row in stored}
+    files = [image.name for image in study.images if image.file is not None and image.name in pictures]
+    differences += [
+        f"the picture of image {name}" for name in files if digests.get(name) != pictures[name].sha256
+    ]
+    if differences:
         raise Conflict(
-            f"Study {study.name!r} has sessions, so it is frozen, but the file now differs in: {', '.join(differ)}. "
-            "Undo that, or give the changed study another name.",
+            f"Study {study.name!r} has sessions and is frozen, but its file has changed in: {', '.join(differences)}. "
+            "Undo the changes, or give the changed study another name.",
             "frozen",
         )
 
 
-def _packed(maps: Maps) -> bytes:
+def _dump_maps(maps: Maps) -> bytes:
     arrays: dict[str, Any] = {"probabilities": maps.probabilities}
     if not isinstance(maps.layout, Grid):
         arrays["positions"] = maps.layout.positions
@@ -232,7 +238,7 @@ def _packed(maps: Maps) -> bytes:
     return file.getvalue()
 
 
-def _unpacked(stored: bytes) -> Maps:
+def _load_maps(stored: bytes) -> Maps:
     with np.load(io.BytesIO(stored), allow_pickle=False) as arrays:
         p = arrays["probabilities"]
         if "positions" in arrays.files:

@@ -1,6 +1,6 @@
-"""What lets a researcher in besides the password: personal tokens for scripts, and links that work once.
+"""Personal tokens for researchers' scripts, and sign-in links that work once.
 
-Of these and of all other tokens only hashes are stored.
+Only the hashes of tokens are stored.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ SIGN_IN_LIFETIME_MS = 10 * 60_000
 
 
 def hash_token(token: str) -> str:
-    """What is stored of a token, or of another secret."""
+    """Return the hash under which a token or another secret is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class TokenRow:
-    """A token without the token itself; `last_used_at_ms` to the minute, None if it never was."""
+    """What is known of a token; `last_used_at_ms` is accurate to the minute, and None if it was never used."""
 
     id: int
     label: str
@@ -35,20 +35,23 @@ class TokenRow:
 
 
 def create(db: Database, researcher: str, label: str) -> str:
-    """A new token of a researcher, to be shown once; the label says what it is for."""
+    """Create a token for a researcher and return it; it cannot be shown again. The label says what it is for."""
     label = label.strip()
     if not 1 <= len(label) <= MAX_LABEL_LENGTH or not label.isprintable():
         raise InvalidInput(
-            f"A token has a label of 1 to {MAX_LABEL_LENGTH} characters that says what it is for, got {len(label)}."
+            f"The label of a token says what it is for, in 1 to {MAX_LABEL_LENGTH} printable characters; got "
+            f"{len(label)} characters."
         )
     token = PREFIX + secrets.token_urlsafe(32)
     with db.writing() as connection:
-        whose = _number_of(connection, researcher)
-        made = connection.scalar(select(func.count()).where(tokens.c.researcher == whose)) or 0
-        if made >= MAX_TOKENS:
-            raise Conflict(f"A researcher has at most {MAX_TOKENS} tokens; revoke one that is not needed.")
+        researcher_id = _get_researcher_id(connection, researcher)
+        count = connection.scalar(select(func.count()).where(tokens.c.researcher == researcher_id)) or 0
+        if count >= MAX_TOKENS:
+            raise Conflict(
+                f"A researcher has at most {MAX_TOKENS} tokens; revoke one that you no longer need."
+            )
         row = {
-            "researcher": whose,
+            "researcher": researcher_id,
             "label": label,
             "token_hash": hash_token(token),
             "created_at_ms": clock_ms(),
@@ -58,64 +61,71 @@ def create(db: Database, researcher: str, label: str) -> str:
 
 
 def list_tokens(db: Database, researcher: str) -> list[TokenRow]:
-    """A researcher's tokens in the order in which they were made."""
-    shown = [tokens.c[name] for name in TokenRow.__dataclass_fields__]
-    wanted = select(*shown).join(researchers).where(researchers.c.name == researcher).order_by(tokens.c.id)
+    """Return the tokens of a researcher in the order in which they were created."""
+    columns = [tokens.c[name] for name in TokenRow.__dataclass_fields__]
+    query = select(*columns).join(researchers).where(researchers.c.name == researcher).order_by(tokens.c.id)
     with db.reading() as connection:
-        return [TokenRow(*row) for row in connection.execute(wanted)]
+        return [TokenRow(*row) for row in connection.execute(query)]
 
 
-def revoke(db: Database, researcher: str, number: int) -> None:
-    """Make one of a researcher's own tokens worthless; `NotFound` if there is none of that `id`."""
+def revoke(db: Database, researcher: str, token_id: int) -> None:
+    """Delete a token of a researcher; `NotFound` if the researcher has no token with this `id`."""
     with db.writing() as connection:
-        mine = (tokens.c.researcher == _number_of(connection, researcher)) & (tokens.c.id == number)
-        if not connection.execute(delete(tokens).where(mine)).rowcount:
-            raise NotFound(f"You have no token {number}; it may have been revoked before.")
+        researcher_id = _get_researcher_id(connection, researcher)
+        own_token = (tokens.c.researcher == researcher_id) & (tokens.c.id == token_id)
+        if not connection.execute(delete(tokens).where(own_token)).rowcount:
+            raise NotFound(f"You have no token {token_id}; it may have been revoked before.")
 
 
 def find_researcher(db: Database, token: str, *, now_ms: int | None = None) -> str | None:
-    """Whose token this is, or None; that it was used is noted at most once a minute."""
+    """Return the name of the researcher with this token, or None; record its use at most once a minute."""
     now_ms = clock_ms() if now_ms is None else now_ms
-    wanted = select(tokens.c.id, tokens.c.last_used_at_ms, researchers.c.name).join(researchers)
+    query = select(tokens.c.id, tokens.c.last_used_at_ms, researchers.c.name).join(researchers)
     with db.reading() as connection:
-        found = connection.execute(wanted.where(tokens.c.token_hash == hash_token(token))).one_or_none()
-    if found is None:
+        row = connection.execute(query.where(tokens.c.token_hash == hash_token(token))).one_or_none()
+    if row is None:
         return None
     before = now_ms - LAST_USE_RESOLUTION_MS
-    if found.last_used_at_ms is None or found.last_used_at_ms <= before:
-        stale = or_(tokens.c.last_used_at_ms.is_(None), tokens.c.last_used_at_ms <= before)
+    if row.last_used_at_ms is None or row.last_used_at_ms <= before:
+        is_stale = or_(tokens.c.last_used_at_ms.is_(None), tokens.c.last_used_at_ms <= before)
         with db.writing() as connection:
             connection.execute(
-                update(tokens).where(tokens.c.id == found.id, stale).values(last_used_at_ms=now_ms)
+                update(tokens).where(tokens.c.id == row.id, is_stale).values(last_used_at_ms=now_ms)
             )
-    return str(found.name)
+    return str(row.name)
 
 
 def create_sign_in(db: Database, researcher: str, *, now_ms: int | None = None) -> str:
-    """A token that logs a researcher in once, within ten minutes."""
+    """Create a token that logs a researcher in once, within ten minutes; return it."""
     now_ms = clock_ms() if now_ms is None else now_ms
     token = secrets.token_urlsafe(32)
     with db.writing() as connection:
         connection.execute(delete(sign_ins).where(sign_ins.c.expires_at_ms <= now_ms))
         row = {"token_hash": hash_token(token), "expires_at_ms": now_ms + SIGN_IN_LIFETIME_MS}
-        connection.execute(insert(sign_ins).values(row | {"researcher": _number_of(connection, researcher)}))
+        connection.execute(
+            insert(sign_ins).values(row | {"researcher": _get_researcher_id(connection, researcher)})
+        )
     return token
 
 
 def consume_sign_in(db: Database, token: str, *, now_ms: int | None = None) -> str | None:
-    """Who is logged in by this token, which is used up; None if it was, or is too old. Of several who try, one is."""
+    """Use up a sign-in token and return its researcher, or None if it is unknown, used or expired.
+
+    If several requests try the same token at once, one of them succeeds.
+    """
     now_ms = clock_ms() if now_ms is None else now_ms
-    mine = sign_ins.c.token_hash == hash_token(token)
-    wanted = select(researchers.c.name).join(sign_ins).where(mine, sign_ins.c.expires_at_ms > now_ms)
+    is_this = sign_ins.c.token_hash == hash_token(token)
+    query = select(researchers.c.name).join(sign_ins).where(is_this, sign_ins.c.expires_at_ms > now_ms)
     with db.writing() as connection:
-        name = connection.scalar(wanted)
-        taken = connection.execute(delete(sign_ins).where(mine)).rowcount
-    return name if taken else None
+        name = connection.scalar(query)
+        deleted = connection.execute(delete(sign_ins).where(is_this)).rowcount
+    return name if deleted else None
 
 
-def _number_of(connection: Connection, researcher: str) -> int:
-    mine = select(researchers.c.id).where(researchers.c.name == researcher)
-    number = connection.scalar(mine.with_for_update(read=True))  # nobody removes them meanwhile
-    if number is None:
+def _get_researcher_id(connection: Connection, researcher: str) -> int:
+    """Return the id of a researcher, locked so that nobody removes the researcher meanwhile."""
+    query = select(researchers.c.id).where(researchers.c.name == researcher)
+    researcher_id = connection.scalar(query.with_for_update(read=True))
+    if researcher_id is None:
         raise NotFound(f"There is no researcher {researcher!r:.80}.")
-    return number
+    return researcher_id

@@ -1,4 +1,4 @@
-"""Copies of a database: a file that is whole or not there, a SQLite file as it is at one instant, rows."""
+"""Copy databases: a new file that is complete or absent, a snapshot of a SQLite file, and all rows of all tables."""
 
 import errno
 import os
@@ -17,48 +17,49 @@ from vseg.errors import Conflict, InvalidInput, VsegError
 from vseg.store.schema import metadata
 
 ROWS_PER_INSERT = 2000
-INSTRUCTIONS_PER_PROGRESS = 100_000  # of SQLite, between two looks at how far a copy is
-ABANDONED_S = 24 * 60 * 60  # nobody writes a copy without touching it for so long
-SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
+INSTRUCTIONS_PER_PROGRESS = 100_000  # SQLite instructions between two reports of progress
+ABANDONED_S = 24 * 60 * 60  # an unfinished copy that was not changed for this long is abandoned
+SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")  # of the files that SQLite keeps next to a database
 
 Advance = Callable[[int], None]
 Progress = Callable[[int], AbstractContextManager[Advance]]
 
 
 def no_progress(total: int) -> AbstractContextManager[Advance]:
-    """No progress is shown."""
+    """Report no progress."""
     return nullcontext(lambda done: None)
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path`, its owner's alone, that takes its name at the end and nobody else's place.
+    """Yield a private temporary file next to `path`, which is renamed to `path` when the block ends.
 
-    By then it is on the disk. If anything fails, nothing is left; what one that was killed a day ago or more left under
-    this name is removed.
+    At that point it is on the disk. An existing file is never overwritten (`Conflict`), and if anything fails, nothing
+    is left. Unfinished files for the same path that are older than a day are removed.
     """
-    for taken in (path, *(Path(f"{path}{suffix}") for suffix in SQLITE_SUFFIXES)):
-        if taken.exists() or taken.is_symlink():
+    for existing in (path, *(Path(f"{path}{suffix}") for suffix in SQLITE_SUFFIXES)):
+        if existing.exists() or existing.is_symlink():
             raise Conflict(
-                f"{taken} exists, and nothing is overwritten; choose another name, or stop the server that uses it "
+                f"{existing} exists and is not overwritten; choose another name, or stop the server that uses it "
                 "before you move it away."
             )
     if not path.absolute().parent.is_dir():
-        raise InvalidInput(f"There is no folder for {path}; make it, or name another file.")
+        raise InvalidInput(f"There is no folder for {path}; create it, or choose another file.")
     _remove_abandoned(path)
     temporary = path.with_name(f".{path.name}-unfinished-{secrets.token_hex(4)}")
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be written ({error.strerror}); name another file.") from error
+        raise InvalidInput(f"{path} cannot be written ({error.strerror}); choose another file.") from error
     try:
         yield temporary
-        if left := [each for each in SQLITE_SUFFIXES if Path(f"{temporary}{each}").exists()]:
+        if left := [suffix for suffix in SQLITE_SUFFIXES if Path(f"{temporary}{suffix}").exists()]:
             raise VsegError(
-                f"{path} could not be completed: {', '.join(left)} is still needed; nothing is left."
+                f"{path} could not be completed, since SQLite still needs its {', '.join(left)} file; nothing was "
+                "written."
             )
         flush_to_disk(temporary)
-        _put(temporary, path)
+        _rename_without_overwriting(temporary, path)
         flush_to_disk(path.absolute().parent)
     finally:
         for suffix in ("", *SQLITE_SUFFIXES):
@@ -66,17 +67,19 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(path: Path) -> None:
-    ours = re.compile(re.escape(f".{path.name}-unfinished-") + f"[0-9a-f]{{8}}({'|'.join(SQLITE_SUFFIXES)})?")
-    with suppress(OSError):  # a folder that cannot be listed, or someone who was faster
-        for each in path.absolute().parent.iterdir():
-            if ours.fullmatch(each.name) and each.stat().st_mtime < time.time() - ABANDONED_S:
-                each.unlink()
+    unfinished = re.compile(
+        re.escape(f".{path.name}-unfinished-") + f"[0-9a-f]{{8}}({'|'.join(SQLITE_SUFFIXES)})?"
+    )
+    with suppress(OSError):  # the folder cannot be listed, or another process removed the file first
+        for file in path.absolute().parent.iterdir():
+            if unfinished.fullmatch(file.name) and file.stat().st_mtime < time.time() - ABANDONED_S:
+                file.unlink()
 
 
 def copy_file(source: Path, target: Path, progress: Progress) -> None:
-    """A SQLite database at one instant, without what its free pages remember, into an empty file.
+    """Copy a SQLite database, as it is at one moment, into an empty file, without the content of its free pages.
 
-    Whoever writes meanwhile does not wait, and is not in it.
+    Other processes can write meanwhile; what they write is not in the copy.
     """
     with closing(open_read_only(source)) as connection:
         ((pages,),) = connection.execute("PRAGMA page_count")
@@ -84,13 +87,13 @@ def copy_file(source: Path, target: Path, progress: Progress) -> None:
         with progress(pages) as advance:
             done = 0
 
-            def look() -> None:
+            def report_progress() -> None:
                 nonlocal done
-                there = min(target.stat().st_size // size, pages)
-                advance(there - done)
-                done = there
+                written = min(target.stat().st_size // size, pages)
+                advance(written - done)
+                done = written
 
-            connection.set_progress_handler(look, INSTRUCTIONS_PER_PROGRESS)
+            connection.set_progress_handler(report_progress, INSTRUCTIONS_PER_PROGRESS)
             try:
                 connection.execute("VACUUM INTO ?", (str(target),))
             except sqlite3.DatabaseError as error:
@@ -99,57 +102,57 @@ def copy_file(source: Path, target: Path, progress: Progress) -> None:
 
 
 def copy_rows(source: Connection, target: Connection, progress: Progress) -> dict[str, int]:
-    """All rows of all tables from one transaction to another, which had none; how many of each."""
+    """Copy all rows of all tables to a database without rows; return how many there are in each table."""
     tables = metadata.sorted_tables
-    rows = _counts(source)
+    rows = _count_rows(source)
     with progress(sum(rows.values())) as advance:
         for table in tables:
-            found = source.execution_options(yield_per=ROWS_PER_INSERT).execute(select(table))
-            for part in found.mappings().partitions():
+            result = source.execution_options(yield_per=ROWS_PER_INSERT).execute(select(table))
+            for part in result.mappings().partitions():
                 target.execute(insert(table), [dict(row) for row in part])
                 advance(len(part))
-    check_counts(rows, _counts(target))
+    check_counts(rows, _count_rows(target))
     return rows
 
 
 def check_counts(source: dict[str, int], copy: dict[str, int]) -> None:
-    """`VsegError` unless a copy has as many rows of every table as what it was made of."""
+    """Raise `VsegError` unless a copy has as many rows in every table as its source."""
     for table in sorted(source.keys() | copy.keys()):
-        had, has = source.get(table, 0), copy.get(table, 0)
-        if had != has:
+        expected, copied = source.get(table, 0), copy.get(table, 0)
+        if copied != expected:
             raise VsegError(
-                f"The copy has {has} rows in {table}, not {had}; nothing of it is kept, try again."
+                f"The copy has {copied} rows in {table}, expected {expected}; it was discarded, try again."
             )
 
 
-def _counts(connection: Connection) -> dict[str, int]:
+def _count_rows(connection: Connection) -> dict[str, int]:
     tables = metadata.sorted_tables
     return {table.name: connection.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
 
 
 def open_read_only(file: Path) -> sqlite3.Connection:
-    """A SQLite file that is only read; it has to be there."""
+    """Open an existing SQLite file for reading only."""
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
 
 
-def _put(temporary: Path, path: Path) -> None:
-    """Give a file its name, unless someone was faster: a second name first, where the file system has such."""
+def _rename_without_overwriting(temporary: Path, path: Path) -> None:
+    """Give a file its final name by a hard link, which fails if the name exists."""
     try:
         os.link(temporary, path)
     except FileExistsError:
-        raise Conflict(f"{path} has appeared meanwhile, and nothing is overwritten.") from None
+        raise Conflict(f"{path} was created meanwhile and is not overwritten.") from None
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-        _put_over_own(temporary, path)
+        _rename_without_links(temporary, path)
 
 
-def _put_over_own(temporary: Path, path: Path) -> None:
-    """The same without second names: an empty file takes the name, if nobody has it, and only that is overwritten."""
+def _rename_without_links(temporary: Path, path: Path) -> None:
+    """Do the same on a file system without hard links: create an empty file of that name, then overwrite it."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
-        raise Conflict(f"{path} has appeared meanwhile, and nothing is overwritten.") from None
+        raise Conflict(f"{path} was created meanwhile and is not overwritten.") from None
     try:
         temporary.replace(path)
     except BaseException:

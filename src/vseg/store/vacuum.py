@@ -1,9 +1,9 @@
-"""What is left of deleted rows in the files of a database, and how it goes.
+"""Remove what deleted rows leave behind in the files of a database.
 
-Deleting takes a row out of every table; its bytes may stay: in SQLite's log (-wal), and in pages that were divided
-while rows were moved, `secure_delete` or not. So whoever deletes something personal calls `mark` in the same
-transaction, and `sweep` rewrites the file and empties the log. What was marked and not swept, because the computer
-stopped or someone was reading, is still marked: the server sweeps once a day.
+After a DELETE the bytes of a row may remain: in the write-ahead log of SQLite (-wal), and in pages that were split
+while rows were moved, even with `secure_delete`. So a transaction that deletes personal data calls `mark_due`, and
+`sweep` then rewrites the file and empties the log. If `sweep` could not finish, because the computer stopped or
+someone was reading, the mark remains and the server tries again once a day.
 """
 
 import secrets
@@ -14,61 +14,63 @@ from vseg.errors import VsegError
 from vseg.store.database import LOCK_TIMEOUT_S, Database
 from vseg.store.schema import PERSONAL_TABLES, settings
 
-MARK = "traces-"  # the names of the settings that say: something was deleted and not yet swept
+MARK = "traces-"  # prefix of the settings that record a deletion after which no sweep was done yet
 VACUUM_PERSONAL_TABLES = "VACUUM " + ", ".join(table.name for table in PERSONAL_TABLES)
-MAX_READER_WAIT_S = 5  # so long answers wait for someone who reads; after that the log stays for now
+MAX_READER_WAIT_S = 5  # responses wait this long for a reader to finish; after that the log is not emptied
 
 SWEPT = "The database file was rewritten and its log emptied: no trace is left in them."
 LOG_KEPT = (
-    "The database is being read (by an export, perhaps), so that its file and its log may hold traces for now; the "
-    "server rewrites them within a day, and vseg erase STUDY --sweep does it at once when nobody reads."
+    "The database is being read (by an export, perhaps), so its file and its log may still hold traces; the server "
+    "rewrites them within a day. To do it at once, sweep again when nobody reads the database."
 )
 VACUUMED = (
-    "PostgreSQL was told to reuse the space (VACUUM), which frees the bytes without overwriting them: VACUUM FULL "
-    "rewrites the tables, and its write-ahead log, archives of it and replicas forget when they are recycled."
+    "PostgreSQL may now reuse the space (VACUUM), but the bytes are not overwritten yet: VACUUM FULL rewrites the "
+    "tables; the write-ahead log, its archives and replicas lose the data when they are recycled."
 )
-OUT_OF_REACH = "Backups, exports and copies made before still hold the data: delete them, or erase there too."
+OUT_OF_REACH = (
+    "Backups, exports and copies made before still hold the data: delete them, or erase the data there too."
+)
 
 
 def mark_due(connection: Connection) -> None:
-    """Note in a transaction that deletes something personal that a sweep is due."""
+    """Record, in a transaction that deletes personal data, that a sweep is due."""
     connection.execute(insert(settings).values(name=MARK + secrets.token_hex(8), value=""))
 
 
 def is_due(db: Database) -> bool:
-    """Whether something was deleted that is not swept yet."""
-    return bool(_marks(db))
+    """Return whether personal data were deleted since the last sweep."""
+    return bool(_list_marks(db))
 
 
 def sweep(db: Database) -> str:
-    """Leave no trace of deleted rows in the database's files, as far as we reach; a sentence says how far that is."""
+    """Remove the traces of deleted rows from the database's files; return a message that says what was done."""
     try:
-        marks = _marks(db)
+        marks = _list_marks(db)
         if not db.is_sqlite:
             db.run_outside_transaction(VACUUM_PERSONAL_TABLES)
-        elif not _rewritten(db):
+        elif not _rewrite_file(db):
             return LOG_KEPT
         with db.writing() as connection:
             connection.execute(delete(settings).where(settings.c.name.in_(marks)))
     except VsegError as error:
         return (
-            "The rows are gone, but the traces that they left in the files are not yet; the server tries again within "
+            "The rows were deleted, but their traces in the files were not removed yet; the server tries again within "
             f"a day. {error}"
         )
     return SWEPT if db.is_sqlite else VACUUMED
 
 
-def _rewritten(db: Database) -> bool:
-    """Rewrite the file through its log, and empty that; whether it was emptied, which nobody may read meanwhile."""
+def _rewrite_file(db: Database) -> bool:
+    """Rewrite a SQLite file and empty its log; return False if the log could not be emptied because of a reader."""
     db.run_outside_transaction("VACUUM")
-    waits = f"PRAGMA busy_timeout = {1000 * MAX_READER_WAIT_S}"
+    set_timeout = f"PRAGMA busy_timeout = {1000 * MAX_READER_WAIT_S}"
     try:
-        ((busy, *_),) = db.run_outside_transaction(waits, "PRAGMA wal_checkpoint(TRUNCATE)")
+        ((busy, *_),) = db.run_outside_transaction(set_timeout, "PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         db.run_outside_transaction(f"PRAGMA busy_timeout = {1000 * LOCK_TIMEOUT_S}")
     return not busy
 
 
-def _marks(db: Database) -> list[str]:
+def _list_marks(db: Database) -> list[str]:
     with db.reading() as connection:
         return list(connection.scalars(select(settings.c.name).where(settings.c.name.startswith(MARK))))

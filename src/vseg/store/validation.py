@@ -133,7 +133,9 @@ def insertion(db: "Database", table: Table, other: Table) -> Insertion:
     new = select(*row.values()).where(~is_taken)
     if not db.is_sqlite:  # in one order, so that two workers with the same rows never wait for each other
         new = new.order_by(row["session"], row["seq"])
-    statement = db.insert_or_ignore(table).from_select(list(row), new).execution_options(preserve_rowcount=True)
+    statement = (
+        db.insert_or_ignore(table).from_select(list(row), new).execution_options(preserve_rowcount=True)
+    )
 
     def store(connection: Connection, rows: list[Row]) -> int:
         sent: Any = rows if db.is_sqlite else {"rows": rows}

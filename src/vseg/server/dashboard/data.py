@@ -17,14 +17,14 @@ DEFAULT_FILE = "vseg.db"  # where a command without --db looks (cli/serve.py)
 
 
 @require_login
-async def data(request: Request) -> Response:
+async def data_page(request: Request) -> Response:
     """Download, links, file."""
     row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
     return await _shown(request, row)
 
 
 @require_login
-async def links(request: Request) -> Response:
+async def create_links(request: Request) -> Response:
     """Make personal links, which are shown this once."""
     given = await read_form(request)
     db, name = request.app.state.db, request.path_params["name"]

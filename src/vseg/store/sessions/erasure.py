@@ -38,7 +38,7 @@ def erase(db: Database, study: StudyRow, participant: str) -> ErasedRows:
     Their place is free again, and whoever they are could take part anew, but not by the same personal link. On SQLite
     the file is then rewritten, for which answers of others wait: a second for every 100 MB or so.
     """
-    with log_long_wait(db.place), db.writing() as connection:
+    with log_long_wait(db.address), db.writing() as connection:
         gone = _deleted(connection, _number(connection, study, participant, lock=True))
         vacuum.mark_due(connection)
     return ErasedRows(**gone, traces=vacuum.sweep(db))

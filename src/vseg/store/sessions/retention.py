@@ -55,7 +55,7 @@ def apply_retention(db: Database, *, now_ms: int | None = None) -> dict[str, For
 
 def _forgotten(db: Database, study: StudyRow, now_ms: int, days: int) -> tuple[int, int, int]:
     """How many identities and links are gone, and how many people are kept since they are taking part."""
-    with log_long_wait(db.place), db.writing() as connection:
+    with log_long_wait(db.address), db.writing() as connection:
         due = list(connection.scalars(_known(study).where(_is_due(now_ms, days))))
         identities_gone, links_gone = (
             connection.execute(delete(table).where(table.c.participant.in_(due))).rowcount if due else 0
