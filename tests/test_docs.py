@@ -138,7 +138,7 @@ def test_vseg_commands_run(document, tmp_path, monkeypatch):
                 continue
             if name == "serve":
                 link = servers.enter_context(run_server_process(*arguments)).link("participants")
-                bots.run(link, count=2, seed=0)
+                bots.simulate_participants(link, count=2, seed=0)
                 continue
             if name == "simulate-participants":
                 arguments[0] = link  # the page's address has the default port, which may be taken here

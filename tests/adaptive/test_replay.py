@@ -31,7 +31,7 @@ def exported(server: RunningServer, folder: Path) -> Path:
 
 
 def taken(server: RunningServer, count: int, seed: int) -> None:
-    bots.run(f"{server.base}s/ada/", count=count, at_once=count, flagged=0.1, seed=seed)
+    bots.simulate_participants(f"{server.base}s/ada/", count=count, at_once=count, flagged=0.1, seed=seed)
 
 
 @pytest.mark.parametrize("text", [SOLO, CROWD, STOPPING], ids=["solo", "crowd", "stopping"])

@@ -1,4 +1,4 @@
-"""Simulated participants against a real server: they finish, repeat what was flagged, and answer what they see."""
+"""Test simulated participants against a real server: they finish, repeat flagged trials, and answer what they see."""
 
 import signal
 import socket
@@ -15,9 +15,9 @@ from sqlalchemy import select
 import vseg
 from servers import STUDY, run_server
 from vseg import bots, export, store
-from vseg.bots.perception import Sight
+from vseg.bots.perception import Perception
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
-from vseg.observers import Lapsing, ideal
+from vseg.observers import LapsingObserver, ideal_observer
 from vseg.store.schema import identities
 
 OPEN = STUDY.replace("participants = 3", "participants = 20")
@@ -44,16 +44,16 @@ HIDDEN = OPEN.replace('"tiny"', '"links"').replace(
 )
 
 
-def test_the_whole_way_against_a_known_truth(database_url, tmp_path):
-    """Server, eight people, export, load, reconstruct: the maps they saw come back within 0.1 (L1, of at most 2)."""
+def test_reconstruction_recovers_the_maps_that_participants_saw(database_url, tmp_path):
+    """Test server, eight participants, export, load, reconstruct: the maps differ by less than 0.1 (L1, at most 2)."""
     truth = vseg.stimuli.random_maps(vseg.Grid(6), segments=2, entropy=0.15, seed=1)
     with run_server(database_url, WHOLE) as running:
         url = f"{running.base}s/whole/"
-        summary = bots.run(url, count=8, truth={"patches": truth}, flagged=0.05, seed=3)
-        assert (summary.people, summary.refused) == (8, 0)
+        summary = bots.simulate_participants(url, count=8, truth={"patches": truth}, flagged=0.05, seed=3)
+        assert (summary.participants, summary.refused) == (8, 0)
         assert summary.answers == 8 * (4 + 5 * 73) + summary.flagged  # none was flagged three times
         with pytest.raises(Conflict) as full:
-            bots.run(url, count=1, seed=4)
+            bots.simulate_participants(url, count=1, seed=4)
         assert full.value.reason == "full"
         (tmp_path / "out").mkdir()
         export.write_dataset(running.db, store.studies.get_study(running.db, "whole"), tmp_path / "out")
@@ -63,9 +63,9 @@ def test_the_whole_way_against_a_known_truth(database_url, tmp_path):
     assert result.maps.distance_to(truth) < 0.1
 
 
-def test_flagged_trials_are_asked_again_at_the_end_of_their_block(server):
-    summary = bots.run(f"{server.base}s/tiny", count=3, flagged=0.3, seed=1)
-    assert summary.people == 3
+def test_flagged_trials_are_repeated_at_the_end_of_their_block(server):
+    summary = bots.simulate_participants(f"{server.base}s/tiny", count=3, flagged=0.3, seed=1)
+    assert summary.participants == 3
     assert summary.flagged > 10
     for rows in by_session(server):
         tries = Counter(row["item"] for row in rows)
@@ -88,8 +88,8 @@ def by_session(server) -> list[list[dict]]:
     ]
 
 
-def test_what_they_report_is_what_a_page_could(server):
-    bots.run(f"{server.base}s/tiny/", count=1, seed=2)
+def test_records_are_plausible_for_a_page(server):
+    bots.simulate_participants(f"{server.base}s/tiny/", count=1, seed=2)
     rows = by_session(server)[-1]
     assert [row["seq"] for row in rows] == list(range(rows[0]["seq"], rows[0]["seq"] + len(rows)))
     for before, row in pairwise(rows):
@@ -101,11 +101,11 @@ def test_what_they_report_is_what_a_page_could(server):
 
 
 def test_the_same_seed_gives_the_same_answers(tmp_path):
-    """However many take part at the same time."""
-    found = []
+    """Test that it does not depend on how many take part at the same time."""
+    answers = []
     for number, at_once in enumerate((1, 8)):
         with run_server(f"sqlite:///{tmp_path}/{number}.db", OPEN) as running:
-            bots.run(
+            bots.simulate_participants(
                 f"{running.base}s/tiny/",
                 count=4,
                 observer="lapsing:0.5",
@@ -113,73 +113,73 @@ def test_the_same_seed_gives_the_same_answers(tmp_path):
                 at_once=at_once,
                 seed=5,
             )
-            found.append(
+            answers.append(
                 [[(row["item"], row["same"], row["rt_ms"]) for row in rows] for rows in by_session(running)]
             )
-    assert found[0] == found[1]
+    assert answers[0] == answers[1]
 
 
-def test_practice_and_catch_trials_are_seen_right(server):
-    """The practice picture has a few flat colours, which anyone can see; its truth is not on the wire."""
-    bots.run(f"{server.base}s/tiny/", count=2, observer=ideal, seed=6)
+def test_practice_and_catch_trials_are_answered_right(server):
+    """Test that the few flat colours of the practice picture are enough; its true maps are not sent."""
+    bots.simulate_participants(f"{server.base}s/tiny/", count=2, observer=ideal_observer, seed=6)
     study = store.studies.get_study(server.db, "tiny")
     truth = study.truth("practice")
     for row in (row for rows in by_session(server)[-2:] for row in rows if row["practice"] or row["catch"]):
         assert row["same"] == (truth.labels[row["i"]] == truth.labels[row["j"]])
 
 
-def test_without_a_truth_the_picture_itself_decides(server):
-    """Coloured patches are told apart by their colours: 90 % of the answers agree with the patches' own maps."""
-    bots.run(f"{server.base}s/tiny/", count=2, observer=ideal, seed=7)
+def test_without_true_maps_answers_follow_the_colours(server):
+    """Test that 90 % of the answers agree with the true maps of the coloured patches."""
+    bots.simulate_participants(f"{server.base}s/tiny/", count=2, observer=ideal_observer, seed=7)
     truth = store.studies.get_study(server.db, "tiny").truth("patches")
     rows = [row for rows in by_session(server)[-2:] for row in rows if row["image"] == "patches"]
     right = [row["same"] == (truth.labels[row["i"]] == truth.labels[row["j"]]) for row in rows]
     assert np.mean(right) > 0.9
 
 
-def test_a_study_file_brings_the_truth_of_the_images_that_it_generates(server, tmp_path):
-    """A texture has no colours to tell its halves by, so that the maps of a first walk would show none of it."""
+def test_true_maps_of_generated_images_come_from_the_study_file(server, tmp_path):
+    """Test with a texture, whose halves do not differ in colour, so that only the true maps show them."""
     file = tmp_path / "study.toml"
     file.write_text(OPEN.replace('{name = "patches", colours = 2}', '{name = "texture", texture = "low"}'))
-    seen = bots.maps_of(file)
-    assert seen.keys() == {"texture", "practice"}
-    left, right = seen["texture"].probabilities.reshape(4, 4, 2)[:, [0, -1]].swapaxes(0, 1)
+    maps = bots.load_true_maps(file)
+    assert maps.keys() == {"texture", "practice"}
+    left, right = maps["texture"].probabilities.reshape(4, 4, 2)[:, [0, -1]].swapaxes(0, 1)
     assert (left == left[0]).all()
     assert (right == 1 - left).all()
     file.write_text(OPEN)
     stored = store.studies.get_study(server.db, "tiny").truth("patches")
-    assert np.array_equal(bots.maps_of(file)["patches"].probabilities, stored.probabilities)
+    assert np.array_equal(bots.load_true_maps(file)["patches"].probabilities, stored.probabilities)
     file.write_text(OPEN.replace("colours = 2", 'sample = "coffee"'))
     with pytest.raises(NotFound, match=r"No image of .* is generated by vseg"):
-        bots.maps_of(file)
+        bots.load_true_maps(file)
 
 
-def test_some_get_in_and_the_rest_are_counted(tmp_path):
+def test_participants_beyond_the_study_size_are_counted_as_refused(tmp_path):
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as running:
-        summary = bots.run(f"{running.base}s/tiny/", count=5, seed=0)
-    assert (summary.people, summary.refused) == (3, 2)
+        summary = bots.simulate_participants(f"{running.base}s/tiny/", count=5, seed=0)
+    assert (summary.participants, summary.refused) == (3, 2)
     assert "3 participants gave 84 answers (0 not shown right)" in str(summary)
     assert summary.reason
 
 
-def test_at_a_pace_every_answer_is_sent_by_itself(tmp_path):
+def test_with_a_pace_every_answer_is_sent_separately(tmp_path):
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as running:
-        bots.run(f"{running.base}s/tiny/", count=1, pace=0.001, seed=0)
+        bots.simulate_participants(f"{running.base}s/tiny/", count=1, pace=0.001, seed=0)
         received = {row["received_at_ms"] for row in running.responses()}
     assert len(received) > 10
 
 
 @contextmanager
-def unsteady(port: int) -> Iterator[int]:
-    """A line to that port which is cut at the start, and again after every few kilobytes."""
+def unstable_proxy(port: int) -> Iterator[int]:
+    """Forward connections to a port, but cut the first two, and each later one after some kilobytes."""
     ends: list[socket.socket] = []
 
-    def carry(one: socket.socket, other: socket.socket, left: int) -> None:
+    def forward(source: socket.socket, target: socket.socket, left: int) -> None:
         with suppress(OSError):
-            while left > 0 and (data := one.recv(4096)):
-                other.sendall(data)
+            while left > 0 and (data := source.recv(4096)):
+                target.sendall(data)
                 left -= len(data)
-        for end in (one, other):
+        for end in (source, target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
@@ -194,7 +194,7 @@ def unsteady(port: int) -> Iterator[int]:
                 outgoing = socket.create_connection(("127.0.0.1", port))
                 ends.append(outgoing)
                 for pair in ((incoming, outgoing, 20_000), (outgoing, incoming, 60_000)):
-                    threads.append(threading.Thread(target=carry, args=pair))
+                    threads.append(threading.Thread(target=forward, args=pair))
                     threads[-1].start()
             if done.is_set():
                 return
@@ -216,53 +216,62 @@ def unsteady(port: int) -> Iterator[int]:
                 end.close()
 
 
-def test_a_line_that_breaks_again_and_again_loses_and_doubles_nothing(tmp_path):
+def test_broken_connections_lose_and_duplicate_nothing(tmp_path):
     with run_server(f"sqlite:///{tmp_path}/vseg.db", OPEN.partition("[prolific]")[0]) as running:
-        with unsteady(int(running.base.rsplit(":", 1)[1].strip("/"))) as port:
-            summary = bots.run(f"http://127.0.0.1:{port}/s/tiny/", count=3, at_once=2, seed=0)
+        with unstable_proxy(int(running.base.rsplit(":", 1)[1].strip("/"))) as port:
+            summary = bots.simulate_participants(
+                f"http://127.0.0.1:{port}/s/tiny/", count=3, at_once=2, seed=0
+            )
         finished = [rows for rows in by_session(running) if rows[0]["status"] == "completed"]
         begun = store.sessions.list_sessions(running.db, store.studies.get_study(running.db, "tiny"))
-    assert summary.people == 3 == len(finished) == len(begun), (
-        "a first post that was cut off is the same person"
+    assert summary.participants == 3 == len(finished) == len(begun), (
+        "a repeated first request must not begin a second session"
     )
     assert all([row["item"] for row in rows] == list(range(28)) for rows in finished)
 
 
-def test_personal_links_only_is_the_servers_sentence(server):
+def test_refusal_without_a_personal_link_has_the_servers_message(server):
     with pytest.raises(Conflict, match="personal link"):
-        bots.run(f"{server.base}s/links/", count=2, seed=0)
+        bots.simulate_participants(f"{server.base}s/links/", count=2, seed=0)
 
 
-def test_a_personal_link_lets_one_in_who_goes_on_where_they_were(server):
-    """As its page would: the query of the address says who comes."""
+def test_a_personal_link_resumes_its_session(server):
+    """Test that the link in the address identifies the participant, as on the page."""
     study = store.studies.get_study(server.db, "links")
     (link,) = store.sessions.create_links(server.db, study, 1)
     url = f"{server.base}s/links?link={link}"
     with pytest.raises(
-        InvalidInput, match=r"link=…, which is one person's, but 2 are to take part: .*--count 1"
+        InvalidInput, match=r"link=…, which belongs to one participant, but 2 are to take part; let only one"
     ):
-        bots.run(url, count=2, seed=0)
+        bots.simulate_participants(url, count=2, seed=0)
+
+    def interrupt(answers: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+
     with pytest.raises(KeyboardInterrupt):
-        bots.run(url, count=1, pace=1e-6, answered=lambda answers: signal.raise_signal(signal.SIGINT), seed=0)
+        bots.simulate_participants(url, count=1, pace=1e-6, on_stored=interrupt, seed=0)
     assert len(server.responses("links")) < 28
-    assert bots.run(url, count=1, seed=0).people == 1
-    assert sorted(row["item"] for row in server.responses("links")) == list(range(28)), "none of them twice"
+    assert bots.simulate_participants(url, count=1, seed=0).participants == 1
+    assert sorted(row["item"] for row in server.responses("links")) == list(range(28)), "no item twice"
     with pytest.raises(Conflict, match="already taken part"):
-        bots.run(url, count=1, seed=0)
+        bots.simulate_participants(url, count=1, seed=0)
 
 
-def test_prolifics_parameters_are_passed_on(server):
+def test_prolific_parameters_are_passed_on(server):
     query = "PROLIFIC_PID=p-1&STUDY_ID=s-1&SESSION_ID=t-1&unknown=x"
-    for people, url in ((2, f"{server.base}s/tiny/?{query}"), (3, f"{server.base}s/tiny/?PROLIFIC_PID=p-1")):
-        with pytest.raises(InvalidInput, match=f"PROLIFIC_PID=…, .*{people} are to take part"):
-            bots.run(url, count=people, seed=0)
-    bots.run(f"{server.base}s/tiny/?{query}", count=1, seed=0)
+    for participants, url in (
+        (2, f"{server.base}s/tiny/?{query}"),
+        (3, f"{server.base}s/tiny/?PROLIFIC_PID=p-1"),
+    ):
+        with pytest.raises(InvalidInput, match=f"PROLIFIC_PID=…, .*{participants} are to take part"):
+            bots.simulate_participants(url, count=participants, seed=0)
+    bots.simulate_participants(f"{server.base}s/tiny/?{query}", count=1, seed=0)
     with server.db.reading() as connection:
-        kept = connection.execute(select(identities).where(identities.c.prolific_pid == "p-1")).one()
-    assert (kept.prolific_study, kept.prolific_session) == ("s-1", "t-1")
+        identity = connection.execute(select(identities).where(identities.c.prolific_pid == "p-1")).one()
+    assert (identity.prolific_study, identity.prolific_session) == ("s-1", "t-1")
 
 
-def cut(running) -> None:
+def interrupt(running) -> None:
     signal.raise_signal(signal.SIGINT)
 
 
@@ -272,9 +281,9 @@ def erase(running) -> None:
         store.sessions.erase(running.db, study, row["participant"])
 
 
-@pytest.mark.parametrize(("end", "error"), [(cut, KeyboardInterrupt), (erase, NotFound)])
-def test_who_ends_early_says_how_far_they_were(tmp_path, end, error):
-    """Ctrl+C, and whatever goes wrong on the way: here, all sessions are erased after the first ten answers."""
+@pytest.mark.parametrize(("end", "error"), [(interrupt, KeyboardInterrupt), (erase, NotFound)])
+def test_an_early_end_reports_how_many_answers_are_stored(tmp_path, end, error):
+    """Test Ctrl+C and an error in the middle: all sessions are erased after the first ten answers."""
     stored = []
 
     def count_answers(answers: int) -> None:
@@ -283,43 +292,47 @@ def test_who_ends_early_says_how_far_they_were(tmp_path, end, error):
             end(running)
 
     with run_server(f"sqlite:///{tmp_path}/vseg.db", OPEN) as running:
-        said = r"0 of 2 participants came to the end; \d+ answers are stored\."
-        with pytest.raises(error, match=said):
-            bots.run(f"{running.base}s/tiny/", count=2, pace=1e-6, answered=count_answers, seed=0)
+        message = r"0 of 2 participants came to the end; \d+ answers are stored\."
+        with pytest.raises(error, match=message):
+            bots.simulate_participants(
+                f"{running.base}s/tiny/", count=2, pace=1e-6, on_stored=count_answers, seed=0
+            )
     assert 10 <= sum(stored) < 56
 
 
-def test_every_answer_that_is_stored_is_counted(server):
+def test_on_stored_counts_every_answer(server):
     stored: list[int] = []
-    summary = bots.run(f"{server.base}s/tiny/", count=1, flagged=0.1, answered=stored.append, seed=3)
+    summary = bots.simulate_participants(
+        f"{server.base}s/tiny/", count=1, flagged=0.1, on_stored=stored.append, seed=3
+    )
     assert sum(stored) == summary.answers
 
 
-def test_nobody_answers():
+def test_no_server_at_the_address():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     with pytest.raises(
         VsegError, match=rf"No answer from http://127.0.0.1:{port}/s/x/ .*is vseg serve running\?"
     ):
-        bots.run(f"http://127.0.0.1:{port}/s/x", count=1, seed=0)
+        bots.simulate_participants(f"http://127.0.0.1:{port}/s/x", count=1, seed=0)
 
 
 @pytest.mark.parametrize("path", ["s/none/", "", "s/tiny/study.json"])
-def test_no_study_there(server, path):
+def test_no_study_at_the_address(server, path):
     with pytest.raises(NotFound, match="There is no study at"):
-        bots.run(server.base + path, count=1, seed=0)
+        bots.simulate_participants(server.base + path, count=1, seed=0)
 
 
 @pytest.mark.parametrize("url", ["ftp://localhost/s/x/", "", "http://"])
-def test_no_address(url):
+def test_invalid_address(url):
     with pytest.raises(InvalidInput, match="Expected a participant's address"):
-        bots.run(url, count=1, seed=0)
+        bots.simulate_participants(url, count=1, seed=0)
 
 
-def test_truth_on_another_layout(server):
+def test_true_maps_on_another_layout(server):
     truth = vseg.stimuli.random_maps(vseg.Grid(5), segments=2, seed=0)
     with pytest.raises(InvalidInput, match="the study asks about other locations"):
-        bots.run(f"{server.base}s/tiny/", count=1, truth=truth, seed=0)
+        bots.simulate_participants(f"{server.base}s/tiny/", count=1, truth=truth, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -333,35 +346,37 @@ def test_truth_on_another_layout(server):
         ({"observer": "sleepy"}, "An observer is ideal"),
     ],
 )
-def test_settings(settings, message):
+def test_invalid_settings(settings, message):
     with pytest.raises(InvalidInput, match=message):
-        bots.run("http://localhost:1/s/x/", **{"count": 1, "seed": 0, **settings})
+        bots.simulate_participants("http://localhost:1/s/x/", **{"count": 1, "seed": 0, **settings})
 
 
 def test_observers_by_name():
-    assert bots.observer_named("ideal") is ideal
-    assert bots.observer_named("lapsing:0.2") == Lapsing(0.2)
-    assert bots.observer_named("random") == Lapsing(1.0)
+    assert bots.parse_observer("ideal") is ideal_observer
+    assert bots.parse_observer("lapsing:0.2") == LapsingObserver(0.2)
+    assert bots.parse_observer("random") == LapsingObserver(1.0)
 
 
-def test_a_photograph_is_seen_softly():
-    """K segments that are neither certain nor empty, the same for everyone who looks."""
+def test_perception_of_a_photograph():
+    """Test that P(same) is graded, and the same for every participant."""
     import io
 
     from PIL import Image
 
     file = io.BytesIO()
-    Image.fromarray(vseg.stimuli.sample("coffee", 128)).save(file, "PNG")
+    Image.fromarray(vseg.stimuli.load_sample("coffee", 128)).save(file, "PNG")
     rng = np.random.default_rng(0)
     columns = {name: rng.uniform(0, 128, 50) for name in ("x1", "y1", "x2", "y2")} | {"i": None, "j": None}
-    seen = [Sight(ideal).same_probability("coffee", file.getvalue(), columns, 3) for _ in range(2)]
-    assert np.array_equal(*seen)
-    assert ((seen[0] >= 0) & (seen[0] <= 1)).all()
-    assert np.ptp(seen[0]) > 0.5
+    perceived = [
+        Perception(ideal_observer).same_probability("coffee", file.getvalue(), columns, 3) for _ in range(2)
+    ]
+    assert np.array_equal(*perceived)
+    assert ((perceived[0] >= 0) & (perceived[0] <= 1)).all()
+    assert np.ptp(perceived[0]) > 0.5
 
 
-def test_a_model_is_what_they_see(server):
-    """Left and right halves, as labels or as probabilities: the same answers, and none but those of the halves."""
+def test_answers_follow_a_model(server):
+    """Test models that segment the image into halves, as labels and as probabilities."""
 
     def halves(image):
         assert image.dtype == np.uint8
@@ -373,7 +388,9 @@ def test_a_model_is_what_they_see(server):
 
     columns = np.arange(16) % 4 >= 2
     for model, agreement in ((halves, 1.0), (unsure, 0.6)):
-        bots.run(f"{server.base}s/tiny/", count=1, observer=ideal, model=model, seed=8)
+        bots.simulate_participants(
+            f"{server.base}s/tiny/", count=1, observer=ideal_observer, model=model, seed=8
+        )
         rows = [row for row in by_session(server)[-1] if row["image"] == "patches" and not row["catch"]]
         assert np.mean([row["same"] == (columns[row["i"]] == columns[row["j"]]) for row in rows]) >= agreement
 
@@ -381,14 +398,14 @@ def test_a_model_is_what_they_see(server):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (lambda image: image[0], "The model said uint8"),
+        (lambda image: image[0], "The model returned uint8"),
         (lambda image: np.full((*image.shape[:2], 2), np.nan), "expected labels"),
         (lambda image: 1 / 0, "The model failed on image patches: ZeroDivisionError"),
     ],
 )
-def test_a_model_that_does_not_work(server, model, message):
+def test_a_model_that_fails(server, model, message):
     with pytest.raises(InvalidInput, match=message):
-        bots.run(f"{server.base}s/tiny/", count=1, model=model, seed=9)
+        bots.simulate_participants(f"{server.base}s/tiny/", count=1, model=model, seed=9)
 
 
 ADAPTIVE = """
@@ -403,22 +420,21 @@ catch = {per_block = 1}
 """
 
 
-def test_they_answer_what_an_adaptive_study_chooses(tmp_path):
-    """Without waiting they are faster than any choosing, so they wait for it; flagged trials keep their pairs."""
+def test_participants_answer_the_pairs_that_an_adaptive_study_chooses(tmp_path):
+    """Test that participants without a pace wait for the server's choices, and that flagged trials keep their pairs."""
     with run_server(f"sqlite:///{tmp_path}/vseg.db", ADAPTIVE) as running:
-        summary = bots.run(f"{running.base}s/ada/", count=3, flagged=0.1, seed=1)
+        summary = bots.simulate_participants(f"{running.base}s/ada/", count=3, flagged=0.1, seed=1)
         rows = running.responses("ada")
-    assert summary.people == 3
+    assert summary.participants == 3
     real = [row for row in rows if not (row["practice"] or row["catch"])]
     assert summary.chosen == sum(row["chosen"] for row in rows)
     sessions = {row["session"] for row in rows}
     for session in sessions:
         mine = [row for row in real if row["session"] == session]
         items = sorted({row["item"] for row in mine})
-        late = [
-            row for row in mine if row["item"] in items[9:]
-        ]  # a pair for every three of 25 locations is fixed
-        # Where the server comes late, the trial under way and the next keep their fixed pairs: seen in one of 36
+        # A pair for every three of 25 locations is fixed; the others are chosen.
+        late = [row for row in mine if row["item"] in items[9:]]
+        # If the server is late, the current trial and the next keep their fixed pairs: this happened in one of 36
         # sessions on a machine with four times the work it can do.
         assert np.mean([row["chosen"] for row in late]) > 0.8
         pairs = {}

@@ -151,11 +151,11 @@ def test_all_workers_know_of_simulated_people(tmp_path):
             worker.share_through(api.server.db)
         study = store.studies.get_study(api.server.db, "tiny")
         job = one.start(api.server.base, study, count=2, pace=1.0, seed=0)
-        assert other.of("tiny").shown() == job.shown()
+        assert other.find_job("tiny").to_json() == job.to_json()
         assert api.get("studies/tiny/simulate").json()["running"]
         with pytest.raises(Conflict, match="still taking part"):
             other.start(api.server.base, study, count=1)
         one.stop()
         assert job.finished.wait(60)
-        assert other.of("tiny").shown() == job.shown()
+        assert other.find_job("tiny").to_json() == job.to_json()
         assert not job.running

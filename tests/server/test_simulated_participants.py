@@ -1,4 +1,4 @@
-"""Simulated participants that the server itself sends, and the demonstration that shows them."""
+"""Test simulated participants that the server runs, and the demo that shows them."""
 
 import signal
 import subprocess
@@ -23,38 +23,38 @@ def running(tmp_path):
 
 
 @pytest.mark.parametrize("source", ["truth", "picture", "model"])
-def test_they_take_part_like_anyone(running, tmp_path, source):
+def test_they_complete_the_study(running, tmp_path, source):
     (tmp_path / "mine.py").write_text(
         "def model(image):\n    print('seen')\n    return image.sum(axis=2) > 300\n"
     )
     groups, study = Simulations(f"{tmp_path}/mine.py"), store.studies.get_study(running.db, "tiny")
     job = groups.start(running.base, study, count=3, source=source, seed=0)
     assert job.finished.wait(60)
-    assert job.shown() == {"wanted": 3, "done": 3, "running": False, "failed": False, "said": job.said}
+    assert job.to_json() == {"wanted": 3, "done": 3, "running": False, "failed": False, "said": job.said}
     assert job.said.startswith("3 participants gave ")
-    assert groups.of("tiny") is job
+    assert groups.find_job("tiny") is job
     assert store.sessions.count_sessions(running.db, study).completed == 3
 
 
-def test_one_group_at_a_time_and_sensible_wishes(running):
+def test_one_group_at_a_time_and_invalid_settings(running):
     groups, study = Simulations(), store.studies.get_study(running.db, "tiny")
     job = groups.start(running.base, study, count=2, pace=1.0, seed=0)
     with pytest.raises(Conflict, match="2 simulated participants are still taking part"):
         groups.start(running.base, study, count=1)
-    for wish, message in (
+    for settings, message in (
         ({"count": 0}, "Expected 1 to 500 simulated participants"),
         ({"count": 1, "observer": "sleepy"}, "An observer is ideal"),
-        ({"count": 1, "source": "model"}, "They see by truth or picture, got 'model'"),
+        ({"count": 1, "source": "model"}, "Unknown source 'model'; expected 'truth' or 'picture'"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            groups.start(running.base, study, **wish)
+            groups.start(running.base, study, **settings)
     groups.stop()
     assert job.finished.wait(60)
     assert job.failed
     assert job.said == "They stopped before the end."
 
 
-def test_what_they_are_told_reaches_the_researcher(running):
+def test_an_error_of_the_study_is_the_jobs_message(running):
     store.studies.close(running.db, "tiny")
     job = Simulations().start(running.base, store.studies.get_study(running.db, "tiny"), count=1, seed=0)
     assert job.finished.wait(60)
@@ -62,7 +62,7 @@ def test_what_they_are_told_reaches_the_researcher(running):
     assert "closed" in job.said
 
 
-def test_by_the_api(tmp_path):
+def test_simulating_through_the_api(tmp_path):
     with run_server(f"sqlite:///{tmp_path}/vseg.db", OPEN) as server:
         token = store.tokens.create(server.db, researcher(server.db), "script")
         server.client.headers["Authorization"] = f"Bearer {token}"
@@ -84,12 +84,12 @@ def researcher(db) -> str:
 
 
 def completed(answer: httpx.Response) -> int:
-    """Nobody yet, as long as the answers are being read for the first time."""
+    """Return how many have completed; 0 while the server reads the answers for the first time."""
     return 0 if answer.status_code == 503 else answer.json()["progress"]["completed"]
 
 
-def test_the_demonstration_is_alive(tmp_path):
-    """`vseg demo` as people type it: fifteen are there, a map can be seen, and Ctrl+C ends it all."""
+def test_the_demo_command(tmp_path):
+    """Test `vseg demo`: fifteen participants complete, a map can be fetched, and Ctrl+C ends all processes."""
     command = [sys.executable, "-m", "vseg", "demo", "--no-browser", "--out", str(tmp_path / "shown")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -100,7 +100,7 @@ def start_python(
 def kill_group(process: "subprocess.Popen[bytes]") -> None:
     """Kill a child and everything it has started, and wait for it.
 
-    Do this once: after the child has been waited for, its PID may be given to another process.
+    Call it once, at the latest right after the child has ended: later, its PID may belong to another process.
     """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):

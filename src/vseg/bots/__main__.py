@@ -1,6 +1,7 @@
-"""One run in a process of its own: settings as JSON on standard input, a JSON line for each thing that happens.
+"""Run a group of simulated participants in a child process of the server, so that they take no time from people.
 
-This is what the server starts when a researcher sends simulated participants, so that they take no time from people.
+The settings are a line of JSON on standard input, which the parent keeps open: the process exits when it ends. Each
+event is a line of JSON on standard output.
 """
 
 import json
@@ -9,32 +10,34 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from vseg import bots
-from vseg._support import user_code
+from vseg._support.subprocesses import exit_with_parent
+from vseg._support.user_code import load_function
+from vseg.bots.group import load_true_maps, simulate_participants
 from vseg.errors import VsegError
 
 
 def main() -> None:
-    """Lines {"done": 1} for participants who came to the end, then {"said": …} or {"failed": …}."""
+    """Print {"done": 1} for each participant who is done, then {"said": summary} or {"failed": message}."""
     settings: dict[str, Any] = json.loads(sys.stdin.readline())
+    exit_with_parent()
     truth, model = settings.pop("truth", None), settings.pop("model", None)
-    lines = sys.stdout
+    events = sys.stdout
 
-    def say(**what: Any) -> None:
-        print(json.dumps(what), file=lines, flush=True)
+    def report(**event: int | str) -> None:
+        print(json.dumps(event), file=events, flush=True)
 
     try:
-        with redirect_stdout(sys.stderr):  # a user's model may print what it likes
-            summary = bots.run(
+        with redirect_stdout(sys.stderr):  # a user's model may print
+            summary = simulate_participants(
                 **settings,
-                truth=bots.maps_of(Path(truth)) if truth else None,
-                model=user_code.load_function(model) if model else None,
-                progress=lambda done: say(done=done),
+                truth=load_true_maps(Path(truth)) if truth else None,
+                model=load_function(model) if model else None,
+                progress=lambda done: report(done=done),
             )
         refused = f" {summary.refused} more could not take part: {summary.reason}" if summary.refused else ""
-        say(said=f"{summary}{refused}")
+        report(said=f"{summary}{refused}")
     except VsegError as error:
-        say(failed=str(error))
+        report(failed=str(error))
 
 
 if __name__ == "__main__":

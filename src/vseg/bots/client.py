@@ -1,4 +1,4 @@
-"""The participant's side of the wire: requests that are sent again, and errors as the server words them."""
+"""HTTP requests of one participant: repeated when there is no answer, with errors as the server words them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,30 +12,38 @@ import httpx
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
 
 ERRORS = {401: NotAllowed, 404: NotFound, 422: InvalidInput}
-NAMES = {
+ENTRY_NAMES = {
     "PROLIFIC_PID": "prolific_pid",
     "STUDY_ID": "prolific_study",
     "SESSION_ID": "prolific_session",
     "link": "link",
 }
-"""Of who comes: in the address, and on the wire."""
-OF_ONE = ("link", "PROLIFIC_PID")
+"""Parameters that identify a participant: their names in the address, and in the request that begins a session."""
+PERSONAL_PARAMETERS = ("link", "PROLIFIC_PID")
 TRIES = 9
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 TIMEOUT_S = 30.0
 
 
+class Refusal(Conflict):
+    """The server answered with status 409; `.content` is its JSON."""
+
+    def __init__(self, message: str, content: dict[str, Any]):
+        super().__init__(message, str(content.get("reason", "conflict")))
+        self.content = content
+
+
 @dataclass(frozen=True)
-class Wire:
-    """A study's address, and the connections to it."""
+class StudyClient:
+    """The address of a study, and the connections to it."""
 
     client: httpx.AsyncClient
     url: str
 
     @classmethod
     @asynccontextmanager
-    async def to(cls, url: str, at_once: int) -> AsyncIterator["Wire"]:
-        """Connections to the study at this address; they end with the context."""
+    async def connect(cls, url: str, at_once: int) -> AsyncIterator["StudyClient"]:
+        """Open up to `at_once` connections to the study at this address; they end with the context."""
         parts = urlsplit(url if "://" in url else f"http://{url}")
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise InvalidInput(
@@ -48,34 +56,34 @@ class Wire:
         ) as client:
             yield cls(client, base)
 
-    async def study(self) -> dict[str, Any]:
-        """study.json; an address that answers nothing is not asked for long."""
+    async def fetch_study(self) -> dict[str, Any]:
+        """Return study.json; a silent address is given up after a few tries."""
         try:
-            answer = await self.ask("GET", "study.json", tries=3)
-            return dict(answer.json())
+            response = await self.request("GET", "study.json", tries=3)
+            return dict(response.json())
         except (NotFound, ValueError, TypeError) as error:
             raise NotFound(
                 f"There is no study at {self.url}; expected a participant's address such as "
                 f"http://localhost:8000/s/NAME/{f' ({error})' if isinstance(error, NotFound) else ''}."
             ) from error
 
-    async def ask(
+    async def request(
         self, method: str, path: str, body: Any = None, *, token: str | None = None, tries: int = TRIES
     ) -> httpx.Response:
-        """The server's answer; where there is none, or it is overloaded, again after a growing pause."""
+        """Return the server's response; without one, or if it is overloaded, try again after a growing pause."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         pause, reason = FIRST_PAUSE_S, ""
         for number in range(tries):
             try:
-                answer = await self.client.request(method, self.url + path, json=body, headers=headers)
+                response = await self.client.request(method, self.url + path, json=body, headers=headers)
             except httpx.TransportError as error:
                 reason = str(error) or type(error).__name__
             except httpx.InvalidURL as error:
-                raise InvalidInput(f"{self.url} is no address that can be asked ({error}).") from error
+                raise InvalidInput(f"{self.url} is not a valid address ({error}).") from error
             else:
-                if answer.status_code not in (429, 502, 503, 504):
-                    return _checked(answer)
-                reason = _message(answer)
+                if response.status_code not in (429, 502, 503, 504):
+                    return _check_response(response)
+                reason = _message(response)
             if number + 1 < tries:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_S)
@@ -84,50 +92,43 @@ class Wire:
         )
 
 
-def entry(url: str, count: int) -> dict[str, str]:
-    """Who comes by this address, as its page would say: by Prolific's parameters or a personal link, one person.
+def parse_entry(url: str, count: int) -> dict[str, str]:
+    """Return what the address says of the participant: a personal link or Prolific's parameters.
 
     Examples
     --------
-    >>> entry("http://localhost:8000/s/my-study/?link=abc", 1)
+    >>> parse_entry("http://localhost:8000/s/my-study/?link=abc", 1)
     {'link': 'abc'}
     """
-    given = {name: value for name, value in parse_qsl(urlsplit(url).query) if name in NAMES}
-    own = next((name for name in OF_ONE if name in given), None)
-    if own and count > 1:
+    parameters = {name: value for name, value in parse_qsl(urlsplit(url).query) if name in ENTRY_NAMES}
+    personal = next((name for name in PERSONAL_PARAMETERS if name in parameters), None)
+    if personal and count > 1:
         raise InvalidInput(
-            f"The address holds {own}=…, which is one person's, but {count} are to take part: let one do so "
-            "(--count 1), or leave out what follows the question mark."
+            f"The address holds {personal}=…, which belongs to one participant, but {count} are to take part; "
+            "let only one take part, or remove what follows the question mark."
         )
-    return {NAMES[name]: value for name, value in given.items()}
+    return {ENTRY_NAMES[name]: value for name, value in parameters.items()}
 
 
-def _checked(answer: httpx.Response) -> httpx.Response:
-    if answer.is_success:
-        return answer
-    if answer.status_code == 409:
-        raise Refusal(_message(answer), _content(answer))
-    raise ERRORS.get(answer.status_code, VsegError)(_message(answer))
+def _check_response(response: httpx.Response) -> httpx.Response:
+    if response.is_success:
+        return response
+    if response.status_code == 409:
+        raise Refusal(_message(response), _content(response))
+    raise ERRORS.get(response.status_code, VsegError)(_message(response))
 
 
-class Refusal(Conflict):
-    """A 409; `.content` is all that the server said."""
-
-    def __init__(self, message: str, content: dict[str, Any]):
-        super().__init__(message, str(content.get("reason", "conflict")))
-        self.content = content
-
-
-def _message(answer: httpx.Response) -> str:
-    where = f"{answer.request.method} {answer.request.url.path}"
+def _message(response: httpx.Response) -> str:
+    request = f"{response.request.method} {response.request.url.path}"
     return str(
-        _content(answer).get("message") or f"The server answered {where} with status {answer.status_code}."
+        _content(response).get("message")
+        or f"The server answered {request} with status {response.status_code}."
     )
 
 
-def _content(answer: httpx.Response) -> dict[str, Any]:
+def _content(response: httpx.Response) -> dict[str, Any]:
     try:
-        content = answer.json()
+        content = response.json()
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}

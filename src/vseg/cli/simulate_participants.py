@@ -78,17 +78,17 @@ def simulate_participants(
         raise MissingExtra('Simulated participants need httpx: pip install "vseg[server]".') from error
 
     settings["model"] = None if model is None else user_code.load_function(model)
-    chosen, seen = bots.observer_named(observer), None if truth is None else bots.maps_of(truth)
+    chosen, seen = bots.parse_observer(observer), None if truth is None else bots.load_true_maps(truth)
     # One person may take long, so that answers are counted, too.
     bar = counting_bar("Taking part", people, "participants, {:,} answers")
     with _told_when_cut(), bar as (advance, answer):
-        summary = bots.run(
+        summary = bots.simulate_participants(
             url,
             count=people,
             observer=chosen,
             truth=seen,
             progress=advance,
-            answered=answer,
+            on_stored=answer,
             **settings,
         )
     if summary.refused:

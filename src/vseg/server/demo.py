@@ -4,7 +4,6 @@ Nothing is mocked: the study is registered like any other, and its participants 
 """
 
 import secrets
-import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from vseg.server.dashboard.context import render_page, require_login
 from vseg.server.simulated_participants import Simulations
 from vseg.store.studies import StudyRow
 from vseg.study import pictures
-from vseg.study.schema import parsed
+from vseg.study.schema import parse_study
 
 STUDY = """\
 # What `vseg demo` shows: three images, each seen by a third of the participants.
@@ -69,8 +68,8 @@ class DemoStudy:
 def prepare(db: store.Database, folder: Path) -> DemoStudy:
     """Write the sample study to a file, register it, and create a researcher."""
     folder.joinpath("study.toml").write_text(STUDY, encoding="utf-8")
-    study = parsed(STUDY)
-    row = store.studies.register(db, STUDY, study, pictures.shown(study, folder))
+    study = parse_study(STUDY)
+    row = store.studies.register(db, STUDY, study, pictures.render_pictures(study, folder))
     password = secrets.token_urlsafe(12)
     auth.set_password(db, RESEARCHER, password)
     token = auth.create_sign_in_token(db, RESEARCHER)
@@ -88,11 +87,11 @@ def _simulate_and_report(
     simulations: Simulations, demo: DemoStudy, address: str, folder: Path, seed: int
 ) -> None:
     first, second = GROUPS
-    command = [sys.executable, "-m", "vseg", "demo", "--report-only", "--no-browser", "--seed", str(seed)]
+    command = ["-m", "vseg", "demo", "--report-only", "--no-browser", "--seed", str(seed)]
     try:
         simulations.start(address, demo.study, count=first[0], pace=first[1], seed=seed).finished.wait()
         simulations.start(address, demo.study, count=second[0], pace=second[1], seed=seed + 1)
-        with simulations.alongside([*command, "--out", str(folder / "report")]) as process:
+        with simulations.child_process([*command, "--out", str(folder / "report")]) as process:
             process.wait()
     finally:
         _finished.add(folder)

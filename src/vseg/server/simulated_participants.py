@@ -1,7 +1,7 @@
-"""Simulated participants that a researcher sends through this very server, over HTTP like anyone else.
+"""Simulated participants that a researcher sends to a study of this server, over HTTP like anyone else.
 
-They run in a process of their own (`python -m vseg.bots`), one group a study at a time, and end with the server. How
-far they are is in the database, too, so that all workers of a server say the same.
+They run in a child process (`python -m vseg.bots`), one group per study at a time, and end with the server. Their
+progress is also stored in the database, so that all workers of a server report the same.
 """
 
 import hashlib
@@ -9,32 +9,43 @@ import json
 import os
 import secrets
 import subprocess
-import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from starlette.requests import Request
 
 from vseg import store
+from vseg._support.subprocesses import kill_group, start_python
 from vseg.errors import Conflict, InvalidInput
 from vseg.store.studies import StudyRow
 
 Source = Literal["truth", "picture", "model"]
-MOST = 500
+"""What simulated participants see: an image's true maps, its colours, or the output of the user's model."""
+MAX_PARTICIPANTS = 500
 AT_ONCE = 8
 STOPPED = "They stopped before the end."
-WORKER = "VSEG_SERVE_DB"  # in the environment of a worker: its parent is the server
+WORKER = "VSEG_SERVE_DB"  # set in the environment of a worker, whose parent is the server
+
+
+class SimulationStatus(TypedDict):
+    """A `SimulationJob` as pages, scripts and other workers see it."""
+
+    wanted: int
+    done: int
+    running: bool
+    failed: bool
+    said: str
 
 
 @dataclass
-class Job:
-    """One group of simulated participants: how many were wanted, how many are done, and what came of it."""
+class SimulationJob:
+    """One group of simulated participants: how many were requested and are done, and the final message."""
 
     wanted: int
     done: int = 0
@@ -43,8 +54,8 @@ class Job:
     said: str = ""
     finished: Event = field(default_factory=Event, repr=False)
 
-    def shown(self) -> dict[str, Any]:
-        """What a page or a script may know."""
+    def to_json(self) -> SimulationStatus:
+        """Return the job as JSON has it."""
         return {
             "wanted": self.wanted,
             "done": self.done,
@@ -55,29 +66,35 @@ class Job:
 
 
 class Simulations:
-    """The groups under way in this server; `model` is a user's FILE.py[:NAME], if the server was given one."""
+    """The groups of simulated participants of this server.
+
+    Parameters
+    ----------
+    model : str, optional
+        A user's FILE.py[:NAME] that participants may see by.
+    """
 
     def __init__(self, model: str | None = None):
         self.model = model
         self._db: store.Database | None = None
-        self._jobs: dict[str, Job] = {}
-        self._processes: set[subprocess.Popen[str]] = set()
+        self._jobs: dict[str, SimulationJob] = {}
+        self._processes: set[subprocess.Popen[bytes]] = set()
         self._lock, self._stopped = Lock(), False
 
     def share_through(self, db: store.Database) -> None:
-        """Let other workers of this server know through its database."""
+        """Store progress in the database, where other workers of this server read it."""
         self._db = db
 
-    def of(self, study: str) -> Job | None:
-        """The group of a study that runs now, or ran last, whichever worker was asked to send it."""
-        mine = self._jobs.get(study)
-        if self._db is None or (mine is not None and mine.running):
-            return mine
-        told = json.loads(store.researchers.get_setting(self._db, _place(study)) or "{}")
-        if told.pop("server", None) != _server():
-            return mine
-        worker, job = told.pop("worker"), Job(**told)
-        if job.running and not _lives(worker):
+    def find_job(self, study: str) -> SimulationJob | None:
+        """Return the group of a study that runs now, or ran last, in any worker; None if there was none."""
+        own = self._jobs.get(study)
+        if self._db is None or (own is not None and own.running):
+            return own
+        stored = json.loads(store.researchers.get_setting(self._db, _setting_key(study)) or "{}")
+        if stored.pop("server", None) != _server_pid():
+            return own
+        worker, job = stored.pop("worker"), SimulationJob(**stored)
+        if job.running and not _is_alive(worker):
             job.running, job.failed, job.said = False, True, STOPPED
         return job
 
@@ -91,54 +108,56 @@ class Simulations:
         observer: str = "lapsing:0.05",
         pace: float = 0.0,
         seed: int | None = None,
-    ) -> Job:
-        """Send `count` participants to the study at `address`; `Conflict` while others of its own are there."""
+    ) -> SimulationJob:
+        """Send `count` participants to the study at `address`; raise `Conflict` while its last group is running."""
         from vseg import bots
 
-        bots.observer_named(observer)  # a wrong name is said now, not by the process
-        if not 1 <= count <= MOST:
-            raise InvalidInput(f"Expected 1 to {MOST} simulated participants at once, got {count}.")
-        if source not in get_args(Source) or (source == "model" and not self.model):
+        bots.parse_observer(observer)  # report a wrong name now, not from the child process
+        if not 1 <= count <= MAX_PARTICIPANTS:
             raise InvalidInput(
-                f"They see by {' or '.join(self.sources)}, got {source!r}; start the server with --model to add yours."
+                f"Expected 1 to {MAX_PARTICIPANTS} simulated participants at once, got {count}."
+            )
+        if source not in get_args(Source) or (source == "model" and not self.model):
+            expected = " or ".join(repr(name) for name in self.sources)
+            raise InvalidInput(
+                f"Unknown source {source!r}; expected {expected}. A model is available if the server was started with "
+                "one."
             )
         settings: dict[str, Any] = {
             "url": f"{address}s/{study.name}/", "count": count, "observer": observer, "pace": pace, "flagged": 0.02,
             "at_once": AT_ONCE if not pace else count, "seed": secrets.randbits(32) if seed is None else seed,
         }  # fmt: skip
         with self._lock:
-            if (before := self.of(study.name)) is not None and before.running:
+            if (last := self.find_job(study.name)) is not None and last.running:
                 raise Conflict(
-                    f"{before.wanted - before.done} simulated participants are still taking part; wait for them."
+                    f"{last.wanted - last.done} simulated participants are still taking part; wait for them."
                 )
-            job = self._jobs[study.name] = Job(count)
+            job = self._jobs[study.name] = SimulationJob(count)
             self._share(study.name, job)
         Thread(target=self._run, args=(job, settings, source, study), daemon=True).start()
         return job
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """What simulated participants can be asked to see by."""
+        """The sources that are available on this server."""
         return ("truth", "picture", "model") if self.model else ("truth", "picture")
 
     @asynccontextmanager
-    async def lifespan(self, _: Any) -> AsyncIterator[None]:
-        """What is under way ends with the server."""
+    async def lifespan(self, _: object) -> AsyncIterator[None]:
+        """Stop all groups when the server stops."""
         yield
         self.stop()
 
     def stop(self) -> None:
-        """End what is under way, or about to be."""
+        """Kill the child processes of this server, also those that are about to start."""
         self._stopped = True
         for process in list(self._processes):
             process.kill()
 
     @contextmanager
-    def alongside(self, command: list[str]) -> Iterator["subprocess.Popen[str]"]:
-        """A process that ends with this server."""
-        with subprocess.Popen(
-            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as process:
+    def child_process(self, arguments: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start Python with these arguments in a process that is killed when the server or the block ends."""
+        with start_python(arguments) as process:
             self._processes.add(process)
             if self._stopped:
                 process.kill()
@@ -146,23 +165,24 @@ class Simulations:
                 yield process
             finally:
                 self._processes.discard(process)
+                kill_group(process)
 
-    def _share(self, study: str, job: Job) -> None:
+    def _share(self, study: str, job: SimulationJob) -> None:
         if self._db is None:
             return
-        told = {**job.shown(), "server": _server(), "worker": os.getpid()}
-        with suppress(Exception):  # those who look are told later; the group itself goes on
-            store.researchers.set_setting(self._db, _place(study), json.dumps(told))
+        value = {**job.to_json(), "server": _server_pid(), "worker": os.getpid()}
+        with suppress(Exception):  # the group goes on; its next progress is stored again
+            store.researchers.set_setting(self._db, _setting_key(study), json.dumps(value))
 
-    def _run(self, job: Job, settings: dict[str, Any], source: Source, study: StudyRow) -> None:
-        """Follow a group to its end; whatever goes wrong is said in the job."""
+    def _run(self, job: SimulationJob, settings: dict[str, Any], source: Source, study: StudyRow) -> None:
+        """Run a group to its end; any error becomes the job's message."""
         try:
             with tempfile.TemporaryDirectory(prefix="vseg-truth-") as folder:
-                if source == "truth" and _saved_truth(study, Path(folder)):
+                if source == "truth" and _save_true_maps(study, Path(folder)):
                     settings["truth"] = folder
                 elif source == "model":
                     settings["model"] = self.model
-                with self.alongside([sys.executable, "-m", "vseg.bots"]) as process:
+                with self.child_process(["-m", "vseg.bots"]) as process:
                     _follow(job, process, settings, partial(self._share, study.name, job))
         except Exception as error:
             job.failed, job.said = True, f"They could not be started: {type(error).__name__}: {error}"
@@ -172,43 +192,47 @@ class Simulations:
             job.finished.set()
 
 
-def address_of(request: Request) -> str:
-    """How this process reaches its own server: past any proxy, and so without the name that people use."""
+def own_address(request: Request) -> str:
+    """Return the address at which this process reaches its own server, without any proxy in between."""
     host, port = request.scope["server"]
     prefix = request.scope.get("app_root_path", request.scope.get("root_path", ""))
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{prefix}/"
 
 
 def _follow(
-    job: Job, process: "subprocess.Popen[str]", settings: dict[str, Any], share: Callable[[], None]
+    job: SimulationJob,
+    process: "subprocess.Popen[bytes]",
+    settings: dict[str, Any],
+    share: Callable[[], None],
 ) -> None:
+    """Send the settings to the child, and update the job from its events until it ends."""
     assert process.stdin is not None
     assert process.stdout is not None
-    with suppress(BrokenPipeError):  # it was stopped before it could listen
-        process.stdin.write(json.dumps(settings) + "\n")
-        process.stdin.close()
+    with suppress(BrokenPipeError):  # it was stopped before it could read
+        process.stdin.write(json.dumps(settings).encode() + b"\n")
+        process.stdin.flush()  # not closed: the child exits when its input ends
     for line in process.stdout:
-        told = json.loads(line)
-        job.done += told.get("done", 0)
-        job.failed = "failed" in told
-        job.said = told.get("said") or told.get("failed") or job.said
+        event = json.loads(line)
+        job.done += event.get("done", 0)
+        job.failed = "failed" in event
+        job.said = event.get("said") or event.get("failed") or job.said
         share()
     if not job.said:
         job.failed, job.said = True, STOPPED
 
 
-def _place(study: str) -> str:
-    """Under which the database keeps it: short, however long the study's name."""
+def _setting_key(study: str) -> str:
+    """Return the name of the stored setting; it is short, however long the study's name is."""
     return f"simulation {hashlib.blake2b(study.encode(), digest_size=12).hexdigest()}"
 
 
-def _server() -> int:
-    """The process that all workers of a server have in common."""
+def _server_pid() -> int:
+    """Return the PID of the server, which is the parent of its workers if there are several."""
     return os.getppid() if WORKER in os.environ else os.getpid()
 
 
-def _lives(worker: int) -> bool:
-    """Whether a worker of this server is there; where there are no others, it is this one."""
+def _is_alive(worker: int) -> bool:
+    """Return whether a worker of this server is running; a server without workers has only this process."""
     if worker == os.getpid() or WORKER not in os.environ:
         return worker == os.getpid()
     try:
@@ -218,9 +242,9 @@ def _lives(worker: int) -> bool:
     return True
 
 
-def _saved_truth(study: StudyRow, folder: Path) -> bool:
-    """The maps of those images that vseg generated, as files; whether there were any."""
-    known = {name: truth for name in study.images if (truth := study.truth(name)) is not None}
-    for name, truth in known.items():
+def _save_true_maps(study: StudyRow, folder: Path) -> bool:
+    """Save the maps of the images that vseg generated; return whether there were any."""
+    truths = {name: truth for name in study.images if (truth := study.truth(name)) is not None}
+    for name, truth in truths.items():
         truth.save(folder / f"{name}.npz")
-    return bool(known)
+    return bool(truths)

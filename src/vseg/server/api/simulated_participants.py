@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from vseg.server import http, simulated_participants
-from vseg.server.api.dependencies import OfStudy, takes
+from vseg.server.api.dependencies import RequestedStudy, describe_json_body
 
 router = APIRouter(tags=["simulation"])
 
@@ -18,7 +18,7 @@ class Wish(BaseModel):
         extra="forbid", strict=True, json_schema_extra={"example": {"count": 5, "source": "truth"}}
     )
 
-    count: Annotated[int, Field(ge=1, le=simulated_participants.MOST)]
+    count: Annotated[int, Field(ge=1, le=simulated_participants.MAX_PARTICIPANTS)]
     source: simulated_participants.Source = "picture"
     observer: Annotated[str, Field(max_length=40)] = "lapsing:0.05"
     pace: Annotated[float, Field(ge=0, le=10)] = 0.0
@@ -42,21 +42,21 @@ WISH: TypeAdapter[Wish] = TypeAdapter(Wish)
     "/studies/{name}/simulate",
     status_code=202,
     summary="Send simulated participants",
-    openapi_extra=takes(Wish),
+    openapi_extra=describe_json_body(Wish),
 )
-async def simulate(request: Request, row: OfStudy) -> Group:
+async def simulate(request: Request, row: RequestedStudy) -> Group:
     """They take part over HTTP like anyone else, and their sessions say that they are simulated."""
     wish = await http.read_json(request, WISH)
     groups: simulated_participants.Simulations = request.app.state.simulations
     job = await http.run_in_thread(
-        groups.start, simulated_participants.address_of(request), row, **wish.model_dump(mode="python")
+        groups.start, simulated_participants.own_address(request), row, **wish.model_dump(mode="python")
     )
-    return Group(**job.shown())
+    return Group(**job.to_json())
 
 
 @router.get("/studies/{name}/simulate", summary="How far they are")
-def simulated(request: Request, row: OfStudy) -> Group:
+def simulated(request: Request, row: RequestedStudy) -> Group:
     """The group that runs now, or ran last since the server started."""
     groups: simulated_participants.Simulations = request.app.state.simulations
-    job = groups.of(row.name)
-    return Group() if job is None else Group(**job.shown())
+    job = groups.find_job(row.name)
+    return Group() if job is None else Group(**job.to_json())

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from vseg import monitor, store
 from vseg.monitor import Answers, Person, Progress
 from vseg.server import http
-from vseg.server.api.dependencies import tag_of, unchanged
+from vseg.server.api.dependencies import make_etag, not_modified_response
 from vseg.server.dashboard.context import get_visitor, render_fragment, render_page
 from vseg.server.dashboard.posteriors import PosteriorView
 from vseg.store.studies import StudyRow
@@ -115,7 +115,7 @@ async def render_live_page(
     asked = request.query_params.get("part")
     beliefs = await http.run_in_thread(believed, glance) if glance and believed else {}
     tag = await _tag(request, row, glance, reading, [each.state for each in beliefs.values()])
-    if asked is not None and (same := unchanged(request, tag)) is not None:
+    if asked is not None and (same := not_modified_response(request, tag)) is not None:
         return same
     shown: dict[str, Any] = {"row": row, "study": row.study, "reading": reading, "beliefs": beliefs}
     shown["is_coming"] = any(each.is_coming for each in beliefs.values())
@@ -132,8 +132,8 @@ async def _tag(
     request: Request, row: StudyRow, glance: Overview | None, reading: float | None, beliefs: list[object]
 ) -> str:
     """Of everything that a live part follows from, known before it is computed; its forms hold the login's token."""
-    job = request.app.state.simulations.of(row.name)
+    job = request.app.state.simulations.find_job(row.name)
     seen = glance.version if glance else f"{reading:.2f}"
     asked = request.url.path, sorted(request.query_params.multi_items())
     form_token = request.app.state.logins.form_token(await get_visitor(request))
-    return tag_of(asked, seen, row.status, job and job.shown(), beliefs, form_token)
+    return make_etag(asked, seen, row.status, job and job.to_json(), beliefs, form_token)

@@ -66,7 +66,7 @@ async def start_simulation(request: Request) -> Response:
         "observer": given.get("observer", "lapsing:0.05"),
         "pace": _pace(given.get("pace", "0")),
     }
-    address = simulated_participants.address_of(request)
+    address = simulated_participants.own_address(request)
     await http.run_in_thread(request.app.state.simulations.start, address, row, **settings)
     return redirect(request, f"/studies/{name}#simulate")
 
@@ -108,12 +108,12 @@ def _values(request: Request, row: StudyRow, glance: Overview | None) -> dict[st
     values = {
         "locations": len(row.study.layout.build()),
         "chosen": chosen,
-        "job": state.simulations.of(row.name),
+        "job": state.simulations.find_job(row.name),
         "link": api.participant_link(request, row.name),
         "sources": {name: SOURCES[name] for name in state.simulations.sources},
         "paces": PACES,
         "observers": OBSERVERS,
-        "most_simulated": simulated_participants.MOST,
+        "most_simulated": simulated_participants.MAX_PARTICIPANTS,
         "query": urlencode({name: query[name] for name in ("image", "show", "page") if name in query}),
     }
     if glance is None:
