@@ -1,4 +1,4 @@
-"""Responses and events: the hot way in, and the ways out."""
+"""Responses and events: store the records of a session, and read those of a study."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +18,10 @@ from vseg.store.validation import EventLimits
 from vseg.store.writer import WriteRequest
 
 ADDED_COLUMNS = ("session", "received_at_ms")
-"""The columns that the store fills in by itself."""
+"""The columns that the store fills in itself."""
 RESPONSE_COLUMNS = tuple(column.name for column in response_table.c if column.name not in ADDED_COLUMNS)
 USED_COLUMNS = ("session", "seq", "item", "practice", "catch", "flags")
-"""What `used` looks at."""
+"""The columns that `find_used` needs."""
 EVENT_COLUMNS = tuple(column.name for column in event_table.c if column.name not in ADDED_COLUMNS)
 
 
@@ -35,40 +35,60 @@ def append(
     limits: EventLimits | None = None,
     now_ms: int | None = None,
 ) -> "Future[None]":
-    """Store records of one session; the future is resolved once they are durable.
+    """Store records of one session; the returned future is resolved once they are durable.
 
-    A response has the names in `RESPONSE`, an event those in `EVENT`; other names are passed over. A record that is
-    there already stays as it is, so that a resend does no harm; a number is used once, by a response or by an event.
-    The future fails with `Conflict` ("ended") if the session takes no more records, or ("elsewhere") if it has others
-    under these numbers, of another page: then none of these is stored. It fails with `NotAllowed` if its token is no
-    longer the one with this `token_hash`, `NotFound` if there is no such session, `InvalidInput` if there are more
-    events than the `limits` or the database refuses a value, and `VsegError` if the database does not answer: then send
-    again.
+    A record that is already stored remains unchanged, so that sending it again does no harm. A record number (`seq`) is
+    used once, by a response or by an event.
+
+    Parameters
+    ----------
+    db : Database
+        The open database.
+    session_id : int
+        The session.
+    responses : sequence of mappings
+        Each has the keys in `RESPONSE_COLUMNS`; other keys are ignored.
+    events : sequence of mappings
+        Each has the keys in `EVENT_COLUMNS`; other keys are ignored. `data` is JSON, or is converted to JSON.
+    token_hash : str, optional
+        Hash of the session's token, which is checked if given.
+    limits : EventLimits, optional
+        How many events the session may have.
+    now_ms : int, optional
+        Time of arrival; the current time by default.
+
+    Returns
+    -------
+    Future
+        Fails, with nothing stored, with `Conflict` ("ended") if the session accepts no more records, `Conflict`
+        ("elsewhere") if another page stored other records with these numbers, `NotAllowed` if the session has another
+        token now, `NotFound` if there is no such session, `InvalidInput` if there are too many events or the database
+        rejects a value, and `VsegError` if the database is unavailable: then the records can be sent again.
     """
     added = {"session": session_id, "received_at_ms": clock_ms() if now_ms is None else now_ms}
     try:
-        answers = [{name: row[name] for name in RESPONSE_COLUMNS} | added for row in responses]
-        others = [{name: row[name] for name in EVENT_COLUMNS} | added for row in events]
+        response_rows = [{name: row[name] for name in RESPONSE_COLUMNS} | added for row in responses]
+        event_rows = [{name: row[name] for name in EVENT_COLUMNS} | added for row in events]
     except KeyError as error:
-        raise InvalidInput(f"A record has no {error.args[0]!r}; see the columns of {__name__}.") from error
-    for row in others:
+        raise InvalidInput(f"A record has no {error.args[0]!r}; see the columns in {__name__}.") from error
+    for row in event_rows:
         if not isinstance(row["data"], str):
             row["data"] = json.dumps(row["data"], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return db.writer.append(WriteRequest(session_id, answers, others, token_hash, limits))
+    return db.writer.append(WriteRequest(session_id, response_rows, event_rows, token_hash, limits))
 
 
-def stream_responses(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapping]]:
-    """All responses of a study, session by session in order, in lists of about `batch` rows.
+def stream_responses(db: Database, study_id: int, batch: int = 5000) -> Iterator[list[RowMapping]]:
+    """Yield all responses of a study, session by session in order, in lists of about `batch` rows.
 
-    `session` and `participant` are names, `status` is the session's. A list never divides a session, so that
-    `used` can be applied to it.
+    `session` and `participant` are names, `status` is that of the session. A list contains whole sessions, so that
+    `find_used` can be applied to it.
     """
-    return _whole_sessions(_streamed(db, response_table, study, batch), batch)
+    return _group_sessions(_stream_rows(db, response_table, study_id, batch), batch)
 
 
-def stream_events(db: Database, study: int, batch: int = 5000) -> Iterator[list[RowMapping]]:
-    """All events of a study, likewise; `data` is JSON."""
-    return _whole_sessions(_streamed(db, event_table, study, batch), batch)
+def stream_events(db: Database, study_id: int, batch: int = 5000) -> Iterator[list[RowMapping]]:
+    """Yield all events of a study like `stream_responses`; `data` is JSON."""
+    return _group_sessions(_stream_rows(db, event_table, study_id, batch), batch)
 
 
 def find_used(columns: Mapping[str, Sequence[Any]]) -> list[bool]:
@@ -86,15 +106,15 @@ def find_used(columns: Mapping[str, Sequence[Any]]) -> list[bool]:
 
 
 def load_responses(db: Database, study: StudyRow, image: str | None = None) -> Responses:
-    """The answers of a study that count, of all images or of one."""
+    """Load the answers of a study that count, for all images or for one."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     needed = [name for name in (*COLUMNS, *USED_COLUMNS) if name in response_table.c]
     condition = true() if image is None else response_table.c.image == image
-    for rows in _whole_sessions(_streamed(db, response_table, study.id, 5000, needed, condition), 5000):
-        counts = find_used({name: [row[name] for row in rows] for name in USED_COLUMNS})
+    for rows in _group_sessions(_stream_rows(db, response_table, study.id, 5000, needed, condition), 5000):
+        used = find_used({name: [row[name] for row in rows] for name in USED_COLUMNS})
         for name, column in columns.items():
-            column.extend([row[name] for row in compress(rows, counts)])
-    # A study without answers has empty columns, and those need a type.
+            column.extend([row[name] for row in compress(rows, used)])
+    # Empty columns, of a study without answers, need a type.
     types: dict[str, Any] = {"participant": np.str_, "image": np.str_, "same": np.bool_, "rt_ms": np.float64}
     arrays: dict[str, Any] = {
         name: np.array(each, types.get(name, np.int64)) for name, each in columns.items()
@@ -102,10 +122,10 @@ def load_responses(db: Database, study: StudyRow, image: str | None = None) -> R
     return Responses(study.study.layout.build(), **arrays)
 
 
-def _streamed(
+def _stream_rows(
     db: Database,
     table: Table,
-    study: int,
+    study_id: int,
     batch: int,
     names: Sequence[str] | None = None,
     condition: ColumnElement[bool] | None = None,
@@ -113,7 +133,7 @@ def _streamed(
     columns = [
         column for column in table.c if column.name != "session" and (not names or column.name in names)
     ]
-    wanted = (
+    query = (
         select(
             participants.c.name.label("participant"),
             sessions.c.name.label("session"),
@@ -123,14 +143,15 @@ def _streamed(
         .select_from(sessions)
         .join(participants, participants.c.id == sessions.c.participant)
         .join(table, table.c.session == sessions.c.id)
-        .where(sessions.c.study == study, true() if condition is None else condition)
+        .where(sessions.c.study == study_id, true() if condition is None else condition)
         .order_by(table.c.session, table.c.seq)
     )
     with db.reading() as connection:
-        yield from connection.execution_options(yield_per=batch).execute(wanted).mappings()
+        yield from connection.execution_options(yield_per=batch).execute(query).mappings()
 
 
-def _whole_sessions(rows: Iterator[RowMapping], batch: int) -> Iterator[list[RowMapping]]:
+def _group_sessions(rows: Iterator[RowMapping], batch: int) -> Iterator[list[RowMapping]]:
+    """Yield lists of at least `batch` rows, except the last, that end where a session ends."""
     gathered: list[RowMapping] = []
     for row in rows:
         if len(gathered) >= batch and row["session"] != gathered[-1]["session"]:
