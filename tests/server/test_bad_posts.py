@@ -1,4 +1,4 @@
-"""Whatever a browser or a stranger sends: the right status, one sentence, and nothing stored half."""
+"""Invalid requests get the right status and one sentence, and nothing of them is stored."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from vseg.server.records import MAX_BODY_BYTES
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """One server for all, on SQLite: nothing here gets as far as the database."""
+    """Run one server for all tests, on SQLite: these requests do not reach the database."""
     study = STUDY.replace("participants = 3", "participants = 1000")
     with run_server(
         f"sqlite:///{tmp_path_factory.mktemp('bad')}/vseg.db", study, study.replace("tiny", "other")
@@ -21,20 +21,20 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture
-def person(server):
-    person = server.begin()
+def participant(server):
+    participant = server.begin()
     before = server.responses()
-    yield person
-    assert server.responses() == before, "a refused post left something"
+    yield participant
+    assert server.responses() == before, "a refused request must not store anything"
 
 
-def refusal(answer, status: int, error: str) -> str:
-    assert answer.status_code == status, answer.text
-    assert answer.headers["content-type"] == "application/json"
-    said = answer.json()
-    assert said["error"] == error
-    assert said["message"].endswith(".")
-    return said["message"]
+def check_refusal(reply, status: int, error: str) -> str:
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "application/json"
+    body = reply.json()
+    assert body["error"] == error
+    assert body["message"].endswith(".")
+    return body["message"]
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def refusal(answer, status: int, error: str) -> str:
         ({"practice": True}, "records[1].practice: Extra inputs are not permitted."),
     ],
 )
-def test_records(person, changes, message):
-    """The first record is fine; it is not stored either, since a post is stored whole or not at all."""
-    answer = person.send(response(0, 0), response(1, 1) | changes)
-    assert refusal(answer, 422, "InvalidInput").startswith(message)
+def test_an_invalid_record(participant, changes, message):
+    """The first record is valid but not stored either: a request is stored completely or not at all."""
+    reply = participant.send(response(0, 0), response(1, 1) | changes)
+    assert check_refusal(reply, 422, "InvalidInput").startswith(message)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_numbers_that_are_none(server, person, number):
+def test_numbers_that_are_not_finite(server, participant, number):
     body = json.dumps({"records": [response(0, 0)]}).replace("412.5", number)
-    answer = server.client.post(
-        "s/tiny/records", content=body, headers={**person.headers, "Content-Type": "application/json"}
+    reply = server.client.post(
+        "s/tiny/records", content=body, headers={**participant.headers, "Content-Type": "application/json"}
     )
-    assert "records[0].rt_ms should be" in refusal(answer, 422, "InvalidInput")
+    assert "records[0].rt_ms should be" in check_refusal(reply, 422, "InvalidInput")
 
 
 @pytest.mark.parametrize(
@@ -101,38 +101,40 @@ def test_numbers_that_are_none(server, person, number):
         ),
     ],
 )
-def test_bodies(server, person, body, message):
-    answer = server.client.post(
-        "s/tiny/records", content=body, headers={**person.headers, "Content-Type": "application/json"}
+def test_an_invalid_body(server, participant, body, message):
+    reply = server.client.post(
+        "s/tiny/records", content=body, headers={**participant.headers, "Content-Type": "application/json"}
     )
-    assert refusal(answer, 422, "InvalidInput").startswith(message)
+    assert check_refusal(reply, 422, "InvalidInput").startswith(message)
 
 
-def test_more_records_than_a_post_may_have(person):
-    answer = person.send(*(event(seq) for seq in range(101)))
-    assert "at most 100 items" in refusal(answer, 422, "InvalidInput")
+def test_too_many_records(participant):
+    reply = participant.send(*(event(seq) for seq in range(101)))
+    assert "at most 100 items" in check_refusal(reply, 422, "InvalidInput")
 
 
-def test_an_event_that_is_too_large(person):
-    answer = person.send(event(0, "contours", lines="x" * 64_001))
-    assert "should take at most 64000 bytes" in refusal(answer, 422, "InvalidInput")
+def test_too_large_an_event(participant):
+    reply = participant.send(event(0, "contours", lines="x" * 64_001))
+    assert "should take at most 64000 bytes" in check_refusal(reply, 422, "InvalidInput")
     for kind in ("comment", "device", "resumed"):
-        answer = person.send(event(0, kind, text="x" * 4_000))
-        message = refusal(answer, 422, "InvalidInput")
+        reply = participant.send(event(0, kind, text="x" * 4_000))
+        message = check_refusal(reply, 422, "InvalidInput")
         assert message.startswith("records[0].data should take at most 4000 bytes as JSON, takes 4011, got")
 
 
-def test_a_body_that_is_too_large(person):
-    answer = person.send(*(event(seq, "contours", lines="x" * 50_000) for seq in range(6)))
-    message = refusal(answer, 413, "RequestEntityTooLarge" if "Entity" in answer.text else "ContentTooLarge")
+def test_too_large_a_body(participant):
+    reply = participant.send(*(event(seq, "contours", lines="x" * 50_000) for seq in range(6)))
+    message = check_refusal(
+        reply, 413, "RequestEntityTooLarge" if "Entity" in reply.text else "ContentTooLarge"
+    )
     assert message == f"The body is larger than {MAX_BODY_BYTES} bytes; send less at once."
 
 
-def test_a_body_without_an_end_is_refused_on_the_way(server, person):
-    """No Content-Length and megabytes to come: the answer comes before they do."""
+def test_too_large_a_chunked_body_is_refused_before_its_end(server, participant):
+    """Without Content-Length the size is counted while the body arrives."""
     host, port = server.base.removeprefix("http://").rstrip("/").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
-        token = person.state["token"]
+        token = participant.state["token"]
         connection.sendall(
             f"POST /s/tiny/records HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
             "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
@@ -146,12 +148,12 @@ def test_a_body_without_an_end_is_refused_on_the_way(server, person):
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None]
 )
-def test_only_json(server, person, kind):
-    """Forms of other sites can send the other kinds without asking."""
+def test_other_content_types_are_refused(server, participant, kind):
+    """Forms of other sites can send these types without the browser asking the server first."""
     body = json.dumps({"records": [response(0, 0)]})
-    headers = person.headers | ({"Content-Type": kind} if kind else {})
-    answer = server.client.post("s/tiny/records", content=body.encode(), headers=headers)
-    assert "Expected a body of type application/json" in refusal(answer, 415, "UnsupportedMediaType")
+    headers = participant.headers | ({"Content-Type": kind} if kind else {})
+    reply = server.client.post("s/tiny/records", content=body.encode(), headers=headers)
+    assert "Expected a body of type application/json" in check_refusal(reply, 415, "UnsupportedMediaType")
 
 
 @pytest.mark.parametrize(
@@ -167,24 +169,24 @@ def test_only_json(server, person, kind):
     ],
 )
 @pytest.mark.parametrize("what", ["records", "complete", "leave"])
-def test_tokens(server, person, authorization, what):
+def test_an_invalid_token(server, participant, authorization, what):
     headers = {} if authorization is None else {"Authorization": authorization}
-    answer = server.client.post(f"s/tiny/{what}", json={"records": [response(0, 0)]}, headers=headers)
-    refusal(answer, 401, "NotAllowed")
+    reply = server.client.post(f"s/tiny/{what}", json={"records": [response(0, 0)]}, headers=headers)
+    check_refusal(reply, 401, "NotAllowed")
 
 
-def test_a_token_of_another_study(server, person):
-    """Also when this very token was used a moment ago where it belongs."""
-    assert person.send(event(0)).status_code == 200
+def test_a_token_of_another_study(server, participant):
+    """It is refused even if the token is cached for its own study."""
+    assert participant.send(event(0)).status_code == 200
     body = {"records": [response(1, 0)]}
-    answer = server.client.post("s/other/records", json=body, headers=person.headers)
-    assert "belongs to no session of this study" in refusal(answer, 401, "NotAllowed")
+    reply = server.client.post("s/other/records", json=body, headers=participant.headers)
+    assert "belongs to no session of this study" in check_refusal(reply, 401, "NotAllowed")
 
 
-def test_a_participants_token_opens_no_researchers_door(server, person):
+def test_a_participants_token_gives_no_access_to_researchers_routes(server, participant):
     for path in ("api/me", "api/studies", "api/studies/tiny/sessions"):
-        refusal(server.client.get(path, headers=person.headers), 401, "NotAllowed")
-    assert server.client.get("", headers=person.headers).status_code == 303
+        check_refusal(server.client.get(path, headers=participant.headers), 401, "NotAllowed")
+    assert server.client.get("", headers=participant.headers).status_code == 303
 
 
 @pytest.mark.parametrize(
@@ -206,34 +208,34 @@ def test_a_participants_token_opens_no_researchers_door(server, person):
         {"consented": True, "name": "Ann"},
     ],
 )
-def test_entries(server, entry):
-    refusal(server.client.post("s/tiny/sessions", json=entry), 422, "InvalidInput")
+def test_an_invalid_entry(server, entry):
+    check_refusal(server.client.post("s/tiny/sessions", json=entry), 422, "InvalidInput")
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, "5", None, True, 10**9])
-def test_counts(person, count):
-    refusal(person.post("complete", {"count": count}), 422, "InvalidInput")
+def test_an_invalid_count(participant, count):
+    check_refusal(participant.post("complete", {"count": count}), 422, "InvalidInput")
 
 
-def test_what_becomes_of_the_data_is_said_clearly(person):
-    refusal(person.post("leave", {"data": "whatever"}), 422, "InvalidInput")
-    assert person.get_state().json()["status"] == "active"
+def test_an_invalid_choice_on_leaving(participant):
+    check_refusal(participant.post("leave", {"data": "whatever"}), 422, "InvalidInput")
+    assert participant.get_state().json()["status"] == "active"
 
 
 @pytest.mark.parametrize("name", ["nope", "Tiny", "..%2f", "%00", "tiny%00", "x" * 300, "<script>alert(1)"])
-def test_a_study_that_is_not_there(server, name):
-    """Plain words for people, JSON for programs; neither lists the studies that there are."""
+def test_an_unknown_study(server, name):
+    """Browsers get a page and programs JSON; neither lists the existing studies."""
     page = server.client.get(f"s/{name}/", follow_redirects=True)
     if "%2f" not in name:
         assert page.status_code == 404
         assert "There is no study at this address" in page.text
     assert "<script>alert" not in page.text
-    for answer in (
+    for reply in (
         server.client.get(f"s/{name}/study.json"),
         server.client.post(f"s/{name}/sessions", json={"consented": True}),
     ):
-        assert answer.status_code == 404
-        assert "other" not in answer.json()["message"]
+        assert reply.status_code == 404
+        assert "other" not in reply.json()["message"]
 
 
 @pytest.mark.parametrize(
@@ -243,24 +245,24 @@ def test_a_study_that_is_not_there(server, name):
         "/evil", "%5cevil.example", "javascript:alert(1)", "..", "%2e%2e", ".%2f", "tiny%0d%0aLocation:%20x", "nope",
     ],
 )  # fmt: skip
-def test_nobody_is_sent_elsewhere(server, name):
-    """A link to this server that leads to another: only a study's own name is ever redirected to."""
+def test_no_redirect_to_other_sites(server, name):
+    """Only the name of a study is redirected to; a link to this server must not lead to another one."""
     for slash in ("", "/"):
         host, port = server.base.removeprefix("http://").rstrip("/").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as connection:
-            asked = f"GET /s/{name}{slash}?next=x HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-            connection.sendall(asked.encode())
-            answer = connection.makefile("rb").read().partition(b"\r\n\r\n")[0].decode()
-        sent = re.search(r"^location: (.*)$", answer, re.MULTILINE | re.IGNORECASE)
-        if sent is None:
-            assert answer.startswith("HTTP/1.1 404")
-        else:  # two slashes at the end become none, which is then not found
-            assert sent[1].startswith(f"http://{host}/s/")
+            request = f"GET /s/{name}{slash}?next=x HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            connection.sendall(request.encode())
+            reply = connection.makefile("rb").read().partition(b"\r\n\r\n")[0].decode()
+        location = re.search(r"^location: (.*)$", reply, re.MULTILINE | re.IGNORECASE)
+        if location is None:
+            assert reply.startswith("HTTP/1.1 404")
+        else:  # two slashes at the end are redirected to none, which is then not found
+            assert location[1].startswith(f"http://{host}/s/")
 
 
-def test_methods_and_addresses(server):
-    refusal(server.client.get("s/tiny/records"), 405, "MethodNotAllowed")
-    refusal(server.client.delete("s/tiny/session"), 405, "MethodNotAllowed")
-    refusal(server.client.get("s/tiny/../../etc/passwd"), 404, "NotFound")
-    refusal(server.client.get("pages/..%2fauth.py"), 404, "NotFound")
-    refusal(server.client.get("s/tiny/images/x.png"), 404, "NotFound")
+def test_wrong_methods_and_addresses(server):
+    check_refusal(server.client.get("s/tiny/records"), 405, "MethodNotAllowed")
+    check_refusal(server.client.delete("s/tiny/session"), 405, "MethodNotAllowed")
+    check_refusal(server.client.get("s/tiny/../../etc/passwd"), 404, "NotFound")
+    check_refusal(server.client.get("pages/..%2fauth.py"), 404, "NotFound")
+    check_refusal(server.client.get("s/tiny/images/x.png"), 404, "NotFound")

@@ -1,4 +1,4 @@
-"""The log says the same thing once in a while, and how often it would have."""
+"""Repeated log messages are written once in a while, with the number of repetitions."""
 
 import logging
 import socket
@@ -19,9 +19,9 @@ class Clock:
 
 @pytest.fixture
 def logged():
-    """A logger of its own, its clock, and the lines that came through."""
+    """Return a throttled logger, its clock, and the lines it has written."""
     clock, lines = Clock(), []
-    log = logging.Logger("tried")
+    log = logging.Logger("test")
     log.addFilter(LogThrottle(clock))
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())
@@ -29,7 +29,7 @@ def logged():
     return log, clock, lines
 
 
-def test_the_same_words_once_every_ten_seconds(logged):
+def test_a_message_is_written_once_per_interval(logged):
     log, clock, lines = logged
     for _ in range(1000):
         log.error("%s: %s", "VsegError", "the database is away")
@@ -44,7 +44,7 @@ def test_the_same_words_once_every_ten_seconds(logged):
     ]
 
 
-def test_another_failure_under_the_same_words_is_told(logged):
+def test_another_exception_with_the_same_message_is_written(logged):
     log, _, lines = logged
     for failure in (ValueError, KeyError, ValueError):
         try:
@@ -54,7 +54,7 @@ def test_another_failure_under_the_same_words_is_told(logged):
     assert len(lines) == 2
 
 
-def test_what_is_remembered_has_an_end(logged):
+def test_the_number_of_remembered_messages_is_limited(logged):
     log, _, lines = logged
     for number in range(3 * MAX_MESSAGES):
         log.warning("number %d", number)
@@ -62,14 +62,14 @@ def test_what_is_remembered_has_an_end(logged):
     assert len(log.filters[0]._logged) == MAX_MESSAGES
 
 
-def test_nonsense_does_not_fill_the_log(tmp_path):
+def test_invalid_requests_do_not_fill_the_log(tmp_path):
     study = tmp_path / "study.toml"
     study.write_text(STUDY)
     with run_server_process(study, "--db", f"sqlite:///{tmp_path}/vseg.db") as server:
-        where = urlsplit(server.link("participants"))
+        address = urlsplit(server.link("participants"))
         for _ in range(50):
-            with socket.create_connection((where.hostname, where.port)) as connection:
+            with socket.create_connection((address.hostname, address.port)) as connection:
                 connection.sendall(b"nonsense\r\n\r\n")
                 assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
         _, _, log = server.stop()
-    assert log.count("Invalid HTTP request") in (1, 2), log  # two, where ten seconds went by
+    assert log.count("Invalid HTTP request") in (1, 2), log  # two if the requests took ten seconds

@@ -1,4 +1,4 @@
-"""`vseg serve` as a process of its own: what it prints, how it stops, and what survives when it is killed."""
+"""`vseg serve` as a process: what it prints, how it stops, and what is stored when it is killed."""
 
 import os
 import re
@@ -37,30 +37,30 @@ def study(tmp_path) -> Path:
 
 
 @pytest.fixture
-def refused(capsys):
-    """The one sentence of a command that cannot serve."""
+def serve_error(capsys):
+    """Run the command in-process and return its one-line error message."""
 
-    def refused(*arguments: object) -> str:
+    def serve_error(*arguments: object) -> str:
         with pytest.raises(SystemExit) as ended:
             main(["serve", *map(str, arguments)])
         out, err = capsys.readouterr()
         assert (ended.value.code, out, err.count("\n")) == (1, "", 1)
         return err.removeprefix("vseg: ").rstrip("\n")
 
-    return refused
+    return serve_error
 
 
-def begin(link: str, **entry: str) -> ParticipantClient:
-    """Someone whose every request is a connection of its own, so that it may reach any worker."""
+def begin_session(link: str, **entry: str) -> ParticipantClient:
+    """Begin a session in which each request has a connection of its own, so that it may reach any worker."""
     client = httpx.Client(
         base_url=link.partition("s/")[0],
         timeout=60,
         trust_env=False,
         limits=httpx.Limits(max_keepalive_connections=0),
     )
-    answer = client.post("s/tiny/sessions", json={"consented": True, **entry})
-    assert answer.status_code == 201, answer.text
-    return ParticipantClient(client, "tiny", answer.json())
+    reply = client.post("s/tiny/sessions", json={"consented": True, **entry})
+    assert reply.status_code == 201, reply.text
+    return ParticipantClient(client, "tiny", reply.json())
 
 
 def test_links_and_a_graceful_stop(study, tmp_path):
@@ -78,9 +78,9 @@ def test_links_and_a_graceful_stop(study, tmp_path):
         assert "<html" in page.text
         for relative in re.findall(r'(?:src|href)="([^"]+\.(?:js|css))"', page.text):
             assert httpx.get(httpx.URL(link).join(relative), trust_env=False).status_code == 200
-        person = begin(link)
-        with closing(person.client):
-            assert person.send(response(0, 0)).status_code == 200
+        participant = begin_session(link)
+        with closing(participant.client):
+            assert participant.send(response(0, 0)).status_code == 200
         assert server.stop() == (0, STOPPED, "")
     with store.open(url) as db:
         assert (
@@ -88,23 +88,23 @@ def test_links_and_a_graceful_stop(study, tmp_path):
         )
 
 
-def test_whoever_looks_on_reads_at_once_that_it_starts(tmp_path):
-    """On a terminal; in a log or a pipe nobody waits for it."""
-    ours, theirs = os.openpty()
+def test_a_terminal_shows_at_once_that_the_server_starts(tmp_path):
+    """In a log or a pipe this line is not written."""
+    read_end, terminal_end = os.openpty()
     command = [sys.executable, "-m", "vseg", "serve", str(tmp_path / "none.toml")]
-    assert subprocess.run(command, stderr=theirs, stdout=subprocess.PIPE, check=False).returncode == 1
-    os.close(theirs)
-    with open(ours, "rb", buffering=0) as terminal:
+    assert subprocess.run(command, stderr=terminal_end, stdout=subprocess.PIPE, check=False).returncode == 1
+    os.close(terminal_end)
+    with open(read_end, "rb", buffering=0) as terminal:
         assert terminal.read(4096).decode().startswith("Starting …\r\nvseg: No study file")
 
 
-def test_ctrl_c_is_no_failure(study, tmp_path):
+def test_ctrl_c_exits_with_0(study, tmp_path):
     with run_server_process(study, "--db", f"sqlite:///{tmp_path}/vseg.db") as server:
         assert httpx.get(server.link("participants"), trust_env=False).status_code == 200
         assert server.stop(signal.SIGINT) == (0, STOPPED, "")
 
 
-def test_the_one_time_link_is_printed_until_there_is_a_researcher(study, tmp_path):
+def test_the_setup_link_is_printed_until_there_is_a_researcher(study, tmp_path):
     url = f"sqlite:///{tmp_path}/vseg.db"
     with run_server_process(study, "--db", url) as server:
         assert "/setup?token=" in server.link("Researcher")
@@ -119,32 +119,34 @@ def test_the_one_time_link_is_printed_until_there_is_a_researcher(study, tmp_pat
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(study, tmp_path):
-    """kill -9 in mid-traffic: every answer that got its 200 is in the database, once."""
+    """After kill -9 under load, every acknowledged response is in the database exactly once."""
     url = f"sqlite:///{tmp_path}/vseg.db"
     acknowledged: list[tuple[str, int]] = []
     enough = threading.Semaphore(0)
 
-    def answer(link: str) -> None:
-        person = begin(link)
-        with closing(person.client):
+    def send_responses(link: str) -> None:
+        participant = begin_session(link)
+        with closing(participant.client):
             for seq in range(1000):
                 try:
-                    answered = person.send(response(seq, seq % person.items))
+                    reply = participant.send(response(seq, seq % participant.items))
                 except httpx.TransportError:
                     return
-                assert answered.status_code == 200
-                acknowledged.append((person.state["session"], seq))
+                assert reply.status_code == 200
+                acknowledged.append((participant.state["session"], seq))
                 enough.release()
 
     with run_server_process(study, "--db", url) as server:
-        people = [threading.Thread(target=answer, args=[server.link("participants")]) for _ in range(8)]
-        for each in people:
-            each.start()
+        threads = [
+            threading.Thread(target=send_responses, args=[server.link("participants")]) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
         for _ in range(200):
             assert enough.acquire(timeout=60)
         server.process.kill()
-        for each in people:
-            each.join()
+        for thread in threads:
+            thread.join()
     with store.open(url) as db:
         rows = [
             row
@@ -158,14 +160,14 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(study, tmp_path)
 
 
 def test_two_workers_share_tokens(study, postgres_server):
-    """Each connection may reach another process; whoever it is knows everyone."""
+    """Each connection may reach another worker, and each worker knows all sessions."""
     url = postgres_server.fresh()
     with run_server_process(study, "--db", url, "--workers", "2") as server:
-        person = begin(server.link("participants"))
-        with closing(person.client):
+        participant = begin_session(server.link("participants"))
+        with closing(participant.client):
             for seq in range(40):
-                one = person.send(event(seq))
-                assert (one.status_code, one.json()) == (200, {"stored": [seq]})
+                reply = participant.send(event(seq))
+                assert (reply.status_code, reply.json()) == (200, {"stored": [seq]})
         children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
         if children.exists():
             assert len(children.read_text().split()) == 2
@@ -174,12 +176,12 @@ def test_two_workers_share_tokens(study, postgres_server):
 
 
 def test_an_old_token_is_refused_by_every_worker(study, postgres_server):
-    """A worker that remembers the old token is told better by the transaction."""
+    """A worker that has cached the old token finds out in the transaction."""
     url = postgres_server.fresh()
     with run_server_process(study, "--db", url, "--workers", "2") as server:
-        old = begin(server.link("participants"), prolific_pid="a1")
+        old = begin_session(server.link("participants"), prolific_pid="a1")
         assert {old.send(event(seq)).status_code for seq in range(20)} == {200}
-        new = begin(server.link("participants"), prolific_pid="a1")
+        new = begin_session(server.link("participants"), prolific_pid="a1")
         assert {old.send(event(100 + seq)).status_code for seq in range(20)} == {401}
         assert {new.send(event(20 + seq)).status_code for seq in range(20)} == {200}
         old.client.close()
@@ -187,36 +189,38 @@ def test_an_old_token_is_refused_by_every_worker(study, postgres_server):
     postgres_server.drop(url)
 
 
-def test_a_port_in_use(study, tmp_path, refused):
+def test_a_port_in_use(study, tmp_path, serve_error):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = refused(study, "--db", f"sqlite:///{tmp_path}/vseg.db", "--port", port)
-    assert said == f"Port {port} of 127.0.0.1 is in use; stop what runs there or choose another --port."
+        message = serve_error(study, "--db", f"sqlite:///{tmp_path}/vseg.db", "--port", port)
+    assert message == f"Port {port} of 127.0.0.1 is in use; stop what runs there or choose another --port."
     assert not (tmp_path / "vseg.db").exists()
 
 
-def test_what_cannot_be_served(study, tmp_path, refused):
+def test_invalid_options_and_studies(study, tmp_path, serve_error):
     url = f"sqlite:///{tmp_path}/vseg.db"
-    assert refused(study, "--db", url, "--workers", "2", "--port", "0").startswith(
+    assert serve_error(study, "--db", url, "--workers", "2", "--port", "0").startswith(
         "--workers 2 needs PostgreSQL"
     )
-    assert refused(study, "--db", url, "--prefix", "lab").startswith(
+    assert serve_error(study, "--db", url, "--prefix", "lab").startswith(
         "The path prefix should be a path such as /vseg"
     )
-    assert refused(tmp_path / "none.toml", "--db", url).startswith(f"No study file {tmp_path}/none.toml")
+    assert serve_error(tmp_path / "none.toml", "--db", url).startswith(f"No study file {tmp_path}/none.toml")
     study.write_text(STUDY.replace("colours = 2", 'file = "none.png"'))
-    assert "none.png" in refused(study, "--db", url, "--port", "0")
+    assert "none.png" in serve_error(study, "--db", url, "--port", "0")
 
 
-def test_without_a_file_what_the_database_has_goes_on(study, tmp_path, refused):
-    """After a restore, on another computer: the files are not needed."""
+def test_without_a_study_file_the_studies_of_the_database_are_served(study, tmp_path, serve_error):
+    """After a restore on another computer the study files are not needed."""
     url = f"sqlite:///{tmp_path}/vseg.db"
     assert re.fullmatch(
         rf"There is no database {tmp_path}/vseg\.db; .* name a study file as well\.",
-        refused("--db", url, "--port", "0"),
+        serve_error("--db", url, "--port", "0"),
     )
     with store.open(url) as db:
-        assert refused("--db", url, "--port", "0").startswith(f"{tmp_path}/vseg.db has no study yet; name a")
+        assert serve_error("--db", url, "--port", "0").startswith(
+            f"{tmp_path}/vseg.db has no study yet; name a"
+        )
         register_studies(db, study.read_text(), STUDY.replace('"tiny"', '"over"'))
         store.studies.close(db, "over")
     study.unlink()
@@ -225,11 +229,11 @@ def test_without_a_file_what_the_database_has_goes_on(study, tmp_path, refused):
         assert re.findall(r"^Study (\w+)", server.printed, re.MULTILINE) == ["over", "tiny"]
         assert server.printed.count("It is closed: nobody new can begin") == 1
         assert "Also open here" not in server.printed
-        with closing(begin(server.link("participants").replace("/over/", "/tiny/")).client):
+        with closing(begin_session(server.link("participants").replace("/over/", "/tiny/")).client):
             assert server.stop() == (0, STOPPED, "")
 
 
-def test_what_else_is_open_in_the_database_is_said(study, tmp_path):
+def test_other_open_studies_of_the_database_are_listed(study, tmp_path):
     url = f"sqlite:///{tmp_path}/vseg.db"
     with store.open(url) as db:
         register_studies(
@@ -242,33 +246,33 @@ def test_what_else_is_open_in_the_database_is_said(study, tmp_path):
 
 
 def test_two_servers_on_one_file_lose_nothing(study, tmp_path):
-    """Started twice by mistake: SQLite lets them write in turn, and either knows whoever began with the other."""
+    """If vseg serve is started twice, SQLite lets both write in turn, and each knows the other's sessions."""
     url = f"sqlite:///{tmp_path}/vseg.db"
-    with run_server_process(study, "--db", url) as one, run_server_process(study, "--db", url) as other:
-        people = [begin(server.link("participants")) for server in (one, other)]
-        bases = [server.link("participants").partition("s/")[0] for server in (one, other)]
+    with run_server_process(study, "--db", url) as first, run_server_process(study, "--db", url) as second:
+        participants = [begin_session(server.link("participants")) for server in (first, second)]
+        bases = [server.link("participants").partition("s/")[0] for server in (first, second)]
         for seq in range(20):
-            for number, person in enumerate(people):
-                person.client.base_url = bases[(seq + number) % 2]
-                assert person.send(response(seq, seq % person.items)).json() == {"stored": [seq]}
-        for person in people:
-            person.client.close()
+            for number, participant in enumerate(participants):
+                participant.client.base_url = bases[(seq + number) % 2]
+                assert participant.send(response(seq, seq % participant.items)).json() == {"stored": [seq]}
+        for participant in participants:
+            participant.client.close()
     with store.open(url) as db:
         assert (
             sum(map(len, store.responses.stream_responses(db, store.studies.get_study(db, "tiny").id))) == 40
         )
 
 
-def test_a_study_that_changed_after_its_first_session(study, tmp_path, refused):
+def test_a_study_cannot_change_after_its_first_session(study, tmp_path, serve_error):
     url = f"sqlite:///{tmp_path}/vseg.db"
     with run_server_process(study, "--db", url) as server:
-        begin(server.link("participants")).client.close()
+        begin_session(server.link("participants")).client.close()
         server.stop()
     study.write_text(study.read_text().replace("blocks = 2", "blocks = 3"))
-    assert "frozen" in refused(study, "--db", url, "--port", "0")
+    assert "frozen" in serve_error(study, "--db", url, "--port", "0")
 
 
-def test_a_page_that_was_not_built(monkeypatch, tmp_path):
+def test_a_missing_build_of_the_page(monkeypatch, tmp_path):
     monkeypatch.setattr(app, "STATIC", tmp_path / "static")
     with pytest.raises(store.studies.NotFound, match="is not built"):
         app.check_page_is_built()
@@ -290,12 +294,12 @@ def test_personal_links(study, tmp_path, by):
         )
         assert entered.status_code == 201
         revoking = [sys.executable, "-m", "vseg", "links", named, "--revoke", "--db", url]
-        said = subprocess.run(revoking, capture_output=True, text=True, check=True).stdout
-        assert said == "Links revoked that nobody had used: 1.\n"
+        output = subprocess.run(revoking, capture_output=True, text=True, check=True).stdout
+        assert output == "Links revoked that nobody had used: 1.\n"
 
 
 @pytest.mark.parametrize("command", ["links tiny", "export tiny --out exported"])
-def test_a_database_that_is_not_there_is_not_made(command, tmp_path, capsys, monkeypatch):
+def test_a_missing_database_is_not_created(command, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit):
         main([*command.split(), "--db", "sqlite:///typo.db"])
@@ -304,10 +308,10 @@ def test_a_database_that_is_not_there_is_not_made(command, tmp_path, capsys, mon
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_signal_that_comes_at_once_is_heard(study, postgres_server, workers):
-    """The links are printed before the server runs: whoever stops it right then does not wait for ever."""
+def test_an_early_signal_is_handled(study, postgres_server, workers):
+    """The links are printed before the server runs; a signal at that moment must stop it."""
     url = postgres_server.fresh()
     for _ in range(3):
         ended, _, _ = start_server_process(study, "--db", url, "--workers", workers).stop()
-        assert ended in (0, 128 + signal.SIGTERM), "it stopped, before it served or after"
+        assert ended in (0, 128 + signal.SIGTERM), "it must stop, whether or not it has served"
     postgres_server.drop(url)

@@ -1,4 +1,4 @@
-"""Sessions that a process does not know yet are looked up together."""
+"""Sessions that are not cached are loaded together."""
 
 import asyncio
 
@@ -16,184 +16,192 @@ from vseg.server.session_loader import BATCH_SIZE, SessionLoader, follow_other_w
 from vseg.store.schema import sessions, studies
 from vseg.store.tokens import hash_token
 
-CROWDED = STUDY.replace("participants = 3", "participants = 500")
+LARGE_STUDY = STUDY.replace("participants = 3", "participants = 500")
 OTHER = STUDY.replace('"tiny"', '"other"')
 
 
 @pytest.fixture
 def db(database_url):
     with store.open(database_url) as database:
-        register_studies(database, CROWDED)
+        register_studies(database, LARGE_STUDY)
         yield database
 
 
-def begun(db, count, name="tiny"):
-    """Tokens of people who have begun."""
+def begin_sessions(db, count, name="tiny"):
+    """Begin sessions and return their tokens."""
     study = store.studies.get_study(db, name)
     draw = make_trial_drawer(study)
     return [store.sessions.begin(db, study, draw, now_ms=store.database.now_ms()).token for _ in range(count)]
 
 
-async def together(loader, tokens):
+async def load_together(loader, tokens):
     return await asyncio.gather(*map(loader.load, map(hash_token, tokens)), return_exceptions=True)
 
 
-def test_many_are_looked_up_in_few_queries(db):
-    tokens, queries = begun(db, 2 * BATCH_SIZE + 1), []
-    sql.listen(db._reading, "before_cursor_execute", lambda *given: queries.append(given[2]))
-    found = asyncio.run(together(SessionLoader(db), tokens))
+def test_many_sessions_are_loaded_in_few_queries(db):
+    tokens, queries = begin_sessions(db, 2 * BATCH_SIZE + 1), []
+    sql.listen(db._reading, "before_cursor_execute", lambda *arguments: queries.append(arguments[2]))
+    loaded = asyncio.run(load_together(SessionLoader(db), tokens))
     rows = [store.sessions.get_by_token(db, token) for token in tokens]
-    assert [each.id for each in found] == [row.id for row in rows]
-    assert [len(each) for each in found] == [len(row.trials) for row in rows]
-    looked_up = [query for query in queries if "token_hash IN" in query]
-    assert 3 <= len(looked_up) <= 4
+    assert [session.id for session in loaded] == [row.id for row in rows]
+    assert [len(session) for session in loaded] == [len(row.trials) for row in rows]
+    lookups = [query for query in queries if "token_hash IN" in query]
+    assert 3 <= len(lookups) <= 4
 
 
-def test_strangers_are_nobody_and_the_same_token_twice_is_one(db):
-    (token,) = begun(db, 1)
-    first, stranger, again = asyncio.run(together(SessionLoader(db), [token, "x" * 32, token]))
-    assert stranger is None
+def test_unknown_tokens_and_the_same_token_twice(db):
+    (token,) = begin_sessions(db, 1)
+    first, unknown, again = asyncio.run(load_together(SessionLoader(db), [token, "x" * 32, token]))
+    assert unknown is None
     assert first is again
     assert first.study == "tiny"
 
 
-def test_people_of_several_studies_are_looked_up_together_and_those_of_an_adaptive_one_with_what_is_ahead(db):
+def test_sessions_of_several_studies_are_loaded_together(db):
     register_studies(db, ADAPTIVE_STUDY)
-    tokens = begun(db, 2) + begun(db, 2, "ada")
-    found = asyncio.run(together(SessionLoader(db), tokens))
+    tokens = begin_sessions(db, 2) + begin_sessions(db, 2, "ada")
+    loaded = asyncio.run(load_together(SessionLoader(db), tokens))
     rows = [store.sessions.get_by_token(db, token) for token in tokens]
-    assert [each.study for each in found] == ["tiny", "tiny", "ada", "ada"]
-    assert [each.pending_choices is None for each in found] == [True, True, False, False]
-    assert [each.pending_choices.session for each in found[2:]] == [row.id for row in rows[2:]]
+    assert [session.study for session in loaded] == ["tiny", "tiny", "ada", "ada"]
+    assert [session.pending_choices is None for session in loaded] == [True, True, False, False]
+    assert [session.pending_choices.session for session in loaded[2:]] == [row.id for row in rows[2:]]
 
 
-@pytest.mark.parametrize("spoilt", ["study", "trials"])
-def test_one_that_cannot_be_read_is_no_trouble_of_those_who_ask_beside(db, spoilt):
+@pytest.mark.parametrize("damaged", ["study", "trials"])
+def test_an_unreadable_session_does_not_affect_the_others(db, damaged):
     register_studies(db, OTHER)
-    tokens = begun(db, 4) + begun(db, 1, "other") + begun(db, 4)
+    tokens = begin_sessions(db, 4) + begin_sessions(db, 1, "other") + begin_sessions(db, 4)
     with db.writing() as connection:
-        if spoilt == "study":
+        if damaged == "study":
             connection.execute(
                 update(studies).where(studies.c.name == "other").values(text="colour = 'blue'")
             )
         else:
             bad = sessions.c.token_hash == hash_token(tokens[4])
             connection.execute(update(sessions).where(bad).values(trials="{"))
-    found = asyncio.run(together(SessionLoader(db), tokens))
-    assert isinstance(found.pop(4), SchemaMismatch if spoilt == "study" else ValueError)
-    assert [each.study for each in found] == ["tiny"] * 8
+    loaded = asyncio.run(load_together(SessionLoader(db), tokens))
+    assert isinstance(loaded.pop(4), SchemaMismatch if damaged == "study" else ValueError)
+    assert [session.study for session in loaded] == ["tiny"] * 8
 
 
-def test_what_people_of_an_unreadable_study_send_is_not_refused_for_good(database_url):
-    """A page gives up what is refused; with 503 it keeps it until the study can be read again."""
-    with run_server(database_url, CROWDED, OTHER) as server:
-        people = [server.begin() for _ in range(3)] + [server.begin("other")]
+def test_records_of_an_unreadable_study_get_503(database_url):
+    """A page discards records that are refused; after 503 it keeps them until the study can be read again."""
+    with run_server(database_url, LARGE_STUDY, OTHER) as server:
+        participants = [server.begin() for _ in range(3)] + [server.begin("other")]
         with server.db.writing() as connection:
             connection.execute(
                 update(studies).where(studies.c.name == "other").values(text="colour = 'blue'")
             )
         assert server.client.get("s/other/study.json").status_code == 503
-    with run_server(database_url, CROWDED) as server:
+    with run_server(database_url, LARGE_STUDY) as server:
 
-        async def post(client, person):
+        async def post(client, participant):
             return await client.post(
-                f"s/{person.study}/records", json={"records": [response(0, 0)]}, headers=person.headers
+                f"s/{participant.study}/records",
+                json={"records": [response(0, 0)]},
+                headers=participant.headers,
             )
 
-        async def all_at_once():
+        async def post_at_once():
             async with httpx.AsyncClient(base_url=server.base, trust_env=False) as client:
-                return await asyncio.gather(*(post(client, person) for person in people))
+                return await asyncio.gather(*(post(client, participant) for participant in participants))
 
-        *good, bad = asyncio.run(all_at_once())
-        assert [answer.status_code for answer in good] == [200] * 3
-        assert bad.status_code == 503
-        assert "colour" not in bad.text
+        *replies, failed = asyncio.run(post_at_once())
+        assert [reply.status_code for reply in replies] == [200] * 3
+        assert failed.status_code == 503
+        assert "colour" not in failed.text
         assert len(server.begin().state["trials"]["i"]) > 0
 
 
-def test_a_database_in_trouble_is_told_to_all_and_asked_again_later(db):
-    tokens = begun(db, 3)
+def test_a_database_error_is_raised_for_all_and_the_next_load_tries_again(db):
+    tokens = begin_sessions(db, 3)
 
-    async def asked():
+    async def load_twice():
         loader = SessionLoader(db)
         db.run_outside_transaction("ALTER TABLE sessions RENAME TO away")
-        troubled = await together(loader, tokens)
+        failures = await load_together(loader, tokens)
         db.run_outside_transaction("ALTER TABLE away RENAME TO sessions")
-        return troubled, await together(loader, tokens)
+        return failures, await load_together(loader, tokens)
 
-    troubled, found = asyncio.run(asked())
-    assert all(isinstance(each, Exception) for each in troubled), "whatever the database makes of it"
-    assert [each.id for each in found] == [store.sessions.get_by_token(db, token).id for token in tokens]
+    failures, loaded = asyncio.run(load_twice())
+    assert all(isinstance(failure, Exception) for failure in failures), (
+        "of a type that depends on the database"
+    )
+    assert [session.id for session in loaded] == [
+        store.sessions.get_by_token(db, token).id for token in tokens
+    ]
 
 
-def heard(db) -> list[str]:
-    """What the database is asked from now on."""
+def record_queries(db) -> list[str]:
+    """Return a list to which all queries from now on are added."""
     queries: list[str] = []
-    sql.listen(db._reading, "before_cursor_execute", lambda *given: queries.append(given[2]))
+    sql.listen(db._reading, "before_cursor_execute", lambda *arguments: queries.append(arguments[2]))
     return queries
 
 
-def looks(queries: list[str]) -> int:
-    """How often it was asked who is new."""
+def count_polls(queries: list[str]) -> int:
+    """Count the queries for new sessions."""
     return sum("SELECT sessions.token_hash" in query for query in queries)
 
 
-async def until(is_so):
+async def wait_until(condition):
     for _ in range(400):
-        if is_so():
+        if condition():
             return
         await asyncio.sleep(0.05)
     raise AssertionError("not within 20 s")
 
 
-def test_those_who_begin_elsewhere_are_known_before_they_come(db):
-    (before,), cache, queries = begun(db, 1), SessionCache(), heard(db)
+def test_sessions_of_other_workers_are_loaded_ahead(db):
+    (before,), cache, queries = begin_sessions(db, 1), SessionCache(), record_queries(db)
 
-    async def meet():
+    async def follow():
         async with follow_other_workers(db, SessionLoader(db), cache):
-            await until(lambda: looks(queries))
-            tokens = await asyncio.to_thread(begun, db, BATCH_SIZE + 2)
-            await until(lambda: all(hash_token(token) in cache for token in tokens))
+            await wait_until(lambda: count_polls(queries))
+            tokens = await asyncio.to_thread(begin_sessions, db, BATCH_SIZE + 2)
+            await wait_until(lambda: all(hash_token(token) in cache for token in tokens))
             return tokens
 
-    tokens = asyncio.run(meet())
-    found = [cache.get(hash_token(token), "tiny").id for token in tokens]
-    assert found == [store.sessions.get_by_token(db, token).id for token in tokens]
-    assert hash_token(before) not in cache, "they may be long gone"
+    tokens = asyncio.run(follow())
+    loaded = [cache.get(hash_token(token), "tiny").id for token in tokens]
+    assert loaded == [store.sessions.get_by_token(db, token).id for token in tokens]
+    assert hash_token(before) not in cache, "its participant may have left long ago"
 
 
-def test_who_has_made_room_for_others_is_not_met_again(db):
-    cache, queries = SessionCache(max_sessions=2), heard(db)
+def test_dropped_sessions_are_not_loaded_again(db):
+    cache, queries = SessionCache(max_sessions=2), record_queries(db)
 
-    def looks_since_one_was_read() -> int:
-        last = max((at for at, query in enumerate(queries) if "token_hash IN" in query), default=len(queries))
-        return looks(queries[last:])
+    def polls_since_last_load() -> int:
+        last = max(
+            (index for index, query in enumerate(queries) if "token_hash IN" in query), default=len(queries)
+        )
+        return count_polls(queries[last:])
 
-    async def meet():
+    async def follow():
         async with follow_other_workers(db, SessionLoader(db), cache):
-            await until(lambda: looks(queries))
-            await asyncio.to_thread(begun, db, 5)
-            await until(lambda: looks_since_one_was_read() >= 3)
+            await wait_until(lambda: count_polls(queries))
+            await asyncio.to_thread(begin_sessions, db, 5)
+            await wait_until(lambda: polls_since_last_load() >= 3)
 
-    asyncio.run(meet())
+    asyncio.run(follow())
 
 
-def test_a_database_in_trouble_does_not_end_the_looks_and_is_told_once(db, caplog):
-    cache, queries = SessionCache(), heard(db)
+def test_polling_continues_after_a_database_error_that_is_logged_once(db, caplog):
+    cache, queries = SessionCache(), record_queries(db)
 
-    async def meet():
+    async def follow():
         async with follow_other_workers(db, SessionLoader(db), cache):
-            await until(lambda: looks(queries))
+            await wait_until(lambda: count_polls(queries))
             db.run_outside_transaction("ALTER TABLE sessions RENAME TO away")
             try:
-                await until(lambda: caplog.messages)
-                so_far = looks(queries)
-                await until(lambda: looks(queries) >= so_far + 2)
+                await wait_until(lambda: caplog.messages)
+                before = count_polls(queries)
+                await wait_until(lambda: count_polls(queries) >= before + 2)
             finally:
                 db.run_outside_transaction("ALTER TABLE away RENAME TO sessions")
-            (token,) = await asyncio.to_thread(begun, db, 1)
-            await until(lambda: hash_token(token) in cache)
+            (token,) = await asyncio.to_thread(begin_sessions, db, 1)
+            await wait_until(lambda: hash_token(token) in cache)
 
-    asyncio.run(meet())
-    (told,) = caplog.messages
-    assert told.startswith("Cannot load the sessions of other workers now: ")
+    asyncio.run(follow())
+    (message,) = caplog.messages
+    assert message.startswith("Cannot load the sessions of other workers now: ")

@@ -141,7 +141,7 @@ async def handle_unexpected_error(request: Request, exception: Exception) -> Res
     )
 
 
-Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
+Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]  # the type that FastAPI expects
 HANDLERS: dict[int | type[Exception], Handler] = {
     VsegError: handle_vseg_error,
     HTTPException: handle_http_error,

@@ -61,7 +61,7 @@ class ParticipantContext:
     begin_limit: asyncio.Semaphore
 
 
-def _drop_placeholder(value: Any) -> Any:
+def _drop_placeholder(value: object) -> object:
     """Return None for Prolific's own placeholder, which remains when a researcher opens the link template."""
     return None if isinstance(value, str) and re.fullmatch(r"\{\{%\w{1,64}%\}\}", value) else value
 
@@ -234,7 +234,7 @@ async def begin_session(request: Request) -> Response:
 def make_trial_drawer(study: StudyRow) -> DrawTrials:
     """Return the function that draws the trials of a participant from the units assigned to them."""
     sizes = {name: (image.width_px, image.height_px) for name, image in study.images.items()}
-    return lambda units: trials.trials(study.study, units, sizes)
+    return lambda units: trials.draw_trials(study.study, units, sizes)
 
 
 async def get_session(request: Request) -> Response:
