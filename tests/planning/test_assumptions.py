@@ -4,19 +4,19 @@ from hypothesis import given, settings, strategies as st
 from scipy import integrate
 
 from vseg.errors import InvalidInput
-from vseg.planning import Guess
-from vseg.planning.assumptions import own_entropy
+from vseg.planning import Assumptions
+from vseg.planning.assumptions import participant_entropy
 
 
 @given(st.integers(2, 8), st.floats(0.02, 0.98), st.none() | st.floats(0, 1))
 @settings(max_examples=30, deadline=None)
-def test_people_are_as_guessed(segments, level, share):
-    """Mean and standard deviation over all ranks are those asked for, whatever they are."""
+def test_participants_have_the_assumed_mean_and_spread(segments, level, share):
+    """Over all ranks, for any mean and standard deviation."""
     entropy = level * float(np.log(segments))
-    spread = Guess(grid=8, segments=segments, entropy=entropy).spread_at(entropy)
+    spread = Assumptions(grid=8, segments=segments, entropy=entropy).spread_at(entropy)
     spread *= 1 if share is None else share
     ranks = (np.arange(2000) + 0.5) / 2000
-    found = np.array([own_entropy(entropy, spread, segments, rank) for rank in ranks])
+    found = np.array([participant_entropy(entropy, spread, segments, rank) for rank in ranks])
     assert found.mean() == pytest.approx(entropy, abs=0.002)
     assert found.std() == pytest.approx(spread, abs=0.01 * spread + 1e-9)
     assert (found >= 0).all()
@@ -25,14 +25,14 @@ def test_people_are_as_guessed(segments, level, share):
 
 
 def test_the_default_spread_gives_about_the_papers_effect():
-    """0.2 against 0.3 nats, known exactly, are d = 1.18 apart; the paper's people, known with errors, 1.003."""
-    guess = Guess(grid=11, segments=2, entropy=0.2, against=0.3)
-    pooled = np.sqrt(np.mean([guess.spread_at(entropy) ** 2 for entropy in (0.2, 0.3)]))
+    """0.2 against 0.3 nats, measured exactly, are d = 1.18 apart; the paper's participants, with errors, 1.003."""
+    assumptions = Assumptions(grid=11, segments=2, entropy=0.2, against=0.3)
+    pooled = np.sqrt(np.mean([assumptions.spread_at(entropy) ** 2 for entropy in (0.2, 0.3)]))
     assert 0.1 / pooled == pytest.approx(1.18, abs=0.01)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"grid": 2}, "3 to 64 locations along a side, got 2"),
         ({"grid": 70}, "3 to 64 locations along a side, got 70"),
@@ -55,16 +55,16 @@ def test_the_default_spread_gives_about_the_papers_effect():
         ({"design": ["covering"]}, "Unknown design"),
     ],
 )
-def test_a_guess_that_cannot_be_is_refused(wrong, said):
-    with pytest.raises(InvalidInput, match=said):
-        Guess(**{"grid": 11, "segments": 2, "entropy": 0.2, **wrong})
+def test_impossible_assumptions_are_refused(wrong, message):
+    with pytest.raises(InvalidInput, match=message):
+        Assumptions(**{"grid": 11, "segments": 2, "entropy": 0.2, **wrong})
 
 
-def test_the_widest_spread_is_taken():
-    """At the widest, the density still has no more than one infinite end: its integral to a tenth is finite."""
+def test_the_widest_spread_is_accepted():
+    """There the beta density still has no more than one infinite end, so that its mean can be integrated."""
     with pytest.raises(InvalidInput) as refused:
-        Guess(grid=11, segments=2, entropy=0.2, spread=10)
+        Assumptions(grid=11, segments=2, entropy=0.2, spread=10)
     widest = float(str(refused.value).split("from 0 to ")[1].split(",")[0]) - 0.001
-    Guess(grid=11, segments=2, entropy=0.2, spread=widest)
-    mean, _ = integrate.quad(lambda rank: own_entropy(0.2, widest, 2, rank), 0, 1)
+    Assumptions(grid=11, segments=2, entropy=0.2, spread=widest)
+    mean, _ = integrate.quad(lambda rank: participant_entropy(0.2, widest, 2, rank), 0, 1)
     assert mean == pytest.approx(0.2, abs=1e-3)

@@ -7,26 +7,25 @@ from vseg import Grid
 from vseg.adaptive import next_pairs
 from vseg.adaptive.chooser import BATCH, BATCH_SHARE, LAPSES
 from vseg.errors import InvalidInput
-from vseg.planning import METHODS, Guess, forecast
-from vseg.planning.methods import Person, estimated
-from vseg.planning.minutes import minutes, study_of
-from vseg.planning.simulation import default_trials
+from vseg.planning import METHODS, Assumptions, forecast
+from vseg.planning.forecasting import default_trials, make_study, minutes_per_participant
+from vseg.planning.methods import SimulatedParticipant, estimate
 from vseg.stimuli import random_maps
-from vseg.study.cost import cost
-from vseg.study.schema import parsed
+from vseg.study.cost import estimate_cost
+from vseg.study.schema import parse_study
 
-GUESS = Guess(grid=6, segments=2, entropy=0.1, against=0.45)
+ASSUMPTIONS = Assumptions(grid=6, segments=2, entropy=0.1, against=0.45)
 
 
 @pytest.fixture(scope="module")
-def found():
-    return forecast(GUESS, trials=[36, 144], participants=[3, 30], repeats=10, seed=0)
+def result():
+    return forecast(ASSUMPTIONS, trials=[36, 144], participants=[3, 30], repeats=10, seed=0)
 
 
-def test_more_trials_and_people_tell_more(found):
-    """A direction each, of effects far larger than what ten people leave open."""
+def test_more_trials_and_participants_tell_more(result):
+    """Only directions, of effects far larger than the uncertainty of ten participants."""
     for method in ("paper", "posterior"):
-        few, many = (found.table.where(method=method, trials=trials).rows for trials in (36, 144))
+        few, many = (result.table.where(method=method, trials=trials).rows for trials in (36, 144))
         assert many[0]["error"] < few[0]["error"]
         assert few[0]["power"] <= few[1]["power"]
         assert few[1]["power"] > 0.95
@@ -35,110 +34,114 @@ def test_more_trials_and_people_tell_more(found):
         assert few[1]["hours"] == pytest.approx(2 * 30 * few[1]["minutes_each"] / 60)
 
 
-def test_methods_are_asked_of_the_same_people(found):
+def test_methods_are_compared_on_the_same_participants(result):
     one, other = (
-        found.people.column("true_entropy", method=name, trials=36) for name in ("paper", "posterior")
+        result.simulated.column("true_entropy", method=name, trials=36) for name in ("paper", "posterior")
     )
     assert (one == other).all()
-    own = found.people.where(method="paper", trials=36)
-    first, second = (own.column("true_entropy", condition=name) for name in GUESS.conditions)
+    own = result.simulated.where(method="paper", trials=36)
+    first, second = (own.column("true_entropy", condition=name) for name in ASSUMPTIONS.conditions)
     assert np.argsort(first).tolist() == np.argsort(second).tolist()
 
 
-def test_the_posterior_comes_with_its_spread(found):
-    assert (found.people.column("entropy_spread", method="posterior") > 0).all()
-    assert np.isnan(found.people.column("entropy_spread", method="paper").astype(float)).all()
+def test_only_the_posterior_has_a_spread(result):
+    assert (result.simulated.column("entropy_spread", method="posterior") > 0).all()
+    assert np.isnan(result.simulated.column("entropy_spread", method="paper").astype(float)).all()
 
 
-def test_where_the_work_is_done_changes_nothing(found):
-    again = forecast(GUESS, trials=[36, 144], participants=[3, 30], repeats=10, seed=0, executor="threads:2")
-    assert again.table == found.table
-    assert again.people == found.people
-
-
-def test_advice_names_the_smallest_study(found):
-    row = found.smallest("posterior")
-    assert (
-        f"the posterior needs {row['trials']} trials from each of {row['participants']} people"
-        in found.advice
+def test_the_executor_does_not_change_the_numbers(result):
+    again = forecast(
+        ASSUMPTIONS, trials=[36, 144], participants=[3, 30], repeats=10, seed=0, executor="threads:2"
     )
-    assert found.advice.startswith("To tell 0.1 from 0.45 nats with power 0.8, the paper's method needs ")
-    assert f"{found.participants_if_exact} people would be needed even if" in found.advice
+    assert again.table == result.table
+    assert again.simulated == result.simulated
 
 
-def test_what_is_not_reached_is_said():
-    close = Guess(grid=4, segments=2, entropy=0.3, against=0.31, spread=0.15)
-    found = forecast(close, trials=[16], participants=[2, 4], methods=["paper"], repeats=10, seed=0)
-    assert found.smallest("paper") is None
-    assert "the paper's method would need more than was looked at (power 0." in found.advice
+def test_advice_describes_the_smallest_study(result):
+    size = result.smallest_study("posterior")
+    assert (
+        f"the posterior needs {size['trials']} trials from each of {size['participants']} people"
+        in result.advice
+    )
+    assert result.advice.startswith("To tell 0.1 from 0.45 nats with power 0.8, the paper's method needs ")
+    assert f"{result.participants_if_exact} people would be needed even if" in result.advice
+
+
+def test_advice_says_when_the_power_is_not_reached():
+    close = Assumptions(grid=4, segments=2, entropy=0.3, against=0.31, spread=0.15)
+    result = forecast(close, trials=[16], participants=[2, 4], methods=["paper"], repeats=10, seed=0)
+    assert result.smallest_study("paper") is None
+    assert "the paper's method would need more than was looked at (power 0." in result.advice
 
 
 def test_one_condition_has_errors_and_no_power():
-    found = forecast(
-        Guess(grid=5, segments=2, entropy=0.1), trials=[25, 75], participants=[5], repeats=10, seed=0
+    result = forecast(
+        Assumptions(grid=5, segments=2, entropy=0.1), trials=[25, 75], participants=[5], repeats=10, seed=0
     )
-    assert {row["power"] for row in found.table.rows} == {None}
-    assert found.advice.startswith("The paper's method errs by 0.")
-    assert found.summary()["participants_if_exact"] is None
+    assert {row["power"] for row in result.table.rows} == {None}
+    assert result.advice.startswith("The paper's method errs by 0.")
+    assert result.summary()["participants_if_exact"] is None
 
 
-def test_save_writes_what_it_says(found, tmp_path):
-    found.save(tmp_path)
+def test_save_writes_table_summary_and_simulated_participants(result, tmp_path):
+    result.save(tmp_path)
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["guess"]["spreads"] == pytest.approx({"first": 0.1 / 3, "second": (np.log(2) - 0.45) / 3})
-    assert summary["table"] == found.table.rows
+    assert summary["table"] == result.table.rows
     assert len((tmp_path / "people.csv").read_text().splitlines()) == 1 + 10 * 2 * 2 * 2
 
 
-def test_trials_unless_told():
+def test_default_trials():
     """Half, one and two and a half times KN²; on a tiny grid not more than its pairs, nor fewer than λ needs."""
-    assert default_trials(Guess(grid=11, segments=2, entropy=0.2)) == (121, 242, 605)
-    assert default_trials(Guess(grid=3, segments=2, entropy=0.2)) == (10, 18, 36)
+    assert default_trials(Assumptions(grid=11, segments=2, entropy=0.2)) == (121, 242, 605)
+    assert default_trials(Assumptions(grid=3, segments=2, entropy=0.2)) == (10, 18, 36)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("trials", [18, 45, 700])
 def test_methods_use_every_trial(method, trials):
-    """Also more trials than the 630 pairs of this grid; with so many, every method knows the maps to 0.08."""
+    """Also more trials than the 630 pairs of this grid; with so many, every method finds the maps to 0.08."""
     truth = random_maps(Grid(6), segments=2, entropy=0.1, seed=1)
-    asked = []
+    counts = []
 
-    class Counting(Person):
+    class Counting(SimulatedParticipant):
         def answer(self, pairs, seed):
-            asked.append(sum(map(len, pairs)))
+            counts.append(sum(map(len, pairs)))
             return super().answer(pairs, seed)
 
-    found = estimated(method, Counting(truth, 0.02, "covering", "auto"), trials, seed=0)
-    assert sum(asked) == trials
-    assert trials < 700 or found.maps.distance_to(truth) / 2 < 0.08
+    estimated = estimate(method, Counting(truth, 0.02, "covering", "auto"), trials, seed=0)
+    assert sum(counts) == trials
+    assert trials < 700 or estimated.maps.distance_to(truth) / 2 < 0.08
 
 
-def test_adaptive_pairs_are_chosen_as_the_server_would(monkeypatch):
+def test_adaptive_pairs_are_chosen_as_on_the_server(monkeypatch):
     """With its lapses, and in batches that grow with the answers: 16, then 8 % of them."""
-    asked, states = [], []
+    requests, lapses = [], []
 
-    def watched(state, count, *, seed):
-        asked.append((state.trials, count))
-        states.append(state.lapses)
+    def watched_next_pairs(state, count, *, seed):
+        requests.append((state.trials, count))
+        lapses.append(state.lapses)
         return next_pairs(state, count, seed=seed)
 
-    monkeypatch.setattr("vseg.planning.methods.next_pairs", watched)
+    monkeypatch.setattr("vseg.planning.methods.next_pairs", watched_next_pairs)
     truth = random_maps(Grid(6), segments=2, entropy=0.1, seed=1)
-    estimated("adaptive", Person(truth, 0.02, "covering", "auto"), 300, seed=0)
-    assert set(states) == {LAPSES}
-    assert asked[0] == (0, BATCH)
-    assert all(count == min(max(BATCH, int(BATCH_SHARE * known)), 300 - known) for known, count in asked)
-    assert max(count for _, count in asked) > BATCH
-
-
-def test_minutes_are_those_of_the_study_check():
-    """KN² pairs in five blocks are what a study asks unless told."""
-    study = study_of(Guess(grid=11, segments=2, entropy=0.2))
-    assert minutes(study, 5 * 242) == pytest.approx(cost(study).minutes_each)
-    slow = parsed(study_file("timing = {image_ms = 2000}"))
-    assert minutes(slow, 242) - minutes(parsed(study_file("")), 242) == pytest.approx(
-        1.7 * (242 + 10 + 10) / 60, abs=0.3
+    estimate("adaptive", SimulatedParticipant(truth, 0.02, "covering", "auto"), 300, seed=0)
+    assert set(lapses) == {LAPSES}
+    assert requests[0] == (0, BATCH)
+    assert all(
+        count == min(max(BATCH, int(BATCH_SHARE * trials)), 300 - trials) for trials, count in requests
     )
+    assert max(count for _, count in requests) > BATCH
+
+
+def test_minutes_agree_with_the_cost_of_a_study():
+    """By default a study asks KN² pairs in five blocks."""
+    study = make_study(Assumptions(grid=11, segments=2, entropy=0.2))
+    assert minutes_per_participant(study, 5 * 242) == pytest.approx(estimate_cost(study).minutes_each)
+    slow = parse_study(study_file("timing = {image_ms = 2000}"))
+    assert minutes_per_participant(slow, 242) - minutes_per_participant(
+        parse_study(study_file("")), 242
+    ) == pytest.approx(1.7 * (242 + 10 + 10) / 60, abs=0.3)
 
 
 def study_file(more):
@@ -149,7 +152,7 @@ def study_file(more):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"trials": [5]}, r"answers 18 trials \(every location once\) to 7200, got 5"),
         ({"trials": []}, "one number of trials"),
@@ -164,9 +167,9 @@ def study_file(more):
         ({"methods": "paper"}, "a list of methods"),
         ({"methods": 3}, "a list of methods"),
         ({"methods": [["paper"]]}, "Unknown method"),
-        ({"repeats": 3}, "10 people a condition or more, got 3"),
+        ({"repeats": 3}, "10 participants a condition or more, got 3"),
     ],
 )
-def test_bad_input_is_refused(wrong, said):
-    with pytest.raises(InvalidInput, match=said):
-        forecast(GUESS, **{"seed": 0, **wrong})
+def test_bad_input_is_refused(wrong, message):
+    with pytest.raises(InvalidInput, match=message):
+        forecast(ASSUMPTIONS, **{"seed": 0, **wrong})

@@ -11,8 +11,8 @@ from matplotlib.ticker import NullLocator
 from vseg.figures import style
 from vseg.figures.style import INK, LINE_COLOURS, SMALL
 from vseg.planning import Forecast
-from vseg.planning.forecast_table import WANTED
-from vseg.planning.methods import NAMES
+from vseg.planning.forecast_table import TARGET_POWER
+from vseg.planning.methods import METHOD_NAMES
 
 COLOURS = {"paper": LINE_COLOURS[1], "posterior": LINE_COLOURS[0], "adaptive": LINE_COLOURS[2]}
 BAND = 0.18
@@ -27,9 +27,9 @@ def forecast(found: Forecast) -> Figure:
 
     Examples
     --------
-    >>> from vseg.planning import Guess, forecast as simulated
-    >>> guess = Guess(grid=4, segments=2, entropy=0.1, against=0.4)
-    >>> len(forecast(simulated(guess, trials=[32], participants=[5, 20], repeats=10, seed=0)).axes)
+    >>> from vseg.planning import Assumptions, forecast as simulate_study
+    >>> assumptions = Assumptions(grid=4, segments=2, entropy=0.1, against=0.4)
+    >>> len(forecast(simulate_study(assumptions, trials=[32], participants=[5, 20], repeats=10, seed=0)).axes)
     3
     """
     panels = len(found.trials)
@@ -50,7 +50,7 @@ def forecast(found: Forecast) -> Figure:
         axes.set_ylabel("" if number else _what(found), fontsize=SMALL + 1, color=INK)
         axes.tick_params(labelleft=not number)
     lines = [Line2D([], [], color=COLOURS[method], linewidth=1.8) for method in found.methods]
-    names = [NAMES[name] for name in found.methods]
+    names = [METHOD_NAMES[name] for name in found.methods]
     names[-1] += f"   (bands: 95 % intervals over {found.repeats} simulated people)"
     style.key(figure, lines, names, loc="outside upper left", ncols=len(lines))
     wide = int(LETTERS * figure.get_size_inches()[0])
@@ -61,11 +61,11 @@ def forecast(found: Forecast) -> Figure:
 
 def _guessed(found: Forecast) -> str:
     """What was simulated."""
-    guess = found.guess
-    against = "" if guess.against is None else f" against {guess.against:g}"
+    assumptions = found.assumptions
+    against = "" if assumptions.against is None else f" against {assumptions.against:g}"
     return (
-        f"Simulated: {guess.segments} segments on a {guess.grid}x{guess.grid} grid, mean entropy {guess.entropy:g}"
-        f"{against} nats, {guess.lapse:.0%} of the trials answered without looking."
+        f"Simulated: {assumptions.segments} segments on a {assumptions.grid}x{assumptions.grid} grid, "
+        f"mean entropy {assumptions.entropy:g}{against} nats, {assumptions.lapse:.0%} of the trials answered without looking."
     )
 
 
@@ -83,16 +83,16 @@ def _over_trials(axes: Axes, found: Forecast, column: str, label: str) -> None:
 
 
 def _over_participants(axes: Axes, found: Forecast, trials: int) -> None:
-    column = "mean_error" if found.guess.against is None else "power"
+    column = "mean_error" if found.assumptions.against is None else "power"
     for method in found.methods:
         rows = found.table.where(method=method, trials=trials).rows
         _line(axes, [row["participants"] for row in rows], rows, column, COLOURS[method])
     axes.set_xticks(found.participants)
     style.title(axes, f"{trials} trials each ({found.minutes[trials]:.0f} min)", SMALL)
     if column == "power":
-        axes.axhline(WANTED, color=INK, linewidth=0.6, zorder=0)
+        axes.axhline(TARGET_POWER, color=INK, linewidth=0.6, zorder=0)
         axes.text(
-            0.02, WANTED + 0.01, f"{WANTED:.0%}", transform=axes.get_yaxis_transform(), va="bottom",
+            0.02, TARGET_POWER + 0.01, f"{TARGET_POWER:.0%}", transform=axes.get_yaxis_transform(), va="bottom",
             fontsize=SMALL, color=INK,
         )  # fmt: skip
         axes.set_ylim(0, 1.02)
@@ -102,9 +102,9 @@ def _over_participants(axes: Axes, found: Forecast, trials: int) -> None:
 
 
 def _what(found: Forecast) -> str:
-    if found.guess.against is None:
+    if found.assumptions.against is None:
         return "error of the condition's\nmean entropy (nats)"
-    return f"power to tell {found.guess.entropy:g}\nfrom {found.guess.against:g} nats"
+    return f"power to tell {found.assumptions.entropy:g}\nfrom {found.assumptions.against:g} nats"
 
 
 def _first_of_each(found: Forecast, method: str) -> list[dict[str, Any]]:

@@ -1,19 +1,19 @@
-"""Before a study: what it would find, by simulating its participants.
+"""Power and cost of a study before it is run, by simulating its participants.
 
-guess.py      Guess: what you expect of the people, checked
-people.py     one simulated person, asked and estimated by every method at every number of trials
-methods.py    the paper's method and ours: which pairs are asked, and what is made of the answers
-power.py      how often two conditions would be told apart, by drawing simulated people again
-minutes.py    how long a person would take
-result.py     Forecast: the table, the advice, the files
-running.py    forecast(): the front door
+assumptions     Assumptions: what is expected of the participants, checked
+methods         which pairs a method asks, and how it estimates maps from the answers
+simulation      simulate one participant with every method and number of trials
+power           how often two conditions would be told apart
+forecasting     forecast(): simulate participants and gather the Forecast
+forecast_table  Forecast: its table, its advice, its files
 
-People are simulated once; how many of them a study needs is then a matter of drawing from them, without new fits.
+Participants are simulated once. The power for any number of participants follows by drawing from them, without new
+fits.
 """
 
-from vseg.planning.assumptions import Guess
+from vseg.planning.assumptions import Assumptions
 from vseg.planning.forecast_table import Forecast
+from vseg.planning.forecasting import forecast
 from vseg.planning.methods import METHODS
-from vseg.planning.simulation import forecast
 
-__all__ = ["METHODS", "Forecast", "Guess", "forecast"]
+__all__ = ["METHODS", "Assumptions", "Forecast", "forecast"]

@@ -1,4 +1,4 @@
-"""What is guessed about the people of a study that has not been run."""
+"""What is assumed about the participants of a study that has not been run."""
 
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -9,44 +9,45 @@ from vseg.data.layout import Grid
 from vseg.designs import DESIGNS
 from vseg.errors import InvalidInput
 
-# Of the entropy, by which people differ unless told: with 0.2 against 0.3 nats, about the paper's d = 1.
-SHARE = 1 / 3
+# Default standard deviation between participants, as a share of the mean entropy: with 0.2 against 0.3 nats this
+# gives about the paper's effect size d = 1.
+SPREAD_SHARE = 1 / 3
 
-ALIKE = 1e-5  # of log K: people who differ by less do not differ
+SMALLEST_SPREAD = 1e-5  # as a share of log K: a smaller spread counts as none
 LARGEST_GRID = 64
-HIGHEST = 0.999  # of log K, which no map of finite fields reaches
+HIGHEST_ENTROPY = 0.999  # as a share of log K, which no map from finite log-odds reaches
 
 
 @dataclass(frozen=True)
-class Guess:
-    """A study and its people, as you expect them.
+class Assumptions:
+    """A study and its participants, as they are expected to be.
 
     Parameters
     ----------
     grid : int
-        N locations along a side.
+        N, the number of locations along a side.
     segments : int
-        K.
+        K, the number of segments.
     entropy : float
-        How unsure people are: the mean entropy of their maps in nats, averaged over people.
+        Mean entropy of a participant's maps in nats, averaged over participants: how uncertain they are.
     against : float, optional
-        The same in a second condition, seen by other people.
+        The same in a second condition with other participants.
     spread : float, optional
-        Standard deviation of the mean entropy between people; by default a third of the entropy (or of what is
-        missing to log K, if that is less).
+        Standard deviation of the mean entropy between participants; by default a third of the entropy (or of its
+        distance from log K, if that is less).
     lapse : float
-        Share of the trials answered without looking.
+        Share of trials answered without looking.
     design : str
-        Which pairs are asked: covering, balanced or scattered.
+        Design of the pairs: covering, balanced or scattered.
     smoothness : "auto" or float
         λ of the paper's method.
 
     Examples
     --------
-    >>> guess = Guess(grid=11, segments=2, entropy=0.2, against=0.3)
-    >>> guess.conditions
+    >>> assumptions = Assumptions(grid=11, segments=2, entropy=0.2, against=0.3)
+    >>> assumptions.conditions
     {'first': 0.2, 'second': 0.3}
-    >>> round(guess.spread_at(0.3), 3)
+    >>> round(assumptions.spread_at(0.3), 3)
     0.1
     """
 
@@ -77,7 +78,7 @@ class Guess:
                 f"Both conditions have a mean entropy of {self.entropy:g} nats; there is nothing to tell apart."
             )
         for entropy in self.conditions.values():
-            self._check(entropy)
+            self._check_entropy(entropy)
         if not 0 <= self.lapse < 1:
             raise InvalidInput(
                 f"A lapse rate is a share of the trials from 0 to below 1, got {self.lapse:g}."
@@ -90,50 +91,53 @@ class Guess:
 
     @property
     def conditions(self) -> dict[str, float]:
-        """The mean entropy of each condition."""
+        """The assumed mean entropy of each condition, by its name."""
         second = {} if self.against is None else {"second": self.against}
         return {"first": self.entropy, **second}
 
     @property
     def layout(self) -> Grid:
-        """Where people are asked."""
+        """The locations of the study."""
         return Grid(self.grid)
 
     def spread_at(self, entropy: float) -> float:
-        """The standard deviation between the people of a condition of this mean entropy."""
+        """Return the standard deviation between participants in a condition with this mean entropy."""
         if self.spread is not None:
             return self.spread
-        return SHARE * min(entropy, float(np.log(self.segments)) - entropy)
+        return SPREAD_SHARE * min(entropy, float(np.log(self.segments)) - entropy)
 
-    def _check(self, entropy: float) -> None:
+    def _check_entropy(self, entropy: float) -> None:
         most = float(np.log(self.segments))
         if not 0 <= entropy < most:
             raise InvalidInput(
                 f"The mean entropy of {self.segments} segments lies from 0 to below log {self.segments} = {most:.3f} "
                 f"nats, got {entropy:g}."
             )
-        # Entropies follow a beta distribution, which is one hump or a slope as long as a and b do not fall below 1/2.
+        # Entropies follow a beta distribution; a and b are 1/2 or more, so that it has no peaks at both ends.
         spread, share = self.spread_at(entropy), entropy / most
         widest = most * float(np.sqrt(share * (1 - share) / (1 + 0.5 / max(min(share, 1 - share), 1e-12))))
         if not 0 <= spread <= widest * (1 + 1e-9):
             raise InvalidInput(
-                f"People whose mean entropy is {entropy:g} nats can differ by a standard deviation from 0 to "
+                f"With a mean entropy of {entropy:g} nats, participants can differ by a standard deviation from 0 to "
                 f"{widest:.3f}, got a spread of {spread:g}."
             )
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is one, True and False aside."""
+    """Return whether a value is a number; True and False are not."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
-def own_entropy(entropy: float, spread: float, segments: int, rank: float) -> float:
-    """The mean entropy of someone at this rank, 0 to 1, among people who are beta distributed between 0 and log K."""
+def participant_entropy(entropy: float, spread: float, segments: int, rank: float) -> float:
+    """Return the mean entropy of the participant at a rank from 0 to 1.
+
+    Mean entropies of participants follow a beta distribution between 0 and log K with this mean and spread.
+    """
     most = float(np.log(segments))
-    if spread < ALIKE * most:
+    if spread < SMALLEST_SPREAD * most:
         return entropy
     from scipy.special import betaincinv
 
     share, variance = entropy / most, (spread / most) ** 2
     strength = share * (1 - share) / variance - 1
-    return most * min(float(betaincinv(share * strength, (1 - share) * strength, rank)), HIGHEST)
+    return most * min(float(betaincinv(share * strength, (1 - share) * strength, rank)), HIGHEST_ENTROPY)

@@ -1,126 +1,149 @@
-"""The methods a study may use: which pairs it asks, and what it makes of the answers.
+"""The methods a study may use: which pairs it asks, and how maps are estimated from the answers.
 
-A method is a function `(person, trials, seed) -> Estimated`; a line in METHODS, and it is forecast too.
+A method is a function `(participant, trials, seed) -> ParticipantEstimate`; a method in METHODS can be forecast.
 """
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from vseg import designs
 from vseg.adaptive import State, next_pairs
 from vseg.adaptive.chooser import BATCH, BATCH_SHARE, LAPSES
-from vseg.bayes import Posterior, posterior
+from vseg.bayes import posterior
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
-from vseg.data.responses import Responses, concatenated
+from vseg.data.responses import Responses, concatenate
 from vseg.errors import NotConverged, VsegWarning
-from vseg.observers import Lapsing, simulate
+from vseg.observers import LapsingObserver, simulate
 from vseg.reconstruction.reconstruct import reconstruct
 
 
 @dataclass(frozen=True)
-class Person:
-    """Someone who sees these maps, lapses at times, and is asked by this design."""
+class SimulatedParticipant:
+    """A participant who sees these maps and lapses at times, and how the study asks and estimates.
+
+    Attributes
+    ----------
+    truth : Maps
+    lapse : float
+        Share of trials answered without looking.
+    design : str
+        Name of the design that chooses pairs.
+    smoothness : "auto" or float
+        λ of the paper's method.
+    """
 
     truth: Maps
     lapse: float
     design: str
-    smoothness: Any
+    smoothness: str | float
 
     @property
     def layout(self) -> Layout:
-        """Where they are asked."""
+        """The locations of the study."""
         return self.truth.layout
 
     @property
     def segments(self) -> int:
-        """K."""
+        """The number of segments K."""
         return self.truth.segments
 
     def answer(self, pairs: list[Pairs], seed: int) -> Responses:
-        """What they say about these pairs."""
-        return simulate(self.truth, pairs, observer=Lapsing(self.lapse), seed=seed)
+        """Simulate the responses to these blocks of pairs."""
+        return simulate(self.truth, pairs, observer=LapsingObserver(self.lapse), seed=seed)
 
 
-class Estimated(NamedTuple):
-    """The maps found, their mean entropy, and its standard deviation where the method knows one."""
+class ParticipantEstimate(NamedTuple):
+    """The estimated maps, their mean entropy, and its standard deviation where the method has one."""
 
     maps: Maps
     entropy: float
     spread: float | None
 
 
-Method = Callable[[Person, int, int], Estimated]
+Method = Callable[[SimulatedParticipant, int, int], ParticipantEstimate]
 
 
-def paper(person: Person, trials: int, seed: int) -> Estimated:
-    """KN² random pairs, or as many as there are trials, repeated in every block; the penalised reconstruction."""
-    block = min(trials, designs.recommended_trials(person.layout, person.segments), _all_pairs(person.layout))
-    pairs = designs.named(person.design)(person.layout, trials=block, seed=seed)
+def run_paper_method(participant: SimulatedParticipant, trials: int, seed: int) -> ParticipantEstimate:
+    """Ask KN² random pairs, or fewer if there are fewer trials, in every block; reconstruct with the penalty."""
+    layout, segments = participant.layout, participant.segments
+    block = min(trials, designs.recommended_trials(layout, segments), _count_pairs(layout))
+    pairs = designs.get_design(participant.design)(layout, trials=block, seed=seed)
     whole, rest = divmod(trials, block)
     rng = np.random.default_rng(seed)
-    shown = [pairs] * whole + ([pairs.take(rng.permutation(block)[:rest])] if rest else [])
+    blocks = [pairs] * whole + ([pairs.take(rng.permutation(block)[:rest])] if rest else [])
     try:
         maps = reconstruct(
-            person.answer(shown, seed),
-            segments=person.segments,
-            smoothness=person.smoothness,
+            participant.answer(blocks, seed),
+            segments=segments,
+            smoothness=participant.smoothness,
             seed=seed,
             threads=1,
         ).maps
-    except NotConverged as stopped:  # nobody is left out of a forecast
-        maps = stopped.result.maps
-    return Estimated(maps, maps.mean_entropy, None)
+    except NotConverged as error:  # a forecast leaves out no participant
+        maps = error.result.maps
+    return ParticipantEstimate(maps, maps.mean_entropy, None)
 
 
-def fresh(person: Person, trials: int, seed: int) -> Estimated:
-    """New pairs at every trial, as long as there are some; the posterior."""
-    most = _all_pairs(person.layout)
-    shown = [designs.all_pairs(person.layout)] * (trials // most)
+def run_posterior_method(participant: SimulatedParticipant, trials: int, seed: int) -> ParticipantEstimate:
+    """Ask a new pair in every trial, until all were asked; take the posterior."""
+    layout, most = participant.layout, _count_pairs(participant.layout)
+    blocks = [designs.all_pairs(layout)] * (trials // most)
     if rest := trials % most:
-        least = -(-len(person.layout) // 2)
-        drawn = designs.named(person.design)(person.layout, trials=max(rest, least), seed=seed)
-        shown.append(drawn.take(np.arange(rest)))
-    return _believed(person, person.answer(shown, seed), seed)
+        least = -(-len(layout) // 2)
+        pairs = designs.get_design(participant.design)(layout, trials=max(rest, least), seed=seed)
+        blocks.append(pairs.take(np.arange(rest)))
+    return _fit_posterior(participant, participant.answer(blocks, seed), seed)
 
 
-def adaptive(person: Person, trials: int, seed: int) -> Estimated:
-    """Pairs chosen from the answers so far, with the lapses and in the batches of the server; the posterior."""
-    state = State(person.layout, segments=person.segments, lapses=LAPSES, seed=seed)
+def run_adaptive_method(participant: SimulatedParticipant, trials: int, seed: int) -> ParticipantEstimate:
+    """Choose pairs from the answers so far, with the lapses and batches of the server; take the posterior."""
+    state = State(participant.layout, segments=participant.segments, lapses=LAPSES, seed=seed)
     parts: list[Responses] = []
     while state.trials < trials:
         count = max(BATCH, int(BATCH_SHARE * state.trials))
         pairs = next_pairs(state, min(count, trials - state.trials), seed=seed)
-        answers = person.answer(
-            [pairs], int(np.random.SeedSequence((seed, state.trials)).generate_state(1)[0])
-        )
+        answer_seed = int(np.random.SeedSequence((seed, state.trials)).generate_state(1)[0])
+        answers = participant.answer([pairs], answer_seed)
         state.add(answers.i, answers.j, answers.same)
         parts.append(answers)
-    return _believed(person, concatenated(parts), seed)
+    return _fit_posterior(participant, concatenate(parts), seed)
 
 
-METHODS: dict[str, Method] = {"paper": paper, "posterior": fresh, "adaptive": adaptive}
-NAMES = {"paper": "the paper's method", "posterior": "the posterior", "adaptive": "adaptive choice of pairs"}
+METHODS: dict[str, Method] = {
+    "paper": run_paper_method,
+    "posterior": run_posterior_method,
+    "adaptive": run_adaptive_method,
+}
+METHOD_NAMES = {
+    "paper": "the paper's method",
+    "posterior": "the posterior",
+    "adaptive": "adaptive choice of pairs",
+}
 
 
-def _believed(person: Person, responses: Responses, seed: int) -> Estimated:
-    found: Posterior = posterior(
-        responses, segments=person.segments, lapses="estimate" if person.lapse else None, seed=seed, threads=1
-    )
-    return Estimated(found.maps, found.entropy, float(found.entropies.std()))
-
-
-def _all_pairs(layout: Layout) -> int:
-    return len(layout) * (len(layout) - 1) // 2
-
-
-def estimated(name: str, person: Person, trials: int, seed: int) -> Estimated:
-    """By the method of this name; warnings that are meant for one data set are left out."""
+def estimate(method: str, participant: SimulatedParticipant, trials: int, seed: int) -> ParticipantEstimate:
+    """Run the method of this name; warnings about single data sets are suppressed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)
-        return METHODS[name](person, trials, seed)
+        return METHODS[method](participant, trials, seed)
+
+
+def _fit_posterior(participant: SimulatedParticipant, responses: Responses, seed: int) -> ParticipantEstimate:
+    result = posterior(
+        responses,
+        segments=participant.segments,
+        lapses="estimate" if participant.lapse else None,
+        seed=seed,
+        threads=1,
+    )
+    return ParticipantEstimate(result.maps, result.entropy, float(result.entropies.std()))
+
+
+def _count_pairs(layout: Layout) -> int:
+    return len(layout) * (len(layout) - 1) // 2
