@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { display, fitted, inverse } from "./display.ts";
+import { display, fitSize, inverseGammaTable } from "./display.ts";
 import type { StudyInfo } from "./wire.ts";
 
 const study = {
@@ -38,13 +38,13 @@ test("without the distance, the study's own pixels", () => {
 
 test("a screen with the image's own gamma, or one not measured, changes nothing", () => {
   const same = Array.from({ length: 256 }, (_, value) => value);
-  assert.deepEqual([...inverse(2.2, 2.2)], same);
-  assert.deepEqual([...inverse(2.2, null)], same);
+  assert.deepEqual([...inverseGammaTable(2.2, 2.2)], same);
+  assert.deepEqual([...inverseGammaTable(2.2, null)], same);
 });
 
 test("through the table, luminance follows the image's values to the power of its gamma", () => {
   for (const screen of [1.6, 2.0, 2.4, 2.8]) {
-    const lut = inverse(2.2, screen);
+    const lut = inverseGammaTable(2.2, screen);
     for (const value of [0, 40, 128, 200, 255]) {
       const luminance = (lut[value]! / 255) ** screen;
       assert.ok(Math.abs(luminance - (value / 255) ** 2.2) < 0.006);
@@ -55,12 +55,12 @@ test("through the table, luminance follows the image's values to the power of it
 test("the background goes through the table too", () => {
   const matches = { gamma: 1.8, spread: 0.1, matches: [] };
   const shown = display(study, null, matches);
-  assert.equal(shown.background, inverse(2.2, 1.8)[128]);
+  assert.equal(shown.background, inverseGammaTable(2.2, 1.8)[128]);
   assert.equal(shown.gamma, 1.8);
 });
 
 test("an image larger than the window is shown as large as fits, in its shape", () => {
   const tall = { width_px: 100, height_px: 200 };
-  assert.deepEqual(fitted(tall, 300, { width: 1000, height: 400 }), { width: 200, height: 400 });
-  assert.deepEqual(fitted(tall, 150, { width: 1000, height: 400 }), { width: 150, height: 300 });
+  assert.deepEqual(fitSize(tall, 300, { width: 1000, height: 400 }), { width: 200, height: 400 });
+  assert.deepEqual(fitSize(tall, 150, { width: 1000, height: 400 }), { width: 150, height: 300 });
 });

@@ -25,7 +25,7 @@ export function display(study: StudyInfo, distance?: DistanceFound | null, gamma
   const seen = distance?.distance_mm ? { per_mm: distance.px_per_mm, from_mm: distance.distance_mm } : null;
   const size = (degrees: number, pixels: number) =>
     seen ? 2 * seen.from_mm * Math.tan((degrees * Math.PI) / 360) * seen.per_mm : pixels;
-  const lut = inverse(study.calibration.image_gamma, gamma?.gamma ?? null);
+  const lut = inverseGammaTable(study.calibration.image_gamma, gamma?.gamma ?? null);
   return {
     width_px: size(width_deg, width_px),
     dot_px: size(dot_deg, dot_px),
@@ -38,13 +38,13 @@ export function display(study: StudyInfo, distance?: DistanceFound | null, gamma
 }
 
 /** v' = v^(image gamma / screen gamma): luminance then follows the image's values to the power `image`. */
-export function inverse(image: number, screen: number | null): Uint8ClampedArray {
+export function inverseGammaTable(image: number, screen: number | null): Uint8ClampedArray {
   const power = screen === null ? 1 : image / screen;
   return Uint8ClampedArray.from({ length: 256 }, (_, value) => 255 * (value / 255) ** power);
 }
 
 /** The size an image of that shape is shown at: the display's width, or what fits into the window. */
-export function fitted(
+export function fitSize(
   image: { width_px: number; height_px: number },
   width: number,
   room: { width: number; height: number },

@@ -3,8 +3,8 @@
 import { initJsPsych } from "jspsych";
 
 import { el, mark } from "./dom.ts";
-import { ground } from "./ground.ts";
-import { persistently } from "./outbox.ts";
+import { environment } from "./environment.ts";
+import { retryUntilAnswered } from "./outbox.ts";
 import type { Screen } from "./screen.ts";
 import { rest } from "./screens/break.ts";
 import { consent } from "./screens/consent.ts";
@@ -18,8 +18,8 @@ import { gamma } from "./screens/gamma.ts";
 import { instructions } from "./screens/instructions.ts";
 import { keys } from "./screens/keys.ts";
 import { notice } from "./screens/notice.ts";
-import { Farewell } from "./farewell.ts";
-import { type Node, step, when, whilst } from "./step.ts";
+import { EndScreens } from "./ending.ts";
+import { type Node, step, when, repeatWhile } from "./timeline.ts";
 import { Visit } from "./visit.ts";
 import { entry, Refused, study } from "./wire.ts";
 
@@ -39,7 +39,7 @@ function way(visit: Visit): Node[] {
     when(() => visit.lacks("keys"), show("keys", keys, visit.keysChosen)),
     ...calibration(),
     when(() => visit.unasked, show("instructions", instructions)),
-    whilst(
+    repeatWhile(
       questions.more,
       when(questions.is("block"), ...calibration(), block),
       when(questions.is("preview"), questions.preview()),
@@ -48,31 +48,31 @@ function way(visit: Visit): Node[] {
       when(questions.is("trial"), questions.trial()),
       when(questions.feedbackDue, step("feedback", () => feedback(...questions.verdict()), context)),
     ),
-    whilst(visit.toDraw, show("contours", contours, visit.drawn)),
+    repeatWhile(visit.toDraw, show("contours", contours, visit.drawn)),
     show("debriefing", debriefing, (text) => text && visit.record("comment", { text })),
   ];
 }
 
 async function main(): Promise<void> {
-  const info = await persistently(study);
+  const info = await retryUntilAnswered(study);
   document.documentElement.lang = info.language;
   document.title = info.title || info.texts["title"] || info.name;
   const jsPsych = initJsPsych({ display_element: "experiment" });
-  const visit = new Visit(info, entry(location.search), await ground(location.search, info.name), jsPsych);
-  const farewell = new Farewell(visit);
+  const visit = new Visit(info, entry(location.search), await environment(location.search, info.name), jsPsych);
+  const endScreens = new EndScreens(visit);
   try {
-    await visit.ground.enter(visit.who, farewell.otherTab);
+    await visit.environment.enter(visit.who, endScreens.otherTab);
     document.getElementById("experiment")?.replaceChildren();
     mark("loading");
-    if (farewell.repeated()) return;
+    if (endScreens.repeated()) return;
     await visit.resume();
-    if (visit.ending) return await farewell.say();
-    if (!visit.session && farewell.unwelcome()) return;
+    if (visit.ending) return await endScreens.say();
+    if (!visit.session && endScreens.cannotBegin()) return;
     visit.exit.offer();
     if (visit.session?.state.status !== "completed") await jsPsych.run(way(visit) as Parameters<typeof jsPsych.run>[0]);
-    await farewell.say();
+    await endScreens.say();
   } catch (error) {
-    await farewell.failed(error);
+    await endScreens.failed(error);
   }
 }
 

@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Delivery, Outbox, pause_ms, persistently, type Post, type Wait } from "./outbox.ts";
-import { indexed, memory } from "./shelf.ts";
-import { type Event, type Numbered, Refused, type Report } from "./wire.ts";
+import { type Delivery, Outbox, pause_ms, retryUntilAnswered, type Post, type Wait } from "./outbox.ts";
+import { indexedDbStorage, memoryStorage } from "./storage.ts";
+import { type Event, type NumberedRecord, Refused, type Report } from "./wire.ts";
 
 const event = (note: string): Event => ({ kind: "comment", at_ms: 0, data: { note } });
 const atOnce: Wait = async () => {};
 
 /** A server: stores by number, and fails or refuses as told. */
-function server(trouble: (batch: Numbered[], request: number) => Error | null = () => null) {
-  const stored = new Map<number, Numbered>();
-  const requests: Numbered[][] = [];
+function server(trouble: (batch: NumberedRecord[], request: number) => Error | null = () => null) {
+  const stored = new Map<number, NumberedRecord>();
+  const requests: NumberedRecord[][] = [];
   const post: Post = async (batch) => {
     requests.push(batch);
     const error = trouble(batch, requests.length);
@@ -25,25 +25,25 @@ function server(trouble: (batch: Numbered[], request: number) => Error | null = 
 const refusal = (status: number) => new Refused(status, { error: "X", message: "no" });
 
 test("a record is on the shelf before it is sent", async () => {
-  const shelf = memory();
+  const storage = memoryStorage();
   const kept: number[] = [];
   const post: Post = async (batch) => {
-    kept.push(...(await shelf.records("s")).map(({ seq }) => seq));
+    kept.push(...(await storage.records("s")).map(({ seq }) => seq));
     return batch.map(({ seq }) => seq);
   };
-  const outbox = await Outbox.open({ shelf, session: "s", post });
+  const outbox = await Outbox.open({ storage, session: "s", post });
   outbox.add(event("a"));
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   assert.deepEqual(kept, [0]);
 });
 
 test("numbers go from 0 without gaps, and add does not wait", async () => {
   const { stored, post } = server();
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post });
   const numbers = ["a", "b", "c"].map((note) => outbox.add(event(note)).seq);
   assert.deepEqual(numbers, [0, 1, 2]);
   assert.equal(stored.size, 0);
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   assert.deepEqual([...stored.keys()], [0, 1, 2]);
   assert.equal("session" in stored.get(0)!, false);
 });
@@ -52,19 +52,19 @@ test("a network that fails a thousand times loses nothing", async () => {
   const { stored, post } = server((_batch, request) => (request <= 1000 ? new TypeError("offline") : null));
   const seen = new Set<Delivery>();
   const watch = (delivery: Delivery) => void seen.add(delivery);
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce, watch });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: atOnce, watch });
   for (let count = 0; count < 250; count++) outbox.add(event(String(count)));
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   assert.equal(stored.size, 250);
   assert.deepEqual([...seen].sort(), ["sending", "sent", "waiting"]);
 });
 
 test("at most a hundred records and 256 kB a request", async () => {
   const { requests, post } = server((_batch, request) => (request === 1 ? new TypeError("offline") : null));
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: atOnce });
   for (let count = 0; count < 150; count++) outbox.add(event("x"));
   for (let count = 0; count < 10; count++) outbox.add(event("x".repeat(60_000)));
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   for (const batch of requests) {
     assert.ok(batch.length <= 100);
     assert.ok(JSON.stringify({ records: batch }).length < 256_000);
@@ -72,75 +72,75 @@ test("at most a hundred records and 256 kB a request", async () => {
 });
 
 test("after a reload, what was not sent is sent, and counting goes on", async () => {
-  const shelf = memory();
+  const storage = memoryStorage();
   const never: Wait = () => new Promise(() => {});
   const dead = await Outbox.open({
-    shelf, session: "s", post: () => Promise.reject(new TypeError("offline")), wait: never,
+    storage, session: "s", post: () => Promise.reject(new TypeError("offline")), wait: never,
   });
   dead.add(event("a"));
   dead.add(event("b"));
   await new Promise((resolve) => setImmediate(resolve));
   const { stored, post } = server();
-  const outbox = await Outbox.open({ shelf, session: "s", post });
+  const outbox = await Outbox.open({ storage, session: "s", post });
   assert.equal(outbox.add(event("c")).seq, 2);
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   assert.deepEqual([...stored.keys()], [0, 1, 2]);
   const third = server();
-  await (await Outbox.open({ shelf, session: "s", post: third.post })).flushed();
+  await (await Outbox.open({ storage, session: "s", post: third.post })).waitUntilSent();
   assert.deepEqual(third.requests, [], "nothing is sent twice after it arrived");
 });
 
 test("another session's records are not ours", async () => {
-  const shelf = memory();
-  await shelf.keepRecords([{ ...event("a"), seq: 0, session: "other" }]);
+  const storage = memoryStorage();
+  await storage.storeRecords([{ ...event("a"), seq: 0, session: "other" }]);
   const { requests, post } = server();
-  const outbox = await Outbox.open({ shelf, session: "s", post });
-  await outbox.flushed();
+  const outbox = await Outbox.open({ storage, session: "s", post });
+  await outbox.waitUntilSent();
   assert.deepEqual([requests.length, outbox.next], [0, 0]);
 });
 
 for (const status of [401, 409]) {
   test(`${status} stops it: everything stays on the shelf, and it says so`, async () => {
-    const shelf = memory();
+    const storage = memoryStorage();
     const { post, requests } = server(() => refusal(status));
     const seen: [Delivery, number | undefined][] = [];
     const watch = (delivery: Delivery, why?: Refused) => void seen.push([delivery, why?.status]);
-    const outbox = await Outbox.open({ shelf, session: "s", post, watch, wait: atOnce });
+    const outbox = await Outbox.open({ storage, session: "s", post, watch, wait: atOnce });
     outbox.add(event("a"));
-    await assert.rejects(outbox.flushed(), Refused);
+    await assert.rejects(outbox.waitUntilSent(), Refused);
     outbox.add(event("b"));
     await new Promise((resolve) => setImmediate(resolve));
     assert.equal(requests.length, 1);
     assert.deepEqual(seen.at(-1), ["stopped", status]);
-    assert.deepEqual((await shelf.records("s")).map(({ seq, sent }) => [seq, sent]), [[0, undefined], [1, undefined]]);
+    assert.deepEqual((await storage.records("s")).map(({ seq, sent }) => [seq, sent]), [[0, undefined], [1, undefined]]);
   });
 }
 
 test("a record the server cannot take is replaced by an event, kept here, and told of", async () => {
-  const bad = (batch: Numbered[]) => (batch.some(({ seq, kind }) => seq === 2 && kind === "comment") ? refusal(422) : null);
+  const bad = (batch: NumberedRecord[]) => (batch.some(({ seq, kind }) => seq === 2 && kind === "comment") ? refusal(422) : null);
   const { stored, post } = server((batch, request) => (request === 1 ? new TypeError("offline") : bad(batch)));
-  const shelf = memory();
-  const refused: Numbered[] = [];
-  const told = (record: Numbered) => void refused.push(record);
-  const outbox = await Outbox.open({ shelf, session: "s", post, wait: atOnce, refused: told });
+  const storage = memoryStorage();
+  const refused: NumberedRecord[] = [];
+  const told = (record: NumberedRecord) => void refused.push(record);
+  const outbox = await Outbox.open({ storage, session: "s", post, wait: atOnce, refused: told });
   for (let count = 0; count < 5; count++) outbox.add(event(String(count)));
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   assert.deepEqual([...stored.keys()].sort(), [0, 1, 2, 3, 4]);
   const { at_ms: _at, ...replacement } = stored.get(2)! as Event & { seq: number };
   const data = { reason: "refused", kind: "comment", item: null, message: "no" };
   assert.deepEqual(replacement, { seq: 2, kind: "interruption", data });
   assert.deepEqual(refused, [{ ...event("2"), seq: 2 }]);
-  const kept = (await shelf.records("s")).find(({ seq }) => seq === 2)!;
+  const kept = (await storage.records("s")).find(({ seq }) => seq === 2)!;
   assert.deepEqual([kept.sent, kept.refused], [true, { ...event("2"), seq: 2 }]);
 });
 
 test("a server that takes no more events gets all answers, and a small event in each other record's place", async () => {
   const long = new Refused(422, { error: "X", message: "\u4e0d".repeat(5000) });
   const { stored, post } = server((batch) => (batch.some(({ kind }) => kind === "comment") ? long : null));
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: atOnce });
   const answer = { kind: "response", item: 0 } as unknown as Report;
   for (const report of [event("a"), answer, event("b"), answer]) outbox.add(report);
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   const kinds = [...stored.values()].sort((one, other) => one.seq - other.seq).map(({ kind }) => kind);
   assert.deepEqual(kinds, ["interruption", "response", "interruption", "response"]);
   for (const record of stored.values()) {
@@ -152,44 +152,44 @@ test("a server that takes no more events gets all answers, and a small event in 
 
 test("a server that takes not even the event in a record's place stops it", async () => {
   const { post } = server(() => refusal(422));
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: atOnce });
   outbox.add(event("a"));
-  await assert.rejects(outbox.flushed(), { status: 422 });
+  await assert.rejects(outbox.waitUntilSent(), { status: 422 });
 });
 
 test("an answer that names nothing stored is no delivery", async () => {
   let requests = 0;
   const post: Post = async (batch) => (++requests < 3 ? [] : batch.map(({ seq }) => seq));
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: atOnce });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: atOnce });
   outbox.add(event("a"));
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   assert.equal(requests, 3);
 });
 
 test("what the server lacks is sent again; what this computer lost too is sent as lost", async () => {
   const { stored, post } = server();
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post });
   outbox.startAt(1);
   outbox.add(event("b"));
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   stored.clear();
   outbox.resend([0, 1], { kind: "interruption", at_ms: 0, data: { reason: "lost" } });
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   assert.equal(stored.get(0)!.kind, "interruption");
   assert.equal(stored.get(1)!.kind, "comment");
 });
 
 test("a page that goes away sends all that is left; the first request, which outlives it, is small enough", async () => {
-  const lasts: [Numbered[], boolean | undefined][] = [];
+  const lasts: [NumberedRecord[], boolean | undefined][] = [];
   const post: Post = async (batch, last) => {
     if (last !== undefined) lasts.push([batch, last]);
     throw new TypeError("offline");
   };
   const never: Wait = () => new Promise(() => {});
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: never });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: never });
   for (let count = 0; count < 20; count++) outbox.add(event("x".repeat(10_000)));
   await new Promise((resolve) => setImmediate(resolve));
-  outbox.lastWord();
+  outbox.sendBeforeUnload();
   assert.deepEqual(lasts.map(([, last]) => last), [true, false, false, false]);
   for (const [batch] of lasts) assert.ok(JSON.stringify(batch).length < 64_000);
   const seqs = lasts.flatMap(([batch]) => batch.map(({ seq }) => seq));
@@ -198,40 +198,40 @@ test("a page that goes away sends all that is left; the first request, which out
 
 test("the last word of a page is also what its disk has yet to take", async () => {
   const { stored, post } = server();
-  const shelf = { ...memory(), keepRecords: () => new Promise<void>(() => {}) };
-  const outbox = await Outbox.open({ shelf, session: "s", post });
+  const storage = { ...memoryStorage(), storeRecords: () => new Promise<void>(() => {}) };
+  const outbox = await Outbox.open({ storage, session: "s", post });
   outbox.add(event("a"));
-  outbox.lastWord();
+  outbox.sendBeforeUnload();
   assert.deepEqual([...stored.keys()], [0]);
 });
 
 test("what has arrived is no part of the last word", async () => {
   const { requests, post } = server();
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post });
   outbox.add(event("a"));
-  await outbox.flushed();
-  outbox.lastWord();
+  await outbox.waitUntilSent();
+  outbox.sendBeforeUnload();
   assert.equal(requests.length, 1);
 });
 
 test("the network's return hastens the next try", async () => {
   const { stored, post } = server((_batch, request) => (request === 1 ? new TypeError("offline") : null));
   const waitsFor: Wait = (_failures, sooner) => sooner;
-  const outbox = await Outbox.open({ shelf: memory(), session: "s", post, wait: waitsFor });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: waitsFor });
   outbox.add(event("a"));
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(stored.size, 0);
-  outbox.hasten();
-  await outbox.flushed();
+  outbox.retryNow();
+  await outbox.waitUntilSent();
   assert.equal(stored.size, 1);
 });
 
 test("a full disk does not keep records from the server", async () => {
   const { stored, post } = server();
-  const shelf = { ...memory(), keepRecords: () => Promise.reject(new Error("QuotaExceededError")) };
-  const outbox = await Outbox.open({ shelf, session: "s", post });
+  const storage = { ...memoryStorage(), storeRecords: () => Promise.reject(new Error("QuotaExceededError")) };
+  const outbox = await Outbox.open({ storage, session: "s", post });
   outbox.add(event("a"));
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   assert.equal(stored.size, 1);
 });
 
@@ -244,21 +244,21 @@ test("pauses grow from half a second to half a minute, spread by chance", () => 
 
 test("a question is put until it is answered; only a refusal ends it", async () => {
   let tries = 0;
-  const answer = await persistently(async () => {
+  const answer = await retryUntilAnswered(async () => {
     if (++tries < 50) throw new TypeError("offline");
     return "yes";
   }, () => {}, atOnce);
   assert.deepEqual([answer, tries], ["yes", 50]);
-  await assert.rejects(persistently(() => Promise.reject(refusal(409)), () => {}, atOnce), Refused);
+  await assert.rejects(retryUntilAnswered(() => Promise.reject(refusal(409)), () => {}, atOnce), Refused);
 });
 
 test("a disk that never answers keeps no record from the server", async () => {
   const { stored, post } = server();
   const dead = { transaction: () => ({ objectStore: () => ({ put: () => ({}), getAll: () => ({}) }) }) };
   globalThis.IDBKeyRange ??= { bound: () => ({}) } as unknown as typeof IDBKeyRange;
-  const shelf = indexed(dead as unknown as IDBDatabase, 0);
-  const outbox = await Outbox.open({ shelf, session: "s", post });
+  const storage = indexedDbStorage(dead as unknown as IDBDatabase, 0);
+  const outbox = await Outbox.open({ storage, session: "s", post });
   outbox.add(event("a"));
-  await outbox.flushed();
+  await outbox.waitUntilSent();
   assert.deepEqual([...stored.keys()], [0]);
 });

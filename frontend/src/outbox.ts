@@ -3,22 +3,22 @@
  * has it. Nobody waits for that: `add` returns at once.
  */
 
-import type { KeptRecord, Shelf } from "./shelf.ts";
-import { type Numbered, Refused, type Report } from "./wire.ts";
+import type { StoredRecord, BrowserStorage } from "./storage.ts";
+import { type NumberedRecord, Refused, type Report } from "./wire.ts";
 
 /** `waiting`: the server can't be reached, we try again. `stopped`: it refused; everything is kept here. */
 export type Delivery = "sent" | "sending" | "waiting" | "stopped";
 
 /** Sends records; resolves with the numbers stored. `last`: the page is going away. */
-export type Post = (records: Numbered[], last?: boolean) => Promise<number[]>;
+export type Post = (records: NumberedRecord[], last?: boolean) => Promise<number[]>;
 
 export interface Settings {
-  shelf: Shelf;
+  storage: BrowserStorage;
   session: string;
   post: Post;
   watch?: (delivery: Delivery, refusal?: Refused) => void;
   /** Told of a record the server will never take. */
-  refused?: (record: Numbered) => void;
+  refused?: (record: NumberedRecord) => void;
   wait?: Wait;
 }
 
@@ -33,12 +33,12 @@ const LONGEST_REASON = 150; // characters, six bytes each at most: the server ta
 
 export class Outbox {
   /** Every record of the session this computer has, by number. */
-  readonly kept = new Map<number, KeptRecord>();
+  readonly kept = new Map<number, StoredRecord>();
   /** The number of the next record: also how many there are. */
   next = 0;
   refusal: Refused | null = null;
   private readonly settings: Settings;
-  private readonly ready = new Map<number, KeptRecord>();
+  private readonly ready = new Map<number, StoredRecord>();
   private writing = 0;
   private running = false;
   private closed = false;
@@ -52,7 +52,7 @@ export class Outbox {
   /** The outbox of a session, with what an earlier page left, if the disk still tells; that is sent first. */
   static async open(settings: Settings): Promise<Outbox> {
     const outbox = new Outbox(settings);
-    for (const record of await settings.shelf.records(settings.session).catch(() => [])) {
+    for (const record of await settings.storage.records(settings.session).catch(() => [])) {
       outbox.kept.set(record.seq, record);
       if (!record.sent) outbox.ready.set(record.seq, record);
       outbox.startAt(record.seq + 1);
@@ -67,13 +67,13 @@ export class Outbox {
   }
 
   /** Keep a record and send it as soon as it is kept. */
-  add(report: Report): Numbered {
+  add(report: Report): NumberedRecord {
     return this.keep({ ...report, seq: this.next++ });
   }
 
   /** Keep and send a record under a number that is already given. */
-  private keep(numbered: Numbered): Numbered {
-    const record: KeptRecord = { ...numbered, session: this.settings.session };
+  private keep(numbered: NumberedRecord): NumberedRecord {
+    const record: StoredRecord = { ...numbered, session: this.settings.session };
     this.kept.set(record.seq, record);
     this.writing += 1;
     void this.written(record).then(() => {
@@ -85,12 +85,12 @@ export class Outbox {
   }
 
   /** Resolves also when the disk is full or does not answer: memory still has it, and the server soon. */
-  private written(...records: KeptRecord[]): Promise<void> {
-    return this.settings.shelf.keepRecords(records).catch(() => {});
+  private written(...records: StoredRecord[]): Promise<void> {
+    return this.settings.storage.storeRecords(records).catch(() => {});
   }
 
   /** Resolves when the server has everything; rejects when it refused. */
-  async flushed(): Promise<void> {
+  async waitUntilSent(): Promise<void> {
     while (!this.refusal && (this.writing || this.ready.size || this.running)) {
       await new Promise<void>((resolve) => this.waiting.push(resolve));
     }
@@ -114,7 +114,7 @@ export class Outbox {
   }
 
   /** Try now: the network is back. */
-  hasten(): void {
+  retryNow(): void {
     this.hurry();
   }
 
@@ -122,11 +122,11 @@ export class Outbox {
    * The page is going away: everything the server has not said it has, also what the disk has yet to take. The first
    * request outlives the page; browsers allow no more than that, so the others may not. All stays kept as not sent.
    */
-  lastWord(): void {
+  sendBeforeUnload(): void {
     if (this.refusal || this.closed) return;
     const unsent = new Map([...this.kept].filter(([, record]) => !record.sent));
     for (let first = true; unsent.size; first = false) {
-      const batch = batched(unsent, LARGEST_LAST);
+      const batch = firstBatch(unsent, LARGEST_LAST);
       void this.settings.post(batch, first).catch(() => {});
       batch.forEach(({ seq }) => unsent.delete(seq));
     }
@@ -138,7 +138,7 @@ export class Outbox {
     let failures = 0;
     let most = MOST;
     while (this.ready.size && !this.refusal) {
-      const batch = batched(this.ready, LARGEST, most);
+      const batch = firstBatch(this.ready, LARGEST, most);
       try {
         if (!failures) this.say("sending");
         await this.delivered(await this.settings.post(batch));
@@ -167,7 +167,7 @@ export class Outbox {
     }
     const item = record.kind === "response" ? record.item : null;
     const data = { reason: "refused", kind: record.kind, item, message: error.message.slice(0, LONGEST_REASON) };
-    const event: KeptRecord = { kind: "interruption", at_ms: Date.now(), data, seq, session, refused: record };
+    const event: StoredRecord = { kind: "interruption", at_ms: Date.now(), data, seq, session, refused: record };
     this.kept.set(seq, event);
     this.ready.set(seq, event);
     await this.written(event);
@@ -177,7 +177,7 @@ export class Outbox {
   private async pause(failures: number): Promise<void> {
     this.say("waiting");
     const sooner = new Promise<void>((resolve) => (this.hurry = resolve));
-    await (this.settings.wait ?? grown)(failures, sooner);
+    await (this.settings.wait ?? backoff)(failures, sooner);
     this.hurry = () => {};
   }
 
@@ -197,13 +197,13 @@ export class Outbox {
 }
 
 /** The first of these records, as many as go into one request. */
-function batched(records: Map<number, KeptRecord>, largest: number, most = MOST): Numbered[] {
-  const batch: Numbered[] = [];
+function firstBatch(records: Map<number, StoredRecord>, largest: number, most = MOST): NumberedRecord[] {
+  const batch: NumberedRecord[] = [];
   let size = 0;
   for (const { session: _session, sent: _sent, refused: _refused, ...record } of records.values()) {
     size += JSON.stringify(record).length + 1;
     if (batch.length && (size > largest || batch.length >= most)) break;
-    batch.push(record as Numbered);
+    batch.push(record as NumberedRecord);
   }
   return batch;
 }
@@ -213,14 +213,14 @@ export function pause_ms(failures: number, chance: number): number {
   return Math.min(30_000, 500 * 2 ** (failures - 1)) * (0.5 + chance / 2);
 }
 
-const grown: Wait = (failures, sooner) =>
+const backoff: Wait = (failures, sooner) =>
   Promise.race([new Promise<void>((resolve) => setTimeout(resolve, pause_ms(failures, Math.random()))), sooner]);
 
 /** Ask the server until it answers; only a refusal ends it. */
-export async function persistently<Answer>(
+export async function retryUntilAnswered<Answer>(
   ask: () => Promise<Answer>,
   failed: () => void = () => {},
-  wait: Wait = grown,
+  wait: Wait = backoff,
 ): Promise<Answer> {
   for (let failures = 1; ; failures++) {
     try {

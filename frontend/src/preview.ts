@@ -3,8 +3,8 @@
 import { type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
 
 import { mark } from "./dom.ts";
-import type { Easel } from "./easel.ts";
-import type { Stage } from "./stage.ts";
+import type { TrialCanvas } from "./canvas.ts";
+import type { FrameTimer } from "./frame-timer.ts";
 
 const info = {
   name: "vseg-preview",
@@ -29,16 +29,16 @@ export class Preview implements JsPsychPlugin<typeof info> {
   static info = info;
 
   async trial(_place: HTMLElement, trial: Required<TrialType<typeof info>>, loaded: () => void) {
-    const { stage, easel } = trial.scene as { stage: Stage; easel: Easel };
+    const { timer, canvas } = trial.scene as { timer: FrameTimer; canvas: TrialCanvas };
     mark("preview");
-    const picture = easel.picture(trial.image);
+    const picture = canvas.picture(trial.image);
     loaded();
-    await stage.ready();
-    const { ms } = await stage.show(() => {
-      easel.show(picture);
-      easel.caption(picture, trial.words);
+    await timer.ready();
+    const { ms } = await timer.show(() => {
+      canvas.show(picture);
+      canvas.caption(picture, trial.words);
     }, trial.preview_ms);
-    easel.background();
+    canvas.background();
     return { image: trial.image, preview_ms: ms };
   }
 }

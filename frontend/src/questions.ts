@@ -1,11 +1,11 @@
 /** The questions of a visit, one after the other: what comes next, what is said before it, what comes of an answer. */
 
 import { Preview } from "./preview.ts";
-import { type Outcome, reported, SameDifferent, type Scene } from "./same-different.ts";
+import { type Outcome, toResponse, SameDifferent, type Scene } from "./same-different.ts";
 import type { Schedule, Step } from "./schedule.ts";
 import type { Pause, Said } from "./screen.ts";
 import { keyLabel } from "./screens/keys.ts";
-import type { Node } from "./step.ts";
+import type { Node } from "./timeline.ts";
 import type { Visit } from "./visit.ts";
 
 export class Questions {
@@ -78,11 +78,11 @@ export class Questions {
   /** Everything a block needs is there before its first frame. */
   readonly prepared = async (): Promise<void> => {
     const { visit } = this;
-    const { studio } = visit;
-    await studio.ready();
+    const { renderer } = visit;
+    await renderer.ready();
     if (visit.ending) return;
-    studio.prepare(visit.display, Object.keys(visit.session!.state.images));
-    if (this.current.kind === "block") visit.record("screen", studio.report(this.current.block.image));
+    renderer.prepare(visit.display, Object.keys(visit.session!.state.images));
+    if (this.current.kind === "block") visit.record("screen", renderer.report(this.current.block.image));
   };
 
   pauseNow(): Pause {
@@ -131,7 +131,7 @@ export class Questions {
     this.judged = null;
     if (outcome.interrupted !== false) return;
     const { trial_type, trial_index, time_elapsed, plugin_version, ...data } = outcome as Outcome & Record<string, unknown>;
-    const response = reported(data as Extract<Outcome, { interrupted: false }>);
+    const response = toResponse(data as Extract<Outcome, { interrupted: false }>);
     const session = this.visit.session!;
     session.outbox.add(response);
     this.schedule!.answer({ item: response.item, good: response.flags === "" });
@@ -151,12 +151,12 @@ export class Questions {
   }
 
   private scene(): Scene {
-    const { exit, studio, study } = this.visit;
+    const { exit, renderer, study } = this.visit;
     this.pause = new AbortController();
     if (exit.open) this.pause.abort(); // asked between two trials
     return {
-      stage: studio.stage,
-      easel: studio.easel,
+      timer: renderer.timer,
+      canvas: renderer.canvas,
       interrupted: this.pause.signal,
       resumed: () => exit.answered(),
       least_hz: study.display.refresh_hz,

@@ -6,17 +6,17 @@
 import { type JsPsych, type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
 
 import { mark } from "./dom.ts";
-import { drawing } from "./drawing.ts";
-import type { Easel } from "./easel.ts";
-import { keyOf } from "./screens/keys.ts";
-import { type Achieved, late, type Stage } from "./stage.ts";
-import { watch } from "./vigil.ts";
+import { drawing } from "./trial-phases.ts";
+import type { TrialCanvas } from "./canvas.ts";
+import { keyName } from "./screens/keys.ts";
+import { type PhaseTiming, late, type FrameTimer } from "./frame-timer.ts";
+import { watch } from "./visibility.ts";
 import type { Response } from "./wire.ts";
 
 /** What trials share. */
 export interface Scene {
-  stage: Stage;
-  easel: Easel;
+  timer: FrameTimer;
+  canvas: TrialCanvas;
   /** Aborts this trial: the participant paused it. */
   interrupted: AbortSignal;
   /** Resolves when the pause is over. */
@@ -84,7 +84,7 @@ const info = {
 } as const;
 
 type Info = typeof info;
-type Asked = Required<TrialType<Info>>;
+type AskedPair = Required<TrialType<Info>>;
 type Answered = Response & { interrupted: false; rt: number; response: string };
 export type Outcome = Answered | { interrupted: true };
 
@@ -101,20 +101,20 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     this.jsPsych = jsPsych;
   }
 
-  async trial(_place: HTMLElement, trial: Asked, loaded: () => void): Promise<Outcome> {
+  async trial(_place: HTMLElement, trial: AskedPair, loaded: () => void): Promise<Outcome> {
     const scene = trial.scene as Scene;
     const keys = trial.keys as { same: string; different: string };
     mark("trial", trial.item);
     const watched = watch();
-    const drawn = drawing(scene.easel, trial.image, trial.places as number[], trial.question);
+    const drawn = drawing(scene.canvas, trial.image, trial.places as number[], trial.question);
     loaded();
-    const { stage } = scene;
-    await stage.ready();
-    await stage.show(drawn.empty, trial.pause_ms);
+    const { timer } = scene;
+    await timer.ready();
+    await timer.show(drawn.empty, trial.pause_ms);
     const shown_at_ms = Date.now();
-    const cue = await stage.show(drawn.cue, trial.cue_ms);
-    const image = await stage.show(drawn.image, trial.image_ms);
-    const onset = stage.switch(drawn.question);
+    const cue = await timer.show(drawn.cue, trial.cue_ms);
+    const image = await timer.show(drawn.image, trial.image_ms);
+    const onset = timer.switch(drawn.question);
     // Whoever leaves in the middle of a trial is by now told that their answers are being sent.
     if (!scene.interrupted.aborted) mark("response", trial.item);
     const pressed = await press([keys.same, keys.different], onset, scene.interrupted);
@@ -123,12 +123,12 @@ export class SameDifferent implements JsPsychPlugin<Info> {
       await scene.resumed();
       return { interrupted: true };
     }
-    const flags = [...seen.flags, ...shownWrong(trial, cue, image, scene)];
+    const flags = [...seen.flags, ...displayFlags(trial, cue, image, scene)];
     return answered(trial, pressed, pressed.key === keys.same, { shown_at_ms, cue, image, onset, scene, seen, flags });
   }
 
   /** An answer by chance, after a plausible time: "data-only" at once, "visual" through the real screen. */
-  simulate(trial: Asked, mode: string, options: { data?: Partial<Response> }, loaded: () => void): void {
+  simulate(trial: AskedPair, mode: string, options: { data?: Partial<Response> }, loaded: () => void): void {
     const keys = trial.keys as { same: string; different: string };
     const same = options.data?.same ?? this.jsPsych.randomization.sampleBernoulli(0.5) === 1;
     const rt_ms = options.data?.rt_ms ?? this.jsPsych.randomization.sampleExGaussian(500, 50, 1 / 150, true);
@@ -139,10 +139,10 @@ export class SameDifferent implements JsPsychPlugin<Info> {
       void this.trial(this.jsPsych.getDisplayElement(), trial, loaded).then((data) => this.jsPsych.finishTrial(data));
       return;
     }
-    const { stage } = trial.scene as Scene;
-    const phase = (onset: number, ms: number): Achieved => {
-      const frames = Math.round(ms / stage.refresh_ms);
-      return { onset, ms: frames * stage.refresh_ms, frames, dropped: 0, longest_gap: stage.refresh_ms, hesitated: 0 };
+    const { timer } = trial.scene as Scene;
+    const phase = (onset: number, ms: number): PhaseTiming => {
+      const frames = Math.round(ms / timer.refresh_ms);
+      return { onset, ms: frames * timer.refresh_ms, frames, dropped: 0, longest_gap: timer.refresh_ms, dropped_after_draw: 0 };
     };
     const cue = phase(0, trial.cue_ms);
     const image = phase(cue.ms, trial.image_ms);
@@ -162,7 +162,7 @@ function press(keys: string[], onset: number, interrupted: AbortSignal): Promise
     const signal = over.signal;
     interrupted.addEventListener("abort", () => end(null), { signal });
     const pressed = (event: KeyboardEvent) => {
-      const key = keyOf(event);
+      const key = keyName(event);
       // A key held since before the question repeats, and one pressed before it carries an earlier time.
       if (event.repeat || event.timeStamp < onset || key === null || !keys.includes(key)) return;
       event.preventDefault();
@@ -172,23 +172,23 @@ function press(keys: string[], onset: number, interrupted: AbortSignal): Promise
   });
 }
 
-function shownWrong(trial: Asked, cue: Achieved, image: Achieved, { stage, least_hz }: Scene): string[] {
+function displayFlags(trial: AskedPair, cue: PhaseTiming, image: PhaseTiming, { timer, least_hz }: Scene): string[] {
   const phases = [{ asked: trial.cue_ms, achieved: cue }, { asked: trial.image_ms, achieved: image }];
-  const slow = stage.refresh_hz < 0.98 * least_hz;
-  return [...(late(phases, stage.refresh_ms) ? ["late"] : []), ...(slow ? ["slow_refresh"] : [])];
+  const slow = timer.refresh_hz < 0.98 * least_hz;
+  return [...(late(phases, timer.refresh_ms) ? ["late"] : []), ...(slow ? ["slow_refresh"] : [])];
 }
 
 interface Shown {
   shown_at_ms: number;
-  cue: Achieved;
-  image: Achieved;
+  cue: PhaseTiming;
+  image: PhaseTiming;
   onset: number;
   scene: Scene;
   seen: { visible: boolean; focused: boolean; full_screen: boolean };
   flags: string[];
 }
 
-function answered(trial: Asked, pressed: Pressed, same: boolean, shown: Shown): Answered {
+function answered(trial: AskedPair, pressed: Pressed, same: boolean, shown: Shown): Answered {
   const { cue, image, seen } = shown;
   return {
     interrupted: false,
@@ -211,7 +211,7 @@ function answered(trial: Asked, pressed: Pressed, same: boolean, shown: Shown): 
     response_onset_ms: shown.onset,
     frames_dropped: cue.dropped + image.dropped,
     longest_gap_ms: Math.max(cue.longest_gap, image.longest_gap),
-    refresh_hz: shown.scene.stage.refresh_hz,
+    refresh_hz: shown.scene.timer.refresh_hz,
     visible: seen.visible,
     focused: seen.focused,
     full_screen: seen.full_screen,
@@ -221,6 +221,6 @@ function answered(trial: Asked, pressed: Pressed, same: boolean, shown: Shown): 
 }
 
 /** What goes over the wire of a trial's outcome: jsPsych's own names stay in jsPsych's data. */
-export function reported({ interrupted: _interrupted, rt: _rt, response: _response, ...rest }: Answered): Response {
+export function toResponse({ interrupted: _interrupted, rt: _rt, response: _response, ...rest }: Answered): Response {
   return rest;
 }

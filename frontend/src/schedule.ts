@@ -36,7 +36,7 @@ export class Schedule {
   private readonly every: number;
   private readonly tries: number;
   private opened = -1;
-  private previewed = -1;
+  private fetchPreview = -1;
   private sinceRest = 0;
   private rested = true;
 
@@ -45,7 +45,7 @@ export class Schedule {
    * how often a trial is asked that is never shown right.
    */
   constructor(trials: Trials, every: number, tries: number) {
-    this.blocks = divided(trials);
+    this.blocks = splitIntoBlocks(trials);
     this.every = every;
     this.tries = tries;
   }
@@ -118,8 +118,8 @@ export class Schedule {
       this.opened = index;
       return { kind: "block", block, ...this.count(index) };
     }
-    if (this.previewed < index) {
-      this.previewed = index;
+    if (this.fetchPreview < index) {
+      this.fetchPreview = index;
       return { kind: "preview", image: block.image };
     }
     return { kind: "trial", item };
@@ -151,7 +151,7 @@ export class Schedule {
 }
 
 /** Blocks of consecutive items. Catch trials show another image; they never begin a block. */
-function divided(trials: Trials): Block[] {
+function splitIntoBlocks(trials: Trials): Block[] {
   const blocks: Block[] = [];
   let number = -1;
   trials.image.forEach((image, item) => {

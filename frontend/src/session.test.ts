@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 
-import { forgetful } from "./ground.ts";
-import { depart, keptFile, type Place, Session } from "./session.ts";
-import { type KeptRecord, memory } from "./shelf.ts";
+import { noTabMemory } from "./environment.ts";
+import { leaveSession, recordsFile, type Place, Session } from "./session.ts";
+import { type StoredRecord, memoryStorage } from "./storage.ts";
 import { type Event, type Response, sessions, type State, type StudyInfo } from "./wire.ts";
 
 const study = { breaks: { every_trials: 0 }, tries: 3 } as StudyInfo;
@@ -13,9 +13,9 @@ const state: State = {
   answered: [], asked_again: [],
 };
 const kept = { session: "s", token: "t" };
-const answer = (seq: number, item: number, flags = ""): KeptRecord =>
-  ({ session: "s", kind: "response", seq, item, flags, shown_at_ms: 5 }) as KeptRecord;
-const resumed = (seq: number, repeat: number | null): KeptRecord =>
+const answer = (seq: number, item: number, flags = ""): StoredRecord =>
+  ({ session: "s", kind: "response", seq, item, flags, shown_at_ms: 5 }) as StoredRecord;
+const resumed = (seq: number, repeat: number | null): StoredRecord =>
   ({ session: "s", kind: "resumed", seq, at_ms: 6, data: { repeat } });
 
 /** A page whose requests are answered by `reply`, with an object or a status of refusal, and put down. */
@@ -31,9 +31,9 @@ function page(context: TestContext, reply: (path: string, body: any) => object |
     return new globalThis.Response(JSON.stringify({ error: "X", message: "no" }), { status: said });
   });
   globalThis.addEventListener ??= () => {}; // a page's own
-  const shelf = memory();
-  const place: Place = { server: sessions, shelf, tab: forgetful, who: "w", watch: () => {}, retract: () => {} };
-  return { shelf, place, asked, bodies };
+  const storage = memoryStorage();
+  const place: Place = { server: sessions, storage, tab: noTabMemory, who: "w", watch: () => {}, retract: () => {} };
+  return { storage, place, asked, bodies };
 }
 
 const storing = (_path: string, body: any) =>
@@ -51,79 +51,79 @@ const asks = (session: Session): number[] => {
 };
 
 test("what an earlier page could not send is sent before the server is asked where the session stands", async (context) => {
-  const { shelf, place, asked } = page(context, storing);
-  await shelf.keepRecords([answer(0, 0), answer(1, 1)]);
+  const { storage, place, asked } = page(context, storing);
+  await storage.storeRecords([answer(0, 0), answer(1, 1)]);
   await Session.resume(kept, place);
   assert.deepEqual(asked, ["POST records", "GET session"]);
 });
 
 test("a refusal on the way is not the last word: that of the session is", async (context) => {
   const completed = { ...state, status: "completed" };
-  const { shelf, place } = page(context, (path) => (path === "records" ? 409 : completed));
-  await shelf.keepRecords([answer(0, 0)]);
+  const { storage, place } = page(context, (path) => (path === "records" ? 409 : completed));
+  await storage.storeRecords([answer(0, 0)]);
   assert.equal((await Session.resume(kept, place))?.state.status, "completed");
 });
 
 test("what cannot be delivered is not thrown away; without any, nothing stays of a session that is lost", async (context) => {
   for (const status of [401, 404]) {
-    const { shelf, place } = page(context, () => status);
-    await shelf.keepSession("w", kept);
-    await shelf.keepRecords([answer(0, 0)]);
+    const { storage, place } = page(context, () => status);
+    await storage.storeSession("w", kept);
+    await storage.storeRecords([answer(0, 0)]);
     assert.equal(await Session.resume(kept, place), null);
-    assert.deepEqual([await shelf.session("w"), (await shelf.records("s")).length], [kept, 1]);
-    await shelf.keepRecords([{ ...answer(0, 0), sent: true }]);
+    assert.deepEqual([await storage.session("w"), (await storage.records("s")).length], [kept, 1]);
+    await storage.storeRecords([{ ...answer(0, 0), sent: true }]);
     assert.equal(await Session.resume(kept, place), null);
-    assert.deepEqual([await shelf.session("w"), await shelf.records("s")], [undefined, []]);
+    assert.deepEqual([await storage.session("w"), await storage.records("s")], [undefined, []]);
     context.mock.restoreAll();
   }
 });
 
 test("who went on elsewhere and comes back here takes the session up again, and what was left here is sent", async (context) => {
   let token = "elsewhere";
-  const { shelf, place, bodies } = page(context, (path, body) => {
+  const { storage, place, bodies } = page(context, (path, body) => {
     if (path === "sessions") token = "new";
     return token === "new" ? { ...(storing(path, body) as object), token } : 401;
   });
-  await shelf.keepSession("w", kept);
-  await shelf.keepRecords([answer(0, 0)]);
+  await storage.storeSession("w", kept);
+  await storage.storeRecords([answer(0, 0)]);
   assert.equal(await Session.resume(kept, place), null);
   const session = await Session.begin({ link: "l" }, place);
   assert.deepEqual(bodies.at(-2).records.map(({ seq }: { seq: number }) => seq), [0], "before the server is asked again");
-  assert.deepEqual(await shelf.session("w"), { session: "s", token: "new" });
+  assert.deepEqual(await storage.session("w"), { session: "s", token: "new" });
   assert.equal(session.outbox.next, 1);
 });
 
 test("whose session is gone begins another; the file still has what was not delivered, also after its end", async (context) => {
   globalThis.location ??= { pathname: "/s/cats/" } as Location;
-  const { shelf, place } = page(context, storing);
+  const { storage, place } = page(context, storing);
   const old = { session: "old", token: "o" };
-  await shelf.keepSession("w", old);
-  await shelf.keepRecords([{ ...answer(4, 1), session: "old" }]);
+  await storage.storeSession("w", old);
+  await storage.storeRecords([{ ...answer(4, 1), session: "old" }]);
   const session = await Session.begin({}, place);
-  assert.deepEqual(await shelf.session("w"), { ...kept, before: { ...old, leaving: "keep" } });
+  assert.deepEqual(await storage.session("w"), { ...kept, before: { ...old, leaving: "keep" } });
   const sessions = async () => {
-    const { records } = JSON.parse(await (await keptFile(shelf, "w"))!.text());
-    return records.map((record: KeptRecord) => record.session);
+    const { records } = JSON.parse(await (await recordsFile(storage, "w"))!.text());
+    return records.map((record: StoredRecord) => record.session);
   };
   session.record("comment", {});
-  await session.outbox.flushed();
+  await session.outbox.waitUntilSent();
   assert.deepEqual(await sessions(), ["s", "old"]);
   await session.leave("withdraw");
-  assert.deepEqual(await shelf.session("w"), { ...old, leaving: "keep" }, "and the next who comes is not asked about it");
+  assert.deepEqual(await storage.session("w"), { ...old, leaving: "keep" }, "and the next who comes is not asked about it");
   assert.deepEqual(await sessions(), ["old"]);
 });
 
 test("nobody leaves a session that is lost: the next page does not try for ever", async (context) => {
-  const { shelf, place } = page(context, () => 401);
+  const { storage, place } = page(context, () => 401);
   for (const data of ["keep", "withdraw"] as const) {
-    await assert.rejects(depart({ ...kept, leaving: data }, place, data), { status: 401 });
-    assert.deepEqual(await shelf.session("w"), kept);
+    await assert.rejects(leaveSession({ ...kept, leaving: data }, place, data), { status: 401 });
+    assert.deepEqual(await storage.session("w"), kept);
   }
 });
 
 test("who comes back after another tab had gone on goes on from there", async (context) => {
   const refusal = { error: "Conflict", reason: "elsewhere", message: "in another tab" };
-  const { shelf, place, bodies } = page(context, (path, body) =>
+  const { storage, place, bodies } = page(context, (path, body) =>
     body?.records?.some(({ seq }: { seq: number }) => seq < 3) ? refusal : storing(path, body));
   const { fetch } = globalThis;
   context.mock.method(globalThis, "fetch", async (path: string, options: RequestInit) => {
@@ -132,20 +132,20 @@ test("who comes back after another tab had gone on goes on from there", async (c
     if ("reason" in said) return new globalThis.Response(JSON.stringify(said), { status: 409 });
     return "status" in said ? new globalThis.Response(JSON.stringify({ ...said, next_seq: 3, answered: [0, 1] })) : reply;
   });
-  await shelf.keepRecords([answer(2, 2)]);
+  await storage.storeRecords([answer(2, 2)]);
   const session = (await Session.resume(kept, place))!;
   assert.deepEqual(asks(session), [2, 3], "what this tab could not deliver is asked again");
   session.record("comment", {});
-  await session.outbox.flushed();
+  await session.outbox.waitUntilSent();
   assert.equal(bodies.at(-1).records[0].seq, 3);
 });
 
 test("the same name to begin with until the session is over, on the disk before it is sent", async (context) => {
-  const { shelf, place, bodies } = page(context, storing);
+  const { storage, place, bodies } = page(context, storing);
   const first = await Session.begin({ link: "l" }, place);
   const { entry } = bodies[0];
   assert.match(entry, /^[0-9a-f]{32}$/, "128 bits");
-  assert.equal(await shelf.entry("w"), entry);
+  assert.equal(await storage.entry("w"), entry);
   await Session.begin({ link: "l" }, place);
   assert.equal(bodies[1].entry, entry);
   await first.leave("withdraw");
@@ -154,34 +154,34 @@ test("the same name to begin with until the session is over, on the disk before 
 });
 
 test("the choice to leave is kept before it is sent, and finished by the next page", async (context) => {
-  const { shelf, place, asked, bodies } = page(context, (path, body) => {
+  const { storage, place, asked, bodies } = page(context, (path, body) => {
     if (path !== "leave") return storing(path, body);
     return asked.filter((each) => each === "POST leave").length > 1 ? {} : new Promise<never>(() => {});
   });
-  await shelf.keepSession("w", kept);
-  await shelf.keepRecords([answer(0, 0)]);
-  void depart(kept, place, "keep"); // a page that dies while it waits
+  await storage.storeSession("w", kept);
+  await storage.storeRecords([answer(0, 0)]);
+  void leaveSession(kept, place, "keep"); // a page that dies while it waits
   while (!asked.includes("POST leave")) await new Promise((resolve) => setImmediate(resolve));
-  const left = (await shelf.session("w"))!;
+  const left = (await storage.session("w"))!;
   assert.equal(left.leaving, "keep");
-  await depart(left, place, left.leaving!);
+  await leaveSession(left, place, left.leaving!);
   assert.deepEqual(bodies.at(-1), { data: "keep" });
-  assert.deepEqual([await shelf.session("w"), await shelf.records("s")], [undefined, []]);
+  assert.deepEqual([await storage.session("w"), await storage.records("s")], [undefined, []]);
   const lefts = bodies.flatMap((body) => body.records ?? []).filter(({ kind }: Event) => kind === "left");
   assert.equal(lefts.length, 1);
 });
 
 test("whoever withdraws sends nothing any more", async (context) => {
-  const { shelf, place, asked } = page(context, () => ({}));
-  await shelf.keepRecords([answer(0, 0)]);
-  await depart(kept, place, "withdraw");
+  const { storage, place, asked } = page(context, () => ({}));
+  await storage.storeRecords([answer(0, 0)]);
+  await leaveSession(kept, place, "withdraw");
   assert.deepEqual(asked, ["POST leave"]);
 });
 
 test("the server says what is open; attempts are counted here", async (context) => {
   const now = { ...state, answered: [0], asked_again: [1], next_seq: 4 };
-  const { shelf, place } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
-  await shelf.keepRecords([answer(0, 0), answer(1, 1, "late"), answer(2, 1, "late")]);
+  const { storage, place } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
+  await storage.storeRecords([answer(0, 0), answer(1, 1, "late"), answer(2, 1, "late")]);
   const session = (await Session.resume(kept, place))!;
   assert.deepEqual(asks(session), [2, 3, 1]);
   const schedule = session.schedule(study);
@@ -191,20 +191,20 @@ test("the server says what is open; attempts are counted here", async (context) 
 
 test("a block that is asked anew is asked whole, and says so before its first answer", async (context) => {
   const now = { ...state, repeat_block: true, next_seq: 2 };
-  const { shelf, place, bodies } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
-  await shelf.keepRecords([answer(0, 0), answer(1, 1, "late")]);
+  const { storage, place, bodies } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
+  await storage.storeRecords([answer(0, 0), answer(1, 1, "late")]);
   const session = (await Session.resume(kept, place))!;
   session.comeBack();
-  await session.outbox.flushed();
+  await session.outbox.waitUntilSent();
   assert.equal(bodies.at(-1).records[0].data.repeat, 0);
   assert.deepEqual(asks(session), [0, 1, 2, 3]);
 });
 
 test("after a block was begun anew, what was there before no longer counts", async (context) => {
   const now = { ...state, answered: [0], asked_again: [1], next_seq: 5 };
-  const { shelf, place } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
+  const { storage, place } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
   const records = [answer(0, 1, "late"), answer(1, 1, "late"), resumed(2, 0), answer(3, 0), answer(4, 1, "late")];
-  await shelf.keepRecords(records);
+  await storage.storeRecords(records);
   const schedule = (await Session.resume(kept, place))!.schedule(study);
   const flagged = [2, 3, 1, 1].map((item) => {
     for (let step = schedule.next(); step.kind !== "trial"; step = schedule.next());
@@ -221,7 +221,7 @@ test("an answer the server will never take is told of, and asked again after a r
   const retracted: number[] = [];
   const session = await Session.begin({}, { ...place, retract: (item) => void retracted.push(item) });
   session.outbox.add(answer(0, 2));
-  await session.outbox.flushed();
+  await session.outbox.waitUntilSent();
   assert.deepEqual(retracted, [2]);
   const again = (await Session.resume(kept, place))!;
   assert.deepEqual(asks(again), [0, 1, 3, 2]);
@@ -236,15 +236,15 @@ test("choices come with the session and with every reply, and stops too", async 
   const session = await Session.begin({}, place);
   const columns = { ...trials, x1: [0, 0, 0, 0], y1: [0, 0, 0, 0], x2: [0, 0, 0, 0], y2: [0, 0, 0, 0] };
   session.outbox.add({ kind: "response", item: 0 } as Response);
-  await session.outbox.flushed();
+  await session.outbox.waitUntilSent();
   assert.deepEqual([1, 2, 3].map((item) => session.choices.of(item, columns).chosen), [false, true, true]);
   assert.deepEqual([...session.choices.stops], [3]);
 });
 
 test("a disk that can't be cleared keeps nobody from the completion code", async (context) => {
   const completed = { completion_code: "THANKS42", return_url: null };
-  const { shelf, place } = page(context, (path, body) => (path === "complete" ? completed : storing(path, body)));
-  shelf.clear = () => Promise.reject(new Error("QuotaExceededError"));
+  const { storage, place } = page(context, (path, body) => (path === "complete" ? completed : storing(path, body)));
+  storage.clear = () => Promise.reject(new Error("QuotaExceededError"));
   const session = await Session.begin({}, place);
   assert.deepEqual(await session.complete(), completed);
 });

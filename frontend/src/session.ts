@@ -1,15 +1,15 @@
 /** One participant's session: its trials from the server, its records on this computer, and how they get together. */
 
 import { Choices } from "./choices.ts";
-import type { Ground } from "./ground.ts";
-import { type Delivery, Outbox, persistently } from "./outbox.ts";
+import type { Environment } from "./environment.ts";
+import { type Delivery, Outbox, retryUntilAnswered } from "./outbox.ts";
 import { type Given, Schedule } from "./schedule.ts";
-import type { KeptRecord, KeptSession, Shelf } from "./shelf.ts";
+import type { StoredRecord, StoredSession, BrowserStorage } from "./storage.ts";
 import {
-  type Completed, type Entry, type Event, type EventKind, type Numbered, Refused, type Response, type State, type StudyInfo,
+  type Completed, type Entry, type Event, type EventKind, type NumberedRecord, Refused, type Response, type State, type StudyInfo,
 } from "./wire.ts";
 
-export interface Place extends Pick<Ground, "server" | "shelf" | "tab"> {
+export interface Place extends Pick<Environment, "server" | "storage" | "tab"> {
   /** Who came to which study: the key under which this browser keeps the session. */
   who: string;
   watch: (delivery: Delivery, refusal?: Refused) => void;
@@ -21,33 +21,33 @@ export class Session {
   readonly state: State;
   readonly outbox: Outbox;
   readonly choices: Choices;
-  private readonly kept: KeptSession;
+  private readonly kept: StoredSession;
   private readonly place: Place;
 
-  private constructor(state: State, outbox: Outbox, choices: Choices, kept: KeptSession, place: Place) {
+  private constructor(state: State, outbox: Outbox, choices: Choices, kept: StoredSession, place: Place) {
     this.state = state;
     this.outbox = outbox;
     this.choices = choices;
     this.kept = kept;
     this.place = place;
-    choices.hear(state);
+    choices.update(state);
     outbox.startAt(state.next_seq);
-    addEventListener("online", () => outbox.hasten());
-    addEventListener("pagehide", () => outbox.lastWord());
+    addEventListener("online", () => outbox.retryNow());
+    addEventListener("pagehide", () => outbox.sendBeforeUnload());
   }
 
   /** A new session for someone who agreed; or, by their link or Prolific's name, the one they had elsewhere. */
   static async begin(entry: Entry, place: Place): Promise<Session> {
-    const asked = { ...entry, entry: await entryOf(place) };
-    const { token, ...state } = await persistently(() => place.server.begin(asked), () => place.watch("waiting"));
-    const found = await place.shelf.session(place.who).catch(() => undefined);
+    const asked = { ...entry, entry: await loadOrCreateEntry(place) };
+    const { token, ...state } = await retryUntilAnswered(() => place.server.begin(asked), () => place.watch("waiting"));
+    const found = await place.storage.session(place.who).catch(() => undefined);
     const isBack = found?.session === state.session;
     const before = isBack ? found.before : found && ({ leaving: "keep", ...found } as const);
-    const kept: KeptSession = { session: state.session, token, ...(before ? { before } : {}) };
-    await place.shelf.keepSession(place.who, kept).catch(() => {});
-    if (isBack) return takenUp(await Session.resume(kept, place));
+    const kept: StoredSession = { session: state.session, token, ...(before ? { before } : {}) };
+    await place.storage.storeSession(place.who, kept).catch(() => {});
+    if (isBack) return requireSession(await Session.resume(kept, place));
     const choices = new Choices();
-    return new Session(state, await outboxOf(kept, place, choices), choices, kept, place);
+    return new Session(state, await openOutbox(kept, place, choices), choices, kept, place);
   }
 
   /**
@@ -55,26 +55,26 @@ export class Session {
    * elsewhere or is gone: what could not be delivered then stays here, for `begin`. What an earlier page could not send
    * goes first, so that the server's answer takes it into account.
    */
-  static async resume(kept: KeptSession, place: Place): Promise<Session | null> {
+  static async resume(kept: StoredSession, place: Place): Promise<Session | null> {
     let known = false;
     const watch: Place["watch"] = (delivery, refusal) => {
       if (known || delivery !== "stopped") place.watch(delivery, refusal);
     };
     const choices = new Choices();
-    const outbox = await outboxOf(kept, { ...place, watch }, choices);
-    const undelivered = await outbox.flushed().catch((refusal: Refused) => refusal);
+    const outbox = await openOutbox(kept, { ...place, watch }, choices);
+    const undelivered = await outbox.waitUntilSent().catch((refusal: Refused) => refusal);
     try {
-      const state = await persistently(() => place.server.state(kept.token), () => place.watch("waiting"));
+      const state = await retryUntilAnswered(() => place.server.state(kept.token), () => place.watch("waiting"));
       if (undelivered && state.status === "active") {
-        if (undelivered.reason !== "elsewhere" || !(await setAside(kept, place, state.next_seq))) throw undelivered;
+        if (undelivered.reason !== "elsewhere" || !(await skipConflictingRecords(kept, place, state.next_seq))) throw undelivered;
         outbox.close();
         return Session.resume(kept, place);
       }
       known = true;
       return new Session(state, outbox, choices, kept, place);
     } catch (error) {
-      if (!isLost(error)) throw error;
-      if (!undelivered) await cleared(kept, place);
+      if (!isUnknownSession(error)) throw error;
+      if (!undelivered) await clearSession(kept, place);
       return null;
     }
   }
@@ -123,7 +123,7 @@ export class Session {
     const restart = records.findLast((record) => record.kind === "resumed" && record.data["repeat"] !== null);
     return records.flatMap((record) => {
       if (record.seq < (restart?.seq ?? 0)) return [];
-      const answer = (record.refused ?? record) as Numbered;
+      const answer = (record.refused ?? record) as NumberedRecord;
       return answer.kind === "response" && (record.refused || answer.flags) ? [answer.item] : [];
     });
   }
@@ -131,13 +131,13 @@ export class Session {
   /** Resolves once the server has counted and lacks nothing. Nothing then stays on this computer. */
   async complete(): Promise<Completed> {
     for (;;) {
-      await this.outbox.flushed();
+      await this.outbox.waitUntilSent();
       try {
         const { token } = this.kept;
         const count = this.outbox.next;
         const { server, watch } = this.place;
-        const completed = await persistently(() => server.complete(token, count), () => watch("waiting"));
-        await cleared(this.kept, this.place);
+        const completed = await retryUntilAnswered(() => server.complete(token, count), () => watch("waiting"));
+        await clearSession(this.kept, this.place);
         return completed;
       } catch (error) {
         if (!(error instanceof Refused) || !error.missing.length) throw error;
@@ -148,7 +148,7 @@ export class Session {
 
   /** Leave for good, with the answers kept or withdrawn. Nothing then stays on this computer. */
   leave(data: "keep" | "withdraw"): Promise<void> {
-    return depart(this.kept, this.place, data, this.outbox);
+    return leaveSession(this.kept, this.place, data, this.outbox);
   }
 }
 
@@ -157,59 +157,59 @@ export class Session {
  * the next one asks this again; but of a session that is lost to this page nobody can leave. `why` goes with the
  * answers that stay.
  */
-export async function depart(
-  kept: KeptSession,
+export async function leaveSession(
+  kept: StoredSession,
   place: Place,
   data: "keep" | "withdraw",
   opened?: Outbox,
   why: object = {},
 ): Promise<void> {
-  const keep = (session: KeptSession) => place.shelf.keepSession(place.who, session).catch(() => {});
+  const keep = (session: StoredSession) => place.storage.storeSession(place.who, session).catch(() => {});
   const { leaving: _leaving, ...here } = kept;
   await keep({ ...here, leaving: data });
   try {
-    if (data === "keep") await lastDelivery(opened ?? (await outboxOf(kept, place)), { data, ...why });
+    if (data === "keep") await sendRemaining(opened ?? (await openOutbox(kept, place)), { data, ...why });
     opened?.close();
-    await persistently(() => place.server.leave(kept.token, data), () => place.watch("waiting"));
+    await retryUntilAnswered(() => place.server.leave(kept.token, data), () => place.watch("waiting"));
   } catch (error) {
-    if (isLost(error)) await keep(here);
+    if (isUnknownSession(error)) await keep(here);
     throw error;
   }
-  await cleared(kept, place);
+  await clearSession(kept, place);
 }
 
 /** Everything that is left to send, and that the participant left. */
-async function lastDelivery(outbox: Outbox, data: Event["data"]): Promise<void> {
+async function sendRemaining(outbox: Outbox, data: Event["data"]): Promise<void> {
   const said = [...outbox.kept.values()].some(({ kind }) => kind === "left");
   if (!said) outbox.add({ kind: "left", at_ms: Date.now(), data });
-  await outbox.flushed();
+  await outbox.waitUntilSent();
 }
 
 /**
  * Nothing of a session stays here, and the one whose place it took is back in it. The server has all it needs: a disk
  * that is full or gone keeps nobody from the last screen and its code.
  */
-export async function cleared({ session, before }: KeptSession, { shelf, who }: Place): Promise<void> {
-  await shelf.clear(who, session).catch(() => {});
-  if (before) await shelf.keepSession(who, before).catch(() => {});
+export async function clearSession({ session, before }: StoredSession, { storage, who }: Place): Promise<void> {
+  await storage.clear(who, session).catch(() => {});
+  if (before) await storage.storeSession(who, before).catch(() => {});
 }
 
 /** Whether the server knows no session of this token: it goes on elsewhere under a newer one, or is not there any more. */
-export function isLost(error: unknown): error is Refused {
+export function isUnknownSession(error: unknown): error is Refused {
   return error instanceof Refused && (error.status === 401 || error.status === 404);
 }
 
 /** A session that was begun a moment ago, unless someone else was even faster. */
-function takenUp(session: Session | null): Session {
+function requireSession(session: Session | null): Session {
   if (!session) throw new Refused(401, { error: "NotAllowed" });
   return session;
 }
 
 /** Everything this computer has of a session, for the researcher, when nothing else works; null if it has nothing. */
-export async function keptFile(shelf: Shelf, who: string): Promise<File | null> {
-  const kept = await shelf.session(who).catch(() => undefined);
-  const records: KeptRecord[] = [];
-  for (let each = kept; each; each = each.before) records.push(...(await shelf.records(each.session).catch(() => [])));
+export async function recordsFile(storage: BrowserStorage, who: string): Promise<File | null> {
+  const kept = await storage.session(who).catch(() => undefined);
+  const records: StoredRecord[] = [];
+  for (let each = kept; each; each = each.before) records.push(...(await storage.records(each.session).catch(() => [])));
   if (!kept || !records.length) return null;
   const content = { study: location.pathname, session: kept.session, records };
   return new File([JSON.stringify(content, null, 1)], `vseg-${kept.session}.json`, { type: "application/json" });
@@ -219,16 +219,16 @@ export async function keptFile(shelf: Shelf, who: string): Promise<File | null> 
  * Another tab had gone on with this session, and the server has its records under numbers that this computer has used
  * for others. Those are not sent again, so that whoever comes back can go on. False if there are none of them.
  */
-async function setAside({ session }: KeptSession, { shelf }: Place, next_seq: number): Promise<boolean> {
-  const taken = (await shelf.records(session)).filter(({ seq, sent }) => !sent && seq < next_seq);
-  await shelf.keepRecords(taken.map((record) => ({ ...record, sent: true })));
+async function skipConflictingRecords({ session }: StoredSession, { storage }: Place, next_seq: number): Promise<boolean> {
+  const taken = (await storage.records(session)).filter(({ seq, sent }) => !sent && seq < next_seq);
+  await storage.storeRecords(taken.map((record) => ({ ...record, sent: true })));
   return taken.length > 0;
 }
 
 /** The name under which someone asks to begin, on the disk before they ask: asking twice then begins nothing twice. */
-async function entryOf({ shelf, who }: Place): Promise<string> {
-  const entry = (await shelf.entry(who).catch(() => undefined)) ?? random();
-  await shelf.keepEntry(who, entry).catch(() => {});
+async function loadOrCreateEntry({ storage, who }: Place): Promise<string> {
+  const entry = (await storage.entry(who).catch(() => undefined)) ?? random();
+  await storage.storeEntry(who, entry).catch(() => {});
   return entry;
 }
 
@@ -237,16 +237,16 @@ export function random(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function outboxOf(
-  { session, token }: KeptSession,
-  { server, shelf, watch, retract }: Place,
+function openOutbox(
+  { session, token }: StoredSession,
+  { server, storage, watch, retract }: Place,
   choices = new Choices(),
 ): Promise<Outbox> {
-  const post = async (records: Numbered[], last?: boolean) => {
+  const post = async (records: NumberedRecord[], last?: boolean) => {
     const reply = await server.records(token, records, last);
-    choices.hear(reply);
+    choices.update(reply);
     return reply.stored;
   };
-  const refused = (record: Numbered) => record.kind === "response" && retract((record as Response).item);
-  return Outbox.open({ shelf, session, post, watch, refused });
+  const refused = (record: NumberedRecord) => record.kind === "response" && retract((record as Response).item);
+  return Outbox.open({ storage, session, post, watch, refused });
 }

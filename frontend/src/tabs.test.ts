@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 
-import { alone, aloneByAsking } from "./tabs.ts";
+import { waitForOnlyTab, waitByAsking } from "./tabs.ts";
 
 /** The browser's channel, as one bus: what one says, the others hear a moment later. */
 class Channel {
@@ -24,26 +24,26 @@ function opening(context: TestContext) {
   const real = globalThis.BroadcastChannel;
   globalThis.BroadcastChannel = Channel as unknown as typeof BroadcastChannel;
   context.after(() => void (globalThis.BroadcastChannel = real));
-  const alone: string[] = [];
+  const waitForOnlyTab: string[] = [];
   const busy: string[] = [];
-  const open = (tab: string) => void aloneByAsking("study", () => busy.push(tab)).then(() => alone.push(tab));
+  const open = (tab: string) => void waitByAsking("study", () => busy.push(tab)).then(() => waitForOnlyTab.push(tab));
   const later = async (ms: number) => {
     await heard();
     context.mock.timers.tick(ms);
     await heard();
   };
-  return { alone, busy, open, later };
+  return { waitForOnlyTab, busy, open, later };
 }
 
 const heard = () => new Promise((resolve) => setImmediate(resolve));
 
 test("the first tab has the study, a later one is told", async (context) => {
-  const { alone, busy, open, later } = opening(context);
+  const { waitForOnlyTab, busy, open, later } = opening(context);
   open("a");
   await later(300);
   open("b");
   await later(300);
-  assert.deepEqual([alone, busy], [["a"], ["b"]]);
+  assert.deepEqual([waitForOnlyTab, busy], [["a"], ["b"]]);
 });
 
 test("of two tabs that ask at the same time, exactly one has it, whoever was first", async (context) => {
@@ -51,21 +51,21 @@ test("of two tabs that ask at the same time, exactly one has it, whoever was fir
     await context.test(String(numbers), async (inner) => {
       const drawn = [...numbers];
       inner.mock.method(Math, "random", () => drawn.shift() ?? 0.5);
-      const { alone, busy, open, later } = opening(inner);
+      const { waitForOnlyTab, busy, open, later } = opening(inner);
       open("a");
       open("b");
       await later(300);
       const lower = numbers[0]! < numbers[1]! ? "a" : "b";
-      assert.deepEqual([alone, busy], [[lower], [lower === "a" ? "b" : "a"]]);
+      assert.deepEqual([waitForOnlyTab, busy], [[lower], [lower === "a" ? "b" : "a"]]);
       await later(2000);
       await later(300);
-      assert.deepEqual(alone, [lower], "the other asks again, and is answered");
+      assert.deepEqual(waitForOnlyTab, [lower], "the other asks again, and is answered");
     });
   }
 });
 
 test("when the tab that has it closes, the one that waits takes over", async (context) => {
-  const { alone, busy, open, later } = opening(context);
+  const { waitForOnlyTab, busy, open, later } = opening(context);
   open("a");
   await later(300);
   open("b");
@@ -73,7 +73,7 @@ test("when the tab that has it closes, the one that waits takes over", async (co
   Channel.all.shift(); // a closes
   await later(2000);
   await later(300);
-  assert.deepEqual([alone, busy], [["a", "b"], ["b"]]);
+  assert.deepEqual([waitForOnlyTab, busy], [["a", "b"], ["b"]]);
 });
 
 test("where locks are denied tabs ask each other, and where that is denied too nobody waits", async (context) => {
@@ -83,11 +83,11 @@ test("where locks are denied tabs ask each other, and where that is denied too n
   Object.defineProperty(globalThis, "navigator", { value: { locks: { request: async () => denied() } }, configurable: true });
   const { later } = opening(context);
   const told: string[] = [];
-  void alone("study", () => told.push("first is busy")).then(() => told.push("first"));
+  void waitForOnlyTab("study", () => told.push("first is busy")).then(() => told.push("first"));
   await later(300);
-  void alone("study", () => told.push("second is busy"));
+  void waitForOnlyTab("study", () => told.push("second is busy"));
   await later(300);
   assert.deepEqual(told, ["first", "second is busy"]);
   globalThis.BroadcastChannel = denied as unknown as typeof BroadcastChannel;
-  await alone("study", () => assert.fail("nobody else is known of"));
+  await waitForOnlyTab("study", () => assert.fail("nobody else is known of"));
 });

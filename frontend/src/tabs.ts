@@ -4,14 +4,14 @@
  * Resolves when this tab has the study to itself, which it keeps until it closes; `busy` is called if another tab has
  * it now. A browser that keeps no data of this site may refuse locks and channels alike: then nobody waits.
  */
-export async function alone(study: string, busy: () => void): Promise<void> {
+export async function waitForOnlyTab(study: string, busy: () => void): Promise<void> {
   const name = `vseg ${study}`;
-  await aloneByLock(name, busy)
-    .catch(() => aloneByAsking(name, busy))
+  await waitByLock(name, busy)
+    .catch(() => waitByAsking(name, busy))
     .catch(() => {});
 }
 
-async function aloneByLock(name: string, busy: () => void): Promise<void> {
+async function waitByLock(name: string, busy: () => void): Promise<void> {
   if (await taken(name, { ifAvailable: true })) return;
   busy();
   await taken(name, {});
@@ -39,9 +39,9 @@ type Word = { asks: number } | "here";
  * Without locks (pages not served by https have none): ask whether anyone is there, and answer whoever asks later. Of
  * two who ask at the same time, the lower number wins.
  */
-export async function aloneByAsking(name: string, busy: () => void): Promise<void> {
+export async function waitByAsking(name: string, busy: () => void): Promise<void> {
   const channel = new BroadcastChannel(name);
-  for (let told = false; await someoneAnswers(channel); told = true) {
+  for (let told = false; await anotherTabAnswers(channel); told = true) {
     channel.onmessage = null;
     if (!told) busy();
     await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
@@ -49,7 +49,7 @@ export async function aloneByAsking(name: string, busy: () => void): Promise<voi
   channel.onmessage = ({ data }: MessageEvent<Word>) => data !== "here" && channel.postMessage("here");
 }
 
-function someoneAnswers(channel: BroadcastChannel): Promise<boolean> {
+function anotherTabAnswers(channel: BroadcastChannel): Promise<boolean> {
   const mine = Math.random();
   return new Promise((resolve) => {
     channel.onmessage = ({ data }: MessageEvent<Word>) => {

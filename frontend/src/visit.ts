@@ -2,18 +2,18 @@
 
 import type { JsPsych } from "jspsych";
 
-import { arrive, settle } from "./arrival.ts";
+import { findSession, claimTab } from "./resume.ts";
 import { type Display, display } from "./display.ts";
 import { el, mark } from "./dom.ts";
-import { Exit } from "./exit.ts";
-import { banner, type Ground } from "./ground.ts";
+import { LeaveButton } from "./leave-button.ts";
+import { banner, type Environment } from "./environment.ts";
 import type { Delivery } from "./outbox.ts";
 import { Questions } from "./questions.ts";
 import type { Context, ContoursFound, DeviceFound, DistanceFound, GammaFound, Keys, Said, Screen } from "./screen.ts";
 import { notice } from "./screens/notice.ts";
 import { returning } from "./screens/returning.ts";
-import { depart, keptFile, type Place, Session } from "./session.ts";
-import { Studio } from "./studio.ts";
+import { leaveSession, recordsFile, type Place, Session } from "./session.ts";
+import { Renderer } from "./renderer.ts";
 import { type Entry, type EventKind, Refused, type StudyInfo } from "./wire.ts";
 
 /** Why the way ended before its end. */
@@ -22,10 +22,10 @@ export type Ending = { why: "declined" } | { why: "left"; data: "keep" | "withdr
 export class Visit {
   readonly study: StudyInfo;
   readonly entry: Entry;
-  readonly ground: Ground;
-  readonly exit: Exit;
+  readonly environment: Environment;
+  readonly exit: LeaveButton;
   readonly who: string;
-  readonly studio: Studio;
+  readonly renderer: Renderer;
   readonly questions = new Questions(this);
   session: Session | null = null;
   ending: Ending | null = null;
@@ -35,16 +35,16 @@ export class Visit {
   private full: "unasked" | "granted" | "impossible" = "unasked";
   private lost = 0;
 
-  constructor(study: StudyInfo, entry: Entry, ground: Ground, jsPsych: JsPsych) {
+  constructor(study: StudyInfo, entry: Entry, environment: Environment, jsPsych: JsPsych) {
     this.study = study;
     this.entry = entry;
-    this.ground = ground;
+    this.environment = environment;
     this.jsPsych = jsPsych;
     this.who = [location.pathname, entry.link ?? entry.prolific_pid ?? ""].join(" ");
-    this.studio = new Studio(study);
+    this.renderer = new Renderer(study);
     document.body.append(el("p", { id: "delivery", role: "status" }));
-    if (ground.rehearsal) document.body.append(banner(this.text("rehearsal")));
-    this.exit = new Exit(this.text("leave"), this.context, (data) => this.left(data));
+    if (environment.preview) document.body.append(banner(this.text("rehearsal")));
+    this.exit = new LeaveButton(this.text("leave"), this.context, (data) => this.left(data));
     this.exit.onask = () => this.paused();
   }
 
@@ -74,7 +74,7 @@ export class Visit {
   /** Before the questions the practice picture may serve as an example, never an image that will be asked about. */
   private shownImage(): { image?: HTMLImageElement } {
     const toDraw = this.questions.allAnswered ? this.undrawn[0] : undefined;
-    const image = this.studio.easel.image(toDraw ?? "practice");
+    const image = this.renderer.canvas.image(toDraw ?? "practice");
     return image ? { image } : {};
   }
 
@@ -107,7 +107,7 @@ export class Visit {
   /** Go on with the session from before a reload, or with leaving it. */
   async resume(): Promise<void> {
     const ask = { returning: () => this.asked("returning", returning), gone: () => this.gone() };
-    const found = await arrive(this.place, this.isNamed, ask);
+    const found = await findSession(this.place, this.isNamed, ask);
     if (typeof found === "string") this.ending = { why: "left", data: found };
     else if (found) this.came(found);
   }
@@ -121,7 +121,7 @@ export class Visit {
 
   /** An action that saves what this computer still has, if anything. */
   async download(): Promise<NonNullable<Said["actions"]>> {
-    const file = await keptFile(this.ground.shelf, this.who);
+    const file = await recordsFile(this.environment.storage, this.who);
     return file ? [{ name: "download", label: this.text("download"), file }] : [];
   }
 
@@ -133,16 +133,16 @@ export class Visit {
 
   private came(session: Session): void {
     this.session = session;
-    settle(this.place, session.state.session);
+    claimTab(this.place, session.state.session);
     if (session.begun) session.comeBack();
-    this.studio.load(session.state.images, () => this.delivery("waiting"));
+    this.renderer.load(session.state.images, () => this.delivery("waiting"));
   }
 
   /** Send the choice to leave. */
   async leave(data: "keep" | "withdraw"): Promise<void> {
     if (this.session) return this.session.leave(data);
-    const kept = await this.ground.shelf.session(this.who);
-    if (kept) await depart(kept, this.place, data);
+    const kept = await this.environment.storage.session(this.who);
+    if (kept) await leaveSession(kept, this.place, data);
   }
 
   readonly checked = (found: DeviceFound): void => {
@@ -164,7 +164,7 @@ export class Visit {
 
   readonly fullScreenAsked = (granted: boolean): void => {
     this.full = granted ? "granted" : "impossible";
-    this.studio.measure();
+    this.renderer.measure();
   };
 
   /** Whether full screen was left before a trial; asked for again, unless the browser cannot do it. */
@@ -222,7 +222,7 @@ export class Visit {
   };
 
   private get place(): Place {
-    return { ...this.ground, who: this.who, watch: this.delivery, retract: this.questions.retract };
+    return { ...this.environment, who: this.who, watch: this.delivery, retract: this.questions.retract };
   }
 
   private left(data: "keep" | "withdraw"): void {

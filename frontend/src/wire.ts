@@ -3,7 +3,7 @@
  * experiment works behind any prefix.
  */
 
-import type { Photodiode } from "./patch.ts";
+import type { Photodiode } from "./photodiode.ts";
 
 /** `study.json`: what the page needs to know before anyone agreed to anything. */
 export interface StudyInfo {
@@ -63,13 +63,13 @@ export interface ChosenPairs {
 }
 
 /** What an adaptive study says with every reply. `stops`: items before which a block ends early. */
-export interface Told {
+export interface ChoicesReply {
   choices?: ChosenPairs;
   stops?: number[];
 }
 
 /** The numbers of the records the server has stored for good. */
-export interface Stored extends Told {
+export interface Stored extends ChoicesReply {
   stored: number[];
 }
 
@@ -80,7 +80,7 @@ export interface ImageInfo {
 }
 
 /** Where a session stands, as the server knows it. */
-export interface State extends Told {
+export interface State extends ChoicesReply {
   session: string;
   participant: string;
   status: string;
@@ -95,7 +95,7 @@ export interface State extends Told {
 }
 
 /** A session that has begun, with the token that opens it. */
-export type Begun = State & { token: string };
+export type StartedSession = State & { token: string };
 
 /** One trial, as it was shown and answered. Onsets are milliseconds of the page's clock. */
 export interface Response {
@@ -138,7 +138,7 @@ export interface Event {
 
 export type Report = Response | Event;
 /** A report with its place in the session: one counter from 0 for both kinds, without gaps. */
-export type Numbered = Report & { seq: number };
+export type NumberedRecord = Report & { seq: number };
 
 /** Who comes: from the address of the page, and `entry`, by which a request that is sent again begins nothing twice. */
 export interface Entry {
@@ -185,16 +185,16 @@ const PATIENCE_MS = 20_000;
 export const study = () => call<StudyInfo>("GET", "study.json");
 
 /** What a participant would be given, for a researcher who is logged in; the server keeps nothing of it. */
-export const previewed = (name: string) => call<Begun>("GET", `../../api/studies/${name}/preview`);
+export const fetchPreview = (name: string) => call<StartedSession>("GET", `../../api/studies/${name}/preview`);
 
 /** Everything the page asks of the server in the name of one session. */
 export interface Server {
-  begin: (entry: Entry) => Promise<Begun>;
+  begin: (entry: Entry) => Promise<StartedSession>;
   state: (token: string) => Promise<State>;
   complete: (token: string, count: number) => Promise<Completed>;
   leave: (token: string, data: "keep" | "withdraw") => Promise<object>;
   /** `last`: the page is going away. */
-  records: (token: string, records: Numbered[], last?: boolean) => Promise<Stored>;
+  records: (token: string, records: NumberedRecord[], last?: boolean) => Promise<Stored>;
 }
 
 export const sessions: Server = {

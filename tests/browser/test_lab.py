@@ -36,7 +36,7 @@ photodiode = {corner = "CORNER", size_px = 60, phase = "PHASE"}
 """
 # At the start of each frame, before the page draws: what the last one left in the middle of the patch and beside it.
 WATCH = """([x, y, beside]) => {
-  const context = document.getElementById("easel").getContext("2d");
+  const context = document.getElementById("trial-canvas").getContext("2d");
   const grey = (x, y) => context.getImageData(x < 0 ? innerWidth + x : x, y < 0 ? innerHeight + y : y, 1, 1).data[0];
   window.frames_seen = [];
   let last = null;

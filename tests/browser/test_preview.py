@@ -50,7 +50,7 @@ def test_the_whole_way_and_nothing_stored(serve, visitor, context):
     take = person.take
 
     def noting(step):
-        banners[step] = person.page.is_visible("#rehearsal")
+        banners[step] = person.page.is_visible("#preview-banner")
         take(step)
 
     person.take = noting
@@ -58,7 +58,7 @@ def test_the_whole_way_and_nothing_stored(serve, visitor, context):
     for step in ("consent", "keys", "gamma", "instructions", "practice", "block", "contours", "debriefing"):
         assert banners[step], step
     assert len(person.answered) >= 11
-    assert person.page.inner_text("#rehearsal") == "Preview: nothing is stored"
+    assert person.page.inner_text("#preview-banner") == "Preview: nothing is stored"
     assert posted == []
     assert rows(server) == 0
     kept = person.page.evaluate(
@@ -79,7 +79,7 @@ def test_nothing_lies_over_a_trial(serve, visitor, context):
     person = visitor(server.url, "?preview=1")
     for step in ON_CANVAS:
         person.walk(step)
-        assert not person.page.is_visible("#rehearsal"), step
+        assert not person.page.is_visible("#preview-banner"), step
 
 
 @pytest.mark.chaos  # long
@@ -91,10 +91,10 @@ def test_two_tabs_and_a_study_that_is_full_or_closed(serve, visitor, context):
         store.studies.close(database, "look")
     first = visitor(server.url, "?preview=1").walk("consent")
     visitor(server.url, "?preview=1").walk("consent")
-    assert first.page.is_visible("#rehearsal")
+    assert first.page.is_visible("#preview-banner")
     refused = visitor(server.url).walk("refused")
     assert "closed" in refused.words()
-    assert refused.page.query_selector("#rehearsal") is None
+    assert refused.page.query_selector("#preview-banner") is None
 
 
 def test_leaving_a_preview_sends_nothing(serve, visitor, context):

@@ -26,15 +26,15 @@ UNCALIBRATED = "calibration = {distance = false, gamma = false}\n"
 SIMULATE = """
 import { initJsPsych } from "jspsych";
 import { SameDifferent } from "./src/same-different.ts";
-import { Stage } from "./src/stage.ts";
+import { FrameTimer } from "./src/frame-timer.ts";
 
 window.simulated = async (data) => {
   const jsPsych = initJsPsych({ display_element: "experiment" });
   let now = 0;
-  const stage = new Stage(async () => (now += 1000 / 120));
-  await stage.measure();
+  const timer = new FrameTimer(async () => (now += 1000 / 120));
+  await timer.measure();
   const interrupted = new AbortController().signal;
-  const scene = { stage, easel: null, interrupted, resumed: async () => {}, least_hz: 50 };
+  const scene = { timer, canvas: null, interrupted, resumed: async () => {}, least_hz: 50 };
   const keys = { same: "f", different: "j" };
   const trial = { type: SameDifferent, item: 7, image: "a", places: [1, 2, 3, 4], keys, scene };
   await jsPsych.simulate([trial], "data-only", { default: { data } });

@@ -1,8 +1,8 @@
 /** Drawing the borders between segments on the picture: with mouse, pen, finger, or the keyboard alone. */
 
 import { el, paragraphs } from "../dom.ts";
-import { fitted } from "../display.ts";
-import { corrected } from "../easel.ts";
+import { fitSize } from "../display.ts";
+import { correctGamma } from "../canvas.ts";
 import type { Context, ContoursFound, Screen } from "../screen.ts";
 import { closedIfNear, type Line, packed, type Point } from "./contour-lines.ts";
 import { announcer, button, panel, settled } from "./panel.ts";
@@ -31,7 +31,7 @@ export const contours: Screen<ContoursFound> = async (place, context) => {
     count.textContent = context.text("contours_count", { lines });
   };
   const words = [...paragraphs(context.text("contours")), ...paragraphs(context.text("contours_keyboard"))];
-  const shown = corrected(image, size.width_px, size.height_px, context.display.lut);
+  const shown = correctGamma(image, size.width_px, size.height_px, context.display.lut);
   const picture = el("div", { class: "drawing" }, shown, drawing.surface);
   const buttons = el("div", { class: "buttons" }, done, undo, clear, count);
   const sheet = panel(place, context.text("contours_title"), ...words, picture, buttons);
@@ -48,7 +48,7 @@ export const contours: Screen<ContoursFound> = async (place, context) => {
 function widest(size: { width_px: number; height_px: number }, sheet: HTMLElement): number {
   const left = innerHeight - STRIP_PX - sheet.offsetHeight;
   const height = Math.max(SMALLEST_PX, Math.min(LARGEST_SHARE * innerHeight, left));
-  return fitted(size, Infinity, { width: sheet.querySelector("h1")!.clientWidth, height }).width;
+  return fitSize(size, Infinity, { width: sheet.querySelector("h1")!.clientWidth, height }).width;
 }
 
 /** The lines, and the surface over the picture on which they appear. Coordinates are pixels of the image. */

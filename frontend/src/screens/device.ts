@@ -2,8 +2,8 @@
 
 import { el, once, paragraphs } from "../dom.ts";
 import type { Context, DeviceFound, Screen } from "../screen.ts";
-import { inTime, OPEN_MS } from "../shelf.ts";
-import { FASTEST_HZ, Stage } from "../stage.ts";
+import { withTimeout, OPEN_MS } from "../storage.ts";
+import { FASTEST_HZ, FrameTimer } from "../frame-timer.ts";
 import type { StudyInfo } from "../wire.ts";
 import { button, panel } from "./panel.ts";
 
@@ -66,7 +66,7 @@ export const device: Screen<DeviceFound> = async (place, context) => {
       explain(place, context, small);
       await once(window, "resize", context.signal);
     }
-    const refresh_hz = await new Stage().measure();
+    const refresh_hz = await new FrameTimer().measure();
     const blurred = unbelievable(refresh_hz);
     if (blurred) return refuse(place, context, blurred);
     const slow = tooSlow(refresh_hz, asked.refresh_hz);
@@ -125,5 +125,5 @@ function canStore(): Promise<boolean> {
       resolve(true);
     };
   });
-  return inTime(tried, OPEN_MS).catch(() => false);
+  return withTimeout(tried, OPEN_MS).catch(() => false);
 }

@@ -3,7 +3,7 @@
 import { el } from "../dom.ts";
 import type { Context, Screen } from "../screen.ts";
 import { button, settled } from "./panel.ts";
-import { keyOf } from "./keys.ts";
+import { keyName } from "./keys.ts";
 
 const RIGHT_MS = 700; // long enough to see, too short to disturb
 const WRONG_MS = 600; // a key pressed earlier was meant for the question
@@ -36,7 +36,7 @@ function waitFor(sheet: HTMLElement, context: Context, resolve: () => void): voi
   };
   const answers = [context.keys.same, context.keys.different];
   const pressed = (event: KeyboardEvent) => {
-    if (event.repeat || !answers.includes(keyOf(event) ?? "")) return;
+    if (event.repeat || !answers.includes(keyName(event) ?? "")) return;
     event.preventDefault();
     go();
   };

@@ -30,12 +30,12 @@ function written(context: Context): HTMLElement[][] {
   const parts =
     segments === "free" ? context.text("instructions_free") : context.text("instructions_segments", { segments });
   const drawn = segments === 2 ? 2 : 3;
-  const divided = [
+  const splitIntoBlocks = [
     figure(landscape(), context.text("instructions_picture")),
     figure(partition(drawn), context.text("instructions_partition", { segments: drawn })),
   ];
   return [
-    [row(...divided), ...paragraphs(parts)],
+    [row(...splitIntoBlocks), ...paragraphs(parts)],
     [...paragraphs(context.text("instructions_trial")), row(...sequence(context, keys))],
     [
       row(...examples(context, keys)),

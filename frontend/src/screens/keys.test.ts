@@ -1,31 +1,31 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { keyLabel, keyOf, remapped } from "./keys.ts";
+import { keyLabel, keyName, remap } from "./keys.ts";
 
 const text = (key: string) => `<${key}>`;
 
 test("a pressed key has the name the study file would give it", () => {
-  const named = ["f", "F", "7", " ", "Enter", "ArrowLeft"].map((key) => keyOf({ key }));
+  const named = ["f", "F", "7", " ", "Enter", "ArrowLeft"].map((key) => keyName({ key }));
   assert.deepEqual(named, ["f", "f", "7", "space", "enter", "arrowleft"]);
 });
 
 test("keys that mean something else to the browser, or to few keyboards, are no answers", () => {
   for (const key of ["Escape", "Tab", "F5", "Shift", "é", "Dead", "Backspace", "ArrowLeftt"]) {
-    assert.equal(keyOf({ key }), null, key);
+    assert.equal(keyName({ key }), null, key);
   }
 });
 
 test("a key held together with Ctrl, Alt or the command key is the browser's", () => {
-  for (const held of ["ctrlKey", "altKey", "metaKey"]) assert.equal(keyOf({ key: "f", [held]: true }), null, held);
+  for (const held of ["ctrlKey", "altKey", "metaKey"]) assert.equal(keyName({ key: "f", [held]: true }), null, held);
 });
 
 test("the key of the other answer is refused, the same key again is fine", () => {
   const keys = { same: "f", different: "j" };
-  assert.equal(remapped(keys, "same", "j"), "keys_taken");
-  assert.equal(remapped(keys, "same", null), "keys_not_allowed");
-  assert.deepEqual(remapped(keys, "same", "f"), keys);
-  assert.deepEqual(remapped(keys, "different", "space"), { same: "f", different: "space" });
+  assert.equal(remap(keys, "same", "j"), "keys_taken");
+  assert.equal(remap(keys, "same", null), "keys_not_allowed");
+  assert.deepEqual(remap(keys, "same", "f"), keys);
+  assert.deepEqual(remap(keys, "different", "space"), { same: "f", different: "space" });
 });
 
 test("a label is what stands on the key", () => {

@@ -17,7 +17,7 @@ interface Pressed {
 }
 
 /** The name of a pressed key as the study file writes it; null for one that cannot be an answer. */
-export function keyOf(event: Pressed): string | null {
+export function keyName(event: Pressed): string | null {
   if (isShortcut(event)) return null;
   const name = event.key === " " ? "space" : event.key.toLowerCase();
   return /^([a-z0-9]|arrow(left|right|up|down)|space|enter)$/.test(name) ? name : null;
@@ -36,7 +36,7 @@ export function keyLabel(key: string, text: Context["text"]): string {
 }
 
 /** What a new key for one of the answers comes to: the keys with it, or the text that says why not. */
-export function remapped(keys: Keys, answer: Answer, key: string | null): Keys | "keys_taken" | "keys_not_allowed" {
+export function remap(keys: Keys, answer: Answer, key: string | null): Keys | "keys_taken" | "keys_not_allowed" {
   if (key === null) return "keys_not_allowed";
   const other = answer === "same" ? keys.different : keys.same;
   return key === other ? "keys_taken" : { ...keys, [answer]: key };
@@ -75,7 +75,7 @@ export const keys: Screen<Keys> = (place, context) => {
       chosen = before;
       return ask(null);
     }
-    const result = remapped(chosen, answer, keyOf(event));
+    const result = remap(chosen, answer, keyName(event));
     if (typeof result === "string") message.textContent = context.text(result);
     else {
       chosen = result;
@@ -83,7 +83,7 @@ export const keys: Screen<Keys> = (place, context) => {
     }
   };
   const tryOut = (event: KeyboardEvent) => {
-    const key = keyOf(event);
+    const key = keyName(event);
     const answer = key === chosen.same ? "same" : key === chosen.different ? "different" : null;
     // A key is tried before it may press a button: both answers may be on the space bar and Enter.
     if (answer === null || caps[answer].classList.contains("tried")) return;

@@ -14,14 +14,14 @@ export type Clock = () => Promise<number>;
 export const screenClock: Clock = () => new Promise((resolve) => requestAnimationFrame(resolve));
 
 /** What was achieved of a phase. */
-export interface Achieved {
+export interface PhaseTiming {
   onset: number;
   ms: number;
   frames: number;
   dropped: number;
   longest_gap: number;
   /** Frames dropped right after the drawing: it was perhaps not seen before they were over. */
-  hesitated: number;
+  dropped_after_draw: number;
 }
 
 const REMEMBERED = 60; // intervals the refresh is the median of
@@ -29,7 +29,7 @@ const REMEMBERED = 60; // intervals the refresh is the median of
 /** No screen is faster: a page that measures more has a clock that does not tell the time. */
 export const FASTEST_HZ = 500;
 
-export class Stage {
+export class FrameTimer {
   /** The frame we are in: what is drawn now is seen from it on. */
   now = 0;
   private readonly clock: Clock;
@@ -65,24 +65,24 @@ export class Stage {
   }
 
   /** Draw now, keep for `asked` milliseconds, return in the frame in which the next phase is to be drawn. */
-  async show(draw: () => void, asked: number): Promise<Achieved> {
+  async show(draw: () => void, asked: number): Promise<PhaseTiming> {
     const onset = this.now;
     const { refresh } = this;
     let frames = 0;
     let dropped = 0;
     let longest_gap = 0;
-    let hesitated = 0;
+    let dropped_after_draw = 0;
     if (asked > 0) draw();
     while (this.now - onset < asked - refresh / 2) {
       const gap = await this.next();
       frames += 1;
       const missed = Math.max(0, Math.round(gap / refresh) - 1);
-      if (frames === 1) hesitated = missed;
+      if (frames === 1) dropped_after_draw = missed;
       dropped += missed;
       longest_gap = Math.max(longest_gap, gap);
     }
     this.learn();
-    return { onset, ms: this.now - onset, frames, dropped, longest_gap, hesitated };
+    return { onset, ms: this.now - onset, frames, dropped, longest_gap, dropped_after_draw };
   }
 
   /** Draw now and leave it there; its onset. */
@@ -109,9 +109,9 @@ export class Stage {
  * Whether phases were not shown as asked: off by more than half a frame, or perhaps begun late. A frame dropped in
  * the middle is counted but does no harm, since nothing moves.
  */
-export function late(phases: { asked: number; achieved: Achieved }[], refresh_ms: number): boolean {
+export function late(phases: { asked: number; achieved: PhaseTiming }[], refresh_ms: number): boolean {
   return phases.some(
-    ({ asked, achieved }) => achieved.hesitated > 0 || Math.abs(achieved.ms - asked) > refresh_ms / 2 + 0.5,
+    ({ asked, achieved }) => achieved.dropped_after_draw > 0 || Math.abs(achieved.ms - asked) > refresh_ms / 2 + 0.5,
   );
 }
 

@@ -62,6 +62,6 @@ export function when(needed: () => boolean, ...timeline: Node[]): Node {
 }
 
 /** Again and again until `more` says no; it is asked before each turn. */
-export function whilst(more: () => boolean, ...timeline: Node[]): Node {
+export function repeatWhile(more: () => boolean, ...timeline: Node[]): Node {
   return { timeline, conditional_function: more, loop_function: more };
 }

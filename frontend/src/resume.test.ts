@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 
-import { type Asking, arrive, settle } from "./arrival.ts";
+import { type Asking, findSession, claimTab } from "./resume.ts";
 import { type Place, Session } from "./session.ts";
-import { type KeptRecord, memory } from "./shelf.ts";
-import { type Numbered, Refused, type Server, type State } from "./wire.ts";
+import { type StoredRecord, memoryStorage } from "./storage.ts";
+import { type NumberedRecord, Refused, type Server, type State } from "./wire.ts";
 
 const trials = { image: ["a"], block: [0], practice: [], catch: [] } as unknown as State["trials"];
 const state: State = {
@@ -12,7 +12,7 @@ const state: State = {
   answered: [], asked_again: [],
 };
 const kept = { session: "s", token: "t" };
-const unsent = () => ({ session: "s", kind: "response", seq: 0, item: 0, flags: "", shown_at_ms: 5 }) as KeptRecord;
+const unsent = () => ({ session: "s", kind: "response", seq: 0, item: 0, flags: "", shown_at_ms: 5 }) as StoredRecord;
 const all: Server = {
   begin: async () => ({ ...state, session: "new", token: "n" }),
   state: async () => state,
@@ -35,13 +35,13 @@ async function computer(own: Partial<Server> = {}) {
     ((...given: unknown[]) => (calls.push(name), (server[name] as (...all: unknown[]) => unknown)(...given))) as Server[Name];
   const noted = Object.fromEntries(Object.keys(server).map((name) => [name, put(name as keyof Server)]));
   const place: Place = {
-    server: noted as unknown as Server, shelf: memory(), who: "w", watch: () => {}, retract: () => {},
+    server: noted as unknown as Server, storage: memoryStorage(), who: "w", watch: () => {}, retract: () => {},
     tab: { getItem: (key) => tab.get(key) ?? null, setItem: (key, value) => void tab.set(key, value) },
   };
-  await place.shelf.keepSession("w", kept);
-  await place.shelf.keepEntry("w", "entry of s");
-  await place.shelf.keepRecords([unsent()]);
-  return { place, shelf: place.shelf, calls };
+  await place.storage.storeSession("w", kept);
+  await place.storage.storeEntry("w", "entry of s");
+  await place.storage.storeRecords([unsent()]);
+  return { place, storage: place.storage, calls };
 }
 
 const asking = (who: "same" | "new", asked: string[] = []): Asking => ({
@@ -52,95 +52,95 @@ const asking = (who: "same" | "new", asked: string[] = []): Asking => ({
 test("a link and a tab say who it is; anyone else is asked", async () => {
   for (const how of ["link", "tab", "asked"]) {
     const { place } = await computer();
-    if (how === "tab") settle(place, "s");
+    if (how === "tab") claimTab(place, "s");
     const asked: string[] = [];
-    const found = await arrive(place, how === "link", asking("same", asked));
+    const found = await findSession(place, how === "link", asking("same", asked));
     assert.equal((found as Session).state.session, "s");
     assert.deepEqual(asked, how === "asked" ? ["returning"] : []);
   }
 });
 
 test("someone new: what the other person answered is delivered, then nothing of theirs stays", async () => {
-  const { place, shelf, calls } = await computer();
-  assert.equal(await arrive(place, false, asking("new")), null);
+  const { place, storage, calls } = await computer();
+  assert.equal(await findSession(place, false, asking("new")), null);
   assert.deepEqual([...new Set(calls)], ["records", "leave"]);
-  assert.deepEqual([await shelf.session("w"), await shelf.entry("w"), await shelf.records("s")], [undefined, undefined, []]);
+  assert.deepEqual([await storage.session("w"), await storage.entry("w"), await storage.records("s")], [undefined, undefined, []]);
 });
 
 test("someone new where the session had ended: nothing of it stays", async () => {
   for (const reason of ["ended", "already"]) {
-    const { place, shelf } = await computer({ records: no(409, { reason }) });
-    assert.equal(await arrive(place, false, asking("new")), null);
-    assert.deepEqual([await shelf.session("w"), await shelf.records("s")], [undefined, []]);
+    const { place, storage } = await computer({ records: no(409, { reason }) });
+    assert.equal(await findSession(place, false, asking("new")), null);
+    assert.deepEqual([await storage.session("w"), await storage.records("s")], [undefined, []]);
   }
 });
 
 test("someone new where the server would not take the answers: they stay, below the newcomer's own", async () => {
   for (const [records, leaves] of [[LOST, false], [GONE, false], [no(409, { reason: "elsewhere" }), true]] as const) {
-    const { place, shelf, calls } = await computer({ records });
-    assert.equal(await arrive(place, false, asking("new")), null);
+    const { place, storage, calls } = await computer({ records });
+    assert.equal(await findSession(place, false, asking("new")), null);
     assert.equal(calls.includes("leave"), leaves, "whom the server still knows has left");
-    assert.notEqual(await shelf.entry("w"), "entry of s", "or the newcomer would be taken for them");
+    assert.notEqual(await storage.entry("w"), "entry of s", "or the newcomer would be taken for them");
     await Session.begin({}, place);
     const lies = { ...kept, leaving: "keep" };
-    assert.deepEqual(await shelf.session("w"), { session: "new", token: "n", before: lies });
-    assert.deepEqual((await shelf.records("s"))[0], unsent());
+    assert.deepEqual(await storage.session("w"), { session: "new", token: "n", before: lies });
+    assert.deepEqual((await storage.records("s"))[0], unsent());
   }
 });
 
 test("what was not taken is tried again by the next who comes, who is not asked about it", async () => {
-  const sent: Numbered[] = [];
-  const { place, shelf } = await computer({ records: LOST });
-  await arrive(place, false, asking("new"));
+  const sent: NumberedRecord[] = [];
+  const { place, storage } = await computer({ records: LOST });
+  await findSession(place, false, asking("new"));
   const records: Server["records"] = async (token, given) => (sent.push(...given), all.records(token, given));
   const asked: string[] = [];
-  assert.equal(await arrive({ ...place, server: { ...all, records } }, false, asking("new", asked)), null);
+  assert.equal(await findSession({ ...place, server: { ...all, records } }, false, asking("new", asked)), null);
   assert.deepEqual(sent.map(({ kind }) => kind), ["response", "left"]);
-  assert.deepEqual([asked, await shelf.records("s")], [[], []]);
+  assert.deepEqual([asked, await storage.records("s")], [[], []]);
 });
 
 test("who withdrew leaves nothing here, also where the session is gone", async () => {
-  const { place, shelf } = await computer({ leave: GONE });
-  await shelf.keepSession("w", { ...kept, leaving: "withdraw" });
-  assert.equal(await arrive(place, false, asking("new")), null);
-  assert.deepEqual([await shelf.session("w"), await shelf.records("s")], [undefined, []]);
+  const { place, storage } = await computer({ leave: GONE });
+  await storage.storeSession("w", { ...kept, leaving: "withdraw" });
+  assert.equal(await findSession(place, false, asking("new")), null);
+  assert.deepEqual([await storage.session("w"), await storage.records("s")], [undefined, []]);
 });
 
 test("whose session is lost: with a name they begin where it is now, without one they are told", async () => {
   for (const named of [true, false]) {
-    const { place, shelf } = await computer({ records: LOST, state: LOST });
+    const { place, storage } = await computer({ records: LOST, state: LOST });
     const asked: string[] = [];
-    settle(place, "s");
-    assert.equal(await arrive(place, named, asking("same", asked)), null);
+    claimTab(place, "s");
+    assert.equal(await findSession(place, named, asking("same", asked)), null);
     assert.deepEqual(asked, named ? [] : ["gone"]);
-    assert.deepEqual((await shelf.records("s"))[0], unsent());
+    assert.deepEqual((await storage.records("s"))[0], unsent());
   }
 });
 
 /** A disk that answers nothing the first `times` that it is asked for the session. */
 function slow(place: Place, times: number): void {
-  const { session } = place.shelf;
-  place.shelf.session = (who) => (times-- > 0 ? Promise.reject(new Error("does not answer")) : session(who));
+  const { session } = place.storage;
+  place.storage.session = (who) => (times-- > 0 ? Promise.reject(new Error("does not answer")) : session(who));
 }
 
 test("a disk that is slow once costs nobody their place", async () => {
   const { place } = await computer();
   slow(place, 1);
-  assert.equal(((await arrive(place, false, asking("same"))) as Session).state.session, "s");
+  assert.equal(((await findSession(place, false, asking("same"))) as Session).state.session, "s");
 });
 
 test("a disk that does not answer: a name goes on, a new tab begins anew, one that was here is told", async (context: TestContext) => {
   for (const [named, wasHere] of [[true, false], [true, true], [false, false], [false, true]] as const) {
     await context.test(`named ${named}, was here ${wasHere}`, async () => {
-      const { place, shelf } = await computer();
+      const { place, storage } = await computer();
       slow(place, 2);
-      if (wasHere) settle(place, "s");
-      const arrived = arrive(place, named, asking("same"));
+      if (wasHere) claimTab(place, "s");
+      const arrived = findSession(place, named, asking("same"));
       if (!named && wasHere) return assert.rejects(arrived, /does not answer/);
       assert.equal(await arrived, null);
-      assert.equal((await shelf.entry("w")) === "entry of s", named, "nobody is taken for the person before");
+      assert.equal((await storage.entry("w")) === "entry of s", named, "nobody is taken for the person before");
       await Session.begin({}, place);
-      assert.deepEqual((await shelf.session("w"))?.before, { ...kept, leaving: "keep" }, "and nothing of theirs is lost");
+      assert.deepEqual((await storage.session("w"))?.before, { ...kept, leaving: "keep" }, "and nothing of theirs is lost");
     });
   }
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ownTab, rehearsal } from "./ground.ts";
+import { tabMemory, createPreview } from "./environment.ts";
 import { Session } from "./session.ts";
 import type { Event } from "./wire.ts";
 
@@ -17,19 +17,19 @@ test("a rehearsal asks the server for trials once, and for nothing else", async 
     return new Response(JSON.stringify(state));
   });
   globalThis.addEventListener ??= () => {}; // a page's own
-  const ground = rehearsal("cats");
-  await ground.enter("w", () => assert.fail("no other tab matters"));
-  const place = { ...ground, who: "w", watch: () => {}, retract: () => {} };
+  const environment = createPreview("cats");
+  await environment.enter("w", () => assert.fail("no other tab matters"));
+  const place = { ...environment, who: "w", watch: () => {}, retract: () => {} };
   const session = await Session.begin({}, place);
   session.record("consent", {});
   session.record("comment", { text: "!" });
-  await session.outbox.flushed();
+  await session.outbox.waitUntilSent();
   assert.equal(session.found<Event["data"]>("comment")!["text"], "!");
   assert.deepEqual(await session.complete(), { completion_code: null, return_url: null });
   await session.leave("withdraw");
   assert.deepEqual(asked, ["GET ../../api/studies/cats/preview"]);
-  ground.tab.setItem("here", "s");
-  assert.equal(ground.tab.getItem("here"), null);
+  environment.tab.setItem("here", "s");
+  assert.equal(environment.tab.getItem("here"), null);
 });
 
 test("a tab whose browser keeps nothing remembers nothing, and says no word", (context) => {
@@ -37,15 +37,15 @@ test("a tab whose browser keeps nothing remembers nothing, and says no word", (c
   const before = Object.getOwnPropertyDescriptor(globalThis, "sessionStorage");
   context.after(() => before && Object.defineProperty(globalThis, "sessionStorage", before));
   Object.defineProperty(globalThis, "sessionStorage", { get: denied, configurable: true });
-  ownTab.setItem("a", "b");
-  assert.equal(ownTab.getItem("a"), null);
+  tabMemory.setItem("a", "b");
+  assert.equal(tabMemory.getItem("a"), null);
   const full = { getItem: () => "b", setItem: denied };
   Object.defineProperty(globalThis, "sessionStorage", { value: full, configurable: true });
-  ownTab.setItem("a", "c");
-  assert.equal(ownTab.getItem("a"), "b");
+  tabMemory.setItem("a", "c");
+  assert.equal(tabMemory.getItem("a"), "b");
 });
 
 test("whoever is not logged in is told so", async (context) => {
   context.mock.method(globalThis, "fetch", async () => new Response('{"error":"NotAllowed"}', { status: 401 }));
-  await assert.rejects(rehearsal("cats").enter("w", () => {}), { reason: "log_in" });
+  await assert.rejects(createPreview("cats").enter("w", () => {}), { reason: "log_in" });
 });

@@ -2,15 +2,15 @@
 
 import { type Display, display } from "./display.ts";
 import { el } from "./dom.ts";
-import { Easel } from "./easel.ts";
-import { persistently } from "./outbox.ts";
-import { darkened } from "./patch.ts";
-import { Stage } from "./stage.ts";
+import { TrialCanvas } from "./canvas.ts";
+import { retryUntilAnswered } from "./outbox.ts";
+import { createBlackCorner } from "./photodiode.ts";
+import { FrameTimer } from "./frame-timer.ts";
 import type { State, StudyInfo } from "./wire.ts";
 
-export class Studio {
-  readonly stage = new Stage();
-  readonly easel: Easel;
+export class Renderer {
+  readonly timer = new FrameTimer();
+  readonly canvas: TrialCanvas;
   private readonly study: StudyInfo;
   private loading: Promise<unknown> = Promise.resolve();
   private measured = false;
@@ -18,22 +18,22 @@ export class Studio {
   constructor(study: StudyInfo) {
     this.study = study;
     const { photodiode } = study.lab;
-    const canvas = el("canvas", { id: "easel", "aria-hidden": "true" });
-    document.body.append(...(photodiode ? [darkened(photodiode)] : []), canvas);
-    this.easel = new Easel(canvas, display(study), photodiode);
+    const canvas = el("canvas", { id: "trial-canvas", "aria-hidden": "true" });
+    document.body.append(...(photodiode ? [createBlackCorner(photodiode)] : []), canvas);
+    this.canvas = new TrialCanvas(canvas, display(study), photodiode);
   }
 
   /** Fetch and decode the images while the participant reads. */
   load(images: State["images"], waiting: () => void): void {
     if (!this.study.display.full_screen) this.measure(); // else in full screen, which may refresh otherwise
     this.loading = Promise.all([this.loading, ...Object.entries(images).map(async ([name, info]) => {
-      this.easel.add(name, await persistently(() => decoded(info.url), waiting), info);
+      this.canvas.add(name, await retryUntilAnswered(() => decoded(info.url), waiting), info);
     })]);
   }
 
   /** Learn the refresh of the screen, once. */
   measure(): void {
-    if (!this.measured) this.loading = Promise.all([this.loading, this.stage.measure()]);
+    if (!this.measured) this.loading = Promise.all([this.loading, this.timer.measure()]);
     this.measured = true;
   }
 
@@ -45,16 +45,16 @@ export class Studio {
 
   /** Make every picture as it will be shown, and show the empty canvas. */
   prepare(shown: Display, images: string[]): void {
-    this.easel.display = shown;
+    this.canvas.display = shown;
     document.body.dataset["step"] = "preview"; // the canvas takes over
-    for (const name of images) this.easel.picture(name);
-    this.easel.background();
+    for (const name of images) this.canvas.picture(name);
+    this.canvas.background();
   }
 
   /** What the screen is like, and how it shows an image. */
   report(image: string): object {
-    const { px_per_deg, gamma, dot_px, background, degrees, width_px: asked_px } = this.easel.display;
-    const width_px = this.easel.width_px(image);
+    const { px_per_deg, gamma, dot_px, background, degrees, width_px: asked_px } = this.canvas.display;
+    const width_px = this.canvas.width_px(image);
     const { photodiode } = this.study.lab;
     return {
       image,
@@ -66,8 +66,8 @@ export class Studio {
       px_per_deg,
       gamma,
       background,
-      photodiode: photodiode && { ...photodiode, size_px: this.easel.patch_px },
-      refresh_hz: this.stage.refresh_hz,
+      photodiode: photodiode && { ...photodiode, size_px: this.canvas.patch_px },
+      refresh_hz: this.timer.refresh_hz,
       device_pixel_ratio: devicePixelRatio,
       window_width_px: innerWidth,
       window_height_px: innerHeight,

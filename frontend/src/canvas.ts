@@ -1,7 +1,7 @@
 /** The canvas trials are drawn on: as many pixels as the screen has, images scaled and gamma-corrected beforehand. */
 
-import { type Display, fitted } from "./display.ts";
-import { lit, type Phase, type Photodiode, placed } from "./patch.ts";
+import { type Display, fitSize } from "./display.ts";
+import { isWhite, type Phase, type Photodiode, placeSquare } from "./photodiode.ts";
 import type { ImageInfo } from "./wire.ts";
 
 /** An image as it will be shown, in pixels of the screen. */
@@ -16,18 +16,18 @@ export interface Picture {
 const RED = "rgb(255, 0, 0)";
 const MARGIN = 0.94; // of the window an image may fill
 
-export class Easel {
-  readonly canvas: HTMLCanvasElement;
+export class TrialCanvas {
+  readonly element: HTMLCanvasElement;
   private shown: Display;
   private readonly context: CanvasRenderingContext2D;
   private readonly images = new Map<string, { image: HTMLImageElement; info: ImageInfo }>();
   private readonly photodiode: Photodiode | null;
   private pictures = new Map<string, Picture>();
 
-  constructor(canvas: HTMLCanvasElement, display: Display, photodiode: Photodiode | null = null) {
-    const context = canvas.getContext("2d", { alpha: false });
+  constructor(element: HTMLCanvasElement, display: Display, photodiode: Photodiode | null = null) {
+    const context = element.getContext("2d", { alpha: false });
     if (!context) throw new Error("This browser cannot draw on a canvas.");
-    this.canvas = canvas;
+    this.element = element;
     this.context = context;
     this.shown = display;
     this.photodiode = photodiode;
@@ -78,10 +78,10 @@ export class Easel {
   background(phase?: Phase): void {
     const { background: grey } = this.display;
     this.context.fillStyle = `rgb(${grey}, ${grey}, ${grey})`;
-    this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    this.context.fillRect(0, 0, this.element.width, this.element.height);
     if (!this.photodiode) return;
     const { left, top, size } = this.patch(this.photodiode);
-    this.context.fillStyle = lit(this.photodiode, phase) ? "white" : "black";
+    this.context.fillStyle = isWhite(this.photodiode, phase) ? "white" : "black";
     this.context.fillRect(left, top, size, size);
   }
 
@@ -105,7 +105,7 @@ export class Easel {
   words(text: string): void {
     this.background();
     const lines = text.split(/\n+| {3,}/);
-    const first = this.canvas.height / 2 - (lines.length - 1) * 18 * devicePixelRatio;
+    const first = this.element.height / 2 - (lines.length - 1) * 18 * devicePixelRatio;
     lines.forEach((line, index) => this.line(line, first + index * 36 * devicePixelRatio));
   }
 
@@ -118,7 +118,7 @@ export class Easel {
   /** One size for all images of the session, so that it does not change from trial to trial. */
   private patch(photodiode: Photodiode) {
     const images = [...this.pictures.values()].map(({ pixels }) => pixels);
-    return placed(photodiode, devicePixelRatio, this.canvas, images);
+    return placeSquare(photodiode, devicePixelRatio, this.element, images);
   }
 
   /** Black or white, whichever is easier to read. */
@@ -131,18 +131,18 @@ export class Easel {
     this.context.textAlign = "center";
     this.context.textBaseline = "middle";
     this.context.fillStyle = this.ink;
-    this.context.fillText(text, this.canvas.width / 2, y, 0.96 * this.canvas.width);
+    this.context.fillText(text, this.element.width / 2, y, 0.96 * this.element.width);
   }
 
   /** As many pixels as the window has; what was made for another size is forgotten. */
   private fit(): void {
     const width = Math.round(innerWidth * devicePixelRatio);
     const height = Math.round(innerHeight * devicePixelRatio);
-    if (this.canvas.width === width && this.canvas.height === height) return;
-    this.canvas.width = width;
-    this.canvas.height = height;
-    this.canvas.style.width = `${width / devicePixelRatio}px`;
-    this.canvas.style.height = `${height / devicePixelRatio}px`;
+    if (this.element.width === width && this.element.height === height) return;
+    this.element.width = width;
+    this.element.height = height;
+    this.element.style.width = `${width / devicePixelRatio}px`;
+    this.element.style.height = `${height / devicePixelRatio}px`;
     this.pictures = new Map();
     this.background();
   }
@@ -150,23 +150,23 @@ export class Easel {
   private made(name: string): Picture {
     const given = this.images.get(name);
     if (!given) throw new Error(`The study has no image ${name}.`);
-    const room = { width: MARGIN * this.canvas.width, height: MARGIN * this.canvas.height };
-    const size = fitted(given.info, this.display.width_px * devicePixelRatio, room);
+    const room = { width: MARGIN * this.element.width, height: MARGIN * this.element.height };
+    const size = fitSize(given.info, this.display.width_px * devicePixelRatio, room);
     const width = Math.round(size.width);
     const height = Math.round(size.height);
-    const pixels = corrected(given.image, width, height, this.display.lut);
-    const left = Math.round((this.canvas.width - width) / 2);
-    const top = Math.round((this.canvas.height - height) / 2);
+    const pixels = correctGamma(given.image, width, height, this.display.lut);
+    const left = Math.round((this.element.width - width) / 2);
+    const top = Math.round((this.element.height - height) / 2);
     return { pixels, left, top, scale: width / given.info.width_px };
   }
 }
 
 /** The image at that size, every value sent through the table that makes up for the screen's gamma. */
-export function corrected(image: HTMLImageElement, width: number, height: number, lut: Uint8ClampedArray): HTMLCanvasElement {
-  const canvas = document.createElement("canvas");
-  canvas.width = width;
-  canvas.height = height;
-  const context = canvas.getContext("2d", { willReadFrequently: true })!;
+export function correctGamma(image: HTMLImageElement, width: number, height: number, lut: Uint8ClampedArray): HTMLCanvasElement {
+  const element = document.createElement("canvas");
+  element.width = width;
+  element.height = height;
+  const context = element.getContext("2d", { willReadFrequently: true })!;
   context.imageSmoothingQuality = "high";
   context.drawImage(image, 0, 0, width, height);
   const data = context.getImageData(0, 0, width, height);
@@ -174,5 +174,5 @@ export function corrected(image: HTMLImageElement, width: number, height: number
     if (at % 4 !== 3) data.data[at] = lut[data.data[at]!]!;
   }
   context.putImageData(data, 0, 0);
-  return canvas;
+  return element;
 }

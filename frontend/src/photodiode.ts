@@ -25,7 +25,7 @@ interface Square {
 }
 
 /** Whether the patch is white while a phase is shown; without one, nothing is a phase. */
-export function lit(photodiode: Photodiode, phase?: Phase): boolean {
+export function isWhite(photodiode: Photodiode, phase?: Phase): boolean {
   return photodiode.phase === phase;
 }
 
@@ -33,7 +33,7 @@ export function lit(photodiode: Photodiode, phase?: Phase): boolean {
  * Where the patch lies, all in pixels of the canvas. It never covers an image in the middle: where the corner is too
  * narrow for the size asked for, the patch is as large as fits.
  */
-export function placed(photodiode: Photodiode, ratio: number, canvas: Area, images: Area[]): Square {
+export function placeSquare(photodiode: Photodiode, ratio: number, canvas: Area, images: Area[]): Square {
   const room = images.map(({ width, height }) => Math.max(canvas.width - width, canvas.height - height) / 2);
   const size = Math.floor(Math.max(0, Math.min(Math.round(photodiode.size_px * ratio), ...room)));
   const [edge, side] = photodiode.corner.split("-");
@@ -48,7 +48,7 @@ export function placed(photodiode: Photodiode, ratio: number, canvas: Area, imag
  * Between trials there is no canvas: an element keeps the corner black, and moves aside what else lies there (page.css).
  * Over everything but the canvas.
  */
-export function darkened({ corner, size_px }: Photodiode): HTMLElement {
+export function createBlackCorner({ corner, size_px }: Photodiode): HTMLElement {
   const element = document.createElement("div");
   element.id = "patch";
   element.ariaHidden = "true";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Clock, late, Stage } from "./stage.ts";
+import { type Clock, late, FrameTimer } from "./frame-timer.ts";
 
 /** A screen of its own: frames at that rate, each time stamp off by up to `jitter_ms`, some frames left out. */
 function screen(hz: number, { jitter_ms = 0, drop = (_frame: number) => false, seed = 1 } = {}): Clock {
@@ -17,17 +17,17 @@ function screen(hz: number, { jitter_ms = 0, drop = (_frame: number) => false, s
 
 for (const hz of [60, 100, 120, 144, 240]) {
   test(`at ${hz} Hz, jittering, a phase ends in the frame closest to its duration`, async () => {
-    const stage = new Stage(screen(hz, { jitter_ms: 0.3 }));
-    const measured = await stage.measure();
+    const timer = new FrameTimer(screen(hz, { jitter_ms: 0.3 }));
+    const measured = await timer.measure();
     assert.ok(Math.abs(measured - hz) / hz < 0.02, `measured ${measured}`);
     for (let trial = 0; trial < 200; trial++) {
-      await stage.ready();
+      await timer.ready();
       for (const asked of [300, 100, 50]) {
-        const shown = await stage.show(() => {}, asked);
+        const shown = await timer.show(() => {}, asked);
         assert.ok(Math.abs(shown.ms - asked) <= 500 / hz + 0.7, `${asked} ms became ${shown.ms}`);
         assert.equal(shown.frames, Math.round((asked * hz) / 1000));
         assert.equal(shown.dropped, 0);
-        assert.equal(late([{ asked, achieved: shown }], stage.refresh_ms), false);
+        assert.equal(late([{ asked, achieved: shown }], timer.refresh_ms), false);
       }
     }
   });
@@ -35,93 +35,93 @@ for (const hz of [60, 100, 120, 144, 240]) {
 
 test("300 ms are 18 frames at 60 Hz, 36 at 120, 43 at 144", async () => {
   const frames = async (hz: number) => {
-    const stage = new Stage(screen(hz));
-    await stage.measure();
-    return (await stage.show(() => {}, 300)).frames;
+    const timer = new FrameTimer(screen(hz));
+    await timer.measure();
+    return (await timer.show(() => {}, 300)).frames;
   };
   assert.deepEqual(await Promise.all([60, 120, 144].map(frames)), [18, 36, 43]);
 });
 
 test("the next phase is drawn in the very frame in which the last one ends", async () => {
-  const stage = new Stage(screen(60));
-  await stage.ready();
+  const timer = new FrameTimer(screen(60));
+  await timer.ready();
   const drawn: [string, number][] = [];
-  const draw = (name: string) => () => void drawn.push([name, stage.now]);
-  const cue = await stage.show(draw("cue"), 300);
-  const image = await stage.show(draw("image"), 300);
-  const onset = stage.switch(draw("question"));
+  const draw = (name: string) => () => void drawn.push([name, timer.now]);
+  const cue = await timer.show(draw("cue"), 300);
+  const image = await timer.show(draw("image"), 300);
+  const onset = timer.switch(draw("question"));
   assert.deepEqual(drawn.map(([name]) => name), ["cue", "image", "question"]);
   assert.deepEqual(drawn.map(([, at]) => at), [cue.onset, cue.onset + cue.ms, image.onset + image.ms]);
   assert.equal(onset, image.onset + image.ms);
 });
 
 test("a frame dropped in the middle of a phase is counted; the picture stood still and was there for its time", async () => {
-  const stage = new Stage(screen(60, { drop: (frame) => frame === 70 }));
-  await stage.measure();
-  const shown = await stage.show(() => {}, 300);
+  const timer = new FrameTimer(screen(60, { drop: (frame) => frame === 70 }));
+  await timer.measure();
+  const shown = await timer.show(() => {}, 300);
   assert.equal(shown.dropped, 1);
   assert.ok(Math.abs(shown.longest_gap - 2000 / 60) < 1e-6);
   assert.ok(Math.abs(shown.ms - 300) < 1);
   assert.equal(shown.frames, 17);
-  assert.equal(late([{ asked: 300, achieved: shown }], stage.refresh_ms), false);
+  assert.equal(late([{ asked: 300, achieved: shown }], timer.refresh_ms), false);
 });
 
 test("a frame dropped right after the drawing makes a phase late: it may not have been seen in time", async () => {
-  const stage = new Stage(screen(60, { drop: (frame) => frame === 62 }));
-  await stage.measure();
-  const shown = await stage.show(() => {}, 300);
-  assert.equal(shown.hesitated, 1);
+  const timer = new FrameTimer(screen(60, { drop: (frame) => frame === 62 }));
+  await timer.measure();
+  const shown = await timer.show(() => {}, 300);
+  assert.equal(shown.dropped_after_draw, 1);
   assert.ok(Math.abs(shown.ms - 300) < 1);
-  assert.equal(late([{ asked: 300, achieved: shown }], stage.refresh_ms), true);
+  assert.equal(late([{ asked: 300, achieved: shown }], timer.refresh_ms), true);
 });
 
 test("frames dropped at the end make a phase too long, which is late", async () => {
-  const stage = new Stage(screen(120, { drop: (frame) => frame >= 95 && frame <= 100 }));
-  await stage.measure();
-  const shown = await stage.show(() => {}, 300);
+  const timer = new FrameTimer(screen(120, { drop: (frame) => frame >= 95 && frame <= 100 }));
+  await timer.measure();
+  const shown = await timer.show(() => {}, 300);
   assert.ok(shown.ms > 310, `${shown.ms}`);
   assert.ok(shown.dropped >= 3);
-  assert.equal(late([{ asked: 300, achieved: shown }], stage.refresh_ms), true);
+  assert.equal(late([{ asked: 300, achieved: shown }], timer.refresh_ms), true);
 });
 
 test("the refresh follows a screen that changes its rate", async () => {
   let rate = 60;
   let now = 0;
-  const stage = new Stage(async () => (now += 1000 / rate));
-  await stage.measure();
+  const timer = new FrameTimer(async () => (now += 1000 / rate));
+  await timer.measure();
   rate = 120;
-  for (let trial = 0; trial < 4; trial++) await stage.show(() => {}, 300);
-  assert.ok(Math.abs(stage.refresh_hz - 120) < 1, `${stage.refresh_hz}`);
-  assert.equal((await stage.show(() => {}, 300)).frames, 36);
+  for (let trial = 0; trial < 4; trial++) await timer.show(() => {}, 300);
+  assert.ok(Math.abs(timer.refresh_hz - 120) < 1, `${timer.refresh_hz}`);
+  assert.equal((await timer.show(() => {}, 300)).frames, 36);
 });
 
 test("a few dropped frames do not change the refresh", async () => {
-  const stage = new Stage(screen(144, { drop: (frame) => frame % 10 === 0 }));
-  assert.ok(Math.abs((await stage.measure()) - 144) < 1e-6);
+  const timer = new FrameTimer(screen(144, { drop: (frame) => frame % 10 === 0 }));
+  assert.ok(Math.abs((await timer.measure()) - 144) < 1e-6);
 });
 
 test("no time asked for is no phase: nothing is drawn", async () => {
-  const stage = new Stage(screen(60));
-  await stage.ready();
-  const shown = await stage.show(() => assert.fail("drawn"), 0);
+  const timer = new FrameTimer(screen(60));
+  await timer.ready();
+  const shown = await timer.show(() => assert.fail("drawn"), 0);
   assert.deepEqual([shown.ms, shown.frames, shown.dropped], [0, 0, 0]);
 });
 
 test("a wait between trials is not a dropped frame", async () => {
   let now = 0;
-  const stage = new Stage(async () => (now += 1000 / 60));
-  await stage.measure();
+  const timer = new FrameTimer(async () => (now += 1000 / 60));
+  await timer.measure();
   now += 5000;
-  await stage.ready();
-  const shown = await stage.show(() => {}, 300);
+  await timer.ready();
+  const shown = await timer.show(() => {}, 300);
   assert.equal(shown.dropped, 0);
 });
 
 test("a clock that stands still, or races, is told but not believed", async () => {
   for (const [step, said] of [[0, Infinity], [1, 1000]] as const) {
     let now = 1000;
-    const stage = new Stage(async () => (now += step));
-    assert.equal(await stage.measure(), said);
-    assert.equal(stage.refresh_ms, 1000 / 60);
+    const timer = new FrameTimer(async () => (now += step));
+    assert.equal(await timer.measure(), said);
+    assert.equal(timer.refresh_ms, 1000 / 60);
   }
 });

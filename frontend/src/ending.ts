@@ -3,13 +3,13 @@
 import { mark } from "./dom.ts";
 import type { Said } from "./screen.ts";
 import { notice } from "./screens/notice.ts";
-import { isLost } from "./session.ts";
+import { isUnknownSession } from "./session.ts";
 import type { Visit } from "./visit.ts";
 import { type Completed, Refused } from "./wire.ts";
 
 const SLOW_MS = 15_000;
 
-export class Farewell {
+export class EndScreens {
   private readonly visit: Visit;
   private slow: ReturnType<typeof setTimeout> | undefined;
 
@@ -24,16 +24,16 @@ export class Farewell {
 
   /** Whether this tab has already come to the end; a new tab may be another person's. */
   repeated(): boolean {
-    const done = this.visit.ground.tab.getItem(this.visit.who);
+    const done = this.visit.environment.tab.getItem(this.visit.who);
     if (!done) return false;
     void this.done(JSON.parse(done) as Completed);
     return true;
   }
 
   /** Whether this person can't begin; says so. */
-  unwelcome(): boolean {
-    const { study, ground } = this.visit;
-    if (ground.rehearsal) return false; // whoever prepares a study may look at it at any time
+  cannotBegin(): boolean {
+    const { study, environment } = this.visit;
+    if (environment.preview) return false; // whoever prepares a study may look at it at any time
     const { link, prolific_pid } = this.visit.entry;
     const reason =
       study.reason ??
@@ -57,24 +57,24 @@ export class Farewell {
       return this.show("left", { text: this.visit.text(ending.data === "keep" ? "left_kept" : "left_withdrawn") });
     }
     if (!session) return;
-    await session.outbox.flushed();
+    await session.outbox.waitUntilSent();
     if (this.visit.questions.unfinished) return location.reload(); // and go on with what the server would not take
     const completed = await session.complete();
-    this.visit.ground.tab.setItem(this.visit.who, JSON.stringify(completed));
+    this.visit.environment.tab.setItem(this.visit.who, JSON.stringify(completed));
     return this.done(completed);
   }
 
   /** Something failed that should not: say so, and offer what this computer has. */
   async failed(error: unknown): Promise<void> {
     this.visit.exit.close();
-    if (isLost(error) && !this.visit.ground.rehearsal) return this.refused(this.whereto(error));
+    if (isUnknownSession(error) && !this.visit.environment.preview) return this.refused(this.lossReason(error));
     if (error instanceof Refused) return this.refused(error.reason, error.message);
     console.error(error);
     return this.show("error", { text: this.visit.text("error_unexpected") }, true);
   }
 
   /** What became of a session whose token is not good: only with a name it can go on elsewhere. */
-  private whereto({ status }: Refused): "moved" | "gone" {
+  private lossReason({ status }: Refused): "moved" | "gone" {
     return status === 401 && this.visit.isNamed ? "moved" : "gone";
   }
 

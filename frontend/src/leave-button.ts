@@ -4,7 +4,7 @@ import { el } from "./dom.ts";
 import type { Context, Leaving } from "./screen.ts";
 import { leaving } from "./screens/leave.ts";
 
-export class Exit {
+export class LeaveButton {
   /** Aborts when the participant leaves. */
   readonly left = new AbortController();
   /** Called when the question is put, before it is answered. */

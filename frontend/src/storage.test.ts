@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { indexed, inTime } from "./shelf.ts";
+import { indexedDbStorage, withTimeout } from "./storage.ts";
 
 /** A database whose requests are taken and never answered. */
 const dead = {
@@ -12,21 +12,21 @@ const dead = {
 globalThis.IDBKeyRange ??= { bound: () => ({}) } as unknown as typeof IDBKeyRange;
 
 test("a disk that never answers ends every read and write", async () => {
-  const shelf = indexed(dead, 0);
+  const storage = indexedDbStorage(dead, 0);
   const asked = [
-    shelf.entry("a"), shelf.keepEntry("a", "b"), shelf.session("a"), shelf.keepSession("a", { session: "s", token: "t" }),
-    shelf.records("s"), shelf.keepRecords([]), shelf.clear("a", "s"),
+    storage.entry("a"), storage.storeEntry("a", "b"), storage.session("a"), storage.storeSession("a", { session: "s", token: "t" }),
+    storage.records("s"), storage.storeRecords([]), storage.clear("a", "s"),
   ];
   for (const each of await Promise.allSettled(asked)) assert.equal(each.status, "rejected");
 });
 
 test("a database that is closed rejects and throws nothing", async () => {
   const closed = { transaction: () => { throw new Error("InvalidStateError"); } } as unknown as IDBDatabase;
-  await assert.rejects(indexed(closed).entry("a"), /InvalidStateError/);
-  await assert.rejects(indexed(closed).keepEntry("a", "b"), /InvalidStateError/);
+  await assert.rejects(indexedDbStorage(closed).entry("a"), /InvalidStateError/);
+  await assert.rejects(indexedDbStorage(closed).storeEntry("a", "b"), /InvalidStateError/);
 });
 
 test("what comes in time comes as it is", async () => {
-  assert.equal(await inTime(Promise.resolve(7), 1000), 7);
-  await assert.rejects(inTime(Promise.reject(new Error("its own")), 1000), /its own/);
+  assert.equal(await withTimeout(Promise.resolve(7), 1000), 7);
+  await assert.rejects(withTimeout(Promise.reject(new Error("its own")), 1000), /its own/);
 });

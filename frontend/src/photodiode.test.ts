@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { display } from "./display.ts";
-import { drawing } from "./drawing.ts";
-import { Easel } from "./easel.ts";
-import { lit, type Photodiode, placed } from "./patch.ts";
-import { Stage } from "./stage.ts";
+import { drawing } from "./trial-phases.ts";
+import { TrialCanvas } from "./canvas.ts";
+import { isWhite, type Photodiode, placeSquare } from "./photodiode.ts";
+import { FrameTimer } from "./frame-timer.ts";
 import type { StudyInfo } from "./wire.ts";
 
 const study = {
@@ -17,7 +17,7 @@ const corners = ["top-left", "top-right", "bottom-left", "bottom-right"] as cons
 const SCREEN = { width: 200, height: 100 };
 
 /** A canvas in memory, one colour a pixel: what is drawn by rectangles and images can be read back. */
-function canvas({ width, height } = SCREEN) {
+function fakeCanvas({ width, height } = SCREEN) {
   let pixels: string[] = Array(width * height).fill("unset");
   const fill = (left: number, top: number, wide: number, high: number, colour: string) => {
     for (let y = top; y < top + high; y++) pixels.fill(colour, y * made.width + left, y * made.width + left + wide);
@@ -38,23 +38,23 @@ function canvas({ width, height } = SCREEN) {
   return made;
 }
 
-/** The page around an easel: a window of that size, at that zoom. */
-function easel(patch: Photodiode | null, ratio = 1, window = SCREEN, image = { width_px: 60, height_px: 60 }) {
+/** Create a TrialCanvas in a page with a window of that size, at that zoom. */
+function trialCanvas(patch: Photodiode | null, ratio = 1, window = SCREEN, image = { width_px: 60, height_px: 60 }) {
   Object.assign(globalThis, {
     innerWidth: window.width / ratio,
     innerHeight: window.height / ratio,
     devicePixelRatio: ratio,
-    document: { createElement: () => canvas() },
+    document: { createElement: () => fakeCanvas() },
   });
-  const screen = canvas(window);
-  const made = new Easel(screen as unknown as HTMLCanvasElement, display(study), patch);
+  const screen = fakeCanvas(window);
+  const made = new TrialCanvas(screen as unknown as HTMLCanvasElement, display(study), patch);
   made.add("a", {} as HTMLImageElement, { url: "", ...image });
   made.picture("a");
   return { screen, made };
 }
 
 /** The corner as the eye of a photodiode in its middle sees it. */
-const seen = (screen: ReturnType<typeof canvas>, { corner }: Photodiode) =>
+const seen = (screen: ReturnType<typeof fakeCanvas>, { corner }: Photodiode) =>
   screen.at(corner.endsWith("left") ? 2 : screen.width - 3, corner.startsWith("top") ? 2 : screen.height - 3);
 
 for (const hz of [60, 120, 144]) {
@@ -62,25 +62,25 @@ for (const hz of [60, 120, 144]) {
     test(`at ${hz} Hz the patch is white exactly with the frames of the ${phase}, with and without dropped frames`, async () => {
       for (const drop of [() => false, (frame: number) => frame % 11 === 0]) {
         const patch = { ...photodiode, phase };
-        const { screen, made } = easel(patch);
+        const { screen, made } = trialCanvas(patch);
         let frame = 0;
         const frames: { at: number; colour: string | undefined }[] = [];
-        const stage = new Stage(async () => {
+        const timer = new FrameTimer(async () => {
           frames.push({ at: (frame * 1000) / hz, colour: seen(screen, patch) }); // what this frame ended up with
           do frame += 1;
           while (drop(frame));
           return (frame * 1000) / hz;
         });
-        await stage.measure();
+        await timer.measure();
         const drawn = drawing(made, "a", [1, 2, 3, 4], "?");
         for (let trial = 0; trial < 5; trial++) {
-          await stage.ready();
+          await timer.ready();
           frames.length = 0;
-          await stage.show(drawn.empty, 100);
-          const shown = { cue: await stage.show(drawn.cue, 300), image: await stage.show(drawn.image, 300) };
-          stage.switch(drawn.question);
-          await stage.ready();
-          await stage.ready();
+          await timer.show(drawn.empty, 100);
+          const shown = { cue: await timer.show(drawn.cue, 300), image: await timer.show(drawn.image, 300) };
+          timer.switch(drawn.question);
+          await timer.ready();
+          await timer.ready();
           const white = frames.filter(({ colour }) => colour === "white").map(({ at }) => at);
           assert.equal(white[0], shown[phase].onset);
           assert.equal(white.length, shown[phase].frames);
@@ -93,7 +93,7 @@ for (const hz of [60, 120, 144]) {
 }
 
 test("without a photodiode nothing is drawn into the corner", () => {
-  const { screen, made } = easel(null);
+  const { screen, made } = trialCanvas(null);
   drawing(made, "a", [1, 2, 3, 4], "?").image();
   for (const corner of corners) assert.equal(seen(screen, { ...photodiode, corner }), "rgb(128, 128, 128)");
   assert.equal(made.patch_px, null);
@@ -101,13 +101,13 @@ test("without a photodiode nothing is drawn into the corner", () => {
 
 test("each corner has its square, of the size asked for in CSS pixels", () => {
   for (const corner of corners) {
-    const { screen, made } = easel({ ...photodiode, corner }, 2);
+    const { screen, made } = trialCanvas({ ...photodiode, corner }, 2);
     made.background("image");
     assert.equal(screen.at(screen.width / 2, 0), "rgb(128, 128, 128)");
     assert.equal(seen(screen, { ...photodiode, corner }), "white");
   }
   const area = { width: 1000, height: 800 };
-  const at = (corner: (typeof corners)[number]) => placed({ ...photodiode, corner }, 1.5, area, []);
+  const at = (corner: (typeof corners)[number]) => placeSquare({ ...photodiode, corner }, 1.5, area, []);
   assert.deepEqual(corners.map(at), [
     { left: 0, top: 0, size: 30 },
     { left: 970, top: 0, size: 30 },
@@ -118,7 +118,7 @@ test("each corner has its square, of the size asked for in CSS pixels", () => {
 
 test("the patch never covers an image: where the corner is narrow, it is smaller", () => {
   const window = { width: 100, height: 100 };
-  const { screen, made } = easel({ ...photodiode, size_px: 60 }, 1, window);
+  const { screen, made } = trialCanvas({ ...photodiode, size_px: 60 }, 1, window);
   assert.equal(made.patch_px, 20, "between the window's edge and an image of 60 pixels in its middle");
   made.show(made.picture("a"), "image");
   const count = (colour: string) =>
@@ -128,5 +128,5 @@ test("the patch never covers an image: where the corner is narrow, it is smaller
 });
 
 test("only the phase that the study names lights it", () => {
-  assert.deepEqual([lit(photodiode, "image"), lit(photodiode, "cue"), lit(photodiode)], [true, false, false]);
+  assert.deepEqual([isWhite(photodiode, "image"), isWhite(photodiode, "cue"), isWhite(photodiode)], [true, false, false]);
 });

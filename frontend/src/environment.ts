@@ -4,15 +4,16 @@
  */
 
 import { el } from "./dom.ts";
-import { persistently } from "./outbox.ts";
-import { memory, openShelf, type Shelf } from "./shelf.ts";
-import { alone } from "./tabs.ts";
-import { type Begun, previewed, Refused, type Server, sessions } from "./wire.ts";
+import { retryUntilAnswered } from "./outbox.ts";
+import { memoryStorage, openStorage, type BrowserStorage } from "./storage.ts";
+import { waitForOnlyTab } from "./tabs.ts";
+import { type StartedSession, fetchPreview, Refused, type Server, sessions } from "./wire.ts";
 
-export interface Ground {
-  rehearsal: boolean;
+export interface Environment {
+  /** Whether a researcher looks at the study as a participant would; nothing is then stored. */
+  preview: boolean;
   server: Server;
-  shelf: Shelf;
+  storage: BrowserStorage;
   /** What this tab remembers over a reload. */
   tab: Pick<Storage, "getItem" | "setItem">;
   /** Resolves when the visit may begin; `busy` is called if it has to wait for another tab. */
@@ -20,22 +21,22 @@ export interface Ground {
 }
 
 /** The ground that the address of the page asks for. */
-export function ground(search: string, study: string): Promise<Ground> {
-  return new URLSearchParams(search).get("preview") === "1" ? Promise.resolve(rehearsal(study)) : real();
+export function environment(search: string, study: string): Promise<Environment> {
+  return new URLSearchParams(search).get("preview") === "1" ? Promise.resolve(createPreview(study)) : createReal();
 }
 
-async function real(): Promise<Ground> {
-  return { rehearsal: false, server: sessions, shelf: await openShelf(), tab: ownTab, enter: alone };
+async function createReal(): Promise<Environment> {
+  return { preview: false, server: sessions, storage: await openStorage(), tab: tabMemory, enter: waitForOnlyTab };
 }
 
 /** The server gives trials and hears of nothing else; two tabs can't come into each other's way. */
-export function rehearsal(study: string): Ground {
-  let given: Begun | null = null;
+export function createPreview(study: string): Environment {
+  let given: StartedSession | null = null;
   const state = async () => given!;
   return {
-    rehearsal: true,
-    shelf: memory(),
-    tab: forgetful,
+    preview: true,
+    storage: memoryStorage(),
+    tab: noTabMemory,
     server: {
       begin: state,
       state,
@@ -44,7 +45,7 @@ export function rehearsal(study: string): Ground {
       records: async (_token, records) => ({ stored: records.map(({ seq }) => seq) }),
     },
     enter: async () => {
-      given = await persistently(() => previewed(study)).catch((error: unknown) => {
+      given = await retryUntilAnswered(() => fetchPreview(study)).catch((error: unknown) => {
         if (error instanceof Refused && error.status === 401) throw new Refused(401, { reason: "log_in" });
         throw error;
       });
@@ -53,7 +54,7 @@ export function rehearsal(study: string): Ground {
 }
 
 /** A browser that keeps no data of this site throws at the very name of it: then a reload asks who it is. */
-export const ownTab: Ground["tab"] = {
+export const tabMemory: Environment["tab"] = {
   getItem(key) {
     try {
       return sessionStorage.getItem(key);
@@ -68,9 +69,9 @@ export const ownTab: Ground["tab"] = {
   },
 };
 
-export const forgetful: Ground["tab"] = { getItem: () => null, setItem: () => {} };
+export const noTabMemory: Environment["tab"] = { getItem: () => null, setItem: () => {} };
 
 /** Says on every screen that nothing is stored; page.css takes it away while something is shown. */
 export function banner(words: string): HTMLElement {
-  return el("p", { id: "rehearsal", role: "note" }, words);
+  return el("p", { id: "preview-banner", role: "note" }, words);
 }
