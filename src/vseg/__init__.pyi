@@ -20,5 +20,8 @@ from .reconstruction.bootstrap import bootstrap as bootstrap
 from .reconstruction.reconstruct import reconstruct as reconstruct, reconstruct_each as reconstruct_each
 from .reconstruction.segment_selection import choose_segments as choose_segments
 from .sweeps import sweep as sweep
+from .workflows.fitting import fit_dataset as fit_dataset
+from .workflows.group_comparison import compare_groups as compare_groups
+from .workflows.study_planning import plan_study as plan_study
 
 __version__: str

@@ -65,7 +65,8 @@ def _guessed(found: Forecast) -> str:
     against = "" if assumptions.against is None else f" against {assumptions.against:g}"
     return (
         f"Simulated: {assumptions.segments} segments on a {assumptions.grid}x{assumptions.grid} grid, "
-        f"mean entropy {assumptions.entropy:g}{against} nats, {assumptions.lapse:.0%} of the trials answered without looking."
+        f"mean entropy {assumptions.entropy:g}{against} nats, "
+        f"{assumptions.lapse:.0%} of the trials answered without looking."
     )
 
 

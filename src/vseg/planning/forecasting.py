@@ -14,7 +14,8 @@ from vseg.planning.forecast_table import Forecast
 from vseg.planning.methods import METHODS
 from vseg.planning.simulation import simulate_participant, sweep_setting
 from vseg.study.cost import estimate_cost
-from vseg.study.schema import DesignSection, Study, parse_study
+from vseg.study.schema import Study, parse_study
+from vseg.study.sections import DesignSection
 from vseg.sweeps import Table, sweep
 from vseg.sweeps.workers import Workers
 

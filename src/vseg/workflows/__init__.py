@@ -1,0 +1,9 @@
+"""Whole analyses as one call each: what the commands and the dashboard run, usable from Python.
+
+fitting           fit_dataset(): maps for a data set, for each participant or for each image
+group_comparison  compare_groups(): the mean entropies of two groups of participants
+study_planning    plan_study(): how many trials and participants a study needs, by simulation
+score_models      score_models(): models compared with human segmentations
+
+A workflow takes Python objects or paths, returns a result object, and writes files only in the result's `save`.
+"""

@@ -1,0 +1,286 @@
+"""fit_dataset(): maps for a data set, for each of its participants, or for each of its images."""
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Required, TypedDict, Unpack
+
+from vseg._support.progress import Progress
+from vseg._support.text import safe_folder_names
+from vseg.data.layout import Layout
+from vseg.data.responses import Responses
+from vseg.errors import InvalidInput, VsegWarning
+from vseg.reconstruction.smoothness import Kernel
+from vseg.reconstruction.solvers import Solver
+from vseg.workflows.data_source import CatchTrials, DataSource, ReadImage, Segments
+from vseg.workflows.dataset_fit import GROUPINGS, DatasetFit, Grouping
+from vseg.workflows.fits import FailedFit, Fit, FitMethod, NamedFits, Pixels, try_fit
+from vseg.workflows.penalised_fits import PenalisedMethod
+from vseg.workflows.posterior_fits import Lapses, PosteriorMethod
+
+METHODS = ("penalised", "posterior")
+PENALISED_SETTINGS = ("smoothness", "loss", "solver", "kernel", "weights", "max_iterations")
+POSTERIOR_SETTINGS = ("prior", "lapses", "catch", "draws")
+
+Method = Literal["penalised", "posterior"]
+Prior = Literal["spatial", "image", "group"]
+
+
+def fit_dataset(
+    data: str | Path | Responses,
+    *,
+    layout: Layout | None = None,
+    segments: Segments | None = None,
+    by: Grouping | None = None,
+    image: str | None = None,
+    picture: str | Path | Pixels | None = None,
+    method: Method = "penalised",
+    smoothness: float | Literal["auto"] | None = None,
+    loss: str | None = None,
+    solver: str | Solver | None = None,
+    kernel: Kernel | None = None,
+    weights: str | None = None,
+    max_iterations: int | None = None,
+    prior: Prior | None = None,
+    lapses: Lapses | None = None,
+    catch: CatchTrials | None = None,
+    draws: int | None = None,
+    seed: int,
+    progress: Progress | None = None,
+) -> DatasetFit:
+    """Fit maps to a whole data set: all answers together, each participant, or each image.
+
+    This is what `vseg fit` runs. Participants or images that cannot be fitted, for instance because there are too few
+    answers, are skipped with a warning. K is chosen once, from all answers, and the segments of every participant are
+    put into the order of the maps of all.
+
+    Parameters
+    ----------
+    data : str, Path or Responses
+        A folder written by `vseg export`, which brings its layout, images, catch trials and, unless the study left it
+        free, its number of segments; a CSV or Parquet table of responses; or Responses.
+    layout : Layout, optional
+        The locations of a table, such as `vseg.Grid(16)`.
+    segments : int, several int, or "auto", optional
+        K; or those to choose from: the penalised method takes the best held-out likelihood, the posterior the
+        highest evidence. "auto" takes the highest evidence of 2 to 8 with either method.
+    by : "all", "participant" or "image", optional
+        "participant" fits all answers and then each participant, "image" each image separately. By default "all", or
+        "image" for a folder with several images.
+    image : str, optional
+        Use only the responses about this image.
+    picture : str, Path or array, optional
+        The image itself, to draw boundaries over and for the image prior. A folder brings its own.
+    method : "penalised" or "posterior"
+        The paper's estimator (`vseg.reconstruct`), or maps with intervals (`vseg.posterior`).
+    smoothness, loss, solver, kernel, weights, max_iterations : optional
+        Settings of the penalised method, as in `vseg.reconstruct`.
+    prior : "spatial", "image" or "group", optional
+        Setting of the posterior, by default "spatial". "image" expects locations that look alike to belong together,
+        "group", with by="participant", expects each participant to see what the others see where the evidence agrees.
+    lapses : "auto", "none", "estimate" or (float, float), optional
+        Setting of the posterior: lapse rates are left out, estimated, or given. By default "auto", which estimates
+        them where there are catch trials.
+    catch : dict of (int, int), optional
+        Setting of the posterior: catch trials of each participant, right and asked, for data given as Responses. A
+        folder or table brings its own.
+    draws : int, optional
+        Setting of the posterior: the number of maps to draw, by default 64.
+    seed : int
+        Seed of random starts, held-out pairs and draws.
+    progress : function, optional
+        Called with the number of steps finished since the last call.
+
+    Returns
+    -------
+    DatasetFit
+        With `together`, `each`, `skipped`, and `save(folder)`, which writes what `vseg fit` writes.
+
+    Examples
+    --------
+    >>> import vseg
+    >>> truth = vseg.stimuli.random_maps(vseg.Grid(6), segments=2, entropy=0.2, seed=0)
+    >>> pairs = vseg.designs.covering(truth.layout, segments=2, seed=1)
+    >>> responses = vseg.simulate(truth, pairs, blocks=3, seed=2, participant="Ann")
+    >>> fits = vseg.fit_dataset(responses, segments=2, by="participant", smoothness=1.0, seed=3)
+    >>> list(fits.each), fits.skipped, fits.each["Ann"].maps.segments
+    (['Ann'], {}, 2)
+    >>> fits.save("fit")  # doctest: +SKIP
+    """
+    job = prepare_fit(
+        data, layout=layout, segments=segments, by=by, image=image, picture=picture, method=method,
+        smoothness=smoothness, loss=loss, solver=solver, kernel=kernel, weights=weights, max_iterations=max_iterations,
+        prior=prior, lapses=lapses, catch=catch, draws=draws, seed=seed,
+    )  # fmt: skip
+    return job.run(progress)
+
+
+class FitSettings(TypedDict, total=False):
+    """The parameters of `fit_dataset` apart from the data and the progress."""
+
+    layout: Layout | None
+    segments: Segments | None
+    by: Grouping | None
+    image: str | None
+    picture: str | Path | Pixels | None
+    method: Method
+    smoothness: float | Literal["auto"] | None
+    loss: str | None
+    solver: str | Solver | None
+    kernel: Kernel | None
+    weights: str | None
+    max_iterations: int | None
+    prior: Prior | None
+    lapses: Lapses | None
+    catch: CatchTrials | None
+    draws: int | None
+    seed: Required[int]
+
+
+@dataclass(frozen=True)
+class DatasetFitJob:
+    """A data set that was read and checked, ready to be fitted.
+
+    Attributes
+    ----------
+    answers : Responses
+    counts : list of int
+        The numbers of segments to choose from.
+    by : "all", "participant" or "image"
+    method : PenalisedMethod or PosteriorMethod
+    read_image : function
+        Returns the pixels of an image by its name, or None.
+    """
+
+    answers: Responses
+    counts: list[int]
+    by: Grouping
+    method: FitMethod
+    read_image: ReadImage
+
+    @property
+    def steps(self) -> int:
+        """The number of progress steps; K is chosen for each image, but once for all participants."""
+        one = self.method.count_steps(self.counts)
+        if self.by == "participant":
+            return one + len(self.answers.participants) * self.method.count_participant_steps()
+        return one * len(self.answers.images)
+
+    def run(self, progress: Progress | None = None) -> DatasetFit:
+        """Fit the data set; `progress` is called with the number of steps finished since the last call."""
+        report: Progress = progress or (lambda done: None)
+        if self.by == "image":
+            return self._collect(None, self.answers.images, self._fit_images(report))
+        pixels = self.read_image(self.answers.images[0])
+        together = self.method.fit(self.answers, self.counts, report, pixels)
+        if self.by == "all":
+            return self._collect(together, [], iter(()))
+        fits = self.method.fit_participants(self.answers, together.maps.segments, report, pixels)
+        return self._collect(together, self.answers.participants, fits)
+
+    def _fit_images(self, progress: Progress) -> NamedFits:
+        for name in self.answers.images:
+            answers = self.answers.select(image=name)
+
+            def run(answers: Responses = answers, name: str = name) -> Fit:
+                return self.method.fit(answers, self.counts, progress, self.read_image(name))
+
+            yield name, try_fit(run)
+
+    def _collect(self, together: Fit | None, names: list[str], fits: NamedFits) -> DatasetFit:
+        """Gather the fits; align participants to the maps of all; warn of those that are skipped."""
+        folders = safe_folder_names(names)
+        each: dict[str, Fit] = {}
+        skipped: dict[str, str] = {}
+        rows: list[dict[str, Any]] = []
+        for name, fit in fits:
+            if isinstance(fit, FailedFit):
+                skipped[name] = fit.reason
+                rows.append({self.by: name, "note": fit.reason})
+                continue
+            numbers, notes = self.method.table_row(fit), " ".join(fit.notes)
+            rows.append({self.by: name, "folder": f"{self.by}s/{folders[name]}", **numbers, "note": notes})
+            fit = replace(fit, details={self.by: name, **fit.details})
+            each[name] = fit if together is None else fit.align_to(together.maps)
+        if names and not each:
+            name, reason = next(iter(skipped.items()))
+            raise InvalidInput(f"No {self.by} could be fitted; {name}: {reason}")
+        for name, reason in skipped.items():
+            warnings.warn(f"{self.by} {name} is left out: {reason}", VsegWarning, stacklevel=4)
+        _warn_by_kind(self.by, {name: fit.notes for name, fit in each.items()})
+        image = self.answers.images[0]
+        return DatasetFit(self.by, together, each, skipped, rows, self.method, self.read_image, image)
+
+
+def prepare_fit(data: str | Path | Responses, **settings: Unpack[FitSettings]) -> DatasetFitJob:
+    """Check the settings of a fit and read its data; the parameters are those of `fit_dataset`."""
+    by, image, segments = settings.get("by"), settings.get("image"), settings.get("segments")
+    if by is not None and by not in GROUPINGS:
+        raise InvalidInput(f"Cannot fit by {by!r}; choose one of {', '.join(GROUPINGS)}.")
+    source = DataSource.open(data, settings.get("layout"))
+    counts = source.list_counts(segments)
+    method = _choose_method(source, settings)
+    answers = source.load()
+    if by is None:
+        by = "image" if source.dataset and image is None and len(answers.images) > 1 else "all"
+    answers = _choose_image(answers, by, image)
+    return DatasetFitJob(
+        answers, counts, by, method, source.image_reader(settings.get("picture"), answers.images)
+    )
+
+
+def _choose_method(source: DataSource, settings: FitSettings) -> FitMethod:
+    """Return the method with its settings; refuse those of the other method."""
+    method, seed = settings.get("method", "penalised"), settings["seed"]
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    penalised, posterior = (
+        {name: given[name] for name in names if name in given}
+        for names in (PENALISED_SETTINGS, POSTERIOR_SETTINGS)
+    )
+    if method == "penalised":
+        _refuse_settings(posterior, "posterior")
+        automatic = isinstance(given.get("segments"), str)
+        return PenalisedMethod(by_evidence=automatic, seed=seed, **penalised)
+    if method == "posterior":
+        _refuse_settings(penalised, "penalised")
+        if given.get("prior") == "group" and given.get("by") != "participant":
+            raise InvalidInput(
+                "The group prior of a participant is made from the others' answers; fit by participant to use it."
+            )
+        if "catch" not in given and given.get("lapses", "auto") in ("auto", "estimate"):
+            posterior["catch"] = source.count_catch_trials()
+        return PosteriorMethod(seed=seed, **posterior)
+    raise InvalidInput(f"Unknown method {method!r}; choose one of {', '.join(METHODS)}.")
+
+
+def _refuse_settings(given: Mapping[str, object], method: str) -> None:
+    """Refuse the settings of a method that is not used."""
+    if given:
+        verb = "is a setting" if len(given) == 1 else "are settings"
+        raise InvalidInput(f"{', '.join(given)} {verb} of the method {method!r}, which was not chosen.")
+
+
+def _choose_image(answers: Responses, by: Grouping, image: str | None) -> Responses:
+    """Return the answers about one image, or about all if each is fitted separately."""
+    if image is not None:
+        answers = answers.select(image=image)
+    if len(answers.images) > 1 and by != "image":
+        some = ", ".join(answers.images[:5]) + (", …" if len(answers.images) > 5 else "")
+        raise InvalidInput(
+            f"The responses are about {len(answers.images)} images ({some}); choose one image, or fit each image "
+            "separately (by image)."
+        )
+    return answers
+
+
+def _warn_by_kind(by: Grouping, notes: Mapping[str, tuple[str, ...]]) -> None:
+    """Warn once for each kind of note; notes that differ only in numbers are of one kind."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for name, sentences in notes.items():
+        for sentence in sentences:
+            kinds.setdefault(re.sub(r"[0-9]+", "0", sentence), []).append((name, sentence))
+    for (name, sentence), *others in kinds.values():
+        many = f"{1 + len(others)} of {len(notes)} {by}s, for example {name}"
+        warnings.warn(f"{many if others else f'{by} {name}'}: {sentence}", VsegWarning, stacklevel=5)
