@@ -207,7 +207,7 @@ def test_the_number_of_events_is_limited(server):
     for start in (3, 78, 153):
         assert participant.send(*(event(seq, "break") for seq in range(start, start + 75))).status_code == 200
     refused = participant.send(event(228, "break"))
-    assert refused.json()["message"] == "A session like this one sends at most 228 events, got 229."
+    assert refused.json()["message"] == "This session may send at most 228 events, got 229."
     assert participant.send(event(227, "break"), response(228, 0)).status_code == 200
 
 

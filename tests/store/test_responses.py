@@ -156,7 +156,7 @@ def test_a_session_has_so_many_events_and_no_more(db):
     assert send(10, 11, kind="contours", answers=[12, 13]) is None
     refused = send(2, 3, answers=[14])
     assert isinstance(refused, InvalidInput)
-    assert str(refused) == "A session like this one sends at most 5 events, got 6."
+    assert str(refused) == "This session may send at most 5 events, got 6."
     assert send(*range(5), to=other) is None
     assert [seq for _, seq in stored(db)] == [12, 13]
     assert len(stored(db, schema.events)) == 10
@@ -172,7 +172,7 @@ def test_contours_have_a_limit_of_their_own(db):
     told = [future.exception() for future in futures]
     assert told[:2] == [None, None]
     assert [str(each) for each in told[2:]] == [
-        "A session like this one sends at most 2 events with contours, got 3."
+        "This session may send at most 2 events with contours, got 3."
     ] * 2
     assert store.responses.append(db, session.id, [], [event(9, "break")], limits=limits).exception() is None
 
@@ -221,7 +221,7 @@ def test_one_poisonous_row_fails_alone(db, poison):
             store.responses.append(db, session, [response(0, **(poison if place == 7 else {}))], [event(1)])
             for place, session in enumerate(sessions)
         ]
-    with pytest.raises(InvalidInput, match="refused a record"):
+    with pytest.raises(InvalidInput, match="rejected a record"):
         futures.pop(7).result()
     assert {future.result() for future in futures} == {None}
     assert stored(db) == [(session, 0) for session in sessions if session != sessions[7]]
@@ -393,7 +393,7 @@ def test_responses_for_analysis(db):
     assert len(found) == 4
     assert found.participants == sorted(each.session.participant for each in people)
     assert found.images == ["a", "b"]
-    assert found.of(participant=people[0].session.participant).same.tolist() == [True, False]
+    assert found.select(participant=people[0].session.participant).same.tolist() == [True, False]
     assert store.responses.load_responses(db, study, "a").images == ["a"]
     assert np.isfinite(found.rt_ms).all()
 

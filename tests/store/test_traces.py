@@ -175,8 +175,8 @@ def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_pa
     assert [(path, secret) for path, text in written.items() for secret in secrets if secret in text] == []
     code, _, err = vseg(command, capsys)
     assert code == 1
-    assert "Nobody in study 'small' is known by" in err
-    assert "or give their random name: the dashboard and" in err
+    assert "No participant of study 'small' has the Prolific ID or code" in err
+    assert "or use the participant's random name: the dashboard and" in err
 
 
 def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):
@@ -194,7 +194,7 @@ def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):
         assert "links 1" in out
     for given in (unused, first, "https://lab.example.org/[?link="):
         code, _, err = vseg(f"{command} {given}", capsys)
-        assert (code, "has come by this personal link" in err) == (1, True)
+        assert (code, "has used this personal link" in err) == (1, True)
     with store.open(database_url) as db:
         with pytest.raises(NotFound, match="study 'other'"):
             store.sessions.find_by_link(db, other, second)
@@ -212,8 +212,8 @@ def test_nobody_is_asked_about_someone_who_is_not_there(db, capsys):
     register_study(db)
     code, out, err = vseg(f"erase small pnotthere1 --db sqlite:///{db.address}", capsys)
     assert (code, out) == (1, "")
-    assert "There is no participant 'pnotthere1' in study 'small'" in err
-    assert "the names of an export's files say who is there" in err
+    assert "Study 'small' has no participant 'pnotthere1'" in err
+    assert "the file names of an export show the names of all participants" in err
 
 
 def test_a_researcher_who_erases_while_the_server_runs(tmp_path):

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Integer, Select, bindparam, ca
 from vseg.store.database import Database
 from vseg.store.schema import events, participants, responses, sessions
 from vseg.store.sessions.assignment import newest_received_at_ms
-from vseg.store.sessions.rows import list_units
+from vseg.store.sessions.rows import SessionStatus, list_units
 from vseg.study.trials import Unit
 
 SESSIONS_PER_QUERY = 500
@@ -37,7 +37,7 @@ class SessionState:
     id: int
     name: str
     participant: str
-    status: str
+    status: SessionStatus
     started_at_ms: int
     finished_at_ms: int | None
     last_at_ms: int

@@ -16,7 +16,7 @@ from vseg.store.choices import ChoiceRow, EarlyStop, list_choices, list_stops
 from vseg.store.database import Database
 from vseg.store.schema import events, identities, participants, responses, sessions
 from vseg.store.sessions import Identity
-from vseg.store.sessions.rows import list_units
+from vseg.store.sessions.rows import SessionStatus, list_units
 from vseg.store.studies import StudyRow
 from vseg.study.trials import Trials, Unit
 
@@ -28,7 +28,7 @@ class SnapshotSession:
     id: int
     name: str
     participant: str
-    status: str
+    status: SessionStatus
     software: dict[str, str]
     started_at_ms: int
     finished_at_ms: int | None

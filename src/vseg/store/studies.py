@@ -210,7 +210,7 @@ def _store_images(connection: Connection, study_id: int, pictures: "Mapping[str,
 
 
 def _check_unchanged(
-    connection: Connection, old: Row[Any], study: Study, pictures: "Mapping[str, Picture]"
+    connection: Connection, old: Row, study: Study, pictures: "Mapping[str, Picture]"
 ) -> None:
     """Raise `Conflict` if a frozen study and its file differ; the message says in what."""
     before, after = parse_stored_study(study.name, old.text).model_dump(), study.model_dump()

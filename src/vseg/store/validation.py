@@ -1,29 +1,28 @@
-"""What of a batch may be stored: one record a number, and no more events than a session can have to report.
+"""Decide which records of a batch may be stored: one record per number, and a limited number of events per session.
 
-Asked inside the transaction that stores, with the sessions locked, so that it holds across workers too.
+The checks run inside the transaction that stores the records, with the sessions locked, so that they also hold if
+several workers store records.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, ColumnElement, Connection, Table, bindparam, column, exists, func, select, tuple_
+from sqlalchemy import Connection, select, tuple_
 
 from vseg.errors import Conflict, InvalidInput, VsegError
 from vseg.store.schema import events, responses
 
 if TYPE_CHECKING:
-    from vseg.store.database import Database
+    from vseg.store.writer import WriteRequest
 
 Row = dict[str, Any]
-Insertion = Callable[[Connection, list[Row]], int]
-"""Stores rows, and says how many of them were new."""
 IDENTIFYING_COLUMNS = {responses: ("item", "same", "shown_at_ms"), events: ("kind", "at_ms")}
-"""By what a record that is sent again is known from another one under its number."""
+"""The columns that distinguish a record that is sent again from another record with the same number."""
 MAX_STAND_IN_BYTES = 1000
-"""Bytes of an event that stands in for another record: such a one is taken beyond the limits, too."""
+"""Size of an event that replaces another record and is therefore accepted beyond the limits."""
 
 
 @dataclass(frozen=True)
@@ -35,122 +34,97 @@ class EventLimits:
 
 
 @dataclass
-class _Sent:
-    """The events of one session: their numbers, and how many hold contours."""
+class _StoredEvents:
+    """The events of one session: their numbers, and how many of them hold contours."""
 
     seqs: set[int] = field(default_factory=set)
     contours: int = 0
 
-    def new(self, rows: Iterable[Row]) -> list[Row]:
+    def select_new(self, rows: Iterable[Row]) -> list[Row]:
         return [row for row in rows if row["seq"] not in self.seqs]
 
-    def with_new(self, new: Iterable[Row]) -> "_Sent":
-        drawn = sum(row["kind"] == "contours" for row in new)
-        return _Sent(self.seqs | {row["seq"] for row in new}, self.contours + drawn)
+    def add(self, new: Iterable[Row]) -> "_StoredEvents":
+        contours = sum(row["kind"] == "contours" for row in new)
+        return _StoredEvents(self.seqs | {row["seq"] for row in new}, self.contours + contours)
 
 
-def find_over_limit(connection: Connection, batch: Iterable[Any]) -> dict[Any, VsegError]:
-    """Those of a batch whose session would have more events than its limits, with the sentence for each.
+def find_over_limit(
+    connection: Connection, batch: "Iterable[WriteRequest]"
+) -> "dict[WriteRequest, VsegError]":
+    """Return the requests after which a session would have more events than allowed, with the error for each.
 
-    An event that stands in for a refused one is none too many: a page that could not even say so would have to stop.
-    It is small, and its number is one of the session's, so that there is an end to these, too.
+    A small event that replaces a refused record (see `_is_stand_in`) is always accepted: a page that could not report
+    the refusal would have to stop. Their number is limited too, since record numbers are.
     """
-    limited = [each for each in batch if each.events and each.limits is not None]
+    limited = [
+        (request, request.limits) for request in batch if request.events and request.limits is not None
+    ]
     if not limited:
         return {}
-    sent: defaultdict[int, _Sent] = defaultdict(_Sent)
-    stored = select(events.c.session, events.c.seq, events.c.kind)
-    for session, seq, kind in connection.execute(
-        stored.where(events.c.session.in_({each.session for each in limited}))
-    ):
-        sent[session].seqs.add(seq)
-        sent[session].contours += kind == "contours"
-    refused: dict[Any, VsegError] = {}
-    for each in limited:
-        new = sent[each.session].new(each.events)
-        then = sent[each.session].with_new(new)
-        for what, count, most in (
-            ("events", len(then.seqs), each.limits.events),
-            ("events with contours", then.contours, each.limits.contours),
+    stored: defaultdict[int, _StoredEvents] = defaultdict(_StoredEvents)
+    query = select(events.c.session, events.c.seq, events.c.kind)
+    session_ids = {request.session for request, _ in limited}
+    for session, seq, kind in connection.execute(query.where(events.c.session.in_(session_ids))):
+        stored[session].seqs.add(seq)
+        stored[session].contours += kind == "contours"
+    refused: dict[WriteRequest, VsegError] = {}
+    for request, limits in limited:
+        new = stored[request.session].select_new(request.events)
+        total = stored[request.session].add(new)
+        for kinds, count, maximum in (
+            ("events", len(total.seqs), limits.events),
+            ("events with contours", total.contours, limits.contours),
         ):
-            if count > most and not all(_is_small_stand_in(row) for row in new):
-                refused[each] = InvalidInput(
-                    f"A session like this one sends at most {most} {what}, got {count}."
+            if count > maximum and not all(_is_small_stand_in(row) for row in new):
+                refused[request] = InvalidInput(
+                    f"This session may send at most {maximum} {kinds}, got {count}."
                 )
-        if each not in refused:
-            sent[each.session] = then
+        if request not in refused:
+            stored[request.session] = total
     return refused
 
 
-def find_conflicts(connection: Connection, batch: Iterable[Any]) -> dict[Any, VsegError]:
-    """Those of a batch of which another record is stored under one of its numbers, with the sentence for each.
+def find_conflicts(
+    connection: Connection, batch: "Iterable[WriteRequest]"
+) -> "dict[WriteRequest, VsegError]":
+    """Return the requests with a record number under which another record is stored, with the error for each.
 
-    Two pages that go on with one session, under one token, both count from where it was. Whoever comes second has to
-    know: an answer that was acknowledged and is not there would be lost.
+    Two pages that continue the same session with the same token both count from the same number. The second one must
+    be told: otherwise an answer would be acknowledged that is not stored.
     """
-    sent = list(batch)
-    numbers = {(each.session, row["seq"]) for each in sent for row in (*each.responses, *each.events)}
+    requests = list(batch)
+    keys = {
+        (request.session, row["seq"]) for request in requests for row in (*request.responses, *request.events)
+    }
     stored: dict[tuple[int, int], tuple[Any, ...]] = {}
     for table, names in IDENTIFYING_COLUMNS.items():
-        wanted = select(table.c.session, table.c.seq, *(table.c[name] for name in names))
-        found = connection.execute(wanted.where(tuple_(table.c.session, table.c.seq).in_(numbers)))
-        stored |= {(session, seq): (table.name, *told) for session, seq, *told in found}
-    return {each: _elsewhere() for each in sent if not all(_is_stored(each, stored))}
+        query = select(table.c.session, table.c.seq, *(table.c[name] for name in names))
+        rows = connection.execute(query.where(tuple_(table.c.session, table.c.seq).in_(keys)))
+        stored |= {(session, seq): (table.name, *values) for session, seq, *values in rows}
+    return {request: _elsewhere_error() for request in requests if not all(_match_stored(request, stored))}
 
 
-def _is_stored(records: Any, stored: dict[tuple[int, int], tuple[Any, ...]]) -> Iterable[bool]:
-    for table, rows in ((responses, records.responses), (events, records.events)):
+def _match_stored(request: "WriteRequest", stored: dict[tuple[int, int], tuple[Any, ...]]) -> Iterator[bool]:
+    """Yield for each record of a request whether the stored record with its number is the same."""
+    for table, rows in ((responses, request.responses), (events, request.events)):
         for row in rows:
-            told = (table.name, *(row[name] for name in IDENTIFYING_COLUMNS[table]))
-            yield stored.get((records.session, row["seq"])) == told or (table is events and _stands_in(row))
+            values = (table.name, *(row[name] for name in IDENTIFYING_COLUMNS[table]))
+            is_same = stored.get((request.session, row["seq"])) == values
+            yield is_same or (table is events and _is_stand_in(row))
 
 
-def _stands_in(event: Row) -> bool:
-    """Whether a page has sent this for a record that was lost or refused: what is stored may be that very record."""
+def _is_stand_in(event: Row) -> bool:
+    """Return whether a page sent this event in place of a lost or refused record, which may be stored after all."""
     return event["kind"] == "interruption" and json.loads(event["data"]).get("reason") in ("lost", "refused")
 
 
 def _is_small_stand_in(event: Row) -> bool:
-    return len(event["data"]) <= MAX_STAND_IN_BYTES and _stands_in(event)
+    return len(event["data"]) <= MAX_STAND_IN_BYTES and _is_stand_in(event)
 
 
-def _elsewhere() -> Conflict:
+def _elsewhere_error() -> Conflict:
     return Conflict(
-        "This session goes on in another tab or window, which has sent other answers under these numbers; go on there, "
-        "and close this page.",
+        "This session was continued in another tab or window, which has sent other answers with these numbers; "
+        "continue there and close this page.",
         "elsewhere",
     )
-
-
-def insertion(db: "Database", table: Table, other: Table) -> Insertion:
-    """What stores rows of one table whose number the session has used neither there nor in the other.
-
-    What was stored first stays. The look is part of the statement, so that it costs no journey of its own. Types are
-    the caller's to check: PostgreSQL takes "yes" for true, SQLite does not.
-    """
-    row = _each_row(table) if db.is_sqlite else _rows_of_json(table)
-    is_taken = exists().where(other.c.session == row["session"], other.c.seq == row["seq"])
-    new = select(*row.values()).where(~is_taken)
-    if not db.is_sqlite:  # in one order, so that two workers with the same rows never wait for each other
-        new = new.order_by(row["session"], row["seq"])
-    statement = (
-        db.insert_or_ignore(table).from_select(list(row), new).execution_options(preserve_rowcount=True)
-    )
-
-    def store(connection: Connection, rows: list[Row]) -> int:
-        sent: Any = rows if db.is_sqlite else {"rows": rows}
-        return connection.execute(statement, sent).rowcount
-
-    return store
-
-
-def _each_row(table: Table) -> dict[str, ColumnElement[Any]]:
-    """SQLite: the values of one row, for a statement that is run for each."""
-    return {each.name: bindparam(each.name, type_=each.type) for each in table.c}
-
-
-def _rows_of_json(table: Table) -> dict[str, ColumnElement[Any]]:
-    """PostgreSQL: the columns of all rows, out of one text; a statement for each takes twice the time."""
-    columns = (column(each.name, each.type) for each in table.c)
-    given = func.json_to_recordset(bindparam("rows", type_=JSON)).table_valued(*columns)
-    return dict(given.render_derived(name="given", with_types=True).c)

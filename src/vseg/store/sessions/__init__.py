@@ -1,14 +1,14 @@
-"""Sessions: who takes part, in what, how far they are, and how it ended.
+"""Sessions: who takes part, what they are assigned, how far they are, and how the session ends.
 
-entry       begin() gives a place and a token, new_links() personal links, revoke_links() takes them back
-assignment  who is given which image, and which share of its pairs
-rows        by_token() recognises the browser, asked() many at once; latest() tells who is new
-course      progress(); complete(), leave() and end() close a session
-erasure     erase() deletes a person; of_prolific() and of_link() say who that is
-retention   forget() deletes who people are; keep_promises() does where a study says so
-roster      counts(), listed(), and reason_to_refuse() for the page's first look
+entry       begin() starts or resumes a session and returns its token; personal links
+assignment  which images, and which unit of each, a new session is assigned
+rows        find sessions by id or token
+lifecycle   get_progress(); complete(), leave() and end() finish a session
+erasure     erase() deletes a participant; find_by_prolific_id() and find_by_link() find one
+retention   forget_identities() deletes identities; apply_retention() does so in every study after the promised time
+listing     count_sessions(), list_sessions(), get_refusal_reason()
 
-Only hashes of tokens are stored.
+Only the hashes of tokens are stored.
 """
 
 from vseg.store.sessions.entry import (
@@ -28,7 +28,14 @@ from vseg.store.sessions.erasure import (
     find_by_prolific_id,
 )
 from vseg.store.sessions.lifecycle import SessionProgress, complete, end, get_progress, leave
-from vseg.store.sessions.listing import SessionCounts, count_sessions, get_refusal_reason, list_sessions
+from vseg.store.sessions.listing import (
+    ImageCounts,
+    SessionCounts,
+    SessionSummary,
+    count_sessions,
+    get_refusal_reason,
+    list_sessions,
+)
 from vseg.store.sessions.retention import ForgottenIdentities, apply_retention, forget_identities
 from vseg.store.sessions.rows import (
     NO_SESSION_MESSAGE,
@@ -40,8 +47,9 @@ from vseg.store.sessions.rows import (
 )
 
 __all__ = [
-    "MAX_LINKS", "NO_SESSION_MESSAGE", "SessionTrials", "StartedSession", "SessionCounts", "ErasedRows", "ForgottenIdentities", "Identity", "SessionProgress", "SessionRow",
-    "find_by_token_hashes", "begin", "get_by_token", "check_participant", "complete", "count_sessions", "end", "erase", "forget_identities", "apply_retention",
-    "list_latest_token_hashes", "leave", "list_sessions", "create_links", "find_by_link", "find_by_prolific_id", "get_progress", "get_refusal_reason",
-    "revoke_links", "count_unused_links",
+    "MAX_LINKS", "NO_SESSION_MESSAGE", "ErasedRows", "ForgottenIdentities", "Identity", "ImageCounts", "SessionCounts",
+    "SessionProgress", "SessionRow", "SessionSummary", "SessionTrials", "StartedSession", "apply_retention", "begin",
+    "check_participant", "complete", "count_sessions", "count_unused_links", "create_links", "end", "erase",
+    "find_by_link", "find_by_prolific_id", "find_by_token_hashes", "forget_identities", "get_by_token", "get_progress",
+    "get_refusal_reason", "leave", "list_latest_token_hashes", "list_sessions", "revoke_links",
 ]  # fmt: skip

@@ -1,8 +1,8 @@
-"""Who is given what: images by fewest sessions, then the lowest share of an image's pairs that nobody has.
+"""Assign images to a new session: those with the fewest sessions, and of each the lowest unit that nobody has.
 
-A session counts while it is completed or alive. Alive is an active one that was heard of lately; what someone who
-left or fell silent was asked to do is free again. A page reports the consent at once: a session that never sent
-anything is nobody's after a few minutes.
+Sessions count if they are completed or alive. A session is alive if it is active and has sent something recently; the
+units of other sessions are free again. A page reports the consent at once, so a session without any record is given up
+after a few minutes.
 """
 
 from collections import Counter
@@ -19,16 +19,16 @@ from vseg.study.trials import Unit
 
 MIN_ALIVE_MINUTES = 60
 ALIVE_WITHOUT_RECORDS_MINUTES = 5
-DAILY_SESSIONS_PER_PLACE, EXTRA_DAILY_SESSIONS = (
-    20,
-    100,
-)  # that may begin within a day, of people without a personal link
+DAILY_SESSIONS_PER_PLACE = (
+    20  # sessions without a personal link that may begin within a day, per wanted participant
+)
+EXTRA_DAILY_SESSIONS = 100
 DAY_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What completed and alive sessions hold of a study."""
+    """What the completed and alive sessions of a study hold: how many there are, and which units they have."""
 
     sessions: int
     units: dict[str, set[int]]
@@ -37,108 +37,108 @@ class Occupancy:
 
 
 def count_occupancy(connection: Connection, study_id: int, study: Study, now_ms: int) -> Occupancy:
-    """Count the sessions that are completed or alive."""
-    of = {image.name: image.condition for image in study.images}
-    counting = select(assignments.c.session, assignments.c.image, assignments.c.unit).join(sessions)
-    found = connection.execute(counting.where(sessions.c.study == study_id, is_counted(study, now_ms)))
-    # By column: as rows with names, those of a thousand people would take longer than the query.
-    holders, names, numbers = list(zip(*found, strict=True)) or ((), (), ())
-    units: dict[str, set[int]] = {name: set() for name in of}
-    for name, unit in zip(names, numbers, strict=True):
+    """Count the sessions that are completed or alive, and collect their units."""
+    condition_of = {image.name: image.condition for image in study.images}
+    query = select(assignments.c.session, assignments.c.image, assignments.c.unit).join(sessions)
+    rows = connection.execute(query.where(sessions.c.study == study_id, is_counted(study, now_ms)))
+    # By column: for a thousand participants, building rows with names would take longer than the query.
+    session_ids, image_names, unit_numbers = list(zip(*rows, strict=True)) or ((), (), ())
+    units: dict[str, set[int]] = {name: set() for name in condition_of}
+    for name, unit in zip(image_names, unit_numbers, strict=True):
         units.setdefault(name, set()).add(unit)
-    conditions = set(zip(holders, map(of.get, names), strict=True))
+    conditions = set(zip(session_ids, map(condition_of.get, image_names), strict=True))
     return Occupancy(
-        sessions=len(set(holders)),
+        sessions=len(set(session_ids)),
         units=units,
-        per_image=Counter(names),
+        per_image=Counter(image_names),
         per_condition=Counter(condition for _, condition in conditions if condition is not None),
     )
 
 
 def count_started(connection: Connection, study_id: int) -> int:
-    """How many sessions there have been."""
+    """Return how many sessions of a study were begun."""
     return connection.scalar(select(func.count()).where(sessions.c.study == study_id)) or 0
 
 
 def check_start_rate(connection: Connection, study_id: int, study: Study, now_ms: int) -> None:
-    """`Conflict` where more sessions were begun within a day than any study needs: each takes room on the disk."""
-    lately = (sessions.c.study == study_id) & (sessions.c.started_at_ms > now_ms - DAY_MS)
-    number = connection.scalar(select(func.count()).where(lately)) or 0
-    if number >= DAILY_SESSIONS_PER_PLACE * study.participants + EXTRA_DAILY_SESSIONS:
+    """Raise `Conflict` if more sessions were begun within a day than any study needs, since each takes disk space."""
+    is_recent = (sessions.c.study == study_id) & (sessions.c.started_at_ms > now_ms - DAY_MS)
+    count = connection.scalar(select(func.count()).where(is_recent)) or 0
+    if count >= DAILY_SESSIONS_PER_PLACE * study.participants + EXTRA_DAILY_SESSIONS:
         raise Conflict(
-            f"{number} sessions were begun within a day for {study.participants} places; come back tomorrow.",
+            f"{count} sessions were begun within a day for {study.participants} places; come back tomorrow.",
             "full",
         )
 
 
-def assign_units(study: Study, held: Occupancy, number: int) -> list[Unit]:
-    """The images of the next session, in the order in which it shows them; `Conflict` if there is no place left.
+def assign_units(study: Study, occupancy: Occupancy, session_number: int) -> list[Unit]:
+    """Return the units of the next session, in the order of presentation; `Conflict` if no place is left.
 
-    Ties, and the order, are drawn by chance from the study's seed and the `number` of the session.
+    Ties are broken, and the order is drawn, at random from the study's seed and the number of the session.
     """
-    if held.sessions >= study.participants:
+    if occupancy.sessions >= study.participants:
         raise study_full_error()
-    free = list_available_images(study, held)
-    if len(free) < study.images_each:
+    available = list_available_images(study, occupancy)
+    if len(available) < study.images_per_participant:
         raise study_full_error()
-    rng = np.random.default_rng((study.seed, number))
-    rng.shuffle(free)
-    names = sorted(free, key=lambda name: held.per_image[name])[: study.images_each]
+    rng = np.random.default_rng((study.seed, session_number))
+    rng.shuffle(available)
+    names = sorted(available, key=lambda name: occupancy.per_image[name])[: study.images_per_participant]
     rng.shuffle(names)
-    return [Unit(name, _lowest_free(held.units[name])) for name in names]
+    return [Unit(name, _lowest_free_unit(occupancy.units[name])) for name in names]
 
 
-def preview_units(study: Study, number: int) -> list[Unit]:
-    """What someone could be given in a study that nobody has begun."""
-    nobody = Occupancy(0, {image.name: set() for image in study.images}, Counter(), Counter())
-    return assign_units(study, nobody, number)
+def preview_units(study: Study, session_number: int) -> list[Unit]:
+    """Return the units that a session would be assigned in a study without sessions."""
+    empty = Occupancy(0, {image.name: set() for image in study.images}, Counter(), Counter())
+    return assign_units(study, empty, session_number)
 
 
-def list_available_images(study: Study, held: Occupancy) -> list[str]:
-    """The images that still have a place, by their own quota and by their condition's.
+def list_available_images(study: Study, occupancy: Occupancy) -> list[str]:
+    """Return the images whose own quota and whose condition's quota are not reached.
 
-    The even share that applies without a quota is no bound here: choosing the fewest keeps it by itself, and where
-    people left unevenly, a bound would turn away the last ones wanted.
+    Without quotas the images are balanced by assigning the ones with the fewest sessions; an upper limit would turn
+    away the last participants of a study in which others left early.
     """
     per_image = study.assignment.quota_per_image
     per_condition = study.assignment.quota_per_condition
     return [
         image.name
         for image in study.images
-        if (per_image is None or held.per_image[image.name] < per_image)
+        if (per_image is None or occupancy.per_image[image.name] < per_image)
         and (
             image.condition not in per_condition
-            or held.per_condition[image.condition] < per_condition[image.condition]
+            or occupancy.per_condition[image.condition] < per_condition[image.condition]
         )
     ]
 
 
 def study_full_error() -> Conflict:
-    """Nobody else is wanted."""
+    """Return the error for a study that has all its participants."""
     return Conflict("This study has all the participants it needs.", "full")
 
 
 def is_counted(study: Study, now_ms: int) -> ColumnElement[bool]:
-    """Whether a session is completed or alive."""
+    """Return the SQL condition that a session is completed or alive."""
     return or_(sessions.c.status == "completed", is_alive(study, now_ms))
 
 
 def is_alive(study: Study, now_ms: int) -> ColumnElement[bool]:
-    """Whether a session is active and sent something not too long ago, or has only just begun."""
+    """Return the SQL condition that a session is active and has sent something recently, or has just begun."""
     since = now_ms - 60_000 * max(MIN_ALIVE_MINUTES, study.interruption.after_minutes)
-    just_now = now_ms - 60_000 * ALIVE_WITHOUT_RECORDS_MINUTES
-    heard = [newest_received_at_ms(table) >= since for table in (responses, events)]
-    return and_(sessions.c.status == "active", or_(sessions.c.started_at_ms >= just_now, *heard))
+    just_begun = sessions.c.started_at_ms >= now_ms - 60_000 * ALIVE_WITHOUT_RECORDS_MINUTES
+    has_sent = [newest_received_at_ms(table) >= since for table in (responses, events)]
+    return and_(sessions.c.status == "active", or_(just_begun, *has_sent))
 
 
 def newest_received_at_ms(table: Table) -> ScalarSelect[int]:
-    """When the newest record of a session arrived, newest by its number.
+    """Return the SQL expression for the arrival of the record with the highest number of a session.
 
-    That is one look into the primary key, however many records there are.
+    It needs a single look-up in the primary key, however many records there are.
     """
     newest = select(table.c.received_at_ms).where(table.c.session == sessions.c.id)
     return newest.order_by(table.c.seq.desc()).limit(1).scalar_subquery()
 
 
-def _lowest_free(held: Collection[int]) -> int:
-    return next(unit for unit in range(len(held) + 1) if unit not in held)
+def _lowest_free_unit(taken: Collection[int]) -> int:
+    return next(unit for unit in range(len(taken) + 1) if unit not in taken)

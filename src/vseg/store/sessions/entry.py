@@ -1,4 +1,4 @@
-"""Coming in: a place in the study, or the place one had, and a token for the browser."""
+"""Begin or resume a session, and manage personal links."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ MAX_LINKS = 10_000
 
 @dataclass(frozen=True)
 class Identity:
-    """Who someone is on Prolific."""
+    """The identity of a participant on Prolific."""
 
     prolific_pid: str
     prolific_study: str = ""
@@ -37,14 +37,14 @@ class Identity:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if len(value) > 64 or not value.isprintable() or (name == "prolific_pid" and not value):
-                raise InvalidInput(f"{name} has 1 to 64 printable characters, got {value!r:.80}.")
+                raise InvalidInput(f"{name} should have 1 to 64 printable characters, got {value!r:.80}.")
 
 
 @dataclass(frozen=True)
 class _Visitor:
-    """Who stands at the door: someone from Prolific, with a personal link, or only with what their page remembers.
+    """How a visitor is recognised: by a Prolific identity, by a personal link, or by a secret of their page.
 
-    `entry` is for those who have neither: a page shared by several people could bring in one as the other.
+    The secret is used only without the other two: on a shared computer it would take one person for the other.
     """
 
     identity: Identity | None
@@ -52,15 +52,15 @@ class _Visitor:
     entry_hash: str | None
 
     @classmethod
-    def of(cls, identity: Identity | None, link: str | None, entry: str | None) -> Self:
-        nameless = identity is None and link is None
-        hashed = hash_token(entry) if nameless and entry is not None else None
-        return cls(identity, None if link is None else hash_token(link), hashed)
+    def from_entry(cls, identity: Identity | None, link: str | None, entry: str | None) -> Self:
+        is_anonymous = identity is None and link is None
+        entry_hash = hash_token(entry) if is_anonymous and entry is not None else None
+        return cls(identity, None if link is None else hash_token(link), entry_hash)
 
 
 @dataclass(frozen=True)
 class StartedSession:
-    """A session and its token; `resumed` if it was there before."""
+    """A session and its token; `resumed` if the session had begun before."""
 
     session: SessionRow
     token: str
@@ -77,30 +77,50 @@ def begin(
     entry: str | None = None,
     now_ms: int,
 ) -> StartedSession:
-    """Give someone a place in a study, or the place they had.
+    """Begin a session of a study, or resume the one that this participant has begun.
 
-    They are known again by their `identity`, by their `link`, or else by `entry`, a secret of their page's own.
-    `Conflict.reason` says why not: "full", "closed", "paused", "already", "ended", "link", "prolific", or "changed" if
-    the study was replaced since it was read. The first session freezes the study. `draw` makes the trials of the
-    assigned units; they are stored before the token leaves.
+    The first session freezes the study.
+
+    Parameters
+    ----------
+    db : Database
+        The open database.
+    study : StudyRow
+        The study; `Conflict` ("changed") is raised if it was replaced after it was read.
+    draw : callable
+        Draws the trials of the assigned units; they are stored before this function returns.
+    identity : Identity, optional
+        The participant's identity on Prolific.
+    link : str, optional
+        The token of a personal link.
+    entry : str, optional
+        A secret of the page, by which an anonymous participant is recognised.
+    now_ms : int
+        The current time.
+
+    Returns
+    -------
+    StartedSession
+        The session and its token. If nobody can begin, `Conflict` is raised; its `reason` is "full", "closed",
+        "paused", "already", "ended", "link", "prolific" or "changed".
     """
-    visitor = _Visitor.of(identity, link, entry)
+    visitor = _Visitor.from_entry(identity, link, entry)
     with db.writing() as connection:
-        _lock(connection, study)
-        old = _session_of(connection, study, visitor)
+        _lock_study(connection, study)
+        old = _find_session(connection, study, visitor)
         name = _random_name("s") if old is None else old.name
-        token = _token(entry, name)
+        token = _make_token(entry, name)
         if old is not None:
-            number = _take_up(connection, old, visitor, token)
+            session_id = _resume(connection, old, visitor, token)
         else:
             _check_entry(connection, study, visitor)
-            number = _enrol(connection, study, visitor, name, token, now_ms)
-    _fix_trials(db, number, draw)
-    return StartedSession(get_session(db, number), token, resumed=old is not None)
+            session_id = _enrol(connection, study, visitor, name, token, now_ms)
+    _store_trials(db, session_id, draw)
+    return StartedSession(get_session(db, session_id), token, resumed=old is not None)
 
 
 def create_links(db: Database, study: StudyRow, count: int) -> list[str]:
-    """Tokens of so many new personal links, each for one person."""
+    """Create personal links, each for one participant; return their tokens."""
     if not 1 <= count <= MAX_LINKS:
         raise InvalidInput(f"Expected 1 to {MAX_LINKS} links, got {count}.")
     tokens = [secrets.token_urlsafe(24) for _ in range(count)]
@@ -111,65 +131,68 @@ def create_links(db: Database, study: StudyRow, count: int) -> list[str]:
 
 
 def count_unused_links(db: Database, study: StudyRow) -> int:
-    """How many personal links nobody has come in with yet."""
+    """Return the number of personal links that nobody has used yet."""
     with db.reading() as connection:
-        return connection.scalar(select(func.count()).where(_unused(study))) or 0
+        return connection.scalar(select(func.count()).where(_is_unused(study))) or 0
 
 
 def revoke_links(db: Database, study: StudyRow) -> int:
-    """Make the personal links that nobody has used worthless, and say how many there were."""
+    """Delete the personal links that nobody has used; return their number."""
     with db.writing() as connection:
-        _lock(connection, study)  # whoever is coming in with one of them has used it, or is refused
-        return connection.execute(delete(links).where(_unused(study))).rowcount
+        _lock_study(
+            connection, study
+        )  # a participant who is entering with one of them has used it, or is refused
+        return connection.execute(delete(links).where(_is_unused(study))).rowcount
 
 
-def _unused(study: StudyRow) -> ColumnElement[bool]:
+def _is_unused(study: StudyRow) -> ColumnElement[bool]:
     return (links.c.study == study.id) & links.c.participant.is_(None)
 
 
-def _token(entry: str | None, session: str) -> str:
-    """The token of a session: from the page's own secret, so that a request to begin that arrives twice gives it twice.
+def _make_token(entry: str | None, session: str) -> str:
+    """Return the token of a session: derived from the page's secret if there is one, else random.
 
-    Otherwise the reply that is lost or late would carry the token that is good. Another session has another token,
-    also for the same page: of someone who withdrew and comes back, or who was forgotten, the old one is still stored.
+    A request to begin that arrives twice then gets the same token twice; otherwise the valid token might be in the
+    reply that is lost. Each session has its own token, even for the same page: the old session of a participant who
+    withdrew or was forgotten is still stored with its token.
     """
     if entry is None:
         return secrets.token_urlsafe(24)
     return base64.urlsafe_b64encode(sha256(json.dumps([entry, session]).encode()).digest()[:24]).decode()
 
 
-def _lock(connection: Connection, study: StudyRow) -> None:
-    """One at a time from here on (PostgreSQL; on SQLite the transaction is enough), on the study as it was read."""
-    wanted = select(studies.c.digest).where(studies.c.id == study.id).with_for_update()
-    if connection.scalar(wanted) != study.digest:
+def _lock_study(connection: Connection, study: StudyRow) -> None:
+    """Lock a study (on SQLite the transaction does) and check that it was not changed since it was read."""
+    query = select(studies.c.digest).where(studies.c.id == study.id).with_for_update()
+    if connection.scalar(query) != study.digest:
         raise Conflict("The study was changed a moment ago; load the page again.", "changed")
 
 
-def _session_of(connection: Connection, study: StudyRow, visitor: _Visitor) -> Row | None:
-    """The session that this visitor has begun before."""
-    begun = select(sessions.c.id, sessions.c.name, sessions.c.participant, sessions.c.status)
+def _find_session(connection: Connection, study: StudyRow, visitor: _Visitor) -> Row | None:
+    """Return the session that a visitor has begun before, or None."""
+    query = select(sessions.c.id, sessions.c.name, sessions.c.participant, sessions.c.status)
     if visitor.link_hash is not None:
-        wanted = select(links.c.participant).where(
+        link_query = select(links.c.participant).where(
             links.c.study == study.id, links.c.token_hash == visitor.link_hash
         )
-        bound = connection.execute(wanted).one_or_none()
-        if bound is None:
-            raise Conflict("This personal link is not one of this study; check that it is complete.", "link")
-        if bound.participant is not None:
-            return connection.execute(begun.where(sessions.c.participant == bound.participant)).one()
+        link = connection.execute(link_query).one_or_none()
+        if link is None:
+            raise Conflict("This study has no such personal link; check that it is complete.", "link")
+        if link.participant is not None:
+            return connection.execute(query.where(sessions.c.participant == link.participant)).one()
     if visitor.identity is not None:
-        whose = select(identities.c.participant).where(
+        participant = select(identities.c.participant).where(
             identities.c.study == study.id, identities.c.prolific_pid == visitor.identity.prolific_pid
         )
-        return connection.execute(begun.where(sessions.c.participant.in_(whose))).one_or_none()
+        return connection.execute(query.where(sessions.c.participant.in_(participant))).one_or_none()
     if visitor.entry_hash is not None:
-        mine = (sessions.c.study == study.id) & (sessions.c.entry_hash == visitor.entry_hash)
-        return connection.execute(begun.where(mine)).one_or_none()
+        has_entry = (sessions.c.study == study.id) & (sessions.c.entry_hash == visitor.entry_hash)
+        return connection.execute(query.where(has_entry)).one_or_none()
     return None
 
 
-def _take_up(connection: Connection, old: Row, visitor: _Visitor, token: str) -> int:
-    """Go on with a session under this page's token; another page's is no longer good for anything."""
+def _resume(connection: Connection, old: Row, visitor: _Visitor, token: str) -> int:
+    """Give an active session a new token, which makes that of another page invalid; return its id."""
     if old.status == "ended":
         raise Conflict("This session was interrupted for too long and has ended.", "ended")
     if old.status != "active":
@@ -177,14 +200,17 @@ def _take_up(connection: Connection, old: Row, visitor: _Visitor, token: str) ->
             "You have already taken part in this study, and each person can do so once.", "already"
         )
     connection.execute(update(sessions).where(sessions.c.id == old.id).values(token_hash=hash_token(token)))
-    if visitor.identity is not None:  # the same person may come with a newer Prolific session
-        mine = identities.c.participant == old.participant
-        same = identities.c.prolific_pid == visitor.identity.prolific_pid
-        connection.execute(update(identities).where(mine, same).values(**asdict(visitor.identity)))
+    if visitor.identity is not None:  # the Prolific session may be a newer one
+        is_participant = identities.c.participant == old.participant
+        is_same = identities.c.prolific_pid == visitor.identity.prolific_pid
+        connection.execute(
+            update(identities).where(is_participant, is_same).values(**asdict(visitor.identity))
+        )
     return int(old.id)
 
 
 def _check_entry(connection: Connection, study: StudyRow, visitor: _Visitor) -> None:
+    """Raise `Conflict` if this visitor may not begin a session."""
     status = connection.scalar(select(studies.c.status).where(studies.c.id == study.id))
     if status == "paused":
         raise Conflict(
@@ -194,81 +220,93 @@ def _check_entry(connection: Connection, study: StudyRow, visitor: _Visitor) -> 
         raise Conflict("This study is closed and takes no new participants.", "closed")
     if study.study.personal_links_only and visitor.link_hash is None:
         raise Conflict(
-            "This study is open to those with a personal link only; use the one you were sent.", "link"
+            "This study is open only to participants with a personal link; use the link you were sent.",
+            "link",
         )
     if study.study.prolific is not None and study.study.prolific.required and visitor.identity is None:
         raise Conflict(
-            "This study is open to participants from Prolific only; enter from its page there.", "prolific"
+            "This study is open only to participants from Prolific; enter from its page there.", "prolific"
         )
 
 
 def _enrol(
     connection: Connection, study: StudyRow, visitor: _Visitor, name: str, token: str, now_ms: int
 ) -> int:
-    """A new participant with a session and its units; the study is frozen from here on."""
-    held = assignment.count_occupancy(connection, study.id, study.study, now_ms)
-    units = assignment.assign_units(study.study, held, assignment.count_started(connection, study.id))
-    if visitor.link_hash is None:  # of links there are as many as a researcher has made
+    """Create a participant with a session and its units, and freeze the study; return the id of the session."""
+    occupancy = assignment.count_occupancy(connection, study.id, study.study, now_ms)
+    units = assignment.assign_units(study.study, occupancy, assignment.count_started(connection, study.id))
+    if visitor.link_hash is None:  # the number of personal links is limited anyway
         assignment.check_start_rate(connection, study.id, study.study, now_ms)
     freeze = update(studies).where(studies.c.id == study.id, studies.c.frozen_at_ms.is_(None))
     connection.execute(freeze.values(frozen_at_ms=now_ms))
-    participant = _inserted(
+    participant_id = _insert_row(
         connection, participants, study=study.id, name=_random_name("p"), created_at_ms=now_ms
     )
     if visitor.identity is not None:
-        whose = {"participant": participant, "study": study.id}
-        connection.execute(insert(identities).values(**whose, **asdict(visitor.identity)))
+        keys = {"participant": participant_id, "study": study.id}
+        connection.execute(insert(identities).values(**keys, **asdict(visitor.identity)))
     if visitor.link_hash is not None:
-        mine = links.c.token_hash == visitor.link_hash
-        connection.execute(update(links).where(mine).values(participant=participant))
-    session = _inserted(
-        connection, sessions, study=study.id, participant=participant, name=name,
+        is_link = links.c.token_hash == visitor.link_hash
+        connection.execute(update(links).where(is_link).values(participant=participant_id))
+    session_id = _insert_row(
+        connection, sessions, study=study.id, participant=participant_id, name=name,
         token_hash=hash_token(token), entry_hash=visitor.entry_hash, status="active",
         software=json.dumps(_software()), started_at_ms=now_ms,
     )  # fmt: skip
     rows = [
-        {"session": session, "study": study.id, "position": position, "image": unit.image, "unit": unit.unit}
+        {
+            "session": session_id,
+            "study": study.id,
+            "position": position,
+            "image": unit.image,
+            "unit": unit.unit,
+        }
         for position, unit in enumerate(units)
     ]
     connection.execute(insert(assignments), rows)
-    return session
+    return session_id
 
 
-def _fix_trials(db: Database, number: int, draw: DrawTrials) -> None:
-    """Draw the trials of a session that has none, outside of any lock; of two who do so, the first one's count."""
-    mine = sessions.c.id == number
+def _store_trials(db: Database, session_id: int, draw: DrawTrials) -> None:
+    """Draw and store the trials of a session without trials; they are drawn outside of any lock.
+
+    If two requests do so at the same time, the trials that are stored first remain.
+    """
+    is_session = sessions.c.id == session_id
+    lacks_trials = sessions.c.trials.is_(None)
     with db.reading() as connection:
-        empty = connection.execute(
-            select(sessions.c.id).where(mine, sessions.c.trials.is_(None))
-        ).one_or_none()
-        units = list_units(connection, mine).get(number, [])
-    if empty is None:
+        row = connection.execute(select(sessions.c.id).where(is_session, lacks_trials)).one_or_none()
+        units = list_units(connection, is_session).get(session_id, [])
+    if row is None:
         return
     try:
         trials = draw(units).to_json()
     except BaseException:
-        _give_up(db, number)
+        _discard_session(db, session_id)
         raise
     with db.writing() as connection:
-        connection.execute(update(sessions).where(mine, sessions.c.trials.is_(None)).values(trials=trials))
+        connection.execute(update(sessions).where(is_session, lacks_trials).values(trials=trials))
 
 
-def _give_up(db: Database, number: int) -> None:
-    """A place is free again, and the person can come back; unless their request came twice and the other one drew."""
-    mine = select(sessions.c.participant).where(sessions.c.id == number, sessions.c.trials.is_(None))
+def _discard_session(db: Database, session_id: int) -> None:
+    """Delete the participant of a session without trials, so that the place is free and they can enter again.
+
+    If a second request of theirs has stored trials meanwhile, the participant is kept.
+    """
+    query = select(sessions.c.participant).where(sessions.c.id == session_id, sessions.c.trials.is_(None))
     with db.writing() as connection:
-        whose = connection.scalar(mine.with_for_update())
-        connection.execute(delete(participants).where(participants.c.id == whose))
+        participant_id = connection.scalar(query.with_for_update())
+        connection.execute(delete(participants).where(participants.c.id == participant_id))
 
 
-def _inserted(connection: Connection, table: Table, **values: Any) -> int:
+def _insert_row(connection: Connection, table: Table, **values: Any) -> int:
     key = connection.execute(insert(table).values(**values)).inserted_primary_key
     assert key is not None
     return int(key[0])
 
 
 def _random_name(letter: str) -> str:
-    """A letter and 50 random bits."""
+    """Return a letter followed by 50 random bits in base 32."""
     return letter + base64.b32encode(secrets.token_bytes(7)).decode().lower()[:10]
 
 

@@ -1,4 +1,4 @@
-"""Erasing a person: every row that is about them, the one that says that they were here, and their traces."""
+"""Erase a participant: delete every row about them, and the traces of these rows in the database's files."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from vseg.store.schema import PERSONAL_TABLES, batches, identities, links, parti
 from vseg.store.studies import StudyRow
 from vseg.store.tokens import hash_token
 
-WHERE_NAMES_ARE = "the dashboard and the names of an export's files"
+NAME_HINT = "the dashboard and the file names of an export show the names of all participants"
 
 
 @dataclass(frozen=True)
 class ErasedRows:
-    """How many rows are gone of each table, and what became of the bytes they left (`traces`, a sentence)."""
+    """How many rows of each table were deleted; `traces` is a message about what is left in the files."""
 
     participants: int
     identities: int
@@ -33,78 +33,77 @@ class ErasedRows:
 
 
 def erase(db: Database, study: StudyRow, participant: str) -> ErasedRows:
-    """Delete a participant and all that is theirs, for good; `NotFound` if there is none of that name.
+    """Delete a participant and all their data permanently; `NotFound` if the study has no such participant.
 
-    Their place is free again, and whoever they are could take part anew, but not by the same personal link. On SQLite
-    the file is then rewritten, for which answers of others wait: a second for every 100 MB or so.
+    Their place is free again. They could take part again, but not with the same personal link. On SQLite the file is
+    rewritten afterwards; responses of other participants wait meanwhile, about one second per 100 MB.
     """
     with log_long_wait(db.address), db.writing() as connection:
-        gone = _deleted(connection, _number(connection, study, participant, lock=True))
+        deleted = _delete_rows(connection, _get_participant_id(connection, study, participant, lock=True))
         vacuum.mark_due(connection)
-    return ErasedRows(**gone, traces=vacuum.sweep(db))
+    return ErasedRows(**deleted, traces=vacuum.sweep(db))
 
 
 def check_participant(db: Database, study: StudyRow, participant: str) -> None:
-    """`NotFound` if a study has no participant of that name, for those who ask before they erase."""
+    """Raise `NotFound` if a study has no participant of this name."""
     with db.reading() as connection:
-        _number(connection, study, participant, lock=False)
+        _get_participant_id(connection, study, participant, lock=False)
 
 
 def find_by_prolific_id(db: Database, study: StudyRow, prolific_pid: str) -> str:
-    """The name of the participant with that ID of Prolific, or code of a lab; `NotFound` if there is none any more."""
-    mine = (identities.c.study == study.id) & (identities.c.prolific_pid == prolific_pid)
+    """Return the random name of the participant with this Prolific ID or lab code; `NotFound` if there is none."""
+    is_identity = (identities.c.study == study.id) & (identities.c.prolific_pid == prolific_pid)
     with db.reading() as connection:
-        name = connection.scalar(select(participants.c.name).join(identities).where(mine))
+        name = connection.scalar(select(participants.c.name).join(identities).where(is_identity))
     if name is None:
         raise NotFound(
-            f"Nobody in study {study.name!r} is known by the Prolific ID or code {prolific_pid!r:.80}, or no longer; "
-            f"check it, or give their random name: {WHERE_NAMES_ARE} have it."
+            f"No participant of study {study.name!r} has the Prolific ID or code {prolific_pid!r:.80}, or it was "
+            f"deleted; check it, or use the participant's random name: {NAME_HINT}."
         )
     return name
 
 
 def find_by_link(db: Database, study: StudyRow, token: str) -> str:
-    """The name of the participant who came by that personal link; `NotFound` if nobody did, or no longer."""
-    mine = (links.c.study == study.id) & (links.c.token_hash == hash_token(token))
-    wanted = select(participants.c.name).join(links, links.c.participant == participants.c.id)
+    """Return the random name of the participant who used this personal link; `NotFound` if there is none."""
+    is_link = (links.c.study == study.id) & (links.c.token_hash == hash_token(token))
+    query = select(participants.c.name).join(links, links.c.participant == participants.c.id)
     with db.reading() as connection:
-        name = connection.scalar(wanted.where(mine))
+        name = connection.scalar(query.where(is_link))
     if name is None:
         raise NotFound(
-            f"Nobody in study {study.name!r} has come by this personal link, or it is no longer known who; check that "
-            "the link is complete."
+            f"No participant of study {study.name!r} has used this personal link, or the link was deleted; check that "
+            "it is complete."
         )
     return name
 
 
-def _number(connection: Connection, study: StudyRow, participant: str, *, lock: bool) -> int:
-    """Locked where something is written: of two who erase at once, one does."""
-    mine = (participants.c.study == study.id) & (participants.c.name == participant)
-    wanted = select(participants.c.id).where(mine)
-    number = connection.scalar(wanted.with_for_update() if lock else wanted)
-    if number is None:
+def _get_participant_id(connection: Connection, study: StudyRow, participant: str, *, lock: bool) -> int:
+    """Return the id of a participant; with `lock`, only one of two simultaneous calls of `erase` finds it."""
+    is_participant = (participants.c.study == study.id) & (participants.c.name == participant)
+    query = select(participants.c.id).where(is_participant)
+    participant_id = connection.scalar(query.with_for_update() if lock else query)
+    if participant_id is None:
         raise NotFound(
-            f"There is no participant {participant!r:.80} in study {study.name!r}, or no longer; {WHERE_NAMES_ARE} say "
-            "who is there."
+            f"Study {study.name!r} has no participant {participant!r:.80}, or they were erased; {NAME_HINT}."
         )
-    return number
+    return participant_id
 
 
-def _deleted(connection: Connection, number: int) -> dict[str, int]:
-    """Table by table rather than by cascade, so that what is gone is counted."""
-    # Locked, so that no record arrives between the count and the end.
-    mine = select(sessions.c.id).where(sessions.c.participant == number).with_for_update()
-    own = connection.scalars(mine).all()
-    chosen = select(batches.c.id).where(batches.c.session.in_(own))
+def _delete_rows(connection: Connection, participant_id: int) -> dict[str, int]:
+    """Delete all rows about a participant, table by table and not by cascade, so that they can be counted."""
+    # Locked, so that no record arrives meanwhile.
+    query = select(sessions.c.id).where(sessions.c.participant == participant_id).with_for_update()
+    session_ids = connection.scalars(query).all()
+    batch_ids = select(batches.c.id).where(batches.c.session.in_(session_ids))
 
-    def theirs(table: Table) -> ColumnElement[bool]:
+    def is_theirs(table: Table) -> ColumnElement[bool]:
         if "batch" in table.c:
-            return or_(table.c.session.in_(own), table.c.batch.in_(chosen))
+            return or_(table.c.session.in_(session_ids), table.c.batch.in_(batch_ids))
         if "session" in table.c:
-            return table.c.session.in_(own)
-        return (participants.c.id if table is participants else table.c.participant) == number
+            return table.c.session.in_(session_ids)
+        return (participants.c.id if table is participants else table.c.participant) == participant_id
 
     return {
-        table.name: connection.execute(delete(table).where(theirs(table))).rowcount
+        table.name: connection.execute(delete(table).where(is_theirs(table))).rowcount
         for table in PERSONAL_TABLES
     }

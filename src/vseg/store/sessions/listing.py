@@ -1,8 +1,8 @@
-"""What a researcher sees of the people in a study: how many, with which images, how far."""
+"""Count and list the sessions of a study, for researchers."""
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import func, select
 
@@ -10,15 +10,34 @@ from vseg.errors import Conflict
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import assignments, participants, responses, sessions, studies
 from vseg.store.sessions import assignment
+from vseg.store.sessions.rows import SessionStatus
 from vseg.store.studies import StudyRow
+
+
+class ImageCounts(TypedDict):
+    """How many sessions with an image are wanted, completed and alive, and the status of each unit that is taken."""
+
+    wanted: int
+    completed: int
+    alive: int
+    units: dict[int, str]
+
+
+class SessionSummary(TypedDict):
+    """A session in the list of a study."""
+
+    participant: str
+    name: str
+    status: SessionStatus
+    started_at_ms: int
+    finished_at_ms: int | None
+    responses: int
+    last_response_at_ms: int | None
 
 
 @dataclass(frozen=True)
 class SessionCounts:
-    """How many sessions of a study there are of each status, and how many of the active ones are alive.
-
-    `images` has for each image how many are `wanted`, `completed` and `alive`, and the status of the `units` taken.
-    """
+    """How many sessions of a study have each status, and how many of the active ones are alive."""
 
     active: int
     completed: int
@@ -26,54 +45,58 @@ class SessionCounts:
     withdrawn: int
     ended: int
     alive: int
-    images: dict[str, dict[str, Any]]
+    images: dict[str, ImageCounts]
 
 
 def get_refusal_reason(db: Database, study: StudyRow, *, now_ms: int) -> str | None:
-    """Why nobody new can begin: "closed", "paused", "full", or None if someone can."""
+    """Return why nobody new can begin ("closed", "paused" or "full"), or None if someone can."""
     with db.reading() as connection:
         status = connection.scalar(select(studies.c.status).where(studies.c.id == study.id))
         if status in ("closed", "paused"):
             return str(status)
         try:
-            held = assignment.count_occupancy(connection, study.id, study.study, now_ms)
-            assignment.assign_units(study.study, held, assignment.count_started(connection, study.id))
-        except Conflict as full:
-            return full.reason
+            occupancy = assignment.count_occupancy(connection, study.id, study.study, now_ms)
+            assignment.assign_units(study.study, occupancy, assignment.count_started(connection, study.id))
+        except Conflict as refusal:
+            return refusal.reason
     return None
 
 
 def count_sessions(db: Database, study: StudyRow, *, now_ms: int | None = None) -> SessionCounts:
-    """How far a study is."""
+    """Count the sessions of a study by status and by image."""
     now_ms = clock_ms() if now_ms is None else now_ms
-    alive = assignment.is_alive(study.study, now_ms)
+    is_alive = assignment.is_alive(study.study, now_ms)
     with db.reading() as connection:
         rows = connection.execute(
-            select(sessions.c.id, sessions.c.status, alive.label("alive")).where(sessions.c.study == study.id)
+            select(sessions.c.id, sessions.c.status, is_alive.label("alive")).where(
+                sessions.c.study == study.id
+            )
         ).all()
-        given = connection.execute(select(assignments).where(assignments.c.study == study.id)).all()
+        assigned = connection.execute(select(assignments).where(assignments.c.study == study.id)).all()
     status = {row.id: "alive" if row.alive else row.status for row in rows}
     tally = Counter(row.status for row in rows)
     return SessionCounts(
         **{name: tally[name] for name in ("active", "completed", "left", "withdrawn", "ended")},
-        alive=sum(each == "alive" for each in status.values()),
+        alive=sum(value == "alive" for value in status.values()),
         images={
-            image.name: {"wanted": study.study.quota(image.name)}
-            | _of_image([(row.unit, status[row.session]) for row in given if row.image == image.name])
+            image.name: _count_image(
+                study.study.quota(image.name),
+                [(row.unit, status[row.session]) for row in assigned if row.image == image.name],
+            )
             for image in study.study.images
         },
     )
 
 
-def list_sessions(db: Database, study: StudyRow) -> list[dict[str, Any]]:
-    """The sessions of a study in the order in which they began: names, status, times and how many responses."""
-    shown = ("name", "status", "started_at_ms", "finished_at_ms")
-    answers = select(func.count()).where(responses.c.session == sessions.c.id).scalar_subquery()
-    wanted = (
+def list_sessions(db: Database, study: StudyRow) -> list[SessionSummary]:
+    """Return the sessions of a study in the order in which they began."""
+    columns = ("name", "status", "started_at_ms", "finished_at_ms")
+    response_count = select(func.count()).where(responses.c.session == sessions.c.id).scalar_subquery()
+    query = (
         select(
             participants.c.name.label("participant"),
-            *(sessions.c[name] for name in shown),
-            answers.label("responses"),
+            *(sessions.c[name] for name in columns),
+            response_count.label("responses"),
             assignment.newest_received_at_ms(responses).label("last_response_at_ms"),
         )
         .join(participants, participants.c.id == sessions.c.participant)
@@ -81,10 +104,17 @@ def list_sessions(db: Database, study: StudyRow) -> list[dict[str, Any]]:
         .order_by(sessions.c.id)
     )
     with db.reading() as connection:
-        return [dict(row) for row in connection.execute(wanted).mappings()]
+        rows = connection.execute(query).mappings().all()
+    return [SessionSummary(**row) for row in rows]  # type: ignore[typeddict-item]
 
 
-def _of_image(given: list[tuple[int, str]]) -> dict[str, Any]:
-    tally = Counter(status for _, status in given)
-    taken = {unit: status for unit, status in given if status in ("completed", "alive")}
-    return {"completed": tally["completed"], "alive": tally["alive"], "units": dict(sorted(taken.items()))}
+def _count_image(wanted: int, assigned: list[tuple[int, str]]) -> ImageCounts:
+    """Count the sessions of an image, given the unit and status of each."""
+    tally = Counter(status for _, status in assigned)
+    taken = {unit: status for unit, status in assigned if status in ("completed", "alive")}
+    return {
+        "wanted": wanted,
+        "completed": tally["completed"],
+        "alive": tally["alive"],
+        "units": dict(sorted(taken.items())),
+    }

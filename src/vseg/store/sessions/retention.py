@@ -1,4 +1,4 @@
-"""How long it is known who people are: after a while their identities and personal links go, and their answers stay."""
+"""Delete identities and personal links after some time; the responses remain."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,17 @@ from vseg.store.schema import events, identities, links, participants, responses
 from vseg.store.sessions.assignment import DAY_MS, newest_received_at_ms
 from vseg.store.studies import StudyRow, list_studies
 
-TAKING_PART_MS = 60 * 60 * 1000  # whoever is at it and was heard of since has to be known when they come back
+TAKING_PART_MS = (
+    60 * 60 * 1000
+)  # an active session with a record in this time may come back and has to be recognised
 
 
 @dataclass(frozen=True)
 class ForgottenIdentities:
-    """How many identities and personal links are gone, and what became of the bytes they left (`traces`).
+    """How many identities and personal links were deleted after so many `days`.
 
-    `kept` are those whose time is up, after so many `days`, but who are taking part.
+    `kept` counts participants whose time is up but who are still taking part; `traces` is a message about what is left
+    in the files.
     """
 
     identities: int
@@ -30,65 +33,76 @@ class ForgottenIdentities:
 def forget_identities(
     db: Database, study: StudyRow, *, days: int = 0, now_ms: int | None = None
 ) -> ForgottenIdentities:
-    """Delete who the people of a study are, of whom nothing was heard for so many days; their answers stay.
+    """Delete the identities of participants who have sent nothing for so many days; their responses remain.
 
-    What goes are the IDs of Prolific and the personal links that were used. Nobody can then tell whether one of them
-    comes again. Whoever has not finished and was heard of within the last hour is still taking part, and kept.
+    Prolific IDs and used personal links are deleted; after that a participant who comes back is not recognised.
+    Participants who have not finished and have sent something within the last hour are kept.
     """
-    known, reached, kept = _forgotten(db, study, clock_ms() if now_ms is None else now_ms, days)
-    return ForgottenIdentities(
-        known, reached, kept, days, traces=vacuum.sweep(db) if known or reached else ""
+    deleted_identities, deleted_links, kept = _delete_due(
+        db, study, clock_ms() if now_ms is None else now_ms, days
     )
+    traces = vacuum.sweep(db) if deleted_identities or deleted_links else ""
+    return ForgottenIdentities(deleted_identities, deleted_links, kept, days, traces)
 
 
 def apply_retention(db: Database, *, now_ms: int | None = None) -> dict[str, ForgottenIdentities]:
-    """Delete in every study what its `[privacy]` says is due, and sweep what is marked; what went, by study."""
+    """Delete the identities that are due in every study, by its `[privacy]` section, and sweep if that is due.
+
+    Returns what was deleted, by the name of the study.
+    """
     now_ms = clock_ms() if now_ms is None else now_ms
-    gone = {
-        study.name: (*_forgotten(db, study, now_ms, days), days)
+    deleted = {
+        study.name: (*_delete_due(db, study, now_ms, days), days)
         for study in list_studies(db)
         if (days := study.study.privacy.keep_identities_days) is not None
     }
     traces = vacuum.sweep(db) if vacuum.is_due(db) else ""
-    return {name: ForgottenIdentities(*each, traces=traces) for name, each in gone.items() if any(each[:2])}
+    return {
+        name: ForgottenIdentities(*counts, traces=traces)
+        for name, counts in deleted.items()
+        if any(counts[:2])
+    }
 
 
-def _forgotten(db: Database, study: StudyRow, now_ms: int, days: int) -> tuple[int, int, int]:
-    """How many identities and links are gone, and how many people are kept since they are taking part."""
+def _delete_due(db: Database, study: StudyRow, now_ms: int, days: int) -> tuple[int, int, int]:
+    """Delete what is due; return the numbers of identities and links, and of participants who are kept."""
     with log_long_wait(db.address), db.writing() as connection:
-        due = list(connection.scalars(_known(study).where(_is_due(now_ms, days))))
-        identities_gone, links_gone = (
+        due = list(connection.scalars(_select_identified(study).where(_is_due(now_ms, days))))
+        deleted_identities, deleted_links = (
             connection.execute(delete(table).where(table.c.participant.in_(due))).rowcount if due else 0
             for table in (identities, links)
         )
-        kept = 0 if days else len(connection.scalars(_known(study)).all())
-        if identities_gone or links_gone:
+        kept = 0 if days else len(connection.scalars(_select_identified(study)).all())
+        if deleted_identities or deleted_links:
             vacuum.mark_due(connection)
-    return identities_gone, links_gone, kept
+    return deleted_identities, deleted_links, kept
 
 
-def _known(study: StudyRow) -> Select[tuple[int]]:
-    """Those with an identity or a link."""
-    known = [
+def _select_identified(study: StudyRow) -> Select[tuple[int]]:
+    """Return the query for the participants with an identity or a personal link."""
+    identified = [
         select(table.c.participant).where(table.c.participant.is_not(None)) for table in (identities, links)
     ]
     return (
         select(participants.c.id)
         .join(sessions, sessions.c.participant == participants.c.id)
-        .where(participants.c.study == study.id, or_(*(participants.c.id.in_(each) for each in known)))
+        .where(participants.c.study == study.id, or_(*(participants.c.id.in_(query) for query in identified)))
     )
 
 
 def _is_due(now_ms: int, days: int) -> ColumnElement[bool]:
-    """Whether a session was last heard of so many days ago; of no days, whether it is over or silent for an hour."""
+    """Return the SQL condition that a session has sent nothing for so many days.
+
+    For 0 days: that it is over, or has sent nothing for an hour.
+    """
     before_ms = now_ms - max(days * DAY_MS, TAKING_PART_MS)
-    heard: list[ColumnElement[int]] = [
-        func.coalesce(each, 0)
-        for each in (
+    last_times: list[ColumnElement[int]] = [
+        func.coalesce(time_ms, 0)
+        for time_ms in (
             sessions.c.finished_at_ms,
             newest_received_at_ms(responses),
             newest_received_at_ms(events),
         )
     ]
-    silent = and_(sessions.c.started_at_ms <= before_ms, *(each <= before_ms for each in heard))
-    return silent if days else or_(silent, sessions.c.status != "active")
+    is_silent = and_(sessions.c.started_at_ms <= before_ms, *(time_ms <= before_ms for time_ms in last_times))
+    return is_silent if days else or_(is_silent, sessions.c.status != "active")
