@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from vseg.errors import VsegError
 from vseg.server import http
-from vseg.server.html import page_of
+from vseg.server.html import render_template
 
 HEADINGS = {
     401: "Please log in",
@@ -32,7 +32,7 @@ async def no_menu(request: Request) -> dict[str, Any]:
     return {}
 
 
-def handlers(menu: Menu = no_menu) -> dict[int | type[Exception], http.Handler]:
+def build_handlers(menu: Menu = no_menu) -> dict[int | type[Exception], http.Handler]:
     """What answers for each kind of error; `menu` is what the page's frame needs besides."""
     return {kind: _for_people(handler, menu) for kind, handler in http.HANDLERS.items()}
 
@@ -45,7 +45,7 @@ def _for_people(handler: http.Handler, menu: Menu) -> http.Handler:
         status = answer.status_code
         heading = HEADINGS.get(status, HTTPStatus(status).phrase)
         frame = {} if status >= 500 else await menu(request)
-        page = page_of(
+        page = render_template(
             request, "problem.html", status=status, heading=heading, said=_said(exception, status), **frame
         )
         if (wait := answer.headers.get("retry-after")) is not None:
@@ -57,7 +57,7 @@ def _for_people(handler: http.Handler, menu: Menu) -> http.Handler:
 
 def _said(exception: Exception, status: int) -> str:
     if isinstance(exception, VsegError):
-        return http.said_of(exception)
+        return http.get_public_message(exception)
     if status in (404, 405):
         return "No page of this server has that address. It may have been mistyped, or what it showed was erased."
     if isinstance(exception, HTTPException) and exception.detail != HTTPStatus(status).phrase:

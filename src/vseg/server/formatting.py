@@ -1,79 +1,83 @@
-"""Numbers and times as people read them: 1,204 · 7.5 min · 412 ms · 93 % · 5 min ago."""
+"""Format numbers and times for people to read: 1,204 · 7.5 min · 412 ms · 93 % · 5 min ago."""
 
 import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypeGuard
 
-NOTHING = "–"
-
-
-def number(value: float | None) -> str:
-    """1,204."""
-    return NOTHING if _missing(value) else f"{value:,.0f}"
+MISSING = "–"  # what is shown for None, NaN and infinity
 
 
-def minutes(value: float | None) -> str:
-    """7.5 min; below a minute, seconds."""
-    if value is None or _missing(value):
-        return NOTHING
+def format_number(value: float | None) -> str:
+    """Return a whole number with thousands separators, such as 1,204."""
+    return f"{value:,.0f}" if _is_finite(value) else MISSING
+
+
+def format_minutes(value: float | None) -> str:
+    """Return a duration such as 7.5 min, or in seconds if it is below a minute."""
+    if not _is_finite(value):
+        return MISSING
     if value < 1:
         return f"{60 * value:.0f} s"
     return f"{value:.1f} min" if value < 10 else f"{value:,.0f} min"
 
 
-def milliseconds(value: float | None) -> str:
-    """412 ms; small ones with a decimal."""
-    if value is None or _missing(value):
-        return NOTHING
+def format_milliseconds(value: float | None) -> str:
+    """Return a duration such as 412 ms, with one decimal if it is below 20 ms."""
+    if not _is_finite(value):
+        return MISSING
     return f"{value:.1f} ms" if abs(value) < 20 else f"{value:,.0f} ms"
 
 
-def percent(value: float | None) -> str:
-    """93 %."""
-    return NOTHING if value is None or _missing(value) else f"{100 * value:.0f} %"
+def format_percent(value: float | None) -> str:
+    """Return a fraction as a percentage, such as 93 %."""
+    return f"{100 * value:.0f} %" if _is_finite(value) else MISSING
 
 
-def share(part: float, of: float) -> float | None:
-    """A part of a whole, or None of nothing."""
-    return part / of if of else None
+def format_count(count: int, singular: str, plural: str | None = None) -> str:
+    """Return a count with its noun: 1 answer, 2 answers; the default plural adds an s."""
+    return f"{format_number(count)} {singular if count == 1 else plural or singular + 's'}"
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """1 answer, 2 answers."""
-    return f"{number(count)} {one if count == 1 else many or f'{one}s'}"
+def format_age(at_ms: float | None) -> str:
+    """Return roughly how long ago a time was, such as 5 min ago."""
+    if not _is_finite(at_ms):
+        return MISSING
+    age_s = max(0.0, time.time() - at_ms / 1000)
+    if age_s < 60:
+        return "just now"
+    for limit_s, unit_s, unit in ((3600, 60, "min"), (86_400, 3600, "h")):
+        if age_s < limit_s:
+            return f"{age_s // unit_s:.0f} {unit} ago"
+    return format_count(int(age_s // 86_400), "day") + " ago"
 
 
-def ago(at_ms: float | None) -> str:
-    """How long ago a moment was, roughly."""
-    if at_ms is None or _missing(at_ms):
-        return NOTHING
-    passed_s = max(0.0, time.time() - at_ms / 1000)
-    for most, unit_s, unit in ((60, 0, ""), (3600, 60, "min"), (86_400, 3600, "h")):
-        if passed_s < most:
-            return f"{passed_s // unit_s:.0f} {unit} ago" if unit_s else "just now"
-    return plural(int(passed_s // 86_400), "day") + " ago"
-
-
-def moment(at_ms: float | None) -> str:
-    """16 Nov 2026, 04:18 UTC."""
-    if at_ms is None or _missing(at_ms):
-        return NOTHING
+def format_time(at_ms: float | None) -> str:
+    """Return a date and time such as 16 Nov 2026, 04:18 UTC."""
+    if not _is_finite(at_ms):
+        return MISSING
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
     return f"{at.day} {at:%b %Y, %H:%M} UTC"
 
 
-def letter(segment: int) -> str:
-    """A, B, C, …: the name of a segment."""
+def segment_letter(segment: int) -> str:
+    """Return the letter by which pages name a segment: A for 0, B for 1, and so on."""
     return chr(ord("A") + segment)
 
 
-def _missing(value: Any) -> bool:
-    return value is None or not math.isfinite(value)
+def _is_finite(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
 
 
 FILTERS: dict[str, Callable[..., str]] = {
-    "number": number, "minutes": minutes, "milliseconds": milliseconds, "percent": percent, "ago": ago,
-    "moment": moment, "letter": letter, "plural": plural,
-}  # fmt: skip
+    "number": format_number,
+    "minutes": format_minutes,
+    "milliseconds": format_milliseconds,
+    "percent": format_percent,
+    "age": format_age,
+    "time": format_time,
+    "letter": segment_letter,
+    "count_of": format_count,
+}
+"""The filters of the page templates."""

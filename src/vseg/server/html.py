@@ -15,16 +15,16 @@ TEMPLATES.env.filters.update(FILTERS)
 TEMPLATES.env.trim_blocks = TEMPLATES.env.lstrip_blocks = True
 
 
-def page_of(request: Request, template: str, /, *, status: int = 200, **values: Any) -> Response:
+def render_template(request: Request, template: str, /, *, status: int = 200, **values: Any) -> Response:
     """The page of this template; `root` is the path all our addresses begin with."""
-    return TEMPLATES.TemplateResponse(request, template, {"root": root_of(request), **values}, status)
+    return TEMPLATES.TemplateResponse(request, template, {"root": root_path(request), **values}, status)
 
 
-def root_of(request: Request) -> str:
+def root_path(request: Request) -> str:
     """The prefix our pages lie under, as the browser sees it: "" or "/path"."""
     return request.base_url.path.rstrip("/")
 
 
 async def favicon(request: Request) -> Response:
     """Where browsers look for the icon by themselves."""
-    return RedirectResponse(f"{root_of(request)}/pages/favicon.svg", 301)
+    return RedirectResponse(f"{root_path(request)}/pages/favicon.svg", 301)

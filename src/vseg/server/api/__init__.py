@@ -32,12 +32,12 @@ from vseg.server.api import (
     studies,
     tokens,
 )
-from vseg.server.api.dependencies import researcher
+from vseg.server.api.dependencies import authenticate
 from vseg.server.api.schemas import Problem
-from vseg.server.api.studies import create, participant_link, summary
+from vseg.server.api.studies import participant_url, register_study, summarise_study
 from vseg.server.simulated_participants import Simulations
 
-__all__ = ["api", "create", "participant_link", "researcher", "summary"]
+__all__ = ["build_api", "register_study", "participant_url", "authenticate", "summarise_study"]
 
 DESCRIPTION = """\
 Everything that the researcher's pages show and do.
@@ -75,7 +75,7 @@ SECURITY: dict[str, Any] = {
 }
 
 
-def api(
+def build_api(
     db: store.Database, logins: Any, watch: monitor.Watch, simulations: Simulations | None = None
 ) -> FastAPI:
     """The API, to be mounted under /api."""
@@ -88,13 +88,13 @@ def api(
         docs_url=None,
         redoc_url=None,
         exception_handlers={**http.HANDLERS, RequestValidationError: _invalid},
-        dependencies=[Depends(researcher)],
+        dependencies=[Depends(authenticate)],
         responses={status: {"model": Problem, "description": said} for status, said in PROBLEMS.items()},
     )
     api.state.db, api.state.logins, api.state.watch = db, logins, watch
     api.state.simulations = simulations or Simulations()
     api.state.simulations.share_through(db)
-    api.get("/openapi.json", include_in_schema=False)(schema)
+    api.get("/openapi.json", include_in_schema=False)(serve_schema)
     for noun in (tokens, researchers, studies, participants, images, posteriors, simulated_participants):
         api.include_router(noun.router)
     return api
@@ -107,7 +107,7 @@ PROBLEMS = {
 }
 
 
-def schema(request: Request) -> Response:
+def serve_schema(request: Request) -> Response:
     """This API, described."""
     root = request.scope["root_path"]
     described = {**request.app.openapi(), "servers": [{"url": root}]}

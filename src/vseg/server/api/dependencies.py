@@ -18,7 +18,7 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 WAIT_S = 5.0  # for the first read of a large study; later ones take milliseconds
 
 
-def researcher(request: Request) -> str:
+def authenticate(request: Request) -> str:
     """Who asks: by a personal token, or by the login's cookie, when what changes something comes from our pages."""
     db, logins = request.app.state.db, request.app.state.logins
     if (by_token := auth.get_researcher_by_token(db, request)) is not None:
@@ -31,18 +31,18 @@ def researcher(request: Request) -> str:
     return str(name)
 
 
-def study(
+def find_study(
     request: Request, name: Annotated[str, Path(description="The study's name.", examples=["my-study"])]
 ) -> StudyRow:
     """The study that the address names."""
     return store.studies.get_study(request.app.state.db, name)
 
 
-Researcher = Annotated[str, Depends(researcher)]
-OfStudy = Annotated[StudyRow, Depends(study)]
+ResearcherName = Annotated[str, Depends(authenticate)]
+RequestedStudy = Annotated[StudyRow, Depends(find_study)]
 
 
-def answers_of(request: Request, row: StudyRow) -> Answers:
+def load_answers(request: Request, row: StudyRow) -> Answers:
     """All answers of a study; 503 while a large one is read for the first time."""
     watch = request.app.state.watch
     answers: Answers | None = watch.answers(row, WAIT_S)
@@ -55,18 +55,18 @@ def answers_of(request: Request, row: StudyRow) -> Answers:
     return answers
 
 
-def tag_of(*state: object) -> str:
+def make_etag(*state: object) -> str:
     """An ETag of everything that an answer follows from."""
     return f'"{hashlib.blake2b(repr(state).encode(), digest_size=12).hexdigest()}"'
 
 
-def unchanged(request: Request, tag: str) -> Response | None:
+def not_modified_response(request: Request, tag: str) -> Response | None:
     """304 if whoever asks has the answer in this very state."""
     known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
     return Response(status_code=304, headers={"ETag": tag}) if tag in known else None
 
 
-def takes(shape: type[BaseModel]) -> dict[str, Any]:
+def describe_json_body(shape: type[BaseModel]) -> dict[str, Any]:
     """The description of a JSON body that a route reads by itself, under a cap, once the researcher is known."""
     schema = shape.model_json_schema()
     return {

@@ -14,7 +14,7 @@ from vseg import __version__, monitor, store
 from vseg.data.maps import Maps
 from vseg.errors import NotFound
 from vseg.monitor import Contours, tiles
-from vseg.server.api.dependencies import OfStudy, answers_of, tag_of, unchanged
+from vseg.server.api.dependencies import RequestedStudy, load_answers, make_etag, not_modified_response
 from vseg.server.api.schemas import MapsAsArrays
 from vseg.server.compression import compressed_response
 from vseg.store.studies import ImageRow, StudyRow
@@ -34,13 +34,13 @@ Participant = Annotated[
 ]
 
 
-class Asked:
+class MapRequest:
     """Which maps a request is about: a dependency, so that all routes take the same parameters."""
 
     def __init__(
         self,
         request: Request,
-        row: OfStudy,
+        row: RequestedStudy,
         image: ImageName,
         segments: Annotated[
             int | None,
@@ -55,8 +55,8 @@ class Asked:
         participant: Participant = None,
     ):  # fmt: skip
         self.request, self.row = request, row
-        self.shown = shown_image(row, image)
-        self.answers = answers_of(request, row)
+        self.shown = find_image(row, image)
+        self.answers = load_answers(request, row)
         self.image, self.smoothness, self.participant = image, smoothness, participant or None
         self.segments = row.study.planned_segments if segments is None else segments
 
@@ -85,23 +85,23 @@ class Asked:
     def answered(self, kind: str, media_type: str, make: Any, **headers: str) -> Response:
         """What `make` returns, or 304: maps follow from the answers that count and from what was asked for."""
         state = monitor.maps.state(self.answers, self.image, self.participant)
-        tag = tag_of(__version__, kind, self.shown.sha256, state, self.segments, self.smoothness)
-        if (same := unchanged(self.request, tag)) is not None:
+        tag = make_etag(__version__, kind, self.shown.sha256, state, self.segments, self.smoothness)
+        if (same := not_modified_response(self.request, tag)) is not None:
             return same
         return compressed_response(self.request, make(), media_type, headers={**headers, "ETag": tag})
 
 
-Wanted = Annotated[Asked, Depends()]
+RequestedMaps = Annotated[MapRequest, Depends()]
 
 
 @router.get("/maps.json", summary="Maps as arrays", response_model=MapsAsArrays)
-def maps_json(wanted: Wanted) -> Response:
+def get_maps_json(wanted: RequestedMaps) -> Response:
     """Probabilities, labels and entropy of each location; 422 says how many answers are missing."""
     return wanted.answered("json", "application/json", lambda: _arrays(wanted).model_dump_json().encode())
 
 
 @router.get("/maps.npz", summary="Maps for NumPy", response_class=Response, responses=NPZ)
-def maps_npz(wanted: Wanted) -> Response:
+def get_maps_npz(wanted: RequestedMaps) -> Response:
     """What `vseg.Maps.load` reads: `probabilities`, (N, N, K) on a grid, else (n, K) with `positions`."""
     name = f'attachment; filename="{wanted.row.name}-{wanted.image}-{wanted.segments}.npz"'
     headers = {"Content-Disposition": name}
@@ -109,7 +109,7 @@ def maps_npz(wanted: Wanted) -> Response:
 
 
 @router.get("/segmentation.png", summary="Segments over the image", response_class=Response, responses=PNG)
-def segmentation(wanted: Wanted) -> Response:
+def draw_segmentation(wanted: RequestedMaps) -> Response:
     """The most probable segment of each place, tinted over the image, with boundaries."""
     return wanted.answered(
         "segmentation", "image/png", lambda: tiles.segmentation(wanted.fit.maps, wanted.png)
@@ -117,14 +117,15 @@ def segmentation(wanted: Wanted) -> Response:
 
 
 @router.get("/entropy.png", summary="Where people are unsure", response_class=Response, responses=PNG)
-def entropy(wanted: Wanted) -> Response:
+def draw_entropy(wanted: RequestedMaps) -> Response:
     """The entropy: black where sure, white where all segments are as likely."""
     return wanted.answered("entropy", "image/png", lambda: tiles.entropy(wanted.fit.maps, shape=wanted.shape))
 
 
 @router.get("/probability-{k}.png", summary="One segment", response_class=Response, responses=PNG)
-def probability(
-    wanted: Wanted, k: Annotated[int, Path(ge=0, description="The segment, counted from 0.", examples=[0])]
+def draw_probability(
+    wanted: RequestedMaps,
+    k: Annotated[int, Path(ge=0, description="The segment, counted from 0.", examples=[0])],
 ) -> Response:
     """The probability of one segment, from black at 0 to its colour at 1."""
     return wanted.answered(
@@ -136,23 +137,23 @@ def probability(
     "/figure.{kind}", summary="A figure for a publication", response_class=Response,
     responses={200: {"content": {media_type: {} for media_type in TYPES.values()}, "description": "The figure."}},
 )  # fmt: skip
-def figure(
-    wanted: Wanted, kind: Annotated[Literal["png", "svg", "pdf"], Path(description="The format.")]
+def draw_figure(
+    wanted: RequestedMaps, kind: Annotated[Literal["png", "svg", "pdf"], Path(description="The format.")]
 ) -> Response:
     """Image, probability maps, segmentation and entropy in one row, as `vseg.figures.maps` draws them."""
     return wanted.answered(f"figure {kind}", TYPES[kind], lambda: _figure(wanted, kind))
 
 
 @router.get("/contours.json", summary="Contours that participants drew")
-def contours(
-    request: Request, row: OfStudy, image: ImageName, participant: Participant = None
+def list_contours(
+    request: Request, row: RequestedStudy, image: ImageName, participant: Participant = None
 ) -> list[Contours]:
     """The last drawing of each session: lines of x, y in pixels of a picture of the size that comes along."""
-    shown_image(row, image)
+    find_image(row, image)
     return monitor.contours(request.app.state.db, row, image, participant or None)
 
 
-def shown_image(row: StudyRow, image: str) -> ImageRow:
+def find_image(row: StudyRow, image: str) -> ImageRow:
     """An image of a study's own; `NotFound` for others, the practice picture among them."""
     names = [each.name for each in row.study.images]
     if image not in names:
@@ -160,7 +161,7 @@ def shown_image(row: StudyRow, image: str) -> ImageRow:
     return row.images[image]
 
 
-def _arrays(wanted: Asked) -> MapsAsArrays:
+def _arrays(wanted: MapRequest) -> MapsAsArrays:
     fit, need = wanted.fit, wanted.need
     return MapsAsArrays(
         image=wanted.image,
@@ -186,7 +187,7 @@ def _saved(maps: Maps) -> bytes:
         return PathOf(folder, "maps.npz").read_bytes()
 
 
-def _figure(wanted: Asked, kind: str) -> bytes:
+def _figure(wanted: MapRequest, kind: str) -> bytes:
     from vseg import figures
 
     with Image.open(io.BytesIO(wanted.png)) as opened:

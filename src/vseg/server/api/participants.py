@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from vseg import monitor, store
 from vseg.monitor import Answers
-from vseg.server.api.dependencies import OfStudy, answers_of, tag_of, unchanged
+from vseg.server.api.dependencies import RequestedStudy, load_answers, make_etag, not_modified_response
 from vseg.server.api.schemas import PEOPLE, PROGRESS, PersonAndTimeline, ProgressAndPeople
 from vseg.server.compression import compressed_response
 from vseg.store.changes import list_events
@@ -26,13 +26,13 @@ Participant = Annotated[
 
 
 @router.get("/studies/{name}/progress", summary="A study at a glance", response_model=ProgressAndPeople)
-def progress(request: Request, row: OfStudy) -> Response:
+def get_progress(request: Request, row: RequestedStudy) -> Response:
     """Counts, distributions, timing quality, checks and consistency; and everyone who has not withdrawn."""
-    db, answers = request.app.state.db, answers_of(request, row)
+    db, answers = request.app.state.db, load_answers(request, row)
     found = PROGRESS.dump_json(monitor.progress(db, row, answers))
     people = answers.kept("people as JSON", lambda: PEOPLE.dump_json(monitor.people(row, answers)))
-    tag = tag_of(answers.version, found)
-    if (same := unchanged(request, tag)) is not None:
+    tag = make_etag(answers.version, found)
+    if (same := not_modified_response(request, tag)) is not None:
         return same
     return compressed_response(
         request, b'{"progress":%b,"people":%b}' % (found, people), "application/json", headers={"ETag": tag}
@@ -40,16 +40,16 @@ def progress(request: Request, row: OfStudy) -> Response:
 
 
 @router.get("/studies/{name}/participants/{participant}", summary="One participant")
-def participant(request: Request, row: OfStudy, participant: Participant) -> PersonAndTimeline:
+def get_participant(request: Request, row: RequestedStudy, participant: Participant) -> PersonAndTimeline:
     """Their numbers and the reasons for a second look; all their answers; everything else their session reported."""
-    answers = answers_of(request, row)
+    answers = load_answers(request, row)
     person = monitor.person(row, answers, participant)
     events: Any = list_events(request.app.state.db, row.id, KINDS, participant=participant)
     return PersonAndTimeline(person=person, answers=_columns(answers, participant), events=events)
 
 
 @router.delete("/studies/{name}/participants/{participant}", summary="Erase a participant")
-def erase(request: Request, row: OfStudy, participant: Participant) -> ErasedRows:
+def erase_participant(request: Request, row: RequestedStudy, participant: Participant) -> ErasedRows:
     """Delete a participant and everything of theirs, for good; says how many rows are gone."""
     return store.sessions.erase(request.app.state.db, row, participant)
 

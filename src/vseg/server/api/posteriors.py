@@ -11,8 +11,8 @@ from vseg import __version__, monitor, store
 from vseg.errors import InvalidInput
 from vseg.monitor import Answers, Believed, Standing, posterior_summary, tiles
 from vseg.monitor.adaptive_progress import has_chooser, learnt
-from vseg.server.api.dependencies import OfStudy, answers_of, tag_of, unchanged
-from vseg.server.api.images import DIGITS, NPZ, PNG, ImageName, Participant, shown_image
+from vseg.server.api.dependencies import RequestedStudy, load_answers, make_etag, not_modified_response
+from vseg.server.api.images import DIGITS, NPZ, PNG, ImageName, Participant, find_image
 from vseg.server.api.schemas import PosteriorAsArrays, PosteriorIsComing, SegmentsEvidence
 from vseg.server.compression import compressed_response
 from vseg.store.studies import StudyRow
@@ -26,12 +26,12 @@ COMING: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix="/studies/{name}/images/{image}", tags=["posterior"])
 
 
-def usual(row: StudyRow, participant: str | None) -> str:
+def default_segments(row: StudyRow, participant: str | None) -> str:
     """What is shown where nobody asks for something else: the chooser's own, or K by evidence."""
     return CHOOSER if has_chooser(row, participant) else EVIDENCE
 
 
-def standing(
+def get_posterior_state(
     db: store.Database,
     posteriors: monitor.Posteriors,
     row: StudyRow,
@@ -71,13 +71,13 @@ def standing(
     return Standing(kept, mark, is_current=False)
 
 
-class AskedPosterior:
+class PosteriorRequest:
     """Which posterior a request is about: a dependency, so that all routes take the same parameters."""
 
     def __init__(
         self,
         request: Request,
-        row: OfStudy,
+        row: RequestedStudy,
         image: ImageName,
         segments: Annotated[
             str | None,
@@ -95,11 +95,11 @@ class AskedPosterior:
         ] = "",
     ):  # fmt: skip
         self.request, self.row, self.image, self.participant = request, row, image, participant or None
-        self.shown = shown_image(row, image)
+        self.shown = find_image(row, image)
         posteriors: monitor.Posteriors = request.app.state.watch.posteriors
-        self.standing = standing(
-            request.app.state.db, posteriors, row, answers_of(request, row), image,
-            participant=self.participant, segments=segments or usual(row, self.participant), mark=mark,
+        self.standing = get_posterior_state(
+            request.app.state.db, posteriors, row, load_answers(request, row), image,
+            participant=self.participant, segments=segments or default_segments(row, self.participant), mark=mark,
         )  # fmt: skip
 
     @property
@@ -115,8 +115,8 @@ class AskedPosterior:
         if found is None:
             coming = PosteriorIsComing(message="The posterior is being worked out; ask again in a moment.")
             return Response(coming.model_dump_json(), 202, WAIT, "application/json")
-        tag = tag_of(__version__, kind, self.shown.sha256, now.mark)
-        if (same := unchanged(self.request, tag)) is not None:
+        tag = make_etag(__version__, kind, self.shown.sha256, now.mark)
+        if (same := not_modified_response(self.request, tag)) is not None:
             return same
         return compressed_response(self.request, make(found), media_type, headers={**headers, "ETag": tag})
 
@@ -125,14 +125,14 @@ class AskedPosterior:
         return self.answered(kind, "image/png", make)
 
 
-Wanted = Annotated[AskedPosterior, Depends()]
+RequestedPosterior = Annotated[PosteriorRequest, Depends()]
 Segment = Annotated[int, Path(ge=0, le=11, description="The segment, counted from 0.", examples=[0])]
 
 
 @router.get(
     "/posterior.json", summary="Maps with their intervals", response_model=PosteriorAsArrays, responses=COMING
 )
-def posterior_json(wanted: Wanted) -> Response:
+def get_posterior_json(wanted: RequestedPosterior) -> Response:
     """Median, 90 % intervals, mean entropy with its interval, evidence of each K, lapses, and whether to trust it."""
     kind = f"json {wanted.standing.is_current}"  # which it says; pictures do not
     return wanted.answered(
@@ -143,7 +143,7 @@ def posterior_json(wanted: Wanted) -> Response:
 @router.get(
     "/posterior.npz", summary="The same for NumPy", response_class=Response, responses={**NPZ, **COMING}
 )
-def posterior_npz(wanted: Wanted) -> Response:
+def get_posterior_npz(wanted: RequestedPosterior) -> Response:
     """`probabilities`, `lower` and `upper`, (n, K) each, and `positions`."""
     name = f'attachment; filename="{wanted.row.name}-{wanted.image}-posterior.npz"'
     return wanted.answered("npz", "application/octet-stream", _saved, **{"Content-Disposition": name})
@@ -155,7 +155,7 @@ def posterior_npz(wanted: Wanted) -> Response:
     response_class=Response,
     responses={**PNG, **COMING},
 )
-def segmentation(wanted: Wanted) -> Response:
+def draw_segmentation(wanted: RequestedPosterior) -> Response:
     """The most probable segment of each place by the posterior median, tinted over the image."""
 
     def drawn(found: Believed) -> bytes:
@@ -171,7 +171,7 @@ def segmentation(wanted: Wanted) -> Response:
     response_class=Response,
     responses={**PNG, **COMING},
 )
-def width(wanted: Wanted) -> Response:
+def draw_widest_interval(wanted: RequestedPosterior) -> Response:
     """The widest 90 % interval of each place: black where its probabilities are known, white where nothing is."""
     return wanted.picture(
         "width", lambda found: tiles.width(found.maps, found.lower, found.upper, shape=wanted.shape)
@@ -184,7 +184,7 @@ def width(wanted: Wanted) -> Response:
     response_class=Response,
     responses={**PNG, **COMING},
 )
-def entropy(wanted: Wanted) -> Response:
+def draw_entropy(wanted: RequestedPosterior) -> Response:
     """The entropy of the median maps: black where sure, white where all segments are as likely."""
     return wanted.picture("entropy", lambda found: tiles.entropy(found.maps, shape=wanted.shape))
 
@@ -195,7 +195,7 @@ def entropy(wanted: Wanted) -> Response:
     response_class=Response,
     responses={**PNG, **COMING},
 )
-def probability(wanted: Wanted, k: Segment) -> Response:
+def draw_probability(wanted: RequestedPosterior, k: Segment) -> Response:
     """The median probability of one segment, from black at 0 to its colour at 1."""
     return wanted.picture(
         f"probability {k}", lambda found: tiles.probability(found.maps, k, shape=wanted.shape)
@@ -208,7 +208,7 @@ def probability(wanted: Wanted, k: Segment) -> Response:
     response_class=Response,
     responses={**PNG, **COMING},
 )
-def width_of(wanted: Wanted, k: Segment) -> Response:
+def draw_segment_interval(wanted: RequestedPosterior, k: Segment) -> Response:
     """How wide the 90 % interval of one segment's probability is, from black at 0 to white at 1."""
 
     def drawn(found: Believed) -> bytes:
@@ -230,7 +230,7 @@ def _counted(segments: str, locations: int) -> int | str:
     return int(segments)
 
 
-def _arrays(wanted: AskedPosterior, found: Believed) -> PosteriorAsArrays:
+def _arrays(wanted: PosteriorRequest, found: Believed) -> PosteriorAsArrays:
     return PosteriorAsArrays(
         image=wanted.image,
         participant=wanted.participant,

@@ -12,13 +12,13 @@ router = APIRouter(tags=["researchers"])
 
 
 @router.get("/researchers", summary="Everyone with a login")
-def researchers(request: Request) -> list[Researcher]:
+def list_researchers(request: Request) -> list[Researcher]:
     """Names, and since when; all of them see all studies."""
     return store.researchers.list_researchers(request.app.state.db)
 
 
 @router.delete("/researchers", status_code=204, summary="Remove a researcher", response_class=Response)
-def remove(
+def remove_researcher(
     request: Request,
     name: Annotated[str, Query(max_length=64, description="The name as in the list.")],
 ) -> Response:

@@ -11,7 +11,7 @@ from vseg.server.api.dependencies import RequestedStudy, describe_json_body
 router = APIRouter(tags=["simulation"])
 
 
-class Wish(BaseModel):
+class SimulationRequest(BaseModel):
     """How many come, what they see by, who they are, and how fast: 0 without waiting, 1 like people."""
 
     model_config = ConfigDict(
@@ -35,16 +35,16 @@ class Group(BaseModel):
     said: str = ""
 
 
-WISH: TypeAdapter[Wish] = TypeAdapter(Wish)
+WISH: TypeAdapter[SimulationRequest] = TypeAdapter(SimulationRequest)
 
 
 @router.post(
     "/studies/{name}/simulate",
     status_code=202,
     summary="Send simulated participants",
-    openapi_extra=describe_json_body(Wish),
+    openapi_extra=describe_json_body(SimulationRequest),
 )
-async def simulate(request: Request, row: RequestedStudy) -> Group:
+async def start_simulation(request: Request, row: RequestedStudy) -> Group:
     """They take part over HTTP like anyone else, and their sessions say that they are simulated."""
     wish = await http.read_json(request, WISH)
     groups: simulated_participants.Simulations = request.app.state.simulations
@@ -55,7 +55,7 @@ async def simulate(request: Request, row: RequestedStudy) -> Group:
 
 
 @router.get("/studies/{name}/simulate", summary="How far they are")
-def simulated(request: Request, row: RequestedStudy) -> Group:
+def get_simulation(request: Request, row: RequestedStudy) -> Group:
     """The group that runs now, or ran last since the server started."""
     groups: simulated_participants.Simulations = request.app.state.simulations
     job = groups.find_job(row.name)

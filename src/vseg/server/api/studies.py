@@ -14,7 +14,7 @@ from starlette.responses import Response
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound
 from vseg.server import http, participants
-from vseg.server.api.dependencies import OfStudy, takes
+from vseg.server.api.dependencies import RequestedStudy, describe_json_body
 from vseg.server.api.schemas import (
     NEW_STUDY,
     Links,
@@ -31,7 +31,7 @@ from vseg.store.sessions import SessionRow
 from vseg.store.sessions.assignment import preview_units
 from vseg.store.studies import StudyRow
 from vseg.study import pictures
-from vseg.study.schema import LARGEST_FILE, parsed
+from vseg.study.schema import LARGEST_FILE, parse_study
 
 BODY = LARGEST_FILE * 6 + 100  # JSON may write a character as \\u1234
 
@@ -39,14 +39,14 @@ router = APIRouter(tags=["studies"])
 
 
 @router.get("/studies", summary="All studies")
-def studies(request: Request) -> list[StudySummary]:
+def list_studies(request: Request) -> list[StudySummary]:
     """Every study in this database, and how far it is."""
     db = request.app.state.db
-    return [StudySummary(**summary(db, row, request)) for row in store.studies.list_studies(db)]
+    return [StudySummary(**summarise_study(db, row, request)) for row in store.studies.list_studies(db)]
 
 
 @router.post(
-    "/studies", status_code=201, summary="Create a study", openapi_extra=takes(NewStudy),
+    "/studies", status_code=201, summary="Create a study", openapi_extra=describe_json_body(NewStudy),
     responses={409: {"model": Problem, "description": "There is a study of that name already."}},
 )  # fmt: skip
 async def create_study(request: Request) -> StudySummary:
@@ -58,18 +58,18 @@ async def create_study(request: Request) -> StudySummary:
 
     def created() -> StudySummary:
         db = request.app.state.db
-        return StudySummary(**summary(db, create(db, text), request))
+        return StudySummary(**summarise_study(db, register_study(db, text), request))
 
     return await http.run_in_thread(created)
 
 
 @router.get("/studies/{name}", summary="One study")
-def study(request: Request, row: OfStudy) -> StudyDetail:
+def get_study(request: Request, row: RequestedStudy) -> StudyDetail:
     """One study with its file, and its sessions by image."""
     db = request.app.state.db
     counts: Any = store.sessions.count_sessions(db, row).images
     return StudyDetail(
-        **summary(db, row, request),
+        **summarise_study(db, row, request),
         text=row.text,
         created_at_ms=row.created_at_ms,
         frozen_at_ms=row.frozen_at_ms,
@@ -78,25 +78,25 @@ def study(request: Request, row: OfStudy) -> StudyDetail:
 
 
 @router.get("/studies/{name}/sessions", summary="Sessions of a study")
-def sessions(request: Request, row: OfStudy) -> list[Session]:
+def list_sessions(request: Request, row: RequestedStudy) -> list[Session]:
     """Names, status and times, in the order in which they began; nobody's identity."""
     return [Session(**each) for each in store.sessions.list_sessions(request.app.state.db, row)]
 
 
 @router.post("/studies/{name}/pause", summary="Pause a study")
-def pause(request: Request, row: OfStudy) -> StudySummary:
+def pause_study(request: Request, row: RequestedStudy) -> StudySummary:
     """Take no new participants for the time being; sessions under way go on."""
     return _changed(request, row, store.studies.pause)
 
 
 @router.post("/studies/{name}/close", summary="Close a study")
-def close(request: Request, row: OfStudy) -> StudySummary:
+def close_study(request: Request, row: RequestedStudy) -> StudySummary:
     """Take no new participants any more; sessions under way go on."""
     return _changed(request, row, store.studies.close)
 
 
 @router.post("/studies/{name}/reopen", summary="Reopen a study")
-def reopen(request: Request, row: OfStudy) -> StudySummary:
+def reopen_study(request: Request, row: RequestedStudy) -> StudySummary:
     """Take participants again after a pause, or after it was closed."""
     return _changed(request, row, store.studies.reopen)
 
@@ -109,7 +109,7 @@ def reopen(request: Request, row: OfStudy) -> StudySummary:
         },
     }}}}},
 )  # fmt: skip
-def preview(request: Request, row: OfStudy) -> Response:
+def preview_session(request: Request, row: RequestedStudy) -> Response:
     """The images and trials of a fresh draw, as a session's page is told them. Nothing is stored, and nobody counts."""
     units = preview_units(row.study, secrets.randbits(32))
     trials = participants.make_trial_drawer(row)(units)
@@ -122,18 +122,18 @@ def preview(request: Request, row: OfStudy) -> Response:
 
 
 @router.post("/studies/{name}/links", summary="Make personal links")
-def links(
+def create_links(
     request: Request,
-    row: OfStudy,
+    row: RequestedStudy,
     count: Annotated[int, Query(ge=1, le=store.sessions.MAX_LINKS, description="How many.")] = 1,
 ) -> Links:
     """New personal links, each for one person; they are not shown again."""
     tokens = store.sessions.create_links(request.app.state.db, row, count)
-    return Links(links=[f"{participant_link(request, row.name)}?link={token}" for token in tokens])
+    return Links(links=[f"{participant_url(request, row.name)}?link={token}" for token in tokens])
 
 
 @router.delete("/studies/{name}/links", summary="Revoke personal links that nobody has used")
-def revoke_links(request: Request, row: OfStudy) -> Revoked:
+def revoke_links(request: Request, row: RequestedStudy) -> Revoked:
     """Who has begun with theirs goes on; nobody begins with one of the others any more."""
     return Revoked(revoked=store.sessions.revoke_links(request.app.state.db, row))
 
@@ -142,7 +142,7 @@ def revoke_links(request: Request, row: OfStudy) -> Revoked:
     "/studies/{name}/export.zip", summary="All data of a study", response_class=FileResponse,
     responses={200: {"content": {"application/zip": {}}, "description": "The folder, zipped."}},
 )  # fmt: skip
-def export(request: Request, row: OfStudy) -> FileResponse:
+def export_study(request: Request, row: RequestedStudy) -> FileResponse:
     """All data as a Psych-DS folder, zipped: what `vseg.load` and `vseg fit` take. Without identities."""
     from vseg import export
 
@@ -158,11 +158,11 @@ def export(request: Request, row: OfStudy) -> FileResponse:
     return FileResponse(file, media_type="application/zip", filename=f"{row.name}.zip", background=cleanup)
 
 
-def create(db: store.Database, text: str) -> StudyRow:
+def register_study(db: store.Database, text: str) -> StudyRow:
     """Store a new study from the text of its file; `Conflict` if there is one of that name."""
     if len(text) > LARGEST_FILE:
         raise InvalidInput(f"A study file has at most {LARGEST_FILE} characters, got {len(text)}.")
-    given = parsed(text, "The study file")
+    given = parse_study(text, "The study file")
     for image in given.images:
         if image.file is not None:
             raise InvalidInput(
@@ -172,14 +172,14 @@ def create(db: store.Database, text: str) -> StudyRow:
     try:
         store.studies.get_study(db, given.name)
     except NotFound:
-        return store.studies.register(db, text, given, pictures.shown(given, Path()))
+        return store.studies.register(db, text, given, pictures.render_pictures(given, Path()))
     raise Conflict(f"There is a study {given.name!r} already; give this one another name.", "exists")
 
 
-def summary(db: store.Database, row: StudyRow, request: Request) -> dict[str, Any]:
+def summarise_study(db: store.Database, row: StudyRow, request: Request) -> dict[str, Any]:
     """A study and how far it is, for the API and for the page."""
     counts = store.sessions.count_sessions(db, row)
-    link = participant_link(request, row.name)
+    link = participant_url(request, row.name)
     return {
         "name": row.name,
         "title": row.study.title,
@@ -197,7 +197,7 @@ def summary(db: store.Database, row: StudyRow, request: Request) -> dict[str, An
     }
 
 
-def participant_link(request: Request, name: str) -> str:
+def participant_url(request: Request, name: str) -> str:
     """Where participants begin, as this browser reaches the server."""
     return f"{request.base_url}s/{name}/"
 
@@ -205,4 +205,4 @@ def participant_link(request: Request, name: str) -> str:
 def _changed(request: Request, row: StudyRow, change: Any) -> StudySummary:
     db = request.app.state.db
     change(db, row.name)
-    return StudySummary(**summary(db, store.studies.get_study(db, row.name), request))
+    return StudySummary(**summarise_study(db, store.studies.get_study(db, row.name), request))

@@ -17,24 +17,24 @@ without script; with it, its live parts are fetched again by themselves, by the 
 """
 
 from vseg.server.dashboard.context import menu_values
-from vseg.server.dashboard.data import data, links, revoke_links
-from vseg.server.dashboard.image import image
-from vseg.server.dashboard.login import api_page, login, logout, setup, sign_in
+from vseg.server.dashboard.data import create_links, data_page, revoke_links
+from vseg.server.dashboard.image import image_page
+from vseg.server.dashboard.login import api_page, log_in, log_out, set_up_researcher, sign_in
 from vseg.server.dashboard.overview import OverviewCache
-from vseg.server.dashboard.participant import erase, participant
+from vseg.server.dashboard.participant import erase_participant, participant_page
 from vseg.server.dashboard.settings import (
     change_password,
-    new_researcher_link,
-    new_token,
+    create_researcher_link,
+    create_token,
     remove_researcher,
     revoke_token,
-    settings,
+    settings_page,
 )
 from vseg.server.dashboard.studies import create_study, new_study_page, studies_page
 from vseg.server.dashboard.study import change_status, start_simulation, study_page
 
 __all__ = [
-    "OverviewCache", "api_page", "change_password", "change_status", "create_study", "data", "erase", "image", "links", "login",
-    "logout", "menu_values", "new_study_page", "new_researcher_link", "new_token", "participant", "remove_researcher",
-    "revoke_links", "revoke_token", "settings", "setup", "sign_in", "start_simulation", "studies_page", "study_page",
+    "OverviewCache", "api_page", "change_password", "change_status", "create_study", "data_page", "erase_participant", "image_page", "create_links", "log_in",
+    "log_out", "menu_values", "new_study_page", "create_researcher_link", "create_token", "participant_page", "remove_researcher",
+    "revoke_links", "revoke_token", "settings_page", "set_up_researcher", "sign_in", "start_simulation", "studies_page", "study_page",
 ]  # fmt: skip

@@ -31,7 +31,7 @@ async def create_links(request: Request) -> Response:
     row = await http.run_in_thread(store.studies.get_study, db, name)
     count = parse_whole_number(given.get("count", ""), "The number of links")
     tokens = await http.run_in_thread(store.sessions.create_links, db, row, count)
-    link = api.participant_link(request, name)
+    link = api.participant_url(request, name)
     return await _shown(request, row, links=[f"{link}?link={token}" for token in tokens])
 
 
@@ -46,7 +46,7 @@ async def revoke_links(request: Request) -> Response:
 
 async def _shown(request: Request, row: StudyRow, **values: Any) -> Response:
     db = request.app.state.db
-    summary = await http.run_in_thread(api.summary, db, row, request)
+    summary = await http.run_in_thread(api.summarise_study, db, row, request)
     values |= {
         "unused_links": await http.run_in_thread(store.sessions.count_unused_links, db, row),
         "most_links": store.sessions.MAX_LINKS,

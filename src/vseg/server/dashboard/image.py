@@ -12,7 +12,7 @@ from vseg import monitor, store
 from vseg.errors import InvalidInput, NotFound, VsegError
 from vseg.monitor.maps import MOST_SEGMENTS
 from vseg.server import http
-from vseg.server.api.posteriors import CHOOSER, EVIDENCE, usual
+from vseg.server.api.posteriors import CHOOSER, EVIDENCE, default_segments
 from vseg.server.dashboard.context import require_login
 from vseg.server.dashboard.overview import Overview, render_live_page
 from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
@@ -59,7 +59,7 @@ class MapSelection:
 
 
 @require_login
-async def image(request: Request) -> Response:
+async def image_page(request: Request) -> Response:
     """The maps of one image; ?part=live its counts and pictures, ?part=fit the numbers of the fit."""
     row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
     choice = parse_selection(request, row)
@@ -111,7 +111,9 @@ def parse_selection(request: Request, row: StudyRow) -> MapSelection:
 
 def posterior_options(row: StudyRow, participant: str) -> dict[str, str]:
     """Which posteriors there are to choose from, the usual one first."""
-    chooser = {CHOOSER: "what pairs are chosen by"} if usual(row, participant or None) == CHOOSER else {}
+    chooser = (
+        {CHOOSER: "what pairs are chosen by"} if default_segments(row, participant or None) == CHOOSER else {}
+    )
     return {**chooser, EVIDENCE: "K chosen by the evidence", SAME: "K as in the classic map"}
 
 

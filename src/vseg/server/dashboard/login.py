@@ -19,7 +19,7 @@ from vseg.server.dashboard.context import (
 )
 
 
-async def setup(request: Request) -> Response:
+async def set_up_researcher(request: Request) -> Response:
     """The one-time link: choose a name and a password; a name that is there gets the new one."""
     db = request.app.state.db
     if request.method == "GET":
@@ -46,7 +46,7 @@ async def _choosing(request: Request, **values: Any) -> Response:
     return await render_page(request, "setup.html", has_others=others > 0, **values)
 
 
-async def login(request: Request) -> Response:
+async def log_in(request: Request) -> Response:
     """Log in with name and password."""
     if request.method == "GET":
         return await render_page(request, "login.html", next=request.query_params.get("next", ""))
@@ -89,7 +89,7 @@ def redirect_with_cookie(request: Request, known: auth.Visitor, path: str = "/")
     return answer
 
 
-async def logout(request: Request) -> Response:
+async def log_out(request: Request) -> Response:
     """End this researcher's logins, here and in every other browser."""
     await read_form(request)
     if (name := (await get_visitor(request)).name) is not None:

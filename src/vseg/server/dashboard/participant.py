@@ -10,7 +10,7 @@ from vseg import store
 from vseg.errors import InvalidInput, NotFound
 from vseg.monitor import Answers, Distribution, Person
 from vseg.server import formatting, http
-from vseg.server.api.posteriors import usual
+from vseg.server.api.posteriors import default_segments
 from vseg.server.dashboard.charts import Chart, histogram_chart
 from vseg.server.dashboard.context import read_form, render_page, require_login
 from vseg.server.dashboard.image import MapSelection, map_values
@@ -22,7 +22,7 @@ LONGEST_RT_MS = 5000  # of the chart; slower answers are drawn at its top
 
 
 @require_login
-async def participant(request: Request) -> Response:
+async def participant_page(request: Request) -> Response:
     """One participant; with ?part=live what changes by itself."""
     row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
     return await render_live_page(
@@ -35,7 +35,7 @@ async def participant(request: Request) -> Response:
 
 
 @require_login
-async def erase(request: Request) -> Response:
+async def erase_participant(request: Request) -> Response:
     """Erase a participant and everything of theirs, once it was confirmed."""
     given = await read_form(request)
     name, who = request.path_params["name"], request.path_params["participant"]
@@ -58,7 +58,7 @@ def _values(request: Request, row: StudyRow, glance: Overview | None) -> dict[st
         raise NotFound(
             f"Study {row.name!r} has no participant {who!r:.80} with data; they may have been erased."
         )
-    usually = usual(row, who)
+    usually = default_segments(row, who)
     choices = [
         MapSelection(image, row.study.planned_segments, "auto", who, usually)
         for image in _images(row, people)
@@ -81,14 +81,14 @@ def _beliefs(request: Request, row: StudyRow, glance: Overview) -> dict[str, Pos
     """The posterior of each image from this participant's answers alone."""
     who = request.path_params["participant"]
     return {
-        image: get_posterior_view(request, row, glance.answers, image, who, usual(row, who))
+        image: get_posterior_view(request, row, glance.answers, image, who, default_segments(row, who))
         for image in _images(row, glance.of(who))
     }
 
 
 def _adapted(request: Request, row: StudyRow, answers: Answers, who: str) -> list[str]:
     """What an adaptive study knows of each image from this participant, a sentence each."""
-    if not row.study.design.adaptive:
+    if not row.study.design.is_adaptive:
         return []
     shared = row.study.design.shared
     said = []

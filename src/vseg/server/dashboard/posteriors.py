@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from vseg.errors import VsegError
 from vseg.monitor import Answers, Believed, Standing
-from vseg.server.api.posteriors import EVIDENCE, standing, usual
+from vseg.server.api.posteriors import EVIDENCE, default_segments, get_posterior_state
 from vseg.store.studies import StudyRow
 
 NONE = Standing(None, "", is_current=False)
@@ -99,12 +99,12 @@ def get_posterior_view(
     asked = {"segments": segments} | ({"participant": participant} if participant else {})
     try:
         count = answers.tally(image, participant).trials
-        found = standing(
+        found = get_posterior_state(
             state.db, state.watch.posteriors, row, answers, image, participant=participant, segments=segments
         )
     except VsegError as error:
         return PosteriorView(asked, 0, NONE, str(error))
     belief = PosteriorView(asked, count, found, found.failed)
-    if found.latest is not None and participant is None and segments == usual(row, None):
+    if found.latest is not None and participant is None and segments == default_segments(row, None):
         state.glances.remember(row, image, replace(belief, said="", standing=replace(found, is_current=True)))
     return belief

@@ -14,7 +14,7 @@ from vseg.server.dashboard.study import parse_whole_number
 
 
 @require_login
-async def settings(request: Request) -> Response:
+async def settings_page(request: Request) -> Response:
     """All of it."""
     return await _shown(request, changed=request.query_params.get("changed"))
 
@@ -38,7 +38,7 @@ async def change_password(request: Request) -> Response:
 
 
 @require_login
-async def new_token(request: Request) -> Response:
+async def create_token(request: Request) -> Response:
     """A token for scripts, shown this once."""
     given = await read_form(request)
     try:
@@ -60,7 +60,7 @@ async def revoke_token(request: Request) -> Response:
 
 
 @require_login
-async def new_researcher_link(request: Request) -> Response:
+async def create_researcher_link(request: Request) -> Response:
     """A one-time link with which someone chooses a name and a password."""
     await read_form(request)
     token = await http.run_in_thread(auth.create_setup_token, request.app.state.db)

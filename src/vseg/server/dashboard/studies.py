@@ -10,7 +10,7 @@ from starlette.responses import Response
 from vseg import store
 from vseg.errors import VsegError
 from vseg.server import api, http
-from vseg.server.api.dependencies import tag_of, unchanged
+from vseg.server.api.dependencies import make_etag, not_modified_response
 from vseg.server.dashboard.context import read_form, redirect, render_fragment, render_page, require_login
 from vseg.study.schema import LARGEST_FILE
 
@@ -31,8 +31,10 @@ async def studies_page(request: Request) -> Response:
     shown = await http.run_in_thread(_cards, request)
     if "part" not in request.query_params:
         return await render_page(request, "studies.html", studies=shown)
-    tag = tag_of(shown)
-    answer = unchanged(request, tag) or await render_fragment(request, "parts/studies.html", studies=shown)
+    tag = make_etag(shown)
+    answer = not_modified_response(request, tag) or await render_fragment(
+        request, "parts/studies.html", studies=shown
+    )
     answer.headers["ETag"] = tag
     return answer
 
@@ -41,7 +43,7 @@ async def studies_page(request: Request) -> Response:
 async def new_study_page(request: Request) -> Response:
     """A form for the study file, with a starter in it."""
     sample = request.query_params.get("sample", "")
-    text = starter(sample) if sample in STARTERS else ""
+    text = read_starter(sample) if sample in STARTERS else ""
     return await render_page(request, "new.html", starters=STARTERS, chosen=sample, text=text)
 
 
@@ -51,14 +53,14 @@ async def create_study(request: Request) -> Response:
     given = await read_form(request, most=2 * LARGEST_FILE)
     text = given.get("text", "").replace("\r\n", "\n")
     try:
-        row = await http.run_in_thread(api.create, request.app.state.db, text)
+        row = await http.run_in_thread(api.register_study, request.app.state.db, text)
     except VsegError as error:
         status = http.get_status_code(error)
         return await render_page(request, "new.html", status=status, starters=STARTERS, text=text, said=error)
     return redirect(request, f"/studies/{row.name}")
 
 
-def starter(name: str) -> str:
+def read_starter(name: str) -> str:
     """The text of a starter's study file."""
     folder = files("vseg.server.dashboard").joinpath("starters")
     return folder.joinpath(f"{name}.toml").read_text(encoding="utf-8")
@@ -68,7 +70,7 @@ def _cards(request: Request) -> list[dict[str, Any]]:
     db = request.app.state.db
     return [
         {
-            **api.summary(db, row, request),
+            **api.summarise_study(db, row, request),
             "pictures": [row.images[image.name].sha256 for image in row.study.images[:MOST_THUMBNAILS]],
             "images": len(row.study.images),
             "segments": row.study.segments,

@@ -109,7 +109,7 @@ def _values(request: Request, row: StudyRow, glance: Overview | None) -> dict[st
         "locations": len(row.study.layout.build()),
         "chosen": chosen,
         "job": state.simulations.find_job(row.name),
-        "link": api.participant_link(request, row.name),
+        "link": api.participant_url(request, row.name),
         "sources": {name: SOURCES[name] for name in state.simulations.sources},
         "paces": PACES,
         "observers": OBSERVERS,
