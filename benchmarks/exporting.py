@@ -69,12 +69,12 @@ def fill(url: str, responses: int) -> None:
     from vseg import store
     from vseg.store.schema import responses as response_table
     from vseg.study import pictures, trials as trials_module
-    from vseg.study.schema import parsed
+    from vseg.study.schema import parse_study
 
-    study = parsed(STUDY)
+    study = parse_study(STUDY)
     with store.open(url) as db:
-        number = store.studies.register(db, STUDY, study, pictures.shown(study, Path())).id
-    trials = trials_module.trials(study, [trials_module.Unit("patches", 0)], {"patches": (512, 512)})
+        number = store.studies.register(db, STUDY, study, pictures.render_pictures(study, Path())).id
+    trials = trials_module.draw_trials(study, [trials_module.Unit("patches", 0)], {"patches": (512, 512)})
     answers = _answers(trials, np.random.default_rng(0))
     names = ["session", *answers]
     assert set(names) == {column.name for column in response_table.c}

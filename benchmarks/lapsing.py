@@ -8,7 +8,7 @@ import vseg
 from posterior import SEGMENTS, SIZE, gp
 from tables import table
 from vseg import designs, simulate
-from vseg.observers import Lapsing
+from vseg.observers import LapsingObserver
 
 LAPSE, CAUGHT = 0.08, 40  # 4 % wrong where all is clear
 WAYS = {"ignored": None, "estimated": "estimate", "known": (LAPSE / 2, LAPSE / 2)}
@@ -43,12 +43,12 @@ def _one(level: str, blocks: int, way: str, seed: int) -> tuple[float, ...]:
     pairs = [
         designs.covering(truth.layout, segments=SEGMENTS, seed=100 * seed + block) for block in range(blocks)
     ]
-    answers = simulate(truth, pairs, observer=Lapsing(LAPSE), seed=seed)
+    answers = simulate(truth, pairs, observer=LapsingObserver(LAPSE), seed=seed)
     right = CAUGHT - int(np.random.default_rng(seed).binomial(CAUGHT, LAPSE / 2))
     catch = (right, CAUGHT) if way == "estimated" else None
     result = vseg.posterior(answers, segments=SEGMENTS, lapses=WAYS[way], catch=catch, seed=seed, threads=1)
     low, high = result.entropy_interval
-    seen = truth.aligned_to(result.maps).probabilities
+    seen = truth.align_to(result.maps).probabilities
     inside = (result.lower <= seen) & (seen <= result.upper)
     return (
         result.entropy / truth.mean_entropy, low <= truth.mean_entropy <= high, float(inside.mean()),

@@ -69,7 +69,7 @@ def _one_hot(seeds: int) -> str:
             misses = round((1 - vseg.metrics.label_accuracy(found, truth)) * len(layout))
             whole += misses == 0
             wrong += misses
-            open_ += vseg.designs.ambiguous_locations(pairs, truth.labels, 3).sum()
+            open_ += vseg.designs.find_ambiguous_locations(pairs, truth.labels, 3).sum()
         rows.append([design.__name__, f"**{whole} of {seeds}**", f"{wrong}", f"{open_}"])
     columns = ["design", "all labels right", "wrong locations", "logically ambiguous locations"]
     note = (

@@ -13,7 +13,7 @@ import numpy as np
 
 from tables import table
 from vseg import Grid, Maps, Responses, designs, features, simulate, stimuli
-from vseg.data.responses import concatenated
+from vseg.data.responses import concatenate
 from vseg.features.energy import orientations_deg
 from vseg.models import Task, logistic, variance
 from vseg.stimuli.colours import PALETTE
@@ -37,7 +37,7 @@ def texture(quick: bool) -> str:
             variance()(task, seed=1)  # compilation and first touches are not what is compared
             ours.append(_seconds(lambda task=task: variance()(task, seed=0)))
             theirs.append(_seconds(lambda task=task, seed=seed: straightforward(task, seed)))
-            fitted = variance()(task, seed=0).aligned_to({"image": truth})
+            fitted = variance()(task, seed=0).align_to({"image": truth})
             found.append(np.corrcoef(fitted.difference, weights)[0, 1])
             low, high = fitted.interval(0.9)
             covered.append(np.mean((low <= weights) & (weights <= high)))
@@ -59,7 +59,7 @@ def texture(quick: bool) -> str:
 def simulated(preset, seed: int) -> tuple[Task, np.ndarray, Maps]:
     """A person whose weights are the difference of two bumps around the textures' orientations, and their answers."""
     stimulus = stimuli.composite(preset=preset, seed=seed)
-    energy = features.of("orientation", stimulus.image, GRID)
+    energy = features.extract("orientation", stimulus.image, GRID)
     energy_unit = energy / energy.mean()
     rng, angle = np.random.default_rng(seed), orientations_deg()
     width, shift = rng.uniform(8, 20), rng.uniform(3, 8)
@@ -113,7 +113,7 @@ def many_people(quick: bool) -> str:
     single, _, truth = simulated(stimuli.LOW, 0)
     pairs = designs.scattered(GRID, segments=2, trials=121, seed=0)
     answers = [simulate(truth, pairs, blocks=5, participant=f"{k:03}", seed=k) for k in range(people)]
-    task = Task(concatenated(answers), single.images, 2)
+    task = Task(concatenate(answers), single.images, 2)
     rows = []
     for name, family in (("variance", variance()), ("logistic", logistic("orientation"))):
         family(single, seed=0)
@@ -193,7 +193,7 @@ def _finds_nothing(task: Task, weights: np.ndarray, truth: Maps, seed: int) -> b
     answers = task.responses
     flips = np.random.default_rng(seed).random(len(answers)) < 0.5
     null = Task(Responses(GRID, answers.i, answers.j, flips), task.images, 2)
-    fitted = variance()(null, seed=0).aligned_to({"image": truth})
+    fitted = variance()(null, seed=0).align_to({"image": truth})
     drawn = [np.corrcoef(each, weights)[0, 1] for each in fitted.draws(400, seed=seed)]
     low, high = np.quantile(drawn, [0.05, 0.95])
     return bool(low <= 0 <= high)

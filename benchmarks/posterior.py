@@ -16,9 +16,9 @@ import vseg
 from tables import table
 from vseg import Grid, Maps, Pairs, adaptive, designs, simulate, stimuli
 from vseg.bayes import posterior, priors
-from vseg.bayes.evidence import cell_at, first_fields
-from vseg.bayes.model import answers_of
-from vseg.bayes.priors import Place
+from vseg.bayes.evidence import fit_laplace, initial_fields
+from vseg.bayes.model import count_answers
+from vseg.bayes.priors import PriorIndex
 from vseg.data.responses import Tally
 from vseg.evaluation import metrics
 from vseg.reconstruction.objective import objective
@@ -74,7 +74,7 @@ def _one(truth: Maps, blocks: int, seed: int) -> tuple[float, ...]:
     tally = _answers(truth, blocks, seed)
     result = posterior(tally, segments=SEGMENTS, seed=seed, threads=1)
     paper = _path(tally, truth.layout)
-    inside = truth.aligned_to(result.maps).probabilities
+    inside = truth.align_to(result.maps).probabilities
     return (
         _error(result.mode, truth) / _oracle_cell(tally, truth, seed),
         min(_error(each, truth) for each in paper),
@@ -101,8 +101,12 @@ def _path(tally: Tally, layout: Grid) -> list[Maps]:
 def _oracle_cell(tally: Tally, truth: Maps, seed: int) -> float:
     """The smallest error of a mode over the grid of scales and lengths."""
     prior = priors.spatial(truth.layout, kernel="rbf", lengths=(1 / 7, 1 / 4.8, 1 / 3.3), scales=(1.2, 3, 8))
-    first = first_fields(tally, SEGMENTS, np.random.default_rng(seed))
-    cells = [cell_at(answers_of(tally), prior, Place(0, c, s), first[:2]) for c in range(3) for s in range(3)]
+    first = initial_fields(tally, SEGMENTS, np.random.default_rng(seed))
+    cells = [
+        fit_laplace(count_answers(tally), prior, PriorIndex(0, c, s), first[:2])
+        for c in range(3)
+        for s in range(3)
+    ]
     return min(_error(Maps(truth.layout, cell.probabilities), truth) for cell in cells)
 
 

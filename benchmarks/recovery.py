@@ -47,7 +47,7 @@ def main(quick: bool = False) -> str:
 
 def winner(family: str, seed: int) -> str:
     """The family that predicts best what a person of this family answers."""
-    picture = stimuli.sample(PICTURES[seed % len(PICTURES)], 256)
+    picture = stimuli.load_sample(PICTURES[seed % len(PICTURES)], 256)
     rng = np.random.default_rng(seed)
     judge = person(family, picture, rng)
     pairs = designs.scattered(GRID, segments=SEGMENTS, seed=seed)
@@ -68,13 +68,13 @@ def winner(family: str, seed: int) -> str:
 def person(family: str, picture: np.ndarray, rng: np.random.Generator) -> Judge:
     """P(same) of someone who judges in the manner of a family, with parameters of their own."""
     if family in ("colour", "texture"):
-        x = features.standardised(features.of({"colour": "lab", "texture": "gabor"}[family], picture, GRID))[
-            0
-        ]
+        x = features.standardise(
+            features.extract({"colour": "lab", "texture": "gabor"}[family], picture, GRID)
+        )[0]
         weights = rng.standard_normal((x.shape[1], SEGMENTS)) * 3 / np.sqrt(x.shape[1] / 3)
         return Maps(GRID, softmax(x @ weights)).same_probability
     if family == "colour difference":
-        x = features.of("lab", picture, GRID)
+        x = features.extract("lab", picture, GRID)
         scale = rng.uniform(0.6, 1.2) * np.median(np.linalg.norm(x - np.roll(x, 40, axis=0), axis=1))
         return lambda pairs: 0.05 + 0.9 * np.exp(-np.linalg.norm(x[pairs.i] - x[pairs.j], axis=1) / scale)
     if family == "distance":

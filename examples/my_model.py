@@ -25,17 +25,17 @@ def model(image, segments=3):
 if __name__ == "__main__":
     from vseg.models import Task, base_rate, black_box, check, logistic
 
-    photograph = vseg.stimuli.sample("coffee", 160)
+    photograph = vseg.stimuli.load_sample("coffee", 160)
     print(check(model, photograph) or "Nothing speaks against this model.")
 
     grid = vseg.Grid(10)
     pairs = vseg.designs.scattered(grid, segments=3, seed=0)
     answers = []
     for number, name in enumerate(["Ann", "Ben", "Cleo"]):
-        ways = [vseg.image_observers.annotation(photograph, grid, 3, place, np.random.SeedSequence(number))
+        ways = [vseg.image_observers.simulate_annotation(photograph, grid, 3, place, np.random.SeedSequence(number))
                 for place in (0.1, 0.3 + 0.2 * number)]  # fmt: skip
         answers.append(vseg.simulate(ways, pairs, blocks=2, participant=name, image="coffee", seed=number))
-    task = Task(vseg.data.responses.concatenated(answers), {"coffee": photograph}, segments=3)
+    task = Task(vseg.data.responses.concatenate(answers), {"coffee": photograph}, segments=3)
 
     rivals = {"mine": black_box(model), "colour": logistic("lab"), "base rate": base_rate()}
     print(vseg.compare(task, rivals, per="all", seed=0).markdown())

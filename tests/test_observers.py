@@ -6,7 +6,7 @@ from vseg.data.layout import Grid
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
-from vseg.observers import Lapsing, ReactionTimes, ideal, simulate
+from vseg.observers import LapsingObserver, ReactionTimes, ideal_observer, simulate
 from vseg.stimuli import random_maps
 
 GRID = Grid(6)
@@ -35,18 +35,18 @@ def test_certain_maps_are_answered_without_error():
 @given(lapse=shares, bias=shares)
 def test_lapses_in_both_notations(lapse, bias):
     """(1 - lapse) q + lapse · bias = γ0 + (1 - γ0 - γ1) q."""
-    observer = Lapsing(lapse, bias)
-    q = ideal(TRUTH, ALL)
+    observer = LapsingObserver(lapse, bias)
+    q = ideal_observer(TRUTH, ALL)
     np.testing.assert_allclose(observer(TRUTH, ALL), (1 - lapse) * q + lapse * bias)
     g0, g1 = observer.gamma0, observer.gamma1
     np.testing.assert_allclose(observer(TRUTH, ALL), g0 + (1 - g0 - g1) * q, atol=1e-12)
-    again = Lapsing.from_errors(g0, g1)
+    again = LapsingObserver.from_errors(g0, g1)
     np.testing.assert_allclose(again(TRUTH, ALL), observer(TRUTH, ALL), atol=1e-12)
 
 
 def test_lapsing_observer_errs_as_often_as_told():
     """63000 trials: standard error below 0.002, margin 0.008."""
-    responses = simulate(CERTAIN, ALL, blocks=100, observer=Lapsing(0.1, bias=0.8), seed=0)
+    responses = simulate(CERTAIN, ALL, blocks=100, observer=LapsingObserver(0.1, bias=0.8), seed=0)
     same = CERTAIN.labels[responses.i] == CERTAIN.labels[responses.j]
     assert np.mean(responses.same[~same]) == pytest.approx(0.08, abs=0.008)
     assert np.mean(~responses.same[same]) == pytest.approx(0.02, abs=0.008)
@@ -131,8 +131,8 @@ def test_reaction_times_are_ex_gaussian():
         (lambda: simulate(TRUTH, Pairs(Grid(4), [0], [1]), seed=0), "4x4 grid"),
         (lambda: simulate(TRUTH, ALL, observer=lambda m, p: np.full(len(p), 1.2), seed=0), "to 1.2"),
         (lambda: simulate(TRUTH, ALL, observer=lambda m, p: np.zeros(3), seed=0), "630 pairs, got shape"),
-        (lambda: Lapsing(1.2), "lapse is a share"),
-        (lambda: Lapsing.from_errors(0.6, 0.6), "add up to 1"),
+        (lambda: LapsingObserver(1.2), "lapse is a share"),
+        (lambda: LapsingObserver.from_errors(0.6, 0.6), "add up to 1"),
         (lambda: ReactionTimes(tail_ms=-1), "tail_ms"),
     ],
 )

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
-from vseg.stimuli import Stimulus
+from vseg.stimuli import TextureImage
 from vseg.stimuli.random_maps import softmax
 
 # What a person sees of a texture: the finest detail, and how far it is pooled.
@@ -14,7 +14,7 @@ DETAIL_PX, WINDOW_PX = 4.0, 8.0
 GAIN, GAIN_SPREAD, NOISE = 0.7, 0.35, 0.7
 
 
-def orientations_deg(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
+def measure_orientations_deg(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
     """(n,) the orientation seen at each location: the doubled-angle mean of the gradients around it."""
     from scipy.ndimage import gaussian_filter
 
@@ -27,7 +27,7 @@ def orientations_deg(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.flo
     return np.rad2deg(np.arctan2(sine, cosine)) / 2
 
 
-def spread_deg(seen: NDArray[np.float64], means: NDArray[np.float64]) -> float:
+def estimate_spread_deg(seen: NDArray[np.float64], means: NDArray[np.float64]) -> float:
     """The s.d. of the seen orientations around the textures', not knowing which is which (EM)."""
     squares, variance = (seen[:, None] - means) ** 2, float(seen.var())
     for _ in range(50):
@@ -36,19 +36,19 @@ def spread_deg(seen: NDArray[np.float64], means: NDArray[np.float64]) -> float:
     return float(np.sqrt(variance))
 
 
-def beliefs(stimulus: Stimulus, layout: Layout, *, seed: np.random.SeedSequence) -> Maps:
+def simulate_beliefs(stimulus: TextureImage, layout: Layout, *, seed: np.random.SeedSequence) -> Maps:
     """What one person believes: Gaussian log-likelihoods of what is seen, with their own gain and noise."""
     rng = np.random.default_rng(seed)
     means = np.array(stimulus.parameters.orientations_deg)
-    seen = orientations_deg(stimulus.image, layout)
-    evidence = -((seen[:, None] - means) ** 2) / (2 * spread_deg(seen, means) ** 2)
+    seen = measure_orientations_deg(stimulus.image, layout)
+    evidence = -((seen[:, None] - means) ** 2) / (2 * estimate_spread_deg(seen, means) ** 2)
     gain = GAIN * np.exp(GAIN_SPREAD * rng.standard_normal())
     # The difference between the evidence for the two textures is what counts: its noise has the s.d. NOISE.
     noise = NOISE / np.sqrt(2) * rng.standard_normal(evidence.shape)
     return Maps(layout, softmax(gain * evidence + noise))
 
 
-def annotation(
+def simulate_annotation(
     image: NDArray[np.uint8], layout: Layout, segments: int, place: float, seed: np.random.SeedSequence
 ) -> Maps:
     """One annotator: k-means over the colours (CIELAB) and positions of the locations.

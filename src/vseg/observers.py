@@ -20,7 +20,7 @@ from vseg.errors import InvalidInput
 Observer = Callable[[Maps, Pairs], NDArray[np.float64]]
 
 
-def ideal(maps: Maps, pairs: Pairs) -> NDArray[np.float64]:
+def ideal_observer(maps: Maps, pairs: Pairs) -> NDArray[np.float64]:
     """P(same) = <p_i, p_j> (Eq. 2): both labels drawn from the maps, independently, at every trial.
 
     Examples
@@ -33,7 +33,7 @@ def ideal(maps: Maps, pairs: Pairs) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Lapsing:
+class LapsingObserver:
     """An observer who, at some trials, answers without looking: q becomes (1 - lapse) q + lapse · bias.
 
     Parameters
@@ -55,7 +55,7 @@ class Lapsing:
 
     lapse: float = 0.05
     bias: float = 0.5
-    observer: Observer = ideal
+    observer: Observer = ideal_observer
 
     def __post_init__(self) -> None:
         for name in ("lapse", "bias"):
@@ -63,7 +63,7 @@ class Lapsing:
                 raise InvalidInput(f"An observer's {name} is a share from 0 to 1, got {getattr(self, name)}.")
 
     @classmethod
-    def from_errors(cls, gamma0: float, gamma1: float, observer: Observer = ideal) -> "Lapsing":
+    def from_errors(cls, gamma0: float, gamma1: float, observer: Observer = ideal_observer) -> "LapsingObserver":
         """The observer with q = γ₀ + (1 - γ₀ - γ₁) q: γ₀ and γ₁ are the errors at q = 0 and at q = 1."""
         if min(gamma0, gamma1) < 0 or gamma0 + gamma1 > 1:
             raise InvalidInput(
@@ -156,7 +156,7 @@ def simulate(
         raise InvalidInput("Expected maps to simulate responses from, got an empty list.")
     ordering, answering, timing = np.random.default_rng(check_seed(seed)).spawn(3)
     shown = [block.take(ordering.permutation(len(block))) for block in _blocks(pairs, blocks)]
-    q = np.concatenate([_same_probability(listed, block, observer or ideal) for block in shown])
+    q = np.concatenate([_same_probability(listed, block, observer or ideal_observer) for block in shown])
     return Responses(
         shown[0].layout,
         np.concatenate([block.i for block in shown]),

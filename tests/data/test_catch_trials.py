@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from vseg.data.catch_trials import catch_trials
+from vseg.data.catch_trials import count_catch_trials
 from vseg.errors import InvalidInput
 
 ROWS = """participant,i,j,same,catch,correct,flags
@@ -27,13 +27,13 @@ def test_right_of_asked(tmp_path, suffix):
         reader = pytest.importorskip("pyarrow.csv")
         (tmp_path / "rows.csv").write_text(ROWS)
         parquet.write_table(reader.read_csv(tmp_path / "rows.csv"), path)
-    assert catch_trials(path) == {"Ann": (1, 2), "Bob": (1, 1)}
+    assert count_catch_trials(path) == {"Ann": (1, 2), "Bob": (1, 1)}
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 def test_as_spreadsheets_write_them(tmp_path, delimiter):
     (tmp_path / "rows.csv").write_text(ROWS.replace(",", delimiter), encoding="utf-8-sig")
-    assert catch_trials(tmp_path / "rows.csv") == {"Ann": (1, 2), "Bob": (1, 1)}
+    assert count_catch_trials(tmp_path / "rows.csv") == {"Ann": (1, 2), "Bob": (1, 1)}
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path, name, content, said):
     usual = csv.field_size_limit(131_072)  # whoever read a large table before has raised it
     try:
         with pytest.raises(InvalidInput, match=said):
-            catch_trials(tmp_path / name)
+            count_catch_trials(tmp_path / name)
     finally:
         csv.field_size_limit(usual)
 
 
 def test_a_table_without_them_has_none(tmp_path):
     (tmp_path / "plain.csv").write_text("i,j,same\n0,1,1\n")
-    assert catch_trials(tmp_path / "plain.csv") == {}
+    assert count_catch_trials(tmp_path / "plain.csv") == {}

@@ -22,15 +22,15 @@ def test_alignment_undoes_any_permutation(maps, random):
     """Labels are arbitrary (Eq. 4)."""
     order = list(range(maps.segments))
     random.shuffle(order)
-    assert close(maps.permuted(order).aligned_to(maps), maps)
+    assert close(maps.permute(order).align_to(maps), maps)
 
 
 @given(some_maps(segments=2), some_maps(segments=4))
 def test_alignment_reaches_the_larger_number_of_maps(few, many):
     many = Maps(few.layout, np.resize(many.probabilities, (len(few.layout), 4)))
-    assert few.aligned_to(many).segments == 4
-    assert many.aligned_to(few).segments == 4
-    assert close(many.aligned_to(few).padded(4), many.aligned_to(few))
+    assert few.align_to(many).segments == 4
+    assert many.align_to(few).segments == 4
+    assert close(many.align_to(few).pad(4), many.align_to(few))
 
 
 @given(some_maps(segments=3), some_maps(segments=3))
@@ -39,10 +39,10 @@ def test_alignment_is_the_best_of_all_orders(one, other):
 
     other = Maps(one.layout, np.resize(other.probabilities, one.probabilities.shape))
     distances = [
-        np.abs(one.permuted(order).probabilities - other.probabilities).sum()
+        np.abs(one.permute(order).probabilities - other.probabilities).sum()
         for order in permutations(range(3))
     ]
-    aligned = np.abs(one.aligned_to(other).probabilities - other.probabilities).sum()
+    aligned = np.abs(one.align_to(other).probabilities - other.probabilities).sum()
     assert aligned == pytest.approx(min(distances), abs=1e-9)
 
 
@@ -60,12 +60,12 @@ def test_entropy_reaches_its_bounds(layout, segments):
     assert np.allclose(flat.entropy, np.log(segments))
     assert (sure.entropy == 0).all()
     assert sure.labels.tolist() == (np.arange(len(layout)) % segments).tolist()
-    assert sure.winning == min(segments, len(layout))
+    assert sure.segments_won == min(segments, len(layout))
 
 
 @given(some_maps(), layouts())
 def test_resampling_keeps_the_simplex(maps, layout):
-    p = maps.resampled(layout).probabilities
+    p = maps.resample(layout).probabilities
     assert p.shape == (len(layout), maps.segments)
     assert (p >= 0).all()
     assert np.allclose(p.sum(axis=1), 1)
@@ -75,12 +75,12 @@ def test_resampling_keeps_the_simplex(maps, layout):
 
 @given(some_maps())
 def test_resampling_to_the_same_layout_changes_nothing(maps):
-    assert close(maps.resampled(maps.layout), maps, 1e-9)
+    assert close(maps.resample(maps.layout), maps, 1e-9)
 
 
 @given(some_maps(), st.integers(1, 20), st.integers(1, 20))
 def test_rendering_keeps_the_simplex(maps, width, height):
-    p = maps.rendered(width, height)
+    p = maps.render(width, height)
     assert p.shape == (height, width, maps.segments)
     assert (p >= 0).all()
     assert np.allclose(p.sum(axis=2), 1)
@@ -88,7 +88,7 @@ def test_rendering_keeps_the_simplex(maps, width, height):
 
 @given(some_maps(grids()))
 def test_rendering_at_the_size_of_the_grid_is_the_image(maps):
-    assert np.allclose(maps.rendered(maps.layout.size, maps.layout.size), maps.image)
+    assert np.allclose(maps.render(maps.layout.size, maps.layout.size), maps.image)
 
 
 @given(some_maps(), st.sampled_from(["maps.npz", "maps", "maps.old"]))
@@ -104,7 +104,7 @@ def test_same_probability_is_the_inner_product(maps, pairs):
     p = maps.probabilities
     expected = [p[i] @ p[j] for i, j in pairs]
     assert np.allclose(maps.same_probability(pairs), expected)
-    assert np.allclose(maps.permuted(np.arange(maps.segments)[::-1]).same_probability(pairs), expected)
+    assert np.allclose(maps.permute(np.arange(maps.segments)[::-1]).same_probability(pairs), expected)
 
 
 @given(some_maps())
@@ -128,7 +128,7 @@ def test_only_whole_images_are_rendered(width, height):
     with pytest.raises(
         InvalidInput, match=r"An image has (at least one pixel|a whole number of pixels) each way"
     ):
-        Maps.one_hot(Grid(3), [0] * 9).rendered(width, height)
+        Maps.one_hot(Grid(3), [0] * 9).render(width, height)
 
 
 def test_images_and_lists_are_two_shapes_of_one_thing():
@@ -171,15 +171,15 @@ RULE = "Probabilities are non-negative and sum to 1 at every location; the small
             "Labels run up to 3, but 3 segments were asked for.",
         ),
         (
-            lambda: Maps(Grid(3), HALVES).permuted([0, 0]),
+            lambda: Maps(Grid(3), HALVES).permute([0, 0]),
             "Expected the numbers 0..1 in some order, got [0, 0].",
         ),
         (
-            lambda: Maps(Grid(3), HALVES).permuted([True, False]),
+            lambda: Maps(Grid(3), HALVES).permute([True, False]),
             "Expected the numbers 0..1 in some order, got [True, False].",
         ),
         (
-            lambda: Maps(Grid(3), HALVES).aligned_to(Maps(CORNERS, HALVES[:4])),
+            lambda: Maps(Grid(3), HALVES).align_to(Maps(CORNERS, HALVES[:4])),
             "These maps lie on a 3x3 grid, the others on a scatter of 4 points: resample one first.",
         ),
         (

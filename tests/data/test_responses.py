@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from strategies import grids, same_rows, some_responses
 from vseg.data.layout import Grid, Scatter, refine
 from vseg.data.pairs import Pairs
-from vseg.data.responses import COLUMNS, Responses, Tally, concatenated
+from vseg.data.responses import COLUMNS, Responses, Tally, concatenate
 from vseg.errors import InvalidInput, NotFound
 
 
@@ -69,7 +69,7 @@ def test_tally_does_not_depend_on_order(responses, random):
     """A pair is unordered and trials are counted, so neither order of rows nor of i and j may matter."""
     rows = list(range(len(responses)))
     random.shuffle(rows)
-    shuffled = responses.where(rows)
+    shuffled = responses.take(rows)
     flip = np.array([random.random() < 0.5 for _ in rows])
     swapped = Responses(
         responses.layout,
@@ -94,41 +94,41 @@ def test_tally_counts_every_trial_once(responses):
 
 @given(some_responses())
 def test_parts_put_together_are_the_whole(responses):
-    parts = [responses.of(participant=name) for name in responses.participants]
-    whole = concatenated(parts)
+    parts = [responses.select(participant=name) for name in responses.participants]
+    whole = concatenate(parts)
     order = np.argsort(responses.participant, kind="stable")
-    assert same_rows(whole, responses.where(order))
+    assert same_rows(whole, responses.take(order))
 
 
 @given(some_responses(grids()))
 def test_an_unknown_participant_is_not_found(responses):
     with pytest.raises(NotFound, match="No responses of participant 'nobody at all'; there are: "):
-        responses.of(participant="nobody at all")
+        responses.select(participant="nobody at all")
 
 
 def test_one_image_of_one_participant():
     responses = Responses(
         Grid(3), [0, 1, 2], [1, 2, 3], [1, 1, 1], participant=["a", "a", "b"], image=["x", "y", "x"]
     )
-    assert responses.of(participant="a", image="y").i.tolist() == [1]
+    assert responses.select(participant="a", image="y").i.tolist() == [1]
     assert (responses.participants, responses.images) == (["a", "b"], ["x", "y"])
 
 
 def test_no_responses_at_all():
     none = Responses(Grid(3), [], [], [])
     assert len(none.tally()) == 0
-    assert len(Responses(Grid(3), [0], [1], [1]).where([])) == 0
+    assert len(Responses(Grid(3), [0], [1], [1]).take([])) == 0
     assert len(Responses(Grid(3), [0], [1], [1]).tally().take([])) == 0
 
 
 def test_only_one_layout_can_be_put_together():
     corners = Scatter([[0, 0], [1, 0], [0, 1], [1, 1]])
     with pytest.raises(InvalidInput, match="Only responses on one layout can be put together"):
-        concatenated([Responses(Grid(3), [0], [1], [1]), Responses(corners, [0], [1], [1])])
+        concatenate([Responses(Grid(3), [0], [1], [1]), Responses(corners, [0], [1], [1])])
     with pytest.raises(
         InvalidInput, match="Expected at least one set of responses to put together, got none"
     ):
-        concatenated([])
+        concatenate([])
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_bad_counts_are_answered_by_a_sentence(k, n, sentence):
 def test_answers_move_to_a_finer_layout_and_to_no_other():
     answers = Responses(Grid(4), [0, 3], [5, 9], [1, 0], participant=["a", "b"])
     finer = refine(Grid(4), np.ones(16), points=3)
-    moved = answers.on(finer)
+    moved = answers.with_layout(finer)
     assert moved.layout == finer
     assert (moved.i.tolist(), moved.participant.tolist()) == ([0, 3], ["a", "b"])
     with pytest.raises(InvalidInput, match="are not those of a 4x4 grid"):
-        answers.on(Grid(5))
+        answers.with_layout(Grid(5))

@@ -136,14 +136,14 @@ def test_ranks_are_exact_on_the_largest_grid():
 
 @pytest.mark.parametrize("design", DRAWN)
 def test_blocks_repeat_the_same_pairs(design):
-    same = designs.blocks(design, Grid(6), blocks=3, segments=2, seed=0)
+    same = designs.draw_blocks(design, Grid(6), blocks=3, segments=2, seed=0)
     assert keys(same[0]) == keys(same[1]) == keys(same[2])
     assert same[0] != same[1]
 
 
 @pytest.mark.parametrize("design", DRAWN)
 def test_fresh_blocks_share_no_pair(design):
-    fresh = designs.blocks(design, Grid(8), blocks=6, fresh=True, segments=3, seed=0)
+    fresh = designs.draw_blocks(design, Grid(8), blocks=6, fresh=True, segments=3, seed=0)
     assert len(set().union(*map(keys, fresh))) == 6 * 192
     assert all(block.partners.min() >= 1 for block in fresh)
     if design is not designs.covering:
@@ -155,7 +155,7 @@ def test_fresh_blocks_share_no_pair(design):
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_fresh_covering_blocks_use_every_pair_before_they_repeat_one(layout, blocks, trials, seed):
-    fresh = designs.blocks(designs.covering, layout, blocks=blocks, fresh=True, trials=trials, seed=seed)
+    fresh = designs.draw_blocks(designs.covering, layout, blocks=blocks, fresh=True, trials=trials, seed=seed)
     assert len(set().union(*map(keys, fresh))) == blocks * trials
     assert all(len(block) == trials and block.partners.min() >= 1 for block in fresh)
 
@@ -181,7 +181,7 @@ def test_fresh_blocks_repeat_when_pairs_run_out(design, seed):
     """3 · 18 pairs of 36: after two blocks without a repeat, the third can only repeat, unwarned."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fresh = designs.blocks(design, Grid(3), blocks=3, fresh=True, trials=18, seed=seed)
+        fresh = designs.draw_blocks(design, Grid(3), blocks=3, fresh=True, trials=18, seed=seed)
     distinct = len(set().union(*map(keys, fresh)))
     assert [len(block) for block in fresh] == [18] * 3
     assert all(block.partners.min() >= 1 for block in fresh)
@@ -195,7 +195,7 @@ def test_needless_repeats_are_warned_of(design):
     with pytest.warns(
         VsegWarning, match="of 2016 pairs were asked in an earlier block although new"
     ) as caught:
-        fresh = designs.blocks(design, Grid(8), blocks=4, fresh=True, trials=504, seed=0)
+        fresh = designs.draw_blocks(design, Grid(8), blocks=4, fresh=True, trials=504, seed=0)
     repeated = 2016 - len(set().union(*map(keys, fresh)))
     assert str(caught[0].message).startswith(f"{repeated} of 2016 ")
     assert 0 < repeated < 100
@@ -205,13 +205,13 @@ def test_perfect_matchings_run_out_late():
     """63 matchings of 32 pairs hold all pairs of 64 locations; the last of them may not fit together."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)
-        fresh = designs.blocks(designs.covering, Grid(8), blocks=63, fresh=True, trials=32, seed=0)
+        fresh = designs.draw_blocks(designs.covering, Grid(8), blocks=63, fresh=True, trials=32, seed=0)
     assert all(set(block.partners) == {1} for block in fresh)
     assert len(set().union(*map(keys, fresh))) > 2016 - 10
 
 
 def test_blocks_of_all_pairs_repeat_unwarned():
-    assert len(designs.blocks(designs.all_pairs, Grid(3), blocks=2, fresh=True, seed=0)) == 2
+    assert len(designs.draw_blocks(designs.all_pairs, Grid(3), blocks=2, fresh=True, seed=0)) == 2
 
 
 @given(case=layouts_and_trials(), sessions=st.integers(1, 9), seed=st.integers(0, 2**31))
@@ -304,9 +304,9 @@ def test_other_refusals():
         designs.split(pairs, 1.5, seed=0)
     for blocks in (0, 1.5):
         with pytest.raises(InvalidInput, match=f"at least one block, a whole number, got blocks={blocks}"):
-            designs.blocks(designs.covering, Grid(4), blocks=blocks, segments=2, seed=0)
+            designs.draw_blocks(designs.covering, Grid(4), blocks=blocks, segments=2, seed=0)
     with pytest.raises(InvalidInput, match="covering, balanced, scattered, all, got 'sobol'"):
-        designs.named("sobol")
+        designs.get_design("sobol")
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_other_refusals():
     [
         *(lambda seed, design=design: design(Grid(4), segments=2, seed=seed) for design in DRAWN),
         lambda seed: designs.all_pairs(Grid(4), seed=seed),
-        lambda seed: designs.blocks(designs.covering, Grid(4), blocks=2, segments=2, seed=seed),
+        lambda seed: designs.draw_blocks(designs.covering, Grid(4), blocks=2, segments=2, seed=seed),
         lambda seed: designs.split(designs.all_pairs(Grid(4)), 2, seed=seed),
         lambda seed: designs.coverage(designs.all_pairs(Grid(4)), segments=2, seed=seed),
     ],
@@ -329,12 +329,12 @@ def test_seeds(draw):
 
 def test_every_named_design_is_called_alike():
     for name in designs.DESIGNS:
-        assert len(designs.named(name)(Grid(4), segments=2, trials=None, seed=0)) in (32, 120)
+        assert len(designs.get_design(name)(Grid(4), segments=2, trials=None, seed=0)) in (32, 120)
 
 
 def test_a_trial_list_for_another_program(tmp_path):
     """Dots in image pixels; with a column `same` added, the file is one of responses."""
-    shown = designs.blocks("covering", Grid(4), blocks=2, segments=2, seed=0)
+    shown = designs.draw_blocks("covering", Grid(4), blocks=2, segments=2, seed=0)
     designs.save_trials(shown, tmp_path / "trials.csv", width_px=400, height_px=200)
     rows = [line.split(",") for line in (tmp_path / "trials.csv").read_text().splitlines()]
     assert rows[0] == ["block", "trial", "i", "j", "x1", "y1", "x2", "y2"]

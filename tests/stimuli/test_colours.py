@@ -49,8 +49,8 @@ def test_clipped_share_is_the_real_one(spread, seed):
 def test_scatter_is_rendered_cell_by_cell():
     layout = Scatter([[0.1, 0.1], [0.9, 0.2], [0.5, 0.5], [0.2, 0.9]])
     picture = colour_image(Maps.one_hot(layout, [0, 1, 0, 1]), spread=0, seed=0)
-    assert picture.rendered(10)[0, 0].tolist() == np.rint(255 * PALETTE[0]).tolist()
-    assert picture.rendered(10)[1, 9].tolist() == np.rint(255 * PALETTE[1]).tolist()
+    assert picture.render(10)[0, 0].tolist() == np.rint(255 * PALETTE[0]).tolist()
+    assert picture.render(10)[1, 9].tolist() == np.rint(255 * PALETTE[1]).tolist()
     with pytest.raises(InvalidInput, match="rendered"):
         _ = picture.image
 

@@ -5,7 +5,7 @@ from scipy.io import savemat
 
 from vseg.data.layout import Grid
 from vseg.errors import InvalidInput, NotFound
-from vseg.stimuli import SAMPLES, Bsds, read, sample, square
+from vseg.stimuli import SAMPLES, Bsds, crop_square, load_sample, read_image
 
 # 6 rows of 10: the central square is columns 2..7. Labels from 1 up, as in BSDS500, with a gap at 2.
 HALVES = np.repeat([[1, 1, 1, 1, 1, 7, 7, 7, 7, 7]], 6, axis=0).astype(np.uint16)
@@ -86,27 +86,27 @@ def test_a_foreign_mat_file_is_named(beside):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_sample_is_there_without_a_network(name):
-    picture = sample(name, 32)
+    picture = load_sample(name, 32)
     assert picture.shape[:2] == (32, 32)
     assert picture.dtype == np.uint8
 
 
 def test_unknown_sample_lists_the_known():
     with pytest.raises(InvalidInput, match=r"no sample 'dog'.*astronaut.*rocket"):
-        sample("dog")
+        load_sample("dog")
 
 
 def test_square_cuts_the_centre():
     image = np.zeros((4, 8), np.uint8)
     image[:, 2:6] = 255
-    np.testing.assert_array_equal(square(image, 4), np.full((4, 4), 255))
-    np.testing.assert_array_equal(square(image, 9), np.full((9, 9), 255))
+    np.testing.assert_array_equal(crop_square(image, 4), np.full((4, 4), 255))
+    np.testing.assert_array_equal(crop_square(image, 9), np.full((9, 9), 255))
 
 
 def test_square_does_not_alias():
     """A checkerboard of single pixels becomes grey, not a coarser checkerboard."""
     board = (np.indices((64, 64)).sum(axis=0) % 2).astype(float)
-    inner = square(board, 20)[3:-3, 3:-3].astype(float)
+    inner = crop_square(board, 20)[3:-3, 3:-3].astype(float)
     np.testing.assert_allclose(inner, 127.5, atol=12)
 
 
@@ -121,7 +121,7 @@ def test_square_does_not_alias():
 )
 def test_square_says_what_is_no_image(image, says):
     with pytest.raises(InvalidInput, match=says):
-        square(image, 4)
+        crop_square(image, 4)
 
 
 def test_read_turns_pictures_upright_and_drops_transparency(tmp_path):
@@ -130,16 +130,16 @@ def test_read_turns_pictures_upright_and_drops_transparency(tmp_path):
     exif = turned.getexif()
     exif[0x0112] = 6
     turned.save(tmp_path / "turned.png", exif=exif)
-    np.testing.assert_array_equal(read(tmp_path / "turned.png"), np.rot90(grey, -1))
+    np.testing.assert_array_equal(read_image(tmp_path / "turned.png"), np.rot90(grey, -1))
     Image.fromarray(np.zeros((3, 4, 4), np.uint8)).save(tmp_path / "clear.png")
-    assert read(tmp_path / "clear.png").shape == (3, 4, 3)
+    assert read_image(tmp_path / "clear.png").shape == (3, 4, 3)
     Image.fromarray(np.full((3, 4), 51400, np.uint16)).save(tmp_path / "deep.png")
-    np.testing.assert_array_equal(read(tmp_path / "deep.png"), np.full((3, 4), 200))
+    np.testing.assert_array_equal(read_image(tmp_path / "deep.png"), np.full((3, 4), 200))
 
 
 def test_read_says_what_is_wrong(tmp_path):
     with pytest.raises(NotFound, match="No picture"):
-        read(tmp_path / "none.png")
+        read_image(tmp_path / "none.png")
     (tmp_path / "text.png").write_text("hello")
     with pytest.raises(InvalidInput, match="cannot be read as a picture"):
-        read(tmp_path / "text.png")
+        read_image(tmp_path / "text.png")

@@ -10,7 +10,7 @@ from vseg.data.layout import Grid, Scatter
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 from vseg.stimuli import HIGH, LOW, PRESETS, Texture, composite, random_maps, texture
-from vseg.stimuli.textures import grey_levels
+from vseg.stimuli.textures import round_to_grey_levels
 
 SIZE = 256
 
@@ -115,7 +115,7 @@ def test_interpolated_orientations_keep_the_contrast():
 @settings(max_examples=30, deadline=None)
 @given(values=st.lists(st.floats(-400, 600), min_size=1, max_size=50))
 def test_clipped_share_is_the_real_one(values):
-    image, clipped = grey_levels(np.array(values))
+    image, clipped = round_to_grey_levels(np.array(values))
     outside = [round(value) < 0 or round(value) > 255 for value in values]
     assert clipped == pytest.approx(np.mean(outside))
     assert np.abs(image - np.array(values))[~np.array(outside)].max(initial=0) <= 0.5

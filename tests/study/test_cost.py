@@ -3,14 +3,14 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from vseg.study.cost import cost
-from vseg.study.schema import Study, parsed
-from vseg.study.trials import Unit, trials
+from vseg.study.cost import estimate_cost
+from vseg.study.schema import Study, parse_study
+from vseg.study.trials import Unit, draw_trials
 
 
 def study(more="", *, images=2, segments="2", grid=8, participants=8) -> Study:
     listed = ", ".join(f'{{name = "i{n}", colours = 2, condition = "c{n % 2}"}}' for n in range(images))
-    return parsed(
+    return parse_study(
         f'name = "s"\nsegments = {segments}\nparticipants = {participants}\nlayout = {{grid = {grid}}}\n'
         f"images = [{listed}]\n{more}"
     )
@@ -31,28 +31,30 @@ def test_trials_are_those_of_the_longest_session(blocks, split, practice, catch,
     )
     sizes = {image.name: (512, 512) for image in described.images}
     drawn = [
-        trials(
-            described, [Unit(image.name, part) for image in described.images[: described.images_each]], sizes
+        draw_trials(
+            described,
+            [Unit(image.name, part) for image in described.images[: described.images_per_participant]],
+            sizes,
         )
         for part in range(split)
     ]
-    assert cost(described).trials_each == max(map(len, drawn))
+    assert estimate_cost(described).trials_each == max(map(len, drawn))
 
 
 def test_the_paper_s_experiment_takes_its_time():
     """1.33 s a trial: 242 trials in 5 blocks are 27 minutes, and the rest comes on top."""
     bare = study("calibration = {distance = false, gamma = false}\nbreaks = {every_trials = 0}", grid=11)
-    assert 27 < cost(bare).minutes_each < 33
-    assert cost(bare).minutes_each < cost(study(grid=11)).minutes_each < 40
+    assert 27 < estimate_cost(bare).minutes_each < 33
+    assert estimate_cost(bare).minutes_each < estimate_cost(study(grid=11)).minutes_each < 40
 
 
 def test_people_and_their_shares():
-    found = cost(study(participants=8))
-    assert (found.people, found.people_an_image) == (8, {"i0": 4, "i1": 4})
+    found = estimate_cost(study(participants=8))
+    assert (found.participants, found.participants_per_image) == (8, {"i0": 4, "i1": 4})
     assert found.hours == pytest.approx(8 * found.minutes_each / 60)
-    assert found.answers_an_image == 4 * 5 * 128
-    within = cost(study('assignment = {images = "within"}'))
-    assert within.people_an_image == {"i0": 8, "i1": 8}
+    assert found.min_answers_per_image == 4 * 5 * 128
+    within = estimate_cost(study('assignment = {images = "within"}'))
+    assert within.participants_per_image == {"i0": 8, "i1": 8}
 
 
 @pytest.mark.parametrize(
@@ -66,16 +68,20 @@ def test_people_and_their_shares():
         (
             "design = {split = 3}",
             {},
-            "8 participants do not divide evenly over 2 images, the pairs of each shared by 3 people; take 12, "
+            "8 participants do not divide evenly over 2 images, the pairs of each split over 3 participants; take 12, "
             "or another multiple of 6.",
         ),
         (
             "assignment = {quota_per_image = 2}",
             {},
-            "The quotas let in 4 of the 8 participants; raise them, or ask for fewer.",
+            "The quotas admit 4 of the 8 participants; raise the quotas, or lower participants.",
         ),
-        ("assignment = {quota_per_condition = {c0 = 1}}", {}, "The quotas let in 5 of the 8 participants;"),
-        ("", {"segments": "5", "grid": 16}, "minutes, and after an hour people tire; lower design.blocks"),
+        ("assignment = {quota_per_condition = {c0 = 1}}", {}, "The quotas admit 5 of the 8 participants;"),
+        (
+            "",
+            {"segments": "5", "grid": 16},
+            "minutes, and participants tire after an hour; lower design.blocks",
+        ),
         (
             "design = {trials = 60}",
             {},
@@ -89,7 +95,7 @@ def test_people_and_their_shares():
         (
             "timing = {image_ms = 310}",
             {},
-            "timing.image_ms is 310, no whole number of frames on a screen of 60 Hz",
+            "timing.image_ms is 310, not a whole number of frames at 60 Hz",
         ),
         ("display = {dot_deg = 2}", {}, "A dot of 2 degrees is larger than a cell of the grid, 1.2 degrees"),
         (
@@ -105,32 +111,32 @@ def test_people_and_their_shares():
         (
             'design = {pairs = "fresh"}',
             {"grid": 4},
-            "5 blocks of 32 fresh pairs ask for 160, but a 4x4 grid has 120; some are asked",
+            "5 blocks of 32 fresh pairs need 160, but a 4x4 grid has 120; some pairs are repeated",
         ),
     ],
 )
 def test_warnings(more, options, warning):
-    assert [found for found in cost(study(more, **options)).warnings if warning in found]
+    assert [found for found in estimate_cost(study(more, **options)).warnings if warning in found]
 
 
 @pytest.mark.parametrize("ms", [0, 17, 33, 50, 100, 150, 200, 250, 300, 500])
 def test_times_of_whole_frames_are_fine(ms):
-    assert cost(study(f"timing = {{cue_ms = {ms}}}")).warnings == []
+    assert estimate_cost(study(f"timing = {{cue_ms = {ms}}}")).warnings == []
 
 
 def test_a_small_grid_asks_all_its_pairs_without_a_warning():
-    found = cost(study(grid=3, segments='"free"'))
+    found = estimate_cost(study(grid=3, segments='"free"'))
     assert found.pairs == 36
     assert not [warning for warning in found.warnings if "advised" in warning]
 
 
 def test_an_adaptive_study_costs_at_least_and_at_most():
-    found = cost(
+    found = estimate_cost(
         study('design = {name = "adaptive", trials = 100, target_error = 0.1, least_trials = 30}', images=1)
     )
-    assert (found.trials_each, found.fewest_trials_each) == (10 + 100 + 2, 10 + 30 + 2)
-    assert found.fewest_minutes_each < found.minutes_each
-    assert found.answers_an_image == 8 * 30
-    fixed = cost(study("design = {blocks = 2}", images=1))
-    assert fixed.fewest_trials_each == fixed.trials_each
-    assert fixed.fewest_minutes_each == fixed.minutes_each
+    assert (found.trials_each, found.min_trials_each) == (10 + 100 + 2, 10 + 30 + 2)
+    assert found.min_minutes_each < found.minutes_each
+    assert found.min_answers_per_image == 8 * 30
+    fixed = estimate_cost(study("design = {blocks = 2}", images=1))
+    assert fixed.min_trials_each == fixed.trials_each
+    assert fixed.min_minutes_each == fixed.minutes_each

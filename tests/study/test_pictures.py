@@ -11,12 +11,13 @@ from PIL import Image
 from strategies import layouts
 from vseg.data.layout import Grid
 from vseg.errors import InvalidInput, NotFound
-from vseg.study.pictures import PRACTICE, PRACTICE_COLOURS, practice_labels, shown
-from vseg.study.schema import Study, parsed
+from vseg.study.pictures import PRACTICE_COLOURS, practice_labels, render_pictures
+from vseg.study.schema import Study, parse_study
+from vseg.study.sections import PRACTICE_IMAGE
 
 
 def study(images: str, *, grid=8, more="") -> Study:
-    return parsed(
+    return parse_study(
         f'name = "s"\nsegments = 2\nparticipants = 4\nlayout = {{grid = {grid}}}\nimages = [{images}]\n{more}'
     )
 
@@ -34,8 +35,8 @@ def saved(path, height, width, mode="RGB"):
     ("source", "segments"), [('sample = "coffee"', None), ('texture = "high"', 2), ("colours = 5", 5)]
 )
 def test_what_vseg_makes(source, segments):
-    found = shown(study(f'{{name = "a", {source}, seed = 3}}'), ".")
-    assert list(found) == ["a", PRACTICE]
+    found = render_pictures(study(f'{{name = "a", {source}, seed = 3}}'), ".")
+    assert list(found) == ["a", PRACTICE_IMAGE]
     picture = found["a"]
     assert (picture.name, picture.width_px, picture.height_px) == ("a", 512, 512)
     assert picture.sha256 == hashlib.sha256(picture.png).hexdigest()
@@ -45,13 +46,13 @@ def test_what_vseg_makes(source, segments):
 
 def test_the_same_study_shows_the_same_pictures():
     described = study('{name = "a", texture = "low"}, {name = "b", texture = "low", seed = 1}')
-    first, second = shown(described, "."), shown(described, ".")
+    first, second = render_pictures(described, "."), render_pictures(described, ".")
     assert [p.sha256 for p in first.values()] == [p.sha256 for p in second.values()]
     assert first["a"].sha256 != first["b"].sha256
 
 
 def test_the_truth_of_colours_is_what_one_sees():
-    picture = shown(study('{name = "a", colours = 3}'), ".")["a"]
+    picture = render_pictures(study('{name = "a", colours = 3}'), ".")["a"]
     x, y = Grid(8).pixels(512, 512).astype(int).T
     seen = pixels(picture)[y, x].astype(float)
     labels = picture.truth.labels
@@ -66,7 +67,7 @@ def test_the_truth_of_colours_is_what_one_sees():
 )
 def test_files_are_cut_to_their_square_unless_told_otherwise(tmp_path, options, size):
     saved(tmp_path / "a.png", 60, 90)
-    picture = shown(study(f'{{name = "a", file = "a.png"{options}}}'), tmp_path)["a"]
+    picture = render_pictures(study(f'{{name = "a", file = "a.png"{options}}}'), tmp_path)["a"]
     assert (picture.width_px, picture.height_px) == size
     assert pixels(picture).shape == (size[1], size[0], 3)
     assert picture.truth is None
@@ -75,20 +76,20 @@ def test_files_are_cut_to_their_square_unless_told_otherwise(tmp_path, options, 
 @pytest.mark.parametrize(("options", "size"), [("", (1024, 1024)), (", square = false", (1024, 768))])
 def test_files_are_never_larger_than_anyone_sees(tmp_path, options, size):
     saved(tmp_path / "a.png", 1500, 2000)
-    picture = shown(study(f'{{name = "a", file = "a.png"{options}}}'), tmp_path)["a"]
+    picture = render_pictures(study(f'{{name = "a", file = "a.png"{options}}}'), tmp_path)["a"]
     assert (picture.width_px, picture.height_px) == size
 
 
 def test_grey_files_stay_grey(tmp_path):
     saved(tmp_path / "a.png", 64, 64, "L")
-    assert pixels(shown(study('{name = "a", file = "a.png"}'), tmp_path)["a"]).shape == (64, 64)
+    assert pixels(render_pictures(study('{name = "a", file = "a.png"}'), tmp_path)["a"]).shape == (64, 64)
 
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(NotFound) as error:
-        shown(study('{name = "a", file = "no.png"}'), tmp_path)
+        render_pictures(study('{name = "a", file = "no.png"}'), tmp_path)
     assert str(error.value) == (
-        f"Study s: there is no file {tmp_path / 'no.png'} for image 'a'; paths count from the folder of the study file."
+        f"Study s: there is no file {tmp_path / 'no.png'} for image 'a'; paths are relative to the folder of the study file."
     )
 
 
@@ -100,26 +101,26 @@ def test_a_file_that_is_no_picture(tmp_path, content):
         content = path.read_bytes()[:2000]
     path.write_bytes(content)
     with pytest.raises(
-        InvalidInput, match=r"Study s: .*a\.png cannot be read as a picture; expected a PNG or JPEG"
+        InvalidInput, match=r"Study s: .*a\.png cannot be read as an image; expected a PNG or JPEG"
     ):
-        shown(study('{name = "a", file = "a.png"}'), tmp_path)
+        render_pictures(study('{name = "a", file = "a.png"}'), tmp_path)
 
 
 def test_an_image_too_small_for_the_grid(tmp_path):
     saved(tmp_path / "a.png", 31, 31)
     with pytest.raises(InvalidInput) as error:
-        shown(study('{name = "a", file = "a.png"}'), tmp_path)
+        render_pictures(study('{name = "a", file = "a.png"}'), tmp_path)
     assert str(error.value) == (
         "Study s: image 'a' has 31x31 px, so that locations of an 8x8 grid lie 3.9 px apart; 4 px are needed: "
         "take a larger image or fewer locations."
     )
     saved(tmp_path / "a.png", 32, 32)
-    shown(study('{name = "a", file = "a.png"}'), tmp_path)
+    render_pictures(study('{name = "a", file = "a.png"}'), tmp_path)
 
 
 def test_an_unknown_sample():
-    with pytest.raises(InvalidInput, match="image 'a' asks for the sample 'cat'; there are astronaut, brick"):
-        shown(study('{name = "a", sample = "cat"}'), ".")
+    with pytest.raises(InvalidInput, match="image 'a' has the unknown sample 'cat'; expected one of astronaut, brick"):
+        render_pictures(study('{name = "a", sample = "cat"}'), ".")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_an_unknown_sample():
     ],
 )
 def test_the_practice_picture_is_there_if_it_is_needed(more, there):
-    assert (PRACTICE in shown(study('{name = "a", colours = 2}', more=more), ".")) is there
+    assert (PRACTICE_IMAGE in render_pictures(study('{name = "a", colours = 2}', more=more), ".")) is there
 
 
 @given(layouts())
@@ -144,7 +145,7 @@ def test_practice_has_both_answers_clear_of_borders(layout):
 
 @pytest.mark.parametrize("grid", [3, 11, 16, 64])
 def test_the_practice_picture_has_the_colour_of_its_truth_around_every_clear_location(grid):
-    picture = shown(study('{name = "a", colours = 2}', grid=grid), ".")[PRACTICE]
+    picture = render_pictures(study('{name = "a", colours = 2}', grid=grid), ".")[PRACTICE_IMAGE]
     seen, (labels, clear) = pixels(picture), practice_labels(Grid(grid))
     assert np.array_equal(picture.truth.labels, labels)
     for (x, y), label in zip(Grid(grid).pixels(512, 512)[clear], labels[clear], strict=True):

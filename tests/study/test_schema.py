@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from vseg.data.layout import Grid, Scatter
 from vseg.errors import InvalidInput, NotFound
-from vseg.study.schema import Study, load, parsed
+from vseg.study.schema import Study, load_study, parse_study
 
 FILE = """\
 name = "cat"
@@ -22,16 +22,16 @@ TWO = FILE.replace("images = [", 'images = [{name = "dog", colours = 3, conditio
 
 def refusal(text: str) -> str:
     with pytest.raises(InvalidInput) as refused:
-        parsed(text, "s.toml")
+        parse_study(text, "s.toml")
     return str(refused.value)
 
 
 def test_the_least_a_study_needs():
-    study = parsed(FILE)
+    study = parse_study(FILE)
     assert (study.name, study.segments, study.participants) == ("cat", 3, 10)
     assert study.layout.build() == Grid(16)
     assert (study.timing.cue_ms, study.timing.image_ms, study.timing.preview_ms) == (300, 300, 3000)
-    assert (study.pairs, study.images_each, study.quota("cat")) == (768, 1, 10)
+    assert (study.pairs_per_block, study.images_per_participant, study.quota("cat")) == (768, 1, 10)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_the_least_a_study_needs():
         (
             '{name = "cat"',
             '{name = "practice"',
-            "line 5: 'practice' is the name of the picture for practice; give this image another.",
+            "line 5: 'practice' is the name of the practice image; choose another name.",
         ),
         (
             '{name = "cat", ',
@@ -158,7 +158,7 @@ def test_a_wrong_line_among_the_first(old, new, message):
         ),
         (
             "[timing]\ncue_ms = -1\nimage_ms = 0\npause_ms = 'no'",
-            "line 7: timing.cue_ms should be a whole number from 0 to 60000, got -1. 2 more settings are refused.",
+            "line 7: timing.cue_ms should be a whole number from 0 to 60000, got -1. 2 more settings are wrong.",
         ),
         (
             "[design]\nname = 'random'",
@@ -175,11 +175,11 @@ def test_a_wrong_line_among_the_first(old, new, message):
         ),
         (
             "[design]\nsplit = 1000",
-            "line 7: design.split is 1000, but 768 pairs can be shared by at most 768 people.",
+            "line 7: design.split is 1000, but 768 pairs can be split over at most 768 participants.",
         ),
         (
             "[design]\nname = 'all'\nblocks = 10",
-            "line 6: one person would be asked 326400 trials, and 100000 is the most;",
+            "line 6: one participant would have 326400 trials, and 100000 is the most;",
         ),
         ("[keys]\nsame = 'j'", "line 6: keys.same and keys.different need two keys, both are 'j'."),
         ("[keys]\ndifferent = 'f'", "line 7: keys.same and keys.different need two keys, both are 'f'."),
@@ -218,7 +218,7 @@ def test_a_wrong_line_among_the_first(old, new, message):
         ("[texts]\nconsnt = 'a'", "line 7: there is no text 'consnt'; did you mean consent?"),
         (
             "[texts]\nbreak = '''\n{minutes}\n'''",
-            "line 7: the text break has {minutes}, which no page fills in; this text knows {percent}.",
+            "line 7: the text break has {minutes}, which the page does not fill in; this text can have {percent}.",
         ),
         ("[texts]\nconsent = 3", "line 7: texts.consent should be a text, got 3."),
         (
@@ -270,18 +270,18 @@ def test_long_values_are_cut_short():
 
 
 def test_lists_and_whole_numbers_do_where_python_has_tuples_and_floats():
-    study = parsed(FILE + "[display]\nwindow_px = [1000, 700]\nwidth_deg = 8\n")
+    study = parse_study(FILE + "[display]\nwindow_px = [1000, 700]\nwidth_deg = 8\n")
     assert study.display.window_px == (1000, 700)
     assert study.display.width_deg == 8.0
 
 
 def test_free_points_and_free_segments():
     points = "[[0, 0], [0, 1], [1, 0], [0.5, 1]]"
-    study = parsed(
+    study = parse_study(
         FILE.replace("{grid = 16}", f"{{points = {points}}}").replace("segments = 3", 'segments = "free"')
     )
     assert study.layout.build() == Scatter([[0, 0], [0, 1], [1, 0], [0.5, 1]])
-    assert (study.planned_segments, study.pairs) == (5, 6)
+    assert (study.planned_segments, study.pairs_per_block) == (5, 6)
 
 
 @pytest.mark.parametrize(
@@ -294,24 +294,24 @@ def test_free_points_and_free_segments():
     ],
 )
 def test_quotas(assignment, each, quota):
-    study = parsed(f"{TWO}[assignment]\n{assignment}")
-    assert (study.images_each, study.quota("cat")) == (each, quota)
+    study = parse_study(f"{TWO}[assignment]\n{assignment}")
+    assert (study.images_per_participant, study.quota("cat")) == (each, quota)
 
 
 def test_own_texts_take_the_place_of_ours():
-    study = parsed(FILE + 'language = "de"\n[texts]\nconsent = "Wir."')
+    study = parse_study(FILE + 'language = "de"\n[texts]\nconsent = "Wir."')
     assert (study.all_texts["consent"], study.all_texts["continue"]) == ("Wir.", "Weiter")
 
 
 def test_a_study_does_not_change():
     with pytest.raises(ValueError, match="frozen"):
-        parsed(FILE).name = "dog"
+        parse_study(FILE).name = "dog"
 
 
 @given(st.integers(2, 12), st.integers(1, 100_000), st.integers(3, 64), st.integers(0, 2**63 - 1))
 def test_every_number_in_range_is_taken(segments, participants, grid, seed):
     text = f'name = "a"\nsegments = {segments}\nparticipants = {participants}\nlayout = {{grid = {grid}}}\n'
-    study = parsed(
+    study = parse_study(
         f'{text}seed = {seed}\nimages = [{{name = "b", colours = 2}}]\n[design]\ntrials = {grid**2}\nblocks=1'
     )
     assert (study.segments, study.participants, study.layout.grid, study.seed) == (
@@ -327,29 +327,29 @@ def test_any_text_is_a_study_or_a_sentence(text):
     """Nothing but InvalidInput, whatever is in the file."""
     for content in (text, FILE + text):
         with suppress(InvalidInput):
-            assert isinstance(parsed(content), Study)
+            assert isinstance(parse_study(content), Study)
 
 
 def test_files(tmp_path):
     path = tmp_path / "s.toml"
-    with pytest.raises(NotFound, match=r"No study file .*s\.toml; write one with: vseg study new NAME\."):
-        load(path)
+    with pytest.raises(NotFound, match=r"No study file .*s\.toml; `vseg study new` writes one\."):
+        load_study(path)
     path.write_bytes(FILE.encode("utf-8-sig").replace(b"\n", b"\r\n"))
-    assert load(path) == parsed(FILE)
+    assert load_study(path) == parse_study(FILE)
     path.write_bytes(b"name = \xff")
     with pytest.raises(InvalidInput, match="is not UTF-8 text"):
-        load(path)
+        load_study(path)
     path.write_text("#" * 1_000_001)
     with pytest.raises(InvalidInput, match="has 1000001 bytes; a study file has at most 1000000"):
-        load(path)
+        load_study(path)
     with pytest.raises(NotFound):
-        load(tmp_path)
+        load_study(tmp_path)
 
 
 def test_the_lab_table():
-    plain = parsed(FILE)
+    plain = parse_study(FILE)
     assert (plain.lab.photodiode, plain.lab.markers) == (None, False)
-    lab = parsed(FILE + 'lab = {markers = true, photodiode = {corner = "top-left"}}').lab
+    lab = parse_study(FILE + 'lab = {markers = true, photodiode = {corner = "top-left"}}').lab
     assert lab.markers
     assert (lab.photodiode.corner, lab.photodiode.size_px, lab.photodiode.phase) == ("top-left", 80, "image")
 
@@ -371,14 +371,14 @@ def test_a_lab_table_that_is_refused(lab, message):
 
 
 def test_an_adaptive_design_is_one_block_of_fresh_pairs():
-    design = parsed(adaptive("trials = 100, target_error = 0.05")).design
-    assert (design.adaptive, design.blocks, design.pairs) == (True, 1, "fresh")
+    design = parse_study(adaptive("trials = 100, target_error = 0.05")).design
+    assert (design.is_adaptive, design.blocks, design.pairs) == (True, 1, "fresh")
     assert (design.rule, design.shared, design.least_trials) == ("variance_reduction", False, None)
-    assert parsed(adaptive("trials = 100")).fewest_pairs == 100
+    assert parse_study(adaptive("trials = 100")).min_pairs == 100
     assert (
-        parsed(adaptive("trials = 100, target_error = 0.05")).fewest_pairs == 22
+        parse_study(adaptive("trials = 100, target_error = 0.05")).min_pairs == 22
     )  # one for every three locations
-    assert parsed(adaptive("trials = 100, target_error = 0.05, least_trials = 40")).fewest_pairs == 40
+    assert parse_study(adaptive("trials = 100, target_error = 0.05, least_trials = 40")).min_pairs == 40
 
 
 def adaptive(more: str, name: str = "adaptive") -> str:
@@ -398,8 +398,8 @@ def adaptive(more: str, name: str = "adaptive") -> str:
             adaptive("shared = true", "covering"),
             "design.shared needs design.name = \"adaptive\", got 'covering'",
         ),
-        (adaptive("least_trials = 50"), "design.least_trials says when design.target_error may end"),
-        (adaptive("trials = 60, target_error = 0.1, least_trials = 61"), "at most 60 trials an image"),
+        (adaptive("least_trials = 50"), "design.least_trials needs design.target_error, the error at which an image may end"),
+        (adaptive("trials = 60, target_error = 0.1, least_trials = 61"), "at most 60 trials per image"),
         (
             adaptive("target_error = 1.0"),
             "design.target_error should be a number above 0 and up to below 1, got 1.0",
@@ -409,10 +409,10 @@ def adaptive(more: str, name: str = "adaptive") -> str:
 )
 def test_an_adaptive_design_that_is_refused(text, message):
     with pytest.raises(InvalidInput, match=f"line 6: .*{message}"):
-        parsed(text)
+        parse_study(text)
 
 
 def test_a_number_too_long_to_be_written_out_is_refused_in_words():
     """Python reads any number in hexadecimal, but writes none of more than 4300 digits in tens."""
     with pytest.raises(InvalidInput, match=r"segments should be .*, got a number of thousands of digits"):
-        parsed(f'name = "a"\nsegments = 0x{"f" * 6000}\n')
+        parse_study(f'name = "a"\nsegments = 0x{"f" * 6000}\n')

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 from hypothesis import given, strategies as st
 
-from vseg.study.toml_errors import lines, parsed
+from vseg.study.toml_errors import find_key_lines, parse_toml
 
 TEXT = """# a comment with [brackets] and key = value
 title = "a # b = [c]"
@@ -43,7 +43,7 @@ c = """"""
 
 
 def test_keys_in_strings_and_comments_are_none():
-    assert lines(TEXT) == {("title",): 2, ("quoted key",): 3}
+    assert find_key_lines(TEXT) == {("title",): 2, ("quoted key",): 3}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_keys_in_strings_and_comments_are_none():
     ],
 )
 def test_lines(path, line):
-    assert lines(MANY)[path] == line
+    assert find_key_lines(MANY)[path] == line
 
 
 def walked(value, path=()):
@@ -77,7 +77,7 @@ def walked(value, path=()):
 
 @pytest.mark.parametrize("text", [TEXT, MANY, MANY.replace("\n", "\r\n"), "", "\n\n", "a=1"])
 def test_every_key_that_tomllib_reads_has_a_line(text):
-    assert set(lines(text)) == set(walked(tomllib.loads(text))) - {()}
+    assert set(find_key_lines(text)) == set(walked(tomllib.loads(text))) - {()}
 
 
 keys = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=5)
@@ -110,9 +110,9 @@ def test_any_file(top, tables):
         read = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return  # a key twice, such as 'the tables'
-    assert set(lines(text)) == set(walked(read)) - {()}
+    assert set(find_key_lines(text)) == set(walked(read)) - {()}
     first = text.split("\n")
-    for path, line in lines(text).items():
+    for path, line in find_key_lines(text).items():
         if len(path) == 1 and path[0] in top:
             assert first[line - 1].startswith(json.dumps(path[0]))
 
@@ -132,5 +132,5 @@ def test_any_file(top, tables):
 )
 def test_what_is_not_toml(text, message):
     with pytest.raises(ValueError) as refused:
-        parsed(text, "f.toml")
+        parse_toml(text, "f.toml")
     assert str(refused.value).startswith(message)

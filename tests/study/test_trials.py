@@ -8,16 +8,17 @@ from hypothesis import given, settings, strategies as st
 
 from strategies import seeds
 from vseg.errors import InvalidInput
-from vseg.study.pictures import PRACTICE, practice_labels
-from vseg.study.schema import Study, parsed
-from vseg.study.trials import Round, Trials, Unit, trials
+from vseg.study.pictures import practice_labels
+from vseg.study.schema import Study, parse_study
+from vseg.study.sections import PRACTICE_IMAGE
+from vseg.study.trials import Round, Trials, Unit, draw_trials
 
-SIZES = {"cat": (400, 300), "dog": (128, 128), PRACTICE: (512, 512)}
+SIZES = {"cat": (400, 300), "dog": (128, 128), PRACTICE_IMAGE: (512, 512)}
 
 
 def study(layout="{grid = 5}", *, seed=0, practice=4, catch=1, **design) -> Study:
     settings = "".join(f"{key} = {value!r}\n" for key, value in design.items())
-    return parsed(f"""
+    return parse_study(f"""
 name = "s"
 seed = {seed}
 segments = 2
@@ -67,8 +68,8 @@ studies = st.builds(
 @few
 def test_the_parts_of_a_round_ask_each_pair_once_a_block(study, number):
     split = study.design.split
-    parts = [trials(study, [Unit("cat", number * split + part)], SIZES) for part in range(split)]
-    whole = Counter(Round.of(study, "cat", number).drawn()[0])
+    parts = [draw_trials(study, [Unit("cat", number * split + part)], SIZES) for part in range(split)]
+    whole = Counter(Round.from_study(study, "cat", number).draw_pairs()[0])
     for block in range(3):
         assert Counter(p for part in parts for p in asked(part, "cat", block)) == whole
     sizes = [len(asked(part, "cat", 0)) for part in parts]
@@ -78,14 +79,14 @@ def test_the_parts_of_a_round_ask_each_pair_once_a_block(study, number):
 @pytest.mark.parametrize("split", [1, 4])
 def test_fresh_pairs_are_other_pairs_in_every_block(split):
     described = study("{grid = 8}", pairs="fresh", split=split, catch=0)
-    parts = [trials(described, [Unit("cat", part)], SIZES) for part in range(split)]
+    parts = [draw_trials(described, [Unit("cat", part)], SIZES) for part in range(split)]
     blocks = [[p for part in parts for p in asked(part, "cat", block)] for block in range(3)]
     assert [len(block) for block in blocks] == [128, 128, 128]
     assert len({p for block in blocks for p in block}) == 384
 
 
 def test_repeated_pairs_are_the_same_for_each_person_in_another_order():
-    found = trials(study(split=2), [Unit("cat", 1)], SIZES)
+    found = draw_trials(study(split=2), [Unit("cat", 1)], SIZES)
     first, second = asked(found, "cat", 0), asked(found, "cat", 1)
     assert set(first) == set(second)
     assert first != second
@@ -95,7 +96,9 @@ def test_repeated_pairs_are_the_same_for_each_person_in_another_order():
 @few
 def test_a_unit_is_the_same_whoever_takes_it(study, number):
     again = parsed_again(study)
-    assert trials(study, [Unit("cat", number)], SIZES) == trials(again, [Unit("cat", number)], SIZES)
+    assert draw_trials(study, [Unit("cat", number)], SIZES) == draw_trials(
+        again, [Unit("cat", number)], SIZES
+    )
 
 
 def parsed_again(study: Study) -> Study:
@@ -105,8 +108,8 @@ def parsed_again(study: Study) -> Study:
 @given(studies)
 @few
 def test_an_image_is_asked_the_same_wherever_it_comes_in_the_session(study):
-    one = trials(study, [Unit("cat", 3), Unit("dog", 1)], SIZES)
-    other = trials(study, [Unit("dog", 1), Unit("cat", 3)], SIZES)
+    one = draw_trials(study, [Unit("cat", 3), Unit("dog", 1)], SIZES)
+    other = draw_trials(study, [Unit("dog", 1), Unit("cat", 3)], SIZES)
     for image in ("cat", "dog"):
         for block in range(3):
             assert asked(one, image, block) == asked(other, image, block)
@@ -114,7 +117,7 @@ def test_an_image_is_asked_the_same_wherever_it_comes_in_the_session(study):
 
 def test_rounds_images_and_seeds_draw_pairs_of_their_own():
     drawn = [
-        frozenset(asked(trials(study(seed=seed), [Unit(image, unit)], SIZES), image, 0))
+        frozenset(asked(draw_trials(study(seed=seed), [Unit(image, unit)], SIZES), image, 0))
         for seed in (0, 1)
         for image in ("cat", "dog")
         for unit in (0, 1, 2)
@@ -126,7 +129,7 @@ def test_rounds_images_and_seeds_draw_pairs_of_their_own():
 @few
 def test_every_location_is_asked_about(study):
     split = study.design.split
-    found = [trials(study, [Unit("cat", part)], SIZES) for part in range(split)]
+    found = [draw_trials(study, [Unit("cat", part)], SIZES) for part in range(split)]
     touched = {end for part in found for p in asked(part, "cat", 0) for end in p}
     assert touched == set(range(len(study.layout.build())))
 
@@ -134,10 +137,10 @@ def test_every_location_is_asked_about(study):
 @given(studies)
 @few
 def test_practice_comes_first_then_image_by_image_and_block_by_block(study):
-    found = trials(study, [Unit("dog", 0), Unit("cat", 2)], SIZES)
+    found = draw_trials(study, [Unit("dog", 0), Unit("cat", 2)], SIZES)
     practice = study.practice.trials
     assert found.practice == [True] * practice + [False] * (len(found) - practice)
-    assert set(found.image[:practice]) <= {PRACTICE}
+    assert set(found.image[:practice]) <= {PRACTICE_IMAGE}
     image = "dog"
     for item in range(practice, len(found)):
         if found.trial[item] == 0:
@@ -148,7 +151,7 @@ def test_practice_comes_first_then_image_by_image_and_block_by_block(study):
                 found.block[item - 1],
                 found.trial[item - 1] + 1,
             )
-        assert found.image[item] == (PRACTICE if found.catch[item] else image)
+        assert found.image[item] == (PRACTICE_IMAGE if found.catch[item] else image)
     starts = [(found.image[n], found.block[n]) for n in range(practice, len(found)) if found.trial[n] == 0]
     assert starts == [(image, block) for image in ("dog", "cat") for block in range(3)]
     assert sum(found.catch) == 6 * study.catch.per_block
@@ -157,23 +160,23 @@ def test_practice_comes_first_then_image_by_image_and_block_by_block(study):
 @given(studies)
 @few
 def test_known_answers_are_those_of_the_practice_picture(study):
-    found = trials(study, [Unit("cat", 0)], SIZES)
+    found = draw_trials(study, [Unit("cat", 0)], SIZES)
     known = [n for n in range(len(found)) if found.practice[n] or found.catch[n]]
     assert [n for n in range(len(found)) if found.answer[n] is not None] == known
     labels, clear = practice_labels(study.layout.build())
     assert all(found.answer[n] == (labels[found.i[n]] == labels[found.j[n]]) for n in known)
     assert all(clear[found.i[n]] and clear[found.j[n]] for n in known)
-    assert all((found.image[n] == PRACTICE) == (n in known) for n in range(len(found)))
+    assert all((found.image[n] == PRACTICE_IMAGE) == (n in known) for n in range(len(found)))
 
 
 def test_both_answers_are_practised_equally_often():
-    found = trials(study("{grid = 16}", practice=10), [Unit("cat", 0)], SIZES)
+    found = draw_trials(study("{grid = 16}", practice=10), [Unit("cat", 0)], SIZES)
     assert Counter(found.answer[:10]) == {True: 5, False: 5}
 
 
 def test_dots_lie_on_their_locations_and_either_may_be_the_first():
     described = study("{grid = 8}")
-    found = trials(described, [Unit("cat", 0)], SIZES)
+    found = draw_trials(described, [Unit("cat", 0)], SIZES)
     centres = {name: described.layout.build().pixels(*size) for name, size in SIZES.items()}
     for n in range(len(found)):
         there = centres[found.image[n]]
@@ -186,13 +189,13 @@ def test_dots_lie_on_their_locations_and_either_may_be_the_first():
 @given(studies, st.integers(0, 5))
 @few
 def test_json_there_and_back(study, unit):
-    found = trials(study, [Unit("cat", unit)], SIZES)
+    found = draw_trials(study, [Unit("cat", unit)], SIZES)
     assert Trials.from_json(found.to_json()) == found
 
 
 def test_only_the_answers_of_practice_trials_travel():
-    found = trials(study(practice=4, catch=3), [Unit("cat", 0)], SIZES)
-    wire = found.wire()
+    found = draw_trials(study(practice=4, catch=3), [Unit("cat", 0)], SIZES)
+    wire = found.to_wire()
     assert wire["answer"] == found.answer[:4] + [None] * (len(found) - 4)
     assert {name: column for name, column in wire.items() if name != "answer"} == {
         name: getattr(found, name) for name in wire if name != "answer"

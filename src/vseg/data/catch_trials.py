@@ -8,8 +8,8 @@ from typing import Any
 
 from vseg.data.dataset import Dataset
 from vseg.data.file_reading import (
-    delimiter_of,
     distinct_cells,
+    guess_delimiter,
     read_parquet,
     translate_csv_errors,
     translate_parquet_errors,
@@ -19,7 +19,7 @@ NEEDED = ("participant", "catch", "correct")
 TRUE, FALSE = ("1", "true", "1.0"), ("0", "false", "0.0")
 
 
-def catch_trials(path: str | Path) -> dict[str, tuple[int, int]]:
+def count_catch_trials(path: str | Path) -> dict[str, tuple[int, int]]:
     """(right, asked) of each participant who had catch trials: what `vseg.posteriors` takes as `catch`.
 
     Trials that were not shown right do not count. A table without the columns `catch` and `correct` has none.
@@ -56,7 +56,7 @@ def _csv(path: Path) -> Iterator[dict[str, Any]]:
     """Its rows, if it has the columns; with the comma, or what spreadsheets write for it."""
     with translate_csv_errors(path), open(path, newline="", encoding="utf-8-sig") as file:
         header = file.readline()
-        delimiter = delimiter_of(header)
+        delimiter = guess_delimiter(header)
         names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
         if set(NEEDED) <= set(names):
             yield from csv.DictReader(file, names, delimiter=delimiter)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from vseg.data.layout import Layout
 from vseg.errors import InvalidInput, NotFound
-from vseg.study.schema import Study, load
+from vseg.study.schema import Study, load_study
 
 DESCRIPTION, DATA, PARQUET = "dataset_description.json", "data", "responses.parquet"
 MARKERS = "markers"
@@ -57,7 +57,7 @@ class Dataset:
     @cached_property
     def study(self) -> Study:
         """The study file, as the participants took it."""
-        return load(self.folder / STUDY)
+        return load_study(self.folder / STUDY)
 
     @property
     def layout(self) -> Layout:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.data.responses import arrow, parquet
+from vseg.data.responses import import_parquet, import_pyarrow
 from vseg.errors import InvalidInput
 
 # A few kilobytes of Parquet can stand for any number of rows; a study of ten million answers is within these limits.
@@ -19,7 +19,7 @@ LONGEST_REASON = 200
 
 
 @contextmanager
-def as_csv(path: Path) -> Iterator[None]:
+def translate_csv_errors(path: Path) -> Iterator[None]:
     """While a CSV file is read: `InvalidInput` where it is none."""
     try:
         yield
@@ -33,9 +33,9 @@ def as_csv(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def as_parquet(path: Path) -> Iterator[None]:
+def translate_parquet_errors(path: Path) -> Iterator[None]:
     """While a Parquet file is read, and what Arrow read is taken apart: `InvalidInput` where it is none."""
-    broken = (OSError, UnicodeDecodeError, arrow().ArrowException)
+    broken = (OSError, UnicodeDecodeError, import_pyarrow().ArrowException)
     try:
         yield
     except broken as error:
@@ -49,18 +49,18 @@ def read_parquet(path: Path, chosen: Callable[[list[str]], Sequence[str]]) -> An
     How large it is to become is known before it is read: text that comes as a dictionary takes no more memory than
     the file says, however many rows repeat it.
     """
-    reader = parquet()
-    with as_parquet(path):
+    reader = import_parquet()
+    with translate_parquet_errors(path):
         with reader.ParquetFile(path) as file:
             names = list(chosen(file.schema_arrow.names))
-            check_once(path, file.schema_arrow.names, names)
+            check_unique_columns(path, file.schema_arrow.names, names)
             texts = [name for name in names if _is_text(path, file.schema_arrow.field(name))]
             _check_size(path, file.metadata, names)
         with reader.ParquetFile(path, read_dictionary=texts) as file:
             return file.read(columns=names)
 
 
-def check_once(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
+def check_unique_columns(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Of two columns of one name, nobody knows which is meant."""
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
@@ -69,21 +69,21 @@ def check_once(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
 
 def distinct_cells(column: Any) -> tuple[list[str], NDArray[np.int64]]:
     """The distinct cells of an Arrow column as text, and which of them each row holds; a missing one is empty."""
-    if not arrow().types.is_dictionary(column.type):
+    if not import_pyarrow().types.is_dictionary(column.type):
         column = column.dictionary_encode()
     encoded = column.unify_dictionaries().combine_chunks()
     none = len(encoded.dictionary)
     code = encoded.indices.cast("int64").fill_null(none).to_numpy(zero_copy_only=False)
     held = np.zeros(none + 1, np.bool_)  # a dictionary may hold what no row does
     held[code] = True
-    values = encoded.dictionary.take(arrow().array(np.flatnonzero(held[:none]))).to_pylist()
+    values = encoded.dictionary.take(import_pyarrow().array(np.flatnonzero(held[:none]))).to_pylist()
     cells = ["" if value is None else str(value) for value in values] + [""] * int(held[none])
     return cells, (np.cumsum(held) - 1)[code]
 
 
 def _is_text(path: Path, field: Any) -> bool:
     """Whether a column is text, not numbers; a cell of any other kind may be as large as it likes."""
-    types = arrow().types
+    types = import_pyarrow().types
     kind = field.type.value_type if types.is_dictionary(field.type) else field.type
     if any(getattr(types, f"is_{name}")(kind) for name in TEXTS):
         return True
@@ -107,7 +107,7 @@ def _check_size(path: Path, metadata: Any, names: Sequence[str]) -> None:
         )
 
 
-def delimiter_of(header: str) -> str:
+def guess_delimiter(header: str) -> str:
     """Comma, or what spreadsheets write where the comma stands for the decimal point: semicolon or tab."""
     return max(",;\t", key=header.count)
 

@@ -73,13 +73,13 @@ class Grid:
     def coordinates(self) -> NDArray[np.int64]:
         """(n, 2) whole x, y of S2: -(N-1)/2..(N-1)/2 for odd N, -N/2..N/2-1 for even N."""
         axis = np.arange(self.size) - self.size // 2
-        return read_only(np.stack([np.tile(axis, self.size), np.repeat(axis, self.size)], axis=1))
+        return as_read_only(np.stack([np.tile(axis, self.size), np.repeat(axis, self.size)], axis=1))
 
     @cached_property
     def positions(self) -> NDArray[np.float64]:
         """(n, 2) centres as fractions of the image's width and height."""
         axis = (np.arange(self.size) + 0.5) / self.size
-        return read_only(np.stack([np.tile(axis, self.size), np.repeat(axis, self.size)], axis=1))
+        return as_read_only(np.stack([np.tile(axis, self.size), np.repeat(axis, self.size)], axis=1))
 
     @cached_property
     def neighbours(self) -> NDArray[np.int64]:
@@ -87,15 +87,15 @@ class Grid:
         number = np.arange(len(self)).reshape(self.size, self.size)
         across = np.stack([number[:, :-1].ravel(), number[:, 1:].ravel()], axis=1)
         down = np.stack([number[:-1].ravel(), number[1:].ravel()], axis=1)
-        return read_only(np.concatenate([across, down]))
+        return as_read_only(np.concatenate([across, down]))
 
     def pixels(self, width_px: int, height_px: int) -> NDArray[np.float64]:
         """(n, 2) centres in the pixels of an image of that size."""
-        return self.positions * image_size(width_px, height_px)
+        return self.positions * check_image_size(width_px, height_px)
 
     def cells(self, width_px: int, height_px: int) -> NDArray[np.int64]:
         """(height_px, width_px) location to which each pixel belongs."""
-        image_size(width_px, height_px)
+        check_image_size(width_px, height_px)
         column = ((np.arange(width_px) + 0.5) * self.size / width_px).astype(np.int64)
         row = ((np.arange(height_px) + 0.5) * self.size / height_px).astype(np.int64)
         return row[:, None] * self.size + column[None, :]
@@ -133,12 +133,12 @@ class Scatter:
             raise InvalidInput(f"Positions must differ from each other; {len(given)} were given, some twice.")
         if np.linalg.matrix_rank(given - given.mean(axis=0), tol=1e-9) < 2:
             raise InvalidInput("All positions lie on one line; a scatter needs positions in two dimensions.")
-        object.__setattr__(self, "positions", read_only(given))
+        object.__setattr__(self, "positions", as_read_only(given))
 
     @classmethod
     def from_pixels(cls, positions: ArrayLike, width_px: int, height_px: int) -> "Scatter":
         """A scatter from x, y in the pixels of an image of that size."""
-        given, size = as_floats(positions, "positions"), image_size(width_px, height_px)
+        given, size = as_floats(positions, "positions"), check_image_size(width_px, height_px)
         return cls(given / size if given.ndim == 2 and given.shape[1] == 2 else given)
 
     def __len__(self) -> int:
@@ -160,11 +160,11 @@ class Scatter:
 
         triangles = Delaunay(self.positions).simplices
         edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [0, 2]]])
-        return read_only(np.unique(np.sort(edges, axis=1), axis=0).astype(np.int64))
+        return as_read_only(np.unique(np.sort(edges, axis=1), axis=0).astype(np.int64))
 
     def pixels(self, width_px: int, height_px: int) -> NDArray[np.float64]:
         """(n, 2) centres in the pixels of an image of that size."""
-        return self.positions * image_size(width_px, height_px)
+        return self.positions * check_image_size(width_px, height_px)
 
     def cells(self, width_px: int, height_px: int) -> NDArray[np.int64]:
         """(height_px, width_px) nearest location of each pixel."""
@@ -219,7 +219,7 @@ def refine(layout: Layout, interest: ArrayLike, *, points: int) -> Scatter:
     return Scatter(np.concatenate([positions, ends[chosen].mean(axis=1)]))
 
 
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
+def as_read_only(array: NDArray[Any]) -> NDArray[Any]:
     """The array itself, contiguous and no longer writeable."""
     array = np.ascontiguousarray(array)
     array.flags.writeable = False
@@ -234,7 +234,7 @@ def as_floats(values: ArrayLike, what: str) -> NDArray[np.float64]:
         raise InvalidInput(f"Expected numbers for {what}, got {values!r:.80}.") from error
 
 
-def image_size(width_px: int, height_px: int) -> NDArray[np.float64]:
+def check_image_size(width_px: int, height_px: int) -> NDArray[np.float64]:
     """Width and height, or a sentence for what is no number of pixels."""
     if not all(isinstance(side, (int, np.integer)) for side in (width_px, height_px)):
         raise InvalidInput(

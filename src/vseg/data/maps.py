@@ -103,7 +103,7 @@ class Maps:
         return as_read_only(self.probabilities.argmax(axis=1))
 
     @property
-    def winning(self) -> int:
+    def segments_won(self) -> int:
         """How many maps win at least one location."""
         return len(np.unique(self.labels))
 
@@ -125,7 +125,7 @@ class Maps:
         p = self.probabilities
         return np.clip(np.einsum("mk,mk->m", p[pairs.i], p[pairs.j]), 0, 1)
 
-    def permuted(self, order: ArrayLike) -> "Maps":
+    def permute(self, order: ArrayLike) -> "Maps":
         """The same maps under other labels: map `order[k]` becomes map k."""
         index = np.asarray(order)
         if index.dtype.kind not in "iu" or sorted(index.tolist()) != list(range(self.segments)):
@@ -134,42 +134,42 @@ class Maps:
             )
         return Maps(self.layout, self.probabilities[:, index])
 
-    def padded(self, segments: int) -> "Maps":
+    def pad(self, segments: int) -> "Maps":
         """With empty maps added up to that number."""
         extra = max(segments - self.segments, 0)
         return Maps(self.layout, np.pad(self.probabilities, ((0, 0), (0, extra))))
 
-    def aligned_to(self, other: "Maps") -> "Maps":
+    def align_to(self, other: "Maps") -> "Maps":
         """Labels are arbitrary (Eq. 4): reordered to lie closest to `other` in L1 (Hungarian assignment).
 
         With fewer maps than `other`, empty ones are added; with more, the unmatched come last.
         """
-        return self.padded(other.segments).permuted(self.order_in(other))
+        return self.pad(other.segments).permute(self.matching_order(other))
 
-    def order_in(self, other: "Maps") -> NDArray[np.int64]:
-        """The order in which `aligned_to` puts these maps, for what else follows their labels."""
+    def matching_order(self, other: "Maps") -> NDArray[np.int64]:
+        """The order in which `align_to` puts these maps, for what else follows their labels."""
         from scipy.optimize import linear_sum_assignment
 
         if other.layout != self.layout:
             raise InvalidInput(
                 f"These maps lie on {self.layout}, the others on {other.layout}: resample one first."
             )
-        mine, theirs = self.padded(other.segments), other.padded(self.segments)
+        mine, theirs = self.pad(other.segments), other.pad(self.segments)
         cost = np.abs(theirs.probabilities[:, :, None] - mine.probabilities[:, None, :]).sum(axis=0)
         return np.asarray(linear_sum_assignment(cost)[1])
 
     def distance_to(self, other: "Maps") -> float:
         """The L1 distance of the two rows of a location, averaged over locations, under matching labels."""
-        mine = self.aligned_to(other)
+        mine = self.align_to(other)
         return float(
-            np.abs(mine.probabilities - other.padded(mine.segments).probabilities).sum(axis=1).mean()
+            np.abs(mine.probabilities - other.pad(mine.segments).probabilities).sum(axis=1).mean()
         )
 
-    def resampled(self, layout: Layout) -> "Maps":
+    def resample(self, layout: Layout) -> "Maps":
         """On another layout, by interpolation between the locations (weights stay on the simplex)."""
         return Maps(layout, self._interpolated(layout.positions))
 
-    def rendered(self, width_px: int, height_px: int) -> NDArray[np.float64]:
+    def render(self, width_px: int, height_px: int) -> NDArray[np.float64]:
         """(height_px, width_px, K) probabilities for every pixel of an image, interpolated."""
         size = check_image_size(width_px, height_px)
         y, x = np.mgrid[:height_px, :width_px] + 0.5
@@ -235,5 +235,5 @@ class Maps:
 
 def _square(layout: Layout) -> tuple[int, int]:
     if not isinstance(layout, Grid):
-        raise InvalidInput(f"Only maps on a grid have a square image, these lie on {layout}; use rendered().")
+        raise InvalidInput(f"Only maps on a grid have a square image, these lie on {layout}; use render().")
     return layout.size, layout.size

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg.data.layout import Layout, read_only
+from vseg.data.layout import Layout, as_read_only
 from vseg.errors import InvalidInput
 
 
@@ -34,13 +34,13 @@ class Pairs:
     j: NDArray[np.int64]
 
     def __init__(self, layout: Layout, i: ArrayLike, j: ArrayLike):
-        low, high = checked_pairs(layout, i, j)
+        low, high = check_pairs(layout, i, j)
         key = low * len(layout) + high
         if not (np.diff(key) > 0).all() and len(np.unique(key)) < len(key):
             raise InvalidInput("A block tests each pair once; some of these pairs are there twice.")
         object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "i", read_only(low))
-        object.__setattr__(self, "j", read_only(high))
+        object.__setattr__(self, "i", as_read_only(low))
+        object.__setattr__(self, "j", as_read_only(high))
 
     def __len__(self) -> int:
         return len(self.i)
@@ -65,7 +65,7 @@ class Pairs:
     def partners(self) -> NDArray[np.int64]:
         """(n,) in how many pairs each location takes part."""
         both = np.concatenate([self.i, self.j])
-        return read_only(np.bincount(both, minlength=len(self.layout)))
+        return as_read_only(np.bincount(both, minlength=len(self.layout)))
 
     @property
     def distances(self) -> NDArray[np.float64]:
@@ -79,7 +79,7 @@ class Pairs:
         return Pairs(self.layout, self.i[index], self.j[index])
 
 
-def checked_pairs(layout: Layout, i: ArrayLike, j: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def check_pairs(layout: Layout, i: ArrayLike, j: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Both ends as int64, the smaller first; a sentence for what does not fit the layout."""
     if not isinstance(layout, Layout):
         raise InvalidInput(f"Pairs lie on a layout such as vseg.Grid(16), got {layout!r}.")

@@ -101,12 +101,12 @@ class Responses:
         """The images' names, sorted."""
         return sorted(np.unique(self.image).tolist())
 
-    def where(self, chosen: ArrayLike) -> "Responses":
+    def take(self, chosen: ArrayLike) -> "Responses":
         """The rows of a boolean mask or of these numbers."""
         rows = as_index(chosen)
         return Responses(self.layout, **{name: getattr(self, name)[rows] for name in COLUMNS})
 
-    def of(self, *, participant: str | None = None, image: str | None = None) -> "Responses":
+    def select(self, *, participant: str | None = None, image: str | None = None) -> "Responses":
         """The rows of one participant, of one image, or of both."""
         chosen = np.ones(len(self), bool)
         for name, wanted in (("participant", participant), ("image", image)):
@@ -115,9 +115,9 @@ class Responses:
                 if not chosen.any():
                     known = ", ".join(np.unique(getattr(self, name))[:10].tolist())
                     raise NotFound(f"No responses of {name} {wanted!r}; there are: {known}.")
-        return self.where(chosen)
+        return self.take(chosen)
 
-    def on(self, layout: Layout) -> "Responses":
+    def with_layout(self, layout: Layout) -> "Responses":
         """The same answers on a layout whose first locations are these, such as one that was refined."""
         own = self.layout.positions
         if len(layout) < len(own) or not np.array_equal(layout.positions[: len(own)], own):

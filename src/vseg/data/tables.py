@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from vseg.data.file_reading import (
     check_unique_columns,
-    delimiter_of,
     distinct_cells,
+    guess_delimiter,
     read_parquet,
     translate_csv_errors,
     translate_parquet_errors,
@@ -143,7 +143,7 @@ def _csv_columns(path: Path) -> dict[str, NDArray[Any]]:
 
 def _delimiter(path: Path) -> str:
     with open(path, newline="", encoding="utf-8-sig") as file:
-        return delimiter_of(file.readline())
+        return guess_delimiter(file.readline())
 
 
 def _check_widths(path: Path, done: int, rows: list[list[str]], width: int) -> None:

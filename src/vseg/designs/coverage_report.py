@@ -123,7 +123,7 @@ def _connected(pairs: Pairs) -> bool:
     return bool(connected_components(graph, directed=False, return_labels=False) == 1)
 
 
-def ambiguous_locations(pairs: Pairs, labels: Indices, segments: int) -> NDArray[np.bool_]:
+def find_ambiguous_locations(pairs: Pairs, labels: Indices, segments: int) -> NDArray[np.bool_]:
     """(n,) which locations have no 'same' answer and fewer than K-1 other labels around.
 
     Examples
@@ -142,7 +142,7 @@ def _ambiguous(pairs: Pairs, segments: int, seed: Seed) -> float:
     """The share of ambiguous locations, over random one-hot maps."""
     rng = np.random.default_rng(check_seed(seed))
     maps = (_patches(pairs.layout, segments, rng) for _ in range(AMBIGUITY_MAPS))
-    return float(np.mean([ambiguous_locations(pairs, labels, segments).mean() for labels in maps]))
+    return float(np.mean([find_ambiguous_locations(pairs, labels, segments).mean() for labels in maps]))
 
 
 def _patches(layout: Layout, segments: int, rng: np.random.Generator) -> Indices:

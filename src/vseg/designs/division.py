@@ -11,14 +11,14 @@ import numpy as np
 from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
-from vseg.designs.pair_designs import Design, Indices, named
+from vseg.designs.pair_designs import Design, Indices, get_design
 from vseg.errors import InvalidInput, VsegWarning
 
 SPLIT_ROUNDS = (60, 1000)
 SPLIT_WORK = 1_000_000
 
 
-def blocks(
+def draw_blocks(
     design: Design | str,
     layout: Layout,
     *,
@@ -56,7 +56,7 @@ def blocks(
     if not isinstance(blocks, (int, np.integer)) or blocks < 1:
         raise InvalidInput(f"An experiment has at least one block, a whole number, got blocks={blocks!r}.")
     if isinstance(design, str):
-        design = named(design)
+        design = get_design(design)
     children = np.random.default_rng(check_seed(seed)).spawn(int(blocks))
     seeds = [int(child.bit_generator.seed_seq.generate_state(1)[0]) for child in children]
     shown = [design(layout, seed=seeds[0], **options)]

@@ -203,7 +203,7 @@ DESIGNS: dict[str, Design] = {
 }
 
 
-def named(name: str) -> Design:
+def get_design(name: str) -> Design:
     """The design of that name: covering, balanced, scattered or all.
 
     Examples

@@ -41,10 +41,10 @@ class ColourImage:
     def image(self) -> NDArray[np.float64]:
         """(N, N, 3) colours on a grid, a pixel a location."""
         if not isinstance(self.layout, Grid):
-            raise InvalidInput(f"A pixel a location needs a grid, got {self.layout}; use rendered(size_px).")
+            raise InvalidInput(f"A pixel a location needs a grid, got {self.layout}; use render(size_px).")
         return self.features.reshape(self.layout.size, self.layout.size, 3)
 
-    def rendered(self, size_px: int) -> NDArray[np.uint8]:
+    def render(self, size_px: int) -> NDArray[np.uint8]:
         """(size_px, size_px, 3) image in which each location's cell has its colour."""
         return np.rint(255 * self.features[self.layout.cells(size_px, size_px)]).astype(np.uint8)
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, NotFound
-from vseg.stimuli.textures import sampled
+from vseg.stimuli.textures import sample_labels
 
 SAMPLES = (
     "astronaut", "brick", "camera", "cell", "chelsea", "coffee", "coins", "grass", "gravel", "horse",
@@ -24,7 +24,7 @@ SAMPLES = (
 MOST_PIXELS = 80_000_000  # of a file; more is a quarter of a gigabyte, perhaps packed into a few kilobytes
 
 
-def square(image: ArrayLike, size_px: int) -> NDArray[np.uint8]:
+def crop_square(image: ArrayLike, size_px: int) -> NDArray[np.uint8]:
     """Cut out the central square and resize it, smoothed against aliasing.
 
     Parameters
@@ -50,7 +50,7 @@ def square(image: ArrayLike, size_px: int) -> NDArray[np.uint8]:
     return np.rint(255 * np.clip(resized, 0, 1)).astype(np.uint8)
 
 
-def sample(name: str, size_px: int = 512) -> NDArray[np.uint8]:
+def load_sample(name: str, size_px: int = 512) -> NDArray[np.uint8]:
     """One of the pictures in SAMPLES, as a square.
 
     Examples
@@ -62,10 +62,10 @@ def sample(name: str, size_px: int = 512) -> NDArray[np.uint8]:
         raise InvalidInput(f"There is no sample {name!r}; there are: {', '.join(SAMPLES)}.")
     import skimage.data
 
-    return square(getattr(skimage.data, name)(), size_px)
+    return crop_square(getattr(skimage.data, name)(), size_px)
 
 
-def read(path: str | Path) -> NDArray[np.uint8]:
+def read_image(path: str | Path) -> NDArray[np.uint8]:
     """Read a picture as (H, W) or (H, W, 3), turned upright as its camera noted it.
 
     Examples
@@ -130,8 +130,8 @@ class Bsds:
 
     def image(self, name: str, size_px: int | None = None) -> NDArray[np.uint8]:
         """The central square of a photograph, in its own resolution or resized."""
-        whole = read(self._paths(name)[0])
-        return square(whole, min(whole.shape[:2]) if size_px is None else size_px)
+        whole = read_image(self._paths(name)[0])
+        return crop_square(whole, min(whole.shape[:2]) if size_px is None else size_px)
 
     def labels(self, name: str, size_px: int | None = None) -> list[NDArray[np.int64]]:
         """The annotators' label images, each cut to the same square as `image`."""
@@ -139,7 +139,7 @@ class Bsds:
 
     def annotator_maps(self, name: str, layout: Layout) -> list[Maps]:
         """One-hot maps, an annotator each: the labels at the locations, renumbered 0..K-1."""
-        at_locations = [sampled(labels, layout) for labels in self.labels(name)]
+        at_locations = [sample_labels(labels, layout) for labels in self.labels(name)]
         return [Maps.one_hot(layout, np.unique(found, return_inverse=True)[1]) for found in at_locations]
 
     @cached_property

@@ -123,7 +123,7 @@ PRESETS = {"low": LOW, "high": HIGH}
 
 
 @dataclass(frozen=True, eq=False)
-class Stimulus:
+class TextureImage:
     """A texture image and what is true of it.
 
     Attributes
@@ -151,12 +151,12 @@ class Stimulus:
 
     def truth_maps(self, layout: Layout) -> Maps:
         """The one-hot maps on a layout: the label of the pixel at each location."""
-        return Maps.one_hot(layout, sampled(self.labels, layout), self.segments)
+        return Maps.one_hot(layout, sample_labels(self.labels, layout), self.segments)
 
 
 def texture(
     probabilities: Maps | ArrayLike, parameters: Texture = LOW, *, size_px: int | None = None, seed: Seed
-) -> Stimulus:
+) -> TextureImage:
     """Fill segments with oriented textures, the orientation following the probabilities (S2).
 
     White noise is convolved with the kernel of S2, whose orientation at a pixel is Σ_k p[k] θ₀[k].
@@ -188,13 +188,13 @@ def texture(
     orientation_deg = p @ np.array(parameters.orientations_deg)
     noise = _filtered_noise(orientation_deg, parameters, rng)
     grey = parameters.mean_grey + parameters.rms_contrast * (noise - noise.mean()) / noise.std()
-    image, clipped = grey_levels(grey)
-    return Stimulus(image, p.argmax(axis=2), orientation_deg, clipped, parameters)
+    image, clipped = round_to_grey_levels(grey)
+    return TextureImage(image, p.argmax(axis=2), orientation_deg, clipped, parameters)
 
 
 def composite(
     *, size_px: int = 512, preset: Texture = LOW, xi: float | None = None, min_area: float = 0.35, seed: Seed
-) -> Stimulus:
+) -> TextureImage:
     """Draw a stimulus of the texture experiment: two random areas, each filled with its texture (S2).
 
     The areas come from the generator of `random_maps` at entropy 0, smoothed with a Gaussian of 2.5 px.
@@ -226,17 +226,17 @@ def composite(
     labels = _two_areas(size_px, size_px / 3 if xi is None else xi, min_area, rng)
     second = gaussian_filter(labels.astype(np.float64), EDGE_PX, mode="nearest")
     stimulus = texture(np.stack([1 - second, second], axis=2), preset, seed=rng)
-    return Stimulus(stimulus.image, labels, stimulus.orientation_deg, stimulus.clipped, preset)
+    return TextureImage(stimulus.image, labels, stimulus.orientation_deg, stimulus.clipped, preset)
 
 
-def grey_levels(values: NDArray[np.float64]) -> tuple[NDArray[np.uint8], float]:
+def round_to_grey_levels(values: NDArray[np.float64]) -> tuple[NDArray[np.uint8], float]:
     """Rounded and cut off to 0..255, with the share of pixels that were cut off."""
     rounded = np.rint(values)
     clipped = float(np.mean((rounded < 0) | (rounded > 255)))
     return np.clip(rounded, 0, 255).astype(np.uint8), clipped
 
 
-def sampled(labels: NDArray[np.int64], layout: Layout) -> NDArray[np.int64]:
+def sample_labels(labels: NDArray[np.int64], layout: Layout) -> NDArray[np.int64]:
     """(n,) the label of the pixel at each location of the layout."""
     height, width = labels.shape
     x, y = layout.pixels(width, height).astype(np.int64).T
@@ -246,7 +246,7 @@ def sampled(labels: NDArray[np.int64], layout: Layout) -> NDArray[np.int64]:
 def _probability_image(probabilities: Maps | ArrayLike, size_px: int | None) -> NDArray[np.float64]:
     if isinstance(probabilities, Maps):
         side = 512 if size_px is None else size_px
-        return probabilities.rendered(side, side)
+        return probabilities.render(side, side)
     p = as_floats(probabilities, "a probability image")
     if p.ndim != 3 or min(p.shape) < 2:
         raise InvalidInput(f"A probability image has shape (height, width, K), got {p.shape}.")

@@ -1,4 +1,10 @@
-"""The tables of the study file, a class each, and the kinds of values they hold."""
+"""The tables of the study file: one class for each table, one field for each setting.
+
+To add a setting, add a field with its type, its limits (`Annotated[int, Field(ge=…, le=…)]`) and its default to the
+class of its table. The error messages about missing, unknown and wrong values follow from that. A check that involves
+several settings goes into a validator that raises `setting_error`. Document the setting in docs/collecting.md; a
+setting that the participant's page reads is also typed in frontend/src/wire.ts.
+"""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -6,14 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from vseg.data.layout import Grid, Layout, Scatter
 from vseg.errors import InvalidInput
-from vseg.study.toml_errors import wrong
+from vseg.study.toml_errors import setting_error
 
-MOST_PAIRS = 100_000  # of a block; more take minutes to draw and to deal out
-# Far beyond any study, and safely within what a database holds: a file may well say "never" or "no limit" by a number.
+MOST_PAIRS = 100_000  # in a block; drawing and splitting more takes minutes
+# Limits far beyond any real study, and within what a database integer holds: files use large numbers for "no limit".
 MOST_MINUTES = 52_560_000  # a hundred years
 MOST_COUNTED = 1_000_000
 MOST_IMAGES = 1000
-RESERVED = "practice"  # the picture that practice and catch trials show
+PRACTICE_IMAGE = "practice"  # name of the generated image that practice and catch trials show
 
 Name = Annotated[
     str,
@@ -43,20 +49,20 @@ Code = Annotated[
     ),
 ]
 Fraction = Annotated[float, Field(ge=0, le=1)]
-# TOML has lists where Python has tuples, so these two are not taken strictly.
+# TOML has lists, not tuples, so strict validation is off for these two.
 Point = Annotated[tuple[Fraction, Fraction], Field(strict=False)]
 Length = Annotated[int, Field(ge=0, le=20_000)]
 Size = Annotated[tuple[Length, Length], Field(strict=False)]
 
 
-class Table(BaseModel):
-    """A table of the study file: no unknown keys, no guessing of types, no change afterwards."""
+class Section(BaseModel):
+    """Base class of the tables: unknown keys are errors, types are not converted, values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Image(Table):
-    """One image: a file, or something vseg generates. Exactly one of `file`, `sample`, `texture`, `colours`."""
+class ImageSection(Section):
+    """`[[images]]`: one image, from exactly one of `file`, `sample`, `texture` and `colours`."""
 
     name: Name
     file: str | None = None
@@ -68,39 +74,41 @@ class Image(Table):
     condition: Name | None = None
 
     @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def _check_source(self) -> Self:
         given = [key for key in ("file", "sample", "texture", "colours") if getattr(self, key) is not None]
         if len(given) != 1:
-            raise wrong(
+            raise setting_error(
                 f"image {self.name!r} needs exactly one of file, sample, texture or colours, "
                 f"got {' and '.join(given) or 'none'}"
             )
-        if self.name == RESERVED:
-            raise wrong(
-                f"{RESERVED!r} is the name of the picture for practice; give this image another", "name"
+        if self.name == PRACTICE_IMAGE:
+            raise setting_error(
+                f"{PRACTICE_IMAGE!r} is the name of the practice image; choose another name", "name"
             )
         return self
 
 
-class Locations(Table):
-    """Where people are asked: `grid = N`, or `points`, a list of x, y as fractions of width and height."""
+class LayoutSection(Section):
+    """`[layout]`: the tested locations, `grid = N` or `points`, a list of x, y as fractions of width and height."""
 
     grid: Annotated[int, Field(ge=3, le=64)] | None = None
     points: Annotated[list[Point], Field(min_length=4, max_length=4096)] | None = None
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Self:
+    def _check_kind(self) -> Self:
         if (self.grid is None) == (self.points is None):
             got = "neither" if self.grid is None else "both"
-            raise wrong(f"a layout is either grid = N or points = [[x, y], ...], got {got}")
+            raise setting_error(f"a layout is either grid = N or points = [[x, y], ...], got {got}")
         try:
             self.build()
         except InvalidInput as error:
-            raise wrong(f"layout.points: {str(error)[:1].lower()}{str(error)[1:]}", "points") from error
+            raise setting_error(
+                f"layout.points: {str(error)[:1].lower()}{str(error)[1:]}", "points"
+            ) from error
         return self
 
     def build(self) -> Layout:
-        """The layout itself."""
+        """Return the layout these settings describe."""
         return (
             Grid(self.grid)
             if self.grid is not None
@@ -108,13 +116,13 @@ class Locations(Table):
         )
 
 
-class Design(Table):
-    """Which pairs are asked, how often, and over how many people one image's pairs are split.
+class DesignSection(Section):
+    """`[design]`: which pairs are tested, in how many blocks, and over how many participants they are split.
 
-    With `name = "adaptive"` pairs are chosen from the answers so far: `trials` is then the most that one person is
-    asked about an image, in one block; `rule` says what a pair is worth; with `shared` all people on an image feed one
-    map; an image is done before its last trial once its expected error is at most `target_error`, but not before
-    `least_trials`.
+    With `name = "adaptive"` pairs are chosen from the answers so far, in one block. `trials` is then the largest number
+    of trials for one participant and image, `rule` the acquisition rule, and `shared` says whether the answers of all
+    participants on an image are pooled. An image ends early once its expected error is at most `target_error`, but
+    not before `least_trials`.
     """
 
     name: Literal["covering", "balanced", "scattered", "all", "adaptive"] = "scattered"
@@ -129,42 +137,44 @@ class Design(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_block_of_fresh_pairs(cls, given: Any) -> Any:
-        """What an adaptive design has where the file says nothing."""
+    def _set_adaptive_defaults(cls, given: Any) -> Any:
+        """Set the defaults of an adaptive design, which differ from those of the other designs."""
         if isinstance(given, dict) and given.get("name") == "adaptive":
             return {"blocks": 1, "pairs": "fresh", "rule": "variance_reduction", "shared": False} | given
         return given
 
     @model_validator(mode="after")
-    def _keys_of_its_own(self) -> Self:
-        if not self.adaptive:
+    def _check_adaptive_settings(self) -> Self:
+        if not self.is_adaptive:
             for key in ("rule", "shared", "target_error", "least_trials"):
                 if getattr(self, key) is not None:
-                    raise wrong(f'design.{key} needs design.name = "adaptive", got {self.name!r}', key)
+                    raise setting_error(
+                        f'design.{key} needs design.name = "adaptive", got {self.name!r}', key
+                    )
             return self
-        for key, only in (("blocks", 1), ("pairs", "fresh"), ("split", 1)):
-            if (value := getattr(self, key)) != only:
-                raise wrong(
-                    f"an adaptive design has design.{key} = {only!r}, since each pair follows from the answers "
+        for key, required in (("blocks", 1), ("pairs", "fresh"), ("split", 1)):
+            if (value := getattr(self, key)) != required:
+                raise setting_error(
+                    f"an adaptive design has design.{key} = {required!r}, since each pair depends on the answers "
                     f"before it, got {value!r}; leave it out",
                     key,
                 )
         if self.least_trials is not None and self.target_error is None:
-            raise wrong(
-                "design.least_trials says when design.target_error may end a session at the earliest; "
-                "give that too, or leave it out",
+            raise setting_error(
+                "design.least_trials needs design.target_error, the error at which an image may end early; "
+                "set both, or leave least_trials out",
                 "least_trials",
             )
         return self
 
     @property
-    def adaptive(self) -> bool:
+    def is_adaptive(self) -> bool:
         """Whether pairs are chosen from the answers so far."""
         return self.name == "adaptive"
 
 
-class Assignment(Table):
-    """Who sees which image: one each (`between`) or several (`within`), balanced by completions."""
+class AssignmentSection(Section):
+    """`[assignment]`: one image per participant (`between`) or several (`within`), balanced by completed sessions."""
 
     images: Literal["between", "within"] = "between"
     per_participant: Annotated[int, Field(ge=1, le=MOST_IMAGES)] | None = None
@@ -172,28 +182,28 @@ class Assignment(Table):
     quota_per_condition: dict[str, Annotated[int, Field(ge=0, le=MOST_COUNTED)]] = {}
 
 
-class Practice(Table):
-    """Trials on a picture whose answer is known, before the first block."""
+class PracticeSection(Section):
+    """`[practice]`: trials with a known answer before the first block."""
 
     trials: Annotated[int, Field(ge=0, le=200)] = 10
     feedback: bool = True
 
 
-class Catch(Table):
-    """Trials with an obvious answer, strewn into each block: was the person still looking?"""
+class CatchSection(Section):
+    """`[catch]`: trials with an obvious answer, mixed into each block to check attention."""
 
     per_block: Annotated[int, Field(ge=0, le=100)] = 2
 
 
-class Breaks(Table):
-    """A rest after every so many trials (0: only between blocks), of at least so many seconds."""
+class BreaksSection(Section):
+    """`[breaks]`: a break every so many trials (0: only between blocks), of at least `at_least_s` seconds."""
 
     every_trials: Annotated[int, Field(ge=0, le=MOST_COUNTED)] = 125
     at_least_s: Annotated[int, Field(ge=0, le=600)] = 0
 
 
-class Timing(Table):
-    """Milliseconds of a trial. `pause_ms` is the empty screen between an answer and the next cue."""
+class TimingSection(Section):
+    """`[timing]`: durations in milliseconds. `pause_ms` is the blank screen between an answer and the next cue."""
 
     preview_ms: Milliseconds = 3000
     cue_ms: Milliseconds = 300
@@ -201,22 +211,24 @@ class Timing(Table):
     pause_ms: Milliseconds = 0
 
 
-class Keys(Table):
-    """The keys of the two answers; a participant may choose others if `remappable`."""
+class KeysSection(Section):
+    """`[keys]`: the keys of the two answers; participants may choose others if `remappable`."""
 
     same: Key = "f"
     different: Key = "j"
     remappable: bool = True
 
     @model_validator(mode="after")
-    def _two_keys(self) -> Self:
+    def _check_different(self) -> Self:
         if self.same == self.different:
-            raise wrong(f"keys.same and keys.different need two keys, both are {self.same!r}", "different")
+            raise setting_error(
+                f"keys.same and keys.different need two keys, both are {self.same!r}", "different"
+            )
         return self
 
 
-class Display(Table):
-    """How large things are: in degrees once the distance is known, in pixels without calibration."""
+class DisplaySection(Section):
+    """`[display]`: sizes in degrees if the viewing distance is measured, else in pixels; requirements on the screen."""
 
     width_deg: Annotated[float, Field(gt=0, le=60)] = 10.0
     width_px: Annotated[int, Field(ge=64, le=4096)] = 512
@@ -228,11 +240,11 @@ class Display(Table):
     full_screen: bool = True
 
 
-class Calibration(Table):
-    """Card and blind spot for the distance; matches of a patch to a dither for the screen's gamma.
+class CalibrationSection(Section):
+    """`[calibration]`: whether viewing distance (card and blind spot) and the screen's gamma (matching) are measured.
 
-    The image is shown through the inverse, so that luminance follows pixel values to the power `image_gamma`:
-    2.2 for photographs, 1 where pixel values mean luminance.
+    Images are corrected for the measured gamma, so that luminance follows pixel values to the power `image_gamma`:
+    2.2 for photographs, 1 if pixel values are proportional to luminance.
     """
 
     distance: bool = True
@@ -241,42 +253,42 @@ class Calibration(Table):
     image_gamma: Annotated[float, Field(gt=0, le=4)] = 2.2
 
 
-class Contours(Table):
-    """Whether the participant draws the segments' contours at the end."""
+class ContoursSection(Section):
+    """`[contours]`: whether the participant draws the borders of the segments at the end."""
 
     draw: bool = False
 
 
-class Interruption(Table):
-    """What happens to someone who comes back after more than `after_minutes`; before, they simply go on."""
+class InterruptionSection(Section):
+    """`[interruption]`: what happens when a participant returns after more than `after_minutes`."""
 
     policy: Literal["resume", "repeat-block", "end"] = "resume"
     after_minutes: Annotated[int, Field(ge=0, le=MOST_MINUTES)] = 60
 
 
-class Prolific(Table):
-    """The code that tells Prolific that a participant is done."""
+class ProlificSection(Section):
+    """`[prolific]`: the completion code, and whether participants must come from Prolific."""
 
     completion_code: Code
     required: bool = False
 
 
-class Privacy(Table):
-    """How long it is known who people are: days since something was last heard of them; left out, until erased."""
+class PrivacySection(Section):
+    """`[privacy]`: days after a participant's last activity when their identity is erased; never, if left out."""
 
     keep_identities_days: Annotated[int, Field(ge=0, le=36_500)] | None = None
 
 
-class Photodiode(Table):
-    """A square in a corner of the screen, white exactly with the frames of one phase of a trial, else black."""
+class PhotodiodeSection(Section):
+    """`[lab.photodiode]`: a square in a corner of the screen that is white during one phase of a trial, else black."""
 
     corner: Literal["top-left", "top-right", "bottom-left", "bottom-right"] = "bottom-left"
     size_px: Annotated[int, Field(ge=8, le=1000)] = 80
     phase: Literal["cue", "image"] = "image"
 
 
-class Lab(Table):
-    """For recordings beside the answers, such as EEG: a patch for a photodiode, and exported event markers."""
+class LabSection(Section):
+    """`[lab]`: a photodiode square and exported event markers, for recordings such as EEG."""
 
-    photodiode: Photodiode | None = None
+    photodiode: PhotodiodeSection | None = None
     markers: bool = False

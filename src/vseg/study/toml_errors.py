@@ -1,7 +1,8 @@
-"""What is wrong with a TOML file, in a sentence that names the line.
+"""Errors in a TOML file as sentences that name the line.
 
-`refused(error, text, schema)` words pydantic's errors from the JSON schema: "line 12: timing.cue_ms should be a
-whole number from 0 to 60000, got -5". `lines(text)` finds the line of every key, which tomllib does not tell.
+`describe_validation_error` turns pydantic's errors into a sentence with the help of the JSON schema:
+"line 12: timing.cue_ms should be a whole number from 0 to 60000, got -5". `find_key_lines` finds the line of every
+key, which tomllib does not report. `setting_error` is what the validators of the study file raise.
 """
 
 import json
@@ -14,134 +15,153 @@ from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
-Path = tuple[str | int, ...]
-LONGEST_KEY, LONGEST_REASON = 80, 500
-LONGEST_VALUE = 60
-SHOULD_BE = "should_be"  # in a field's json_schema_extra: the words for its pattern
+KeyPath = tuple[str | int, ...]  # from the top of the file to a key, such as ("images", 0, "name")
+JsonSchema = dict[str, Any]
 
-
-def wrong(sentence: str, *steps: str | int) -> PydanticCustomError:
-    """For a validator: what is wrong, and the key below its table that the line is to be of."""
-    return PydanticCustomError("wrong", "{sentence}", {"sentence": sentence, "steps": list(steps)})
+LONGEST_KEY, LONGEST_REASON, LONGEST_VALUE = 80, 500, 60  # characters in a message
+SHOULD_BE = "should_be"  # key of a field's json_schema_extra that describes its pattern in words
 
 
-def parsed(text: str, where: str) -> dict[str, Any]:
-    """The file as tomllib reads it; a ValueError that is a sentence if it is not TOML."""
+def setting_error(reason: str, *path: str | int) -> PydanticCustomError:
+    """Return the error to raise in a validator.
+
+    Parameters
+    ----------
+    reason : str
+        What is wrong, in words.
+    *path : str or int
+        The key, relative to the validated table, whose line the message is to name; the table's own if left out.
+    """
+    return PydanticCustomError("wrong", "{reason}", {"reason": reason, "path": list(path)})
+
+
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """Parse TOML; raise a ValueError that names the source and the line if it is invalid."""
     try:
         return tomllib.loads(text)
     except RecursionError as error:
-        raise ValueError(
-            f"{where} is nested too deeply; a file has tables in tables, hardly more."
-        ) from error
+        raise ValueError(f"{source} is nested too deeply; expected tables within tables at most.") from error
     except ValueError as error:
-        found = re.fullmatch(
+        match = re.fullmatch(
             r"(.*?)\s*\(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL
         )
-        if not found:
-            raise ValueError(f"{where} is not valid TOML: {error}.") from error
-        reason = found[1][:1].lower() + found[1][1:]
-        line = found[2] or text.rstrip("\n").count("\n") + 1
-        column = f" at column {found[3]}" if found[3] else " at the end of the file"
-        raise ValueError(f"{where}, line {line}: this is not valid TOML, {reason}{column}.") from error
+        if not match:
+            raise ValueError(f"{source} is not valid TOML: {error}.") from error
+        reason = match[1][:1].lower() + match[1][1:]
+        line = match[2] or text.rstrip("\n").count("\n") + 1
+        column = f" at column {match[3]}" if match[3] else " at the end of the file"
+        raise ValueError(f"{source}, line {line}: this is not valid TOML, {reason}{column}.") from error
 
 
-def refused(error: ValidationError, text: str, schema: dict[str, Any], where: str) -> str:
-    """The first refused key of the file, with its line and the reason, and how many more there are."""
-    at = lines(text)
-    found: dict[Path, tuple[float, str]] = {}
-    for one in error.errors():
-        steps = (*_known_steps(schema, one["loc"], one["type"]), *one.get("ctx", {}).get("steps", ()))
-        line = _line(at, steps)
-        sentence = f"{where}{f', line {line}' if line else ''}: {_reason(one, steps, schema)}"
-        # What is missing has no line; a misspelt key, which has one, may be the reason.
-        found.setdefault(steps, (line or math.inf, sentence))
-    first = min(found.values(), key=lambda line_sentence: line_sentence[0])[1]
-    return first if len(found) == 1 else f"{first} {_more(len(found) - 1)}"
+def describe_validation_error(error: ValidationError, text: str, schema: JsonSchema, source: str) -> str:
+    """Describe the first error in the file, with its line and the reason, and say how many more there are.
+
+    Parameters
+    ----------
+    error : ValidationError
+        What pydantic raised.
+    text : str
+        The TOML text that was validated.
+    schema : dict
+        The JSON schema of the model that validated it.
+    source : str
+        What the message calls the file.
+    """
+    lines = find_key_lines(text)
+    messages: dict[KeyPath, tuple[float, str]] = {}
+    for details in error.errors():
+        path = (
+            *_path_in_file(schema, details["loc"], details["type"]),
+            *details.get("ctx", {}).get("path", ()),
+        )
+        line = _line_of_key(lines, path)
+        message = f"{source}{f', line {line}' if line else ''}: {_describe_error(details, path, schema)}"
+        # Missing keys have no line and come last: a misspelt key, which has a line, may be the reason.
+        messages.setdefault(path, (line or math.inf, message))
+    first = min(messages.values(), key=lambda line_and_message: line_and_message[0])[1]
+    others = len(messages) - 1
+    if not others:
+        return first
+    return f"{first} {'One more setting is' if others == 1 else f'{others} more settings are'} wrong."
 
 
-def _more(count: int) -> str:
-    return "One more setting is refused." if count == 1 else f"{count} more settings are refused."
+def _line_of_key(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
+    """Return the line of a key, or of the innermost table around it."""
+    return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
 
 
-def _line(at: dict[Path, int], steps: Path) -> int | None:
-    """The line of a key, or of the innermost table around it."""
-    return next((at[steps[:end]] for end in range(len(steps), 0, -1) if steps[:end] in at), None)
-
-
-def _reason(error: Any, steps: Path, schema: dict[str, Any]) -> str:
-    key = _cut(
-        "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip("."),
-        LONGEST_KEY,
-    )
-    node = _at(schema, steps)
+def _describe_error(error: ErrorDetails, path: KeyPath, schema: JsonSchema) -> str:
+    dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+    key = _shorten(dotted, LONGEST_KEY)
+    node = _schema_at(schema, path)
     match error["type"]:
         case "wrong":
-            return _ended(_cut(error["ctx"]["sentence"], LONGEST_REASON))
+            return _end_sentence(_shorten(error["ctx"]["reason"], LONGEST_REASON))
         case "value_error":
-            return _ended(_cut(str(error["ctx"]["error"]), LONGEST_REASON))
+            return _end_sentence(_shorten(str(error["ctx"]["error"]), LONGEST_REASON))
         case "missing":
-            return f"{key} is missing; it should be {_expected(schema, node)}."
+            return f"{key} is missing; it should be {_describe_expected(schema, node)}."
         case "extra_forbidden":
-            return f"there is no setting {key}; {_hint(schema, steps)}"
+            return f"there is no setting {key}; {_suggest_setting(schema, path)}"
         case _:
-            return f"{key} should be {_expected(schema, node)}, got {_shown(error['input'])}."
+            return f"{key} should be {_describe_expected(schema, node)}, got {_format_value(error['input'])}."
 
 
-def _ended(sentence: str) -> str:
-    return sentence if sentence.endswith((".", "?")) else f"{sentence}."
+def _end_sentence(text: str) -> str:
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
-def _hint(schema: dict[str, Any], steps: Path) -> str:
-    """The setting that was meant, or all that there are in this table."""
-    there = list((_at(schema, steps[:-1]) or {}).get("properties", {}))
-    if near := get_close_matches(str(steps[-1]), there, n=1):
-        return f"did you mean {near[0]}?"
-    elsewhere = [f"{table}.{steps[-1]}" for table, keys in _tables(schema) if steps[-1] in keys]
+def _suggest_setting(schema: JsonSchema, path: KeyPath) -> str:
+    """Suggest the most similar setting, the same key in another table, or list the table's settings."""
+    settings = list((_schema_at(schema, path[:-1]) or {}).get("properties", {}))
+    if close := get_close_matches(str(path[-1]), settings, n=1):
+        return f"did you mean {close[0]}?"
+    elsewhere = [f"{table}.{path[-1]}" for table, keys in _list_tables(schema) if path[-1] in keys]
     if elsewhere:
         return f"did you mean {elsewhere[0]}?"
-    return f"there are {', '.join(there)}." if there else "remove it."
+    return f"there are {', '.join(settings)}." if settings else "remove it."
 
 
-def _tables(schema: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+def _list_tables(schema: JsonSchema) -> Iterator[tuple[str, list[str]]]:
     for name, node in schema["properties"].items():
-        yield name, list(_resolved(schema, node).get("properties", {}))
+        yield name, list(_resolve(schema, node).get("properties", {}))
 
 
-def _shown(value: Any) -> str:
-    """A value as a TOML file writes it, cut short."""
+def _format_value(value: object) -> str:
+    """Return a value as TOML writes it, shortened."""
     try:
-        shown = json.dumps(value, ensure_ascii=False, default=str)
-    except ValueError:  # such as 0xfff… of so many digits that Python does not write it out in tens
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except ValueError:  # Python refuses to write integers of more than 4300 digits
         return "a number of thousands of digits"
-    shown = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(shown, shown)
-    return _cut(shown, LONGEST_VALUE)
+    text = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(text, text)
+    return _shorten(text, LONGEST_VALUE)
 
 
-def _cut(text: str, longest: int) -> str:
-    """A file may have keys and values of any length; a sentence may not."""
+def _shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
-# ── the schema: what would have been right ──
+# ── what the schema expects ──
 
 
-def _known_steps(schema: dict[str, Any], location: Path, kind: str) -> Path:
-    """The steps that are keys of the file: pydantic also puts in the members of a union it has tried."""
-    steps: list[str | int] = []
+def _path_in_file(schema: JsonSchema, location: KeyPath, error_type: str) -> KeyPath:
+    """Return the part of pydantic's location that is in the file; pydantic adds the members of unions it tried."""
+    path: list[str | int] = []
     for step in location:
-        if _at(schema, (*steps, step)) is None and not (kind == "extra_forbidden" and step == location[-1]):
+        unknown_key = error_type == "extra_forbidden" and step == location[-1]
+        if _schema_at(schema, (*path, step)) is None and not unknown_key:
             break
-        steps.append(step)
-    return tuple(steps)
+        path.append(step)
+    return tuple(path)
 
 
-def _at(schema: dict[str, Any], steps: Path) -> dict[str, Any] | None:
-    """The part of the schema that describes a key."""
-    node: dict[str, Any] | None = schema
-    for step in steps:
-        node = _resolved(schema, node or {})
+def _schema_at(schema: JsonSchema, path: KeyPath) -> JsonSchema | None:
+    """Return the part of the schema that describes a key, or None if there is no such key."""
+    node: JsonSchema | None = schema
+    for step in path:
+        node = _resolve(schema, node or {})
         if isinstance(step, int):
             items = node.get("prefixItems", [])
             node = items[step] if step < len(items) else node.get("items") or None
@@ -150,58 +170,53 @@ def _at(schema: dict[str, Any], steps: Path) -> dict[str, Any] | None:
             node = node.get("properties", {}).get(step) or (more if isinstance(more, dict) else None)
         if node is None:
             return None
-    return _resolved(schema, node or {})
+    return _resolve(schema, node or {})
 
 
-def _resolved(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    """Past references, and past 'or nothing'."""
+def _resolve(schema: JsonSchema, node: JsonSchema) -> JsonSchema:
+    """Follow references, and drop the null of an optional value."""
     if "$ref" in node:
-        return _resolved(schema, schema["$defs"][node["$ref"].rpartition("/")[2]])
-    some = [one for one in node.get("anyOf", []) if one.get("type") != "null"]
-    return _resolved(schema, some[0]) if len(some) == 1 else node
+        return _resolve(schema, schema["$defs"][node["$ref"].rpartition("/")[2]])
+    options = [option for option in node.get("anyOf", []) if option.get("type") != "null"]
+    return _resolve(schema, options[0]) if len(options) == 1 else node
 
 
-def _expected(schema: dict[str, Any], node: dict[str, Any] | None) -> str:
-    """'a whole number from 2 to 12 or "free"'."""
-    node = _resolved(schema, node or {})
+def _describe_expected(schema: JsonSchema, node: JsonSchema | None) -> str:
+    """Describe the values a setting can have, such as 'a whole number from 2 to 12 or "free"'."""
+    node = _resolve(schema, node or {})
     if "anyOf" in node:
-        return " or ".join(_expected(schema, one) for one in node["anyOf"])
+        return " or ".join(_describe_expected(schema, option) for option in node["anyOf"])
     choices = node.get("enum") or ([node["const"]] if "const" in node else [])
     if choices:
         quoted = [json.dumps(choice, ensure_ascii=False) for choice in choices]
         return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
     match node.get("type"):
         case "integer":
-            return f"a whole number{_range(node)}"
+            return f"a whole number{_describe_range(node)}"
         case "number":
-            return f"a number{_range(node)}"
+            return f"a number{_describe_range(node)}"
         case "boolean":
             return "true or false"
         case "string":
-            return node.get(SHOULD_BE) or f"a text{_length(node, 'minLength', 'maxLength', 'characters')}"
+            length = _describe_length(node, "minLength", "maxLength", "characters")
+            return node.get(SHOULD_BE) or f"a text{length}"
         case "array":
-            return _expected_list(schema, node)
+            return _describe_list(schema, node)
         case _:
-            return f"a table{_keys_of(node)}"
+            keys = list(node.get("properties", {}))
+            return f"a table with settings such as {keys[0]}" if keys else "a table"
 
 
-def _expected_list(schema: dict[str, Any], node: dict[str, Any]) -> str:
+def _describe_list(schema: JsonSchema, node: JsonSchema) -> str:
     if "prefixItems" in node:
-        items = [_expected(schema, item) for item in node["prefixItems"]]
+        items = [_describe_expected(schema, item) for item in node["prefixItems"]]
         return f"a list of {len(items)} values, each {items[0]}"
-    inner = _resolved(schema, node.get("items", {}))
-    what = (
-        "tables" if inner.get("type") == "object" else "lists" if inner.get("type") == "array" else "values"
-    )
-    return f"a list of {what}{_length(node, 'minItems', 'maxItems', 'entries')}"
+    item_type = _resolve(schema, node.get("items", {})).get("type")
+    items_noun = {"object": "tables", "array": "lists"}.get(item_type or "", "values")
+    return f"a list of {items_noun}{_describe_length(node, 'minItems', 'maxItems', 'entries')}"
 
 
-def _keys_of(node: dict[str, Any]) -> str:
-    keys = list(node.get("properties", {}))
-    return f" with settings such as {keys[0]}" if keys else ""
-
-
-def _range(node: dict[str, Any]) -> str:
+def _describe_range(node: JsonSchema) -> str:
     low, above = node.get("minimum"), node.get("exclusiveMinimum")
     high, below = node.get("maximum"), node.get("exclusiveMaximum")
     start = f" above {above:g}" if above is not None else f" from {low:g}" if low is not None else ""
@@ -211,14 +226,14 @@ def _range(node: dict[str, Any]) -> str:
     return f"{start} to {end}" if low is not None else f"{start}{' and' if start else ''} up to {end}"
 
 
-def _length(node: dict[str, Any], least: str, most: str, what: str) -> str:
-    low, high = node.get(least), node.get(most)
+def _describe_length(node: JsonSchema, min_key: str, max_key: str, unit: str) -> str:
+    low, high = node.get(min_key), node.get(max_key)
     if low and high:
-        return f" of {low} to {high} {what}"
-    return f" of at most {high} {what}" if high else ""
+        return f" of {low} to {high} {unit}"
+    return f" of at most {high} {unit}" if high else ""
 
 
-# ── lines: a walk through text that tomllib has accepted ──
+# ── the lines of the keys ──
 
 _SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _BLANK = re.compile(r"[ \t]*")
@@ -229,99 +244,98 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}#\n]+")
 
 
-def lines(text: str) -> dict[Path, int]:
-    """The line of every key and table of a TOML text, by its path; lists count from 0.
+def find_key_lines(text: str) -> dict[KeyPath, int]:
+    """Return the line of every key and table of a valid TOML text, by path; entries of lists count from 0.
 
     Examples
     --------
-    >>> lines("a = 1\\n[b]\\nc = [5, {d = 6}]")[("b", "c", 1, "d")]
+    >>> find_key_lines("a = 1\\n[b]\\nc = [5, {d = 6}]")[("b", "c", 1, "d")]
     3
     """
-    return _Walk(text).found
+    return _KeyScanner(text).lines
 
 
-class _Walk:
-    """One pass over the text, which notes the line of each key where it begins."""
+class _KeyScanner:
+    """One pass over a TOML text that tomllib has accepted; notes the line on which each key begins."""
 
     def __init__(self, text: str):
-        self.text, self.at = text, 0
-        self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        self.found: dict[Path, int] = {}
-        self.last: dict[Path, int] = {}  # of each array of tables, the number of its last one
-        table: Path = ()
+        self.text, self.position = text, 0
+        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.lines: dict[KeyPath, int] = {}
+        self.last_entry: dict[KeyPath, int] = {}  # number of the last entry of each array of tables
+        table: KeyPath = ()
         self._skip()
-        while self.at < len(text):
-            if text[self.at] == "[":
-                table = self._header()
+        while self.position < len(text):
+            if text[self.position] == "[":
+                table = self._read_header()
             else:
-                self._entry(table)
+                self._read_entry(table)
             self._skip()
 
-    def _skip(self, spaces: re.Pattern[str] = _SPACE) -> None:
-        found = spaces.match(self.text, self.at)
-        self.at = found.end() if found else self.at
+    def _skip(self, pattern: re.Pattern[str] = _SPACE) -> None:
+        match = pattern.match(self.text, self.position)
+        self.position = match.end() if match else self.position
 
-    def _note(self, path: Path) -> None:
+    def _note(self, path: KeyPath, position: int) -> None:
+        """Note the line of a key, and of the tables around it that have none yet."""
         for end in range(1, len(path) + 1):
-            self.found.setdefault(path[:end], bisect_right(self.starts, self.at))
+            self.lines.setdefault(path[:end], bisect_right(self.line_starts, position))
 
-    def _key(self) -> Path:
+    def _read_key(self) -> KeyPath:
         parts: list[str] = []
         while True:
             self._skip(_BLANK)
-            found = _STRING.match(self.text, self.at) or _BARE.match(self.text, self.at)
-            assert found is not None
-            parts.append(tomllib.loads(f"k = {found[0]}")["k"] if found[0][0] in "\"'" else found[0])
-            self.at = found.end()
+            match = _STRING.match(self.text, self.position) or _BARE.match(self.text, self.position)
+            assert match is not None
+            parts.append(tomllib.loads(f"k = {match[0]}")["k"] if match[0][0] in "\"'" else match[0])
+            self.position = match.end()
             self._skip(_BLANK)
-            if self.text[self.at] != ".":
+            if self.text[self.position] != ".":
                 return tuple(parts)
-            self.at += 1
+            self.position += 1
 
-    def _header(self) -> Path:
-        start, many = self.at, self.text.startswith("[[", self.at)
-        self.at += 1 + many
-        key = self._key()
-        end, self.at = self.at + 1 + many, start
-        path: Path = ()
+    def _read_header(self) -> KeyPath:
+        start, is_array = self.position, self.text.startswith("[[", self.position)
+        self.position += 1 + is_array
+        key = self._read_key()
+        self.position += 1 + is_array
+        path: KeyPath = ()
         for number, part in enumerate(key, start=1):
             path = (*path, part)
-            if many and number == len(key):
-                self.last[path] = self.last.get(path, -1) + 1
-            if path in self.last:
-                path = (*path, self.last[path])
-        self._note(path)
-        self.at = end
+            if is_array and number == len(key):
+                self.last_entry[path] = self.last_entry.get(path, -1) + 1
+            if path in self.last_entry:
+                path = (*path, self.last_entry[path])
+        self._note(path, start)
         return path
 
-    def _entry(self, table: Path) -> None:
-        start = self.at
-        path = (*table, *self._key())
-        end, self.at = self.at + 1, start
-        self._note(path)
-        self.at = end
+    def _read_entry(self, table: KeyPath) -> None:
+        start = self.position
+        path = (*table, *self._read_key())
+        self._note(path, start)
+        self.position += 1  # the equals sign
         self._skip()
-        self._value(path)
+        self._read_value(path)
 
-    def _value(self, path: Path) -> None:
-        opened = self.text[self.at]
-        if opened in "[{":
-            self.at += 1
+    def _read_value(self, path: KeyPath) -> None:
+        opening = self.text[self.position]
+        if opening in "[{":
+            self.position += 1
             self._skip()
             count = 0
-            while self.text[self.at] != ("]" if opened == "[" else "}"):
-                if opened == "[":
-                    self._note((*path, count))
-                    self._value((*path, count))
+            while self.text[self.position] != ("]" if opening == "[" else "}"):
+                if opening == "[":
+                    self._note((*path, count), self.position)
+                    self._read_value((*path, count))
                 else:
-                    self._entry(path)
+                    self._read_entry(path)
                 count += 1
                 self._skip()
-                if self.text[self.at] == ",":
-                    self.at += 1
+                if self.text[self.position] == ",":
+                    self.position += 1
                     self._skip()
-            self.at += 1
+            self.position += 1
         else:
-            found = _STRING.match(self.text, self.at) or _SCALAR.match(self.text, self.at)
-            assert found is not None
-            self.at = found.end()
+            match = _STRING.match(self.text, self.position) or _SCALAR.match(self.text, self.position)
+            assert match is not None
+            self.position = match.end()

@@ -1,8 +1,8 @@
-"""All that one session is asked, drawn from the study alone.
+"""The trials of one session, drawn from the study alone.
 
-An image's pairs are dealt out in units. Unit u is part u % S of round u // S, where S is the design's
-`split`: the S parts of a round together ask each of its pairs once a block, and every round draws pairs of
-its own. A unit's trials depend on nothing but the study, so whoever takes over a unit is asked the same.
+The pairs of an image are divided into units, one per session. Unit u is part u % S of round u // S, where S is the
+design's `split`: the S parts of a round together test each of its pairs once per block, and every round draws new
+pairs. A unit's trials depend only on the study, so a participant who takes over an abandoned unit gets the same trials.
 """
 
 import json
@@ -20,15 +20,17 @@ from vseg import designs
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
-from vseg.study.pictures import PRACTICE, PRACTICE_PX, practice_labels
-from vseg.study.schema import Design, Study
+from vseg.study.pictures import PRACTICE_PX, practice_labels
+from vseg.study.schema import Study
+from vseg.study.sections import PRACTICE_IMAGE, DesignSection
 
-FALLBACK = "covering"  # what an adaptive design asks at first, and where nothing was chosen in time
+# The design of an adaptive study's first pairs, and of trials whose pair was not chosen in time.
+FALLBACK = "covering"
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One person's share of an image: its number counts through rounds and their parts."""
+    """One session's share of the pairs of an image; see the module for what its number means."""
 
     image: str
     unit: int
@@ -36,20 +38,20 @@ class Unit:
 
 @dataclass(frozen=True)
 class Trials:
-    """A session's trials as columns of equal length; an item is a row's number.
+    """The trials of a session as columns of equal length; an item is the number of a row.
 
     Attributes
     ----------
     image : list of str
     block, trial : list of int
-        The block within the image and the place within the block, catch trials included.
+        The block within the image, and the position within the block, catch trials included.
     i, j : list of int
         The locations of the first and the second dot.
     x1, y1, x2, y2 : list of float
-        Their centres in pixels of the image.
+        The centres of the two dots in pixels of the image.
     practice, catch : list of bool
     answer : list of bool or None
-        Whether the two are the same, known for practice and catch trials only.
+        Whether the two are in the same segment; None except for practice and catch trials.
     """
 
     image: list[str] = field(default_factory=list)
@@ -68,58 +70,62 @@ class Trials:
     def __post_init__(self) -> None:
         lengths = {name: len(column) for name, column in vars(self).items()}
         if len(set(lengths.values())) > 1:
-            raise InvalidInput(f"Trials are columns of equal length, got {lengths}.")
+            raise InvalidInput(f"Expected columns of equal length, got {lengths}.")
 
     def __len__(self) -> int:
         return len(self.image)
 
     def __repr__(self) -> str:
-        return f"<Trials: {len(self)}, {sum(self.practice)} of practice and {sum(self.catch)} to catch>"
+        return f"<Trials: {len(self)}, {sum(self.practice)} practice and {sum(self.catch)} catch trials>"
 
-    def wire(self) -> dict[str, list[Any]]:
-        """The columns for the browser; of the known answers only those of practice trials travel."""
-        told = [a if practice else None for a, practice in zip(self.answer, self.practice, strict=True)]
-        return {**vars(self), "answer": told}
+    def to_wire(self) -> dict[str, list[Any]]:
+        """Return the columns for the browser, without the answers of catch trials."""
+        answers = [a if practice else None for a, practice in zip(self.answer, self.practice, strict=True)]
+        return {**vars(self), "answer": answers}
 
     def to_json(self) -> str:
-        """All columns, as they are stored."""
+        """Return all columns as JSON, as they are stored."""
         return json.dumps(vars(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
+        """Read what `to_json` returned."""
         return cls(**pydantic_core.from_json(text))  # four times as fast as json.loads
 
 
-def trials(study: Study, units: Sequence[Unit], sizes: Mapping[str, tuple[int, int]]) -> Trials:
-    """The trials of a session: practice first, then image by image and block by block.
+def draw_trials(study: Study, units: Sequence[Unit], sizes: Mapping[str, tuple[int, int]]) -> Trials:
+    """Draw the trials of a session: practice first, then image by image and block by block.
 
     Parameters
     ----------
     study : Study
     units : sequence of Unit
-        Which share of which image, in the order in which they are shown.
-    sizes : mapping
+        The share of each image that the session gets, in the order of the images.
+    sizes : mapping of str to (int, int)
         Width and height of each image in pixels.
+
+    Returns
+    -------
+    Trials
 
     Examples
     --------
-    >>> from vseg.study.schema import parsed
-    >>> study = parsed('''
+    >>> from vseg.study.schema import parse_study
+    >>> study = parse_study('''
     ... name = "textures"
     ... segments = 2
     ... participants = 10
     ... layout = {grid = 11}
     ... images = [{name = "low", texture = "low"}]
     ... ''')
-    >>> len(trials(study, [Unit("low", 0)], {"low": (512, 512)}))
+    >>> len(draw_trials(study, [Unit("low", 0)], {"low": (512, 512)}))
     1230
     """
     layout = study.layout.build()
-    rows = _practice(study, layout, units)
+    rows = _draw_practice(study, layout, units)
     for unit in units:
-        rows += _of_unit(study, layout, unit)
-    sizes = {PRACTICE: (PRACTICE_PX, PRACTICE_PX), **sizes}
+        rows += _draw_unit(study, layout, unit)
+    sizes = {PRACTICE_IMAGE: (PRACTICE_PX, PRACTICE_PX), **sizes}
     centres = {name: layout.pixels(*sizes[name]).round(2).tolist() for name in {row["image"] for row in rows}}
     for row in rows:
         row["x1"], row["y1"] = centres[row["image"]][row["i"]]
@@ -127,36 +133,36 @@ def trials(study: Study, units: Sequence[Unit], sizes: Mapping[str, tuple[int, i
     return Trials(**{name: [row[name] for row in rows] for name in Trials.__dataclass_fields__})
 
 
-Row = dict[str, Any]
+TrialRow = dict[str, Any]  # a row of Trials without the positions of the dots
 
 
 @dataclass(frozen=True)
 class Round:
-    """A round of an image: all that its pairs depend on."""
+    """One round of an image: everything its pairs depend on."""
 
     seed: int
     segments: int
-    design: Design
+    design: DesignSection
     layout: Layout
     image: str
     number: int
 
     @classmethod
-    def of(cls, study: Study, image: str, number: int = 0) -> Self:
-        """The round of that number, as the study has it."""
+    def from_study(cls, study: Study, image: str, number: int = 0) -> Self:
+        """Return a round of an image of the study, by its number."""
         return cls(study.seed, study.planned_segments, study.design, study.layout.build(), image, number)
 
     @property
     def seeds(self) -> list[np.random.SeedSequence]:
-        """What starts chance: the drawing, the dealing, and one for each part."""
+        """The random seeds: for drawing the pairs, for splitting them, and one for each part."""
         root = np.random.SeedSequence((self.seed, zlib.crc32(self.image.encode()), self.number))
         return root.spawn(2 + self.design.split)
 
-    def drawn(self) -> list[Pairs]:
-        """The pairs of each block if they are fresh, else of one for all."""
+    def draw_pairs(self) -> list[Pairs]:
+        """Draw the pairs of each block if the design draws fresh ones, else of one block that is repeated."""
         fresh = self.design.pairs == "fresh"
-        return designs.blocks(
-            FALLBACK if self.design.adaptive else self.design.name,
+        return designs.draw_blocks(
+            FALLBACK if self.design.is_adaptive else self.design.name,
             self.layout,
             blocks=self.design.blocks if fresh else 1,
             fresh=fresh,
@@ -165,72 +171,76 @@ class Round:
             trials=self.design.trials,
         )
 
-    def part(self, number: int) -> list[Pairs]:
-        """What one of those who share the round is asked, block by block."""
-        own = [parts[number] for parts in _dealt(self)]
-        return own if self.design.pairs == "fresh" else own * self.design.blocks
+    def part_blocks(self, part: int) -> list[Pairs]:
+        """Return the pairs of each block of one part of the round."""
+        blocks = [parts[part] for parts in _split_round(self)]
+        return blocks if self.design.pairs == "fresh" else blocks * self.design.blocks
 
 
 @lru_cache(maxsize=8)
-def _dealt(which: Round) -> list[list[Pairs]]:
-    """[block][part]. Kept for a while: those who share a round mostly come one after the other."""
-    drawn = which.drawn()
-    if which.design.split == 1:
-        return [[pairs] for pairs in drawn]
-    seeds = which.seeds[1].spawn(len(drawn))
+def _split_round(image_round: Round) -> list[list[Pairs]]:
+    """Return the pairs by block and part. Cached because the parts of a round are mostly requested in succession."""
+    blocks = image_round.draw_pairs()
+    if image_round.design.split == 1:
+        return [[pairs] for pairs in blocks]
+    seeds = image_round.seeds[1].spawn(len(blocks))
     return [
-        designs.split(pairs, which.design.split, seed=seed) for pairs, seed in zip(drawn, seeds, strict=True)
+        designs.split(pairs, image_round.design.split, seed=seed)
+        for pairs, seed in zip(blocks, seeds, strict=True)
     ]
 
 
-def _of_unit(study: Study, layout: Layout, unit: Unit) -> list[Row]:
-    """The blocks of one unit, each in an order of its own and with catch trials strewn in."""
+def _draw_unit(study: Study, layout: Layout, unit: Unit) -> list[TrialRow]:
+    """Draw the blocks of one unit, each in its own random order and with catch trials mixed in."""
     number, part = divmod(unit.unit, study.design.split)
-    own = Round.of(study, unit.image, number)
-    rng = np.random.default_rng(own.seeds[2 + part])
-    rows: list[Row] = []
-    for block, pairs in enumerate(own.part(part)):
+    image_round = Round.from_study(study, unit.image, number)
+    rng = np.random.default_rng(image_round.seeds[2 + part])
+    rows: list[TrialRow] = []
+    for block, pairs in enumerate(image_round.part_blocks(part)):
         order = rng.permutation(len(pairs))
-        ends = _shuffled_ends(pairs.i[order], pairs.j[order], rng)
-        asked = [_row(unit.image, i, j) for i, j in ends]
-        for place, catch in zip(*_catches(study, layout, len(asked), rng), strict=True):
-            asked.insert(place, catch)
-        rows += [{**row, "block": block, "trial": trial} for trial, row in enumerate(asked)]
+        ends = _shuffle_ends(pairs.i[order], pairs.j[order], rng)
+        block_rows = [_make_row(unit.image, i, j) for i, j in ends]
+        for position, catch in zip(*_draw_catch_trials(study, layout, len(block_rows), rng), strict=True):
+            block_rows.insert(position, catch)
+        rows += [{**row, "block": block, "trial": trial} for trial, row in enumerate(block_rows)]
     return rows
 
 
-def _catches(
-    study: Study, layout: Layout, real: int, rng: np.random.Generator
-) -> tuple[list[int], list[Row]]:
-    """Where the catch trials of a block go, never first, and what they ask."""
+def _draw_catch_trials(
+    study: Study, layout: Layout, other_trials: int, rng: np.random.Generator
+) -> tuple[list[int], list[TrialRow]]:
+    """Draw the positions of the catch trials in a block, never the first, and the catch trials."""
     count = study.catch.per_block
-    places = np.sort(rng.choice(np.arange(1, real + count), count, replace=False)).tolist() if count else []
-    return places, [{**row, "catch": True} for row in _known(layout, count, rng)]
+    choices = np.arange(1, other_trials + count)
+    positions = np.sort(rng.choice(choices, count, replace=False)).tolist() if count else []
+    return positions, [{**row, "catch": True} for row in _draw_known_trials(layout, count, rng)]
 
 
-def _practice(study: Study, layout: Layout, units: Sequence[Unit]) -> list[Row]:
+def _draw_practice(study: Study, layout: Layout, units: Sequence[Unit]) -> list[TrialRow]:
     seeds = [number for unit in units[:1] for number in (zlib.crc32(unit.image.encode()), unit.unit)]
-    rng = np.random.default_rng(np.random.SeedSequence((study.seed, zlib.crc32(PRACTICE.encode()), *seeds)))
-    rows = _known(layout, study.practice.trials, rng)
+    rng = np.random.default_rng(
+        np.random.SeedSequence((study.seed, zlib.crc32(PRACTICE_IMAGE.encode()), *seeds))
+    )
+    rows = _draw_known_trials(layout, study.practice.trials, rng)
     return [{**row, "practice": True, "trial": trial} for trial, row in enumerate(rows)]
 
 
-def _known(layout: Layout, count: int, rng: np.random.Generator) -> list[Row]:
-    """Trials on the practice picture, clear of its borders; as many 'same' as 'different', ±1."""
+def _draw_known_trials(layout: Layout, count: int, rng: np.random.Generator) -> list[TrialRow]:
+    """Draw trials on the practice image, away from its borders; equally many 'same' and 'different' (±1)."""
     labels, clear = practice_labels(layout)
     candidates = np.flatnonzero(clear) if clear.sum() > 1 else np.arange(len(layout))
     wanted = rng.permutation((np.arange(count) + rng.integers(2)) % 2 == 0).tolist()
     rows = []
     for same in wanted:
-        i, j = _pair_with(same, labels, candidates, rng)
-        rows.append({**_row(PRACTICE, i, j), "answer": bool(labels[i] == labels[j])})
+        i, j = _draw_pair(same, labels, candidates, rng)
+        rows.append({**_make_row(PRACTICE_IMAGE, i, j), "answer": bool(labels[i] == labels[j])})
     return rows
 
 
-def _pair_with(
+def _draw_pair(
     same: bool, labels: NDArray[np.int64], candidates: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[int, int]:
-    """Two of the candidates with the wanted answer; any two where points lie too close for it to occur."""
+    """Draw two candidates with the wanted answer, or any two if no pair has that answer."""
     for i in rng.permutation(candidates):
         others = candidates[((labels[candidates] == labels[i]) == same) & (candidates != i)]
         if len(others):
@@ -239,11 +249,13 @@ def _pair_with(
     return int(i), int(j)
 
 
-def _shuffled_ends(i: Any, j: Any, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Which of the two locations is the first dot is left to chance."""
+def _shuffle_ends(
+    i: NDArray[np.int64], j: NDArray[np.int64], rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Draw at random which location of each pair is the first dot."""
     swap = rng.random(len(i)) < 0.5
     return list(zip(np.where(swap, j, i).tolist(), np.where(swap, i, j).tolist(), strict=True))
 
 
-def _row(image: str, i: int, j: int) -> Row:
+def _make_row(image: str, i: int, j: int) -> TrialRow:
     return {"image": image, "block": 0, "i": i, "j": j, "practice": False, "catch": False, "answer": None}

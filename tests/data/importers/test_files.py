@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from vseg.data.importers import files
-from vseg.data.importers.rows import Runs, rows
+from vseg.data.importers.rows import RunNumbers, read_rows
 from vseg.errors import InvalidInput, NotFound
 
 
@@ -19,8 +19,8 @@ def archive(path, members: dict[str, str]):
 
 
 def read(path) -> list:
-    runs = Runs()
-    return [row for text in files.read(path)[1] for row in rows(text, runs)]
+    runs = RunNumbers()
+    return [row for text in files.read_file(path)[1] for row in read_rows(text, runs)]
 
 
 METADATA = {
@@ -87,9 +87,11 @@ def test_an_unpacked_archive_is_the_same(tmp_path):
         place = tmp_path / f"study_result_1/comp-result_{number}"
         place.mkdir(parents=True)
         (place / "data.txt").write_text('[{"rt": 1}]')
-    runs = Runs()
-    found = files.found([tmp_path])
-    assert {row.run for path in found for text in files.read(path)[1] for row in rows(text, runs)} == {1}
+    runs = RunNumbers()
+    found = files.find_files([tmp_path])
+    assert {
+        row.run for path in found for text in files.read_file(path)[1] for row in read_rows(text, runs)
+    } == {1}
 
 
 @pytest.mark.parametrize(
@@ -139,9 +141,9 @@ def test_a_damaged_archive(tmp_path, cut):
 
 def test_nothing_to_read(tmp_path):
     with pytest.raises(NotFound, match=r"No file none\.json"):
-        files.found(["none.json"])
+        files.find_files(["none.json"])
     with pytest.raises(NotFound, match=r"is a folder without \.json"):
-        files.found([tmp_path])
+        files.find_files([tmp_path])
     with pytest.raises(InvalidInput, match="holds no results"):
         read(archive(tmp_path / "a.zip", {"picture.png": "x"}))
     with pytest.raises(InvalidInput, match="is an Excel workbook or the like; save its sheet as CSV"):

@@ -53,7 +53,7 @@ def jspsych(size: int = 4, *, subject: str = "ann", image: str = "img/Cat.png", 
 def imported(folder: Path, files: dict[str, str], **options) -> Path:
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    found = importers.read([folder / name for name in files], **options)
+    found = importers.import_trials([folder / name for name in files], **options)
     out = folder / "out"
     out.mkdir()
     importers.write(found, out)
@@ -165,7 +165,7 @@ def test_people_known_elsewhere_get_new_names(tmp_path):
     """A Prolific ID is a person's; it stands in identities.csv alone, and only if that was asked for."""
     pid = "5f0c9e1a2b3c4d5e6f708192"
     (tmp_path / "data.json").write_text(json.dumps(jspsych(subject=pid)))
-    found = importers.read([tmp_path / "data.json"], **OPTIONS)
+    found = importers.import_trials([tmp_path / "data.json"], **OPTIONS)
     assert any(remark.startswith("Participants are called p001 to p001") for remark in found.remarks)
     for identities in (False, True):
         out = tmp_path / f"out-{identities}"
@@ -232,7 +232,7 @@ def test_other_answers_are_left_out_when_both_are_named(tmp_path):
     run[-1]["response"] = "escape"
     (tmp_path / "data.json").write_text(json.dumps(run))
     maps = ["same=response:F", "different=response:j", "rt=rt:s"]
-    found = importers.read([tmp_path / "data.json"], **(OPTIONS | {"maps": maps}))
+    found = importers.import_trials([tmp_path / "data.json"], **(OPTIONS | {"maps": maps}))
     assert found.left_out.reasons == {"without dots": 7, "with another answer": 1}
     assert str(found.left_out) == "8 rows left out: 7 without dots, 1 with another answer."
     assert found.columns["rt_ms"][0] == 500_500
@@ -246,7 +246,7 @@ def test_only_some_rows(tmp_path):
 
 def test_what_is_guessed_is_said(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps(jspsych()))
-    remarks = importers.read([tmp_path / "data.json"], **OPTIONS).remarks
+    remarks = importers.import_trials([tmp_path / "data.json"], **OPTIONS).remarks
     assert remarks[:4] == [
         "Columns by their names: practice.",
         "Guessed: participant from subject, image from stimulus, trial from trial_index, x1 from dots[0].x, "
@@ -299,7 +299,7 @@ def test_responses_come_back_through_pixels(responses):
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         as_pixels(responses, folder / "trials.csv")
-        found = importers.read(
+        found = importers.import_trials(
             [folder / "trials.csv"], maps=["participant=participant"], layout=responses.layout,
             image_size=(WIDTH, HEIGHT), units="px",
         )  # fmt: skip
@@ -321,7 +321,7 @@ def test_a_scatter_comes_back_through_pixels(tmp_path):
     first, second = np.triu_indices(20, 1)
     responses = Responses(truth, first, second, first % 2)
     as_pixels(responses, tmp_path / "trials.csv")
-    found = importers.read([tmp_path / "trials.csv"], image_size=(WIDTH, HEIGHT))
+    found = importers.import_trials([tmp_path / "trials.csv"], image_size=(WIDTH, HEIGHT))
     assert len(found.layout) == 20
     at = found.layout.positions
     assert np.allclose(at[found.columns["i"]], truth.positions[first])
@@ -368,7 +368,7 @@ def test_any_json_is_imported_or_answered_with_a_sentence(document, with_grid):
         folder = Path(place)
         folder.joinpath("data.json").write_text(json.dumps(document), encoding="utf-8")
         try:
-            found = importers.read([folder / "data.json"], layout=Grid(3) if with_grid else None)
+            found = importers.import_trials([folder / "data.json"], layout=Grid(3) if with_grid else None)
             folder.joinpath("out").mkdir()
             importers.write(found, folder / "out")
         except VsegError as error:
@@ -382,4 +382,4 @@ def test_any_text_is_answered_with_a_sentence(text):
     with tempfile.TemporaryDirectory() as place:
         Path(place, "data.csv").write_text(text, encoding="utf-8", newline="")
         with pytest.raises(VsegError):
-            importers.read([Path(place, "data.csv")])
+            importers.import_trials([Path(place, "data.csv")])

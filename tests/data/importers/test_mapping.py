@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from vseg.data.importers.mapping import completed, parsed
+from vseg.data.importers.mapping import complete_mappings, parse_mappings
 from vseg.data.importers.rows import Row
 from vseg.errors import InvalidInput
 
@@ -16,7 +16,7 @@ def rows_of(*cells: dict) -> list[Row]:
 
 
 def value(text: str, cells: dict) -> object:
-    (field,) = parsed([text]).values()
+    (field,) = parse_mappings([text]).values()
     return field.value(rows_of(cells)[0])
 
 
@@ -56,13 +56,13 @@ def test_where_a_value_is(text, cells, found):
 )
 def test_what_is_no_mapping(text, message):
     with pytest.raises(InvalidInput) as error:
-        parsed([text])
+        parse_mappings([text])
     assert message in str(error.value)
 
 
 def test_a_target_twice():
     with pytest.raises(InvalidInput, match="--map names rt_ms twice"):
-        parsed(["rt=a", "rt_ms=b"])
+        parse_mappings(["rt=a", "rt_ms=b"])
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_target_twice():
     ],
 )
 def test_what_is_guessed(cells, target, column):
-    fields = completed({}, rows_of({**DOTS, "same": 1, **cells}))
+    fields = complete_mappings({}, rows_of({**DOTS, "same": 1, **cells}))
     assert (fields[target].column if target in fields else None) == column
 
 
@@ -94,14 +94,14 @@ def test_what_is_guessed(cells, target, column):
 )
 def test_dots_are_found_in_common_places(cells):
     (row,) = rows_of({**cells, "same": True})
-    fields = completed({}, [row])
+    fields = complete_mappings({}, [row])
     assert [fields[name].value(row) for name in DOTS] == [1, 2, 3, 4]
 
 
 def test_locations_before_coordinates_unless_these_are_asked_for():
     rows = rows_of({**DOTS, "i": 0, "j": 1, "same": 1})
-    assert "x1" not in completed({}, rows)
-    fields = completed(parsed(["x1=x1"]), rows)
+    assert "x1" not in complete_mappings({}, rows)
+    fields = complete_mappings(parse_mappings(["x1=x1"]), rows)
     assert "i" not in fields
     assert fields["y2"].column == "y2"
 
@@ -128,5 +128,5 @@ def test_locations_before_coordinates_unless_these_are_asked_for():
 def test_columns_that_do_not_fit(maps, cells, message):
     """It says which columns it found, which it needs, and the --map to write."""
     with pytest.raises(InvalidInput) as error:
-        completed(parsed(maps), rows_of(cells))
+        complete_mappings(parse_mappings(maps), rows_of(cells))
     assert str(error.value).startswith(message)

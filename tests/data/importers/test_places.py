@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from vseg import Grid, Scatter
-from vseg.data.importers.locations import places, read_points
-from vseg.data.importers.mapping import completed
+from vseg.data.importers.locations import locate_dots, read_points
+from vseg.data.importers.mapping import complete_mappings
 from vseg.data.importers.rows import Row
-from vseg.data.importers.trials import trials
+from vseg.data.importers.trials import read_trials
 from vseg.errors import InvalidInput, NotFound
 
 
 def trials_of(*cells: dict):
     rows = [Row({"same": 1, **one}, "data.csv", number, 1, "line") for number, one in enumerate(cells, 2)]
-    return trials(rows, completed({}, rows))[0]
+    return read_trials(rows, complete_mappings({}, rows))[0]
 
 
 def dots(*points, **more):
@@ -24,7 +24,7 @@ SIZES = {"image": (400.0, 200.0)}
 
 
 def test_pixels_snap_to_the_nearest_location():
-    found = places(dots((51, 26, 349, 170), (150, 25, 50, 75)), Grid(4), sizes=SIZES)
+    found = locate_dots(dots((51, 26, 349, 170), (150, 25, 50, 75)), Grid(4), sizes=SIZES)
     assert found.i.tolist() == [0, 1]
     assert found.j.tolist() == [15, 4]
     assert found.remarks == [
@@ -35,7 +35,7 @@ def test_pixels_snap_to_the_nearest_location():
 
 def test_a_dot_too_far_from_any_location_is_named_with_its_row():
     with pytest.raises(InvalidInput) as error:
-        places(dots((50, 25, 350, 175), (50, 25, 100, 50)), Grid(4), sizes=SIZES)
+        locate_dots(dots((50, 25, 350, 175), (50, 25, 100, 50)), Grid(4), sizes=SIZES)
     assert str(error.value).startswith(
         "data.csv, line 3: the dots (50, 25) and (100, 50) are not those of a 4x4 grid: one lies 0.71 of the way "
         "to the next location, 55.9 px, from the nearest; half is the most."
@@ -43,18 +43,18 @@ def test_a_dot_too_far_from_any_location_is_named_with_its_row():
 
 
 def test_fractions_need_no_size():
-    found = places(dots((0.125, 0.125, 0.875, 0.875)), Grid(4))
+    found = locate_dots(dots((0.125, 0.125, 0.875, 0.875)), Grid(4))
     assert (found.i.tolist(), found.j.tolist(), found.dots_px) == ([0], [15], None)
     assert found.remarks[0].startswith("All coordinates are from 0 to 1: taken as fractions")
 
 
 def test_the_row_says_how_large_its_image_is():
-    found = places(dots((1, 1, 7, 7), image_width=8, image_height=8), Grid(4), units="px")
+    found = locate_dots(dots((1, 1, 7, 7), image_width=8, image_height=8), Grid(4), units="px")
     assert (found.i.tolist(), found.j.tolist()) == ([0], [15])
 
 
 def test_without_a_grid_the_dots_are_the_locations():
-    found = places(dots((10, 10, 390, 20), (200, 100, 10, 180)), None, sizes=SIZES)
+    found = locate_dots(dots((10, 10, 390, 20), (200, 100, 10, 180)), None, sizes=SIZES)
     assert isinstance(found.layout, Scatter)
     assert found.layout.positions.tolist() == [[0.025, 0.05], [0.975, 0.1], [0.5, 0.5], [0.025, 0.9]]
     assert (found.i.tolist(), found.j.tolist()) == ([0, 2], [1, 3])
@@ -64,7 +64,7 @@ def test_without_a_grid_the_dots_are_the_locations():
 def test_dots_on_a_grid_that_was_not_named():
     centres = Grid(3).pixels(300, 300).tolist()
     shown = dots(*((*centres[0], *other) for other in centres[1:]))
-    found = places(shown, None, sizes={"image": (300, 300)})
+    found = locate_dots(shown, None, sizes={"image": (300, 300)})
     assert found.remarks == ["The dots lie on a 3x3 grid: --grid 3 would say so."]
     assert (found.i.tolist(), found.j.tolist()) == ([0] * 8, list(range(1, 9)))
 
@@ -81,32 +81,32 @@ def test_dots_on_a_grid_that_was_not_named():
 )  # fmt: skip
 def test_dots_that_cannot_be(point, sizes, message):
     with pytest.raises(InvalidInput) as error:
-        places(dots(point), Grid(4), sizes=sizes)
+        locate_dots(dots(point), Grid(4), sizes=sizes)
     assert message in str(error.value)
 
 
 def test_too_few_positions_for_a_layout():
     with pytest.raises(InvalidInput, match="The dots' 2 distinct positions make no layout: A scatter needs"):
-        places(dots((10, 10, 20, 20)), None, sizes=SIZES)
+        locate_dots(dots((10, 10, 20, 20)), None, sizes=SIZES)
 
 
 def test_too_many_positions_for_a_layout():
     rng = np.random.default_rng(0)
     with pytest.raises(InvalidInput, match="distinct positions, and 4096 is the most; with --grid N"):
-        places(dots(*rng.uniform(2, 100, (2100, 4)).tolist()), None, sizes=SIZES)
+        locate_dots(dots(*rng.uniform(2, 100, (2100, 4)).tolist()), None, sizes=SIZES)
 
 
 def test_numbers_of_locations():
-    found = places(trials_of({"i": 0, "j": 15}), Grid(4), sizes=SIZES)
+    found = locate_dots(trials_of({"i": 0, "j": 15}), Grid(4), sizes=SIZES)
     assert found.dots_px.tolist() == [[50, 25, 350, 175]]
     one = trials_of({"i": 1, "j": 16}, {"i": 3, "j": 2})
     with pytest.raises(
         InvalidInput, match=r"line 2: locations 1 and 16, but a 4x4 grid has 0\.\.15; pass --count-from 1"
     ):
-        places(one, Grid(4))
-    assert places(one, Grid(4), count_from=1).j.tolist() == [15, 1]
+        locate_dots(one, Grid(4))
+    assert locate_dots(one, Grid(4), count_from=1).j.tolist() == [15, 1]
     with pytest.raises(InvalidInput, match="say where these are, with --grid N or --points FILE"):
-        places(one, None)
+        locate_dots(one, None)
 
 
 @pytest.mark.parametrize(

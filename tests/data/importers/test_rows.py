@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from vseg.data.importers.rows import Runs, Text, rows
+from vseg.data.importers.rows import RunNumbers, TextFile, read_rows
 from vseg.errors import InvalidInput, VsegWarning
 
 TRIALS = [{"rt": 512, "response": "f"}, {"rt": None, "response": None}]
 
 
 def read(text: str, **known) -> list:
-    return list(rows(Text("data", text, **known), Runs()))
+    return list(read_rows(TextFile("data", text, **known), RunNumbers()))
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from vseg.data.importers import files, folder as writing, mapping, names
-from vseg.data.importers.folder import Imported, Progress
-from vseg.data.importers.locations import Places, places, read_points
-from vseg.data.importers.rows import Row, Runs, rows
-from vseg.data.importers.trials import Trial, trials
+from vseg.data.importers.folder import ImportedData, Progress
+from vseg.data.importers.locations import DotLocations, locate_dots, read_points
+from vseg.data.importers.rows import Row, RunNumbers, read_rows
+from vseg.data.importers.trials import ImportedTrial, read_trials
 from vseg.data.layout import Layout
 from vseg.errors import InvalidInput
 
-__all__ = ["Imported", "read", "read_points", "write"]
+__all__ = ["ImportedData", "import_trials", "read_points", "write"]
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def _silent(doing: str, total: int) -> Iterator[Callable[[int], None]]:
     yield lambda done: None
 
 
-def read(
+def import_trials(
     paths: Sequence[str | Path],
     *,
     maps: Sequence[str] = (),
@@ -43,7 +43,7 @@ def read(
     units: str | None = None,
     count_from: int = 0,
     progress: Progress = _silent,
-) -> Imported:
+) -> ImportedData:
     """Read files of trials, all of one experiment.
 
     Parameters
@@ -57,17 +57,23 @@ def read(
     count_from : the number of the first location, 0 or 1
     progress : given what is done and its total, a context whose value is called with what has been done
     """
-    given = mapping.parsed(maps)
-    found, sources = _all_rows(files.found(paths), progress)
-    fields = mapping.completed(given, found)
+    given = mapping.parse_mappings(maps)
+    found, sources = _all_rows(files.find_files(paths), progress)
+    fields = mapping.complete_mappings(given, found)
     with progress("Reading trials", len(found)) as advance:
-        taken, left_out = trials(found, fields, advance)
-    shown = {} if images is None else names.pictures(images, dict.fromkeys(trial.image for trial in taken))
-    sizes = names.picture_sizes(shown) if image_size is None else {trial.image: image_size for trial in taken}
-    where = places(taken, layout, units=units, count_from=count_from, sizes=sizes)
-    people, identities, remarks = names.participants(taken, fields.get("participant"), found)
-    called = names.image_names(trial.image for trial in taken)
-    return Imported(
+        taken, left_out = read_trials(found, fields, advance)
+    shown = (
+        {} if images is None else names.find_pictures(images, dict.fromkeys(trial.image for trial in taken))
+    )
+    sizes = (
+        names.read_picture_sizes(shown)
+        if image_size is None
+        else {trial.image: image_size for trial in taken}
+    )
+    where = locate_dots(taken, layout, units=units, count_from=count_from, sizes=sizes)
+    people, identities, remarks = names.name_participants(taken, fields.get("participant"), found)
+    called = names.name_images(trial.image for trial in taken)
+    return ImportedData(
         layout=where.layout,
         columns=_columns(taken, where, people, called),
         fields=fields,
@@ -81,7 +87,7 @@ def read(
 
 
 def write(
-    found: Imported,
+    found: ImportedData,
     folder: str | Path,
     *,
     name: str = "imported",
@@ -100,15 +106,15 @@ def write(
     writing.write(found, Path(folder), name=name, segments=segments, identities=identities, progress=progress)
 
 
-def _all_rows(paths: Sequence[Path], progress: Progress) -> tuple[list[Row], list[files.Source]]:
+def _all_rows(paths: Sequence[Path], progress: Progress) -> tuple[list[Row], list[files.SourceFile]]:
     found: list[Row] = []
-    sources, runs = [], Runs()
+    sources, runs = [], RunNumbers()
     with progress("Reading", len(paths)) as advance:
         for path in paths:
-            source, texts = files.read(path)
+            source, texts = files.read_file(path)
             sources.append(source)
             for text in texts:
-                found.extend(rows(text, runs))
+                found.extend(read_rows(text, runs))
             advance(1)
     if not found:
         raise InvalidInput(
@@ -118,10 +124,10 @@ def _all_rows(paths: Sequence[Path], progress: Progress) -> tuple[list[Row], lis
 
 
 def _columns(
-    taken: Sequence[Trial], where: Places, people: list[str], called: dict[str, str]
+    taken: Sequence[ImportedTrial], where: DotLocations, people: list[str], called: dict[str, str]
 ) -> dict[str, list[Any]]:
     """The table of an export, all sessions together."""
-    held = names.sessions(taken, people)
+    held = names.name_sessions(taken, people)
     numbers, counted = [], dict[tuple[str, str], int]()
     for key in zip(people, held, strict=True):
         counted[key] = counted.get(key, -1) + 1
@@ -148,7 +154,8 @@ def _columns(
         "rt_ms": [trial.rt_ms for trial in taken],
         "key": [trial.key for trial in taken],
         "source": [
-            f"{files.short(row.file)}, {row.kind} {row.number}" for row in (trial.row for trial in taken)
+            f"{files.short_source_name(row.file)}, {row.kind} {row.number}"
+            for row in (trial.row for trial in taken)
         ],
     }
 
@@ -156,7 +163,7 @@ def _columns(
 # ── what is said aloud ──
 
 
-def _about_fields(fields: dict[str, mapping.Field], taken: Sequence[Trial]) -> list[str]:
+def _about_fields(fields: dict[str, mapping.ColumnMapping], taken: Sequence[ImportedTrial]) -> list[str]:
     answers: dict[bool, dict[str, int]] = {True: {}, False: {}}
     for trial in taken:
         held = answers[trial.same]

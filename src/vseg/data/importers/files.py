@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from vseg.data.importers.rows import Text
+from vseg.data.importers.rows import TextFile
 from vseg.errors import InvalidInput, NotFound
 
 READ = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".txt")
@@ -30,7 +30,7 @@ BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, E
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A file that was imported, for the record."""
 
     name: str
@@ -38,7 +38,7 @@ class Source:
     size_bytes: int
 
 
-def found(paths: Sequence[str | Path]) -> list[Path]:
+def find_files(paths: Sequence[str | Path]) -> list[Path]:
     """The files behind what was named: a folder stands for those in it that can be read."""
     files: list[Path] = []
     for path in map(Path, paths):
@@ -59,25 +59,25 @@ def found(paths: Sequence[str | Path]) -> list[Path]:
     return files
 
 
-def read(path: Path) -> tuple[Source, Iterator[Text]]:
+def read_file(path: Path) -> tuple[SourceFile, Iterator[TextFile]]:
     """The file for the record, and its texts."""
     size = path.stat().st_size
     if size > LARGEST_FILE:
         raise InvalidInput(f"{path} has {size} bytes; at most {LARGEST_FILE} are read: import it in parts.")
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    source = Source(path.name, digest, size)
+    source = SourceFile(path.name, digest, size)
     if zipfile.is_zipfile(path) and path.suffix.lower() not in READ:
         return source, _archived(path)
     name = str(path)
     result = RESULT.search(path.as_posix())
     return source, iter(
-        [Text(name, _decoded(name, path.read_bytes()), f"{path.parents[1]}" if result else "")]
+        [TextFile(name, _decoded(name, path.read_bytes()), f"{path.parents[1]}" if result else "")]
     )
 
 
 @lru_cache(maxsize=1024)
-def short(name: str) -> str:
+def short_source_name(name: str) -> str:
     """The name of a file or of a text in an archive, without the folders of the machine it was imported on.
 
     Examples
@@ -105,7 +105,7 @@ def _decoded(name: str, content: bytes) -> str:
 # ── archives ──
 
 
-def _archived(path: Path) -> Iterator[Text]:
+def _archived(path: Path) -> Iterator[TextFile]:
     """The texts of a zip archive; in one of JATOS, the components of a study result are one run."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -124,7 +124,7 @@ def _archived(path: Path) -> Iterator[Text]:
             for name in sorted(texts, key=_in_order):
                 text = _decoded(f"{path}: {name}", unpack(members[name]))
                 if text.strip():
-                    yield Text(f"{path}: {name}", text, *_run_of(path, name, about))
+                    yield TextFile(f"{path}: {name}", text, *_run_of(path, name, about))
     except BROKEN as error:
         if isinstance(error, InvalidInput) or (isinstance(error, OSError) and error.filename):
             raise

@@ -18,7 +18,7 @@ from vseg.data import dataset
 from vseg.data.columns import RESPONSES, SESSIONS, Column
 from vseg.data.importers.files import SourceFile
 from vseg.data.importers.mapping import ColumnMapping
-from vseg.data.importers.names import words
+from vseg.data.importers.names import make_file_words
 from vseg.data.importers.trials import SkippedRows
 from vseg.data.layout import Grid, Layout
 from vseg.data.psych_ds import SCHEMA_VERSION, describe_dataset, write_ignore_file, write_json
@@ -75,7 +75,7 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedData:
     """What an import has found, before anything is written."""
 
     layout: Layout
@@ -106,7 +106,7 @@ def _keys(columns: TableColumns) -> list[tuple[str, str]]:
 
 
 def write(
-    found: Imported,
+    found: ImportedData,
     folder: Path,
     *,
     name: str,
@@ -116,7 +116,7 @@ def write(
 ) -> None:
     """Write what was found into an empty folder."""
     text = study_text(found, name, segments)
-    schema.parsed(text, "The study of these data")
+    schema.parse_study(text, "The study of these data")
     for place in (dataset.IMAGES, dataset.DATA):
         folder.joinpath(place).mkdir(parents=True)
     folder.joinpath(dataset.STUDY).write_text(text, encoding="utf-8")
@@ -135,7 +135,7 @@ def write(
     _write_words(found, folder, name, segments, (*variables, *map(_reworded, summed)))
 
 
-def study_text(found: Imported, name: str, segments: int | None) -> str:
+def study_text(found: ImportedData, name: str, segments: int | None) -> str:
     """A study file with what is known of an experiment that ran elsewhere."""
     if isinstance(found.layout, Grid):
         layout = f"grid = {found.layout.size}"
@@ -158,10 +158,10 @@ def study_text(found: Imported, name: str, segments: int | None) -> str:
 def _png(path: Path) -> bytes:
     from PIL import Image
 
-    from vseg.stimuli import read
+    from vseg.stimuli import read_image
 
     file = io.BytesIO()
-    Image.fromarray(read(path)).save(file, "PNG")
+    Image.fromarray(read_image(path)).save(file, "PNG")
     return file.getvalue()
 
 
@@ -186,8 +186,8 @@ def _write_sessions(
     rows: dict[tuple[str, str], list[int]] = {}
     for number, key in enumerate(_keys(columns)):
         rows.setdefault(key, []).append(number)
-    who = words(participant for participant, _ in rows)
-    which = words(session for _, session in rows)
+    who = make_file_words(participant for participant, _ in rows)
+    which = make_file_words(session for _, session in rows)
     title, summaries = "".join(filter(str.isalnum, name)), []
     with (
         ParquetFile(folder / dataset.PARQUET, variables) as parquet,
@@ -229,7 +229,7 @@ def _share(correct: Sequence[Any], chosen: Sequence[bool]) -> float | None:
 
 
 def _write_words(
-    found: Imported, folder: Path, name: str, segments: int | None, variables: Sequence[Column]
+    found: ImportedData, folder: Path, name: str, segments: int | None, variables: Sequence[Column]
 ) -> None:
     now = datetime.now(UTC)
     about = f"Same/different judgments about pairs of locations on {found.layout}, imported. {found}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.data.importers.trials import Trial
+from vseg.data.importers.trials import ImportedTrial
 from vseg.data.layout import Grid, Layout, Scatter
 from vseg.errors import InvalidInput, NotFound
 
@@ -22,7 +22,7 @@ Size = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Places:
+class DotLocations:
     """The two locations of every trial, the dots in pixels where that is known, and what there is to say of it."""
 
     layout: Layout
@@ -32,14 +32,14 @@ class Places:
     remarks: list[str]
 
 
-def places(
-    trials: Sequence[Trial],
+def locate_dots(
+    trials: Sequence[ImportedTrial],
     layout: Layout | None,
     *,
     units: str | None = None,
     count_from: int = 0,
     sizes: Mapping[str, Size] | None = None,
-) -> Places:
+) -> DotLocations:
     """Locations for all trials.
 
     Parameters
@@ -74,18 +74,18 @@ def places(
     i, j = where.reshape(-1, 2).T
     _check_pairs(trials, layout, i, j)
     px = None if np.isnan(scale).any() else at * scale
-    return Places(layout, i, j, px, remarks)
+    return DotLocations(layout, i, j, px, remarks)
 
 
-def _sizes(trials: Sequence[Trial], sizes: Mapping[str, Size]) -> NDArray[np.float64]:
+def _sizes(trials: Sequence[ImportedTrial], sizes: Mapping[str, Size]) -> NDArray[np.float64]:
     """(m, 2) the image's size in each trial, NaN where it is not known."""
     unknown = (np.nan, np.nan)
     return np.array([trial.size or sizes.get(trial.image, unknown) for trial in trials], np.float64)
 
 
 def _numbered(
-    trials: Sequence[Trial], layout: Layout | None, count_from: int, size: NDArray[np.float64]
-) -> Places:
+    trials: Sequence[ImportedTrial], layout: Layout | None, count_from: int, size: NDArray[np.float64]
+) -> DotLocations:
     if layout is None:
         raise InvalidInput(
             "The dots are given as numbers of locations: say where these are, with --grid N or --points FILE."
@@ -107,14 +107,14 @@ def _numbered(
         if np.isnan(size).any()
         else np.hstack([layout.positions[pairs[:, end]] * size for end in (0, 1)])
     )
-    return Places(layout, pairs[:, 0], pairs[:, 1], px, [])
+    return DotLocations(layout, pairs[:, 0], pairs[:, 1], px, [])
 
 
 def _joined(values: Any) -> str:
     return " and ".join(f"{value:g}" for value in values)
 
 
-def _check_sizes(trials: Sequence[Trial], size: NDArray[np.float64]) -> None:
+def _check_sizes(trials: Sequence[ImportedTrial], size: NDArray[np.float64]) -> None:
     unknown = np.isnan(size).any(axis=1)
     if unknown.any():
         at = int(np.argmax(unknown))
@@ -125,7 +125,7 @@ def _check_sizes(trials: Sequence[Trial], size: NDArray[np.float64]) -> None:
 
 
 def _check_inside(
-    trials: Sequence[Trial],
+    trials: Sequence[ImportedTrial],
     dots: NDArray[np.float64],
     at: NDArray[np.float64],
     size: NDArray[np.float64],
@@ -146,7 +146,11 @@ def _spots(dots: NDArray[np.float64]) -> str:
 
 
 def _snapped(
-    trials: Sequence[Trial], layout: Layout, spots: NDArray[np.float64], size: NDArray[np.float64], units: str
+    trials: Sequence[ImportedTrial],
+    layout: Layout,
+    spots: NDArray[np.float64],
+    size: NDArray[np.float64],
+    units: str,
 ) -> tuple[NDArray[np.int64], str]:
     """The nearest location of each dot, none farther off than half the way to the next location."""
     from scipy.spatial import cKDTree
@@ -202,7 +206,9 @@ def _about_made(layout: Layout) -> str:
     return f"The dots' {len(layout)} distinct positions are the locations."
 
 
-def _check_pairs(trials: Sequence[Trial], layout: Layout, i: NDArray[np.int64], j: NDArray[np.int64]) -> None:
+def _check_pairs(
+    trials: Sequence[ImportedTrial], layout: Layout, i: NDArray[np.int64], j: NDArray[np.int64]
+) -> None:
     if (i == j).any():
         at = int(np.argmax(i == j))
         raise InvalidInput(

@@ -90,7 +90,7 @@ PAIR = ("i", "j")
 
 
 @dataclass(frozen=True)
-class Field:
+class ColumnMapping:
     """Where a target is found, and which values mean yes."""
 
     target: Target
@@ -113,7 +113,7 @@ class Field:
         value = row.cells.get(self.column)
         if value is None and self.is_deep:
             value = _inside(row.cells.get(self.root), self.steps[1:])
-        return None if value is None or is_nothing(value) else value
+        return None if value is None or is_empty(value) else value
 
     @cached_property
     def root(self) -> str:
@@ -131,7 +131,7 @@ class Field:
 
     def means_yes(self, value: Any) -> bool | None:
         """Whether this value means yes; None if it means neither yes nor no."""
-        text = said(value)
+        text = as_text(value)
         if self.values:
             return text is not None and text.casefold() in self._yes
         if text is None or text.lower() not in YES | NO:
@@ -150,7 +150,7 @@ class Field:
         return f"{self.target.name} from {self.column}{which}"
 
 
-def is_nothing(value: Any) -> bool:
+def is_empty(value: Any) -> bool:
     """Whether a cell is empty: null, no text, not a number."""
     if isinstance(value, str):
         return (len(value) < 12 or value.isspace()) and value.strip().lower() in NOTHING
@@ -180,7 +180,7 @@ def _opened(text: str) -> Any:
         return None
 
 
-def said(value: Any) -> str | None:
+def as_text(value: Any) -> str | None:
     """A value as text, the same whether it came from JSON or from CSV; None for what is no single value."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -194,7 +194,7 @@ def said(value: Any) -> str | None:
 # ── from what was typed ──
 
 
-def parsed(texts: Iterable[str]) -> dict[str, Field]:
+def parse_mappings(texts: Iterable[str]) -> dict[str, ColumnMapping]:
     """The fields behind --map options, by target.
 
     Examples
@@ -202,7 +202,7 @@ def parsed(texts: Iterable[str]) -> dict[str, Field]:
     >>> parsed(["same=response:f,yes", "x1=dots[0].x"])["x1"].steps
     ('dots', 0, 'x')
     """
-    fields: dict[str, Field] = {}
+    fields: dict[str, ColumnMapping] = {}
     for text in texts:
         field = _parsed(text)
         if field.target.name in fields:
@@ -211,7 +211,7 @@ def parsed(texts: Iterable[str]) -> dict[str, Field]:
     return fields
 
 
-def _parsed(text: str) -> Field:
+def _parsed(text: str) -> ColumnMapping:
     word, equals, rest = text.partition("=")
     target = BY_NAME.get(word.strip())
     if not equals or not rest.strip():
@@ -223,7 +223,7 @@ def _parsed(text: str) -> Field:
     column, colon, listed = rest.partition(":")
     values = tuple(value.strip() for value in listed.split(",")) if colon else ()
     _check_values(text, target, column.strip(), values)
-    return Field(target, column.strip(), values)
+    return ColumnMapping(target, column.strip(), values)
 
 
 def _check_values(text: str, target: Target, column: str, values: tuple[str, ...]) -> None:
@@ -249,7 +249,7 @@ def _names() -> list[str]:
 # ── against what is there ──
 
 
-def completed(given: dict[str, Field], rows: Sequence[Row]) -> dict[str, Field]:
+def complete_mappings(given: dict[str, ColumnMapping], rows: Sequence[Row]) -> dict[str, ColumnMapping]:
     """What was given, checked against the columns, and a guess for each other target that has one."""
     columns = list(dict.fromkeys(name for row in rows for name in row.cells))
     there = set(columns)
@@ -274,15 +274,17 @@ def completed(given: dict[str, Field], rows: Sequence[Row]) -> dict[str, Field]:
     return {target.name: fields[target.name] for target in TARGETS if target.name in fields}
 
 
-def _guess(fields: dict[str, Field], targets: Iterable[Target], there: set[str], rows: Sequence[Row]) -> None:
+def _guess(
+    fields: dict[str, ColumnMapping], targets: Iterable[Target], there: set[str], rows: Sequence[Row]
+) -> None:
     for target in targets:
         if target.name not in fields and not _ruled_out(target.name, fields):
             guess = next((path for path in target.guesses if _holds(target, path, there, rows)), None)
             if guess is not None:
-                fields[target.name] = Field(target, guess, guessed=True)
+                fields[target.name] = ColumnMapping(target, guess, guessed=True)
 
 
-def _ruled_out(name: str, fields: dict[str, Field]) -> bool:
+def _ruled_out(name: str, fields: dict[str, ColumnMapping]) -> bool:
     """Who names locations does not want coordinates guessed, nor the other way round."""
     given = {each for each, field in fields.items() if not field.guessed}
     by_pair, by_dots = any(each in given for each in PAIR), any(each in given for each in DOTS)
@@ -290,24 +292,24 @@ def _ruled_out(name: str, fields: dict[str, Field]) -> bool:
 
 
 def _holds(target: Target, path: str, there: set[str], rows: Sequence[Row]) -> bool:
-    field = Field(target, path)
+    field = ColumnMapping(target, path)
     if path not in there and (field.root not in there or not field.is_deep):
         return False
     held = next((value for row in rows if (value := field.value(row)) is not None), None)
-    text = said(held)
+    text = as_text(held)
     return bool(text) and not (target.name == "image" and "<" in str(text) and "src=" not in str(text))
 
 
-def _drop_unclear(fields: dict[str, Field], name: str, rows: Sequence[Row]) -> None:
+def _drop_unclear(fields: dict[str, ColumnMapping], name: str, rows: Sequence[Row]) -> None:
     """A guess that is not plainly yes or no is none."""
     field = fields.get(name)
     if field is not None and field.guessed:
-        found = {str(said(value)).lower() for row in rows if (value := field.value(row)) is not None}
+        found = {str(as_text(value)).lower() for row in rows if (value := field.value(row)) is not None}
         if not found <= YES | NO:
             del fields[name]
 
 
-def _settle_dots(fields: dict[str, Field], given: dict[str, Field]) -> None:
+def _settle_dots(fields: dict[str, ColumnMapping], given: dict[str, ColumnMapping]) -> None:
     """Locations where they are whole, else coordinates; never half of each."""
     if all(name in fields for name in PAIR) and not any(name in given for name in DOTS):
         for name in DOTS:
@@ -317,7 +319,7 @@ def _settle_dots(fields: dict[str, Field], given: dict[str, Field]) -> None:
             fields.pop(name, None)
 
 
-def _check_needed(fields: dict[str, Field], columns: list[str]) -> None:
+def _check_needed(fields: dict[str, ColumnMapping], columns: list[str]) -> None:
     missing = []
     if not (all(name in fields for name in PAIR) or all(name in fields for name in DOTS)):
         partly = [name for name in DOTS if name in fields]
@@ -333,7 +335,7 @@ def _check_needed(fields: dict[str, Field], columns: list[str]) -> None:
         raise InvalidInput(f"No column gives {' nor '.join(missing)}. Found the columns {_listed(columns)}.")
 
 
-def _check_same(fields: dict[str, Field], rows: Sequence[Row]) -> None:
+def _check_same(fields: dict[str, ColumnMapping], rows: Sequence[Row]) -> None:
     """Without values, the answers have to be plainly yes or no; else the message lists them."""
     field = fields["same"]
     if field.values:
@@ -341,7 +343,7 @@ def _check_same(fields: dict[str, Field], rows: Sequence[Row]) -> None:
     counts: dict[str, int] = {}
     for row in rows:
         if (value := field.value(row)) is not None:
-            text = str(said(value))[:40]
+            text = str(as_text(value))[:40]
             counts[text] = counts.get(text, 0) + 1
     unclear = [text for text in counts if text.lower() not in YES | NO]
     if unclear:
@@ -353,7 +355,7 @@ def _check_same(fields: dict[str, Field], rows: Sequence[Row]) -> None:
         )
 
 
-def has_dots(row: Row, fields: dict[str, Field]) -> bool:
+def has_dots(row: Row, fields: dict[str, ColumnMapping]) -> bool:
     """Whether a row says anything about the two dots."""
     return any(fields[name].value(row) is not None for name in (*PAIR, *DOTS) if name in fields)
 

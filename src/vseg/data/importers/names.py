@@ -5,9 +5,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from vseg.data.importers.mapping import Field, said
+from vseg.data.importers.mapping import ColumnMapping, as_text
 from vseg.data.importers.rows import Row
-from vseg.data.importers.trials import Trial, name_in, short_name
+from vseg.data.importers.trials import ImportedTrial, read_name, short_name
 from vseg.errors import InvalidInput, NotFound
 
 PRACTICE = "practice"  # the name of vseg's own picture for practice
@@ -18,7 +18,7 @@ AN_IDENTITY = re.compile(r"[0-9a-f]{24}|.+@.+\..+", re.IGNORECASE)  # Prolific's
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
-def image_names(texts: Iterable[str]) -> dict[str, str]:
+def name_images(texts: Iterable[str]) -> dict[str, str]:
     """A short name for each image: lower-case letters, digits and hyphens, as study files have them.
 
     Examples
@@ -34,7 +34,7 @@ def image_names(texts: Iterable[str]) -> dict[str, str]:
     return _distinct(texts, short, "-", {PRACTICE})
 
 
-def words(names: Iterable[str]) -> dict[str, str]:
+def make_file_words(names: Iterable[str]) -> dict[str, str]:
     """For the names of files, where Psych-DS allows letters and digits alone.
 
     Examples
@@ -67,8 +67,8 @@ def _distinct(
     return names
 
 
-def participants(
-    trials: Sequence[Trial], field: Field | None, rows: Sequence[Row]
+def name_participants(
+    trials: Sequence[ImportedTrial], field: ColumnMapping | None, rows: Sequence[Row]
 ) -> tuple[list[str], dict[str, str], list[str]]:
     """Each trial's participant, whom the new names stand for, and what there is to say of it.
 
@@ -89,12 +89,12 @@ def participants(
     return [new[name] for name in found], {name: old for old, name in new.items()}, [remark]
 
 
-def _named(trials: Sequence[Trial], field: Field, rows: Sequence[Row]) -> list[str]:
+def _named(trials: Sequence[ImportedTrial], field: ColumnMapping, rows: Sequence[Row]) -> list[str]:
     """As the column says; where it is empty, the one name that the run has elsewhere."""
     of_run: dict[int, dict[str, Row]] = {}
     if any(trial.participant is None for trial in trials):
         for row in rows:
-            if name := said(field.value(row)):
+            if name := as_text(field.value(row)):
                 of_run.setdefault(row.run, {})[name] = row
     found = []
     for trial in trials:
@@ -105,7 +105,7 @@ def _named(trials: Sequence[Trial], field: Field, rows: Sequence[Row]) -> list[s
                     f"{trial.row.where}: {field.column} is empty; expected the participant's name."
                 )
             ((text, row),) = of_run[trial.row.run].items()
-            name = name_in(row, field, text)
+            name = read_name(row, field, text)
         found.append(name)
     return found
 
@@ -119,7 +119,7 @@ def _about_runs(count: int) -> str:
     return f"{whole}: no column was found that names one; say which with --map participant=COLUMN."
 
 
-def sessions(trials: Sequence[Trial], people: Sequence[str]) -> list[str]:
+def name_sessions(trials: Sequence[ImportedTrial], people: Sequence[str]) -> list[str]:
     """Each trial's session: as it is named, or one for each person in each run.
 
     Prolific's own number of a session leads to a person, so it is replaced.
@@ -135,7 +135,7 @@ def sessions(trials: Sequence[Trial], people: Sequence[str]) -> list[str]:
     return [named[key] for key in keys]
 
 
-def pictures(folder: str | Path, images: Iterable[str]) -> dict[str, Path]:
+def find_pictures(folder: str | Path, images: Iterable[str]) -> dict[str, Path]:
     """The picture of each image in a folder: that of the same file name, else of the same name without ending."""
     folder = Path(folder)
     if not folder.is_dir():
@@ -168,12 +168,12 @@ def _whole(image: str, folder: Path, files: Sequence[Path]) -> Path | None:
     return max(ending, key=lambda path: len(path.parts), default=None)
 
 
-def picture_sizes(found: Mapping[str, Path]) -> dict[str, tuple[float, float]]:
+def read_picture_sizes(found: Mapping[str, Path]) -> dict[str, tuple[float, float]]:
     """Width and height of each picture, upright."""
-    from vseg.stimuli import read
+    from vseg.stimuli import read_image
 
     sizes = {}
     for image, path in found.items():
-        height, width = read(path).shape[:2]
+        height, width = read_image(path).shape[:2]
         sizes[image] = (float(width), float(height))
     return sizes

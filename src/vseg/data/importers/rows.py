@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextFile:
     """The text of one file, with the run it belongs to, if that is known, and cells that each row gets."""
 
     name: str
@@ -49,7 +49,7 @@ class Text:
     known: tuple[tuple[str, Any], ...] = ()
 
 
-class Runs:
+class RunNumbers:
     """Numbers for runs: a name keeps its number, and whatever has no name gets a new one."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Runs:
         return self._count
 
 
-def rows(file: Text, runs: Runs) -> Iterator[Row]:
+def read_rows(file: TextFile, runs: RunNumbers) -> Iterator[Row]:
     """The rows of one file, whose format shows in its first character."""
     start = file.text[:1000].lstrip("\ufeff \t\r\n")[:1]
     found = _json_rows(file, runs) if start in ("[", "{") else _csv_rows(file, runs)
@@ -78,7 +78,7 @@ def rows(file: Text, runs: Runs) -> Iterator[Row]:
 # ── JSON ──
 
 
-def _json_rows(file: Text, runs: Runs) -> Iterator[Row]:
+def _json_rows(file: TextFile, runs: RunNumbers) -> Iterator[Row]:
     """A list is a run, a list of lists a run each; single objects are trials of one run together."""
     number, loose = 0, 0
     for document in _once(file):
@@ -98,7 +98,7 @@ def _json_rows(file: Text, runs: Runs) -> Iterator[Row]:
                 yield Row(cells, file.name, number, run, "trial")
 
 
-def _once(file: Text) -> Iterator[Any]:
+def _once(file: TextFile) -> Iterator[Any]:
     """The documents, without those that were stored twice, as happens where a page submits and then appends."""
     seen: list[Any] = []
     for document in _documents(file):
@@ -119,7 +119,7 @@ def _is_clocked(document: Any) -> bool:
     return _is_table(document) and len(document) > 1 and all("time_elapsed" in trial for trial in document)
 
 
-def _documents(file: Text) -> Iterator[Any]:
+def _documents(file: TextFile) -> Iterator[Any]:
     """One JSON document after another: usually one, or one a line, or joined without anything between."""
     decoder, at = json.JSONDecoder(), 0
     text = file.text.lstrip("\ufeff")
@@ -174,7 +174,7 @@ def _short(value: Any) -> str:
 # ── CSV ──
 
 
-def _csv_rows(file: Text, runs: Runs) -> Iterator[Row]:
+def _csv_rows(file: TextFile, runs: RunNumbers) -> Iterator[Row]:
     text = file.text.removeprefix("\ufeff")
     header_line = text[:100_000].lstrip("\r\n").partition("\n")[0]
     delimiter = max(",;\t", key=header_line.count)
@@ -200,7 +200,7 @@ def _csv_rows(file: Text, runs: Runs) -> Iterator[Row]:
             yield Row(held, file.name, reader.line_num, run, "line")
 
 
-def _csv_lines(file: Text, reader: Any) -> Iterator[list[str]]:
+def _csv_lines(file: TextFile, reader: Any) -> Iterator[list[str]]:
     try:
         yield from filter(None, reader)
     except csv.Error as error:
@@ -209,7 +209,7 @@ def _csv_lines(file: Text, reader: Any) -> Iterator[list[str]]:
         ) from error
 
 
-def _check_header(file: Text, header: list[str]) -> None:
+def _check_header(file: TextFile, header: list[str]) -> None:
     if len(header) > MOST_CELLS:
         raise InvalidInput(f"{file.name} has {len(header)} columns; at most {MOST_CELLS} are read.")
     twice = [name for name, count in Counter(header).items() if name and count > 1]

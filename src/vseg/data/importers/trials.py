@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, NoReturn
 
-from vseg.data.importers.mapping import DOTS, Field, has_dots, said
+from vseg.data.importers.mapping import DOTS, ColumnMapping, as_text, has_dots
 from vseg.data.importers.rows import Row
 from vseg.errors import InvalidInput
 
@@ -18,7 +18,7 @@ LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ImportedTrial:
     """One answer: who, about which dots, and what they said."""
 
     row: Row
@@ -39,7 +39,7 @@ class Trial:
 
 
 @dataclass
-class LeftOut:
+class SkippedRows:
     """How many rows were no trials of the task, and why."""
 
     reasons: Counter[str] = attribute(default_factory=Counter)
@@ -50,11 +50,11 @@ class LeftOut:
         return f"{total} row{'' if total == 1 else 's'} left out: {each}."
 
 
-def trials(
-    rows: Sequence[Row], fields: dict[str, Field], advance: Callable[[int], None] = lambda done: None
-) -> tuple[list[Trial], LeftOut]:
+def read_trials(
+    rows: Sequence[Row], fields: dict[str, ColumnMapping], advance: Callable[[int], None] = lambda done: None
+) -> tuple[list[ImportedTrial], SkippedRows]:
     """The trials of the task among the rows, in their order, and what else there was."""
-    taken, left_out = [], LeftOut()
+    taken, left_out = [], SkippedRows()
     for number, row in enumerate(rows, 1):
         why = _no_trial(row, fields)
         if why:
@@ -72,7 +72,7 @@ def trials(
     return taken, left_out
 
 
-def _no_trial(row: Row, fields: dict[str, Field]) -> str:
+def _no_trial(row: Row, fields: dict[str, ColumnMapping]) -> str:
     """Why a row is no trial of the task; nothing if it is one."""
     if "only" in fields and not fields["only"].yes(row):
         return f"where {fields['only'].column} is something else"
@@ -86,21 +86,21 @@ def _no_trial(row: Row, fields: dict[str, Field]) -> str:
     return ""
 
 
-def _trial(row: Row, fields: dict[str, Field]) -> Trial:
+def _trial(row: Row, fields: dict[str, ColumnMapping]) -> ImportedTrial:
     values = {name: field.value(row) for name, field in fields.items()}
 
-    def needed(name: str, read: Callable[[Row, Field, Any], Any]) -> Any:
+    def needed(name: str, read: Callable[[Row, ColumnMapping, Any], Any]) -> Any:
         return read(row, fields[name], values[name])
 
-    def optional(name: str, read: Callable[[Row, Field, Any], Any], otherwise: Any = None) -> Any:
+    def optional(name: str, read: Callable[[Row, ColumnMapping, Any], Any], otherwise: Any = None) -> Any:
         return otherwise if values.get(name) is None else read(row, fields[name], values[name])
 
     practice, catch = optional("practice", _truth, False), optional("catch", _truth, False)
     width, height = optional("image_width", _size), optional("image_height", _size)
-    return Trial(
+    return ImportedTrial(
         row=row,
-        participant=optional("participant", name_in),
-        session=optional("session", name_in),
+        participant=optional("participant", read_name),
+        session=optional("session", read_name),
         image=optional("image", _image, "image"),
         block=optional("block", _whole, 0),
         trial=optional("trial", _whole),
@@ -108,7 +108,7 @@ def _trial(row: Row, fields: dict[str, Field]) -> Trial:
         dots=tuple(needed(name, _number) for name in DOTS) if "x1" in fields else None,
         size=None if width is None or height is None else (width, height),
         same=needed("same", _truth),
-        key=(said(values["same"]) or "")[:LONGEST_NAME],
+        key=(as_text(values["same"]) or "")[:LONGEST_NAME],
         rt_ms=optional("rt_ms", _time),
         practice=practice,
         catch=catch,
@@ -117,7 +117,7 @@ def _trial(row: Row, fields: dict[str, Field]) -> Trial:
 
 
 @lru_cache(maxsize=1024)
-def picture(text: str) -> str:
+def find_image_address(text: str) -> str:
     """The image behind a stimulus: the address in a piece of HTML, else the text itself.
 
     Examples
@@ -145,7 +145,7 @@ def short_name(text: str) -> str:
 # ── one value ──
 
 
-def _refuse(row: Row, field: Field, value: Any, expected: str) -> NoReturn:
+def _refuse(row: Row, field: ColumnMapping, value: Any, expected: str) -> NoReturn:
     shown = "nothing" if value is None else repr(value)
     lost = " (jsPsych 6 loses nested data in CSV: export JSON)" if "[object Object]" in shown else ""
     got = shown if len(shown) <= 60 else f"{shown[:60]}…"
@@ -155,9 +155,9 @@ def _refuse(row: Row, field: Field, value: Any, expected: str) -> NoReturn:
     )
 
 
-def name_in(row: Row, field: Field, value: Any) -> str:
+def read_name(row: Row, field: ColumnMapping, value: Any) -> str:
     """What the cell says, if it is as short as names are; else `InvalidInput`."""
-    text = said(value)
+    text = as_text(value)
     if not text:
         _refuse(row, field, value, "a name")
     if len(text) > LONGEST_NAME:
@@ -165,16 +165,16 @@ def name_in(row: Row, field: Field, value: Any) -> str:
     return text
 
 
-def _image(row: Row, field: Field, value: Any) -> str:
+def _image(row: Row, field: ColumnMapping, value: Any) -> str:
     """As a name; or the address in a piece of HTML, which may be long, since the folder has a short name for it."""
-    text = said(value) or ""
-    address = picture(text)
+    text = as_text(value) or ""
+    address = find_image_address(text)
     if address.startswith("data:"):
         _refuse(row, field, value, "a name, not the picture itself: map another column")
-    return name_in(row, field, value) if address == text else address
+    return read_name(row, field, value) if address == text else address
 
 
-def _truth(row: Row, field: Field, value: Any) -> bool:
+def _truth(row: Row, field: ColumnMapping, value: Any) -> bool:
     yes = field.means_yes(value)
     if yes is None:
         advice = f"--map {field.target.name}={field.column}:VALUE"
@@ -182,7 +182,7 @@ def _truth(row: Row, field: Field, value: Any) -> bool:
     return yes
 
 
-def _number(row: Row, field: Field, value: Any) -> float:
+def _number(row: Row, field: ColumnMapping, value: Any) -> float:
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -192,21 +192,21 @@ def _number(row: Row, field: Field, value: Any) -> float:
     return number
 
 
-def _size(row: Row, field: Field, value: Any) -> float:
+def _size(row: Row, field: ColumnMapping, value: Any) -> float:
     number = _number(row, field, value)
     if not 1 <= number <= 1_000_000:
         _refuse(row, field, value, "a number of pixels from 1 up")
     return number
 
 
-def _whole(row: Row, field: Field, value: Any) -> int:
+def _whole(row: Row, field: ColumnMapping, value: Any) -> int:
     number = _number(row, field, value)
     if not 0 <= number < 2**53 or number != int(number):
         _refuse(row, field, value, "a whole number from 0 up")
     return int(number)
 
 
-def _time(row: Row, field: Field, value: Any) -> float:
+def _time(row: Row, field: ColumnMapping, value: Any) -> float:
     number = _number(row, field, value) * (1000 if field.values == ("s",) else 1)
     if number < 0:
         _refuse(row, field, value, "a time from 0 up")

@@ -1,7 +1,7 @@
-"""What a participant reads, in English, French and German: a TOML file a language, all with the same keys.
+"""The texts that participants read, in English, French and German: one TOML file per language, with the same keys.
 
-A text is plain: paragraphs have a blank line between them, and words in braces, such as {segments}, are filled
-in by the page. A study file replaces any of them in its table [texts].
+A text is plain: a blank line separates paragraphs, and the page fills in words in braces, such as {segments}. A study
+file replaces any of the texts in its table [texts].
 """
 
 import re
@@ -12,52 +12,54 @@ from functools import cache
 from importlib.resources import files
 
 LANGUAGES = ("en", "fr", "de")
-LONGEST = 20_000
+LONGEST = 20_000  # characters
 
 
-def of(language: str) -> dict[str, str]:
-    """Every text in that language, by its key.
+def load_texts(language: str) -> dict[str, str]:
+    """Return all texts in a language, by key.
 
     Examples
     --------
-    >>> of("fr")["continue"]
+    >>> load_texts("fr")["continue"]
     'Continuer'
     """
     return dict(_read(language))
 
 
-def placeholders(text: str) -> set[str]:
-    """The words in braces, which the page fills in.
+def find_placeholders(text: str) -> set[str]:
+    """Return the words in braces, which the page fills in.
 
     Examples
     --------
-    >>> placeholders("{done} of {of}") == {"done", "of"}
+    >>> find_placeholders("{done} of {of}") == {"done", "of"}
     True
     """
     return set(re.findall(r"\{([^{}]*)\}", text))
 
 
-def checked(overrides: Mapping[str, str]) -> None:
-    """Raise a ValueError for a text that no screen shows, or for words in braces that no page fills in.
+def check_texts(overrides: Mapping[str, str]) -> None:
+    """Raise a ValueError if a text has an unknown key, is too long, or has words in braces that are not filled in.
 
     Examples
     --------
-    >>> checked({"consent": "Our own words."})
+    >>> check_texts({"consent": "Our own words."})
     """
     english = _read("en")
     for key, text in overrides.items():
         if key not in english:
-            near = get_close_matches(key, english, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(english)}"
+            close = get_close_matches(key, english, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(english)}"
             raise ValueError(f"there is no text {key!r}; {hint}")
         if len(text) > LONGEST:
             raise ValueError(f"the text {key} has {len(text)} characters; at most {LONGEST} are allowed")
-        if unknown := sorted(placeholders(text) - placeholders(english[key])):
-            known = ", ".join(f"{{{word}}}" for word in sorted(placeholders(english[key])))
+        if unknown := sorted(find_placeholders(text) - find_placeholders(english[key])):
+            allowed = ", ".join(f"{{{word}}}" for word in sorted(find_placeholders(english[key])))
             hint = (
-                f"this text knows {known}" if known else "nothing is filled in here; write it without braces"
+                f"this text can have {allowed}"
+                if allowed
+                else "nothing is filled in here; write it without braces"
             )
-            raise ValueError(f"the text {key} has {{{unknown[0]}}}, which no page fills in; {hint}")
+            raise ValueError(f"the text {key} has {{{unknown[0]}}}, which the page does not fill in; {hint}")
 
 
 @cache
