@@ -207,7 +207,7 @@ def test_nothing_is_overwritten_where_a_file_has_one_name_only(tmp_path, monkeyp
     with new_file(tmp_path / "good.db") as temporary:
         temporary.write_bytes(b"whole")
     assert (tmp_path / "good.db").read_bytes() == b"whole"
-    with pytest.raises(Conflict, match="appeared meanwhile"), new_file(tmp_path / "late.db") as temporary:
+    with pytest.raises(Conflict, match="was created meanwhile"), new_file(tmp_path / "late.db") as temporary:
         (tmp_path / "late.db").write_bytes(b"somebody was faster")
     assert (tmp_path / "late.db").read_bytes() == b"somebody was faster"
     assert {path.name for path in tmp_path.iterdir()} == {"good.db", "late.db"}
@@ -227,7 +227,7 @@ def test_a_copy_that_lacks_rows_is_none(tmp_path):
         someone = begin_session(source, store.studies.get_study(source, "small"), "pid-more")
         store.responses.append(source, someone.session.id, [], [event(900)]).result()
         with (
-            pytest.raises(VsegError, match="has 0 rows in events, not 1"),
+            pytest.raises(VsegError, match="has 0 rows in events, expected 1"),
             source.reading() as rows,
             target.writing() as connection,
         ):

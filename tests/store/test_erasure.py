@@ -65,7 +65,7 @@ def test_erasing_undoes_taking_part(db, how, named, linked, number):
 def test_nobody_of_that_name(db):
     study, other = register_study(db), register_study(db, name="other")
     one = begin_session(db, study)
-    with pytest.raises(NotFound, match="no participant 'pnobody' in study 'small'"):
+    with pytest.raises(NotFound, match="Study 'small' has no participant 'pnobody'"):
         store.sessions.erase(db, study, "pnobody")
     with pytest.raises(NotFound):
         store.sessions.erase(db, other, one.session.participant)

@@ -16,7 +16,7 @@ from sqlalchemy import insert, literal, select, text
 from stored_sessions import NOW, answer_all, begin_session, event, register_study, response
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
-from vseg.store import schema, validation
+from vseg.store import schema, writer
 from vseg.store.tokens import hash_token
 from vseg.store.validation import EventLimits
 
@@ -462,6 +462,6 @@ def test_inserts_of_postgresql_are_planned_for_the_tables_as_they_are_now(postgr
             )
         late = event(30) | {"session": session, "received_at_ms": NOW, "data": "{}"}
         with db.writing() as connection:
-            assert validation.insertion(db, schema.events, schema.responses)(connection, [late]) == 1
+            assert writer._prepare_insert(db, schema.events, schema.responses)(connection, [late]) == 1
             read = text("SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'responses'")
             assert connection.scalar(read) == 0

@@ -66,7 +66,7 @@ def test_who_was_silent_for_longer_is_forgotten_and_their_answers_stay(db):
     assert known(db) == {people[days].session.participant for days in (0.01, 29.9, -1)}
     assert store.responses.load_responses(db, study).same.tolist() == before.same.tolist()
     assert store.sessions.apply_retention(db, now_ms=NOW) == {}
-    with pytest.raises(Exception, match="not one of this study"):  # the link is not free for someone else
+    with pytest.raises(Exception, match="has no such personal link"):  # the link is not free for someone else
         store.sessions.begin(db, study, draw_trials, link=link, now_ms=NOW)
 
 

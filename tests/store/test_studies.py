@@ -120,6 +120,6 @@ def test_a_study_that_this_version_cannot_read_does_not_keep_the_others_from_bei
     assert [row.name for row in store.studies.list_studies(db)] == ["second"]
     assert "Skipped a study: This vseg cannot read study 'first'" in caplog.text
     with pytest.raises(
-        SchemaMismatch, match=r"'first' of its database \(.*colour.*\); use the version that wrote it"
+        SchemaMismatch, match=r"'first' in its database \(.*colour.*\); use the version that wrote it"
     ):
         store.studies.get_study(db, "first")

@@ -60,7 +60,7 @@ def test_revoking(db, ann):
 
 @pytest.mark.parametrize("label", ["", "  ", "x" * 65, "a\nb"])
 def test_labels_that_say_nothing(db, ann, label):
-    with pytest.raises(InvalidInput, match="1 to 64 characters"):
+    with pytest.raises(InvalidInput, match="in 1 to 64 printable characters"):
         tokens.create(db, ann, label)
 
 

@@ -261,15 +261,15 @@ def test_a_lock_after_the_sweep_does_not_make_it_a_failure(db, monkeypatch):
     begun, _ = someone(db, study)
     monkeypatch.setattr(vacuum, "LOCK_TIMEOUT_S", 0)
     with closing(sqlite3.connect(db.address, isolation_level=None)) as other:
-        outside = db.outside
+        run = db.run_outside_transaction
 
         def locked_afterwards(*statements):
-            rows = outside(*statements)
+            rows = run(*statements)
             if statements == ("PRAGMA busy_timeout = 0",):  # the last thing that rewriting does
                 other.execute("BEGIN IMMEDIATE")
             return rows
 
-        monkeypatch.setattr(db, "outside", locked_afterwards)
+        monkeypatch.setattr(db, "run_outside_transaction", locked_afterwards)
         erased = store.sessions.erase(db, study, begun.session.participant)
         assert other.in_transaction
     monkeypatch.undo()
@@ -287,7 +287,7 @@ def test_what_could_not_be_swept_is_said_and_tried_again(db):
     with closing(sqlite3.connect(db.address, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         said = vacuum.sweep(db)
-        assert "not yet; the server tries again" in said
+        assert "not removed yet; the server tries again" in said
         assert "locked" in said
         assert vacuum.is_due(db)
     assert vacuum.sweep(db) == vacuum.SWEPT
