@@ -15,7 +15,7 @@ import numpy as np
 
 import vseg
 from tables import table
-from vseg.sweeps import sweep, workers
+from vseg.sweeps import open_workers, sweep
 
 SETTINGS = {"blocks": [2, 8, 32]}
 BRIEF_S = 0.01
@@ -56,7 +56,7 @@ def main(quick: bool = False) -> str:
 
 
 def _seconds(executor: str, repeats: int, **options) -> float:
-    with workers(executor) as place:
+    with open_workers(executor) as place:
         sweep(session, SETTINGS, repeats=4, seed=1, executor=place)  # imports, and kernels from the disk
         began = time.perf_counter()
         sweep(session, SETTINGS, repeats=repeats, seed=0, executor=place, **options)
@@ -66,16 +66,16 @@ def _seconds(executor: str, repeats: int, **options) -> float:
 def _overhead_ms(quick: bool) -> float:
     """What a trial takes beyond its own time, with one process and a folder."""
     trials = 200 if quick else 1000
-    with tempfile.TemporaryDirectory() as folder, workers("processes:1") as place:
+    with tempfile.TemporaryDirectory() as folder, open_workers("processes:1") as place:
         began = time.perf_counter()
-        sweep(brief, {"blocks": [1]}, repeats=trials, seed=0, executor=place, kept=folder)
+        sweep(brief, {"blocks": [1]}, repeats=trials, seed=0, executor=place, checkpoint=folder)
         return 1000 * ((time.perf_counter() - began) / trials - BRIEF_S)
 
 
 def _lost_s(repeats: int) -> float:
     """How much longer it takes when one of two processes is killed after the first trials."""
     usual = _seconds("processes:2", repeats)
-    with tempfile.TemporaryDirectory() as where, workers("processes:2") as place:
+    with tempfile.TemporaryDirectory() as where, open_workers("processes:2") as place:
         sweep(session, SETTINGS, repeats=4, seed=1, executor=place)
         killed: list[int] = []
 

@@ -60,12 +60,12 @@ def annotators(
     counts, names = options.wholes(trials, "--trials"), [name.strip() for name in observers.split(",")]
     _check_free(out)
     from reproduction.annotators import run
-    from vseg.sweeps import workers
+    from vseg.sweeps import open_workers
 
     total = run.steps(folder, count, names)
     with (
         resumable(out),
-        workers(executor) as place,
+        open_workers(executor) as place,
         progress_bar("Asking annotators", total) as advance,
     ):
         found = run.study(

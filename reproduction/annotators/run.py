@@ -13,7 +13,7 @@ from reproduction.annotators.result import Comparison
 from vseg.errors import InvalidInput
 from vseg.stimuli import Bsds
 from vseg.sweeps import Table, sweep
-from vseg.sweeps.workers import Place
+from vseg.sweeps.workers import Workers
 
 GRID, SMALLEST_GRID, LARGEST_GRID = 16, 4, 32
 FEWEST_TRIALS = 10  # to hold some out for the choice of λ
@@ -28,7 +28,7 @@ def study(
     grid: int = GRID,
     trials: Sequence[int] = TRIALS,
     observers: Sequence[str] = OBSERVERS,
-    executor: str | Executor | Place | None = None,
+    executor: str | Executor | Workers | None = None,
     kept: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
     seed: int,
@@ -63,7 +63,7 @@ def study(
         for who in _checked_observers(observers)
     ]
     rows = sweep(
-        photograph, settings, repeats=1, seed=seed, executor=executor, kept=kept, progress=progress
+        photograph, settings, repeats=1, seed=seed, executor=executor, checkpoint=kept, progress=progress
     ).rows
     return Comparison(Table({name: row[name] for name in KEPT_COLUMNS} for row in rows), grid, int(seed))
 

@@ -24,8 +24,8 @@ from reproduction.paper import chosen, costs, figure, page
 from vseg import __version__
 from vseg._support.atomic_files import write_text
 from vseg.errors import Conflict, InvalidInput
-from vseg.sweeps import Table, sweep, workers
-from vseg.sweeps.trials import grid
+from vseg.sweeps import Table, open_workers, sweep
+from vseg.sweeps.trials import expand_settings
 
 RESAMPLES, QUICK = 1000, 20
 FEWEST = 5  # resamples of a setting that gets only a share of them
@@ -93,7 +93,7 @@ def run(
     for name in outcomes:
         _advance(progress, planned([name], resamples=resamples, data=data))
     if left:
-        with workers(executor) as place:
+        with open_workers(executor) as place:
             for name in left:
                 outcomes[name] = _run_one(name, folder / name, asked[name], data, place, progress)
                 page.write(folder)
@@ -130,7 +130,7 @@ def _run_one(
             repeats=repeats,
             seed=int(np.random.SeedSequence(asked["seed"], spawn_key=(number,)).generate_state(1)[0]),
             executor=executor,
-            kept=folder / "kept" / str(number),
+            checkpoint=folder / "kept" / str(number),
             progress=lambda done: _advance(progress, done * each),
         )
         rows += table.rows
@@ -182,8 +182,8 @@ def _groups(module: Any, resamples: int, data: str | Path | None) -> list[tuple[
 
 def _settings(module: Any, data: str | Path | None) -> list[Setting]:
     if hasattr(module, "settings"):
-        return grid(module.settings(None if data is None else Path(data)))  # type: ignore[return-value]
-    return grid(module.SETTINGS)  # type: ignore[return-value]
+        return expand_settings(module.settings(None if data is None else Path(data)))  # type: ignore[return-value]
+    return expand_settings(module.SETTINGS)  # type: ignore[return-value]
 
 
 def _trials(module: Any, resamples: int, data: str | Path | None) -> int:

@@ -1,4 +1,4 @@
-"""Functions to sweep, which worker processes import by name: `from sweeps.studies import noisy`."""
+"""Functions to sweep; worker processes import them by name: `from sweeps.studies import noisy`."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def noisy(blocks, seed, where=""):
-    """A few milliseconds of work; leaves the id of its process in a folder, where there is one."""
+    """Work for a few milliseconds; write the PID into the folder `where`, if it is given."""
     values = np.random.default_rng(seed).normal(size=100_000)
     if where:
         (Path(where) / str(os.getpid())).touch()
@@ -16,7 +16,7 @@ def noisy(blocks, seed, where=""):
 
 
 def counted(blocks, where, seed):
-    """Leaves a line for each call."""
+    """Write a line for each call."""
     with open(Path(where) / "calls", "a") as file:
         file.write(f"{blocks}\n")
     return {"error": seed % 1000 / blocks}
@@ -28,16 +28,16 @@ def several(blocks, seed):
 
 def raising(blocks, seed):
     if blocks == 3:
-        raise ValueError("three is not for me")
+        raise ValueError("three is not allowed")
     return {"error": seed % 1000}
 
 
 def leaving(blocks, seed):
-    raise SystemExit("that is all")
+    raise SystemExit("exit called")
 
 
 def deadly(blocks, seed):
-    """Its worker never survives the setting 3."""
+    """Kill the worker at the setting 3."""
     if blocks == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return {"error": seed % 1000}
@@ -51,7 +51,7 @@ def threads(blocks, seed):
 
 
 class Unpicklable(Exception):  # noqa: N818
-    """Can be pickled, but not read back."""
+    """An error that can be pickled, but not unpickled."""
 
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")

@@ -1,4 +1,4 @@
-"""A run that is cut short goes on; a folder of something else is left alone."""
+"""Test that an interrupted sweep continues, and that the folder of another sweep is left alone."""
 
 import json
 import os
@@ -23,19 +23,20 @@ from sweeps.studies import noisy
 from vseg.sweeps import sweep
 
 if __name__ == "__main__":
-    told = lambda count: print(count, flush=True)
-    sweep(noisy, {"blocks": [1, 2, 4]}, repeats=10_000, seed=5, executor=sys.argv[1], kept="kept", progress=told)
+    report = lambda count: print(count, flush=True)
+    settings = {"blocks": [1, 2, 4]}
+    sweep(noisy, settings, repeats=10_000, seed=5, executor=sys.argv[1], checkpoint="saved", progress=report)
 """
 
 
 @pytest.fixture
 def lines(tmp_path):
-    """How many trials are in the folder `kept`."""
-    return lambda: (tmp_path / "kept" / "trials.jsonl").read_bytes().count(b"\n")
+    """Return a function that counts the trials in the folder `saved`."""
+    return lambda: (tmp_path / "saved" / "trials.jsonl").read_bytes().count(b"\n")
 
 
 @pytest.mark.parametrize("executor", ["threads:1", "processes:2"])
-def test_a_killed_run_goes_on_where_it_stopped(executor, tmp_path, lines):
+def test_a_killed_sweep_continues_where_it_stopped(executor, tmp_path, lines):
     (tmp_path / "run.py").write_text(RUN)
     process = subprocess.Popen(
         [sys.executable, "run.py", executor],
@@ -47,112 +48,121 @@ def test_a_killed_run_goes_on_where_it_stopped(executor, tmp_path, lines):
     for _ in range(2):
         assert process.stdout.readline()
     process.kill()
-    process.communicate(
-        timeout=30
-    )  # ends when no process holds the pipe: the workers have gone with their parent
+    process.communicate(timeout=30)  # returns when no process holds the pipe, so the workers have ended too
     assert process.returncode == -signal.SIGKILL
     before = lines()
     assert before >= 2
-    with open(tmp_path / "kept" / "trials.jsonl", "a") as file:
+    with open(tmp_path / "saved" / "trials.jsonl", "a") as file:
         file.write('[2, 9, [{"err')  # as a power cut would leave it
     calls = []
     repeats = before // 3 + 2
-    table = sweep(noisy, BLOCKS, repeats=repeats, seed=5, kept=tmp_path / "kept", progress=calls.append)
+    table = sweep(
+        noisy, BLOCKS, repeats=repeats, seed=5, checkpoint=tmp_path / "saved", progress=calls.append
+    )
     assert table == sweep(noisy, BLOCKS, repeats=repeats, seed=5)
     assert calls[0] == before
     assert sum(calls) == 3 * repeats == lines()
 
 
-def test_what_is_finished_is_not_done_again_and_more_repeats_add_to_it(tmp_path):
+def test_finished_trials_are_not_repeated_and_more_repeats_are_added(tmp_path):
     settings = {"blocks": [1, 2], "where": [str(tmp_path)]}
     for repeats, calls in ((3, 6), (3, 6), (5, 10), (2, 10)):
-        table = sweep(counted, settings, repeats=repeats, seed=0, kept=tmp_path / "kept")
+        table = sweep(counted, settings, repeats=repeats, seed=0, checkpoint=tmp_path / "saved")
         assert len((tmp_path / "calls").read_text().split()) == calls
         assert len(table) == 2 * repeats
 
 
-def test_what_was_finished_before_a_failure_is_kept(tmp_path, lines):
+def test_trials_finished_before_a_failure_are_saved(tmp_path, lines):
     for executor in (None, "threads:2"):
         with pytest.raises(VsegError, match="blocks=3, repeat 0"):
             sweep(
-                raising, {"blocks": [1, 2, 3]}, repeats=2, seed=0, executor=executor, kept=tmp_path / "kept"
+                raising,
+                {"blocks": [1, 2, 3]},
+                repeats=2,
+                seed=0,
+                executor=executor,
+                checkpoint=tmp_path / "saved",
             )
         assert lines() >= 2
 
 
 OTHERS = {
     "another function": {"function": raising},
-    "an earlier state of this function": {"function": partial(noisy, where="")},
+    "an earlier version of this function": {"function": partial(noisy, where="")},
     "other settings": {"settings": {"blocks": [1, 2]}},
     r"another seed \(5, not 6\)": {"seed": 6},
 }
 
 
-@pytest.mark.parametrize("said", OTHERS)
-def test_a_folder_of_another_sweep_is_left_as_it_is(said, tmp_path):
-    usual = {"function": noisy, "settings": BLOCKS, "repeats": 1, "seed": 5, "kept": tmp_path}
+@pytest.mark.parametrize("difference", OTHERS)
+def test_the_folder_of_another_sweep_is_not_changed(difference, tmp_path):
+    usual = {"function": noisy, "settings": BLOCKS, "repeats": 1, "seed": 5, "checkpoint": tmp_path}
     sweep(**usual)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(Conflict, match=f"{said}.*choose another folder"):
-        sweep(**{**usual, **OTHERS[said]})
+    with pytest.raises(Conflict, match=f"{difference}.*choose another folder"):
+        sweep(**{**usual, **OTHERS[difference]})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_folder_of_another_version_is_left_as_it_is(tmp_path):
-    sweep(noisy, BLOCKS, repeats=1, seed=5, kept=tmp_path)
-    head = tmp_path / "sweep.json"
-    head.write_text(json.dumps({**json.loads(head.read_text()), "version": "0.0.1"}))
+def test_the_folder_of_another_version_of_vseg_is_refused(tmp_path):
+    sweep(noisy, BLOCKS, repeats=1, seed=5, checkpoint=tmp_path)
+    description = tmp_path / "sweep.json"
+    description.write_text(json.dumps({**json.loads(description.read_text()), "version": "0.0.1"}))
     with pytest.raises(Conflict, match=rf"another version of vseg \(0.0.1, not {vseg.__version__}\)"):
-        sweep(noisy, BLOCKS, repeats=1, seed=5, kept=tmp_path)
+        sweep(noisy, BLOCKS, repeats=1, seed=5, checkpoint=tmp_path)
 
 
-def test_a_function_that_was_edited_is_another_but_a_comment_changes_nothing(tmp_path, monkeypatch):
-    """Otherwise the old numbers would be given for the new function."""
+def test_the_folder_of_an_edited_function_is_refused(tmp_path, monkeypatch):
+    """Test that results of the old function are not returned for the new one; a comment makes no difference."""
     monkeypatch.syspath_prepend(tmp_path)
 
-    def swept(name, text):
+    def sweep_source(name, text):
         (tmp_path / f"{name}.py").write_text(text)
-        found = __import__(name).trial
-        found.__module__ = "study"
-        return sweep(found, {"x": [1]}, repeats=1, seed=0, kept=tmp_path / "kept").column("y").tolist()
+        function = __import__(name).trial
+        function.__module__ = "study"
+        return (
+            sweep(function, {"x": [1]}, repeats=1, seed=0, checkpoint=tmp_path / "saved").column("y").tolist()
+        )
 
-    assert swept("study_one", "def trial(x, seed):\n    return {'y': x}\n") == [1]
-    assert swept("study_two", "def trial(x, seed):\n    # as it is\n    return {'y': x}\n") == [1]
-    with pytest.raises(Conflict, match="earlier state"):
-        swept("study_three", "def trial(x, seed):\n    return {'y': x + 1}\n")
+    assert sweep_source("study_one", "def trial(x, seed):\n    return {'y': x}\n") == [1]
+    assert sweep_source("study_two", "def trial(x, seed):\n    # as it is\n    return {'y': x}\n") == [1]
+    with pytest.raises(Conflict, match="earlier version of this function"):
+        sweep_source("study_three", "def trial(x, seed):\n    return {'y': x + 1}\n")
 
 
-def test_settings_that_are_not_numbers_are_the_same_again(tmp_path):
+def test_settings_that_are_not_numbers(tmp_path):
     settings = {"x": [float("nan"), (1, "a"), None]}
     calls = []
     for _ in range(2):
-        sweep(lambda x, seed: {"y": 1}, settings, repeats=1, seed=0, kept=tmp_path, progress=calls.append)
+        sweep(
+            lambda x, seed: {"y": 1}, settings, repeats=1, seed=0, checkpoint=tmp_path, progress=calls.append
+        )
     assert sum(calls) == 6
     assert calls[-1] == 3
 
 
-def test_one_run_at_a_time(tmp_path):
+def test_one_sweep_at_a_time_writes_to_a_folder(tmp_path):
     def again(_):
-        sweep(noisy, BLOCKS, repeats=1, seed=5, kept=tmp_path)
+        sweep(noisy, BLOCKS, repeats=1, seed=5, checkpoint=tmp_path)
 
     with pytest.raises(Conflict, match="Another run is writing"):
-        sweep(noisy, BLOCKS, repeats=1, seed=5, kept=tmp_path, progress=again)
+        sweep(noisy, BLOCKS, repeats=1, seed=5, checkpoint=tmp_path, progress=again)
 
 
-def test_damage_is_named(tmp_path):
-    sweep(noisy, BLOCKS, repeats=1, seed=5, kept=tmp_path)
+def test_a_damaged_line_is_reported(tmp_path):
+    sweep(noisy, BLOCKS, repeats=1, seed=5, checkpoint=tmp_path)
     trials = tmp_path / "trials.jsonl"
     first, *others = trials.read_text().splitlines()
     trials.write_text("\n".join([first[:-4], *others, ""]))
     with pytest.raises(InvalidInput, match="line 1 is damaged"):
-        sweep(noisy, BLOCKS, repeats=1, seed=5, kept=tmp_path)
+        sweep(noisy, BLOCKS, repeats=1, seed=5, checkpoint=tmp_path)
 
 
-def test_a_file_or_a_strange_folder_is_not_used(tmp_path):
+def test_a_file_or_the_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(Conflict, match="is a file"):
-        sweep(noisy, BLOCKS, repeats=1, seed=5, kept=tmp_path / "file")
+        sweep(noisy, BLOCKS, repeats=1, seed=5, checkpoint=tmp_path / "file")
     (tmp_path / "trials.jsonl").write_text("mine\n")
-    with pytest.raises(Conflict, match="not what they are of"):
-        sweep(noisy, BLOCKS, repeats=1, seed=5, kept=tmp_path)
+    with pytest.raises(Conflict, match=r"no sweep\.json to say what they are of"):
+        sweep(noisy, BLOCKS, repeats=1, seed=5, checkpoint=tmp_path)
     assert (tmp_path / "trials.jsonl").read_text() == "mine\n"

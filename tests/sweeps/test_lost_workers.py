@@ -1,4 +1,4 @@
-"""Workers that are killed, clusters that are not there or not fit: real processes, a real Dask cluster."""
+"""Test killed workers and unusable clusters, with real processes and a real Dask cluster."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ import pytest
 import vseg
 from sweeps.studies import deadly, noisy, raising
 from vseg.errors import InvalidInput, MissingExtra, VsegError
-from vseg.sweeps import sweep, workers
+from vseg.sweeps import open_workers, sweep
 
 BLOCKS = [1, 2, 4]
 UNGUARDED = """
@@ -34,7 +34,7 @@ def plain():
 
 
 class Killer:
-    """Kills a worker when the first trial is done; the workers leave their ids in a folder."""
+    """Kill a worker when the first trial is finished; the workers write their PIDs into a folder."""
 
     def __init__(self, where: Path):
         self.where, self.killed = where, 0
@@ -45,36 +45,36 @@ class Killer:
             os.kill(self.killed, signal.SIGKILL)
 
 
-def survived(executor, where: Path) -> list[float]:
-    """The errors of a sweep during which a worker was killed, and replaced."""
+def sweep_with_killed_worker(executor, where: Path) -> list[float]:
+    """Return the errors of a sweep during which a worker is killed and replaced."""
     killer = Killer(where)
     settings = {"blocks": BLOCKS, "where": [str(where)]}
     table = sweep(noisy, settings, repeats=60, seed=5, executor=executor, progress=killer)
     assert killer.killed
-    assert len(list(where.iterdir())) > 1  # others went on
+    assert len(list(where.iterdir())) > 1  # another one continued
     return table.column("error").tolist()
 
 
 def test_a_killed_process_loses_no_trial(tmp_path, plain):
-    assert survived("processes:2", tmp_path) == plain
+    assert sweep_with_killed_worker("processes:2", tmp_path) == plain
 
 
 def test_a_process_that_dies_between_two_sweeps_is_replaced(tmp_path, plain):
-    with workers("processes:2") as place:
+    with open_workers("processes:2") as workers:
         settings = {"blocks": BLOCKS, "where": [str(tmp_path)]}
-        first = sweep(noisy, settings, repeats=60, seed=5, executor=place).column("error").tolist()
+        first = sweep(noisy, settings, repeats=60, seed=5, executor=workers).column("error").tolist()
         os.kill(int(next(tmp_path.iterdir()).name), signal.SIGKILL)
-        second = sweep(noisy, settings, repeats=60, seed=5, executor=place).column("error").tolist()
+        second = sweep(noisy, settings, repeats=60, seed=5, executor=workers).column("error").tolist()
     assert first == second == plain
 
 
-def test_a_trial_that_kills_every_worker_is_named():
-    """And those that were beside it when it fell are not blamed."""
+def test_a_trial_that_kills_every_worker_is_reported():
+    """Test that the trial itself is named, and not one that ran at the same time."""
     with pytest.raises(VsegError, match="blocks=3, repeat 0 has lost its worker 3 times"):
         sweep(deadly, {"blocks": [1, 2, 3]}, repeats=1, seed=0, executor="processes:2")
 
 
-def test_a_pool_of_the_callers_cannot_be_replaced():
+def test_a_broken_pool_of_the_caller_is_an_error():
     with (
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
         pytest.raises(VsegError, match="executor lost a worker and cannot go on"),
@@ -82,8 +82,8 @@ def test_a_pool_of_the_callers_cannot_be_replaced():
         sweep(deadly, {"blocks": [3]}, repeats=1, seed=0, executor=pool)
 
 
-def test_a_script_without_a_guard_is_told_so(tmp_path):
-    """Each process would read the script, and start its own sweep."""
+def test_a_script_without_main_guard_is_an_error(tmp_path):
+    """Test the message: each process imports the script, and would start a sweep of its own."""
     (tmp_path / "script.py").write_text(UNGUARDED)
     run = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 1
@@ -117,21 +117,21 @@ def address(cluster) -> str:
 
 
 def test_a_killed_dask_worker_loses_no_trial(cluster, tmp_path, plain):
-    assert survived(cluster, tmp_path) == plain
+    assert sweep_with_killed_worker(cluster, tmp_path) == plain
 
 
 def test_dask_gives_the_same_numbers_and_errors(cluster, plain):
-    with workers(cluster) as place:
-        table = sweep(noisy, {"blocks": BLOCKS}, repeats=60, seed=5, executor=place)
+    with open_workers(cluster) as workers:
+        table = sweep(noisy, {"blocks": BLOCKS}, repeats=60, seed=5, executor=workers)
         assert table.column("error").tolist() == plain
         with pytest.raises(VsegError, match="blocks=3, repeat 0 raised ValueError: three"):
-            sweep(raising, {"blocks": [1, 3]}, repeats=1, seed=5, executor=place)
-        offset = 5  # a function of a notebook has what it needs about it
-        local = sweep(lambda x, seed: {"y": x + offset}, {"x": [1, 2]}, repeats=1, seed=5, executor=place)
+            sweep(raising, {"blocks": [1, 3]}, repeats=1, seed=5, executor=workers)
+        offset = 5  # a closure, as in a notebook, is sent with its values
+        local = sweep(lambda x, seed: {"y": x + offset}, {"x": [1, 2]}, repeats=1, seed=5, executor=workers)
         assert local.column("y").tolist() == [6, 7]
 
 
-def test_a_file_that_the_workers_do_not_have_is_named(cluster, tmp_path, monkeypatch):
+def test_a_module_that_the_workers_do_not_have_is_reported(cluster, tmp_path, monkeypatch):
     (tmp_path / "only_here.py").write_text("def trial(x, seed):\n    return {'y': x}\n")
     monkeypatch.syspath_prepend(tmp_path)
     from only_here import trial
@@ -142,7 +142,7 @@ def test_a_file_that_the_workers_do_not_have_is_named(cluster, tmp_path, monkeyp
 
 @contextmanager
 def scheduler_with_worker(path: Path):
-    """A scheduler, and a worker whose Python finds its modules in `path` first."""
+    """Start a scheduler, and a worker whose Python imports modules from `path` first."""
     from distributed import LocalCluster
 
     with LocalCluster(
@@ -181,36 +181,38 @@ sys.meta_path.insert(0, Hidden())
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "problem"),
     [
         ("sitecustomize.py", HIDDEN, "has no vseg"),
         ("vseg/__init__.py", '__version__ = "0.0.1"\n', "has vseg 0.0.1"),
     ],
 )
-def test_an_unfit_dask_worker_is_named(file, text, said, tmp_path):
+def test_a_dask_worker_without_this_vseg_is_reported(file, text, problem, tmp_path):
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(text)
     with (
         scheduler_with_worker(tmp_path) as cluster,
-        pytest.raises(VsegError, match=rf"worker at tcp://.* {said}.*pip install vseg=={vseg.__version__}"),
+        pytest.raises(
+            VsegError, match=rf"worker at tcp://.* {problem}.*pip install vseg=={vseg.__version__}"
+        ),
     ):
         sweep(noisy, {"blocks": BLOCKS}, repeats=1, seed=0, executor=address(cluster))
 
 
-def test_a_scheduler_that_goes_is_named_and_finished_trials_stay(tmp_path):
+def test_finished_trials_are_saved_when_the_scheduler_goes(tmp_path):
     settings = {"blocks": BLOCKS}
     with (
         scheduler_with_worker(Path(__file__).parent.parent) as cluster,
         pytest.raises(VsegError, match=f"scheduler at {address(cluster)} is gone"),
     ):
         sweep(
-            noisy, settings, repeats=10_000, seed=5, executor=address(cluster), kept=tmp_path,
+            noisy, settings, repeats=10_000, seed=5, executor=address(cluster), checkpoint=tmp_path,
             progress=lambda _: cluster.close(),
         )  # fmt: skip
     assert (tmp_path / "trials.jsonl").read_text().count("\n") >= 1
 
 
-def test_nobody_at_the_address():
+def test_no_scheduler_at_the_address():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"dask://127.0.0.1:{free.getsockname()[1]}"
@@ -219,12 +221,12 @@ def test_nobody_at_the_address():
 
 
 @pytest.mark.parametrize("address", ["dask://", "dask://here", "dask://here:port"])
-def test_an_address_is_a_host_and_a_port(address):
+def test_invalid_scheduler_address(address):
     with pytest.raises(InvalidInput, match="dask://HOST:PORT"):
         sweep(noisy, {"blocks": BLOCKS}, repeats=1, seed=0, executor=address)
 
 
-def test_dask_is_an_extra(monkeypatch):
+def test_a_missing_dask_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r"pip install \"vseg\[dask\]\""):
         sweep(noisy, {"blocks": BLOCKS}, repeats=1, seed=0, executor="dask://127.0.0.1:8786")

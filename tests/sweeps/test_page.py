@@ -1,4 +1,4 @@
-"""docs/simulating.md as a reader would use it: saved as a file and run, with processes."""
+"""Test the code of docs/simulating.md as a script that uses processes."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from vseg.sweeps import Table
 PAGE = Path(__file__).parent.parent.parent / "docs" / "simulating.md"
 
 
-def test_the_page_runs_as_a_script(tmp_path):
+def test_the_code_of_the_page_runs_as_a_script(tmp_path):
     blocks = re.findall(
         r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
     )

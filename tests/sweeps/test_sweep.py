@@ -1,4 +1,4 @@
-"""What a sweep gives, wherever it is done."""
+"""Test the results of sweeps with every kind of executor."""
 
 import itertools
 import re
@@ -12,9 +12,9 @@ from hypothesis import given, strategies as st
 
 from sweeps.studies import leaving, noisy, raising, several, threads, unpicklable
 from vseg.errors import InvalidInput, VsegError
-from vseg.sweeps import sweep, workers
-from vseg.sweeps.scheduler import MOST, Costs
-from vseg.sweeps.trials import Finished, Trial, seed_of
+from vseg.sweeps import open_workers, sweep
+from vseg.sweeps.scheduler import MAX_TASK_TRIALS, TrialCosts
+from vseg.sweeps.trials import FinishedTrial, Trial, trial_seed
 
 BLOCKS = {"blocks": [1, 2, 4]}
 
@@ -26,8 +26,8 @@ def plain():
 
 @pytest.fixture(scope="module")
 def two_processes():
-    with workers("processes:2") as place:
-        yield place
+    with open_workers("processes:2") as workers:
+        yield workers
 
 
 def test_rows_are_settings_repeat_results():
@@ -38,14 +38,14 @@ def test_rows_are_settings_repeat_results():
     )
 
 
-def test_a_mapping_is_the_full_grid_and_a_list_is_itself():
-    def named(a, seed, b="none"):
-        return {"what": f"{a}{b}"}
+def test_a_mapping_is_expanded_and_a_list_is_not():
+    def join(a, seed, b="none"):
+        return {"joined": f"{a}{b}"}
 
-    grid = sweep(named, {"a": [1, 2], "b": ["x", "y"]}, repeats=1, seed=0)
-    assert grid.column("what").tolist() == ["1x", "1y", "2x", "2y"]
-    listed = sweep(named, [{"a": np.int64(1)}, {"a": 2, "b": "z"}], repeats=1, seed=0)
-    assert listed.column("what").tolist() == ["1none", "2z"]
+    grid = sweep(join, {"a": [1, 2], "b": ["x", "y"]}, repeats=1, seed=0)
+    assert grid.column("joined").tolist() == ["1x", "1y", "2x", "2y"]
+    listed = sweep(join, [{"a": np.int64(1)}, {"a": 2, "b": "z"}], repeats=1, seed=0)
+    assert listed.column("joined").tolist() == ["1none", "2z"]
 
 
 def test_threads_and_any_executor_give_the_same_numbers(plain):
@@ -71,9 +71,9 @@ def test_more_repeats_and_settings_keep_the_earlier_numbers(plain):
 
 @given(seed=st.integers(0, 2**64), setting=st.integers(0, 20), repeat=st.integers(0, 20))
 def test_a_trials_seed_is_spawned(seed, setting, repeat):
-    """The same as spawning from SeedSequence step by step, and small enough for a signed integer."""
+    """Test that it equals spawning from a SeedSequence step by step, and fits a signed integer."""
     child = np.random.SeedSequence(seed).spawn(setting + 1)[setting].spawn(repeat + 1)[repeat]
-    assert seed_of(seed, Trial(setting, repeat)) == int(child.generate_state(1, np.uint64)[0]) // 2 < 2**63
+    assert trial_seed(seed, Trial(setting, repeat)) == int(child.generate_state(1, np.uint64)[0]) // 2 < 2**63
 
 
 def test_every_trial_has_its_own_seed():
@@ -96,13 +96,13 @@ def test_a_worker_process_has_one_thread(two_processes):
 
 
 @pytest.mark.parametrize("executor", [None, "threads:2", "two processes"])
-def test_a_function_that_raises_is_named_with_its_trial(executor, two_processes):
+def test_a_trial_that_raises_is_reported(executor, two_processes):
     executor = two_processes if executor == "two processes" else executor
-    with pytest.raises(VsegError, match="raised ValueError: three is not for me") as caught:
+    with pytest.raises(VsegError, match="raised ValueError: three is not allowed") as caught:
         sweep(raising, {"blocks": [1, 2, 3]}, repeats=9, seed=4, executor=executor)
     named = re.search(r"blocks=3, repeat (\d)", str(caught.value))
     assert named, "side by side, any of the failing trials may be the first to raise"
-    assert f"seed={seed_of(4, Trial(2, int(named[1])))}" in str(caught.value)
+    assert f"seed={trial_seed(4, Trial(2, int(named[1])))}" in str(caught.value)
     assert "in raising" in caught.value.__notes__[0]
 
 
@@ -113,11 +113,11 @@ def test_here_the_error_itself_is_the_cause():
 
 
 @pytest.mark.parametrize(
-    ("function", "said"), [(leaving, "SystemExit: that is all"), (unpicklable, "one and two")]
+    ("function", "message"), [(leaving, "SystemExit: exit called"), (unpicklable, "one and two")]
 )
-def test_any_way_to_end_is_told(function, said, two_processes):
-    """Neither leaving the process nor an error that cannot travel breaks the workers."""
-    with pytest.raises(VsegError, match=said):
+def test_errors_that_could_break_a_worker_are_reported(function, message, two_processes):
+    """Test SystemExit, and an error that cannot be unpickled."""
+    with pytest.raises(VsegError, match=message):
         sweep(function, {"blocks": [1]}, repeats=1, seed=0, executor=two_processes)
 
 
@@ -132,7 +132,7 @@ def test_a_partial_can_be_sent(two_processes, plain):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("argument", "message"),
     [
         ({"settings": {}, "function": raising}, "blocks"),
         ({"settings": []}, "at least one setting"),
@@ -157,10 +157,10 @@ def test_a_partial_can_be_sent(two_processes, plain):
         ({"executor": 4}, "got 4"),
     ],
 )
-def test_bad_input_is_answered_with_a_sentence(given, said):
+def test_invalid_arguments(argument, message):
     usual = {"function": noisy, "settings": BLOCKS, "repeats": 1, "seed": 0}
-    with pytest.raises(VsegError, match=said):
-        sweep(**{**usual, **given})
+    with pytest.raises(VsegError, match=message):
+        sweep(**{**usual, **argument})
 
 
 def test_numpy_numbers_become_plain_ones():
@@ -170,13 +170,13 @@ def test_numpy_numbers_become_plain_ones():
     assert [type(value) for value in table.rows[0].values()] == [int, int, float, int, bool]
 
 
-def test_tasks_grow_with_what_is_left_and_shrink_towards_the_end():
-    """A second at most, a quarter of each worker's share at the end, and a setting not seen yet counts as slow."""
-    costs = Costs()
-    assert costs.of(0) == float("inf")
-    costs.learn([Finished(Trial(0, 0), [], 0.01), Finished(Trial(1, 0), [], 0.03)])
-    assert costs.of(7) == costs.of(1) == 0.03
-    assert costs.target(10_000, 2) == 1.0
-    assert costs.target(80, 2) == pytest.approx(80 * 0.02 / 8)
-    assert costs.target(1, 2) == 0.05
-    assert MOST >= 1000  # trials of a millisecond fill a second
+def test_length_of_tasks():
+    """Test the limits, shorter tasks towards the end, and that a setting without results counts as slow."""
+    costs = TrialCosts()
+    assert costs.estimate(0) == float("inf")
+    costs.learn([FinishedTrial(Trial(0, 0), [], 0.01), FinishedTrial(Trial(1, 0), [], 0.03)])
+    assert costs.estimate(7) == costs.estimate(1) == 0.03
+    assert costs.task_seconds(10_000, 2) == 1.0
+    assert costs.task_seconds(80, 2) == pytest.approx(80 * 0.02 / 8)
+    assert costs.task_seconds(1, 2) == 0.05
+    assert MAX_TASK_TRIALS >= 1000  # trials of a millisecond fill a second

@@ -20,8 +20,8 @@ ROWS = [{"blocks": b, "repeat": r, "error": 10 * b + r} for b in (1, 2) for r in
 
 
 @given(cells=st.lists(st.tuples(values, values), min_size=1))
-def test_what_is_saved_is_read_as_it_was(cells, tmp_path_factory):
-    """Types included: the word '1' does not become the number 1, nor an empty word nothing."""
+def test_saved_values_are_read_back_with_their_types(cells, tmp_path_factory):
+    """Test that the string '1' does not become the number 1, nor an empty string None."""
     path = tmp_path_factory.mktemp("table") / "table.csv"
     table = Table({"setting": a, "repeat": n, "result": b} for n, (a, b) in enumerate(cells))
     table.save(path)
@@ -36,14 +36,14 @@ def test_nan_is_read_as_nan(tmp_path):
 
 
 def test_columns_are_settings_then_repeat_then_results():
-    """Also where rows differ in what they have; what a row lacks is empty."""
+    """Test rows with different columns; missing values are empty."""
     table = Table([{"a": 1, "repeat": 0, "x": 1}, {"b": 2, "repeat": 0, "y": 2}])
     assert table.columns == ("a", "b", "repeat", "x", "y")
     assert table.settings == ("a", "b")
     assert table.csv().splitlines()[1:] == ["1,,0,1,", ",2,0,,2"]
 
 
-def test_column_of_some_rows():
+def test_selecting_rows():
     table = Table(ROWS)
     assert table.column("error", blocks=2).tolist() == [20, 21, 22]
     assert table.where(blocks=1, repeat=2).rows == [{"blocks": 1, "repeat": 2, "error": 12}]
@@ -51,20 +51,20 @@ def test_column_of_some_rows():
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("query", "message"),
     [
         (lambda table: table.column("mistake"), "'mistake'.*blocks, repeat, error"),
         (lambda table: table.where(blocks=7), "blocks=7.*1, 2"),
         (lambda table: table.mean_interval("error", by=["size"], seed=0), "'size'"),
     ],
 )
-def test_what_is_not_there_is_named(ask, said):
-    with pytest.raises(NotFound, match=said):
-        ask(Table(ROWS))
+def test_missing_columns_and_values_are_named(query, message):
+    with pytest.raises(NotFound, match=message):
+        query(Table(ROWS))
 
 
-def test_intervals_are_those_of_the_mean():
-    """Against theory: 1000 standard normals have a 95 % interval of ±1.96/√1000 = ±0.062; 10 % is the margin."""
+def test_intervals_agree_with_theory():
+    """Test 1000 standard normals: their 95 % interval is ±1.96/√1000 = ±0.062, within 10 %."""
     noise = np.random.default_rng(0).normal(size=1000)
     noise = (noise - noise.mean()) / noise.std()
     rows = [{"b": b, "repeat": r, "x": b + float(noise[r])} for b in (0, 5) for r in range(1000)]
@@ -75,8 +75,8 @@ def test_intervals_are_those_of_the_mean():
         assert row["count"] == 1000
 
 
-def test_trials_are_drawn_not_rows():
-    """A trial that returns the same number four times tells no more than one that returns it once."""
+def test_trials_are_resampled_not_rows():
+    """Test that a trial which returns a number four times counts like one that returns it once."""
     numbers = np.random.default_rng(0).normal(size=50).tolist()
     once = Table({"repeat": r, "x": x} for r, x in enumerate(numbers))
     often = Table({"repeat": r, "x": x} for r, x in enumerate(numbers) for _ in range(4))
@@ -84,17 +84,17 @@ def test_trials_are_drawn_not_rows():
 
 
 def test_groups_do_not_depend_on_each_other():
-    """The interval of a group is the same with and without the others."""
+    """Test that the interval of a group is the same with and without the others."""
     rng = np.random.default_rng(3)
     rows = [{"b": b, "repeat": r, "x": rng.normal()} for b, n in ((1, 20), (2, 20), (3, 7)) for r in range(n)]
-    whole = Table(rows).mean_interval("x", by=["b"], seed=0)
+    together = Table(rows).mean_interval("x", by=["b"], seed=0)
     for b in (1, 2, 3):
         alone = Table(rows).where(b=b).mean_interval("x", by=["b"], seed=0)
-        assert whole.where(b=b).rows[0] == pytest.approx(alone.rows[0], abs=1e-12)
+        assert together.where(b=b).rows[0] == pytest.approx(alone.rows[0], abs=1e-12)
 
 
-def test_many_trials_are_drawn_in_parts():
-    """More than fit into memory at once; the interval is that of theory, ±1.96/√n, within 10 %."""
+def test_many_trials_are_resampled_in_batches():
+    """Test more trials than fit into memory at once: the interval is ±1.96/√n, within 10 %."""
     noise = np.random.default_rng(0).normal(size=5000)
     noise = (noise - noise.mean()) / noise.std()
     [row] = Table({"repeat": r, "x": x} for r, x in enumerate(noise.tolist())).mean_interval("x", seed=1).rows
@@ -102,22 +102,22 @@ def test_many_trials_are_drawn_in_parts():
     assert row["low"] == pytest.approx(-1.96 / np.sqrt(5000), rel=0.1)
 
 
-def test_a_missing_number_is_not_passed_over():
+def test_a_missing_number_makes_the_mean_nan():
     [row] = Table([{"repeat": 0, "x": 1.0}, {"repeat": 1, "x": None}]).mean_interval("x", seed=0).rows
     assert all(math.isnan(row[name]) for name in ("mean", "low", "high"))
 
 
-def test_words_have_no_mean():
+def test_the_mean_of_words_is_an_error():
     with pytest.raises(InvalidInput, match="'low'"):
         Table([{"repeat": 0, "x": "low"}]).mean_interval("x", seed=0)
 
 
-def test_a_level_is_a_share():
+def test_an_invalid_level_is_an_error():
     with pytest.raises(InvalidInput, match="95"):
         Table(ROWS).mean_interval("error", level=95, seed=0)
 
 
-def test_a_torn_table_is_refused(tmp_path):
+def test_loading_a_damaged_or_missing_file_is_an_error(tmp_path):
     (tmp_path / "t.csv").write_text("repeat,x\n0\n")
     with pytest.raises(InvalidInput, match="header"):
         Table.load(tmp_path / "t.csv")

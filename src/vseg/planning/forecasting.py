@@ -19,9 +19,9 @@ from vseg.study.sections import DesignSection
 from vseg.sweeps import Table, sweep
 from vseg.sweeps.workers import Workers
 
-DEFAULT_PARTICIPANTS = (5, 10, 15, 30)
+DEFAULT_PARTICIPANTS: tuple[int, ...] = (5, 10, 15, 30)
 DEFAULT_BLOCKS = (0.5, 1.0, 2.5)  # numbers of trials, as multiples of KN²
-DEFAULT_METHODS = ("paper", "posterior")
+DEFAULT_METHODS: tuple[str, ...] = ("paper", "posterior")
 DEFAULT_REPEATS = 60
 MIN_REPEATS = 10
 MIN_TRIALS = 10
@@ -97,7 +97,7 @@ def forecast(
         repeats=int(repeats),
         seed=seed,
         executor=executor,
-        kept=checkpoint,
+        checkpoint=checkpoint,
         progress=progress,
     ).rows
     simulated = Table({"repeat": row["repeat"], **{name: row[name] for name in COLUMNS}} for row in rows)

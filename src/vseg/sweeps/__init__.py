@@ -1,15 +1,18 @@
-"""Simulation studies: a function, a grid of settings, repeats, a seed; anywhere; as a tidy table.
+"""Simulation studies: run a function at each setting several times, anywhere, and get a tidy table.
 
-running.py     sweep(): the front door
-dealing.py     how trials are dealt out to workers, and again when a worker is lost
-trials.py      what a trial is: its setting, its repeat, its seed, its plain result
-kept.py        finished trials in a folder, so that a cut run goes on
-executors.py   where the work is done: here, threads, any Executor (places.py, processes.py, clusters.py for Dask)
-table.py       Table: what comes back
+run           sweep(), the public function
+trials        one trial: its setting, repeat, seed and plain result
+scheduler     send trials to workers in tasks, and again when a worker is lost
+checkpoint    finished trials in a folder, from which an interrupted sweep continues
+executors     open_workers(): from the argument `executor` to workers
+workers       the base class of workers, and the one that works in this thread
+processes     worker processes
+clusters      the workers of a Dask cluster
+table         Table, the result
 """
 
-from vseg.sweeps.executors import workers
+from vseg.sweeps.executors import open_workers
 from vseg.sweeps.run import sweep
 from vseg.sweeps.table import Table
 
-__all__ = ["Table", "sweep", "workers"]
+__all__ = ["Table", "open_workers", "sweep"]

@@ -1,9 +1,9 @@
-"""Finished trials in a folder, so that a cut run goes on where it stopped.
+"""Finished trials in a folder, from which an interrupted sweep continues.
 
-sweep.json     what was swept: function, its source, vseg's version, settings, seed; written once
-trials.jsonl   a line a finished trial, appended a task at a time and on the disk before it counts
+sweep.json     the function's name and source, vseg's version, settings and seed; written once
+trials.jsonl   a line for each finished trial, appended task by task; a trial counts when its line is on the disk
 
-A line that was cut short by a crash is left out and done again. Only one run at a time writes to a folder.
+A line that a crash cut short is dropped, and its trial is run again. Only one sweep at a time writes to a folder.
 """
 
 import ast
@@ -15,25 +15,35 @@ import pickle
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import vseg
 from vseg._support.atomic_files import write_text
 from vseg.errors import Conflict, InvalidInput
 from vseg.sweeps.table import Row
-from vseg.sweeps.trials import PLAIN, Finished, Setting, Trial
+from vseg.sweeps.trials import PLAIN, FinishedTrial, Setting, Trial
 
-SAID = {
+DIFFERENCES = {
     "function": "another function",
-    "source": "an earlier state of this function",
+    "source": "an earlier version of this function",
     "version": "another version of vseg",
     "settings": "other settings",
     "seed": "another seed",
 }
 
 
-class Kept:
-    """The folder of one sweep, open for appending; `found` are the trials that were there."""
+class SweepDescription(TypedDict):
+    """What the trials of a folder depend on: the content of sweep.json."""
+
+    function: str
+    source: str
+    version: str
+    settings: list[Setting]
+    seed: int
+
+
+class Checkpoint:
+    """The folder of one sweep, open for appending; `finished` are the trials that it held when it was opened."""
 
     def __init__(self, folder: Path, function: Callable[..., Any], settings: list[Setting], seed: int):
         self.folder = folder
@@ -43,97 +53,107 @@ class Kept:
         self._file = open(folder / "trials.jsonl", "a+b")  # noqa: SIM115
         try:
             _lock(self._file.fileno(), folder)
-            self._check(head(function, settings, seed))
-            self.found = self._read()
+            self._check_description(describe_sweep(function, settings, seed))
+            self.finished = self._read_trials()
         except BaseException:
             self._file.close()
             raise
 
-    def add(self, finished: list[Finished]) -> None:
-        """Append the trials of one task; when this returns they are on the disk."""
+    def add(self, finished: list[FinishedTrial]) -> None:
+        """Append the trials of one task, and wait until they are on the disk."""
         if not finished:
             return
-        lines = [json.dumps([*done.trial, done.rows, round(done.seconds, 6)]) + "\n" for done in finished]
+        lines = [
+            json.dumps([*result.trial, result.rows, round(result.seconds, 6)]) + "\n" for result in finished
+        ]
         self._file.write("".join(lines).encode())
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def __enter__(self) -> "Kept":
+    def __enter__(self) -> "Checkpoint":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def _check(self, wanted: dict[str, Any]) -> None:
+    def _check_description(self, expected: SweepDescription) -> None:
+        """Write sweep.json into a new folder; raise `Conflict` if the folder belongs to another sweep."""
         path = self.folder / "sweep.json"
         if not path.exists():
             if os.path.getsize(self.folder / "trials.jsonl"):
                 raise Conflict(
-                    f"{self.folder} holds trials, but not what they are of; choose another folder."
+                    f"{self.folder} holds trials, but no sweep.json to say what they are of; choose another folder."
                 )
-            write_text(path, json.dumps(wanted, indent=1) + "\n", durable=True)
+            write_text(path, json.dumps(expected, indent=1) + "\n", durable=True)
             return
         try:
-            there = json.loads(path.read_text(encoding="utf-8"))
+            stored = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise Conflict(f"{path} cannot be read ({error}); choose another folder.") from error
-        for name, what in SAID.items():
-            if json.dumps(there.get(name)) != json.dumps(wanted[name]):  # NaN is not equal to itself
+        wanted = dict(expected)
+        for name, difference in DIFFERENCES.items():
+            if json.dumps(stored.get(name)) != json.dumps(
+                wanted[name]
+            ):  # as text: NaN is not equal to itself
+                values = (
+                    f" ({stored.get(name)}, not {wanted[name]})" if name not in ("source", "settings") else ""
+                )
                 raise Conflict(
-                    f"{self.folder} holds trials of {what}{_versus(name, there, wanted)}; they are left as they are: "
+                    f"{self.folder} holds trials of {difference}{values}; they are left as they are: "
                     "choose another folder, or delete this one to start over.",
                     reason=name,
                 )
 
-    def _read(self) -> dict[Trial, list[Row]]:
-        """The finished trials; what follows the last whole line is cut off, so that the next line starts afresh."""
+    def _read_trials(self) -> dict[Trial, list[Row]]:
+        """Return the finished trials; cut off an incomplete last line, so that the next one starts on its own line."""
         self._file.seek(0)
         text = self._file.read()
-        whole = text.rfind(b"\n") + 1
-        if whole < len(text):
-            self._file.truncate(whole)
-        found: dict[Trial, list[Row]] = {}
-        for number, line in enumerate(text[:whole].splitlines(), start=1):
+        complete = text.rfind(b"\n") + 1
+        if complete < len(text):
+            self._file.truncate(complete)
+        finished: dict[Trial, list[Row]] = {}
+        for number, line in enumerate(text[:complete].splitlines(), start=1):
             try:
                 setting, repeat, rows, _ = json.loads(line)
             except ValueError as error:
                 raise InvalidInput(
                     f"{self.folder / 'trials.jsonl'}, line {number} is damaged; delete that line, and its trial is "
-                    "done again."
+                    "run again."
                 ) from error
-            found[Trial(setting, repeat)] = rows
-        return found
+            finished[Trial(setting, repeat)] = rows
+        return finished
 
 
-def head(function: Callable[..., Any], settings: list[Setting], seed: int) -> dict[str, Any]:
-    """What a folder is of, as JSON has it."""
-    return json.loads(
+def describe_sweep(function: Callable[..., Any], settings: list[Setting], seed: int) -> SweepDescription:
+    """Return what the trials of a sweep depend on, as JSON has it."""
+    description: SweepDescription = json.loads(
         json.dumps(
             {
-                "function": name_of(function),
-                "source": _source(function),
+                "function": function_name(function),
+                "source": _fingerprint_source(function),
                 "version": vseg.__version__,
                 "settings": settings,
                 "seed": seed,
             }
         )
     )
+    return description
 
 
-def name_of(function: Callable[..., Any]) -> str:
-    """Module and name, of a partial those of what it calls."""
+def function_name(function: Callable[..., Any]) -> str:
+    """Return module and name of a function; for a partial, those of the function that it calls."""
     function = getattr(function, "func", function)
     module = getattr(function, "__module__", "?")
     return f"{module}.{getattr(function, '__qualname__', type(function).__qualname__)}"
 
 
-def _source(function: Callable[..., Any]) -> str:
-    """A short fingerprint of the function's source without its comments, and of what a partial fixes."""
-    fixed = (getattr(function, "args", ()), getattr(function, "keywords", {}))
+def _fingerprint_source(function: Callable[..., Any]) -> str:
+    """Return a short digest of the function's source without comments, and of the arguments that a partial fixes."""
+    arguments = (getattr(function, "args", ()), getattr(function, "keywords", {}))
     try:
-        settled = pickle.dumps(fixed)
-    except Exception:  # what is not picklable says so in many ways
-        settled = repr(fixed).encode()
+        fixed = pickle.dumps(arguments)
+    except Exception:  # what cannot be pickled raises many kinds of errors
+        fixed = repr(arguments).encode()
     inner = inspect.unwrap(getattr(function, "func", function))
     try:
         source = ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(inner)))).encode()
@@ -142,17 +162,11 @@ def _source(function: Callable[..., Any]) -> str:
         source = (
             code.co_code + repr([c for c in code.co_consts if isinstance(c, PLAIN)]).encode() if code else b""
         )
-    return hashlib.sha256(source + settled).hexdigest()[:16]
-
-
-def _versus(name: str, there: dict[str, Any], wanted: dict[str, Any]) -> str:
-    if name in ("function", "version", "seed"):
-        return f" ({there.get(name)}, not {wanted[name]})"
-    return ""
+    return hashlib.sha256(source + fixed).hexdigest()[:16]
 
 
 def _lock(descriptor: int, folder: Path) -> None:
-    """One run a folder; the system lets go of it even if the run is killed. Windows has no flock."""
+    """Lock the folder for one sweep; the system unlocks it even if the process is killed. Windows has no flock."""
     try:
         import fcntl
     except ImportError:

@@ -1,96 +1,103 @@
-"""From the word `executor` to a place of work: here, threads, processes, a Dask cluster, or any Executor."""
+"""Open the workers that the argument `executor` names: this thread, threads, processes, Dask, or any Executor."""
 
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
 from vseg.errors import InvalidInput, VsegError
-from vseg.sweeps.clusters import Dask
-from vseg.sweeps.processes import Processes
-from vseg.sweeps.trials import Function, Outcome, Setting, Trial, run
-from vseg.sweeps.workers import Here, Place, carried, failed, pickled
+from vseg.sweeps.clusters import DaskWorkers
+from vseg.sweeps.processes import ProcessWorkers
+from vseg.sweeps.trials import PreparedFunction, Setting, TaskOutcome, Trial, TrialFunction, run_trials
+from vseg.sweeps.workers import InThreadWorker, Workers, failed_future, pickle_function, submit_to_process
 
-KNOWN = (
+EXECUTORS = (
     "'threads', 'threads:N', 'processes', 'processes:N', 'dask://HOST:PORT' or a concurrent.futures.Executor"
 )
 
 
 @contextmanager
-def workers(executor: str | Executor | Place | None) -> Iterator[Place]:
-    """Workers that several sweeps can share: `sweep(..., executor=place)`.
+def open_workers(executor: str | Executor | Workers | None) -> Iterator[Workers]:
+    """Open workers that several sweeps can share: `sweep(..., executor=workers)`.
+
+    Parameters
+    ----------
+    executor
+        As for `sweep`.
 
     Examples
     --------
-    >>> with workers("threads:2") as place:
-    ...     place.count
+    >>> with open_workers("threads:2") as workers:
+    ...     workers.count
     2
     """
-    if isinstance(executor, Place):
+    if isinstance(executor, Workers):
         yield executor
         return
-    place = _opened(executor)
+    workers = _create_workers(executor)
     try:
-        yield place
+        yield workers
     except BaseException:
-        place.close(at_once=True)
+        workers.close(at_once=True)
         raise
-    place.close()
+    workers.close()
 
 
-def _opened(executor: str | Executor | None) -> Place:
+def _create_workers(executor: str | Executor | None) -> Workers:
     if executor is None:
-        return Here()
+        return InThreadWorker()
     if isinstance(executor, Executor):
-        return Given(executor)
+        return ExecutorWorkers(executor)
     if isinstance(executor, str) and executor.startswith("dask://"):
-        return Dask(executor)
+        return DaskWorkers(executor)
     name, _, number = executor.partition(":") if isinstance(executor, str) else ("", "", "")
     if name not in ("threads", "processes"):
-        raise InvalidInput(f"An executor is {KNOWN}, got {executor!r}.")
+        raise InvalidInput(f"An executor is {EXECUTORS}, got {executor!r}.")
     if number and (not number.isdecimal() or int(number) < 1):
         raise InvalidInput(f"The number of {name} is a whole number from 1 up, got {executor!r}.")
-    count = int(number) if number else _cores()
-    return Given(ThreadPoolExecutor(count), ours=True) if name == "threads" else Processes(count)
+    count = int(number) if number else _count_cores()
+    return (
+        ExecutorWorkers(ThreadPoolExecutor(count), owned=True) if name == "threads" else ProcessWorkers(count)
+    )
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Given(Place):
-    """An Executor: threads of ours, or whatever the caller made, which stays the caller's to close."""
+class ExecutorWorkers(Workers):
+    """The workers of an Executor: threads of the sweep (`owned`), or the caller's, which the caller closes."""
 
-    def __init__(self, executor: Executor, *, ours: bool = False):
-        self._executor, self._ours = executor, ours
-        self.count = int(getattr(executor, "_max_workers", 0) or _cores())
+    def __init__(self, executor: Executor, *, owned: bool = False):
+        self._executor, self._owned = executor, owned
+        self.count = int(getattr(executor, "_max_workers", 0) or _count_cores())
 
-    def prepare(self, function: Function) -> Any:
-        """Threads share the function; other executors may have to send it."""
-        return pickled(function) if isinstance(self._executor, ProcessPoolExecutor) else function
+    def prepare(self, function: TrialFunction) -> PreparedFunction:
+        """Pickle the function for a process pool; threads share it, and other executors send it in their own way."""
+        return pickle_function(function) if isinstance(self._executor, ProcessPoolExecutor) else function
 
     def submit(
-        self, function: Any, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
-    ) -> "Future[Outcome]":
+        self, function: PreparedFunction, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
+    ) -> "Future[TaskOutcome]":
         """Begin a task."""
         try:
             if isinstance(self._executor, ThreadPoolExecutor):
-                return self._executor.submit(run, function, settings, trials, seed)
-            return carried(self._executor, function, settings, trials, seed)
+                assert callable(function)
+                return self._executor.submit(run_trials, function, settings, trials, seed)
+            return submit_to_process(self._executor, function, settings, trials, seed)
         except BrokenExecutor as error:
-            return failed(error)
+            return failed_future(error)
 
-    def lost(self, error: BaseException) -> int:
-        """A caller's pool cannot be made anew from here."""
+    def count_lost(self, error: BaseException) -> int:
+        """Raise if a worker was lost, since the caller's pool cannot be replaced here; otherwise return 0."""
         if isinstance(error, BrokenExecutor):
             raise VsegError(
-                "The executor lost a worker and cannot go on; finished trials are kept where a folder was given. "
-                "With executor='processes' lost workers are replaced."
+                "The executor lost a worker and cannot go on; finished trials are saved if a checkpoint folder was "
+                "given. With executor='processes' lost workers are replaced."
             ) from error
         return 0
 
     def close(self, *, at_once: bool = False) -> None:
-        """Only what is ours."""
-        if self._ours:
+        """End the threads if they are the sweep's own."""
+        if self._owned:
             self._executor.shutdown(wait=not at_once, cancel_futures=True)

@@ -1,94 +1,94 @@
-"""Processes of ours as a place of work."""
+"""Worker processes on this machine."""
 
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
-from typing import Any
 
+from vseg._support.subprocesses import ONE_THREAD
 from vseg.errors import VsegError
-from vseg.sweeps.trials import Function, Outcome, Setting, Trial
-from vseg.sweeps.workers import Place, carried, failed, pickled
-
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
+from vseg.sweeps.trials import PreparedFunction, Setting, TaskOutcome, Trial, TrialFunction
+from vseg.sweeps.workers import Workers, failed_future, pickle_function, submit_to_process
 
 
-class Processes(Place):
-    """Processes of ours, each with one thread; a pool that breaks is replaced.
+class ProcessWorkers(Workers):
+    """A pool of processes with one thread each; a pool that breaks is replaced.
 
-    They are spawned, not forked: forking a process whose threads hold locks (numba's, OpenBLAS's) may hang, and
-    a forked one keeps the thread counts of its parent. Compiled kernels are loaded from numba's cache on disk.
+    Processes are spawned, not forked: a fork of a process whose threads hold locks (numba's, OpenBLAS's) may hang, and
+    keeps the thread counts of its parent. Compiled kernels are loaded from numba's cache on disk.
     """
 
     def __init__(self, count: int):
         self.count = count
-        self._pool = self._started()
+        self._pool = self._start_pool()
 
-    def prepare(self, function: Function) -> bytes:
-        """Pickled."""
-        return pickled(function)
+    def prepare(self, function: TrialFunction) -> bytes:
+        """Pickle the function."""
+        return pickle_function(function)
 
     def submit(
-        self, function: Any, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
-    ) -> "Future[Outcome]":
-        """Begin a task; the pool may start a process now, which takes its environment from ours."""
+        self, function: PreparedFunction, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
+    ) -> "Future[TaskOutcome]":
+        """Begin a task; the pool may start a process now, which copies the environment of this one."""
         try:
             with _environment(ONE_THREAD):
-                return carried(self._pool, function, settings, trials, seed)
-        except BrokenExecutor as error:  # a process died while it had nothing to do
-            return failed(error)
+                return submit_to_process(self._pool, function, settings, trials, seed)
+        except BrokenExecutor as error:  # a process died while it was idle
+            return failed_future(error)
 
-    def lost(self, error: BaseException) -> int:
-        """One, which takes the whole pool with it."""
+    def count_lost(self, error: BaseException) -> int:
+        """Return 1 if the pool is broken: one lost process breaks it."""
         return int(isinstance(error, BrokenExecutor))
 
-    def renew(self) -> None:
-        """Another pool."""
+    def replace_lost(self) -> None:
+        """Start a new pool."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._pool = self._started()
+        self._pool = self._start_pool()
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the processes."""
-        if at_once:  # the pool has no public way before Python 3.14
+        """End the processes; with `at_once` even those that are working."""
+        if at_once:  # there is no public way before Python 3.14
             for process in list((getattr(self._pool, "_processes", None) or {}).values()):
                 process.terminate()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _started(self) -> ProcessPoolExecutor:
-        pool = ProcessPoolExecutor(self.count, mp_context=get_context("spawn"), initializer=_enter)
+    def _start_pool(self) -> ProcessPoolExecutor:
+        pool = ProcessPoolExecutor(
+            self.count, mp_context=get_context("spawn"), initializer=_initialise_process
+        )
         with _environment(ONE_THREAD):
-            ready = [pool.submit(os.getpid) for _ in range(self.count)]
+            started = [pool.submit(os.getpid) for _ in range(self.count)]
         try:
-            for one in ready:
-                one.result()
+            for future in started:
+                future.result()
         except BrokenExecutor as error:
             raise VsegError(
-                "The worker processes could not start: each of them reads the script anew, so it must be a file, and "
-                "call sweep under if __name__ == '__main__':"
+                "The worker processes could not start. Each of them imports the main script, so it must be a file that "
+                "calls sweep under if __name__ == '__main__':"
             ) from error
         return pool
 
 
-def _enter() -> None:
-    """In a new process: Ctrl-C is the parent's to answer, and when the parent is gone, so are we."""
+def _initialise_process() -> None:
+    """Leave Ctrl+C to the parent, and exit when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _leave_with_parent() -> None:
-    parent = parent_process()
+def _exit_with_parent() -> None:
+    parent = (
+        parent_process()
+    )  # of a pool's process; its standard input is not a pipe that ends with the parent
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
 @contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -1,4 +1,4 @@
-"""sweep(): a function, its settings, repeats and a seed; the place of work is an argument."""
+"""sweep(): run a function at each setting several times, on any workers."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -9,43 +9,53 @@ import numpy as np
 
 from vseg._support.seeds import check_seed
 from vseg.errors import InvalidInput
-from vseg.sweeps.checkpoint import Kept
-from vseg.sweeps.executors import workers
-from vseg.sweeps.scheduler import Dealing
+from vseg.sweeps.checkpoint import Checkpoint
+from vseg.sweeps.executors import open_workers
+from vseg.sweeps.scheduler import TaskScheduler
 from vseg.sweeps.table import REPEAT, Row, Table
-from vseg.sweeps.trials import Function, Setting, Settings, Trial, grid
-from vseg.sweeps.workers import Place
+from vseg.sweeps.trials import Setting, Settings, Trial, TrialFunction, expand_settings
+from vseg.sweeps.workers import Workers
 
 
 def sweep(
-    function: Function,
+    function: TrialFunction,
     settings: Settings,
     *,
     repeats: int,
     seed: int,
-    executor: str | Executor | Place | None = None,
-    kept: str | Path | None = None,
+    executor: str | Executor | Workers | None = None,
+    checkpoint: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Table:
     """Run a function `repeats` times at each setting, each time with a seed of its own.
 
-    The numbers depend on the function, the settings and the seed alone, not on where the work is done, by how many, or
-    in how many runs; more repeats or settings added at the end leave those of the others as they were.
+    The results depend only on the function, the settings and the seed, not on the executor, the number of workers or
+    interruptions. More repeats, or settings added at the end, leave the other results unchanged.
 
     Parameters
     ----------
     function : callable
         `function(**setting, seed=int)` returns a dict of numbers and words, or a list of such dicts. For processes and
-        Dask, defined with `def` at the top level of a file.
+        Dask, define it with `def` at the top level of a file.
     settings : mapping or sequence of mappings
-        A list of values by name, of which every combination is taken; or the settings one by one.
+        A list of values by name, of which every combination is used; or the settings one by one.
+    repeats : int
+        Number of trials at each setting.
+    seed : int
+        Seed from which the seed of each trial is derived.
     executor
-        None: here, one after the other. "threads", "processes", either with ":N" (otherwise as many as there are
-        cores), "dask://HOST:PORT", any `concurrent.futures.Executor`, or what `workers` opened, to be used again.
-    kept : path, optional
-        A folder for finished trials: a run that was cut short goes on from there, and more repeats add to it.
+        None: in this thread, one trial after the other. "threads" or "processes", either with ":N" (by default as many
+        as there are cores); "dask://HOST:PORT"; any `concurrent.futures.Executor`; or what `open_workers` opened, to
+        share workers between sweeps.
+    checkpoint : path, optional
+        A folder for finished trials: an interrupted sweep continues from there, and more repeats add to it.
     progress : callable, optional
-        Called with the number of trials finished since the last call; first with those found in `kept`.
+        Called with the number of trials finished since the last call; first with those found in `checkpoint`.
+
+    Returns
+    -------
+    Table
+        A row for each dict that the function returned: the settings, `repeat`, and the dict's own columns.
 
     Examples
     --------
@@ -57,30 +67,30 @@ def sweep(
     >>> bool(table.column("error", blocks=4).mean() < table.column("error", blocks=1).mean())
     True
     """
-    one_by_one = grid(settings)
-    _check(function, repeats, seed)
+    all_settings = expand_settings(settings)
+    _check_arguments(function, repeats, seed)
     finished: dict[Trial, list[Row]] = {}
-    with ExitStack() as open_things:
-        store = None
-        if kept is not None:
-            store = open_things.enter_context(Kept(Path(kept), function, one_by_one, int(seed)))
-            finished = {trial: rows for trial, rows in store.found.items() if trial.repeat < repeats}
+    with ExitStack() as stack:
+        saved = None
+        if checkpoint is not None:
+            saved = stack.enter_context(Checkpoint(Path(checkpoint), function, all_settings, int(seed)))
+            finished = {trial: rows for trial, rows in saved.finished.items() if trial.repeat < repeats}
         if finished and progress:
             progress(len(finished))
-        order = (Trial(number, repeat) for repeat in range(repeats) for number in range(len(one_by_one)))
-        left = [trial for trial in order if trial not in finished]
-        if left:
-            place = open_things.enter_context(workers(executor))
-            for landed in Dealing(place, function, one_by_one, left, int(seed)):
-                if store:
-                    store.add(landed)
-                finished.update((done.trial, done.rows) for done in landed)
-                if landed and progress:
-                    progress(len(landed))
-    return _table(one_by_one, repeats, finished)
+        trials = (Trial(number, repeat) for repeat in range(repeats) for number in range(len(all_settings)))
+        remaining = [trial for trial in trials if trial not in finished]
+        if remaining:
+            workers = stack.enter_context(open_workers(executor))
+            for results in TaskScheduler(workers, function, all_settings, remaining, int(seed)):
+                if saved:
+                    saved.add(results)
+                finished.update((result.trial, result.rows) for result in results)
+                if results and progress:
+                    progress(len(results))
+    return _build_table(all_settings, repeats, finished)
 
 
-def _check(function: Function, repeats: int, seed: int) -> None:
+def _check_arguments(function: TrialFunction, repeats: int, seed: int) -> None:
     if not isinstance(repeats, (int, np.integer)) or isinstance(repeats, bool) or repeats < 1:
         raise InvalidInput(f"The number of repeats is a whole number from 1 up, got {repeats!r}.")
     if not callable(function):
@@ -89,8 +99,8 @@ def _check(function: Function, repeats: int, seed: int) -> None:
         raise InvalidInput(f"The seed of a sweep is a whole number from 0 up, got {seed!r:.80}.")
 
 
-def _table(settings: list[Setting], repeats: int, finished: dict[Trial, list[Row]]) -> Table:
-    """In the order of the settings, whatever the order in which trials were finished."""
+def _build_table(settings: list[Setting], repeats: int, finished: dict[Trial, list[Row]]) -> Table:
+    """Return the results in the order of the settings, whatever the order in which trials were finished."""
     return Table(
         {**setting, REPEAT: repeat, **row}
         for number, setting in enumerate(settings)

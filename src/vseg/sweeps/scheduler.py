@@ -1,10 +1,11 @@
-"""Dealing trials out to workers: how many at a time, and what to do when a worker is lost.
+"""Send trials to workers in tasks, and again when a worker is lost.
 
-Trials go out repeat by repeat, so that every task holds a bit of every setting and the time left can be told early.
-A task is as many trials as take about a second, fewer at the beginning and towards the end.
+Trials are sent repeat by repeat, so that every task has a bit of every setting and the time left can be estimated
+early. A task has as many trials as take about a second, fewer at the beginning and towards the end.
 
-A worker that is lost takes its task with it, and the task is given out again. Who was at fault is not known: of the
-tasks that were lost twice, each trial is run with nothing beside it, and one that loses its worker even so is named.
+A lost worker takes its task with it, and the task is sent again. Several tasks may be lost at once, and it is not known
+which of them is at fault. Therefore each trial of a task that was lost twice is run with no other trial at the same
+time; if it loses its worker again, it is reported.
 """
 
 from collections import deque
@@ -13,147 +14,157 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 
 from vseg.errors import VsegError
-from vseg.sweeps.trials import Finished, Function, Outcome, Setting, Trial, described, failure
-from vseg.sweeps.workers import Place
+from vseg.sweeps.trials import (
+    FinishedTrial,
+    Setting,
+    TaskOutcome,
+    Trial,
+    TrialFunction,
+    describe_trial,
+    trial_error,
+)
+from vseg.sweeps.workers import Workers
 
-SHORTEST_S, LONGEST_S = 0.05, 1.0
-MOST = 5000
-ALONE, GIVEN_UP = 2, 3  # lost workers after which a trial is run alone, and after which it is given up
+SHORTEST_TASK_S, LONGEST_TASK_S = 0.05, 1.0
+MAX_TASK_TRIALS = 5000
+RUN_ALONE_AFTER, GIVE_UP_AFTER = 2, 3  # lost workers
 
 
 @dataclass(frozen=True)
-class Task:
-    """Some trials that are sent together, and how many workers they have cost so far."""
+class SweepTask:
+    """Trials that are sent together, and how many workers they have lost so far."""
 
     trials: tuple[Trial, ...]
-    strikes: int = 0
+    lost_workers: int = 0
 
 
-class Dealing:
-    """One sweep's trials on their way to workers and back."""
+class TaskScheduler:
+    """Send the trials of one sweep to workers; iterate over it for the results of each task."""
 
     def __init__(
-        self, place: Place, function: Function, settings: list[Setting], trials: Iterable[Trial], seed: int
+        self,
+        workers: Workers,
+        function: TrialFunction,
+        settings: list[Setting],
+        trials: Iterable[Trial],
+        seed: int,
     ):
-        self.place, self.settings, self.seed = place, settings, seed
-        self._function = place.prepare(function)
-        self._by_number = dict(enumerate(settings))
+        self.workers, self.settings, self.seed = workers, settings, seed
+        self._function = workers.prepare(function)
+        self._settings_by_number = dict(enumerate(settings))
         self._waiting = deque(trials)
-        self._again: deque[Task] = deque()
-        self._flying: dict[Future[Outcome], Task] = {}
-        self._costs = Costs()
+        self._lost: deque[SweepTask] = deque()
+        self._running: dict[Future[TaskOutcome], SweepTask] = {}
+        self._costs = TrialCosts()
 
-    def __iter__(self) -> Iterator[list[Finished]]:
-        """What each task brings back, as it comes; raises at a trial that failed, when those under way have landed."""
-        while self._waiting or self._again or self._flying:
-            self._send()
-            landed = wait(self._flying, return_when=FIRST_COMPLETED).done
-            for future in landed:
-                yield from self._land(future)
+    def __iter__(self) -> Iterator[list[FinishedTrial]]:
+        """Yield the results of each task; if a trial failed, raise after the running tasks have ended."""
+        while self._waiting or self._lost or self._running:
+            self._submit_tasks()
+            for future in wait(self._running, return_when=FIRST_COMPLETED).done:
+                yield from self._collect(future)
 
-    def _send(self) -> None:
-        """Keep every worker busy; a suspect flies alone."""
-        room = self.place.room
-        while len(self._flying) < room and (self._again or self._waiting):
-            if self._again and self._again[0].strikes >= ALONE:
-                if self._flying:
+    def _submit_tasks(self) -> None:
+        """Keep every worker busy; a task that has lost two workers runs alone."""
+        capacity = self.workers.capacity
+        while len(self._running) < capacity and (self._lost or self._waiting):
+            if self._lost and self._lost[0].lost_workers >= RUN_ALONE_AFTER:
+                if self._running:
                     return
-                room = 0
-            task = self._again.popleft() if self._again else self._next()
-            future = self.place.submit(self._function, self._by_number, task.trials, self.seed)
-            self._flying[future] = task
+                capacity = 0
+            task = self._lost.popleft() if self._lost else self._next_task()
+            future = self.workers.submit(self._function, self._settings_by_number, task.trials, self.seed)
+            self._running[future] = task
 
-    def _next(self) -> Task:
-        wanted = self._costs.target(len(self._waiting), self.place.count)
+    def _next_task(self) -> SweepTask:
+        seconds = self._costs.task_seconds(len(self._waiting), self.workers.count)
         trials: list[Trial] = []
-        while self._waiting and wanted > 0 and len(trials) < MOST:
+        while self._waiting and seconds > 0 and len(trials) < MAX_TASK_TRIALS:
             trials.append(self._waiting.popleft())
-            wanted -= self._costs.of(trials[-1].setting)
-        return Task(tuple(trials))
+            seconds -= self._costs.estimate(trials[-1].setting)
+        return SweepTask(tuple(trials))
 
-    def _land(self, future: "Future[Outcome]") -> Iterator[list[Finished]]:
-        task = self._flying.pop(future, None)
-        if task is None:  # it has landed with others, when a worker was lost
+    def _collect(self, future: "Future[TaskOutcome]") -> Iterator[list[FinishedTrial]]:
+        task = self._running.pop(future, None)
+        if task is None:  # collected by `_recover`, when a worker was lost
             return
         try:
             finished, failed = future.result()
         except Exception as error:
-            strikes = self.place.lost(error)
-            if not strikes:
-                raise
-            yield from self._lost(task, strikes)
+            yield from self._recover(task, self._count_lost(error))
             return
         self._costs.learn(finished)
         yield finished
         if failed:
-            yield from self._rest()
-            raise failure(failed, self.settings[failed.trial.setting], self.seed)
+            yield from self._finish_running()
+            raise trial_error(failed, self.settings[failed.trial.setting], self.seed)
 
-    def _lost(self, task: Task, strikes: int) -> Iterator[list[Finished]]:
-        """Let the others land, which may be lost too; then replace the workers, and give out the lost tasks again."""
-        landed = {future: self._flying.pop(future) for future in wait(self._flying).done}
-        outcomes = [future.result() for future in landed if future.exception() is None]
-        for finished, _ in outcomes:  # before anything is raised: what is finished is not lost
+    def _recover(self, task: SweepTask, lost_workers: int) -> Iterator[list[FinishedTrial]]:
+        """Wait for the other tasks, which may be lost too; then replace the workers, and queue the lost tasks."""
+        ended = {future: self._running.pop(future) for future in wait(self._running).done}
+        outcomes = [future.result() for future in ended if future.exception() is None]
+        for finished, _ in outcomes:  # before anything is raised, so that no result is lost
             yield finished
-        lost = [(task, strikes)]
-        for future, other in landed.items():
+        lost = [(task, lost_workers)]
+        for future, other in ended.items():
             error = future.exception()
             if error is not None:
-                lost.append((other, self._strikes(error)))
-        self.place.renew()
+                lost.append((other, self._count_lost(error)))
+        self.workers.replace_lost()
         for failed in (failed for _, failed in outcomes if failed):
-            raise failure(failed, self.settings[failed.trial.setting], self.seed)
-        for one, more in lost:
-            self._give_again(one, one.strikes + more)
+            raise trial_error(failed, self.settings[failed.trial.setting], self.seed)
+        for lost_task, more in lost:
+            self._queue_again(lost_task, lost_task.lost_workers + more)
 
-    def _strikes(self, error: BaseException) -> int:
-        strikes = self.place.lost(error)
-        if not strikes:
+    def _count_lost(self, error: BaseException) -> int:
+        """Return how many workers were lost; raise the error itself if none were."""
+        lost_workers = self.workers.count_lost(error)
+        if not lost_workers:
             raise error
-        return strikes
+        return lost_workers
 
-    def _give_again(self, task: Task, strikes: int) -> None:
-        if len(task.trials) == 1 and strikes >= GIVEN_UP:
+    def _queue_again(self, task: SweepTask, lost_workers: int) -> None:
+        if len(task.trials) == 1 and lost_workers >= GIVE_UP_AFTER:
             [trial] = task.trials
             raise VsegError(
-                f"The trial {described(self.settings[trial.setting], trial)} has lost its worker {strikes} times, the "
-                "last time with nothing beside it: it may crash, or take too much memory; finished trials are kept "
-                "where a folder was given."
+                f"The trial {describe_trial(self.settings[trial.setting], trial)} has lost its worker {lost_workers} "
+                "times, the last time with no other trial running: it may crash, or need too much memory; finished "
+                "trials are saved if a checkpoint folder was given."
             )
-        if strikes >= ALONE:
-            self._again.extend(Task((trial,), ALONE) for trial in task.trials)
+        if lost_workers >= RUN_ALONE_AFTER:
+            self._lost.extend(SweepTask((trial,), RUN_ALONE_AFTER) for trial in task.trials)
         else:
-            self._again.appendleft(Task(task.trials, strikes))
+            self._lost.appendleft(SweepTask(task.trials, lost_workers))
 
-    def _rest(self) -> Iterator[list[Finished]]:
-        """After a failure: what is under way may be finished, what has not begun is not."""
-        for future in self._flying:
+    def _finish_running(self) -> Iterator[list[FinishedTrial]]:
+        """Cancel the tasks that have not begun, and yield the results of the others."""
+        for future in self._running:
             future.cancel()
-        for future in wait(self._flying).done:
+        for future in wait(self._running).done:
             if not future.cancelled() and future.exception() is None:
                 yield future.result()[0]
 
 
-class Costs:
-    """Seconds a trial of each setting takes, learnt as results come in."""
+class TrialCosts:
+    """How many seconds a trial of each setting takes, learnt as results come in."""
 
     def __init__(self) -> None:
         self._seconds: dict[int, float] = {}
 
-    def learn(self, finished: list[Finished]) -> None:
-        """The first trial of a process loads and compiles, so what is newer counts as much as all before it."""
-        for done in finished:
-            before = self._seconds.get(done.trial.setting, done.seconds)
-            self._seconds[done.trial.setting] = (before + done.seconds) / 2
+    def learn(self, finished: list[FinishedTrial]) -> None:
+        """Average each duration with all before it: the first trial of a process also loads and compiles."""
+        for result in finished:
+            before = self._seconds.get(result.trial.setting, result.seconds)
+            self._seconds[result.trial.setting] = (before + result.seconds) / 2
 
-    def of(self, setting: int) -> float:
-        """A setting that has not been seen may be as slow as the slowest."""
-        known = self._seconds.get(setting)
-        return known if known is not None else max(self._seconds.values(), default=float("inf"))
+    def estimate(self, setting: int) -> float:
+        """Return the seconds of a trial; a setting without results may be as slow as the slowest."""
+        seconds = self._seconds.get(setting)
+        return seconds if seconds is not None else max(self._seconds.values(), default=float("inf"))
 
-    def target(self, trials: int, workers: int) -> float:
-        """How long the next task should take, with this many trials left: towards the end, all end together."""
+    def task_seconds(self, trials: int, workers: int) -> float:
+        """Return how long the next task should take with so many trials left; shorter towards the end."""
         if not self._seconds:
-            return SHORTEST_S
+            return SHORTEST_TASK_S
         left = trials * sum(self._seconds.values()) / len(self._seconds)
-        return min(max(left / (4 * workers), SHORTEST_S), LONGEST_S)
+        return min(max(left / (4 * workers), SHORTEST_TASK_S), LONGEST_TASK_S)

@@ -1,4 +1,4 @@
-"""A tidy table of plain values: the settings, the repeat, then what the trial returned."""
+"""A tidy table of plain values: the settings, the repeat, then what the trials returned."""
 
 import csv
 import io
@@ -19,19 +19,26 @@ from vseg.errors import InvalidInput, NotFound
 Row = dict[str, Any]
 REPEAT = "repeat"
 RESAMPLES = 2000
-AT_ONCE = 2_000_000  # draws, of which a matrix is held in memory
-WHOLE = re.compile(r"-?\d+")
+MAX_DRAWS_IN_MEMORY = 2_000_000
+INTEGER = re.compile(r"-?\d+")
 NUMBER = re.compile(r"-?(\d+(\.\d*)?([eE][-+]?\d+)?|inf)|nan")
-WORDS = {"": None, "True": True, "False": False}
+CONSTANTS = {"": None, "True": True, "False": False}
 
 
 class Table:
     """Rows of plain values, as `sweep` returns them: setting columns, `repeat`, result columns.
 
+    Parameters
+    ----------
+    rows : iterable of mappings
+        The rows, each from column names to values.
+
     Attributes
     ----------
     rows : list of dict
-    columns : the names, in order; settings come before `repeat`, results after it
+        The rows.
+    columns : tuple of str
+        The names of the columns: settings, then `repeat`, then results.
 
     Examples
     --------
@@ -51,7 +58,7 @@ class Table:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The names of the setting columns: those before `repeat`."""
+        """Names of the setting columns: those before `repeat`."""
         return self.columns[: self.columns.index(REPEAT)] if REPEAT in self.columns else ()
 
     def __len__(self) -> int:
@@ -66,7 +73,12 @@ class Table:
         return f"Table({len(self)} rows: {', '.join(self.columns)})"
 
     def where(self, **values: Any) -> "Table":
-        """The rows that have these values; there must be some.
+        """Return the rows that have these values; raise `NotFound` if there are none.
+
+        Parameters
+        ----------
+        **values
+            A value for each of some columns.
 
         Examples
         --------
@@ -74,43 +86,61 @@ class Table:
         1
         """
         for name in values:
-            self._check(name)
-        wanted = [(name, _plain(value)) for name, value in values.items()]
+            self._check_column(name)
+        wanted = [(name, _to_tuples(value)) for name, value in values.items()]
         rows = [row for row in self.rows if all(row.get(name) == value for name, value in wanted)]
         if not rows:
-            raise NotFound(self._nothing(values))
-        return self._of(rows)
+            raise NotFound(self._describe_missing(values))
+        return self._with_rows(rows)
 
     def column(self, name: str, **where: Any) -> NDArray[Any]:
-        """One column as an array, of the rows that have these values; a missing number is NaN.
+        """Return one column as an array; a missing number is NaN.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        **where
+            Values that the rows must have, as for `where`.
 
         Examples
         --------
         >>> Table([{"repeat": 0, "error": 0.5}, {"repeat": 1, "error": None}]).column("error")
         array([0.5, nan])
         """
-        self._check(name)
+        self._check_column(name)
         rows = self.where(**where).rows if where else self.rows
-        return _array([row.get(name) for row in rows])
+        return _to_array([row.get(name) for row in rows])
 
     def groups(self, by: Sequence[str]) -> dict[tuple[Any, ...], "Table"]:
-        """A table for each combination of values of these columns, in the order of their first rows."""
-        parts: dict[tuple[Any, ...], list[Row]] = {}
+        """Return a table for each combination of values of these columns, in the order of their first rows."""
+        groups: dict[tuple[Any, ...], list[Row]] = {}
         for name in by:
-            self._check(name)
+            self._check_column(name)
         for row in self.rows:
-            parts.setdefault(tuple(row.get(name) for name in by), []).append(row)
-        return {key: self._of(rows) for key, rows in parts.items()}
+            groups.setdefault(tuple(row.get(name) for name in by), []).append(row)
+        return {key: self._with_rows(rows) for key, rows in groups.items()}
 
     def mean_interval(self, value: str, by: Sequence[str] = (), level: float = 0.95, *, seed: int) -> "Table":
-        """Mean of a column in each group, with the percentile bootstrap's interval over trials.
+        """Return the mean of a column in each group, with a percentile bootstrap interval over trials.
 
-        Trials are drawn anew, not rows: a trial that returned several rows of one group counts with their mean.
+        Trials are resampled, not rows: a trial that returned several rows of one group counts with their mean.
+
+        Parameters
+        ----------
+        value : str
+            The column.
+        by : sequence of str
+            The columns whose combinations of values are the groups.
+        level : float
+            Confidence level of the interval.
+        seed : int
+            Seed of the bootstrap.
 
         Returns
         -------
         Table
-            A row a group: the columns `by`, then `mean`, `low`, `high` and `count` (of trials).
+            A row for each group: the columns `by`, then `mean`, `low`, `high` and `count` (of trials).
 
         Examples
         --------
@@ -121,8 +151,8 @@ class Table:
         """
         if not 0 < level < 1:
             raise InvalidInput(f"The level of an interval lies between 0 and 1, got {level!r}.")
-        found = self._trial_means(value, by)
-        intervals = _bootstrap(list(found.values()), level, check_seed(seed))
+        trial_means = self._trial_means(value, by)
+        intervals = _bootstrap(list(trial_means.values()), level, check_seed(seed))
         return Table(
             {
                 **dict(zip(by, key, strict=True)),
@@ -131,31 +161,32 @@ class Table:
                 "high": high,
                 "count": len(values),
             }
-            for (key, values), (low, high) in zip(found.items(), intervals, strict=True)
+            for (key, values), (low, high) in zip(trial_means.items(), intervals, strict=True)
         )
 
     def _trial_means(self, value: str, by: Sequence[str]) -> dict[tuple[Any, ...], NDArray[np.float64]]:
         for name in (value, *by):
-            self._check(name)
-        trial = (*self.settings, REPEAT)
+            self._check_column(name)
+        trial_columns = (*self.settings, REPEAT)
         groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[float]]] = {}
         for row in self.rows:
             number = row.get(value)
             if isinstance(number, (str, tuple)):
                 raise InvalidInput(f"Column {value} holds {number!r}, which has no mean.")
-            values = groups.setdefault(tuple(row.get(name) for name in by), {})
-            one = values.setdefault(tuple(row.get(name) for name in trial), [])
-            one.append(math.nan if number is None else float(number))
+            trials = groups.setdefault(tuple(row.get(name) for name in by), {})
+            values = trials.setdefault(tuple(row.get(name) for name in trial_columns), [])
+            values.append(math.nan if number is None else float(number))
         return {
-            key: np.array([sum(one) / len(one) for one in values.values()]) for key, values in groups.items()
+            key: np.array([sum(values) / len(values) for values in trials.values()])
+            for key, trials in groups.items()
         }
 
     def csv(self) -> str:
-        """The table as CSV text; `load` reads every value back as it was."""
+        """Return the table as CSV text; `load` reads every value back with its type."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
-        writer.writerows([_written(row.get(name)) for name in self.columns] for row in self.rows)
+        writer.writerows([_format_cell(row.get(name)) for name in self.columns] for row in self.rows)
         return text.getvalue()
 
     def save(self, path: str | Path) -> None:
@@ -174,51 +205,51 @@ class Table:
             rows = list(filter(None, reader))
         if any(len(row) != len(header) for row in rows):
             raise InvalidInput(f"{path} has rows that are longer or shorter than its header.")
-        return cls(dict(zip(header, map(_read, row), strict=True)) for row in rows)
+        return cls(dict(zip(header, map(_parse_cell, row), strict=True)) for row in rows)
 
-    def _of(self, rows: list[Row]) -> "Table":
-        """Some of our rows, under the same columns."""
+    def _with_rows(self, rows: list[Row]) -> "Table":
+        """Return a table of some of the rows, with the same columns."""
         table = Table(())
         table.rows, table.columns = rows, self.columns
         return table
 
-    def _check(self, name: str) -> None:
+    def _check_column(self, name: str) -> None:
         if name not in self.columns:
             raise NotFound(f"No column {name!r}; the table has {', '.join(self.columns) or 'no rows'}.")
 
-    def _nothing(self, values: Mapping[str, Any]) -> str:
+    def _describe_missing(self, values: Mapping[str, Any]) -> str:
         wanted = ", ".join(f"{name}={value!r}" for name, value in values.items())
-        known = (f"{name}: {_some(self._distinct(name))}" for name in values)
-        return f"No row has {wanted}; the table has {'; '.join(known)}."
+        present = (f"{name}: {_shorten(self._distinct(name))}" for name in values)
+        return f"No row has {wanted}; the table has {'; '.join(present)}."
 
     def _distinct(self, name: str) -> list[str]:
         return list(dict.fromkeys(repr(row.get(name)) for row in self.rows))
 
 
 def _columns(rows: list[Row]) -> tuple[str, ...]:
-    """Every name once: settings of any row, the repeat, results of any row."""
-    before: dict[str, None] = {}
-    after: dict[str, None] = {}
+    """Return every name once: the settings of all rows, `repeat`, the results of all rows."""
+    settings: dict[str, None] = {}
+    results: dict[str, None] = {}
     for names in dict.fromkeys(map(tuple, rows)):
-        at = names.index(REPEAT) if REPEAT in names else 0
-        before.update(dict.fromkeys(names[:at]))
-        after.update(dict.fromkeys(names[at:]))
-    return (*before, *after)
+        position = names.index(REPEAT) if REPEAT in names else 0
+        settings.update(dict.fromkeys(names[:position]))
+        results.update(dict.fromkeys(names[position:]))
+    return (*settings, *results)
 
 
-def _plain(value: Any) -> Any:
-    return tuple(map(_plain, value)) if isinstance(value, list) else value
+def _to_tuples(value: Any) -> Any:
+    return tuple(map(_to_tuples, value)) if isinstance(value, list) else value
 
 
-def _some(values: list[str]) -> str:
+def _shorten(values: list[str]) -> str:
     return ", ".join(values[:8]) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
 
 
-def _array(values: list[Any]) -> NDArray[Any]:
-    kinds = {type(value) for value in values}
-    if type(None) in kinds and kinds <= {type(None), int, float, bool}:
+def _to_array(values: list[Any]) -> NDArray[Any]:
+    types = {type(value) for value in values}
+    if type(None) in types and types <= {type(None), int, float, bool}:
         return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
-    if kinds <= {int, float, bool} or kinds == {str}:
+    if types <= {int, float, bool} or types == {str}:
         return np.array(values)
     array = np.empty(len(values), dtype=object)
     array[:] = values
@@ -226,17 +257,17 @@ def _array(values: list[Any]) -> NDArray[Any]:
 
 
 def _bootstrap(groups: list[NDArray[np.float64]], level: float, seed: int) -> list[tuple[float, float]]:
-    """The interval of each group's mean; groups of one size share their draws, so it is one product of matrices."""
+    """Return the interval of each group's mean; groups of one size share their draws, as one matrix product."""
     intervals = [(math.nan, math.nan)] * len(groups)
     tails = [(1 - level) / 2, (1 + level) / 2]
     for size in {len(values) for values in groups}:
         members = [number for number, values in enumerate(groups) if len(values) == size]
         values = np.stack([groups[number] for number in members], axis=1)
-        several = max(1, min(RESAMPLES, AT_ONCE // size))
+        batch = max(1, min(RESAMPLES, MAX_DRAWS_IN_MEMORY // size))
         means = np.concatenate(
             [
-                _times(size, min(several, RESAMPLES - at), seed, at) @ values
-                for at in range(0, RESAMPLES, several)
+                _resampling_weights(size, min(batch, RESAMPLES - start), seed, start) @ values
+                for start in range(0, RESAMPLES, batch)
             ]
         )
         for number, (low, high) in zip(members, np.quantile(means, tails, axis=0).T.tolist(), strict=True):
@@ -245,33 +276,33 @@ def _bootstrap(groups: list[NDArray[np.float64]], level: float, seed: int) -> li
 
 
 @lru_cache(maxsize=2)
-def _times(size: int, resamples: int, seed: int, at: int) -> NDArray[np.float64]:
-    """(resamples, size) how often each of `size` trials is drawn, as shares."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(size, at)))
-    drawn = rng.integers(size, size=(resamples, size)) + size * np.arange(resamples)[:, None]
-    return np.bincount(drawn.ravel(), minlength=resamples * size).reshape(resamples, size) / size
+def _resampling_weights(size: int, resamples: int, seed: int, start: int) -> NDArray[np.float64]:
+    """Return how often each of `size` trials is drawn in each resample, as shares (resamples, size)."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(size, start)))
+    draws = rng.integers(size, size=(resamples, size)) + size * np.arange(resamples)[:, None]
+    return np.bincount(draws.ravel(), minlength=resamples * size).reshape(resamples, size) / size
 
 
-def _written(value: Any) -> str:
-    """A cell; words that would be read as something else, or hold more than a line, are written as JSON."""
+def _format_cell(value: Any) -> str:
+    """Return the text of a cell; strings that would be read as something else are written as JSON."""
     if isinstance(value, str):
-        as_it_is = value.isprintable() and _read(value) == value
-        return value if as_it_is else json.dumps(value)
+        is_unambiguous = value.isprintable() and _parse_cell(value) == value
+        return value if is_unambiguous else json.dumps(value)
     if isinstance(value, (tuple, list)):
         return json.dumps(value)
     return "" if value is None else repr(value)
 
 
-def _read(cell: str) -> Any:
-    if cell in WORDS:
-        return WORDS[cell]
-    if WHOLE.fullmatch(cell):
+def _parse_cell(cell: str) -> Any:
+    if cell in CONSTANTS:
+        return CONSTANTS[cell]
+    if INTEGER.fullmatch(cell):
         return int(cell)
     if NUMBER.fullmatch(cell):
         return float(cell)
     if cell[0] in '["':
         try:
-            return _plain(json.loads(cell))
+            return _to_tuples(json.loads(cell))
         except json.JSONDecodeError:
             return cell
     return cell

@@ -1,6 +1,6 @@
-"""What a trial is: one setting, one repeat, its own seed, and a result of plain values.
+"""One trial of a sweep: a setting, a repeat, its own seed, and a result of plain values.
 
-This is all that a worker needs; it knows nothing of where it runs.
+This is all that a worker needs; it does not depend on where it runs.
 """
 
 import itertools
@@ -21,18 +21,20 @@ from vseg.sweeps.table import REPEAT, Row
 
 Setting = dict[str, Any]
 Settings = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]
-Function = Callable[..., Any]
+TrialFunction = Callable[..., Any]
+PreparedFunction = TrialFunction | bytes
+"""A function as workers take it: itself, or pickled."""
 PLAIN = (bool, int, float, str, type(None))
 
 
 class Trial(NamedTuple):
-    """Which setting, counted from 0, and which repeat of it."""
+    """The number of a setting, from 0, and the number of the repeat."""
 
     setting: int
     repeat: int
 
 
-class Finished(NamedTuple):
+class FinishedTrial(NamedTuple):
     """A trial's rows, without setting and repeat, and how long it took."""
 
     trial: Trial
@@ -41,51 +43,52 @@ class Finished(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Failed:
-    """The trial that raised, what it raised in words, and where."""
+class FailedTrial:
+    """The trial that raised, the message and the traceback; the error itself if it comes from this process."""
 
     trial: Trial
-    what: str
+    message: str
     trace: str
     error: BaseException | None = None
 
 
-Outcome = tuple[list[Finished], Failed | None]
+TaskOutcome = tuple[list[FinishedTrial], FailedTrial | None]
 
 
-def grid(settings: Settings) -> list[Setting]:
-    """The settings one by one: of a mapping, every combination of its values, the last name fastest.
+def expand_settings(settings: Settings) -> list[Setting]:
+    """Return the settings one by one: for a mapping every combination of its values, the last name fastest.
 
     Examples
     --------
-    >>> grid({"blocks": [1, 2], "noise": ["low"]})
+    >>> expand_settings({"blocks": [1, 2], "noise": ["low"]})
     [{'blocks': 1, 'noise': 'low'}, {'blocks': 2, 'noise': 'low'}]
     """
     if isinstance(settings, Mapping):
         for name, values in settings.items():
             if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
                 raise InvalidInput(f"Setting {name!r} needs a list of values, got {values!r}.")
-        found = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
+        combinations = itertools.product(*settings.values())
+        expanded = [dict(zip(settings, values, strict=True)) for values in combinations]
     else:
         listed: list[Any] = list(settings) if isinstance(settings, Iterable) else [settings]
         if not all(isinstance(setting, Mapping) for setting in listed):
             raise InvalidInput(
                 f"Settings are lists of values by name, or a list of dicts, got {settings!r:.80}."
             )
-        found = [dict(setting) for setting in listed]
-    if not found:
+        expanded = [dict(setting) for setting in listed]
+    if not expanded:
         raise InvalidInput("A sweep needs at least one setting, got none.")
-    checked = [{name: _setting_value(name, value) for name, value in one.items()} for one in found]
-    if len({repr(sorted(one.items(), key=str)) for one in checked}) < len(checked):
-        raise InvalidInput("A setting is there twice; for more trials of each, ask for more repeats.")
+    checked = [{name: _check_setting(name, value) for name, value in each.items()} for each in expanded]
+    if len({repr(sorted(setting.items(), key=str)) for setting in checked}) < len(checked):
+        raise InvalidInput("A setting occurs twice; for more trials at each setting, increase repeats.")
     return checked
 
 
-def _setting_value(name: str, value: Any) -> Any:
+def _check_setting(name: str, value: Any) -> Any:
     if name in ("seed", REPEAT):
         raise InvalidInput(f"A setting cannot be called {name!r}: sweep gives each trial its own.")
     if isinstance(value, (tuple, list)):
-        return tuple(_setting_value(name, part) for part in value)
+        return tuple(_check_setting(name, part) for part in value)
     plain = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, PLAIN):
         raise InvalidInput(
@@ -95,79 +98,81 @@ def _setting_value(name: str, value: Any) -> Any:
     return plain
 
 
-def seed_of(seed: int, trial: Trial) -> int:
-    """A trial's own seed: it depends on nothing but the sweep's seed, the setting's number and the repeat."""
+def trial_seed(seed: int, trial: Trial) -> int:
+    """Return a trial's own seed, derived from the sweep's seed, the setting's number and the repeat alone."""
     state = np.random.SeedSequence(seed, spawn_key=trial).generate_state(1, np.uint64)
     return int(state[0] >> np.uint64(1))  # 63 bits, so that it fits a signed integer
 
 
-def run(function: Function, settings: Mapping[int, Setting], trials: Sequence[Trial], seed: int) -> Outcome:
-    """Run these trials one after the other; the first that raises ends it, what was finished is not lost."""
-    finished: list[Finished] = []
+def run_trials(
+    function: TrialFunction, settings: Mapping[int, Setting], trials: Sequence[Trial], seed: int
+) -> TaskOutcome:
+    """Run these trials one after the other, up to the first that raises; return the finished ones and the failure."""
+    finished: list[FinishedTrial] = []
     for trial in trials:
-        setting, began = settings[trial.setting], time.perf_counter()
+        setting, started = settings[trial.setting], time.perf_counter()
         try:
-            rows = plain_rows(function(**setting, seed=seed_of(seed, trial)), setting)
+            rows = to_plain_rows(function(**setting, seed=trial_seed(seed, trial)), setting)
         except (Exception, SystemExit) as error:
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            return finished, Failed(trial, what, traceback.format_exc(), error)
-        finished.append(Finished(trial, rows, time.perf_counter() - began))
+            message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return finished, FailedTrial(trial, message, traceback.format_exc(), error)
+        finished.append(FinishedTrial(trial, rows, time.perf_counter() - started))
     return finished, None
 
 
-def run_carried(
-    function: bytes | Function,
+def run_trials_remotely(
+    function: PreparedFunction,
     settings: Mapping[int, Setting],
     trials: Sequence[Trial],
     seed: int,
     version: str,
-) -> Outcome:
-    """The same in another process, perhaps on another machine; errors come back as words, which always travel."""
+) -> TaskOutcome:
+    """Run these trials in another process, perhaps on another machine; errors are returned as text."""
     if version != vseg.__version__:
         raise VsegError(
             f"The worker on {platform.node()} has vseg {vseg.__version__}, but the sweep is of vseg {version}; install "
             "the same version there."
         )
-    finished, failed = run(
-        _unpacked(function) if isinstance(function, bytes) else function, settings, trials, seed
-    )
-    return finished, failed and replace(failed, error=None)
+    loaded = _unpickle_function(function) if isinstance(function, bytes) else function
+    finished, failed = run_trials(loaded, settings, trials, seed)
+    return finished, failed and replace(failed, error=None)  # not every error can be pickled
 
 
 @lru_cache(maxsize=1)
-def _unpacked(function: bytes) -> Function:
+def _unpickle_function(function: bytes) -> TrialFunction:
     try:
-        found: Function = pickle.loads(function)
+        loaded: TrialFunction = pickle.loads(function)
     except Exception as error:
         raise InvalidInput(
             f"A worker cannot load the function ({type(error).__name__}: {error}); define it at the top level of a "
             "file that the workers can import."
         ) from error
-    return found
+    return loaded
 
 
-def failure(failed: Failed, setting: Setting, seed: int) -> VsegError:
-    """What to raise for a trial that raised; where it happened is added as a note."""
+def trial_error(failed: FailedTrial, setting: Setting, seed: int) -> VsegError:
+    """Return the error to raise for a trial that raised; its traceback is added as a note."""
     error = VsegError(
-        f"The trial {described(setting, failed.trial)} raised {failed.what}; finished trials are kept where a folder "
-        f"was given. To see it again, call the function with this setting and seed={seed_of(seed, failed.trial)}."
+        f"The trial {describe_trial(setting, failed.trial)} raised {failed.message}; finished trials are saved if a "
+        "checkpoint folder was given. To reproduce it, call the function with this setting and "
+        f"seed={trial_seed(seed, failed.trial)}."
     )
     error.add_note(failed.trace)
     error.__cause__ = failed.error
     return error
 
 
-def plain_rows(result: Any, setting: Setting) -> list[Row]:
-    """What a trial returned as a list of rows of Python's own numbers and words."""
+def to_plain_rows(result: Any, setting: Setting) -> list[Row]:
+    """Return what a trial returned as a list of rows of Python's own numbers and words."""
     rows = [result] if isinstance(result, Mapping) else result
     if not isinstance(rows, (list, tuple)) or not all(isinstance(row, Mapping) for row in rows):
         raise InvalidInput(
             f"A trial returns a dict of numbers and words, or a list of such dicts, got {result!r:.80}."
         )
-    return [{name: _result_value(name, value, setting) for name, value in row.items()} for row in rows]
+    return [{name: _check_result(name, value, setting) for name, value in row.items()} for row in rows]
 
 
-def _result_value(name: str, value: Any, setting: Setting) -> Any:
+def _check_result(name: str, value: Any, setting: Setting) -> Any:
     if name == REPEAT or name in setting:
         raise InvalidInput(f"A trial returned {name!r}, which is a column already; choose another name.")
     plain = value.item() if isinstance(value, (np.generic, np.ndarray)) and np.size(value) == 1 else value
@@ -176,6 +181,6 @@ def _result_value(name: str, value: Any, setting: Setting) -> Any:
     return plain
 
 
-def described(setting: Setting, trial: Trial) -> str:
-    """A trial in words."""
+def describe_trial(setting: Setting, trial: Trial) -> str:
+    """Describe a trial by its setting and repeat, such as "blocks=3, repeat 0"."""
     return ", ".join([*(f"{name}={value!r}" for name, value in setting.items()), f"{REPEAT} {trial.repeat}"])

@@ -1,7 +1,4 @@
-"""What a place of work is: it takes a task (some trials) and gives a Future of what `trials.run` returns.
-
-A place that can lose its workers says so, and is made anew.
-"""
+"""The interface of workers: they take a task (some trials) and return a Future of what `run_trials` returns."""
 
 import pickle
 from collections.abc import Sequence
@@ -10,59 +7,71 @@ from typing import Any
 
 import vseg
 from vseg.errors import InvalidInput
-from vseg.sweeps.trials import Function, Outcome, Setting, Trial, run, run_carried
+from vseg.sweeps.trials import (
+    PreparedFunction,
+    Setting,
+    TaskOutcome,
+    Trial,
+    TrialFunction,
+    run_trials,
+    run_trials_remotely,
+)
 
 
-class Place:
-    """Somewhere that trials can be run; `count` of them at a time, `room` tasks under way or in reserve."""
+class Workers:
+    """Workers that run trials, `count` of them at a time.
+
+    Those that can lose a worker say so in `count_lost`, and replace it in `replace_lost`.
+    """
 
     count = 1
 
     @property
-    def room(self) -> int:
-        """With a task in reserve for each, no worker waits for us."""
+    def capacity(self) -> int:
+        """How many tasks may be submitted at a time: one in reserve for each worker, so that none is idle."""
         return 2 * self.count
 
-    def prepare(self, function: Function) -> Any:
-        """The function as this place wants it: itself, or pickled where it has to travel."""
+    def prepare(self, function: TrialFunction) -> PreparedFunction:
+        """Return the function as `submit` needs it: itself, or pickled for other processes."""
         return function
 
     def submit(
-        self, function: Any, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
-    ) -> "Future[Outcome]":
-        """Begin a task; `function` is what `prepare` gave."""
+        self, function: PreparedFunction, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
+    ) -> "Future[TaskOutcome]":
+        """Begin a task; `function` is what `prepare` returned."""
         raise NotImplementedError
 
-    def lost(self, error: BaseException) -> int:
-        """How many workers a task has cost that ended with this error; 0 if it is another kind of error."""
+    def count_lost(self, error: BaseException) -> int:
+        """Return how many workers were lost by a task that ended with this error; 0 if it is another kind of error."""
         return 0
 
-    def renew(self) -> None:
-        """Replace workers that are gone."""
+    def replace_lost(self) -> None:
+        """Replace the workers that were lost."""
 
     def close(self, *, at_once: bool = False) -> None:
-        """Let the workers go; at once, even if they are at work."""
+        """End the workers; with `at_once` even those that are working."""
 
 
-class Here(Place):
-    """One trial after the other, in this thread."""
+class InThreadWorker(Workers):
+    """Runs one trial after the other in this thread."""
 
     @property
-    def room(self) -> int:
-        """A task is done when it is submitted."""
+    def capacity(self) -> int:
+        """One task, since it is finished when `submit` returns."""
         return 1
 
     def submit(
-        self, function: Any, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
-    ) -> "Future[Outcome]":
+        self, function: PreparedFunction, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
+    ) -> "Future[TaskOutcome]":
         """Run the task before returning."""
-        future: Future[Outcome] = Future()
-        future.set_result(run(function, settings, trials, seed))
+        assert callable(function)
+        future: Future[TaskOutcome] = Future()
+        future.set_result(run_trials(function, settings, trials, seed))
         return future
 
 
-def pickled(function: Function, *, by_value: bool = False) -> bytes:
-    """The function as bytes that a worker can read."""
+def pickle_function(function: TrialFunction, *, by_value: bool = False) -> bytes:
+    """Return the function as bytes that a worker can read; by value, the worker need not have its file."""
     try:
         if by_value:
             import cloudpickle  # comes with Dask
@@ -76,20 +85,26 @@ def pickled(function: Function, *, by_value: bool = False) -> bytes:
         ) from error
 
 
-def carried(
-    executor: Executor, function: Any, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
-) -> "Future[Outcome]":
+def submit_to_process(
+    executor: Executor,
+    function: PreparedFunction,
+    settings: dict[int, Setting],
+    trials: Sequence[Trial],
+    seed: int,
+) -> "Future[TaskOutcome]":
     """Send a task to another process."""
-    return executor.submit(run_carried, function, needed(settings, trials), trials, seed, vseg.__version__)
+    return executor.submit(
+        run_trials_remotely, function, select_settings(settings, trials), trials, seed, vseg.__version__
+    )
 
 
-def failed(error: Exception) -> "Future[Outcome]":
-    """A task that could not begin."""
-    future: Future[Outcome] = Future()
+def failed_future(error: Exception) -> "Future[Any]":
+    """Return the future of a task that could not begin."""
+    future: Future[Any] = Future()
     future.set_exception(error)
     return future
 
 
-def needed(settings: dict[int, Setting], trials: Sequence[Trial]) -> dict[int, Setting]:
-    """The settings of these trials: no more is sent."""
+def select_settings(settings: dict[int, Setting], trials: Sequence[Trial]) -> dict[int, Setting]:
+    """Return the settings of these trials, so that no more than these are sent."""
     return {trial.setting: settings[trial.setting] for trial in trials}
