@@ -16,7 +16,7 @@ from reproduction.annotators.observers import Observer, Scene
 from vseg import designs
 from vseg.adaptive import State, next_pairs
 from vseg.bayes import priors
-from vseg.bayes.model import Root
+from vseg.bayes.model import CovarianceRoot
 from vseg.bayes.priors import Prior
 from vseg.data.responses import Responses
 from vseg.errors import NotConverged, VsegWarning
@@ -136,7 +136,9 @@ def leading(prior: Prior, count: int) -> Prior:
     """The same prior with the `count` directions of most variance alone, in each of its covariances."""
     cut = tuple(
         tuple(
-            each._replace(root=Root(each.root.wide[:count], np.ascontiguousarray(each.root.tall[:, :count])))
+            each._replace(
+                root=CovarianceRoot(each.root.wide[:count], np.ascontiguousarray(each.root.tall[:, :count]))
+            )
             for each in family
         )
         for family in prior.families

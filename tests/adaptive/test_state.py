@@ -84,7 +84,7 @@ def test_lapses_follow(observed):
     truth, _ = observed
     pairs = [vseg.designs.covering(LAYOUT, segments=2, seed=seed) for seed in range(3)]
     certain = vseg.Maps.one_hot(LAYOUT, truth.labels)
-    responses = vseg.simulate(certain, pairs, observer=vseg.observers.Lapsing(0.15), seed=0)
+    responses = vseg.simulate(certain, pairs, observer=vseg.observers.LapsingObserver(0.15), seed=0)
     state = State(LAYOUT, segments=2, lapses="estimate", responses=responses, draws=16, seed=0)
     assert np.isfinite(state.draws).all()
     assert 0.05 < sum(state.lapses) < 0.25

@@ -7,34 +7,34 @@ import vseg
 from vseg import Grid
 from vseg.adaptive.state import draw_maps, warm_up_chains
 from vseg.bayes import priors
-from vseg.bayes.evidence import cell_at, first_fields
+from vseg.bayes.evidence import fit_laplace, initial_fields
 from vseg.bayes.hmc import add_low_rank, sample, whiten_low_rank
-from vseg.bayes.model import answers_of, contrasts, curvature
+from vseg.bayes.model import count_answers, curvature, helmert_contrasts
 
 LAYOUT, SEGMENTS = Grid(6), 3
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Ninety answers, the first sixty of them, and a cell fitted to these."""
+    """Ninety answers, the first sixty of them, and a fit fitted to these."""
     truth = vseg.stimuli.random_maps(LAYOUT, segments=SEGMENTS, entropy=0.4, seed=4)
     pairs = vseg.designs.covering(LAYOUT, trials=90, seed=1)
     responses = vseg.simulate(truth, pairs, seed=2)
     some = vseg.Responses(LAYOUT, responses.i[:60], responses.j[:60], responses.same[:60])
     prior = priors.spatial(LAYOUT, kernel="rbf", lengths=[0.25], scales=[2.0])
-    first = first_fields(some.tally(), SEGMENTS, np.random.default_rng(0))
-    cell = cell_at(answers_of(some.tally()), prior, prior.start, first)
-    return answers_of(responses.tally()), answers_of(some.tally()), cell
+    first = initial_fields(some.tally(), SEGMENTS, np.random.default_rng(0))
+    fit = fit_laplace(count_answers(some.tally()), prior, prior.start, first)
+    return count_answers(responses.tally()), count_answers(some.tally()), fit
 
 
 def test_whitening_leaves_unit_curvature(fitted):
     """Within the basis to rounding; elsewhere answers tell next to nothing. Both ways are each other's transpose."""
-    _, answers, cell = fitted
-    whitening = whiten_low_rank(answers, cell)
+    _, answers, fit = fitted
+    whitening = whiten_low_rank(answers, fit)
     basis, shrink = whitening.basis, whitening.shrink
-    d = cell.mode.u.size
+    d = fit.mode.weights.size
     W = np.array([add_low_rank(x, shrink, basis) for x in np.eye(d)]).T
-    H = curvature(cell.mode.u, cell.root, contrasts(SEGMENTS), answers)
+    H = curvature(fit.mode.weights, fit.root, helmert_contrasts(SEGMENTS), answers)
     within = np.linalg.eigvalsh(W.T @ H @ W)
     assert np.linalg.eigvalsh(H)[-1] > 3
     assert within[0] > 0.9
@@ -44,12 +44,14 @@ def test_whitening_leaves_unit_curvature(fitted):
 
 def test_repeated_and_flat_answers_have_fewer_directions(fitted):
     """Slopes that depend on each other, or vanish as those of level maps do, give no NaN."""
-    _, answers, cell = fitted
+    _, answers, fit = fitted
     twice = answers._replace(**{
         name: np.concatenate([getattr(answers, name)] * 2) for name in ("i", "j", "same", "trials")
     })  # fmt: skip
-    flat = vseg.bayes.evidence.Cell(**{**vars(cell), "mode": cell.mode._replace(u=0 * cell.mode.u)})
-    for given, at in [(twice, cell), (answers, flat)]:
+    flat = vseg.bayes.evidence.LaplaceFit(
+        **{**vars(fit), "mode": fit.mode._replace(weights=0 * fit.mode.weights)}
+    )
+    for given, at in [(twice, fit), (answers, flat)]:
         for part in whiten_low_rank(given, at):
             assert np.isfinite(part).all()
 
@@ -59,10 +61,10 @@ def test_followed_draws_are_those_of_the_posterior(fitted):
 
     Four chains of 250 draws each; the margins are five times what two seeds of the latter differ by.
     """
-    answers, some, cell = fitted
-    chains = warm_up_chains(some, [cell] * 4, np.random.SeedSequence(1))
+    answers, some, fit = fitted
+    chains = warm_up_chains(some, [fit] * 4, np.random.SeedSequence(1))
     followed = draw_maps(answers, chains, 1000, np.random.SeedSequence(2))
-    anew = sample(answers, [cell] * 4, draws=1000, seeds=np.random.SeedSequence(3)).maps.reshape(
+    anew = sample(answers, [fit] * 4, draws=1000, seeds=np.random.SeedSequence(3)).maps.reshape(
         followed.shape
     )
     i, j = np.random.default_rng(0).integers(len(LAYOUT), size=(2, 60))
@@ -72,9 +74,9 @@ def test_followed_draws_are_those_of_the_posterior(fitted):
 
 
 def test_threads_change_nothing(fitted):
-    answers, some, cell = fitted
+    answers, some, fit = fitted
     found = []
     for threads in (1, 3):
-        chains = warm_up_chains(some, [cell] * 4, np.random.SeedSequence(1), threads)
+        chains = warm_up_chains(some, [fit] * 4, np.random.SeedSequence(1), threads)
         found.append(draw_maps(answers, chains, 8, np.random.SeedSequence(2), threads))
     np.testing.assert_array_equal(*found)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from strategies import seeds
-from vseg.bayes.diagnostics import Convergence, convergence, effective, rhat
+from vseg.bayes.diagnostics import Convergence, assess_convergence, effective_sample_size, rhat
 
 
 @given(seed=seeds)
@@ -11,15 +11,15 @@ def test_independent_chains_agree(seed):
     """999 of 1000 sets of four chains of 16 stay below 1.25; chains of 128, as here, far below."""
     x = np.random.default_rng(seed).standard_normal((4, 128))
     assert rhat(x) < 1.1
-    assert effective(x) > 100
+    assert effective_sample_size(x) > 100
 
 
 def test_chains_apart_disagree_unless_they_are_at_places_of_their_own():
     x = np.random.default_rng(0).standard_normal((4, 50)) + np.arange(4)[:, None]
     assert rhat(x) > 1.4
-    assert effective(x) < 40
+    assert effective_sample_size(x) < 40
     assert rhat(x, [0, 1, 2, 3]) < 1.1
-    assert effective(x, [0, 1, 2, 3]) > 100
+    assert effective_sample_size(x, [0, 1, 2, 3]) > 100
     drifting = x + np.linspace(0, 4, 50)
     assert rhat(drifting, [0, 1, 2, 3]) > 1.4
 
@@ -30,23 +30,23 @@ def test_slow_chains_are_worth_less():
     x = np.zeros((4, 2000))
     for t in range(1, 2000):
         x[:, t] = 0.9 * x[:, t - 1] + rng.standard_normal(4)
-    assert 8000 / 38 < effective(x) < 8000 / 9.5
+    assert 8000 / 38 < effective_sample_size(x) < 8000 / 9.5
 
 
 def test_constant_and_short_chains_are_no_problem():
     assert rhat(np.ones((4, 8))) == 1
-    assert effective(np.ones((4, 8))) == 32
+    assert effective_sample_size(np.ones((4, 8))) == 32
     assert np.isnan(rhat(np.ones((4, 2))))
-    assert Convergence(np.nan, 8, 8, 0.8).good
+    assert Convergence(np.nan, 8, 8, 0.8).is_good
 
 
 def test_poor_draws_are_told_in_plain_words():
     maps = np.full((4, 8, 5, 2), 0.5)
     costs = np.random.default_rng(0).standard_normal((4, 8)) + 10 * np.arange(4)[:, None]
-    found = convergence(maps, costs, 0.9, [0, 0, 0, 0])
-    assert not found.good
+    found = assess_convergence(maps, costs, 0.9, [0, 0, 0, 0])
+    assert not found.is_good
     assert "do not agree" in found.message
     assert "more draws" in found.message
     assert found.rhat == pytest.approx(rhat(costs))
-    assert convergence(maps, costs, 0.9, [0, 1, 2, 3]).good
-    assert Convergence(1.01, 60, 64, 0.8).good
+    assert assess_convergence(maps, costs, 0.9, [0, 1, 2, 3]).is_good
+    assert Convergence(1.01, 60, 64, 0.8).is_good

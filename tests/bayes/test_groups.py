@@ -5,7 +5,7 @@ import pytest
 
 import vseg
 from vseg.bayes import posteriors, priors
-from vseg.bayes.groups import prior_of_others
+from vseg.bayes.groups import prior_from_others
 from vseg.errors import InvalidInput, VsegWarning
 from vseg.evaluation.metrics import mae_per_entry
 from vseg.evaluation.random_effects import Measurement, compare_entropies, measure_entropy
@@ -46,7 +46,7 @@ def test_few_answers_go_further_and_who_differs_is_left_to_differ(seen):
 
 @pytest.mark.filterwarnings("ignore::vseg.errors.VsegWarning")
 def test_threads_change_nothing(seen):
-    responses = seen[2].where(np.isin(seen[2].participant, ["P0", "P1", "P2"]))
+    responses = seen[2].take(np.isin(seen[2].participant, ["P0", "P1", "P2"]))
     done = []
     one = posteriors(responses, segments=2, seed=5, threads=1, progress=done.append)
     two = posteriors(responses, segments=2, seed=5, threads=2)
@@ -58,12 +58,12 @@ def test_threads_change_nothing(seen):
 @pytest.mark.filterwarnings("ignore::vseg.errors.VsegWarning")
 def test_a_prior_comes_from_the_others_alone(seen):
     """With P0's answers turned around, P0's prior is the same to the bit, and P1's is not."""
-    responses = seen[2].where(np.isin(seen[2].participant, ["P0", "P1", "P2"]))
+    responses = seen[2].take(np.isin(seen[2].participant, ["P0", "P1", "P2"]))
     same = responses.same ^ (responses.participant == "P0")
     turned = vseg.Responses(GRID, responses.i, responses.j, same, participant=responses.participant)
 
     def tall(answers, name):
-        return prior_of_others(answers, name, catch={}, segments=2, seed=5).families[0][0].root.tall
+        return prior_from_others(answers, name, catch={}, segments=2, seed=5).families[0][0].root.tall
 
     np.testing.assert_array_equal(tall(responses, "P0"), tall(turned, "P0"))
     assert not np.array_equal(tall(responses, "P1"), tall(turned, "P1"))
@@ -81,9 +81,9 @@ def test_the_group_s_covariance_follows_the_others_log_odds():
 
 @pytest.mark.filterwarnings("ignore::vseg.errors.VsegWarning")
 def test_one_person_has_the_spatial_prior_and_k_is_chosen_once(seen):
-    alone = posteriors(seen[2].of(participant="P0"), segments=2, seed=0)
+    alone = posteriors(seen[2].select(participant="P0"), segments=2, seed=0)
     assert alone["P0"].prior == "spatial"
-    two = seen[2].where(np.isin(seen[2].participant, ["P0", "P1"]))
+    two = seen[2].take(np.isin(seen[2].participant, ["P0", "P1"]))
     assert {one.segments for one in posteriors(two, segments=[2, 3], seed=0).values()} == {2}
 
 
@@ -93,7 +93,7 @@ def test_catch_trials_of_everyone_reach_their_lapses(seen):
 
     Lapses come before any draw; whether the chains of so few answers agree differs between processors.
     """
-    two = seen[2].where(np.isin(seen[2].participant, ["P0", "P1"]))
+    two = seen[2].take(np.isin(seen[2].participant, ["P0", "P1"]))
     found = posteriors(
         two, segments=2, lapses="estimate", prior="spatial", catch={"P0": (30, 40), "P1": (40, 40)}, seed=0
     )
@@ -115,12 +115,12 @@ def test_groups_are_compared_by_name():
 
 
 def test_a_posterior_is_known_by_its_draws(seen):
-    found = vseg.posterior(seen[2].of(participant="P0"), segments=2, seed=0)
+    found = vseg.posterior(seen[2].select(participant="P0"), segments=2, seed=0)
     known = measure_entropy(found)
     assert (known.value, known.low, known.high) == (found.entropy, *found.entropy_interval)
     assert known.spread == pytest.approx(found.entropies.std(ddof=1))
 
 
 def test_what_is_no_responses_is_refused(seen):
-    with pytest.raises(InvalidInput, match="Expected the Responses of several people"):
+    with pytest.raises(InvalidInput, match="Expected the Responses of several participants"):
         posteriors(seen[2].tally(), segments=2, seed=0)

@@ -10,15 +10,15 @@ from hypothesis import given, settings, strategies as st
 from strategies import seeds
 from vseg import Grid
 from vseg.bayes import covariance_roots, priors
-from vseg.bayes.linear_algebra import principal, product, upper
+from vseg.bayes.linear_algebra import cholesky_upper, dot8, orthogonal_root
 
 ROOTS = """
 import hashlib, numpy as np, vseg
 from vseg import Grid
 from vseg.bayes import priors
-from vseg.bayes.linear_algebra import upper
+from vseg.bayes.linear_algebra import cholesky_upper
 root = priors.spatial(Grid(13), kernel="rough", lengths=[0.1]).families[0][0].root
-curved = upper(np.eye(256) + np.exp(-np.abs(np.subtract.outer(np.arange(256.0), np.arange(256.0)))))
+curved = cholesky_upper(np.eye(256) + np.exp(-np.abs(np.subtract.outer(np.arange(256.0), np.arange(256.0)))))
 truth = vseg.stimuli.random_maps(Grid(16), segments=3, entropy=0.3, seed=0)
 answers = vseg.simulate(truth, vseg.designs.covering(Grid(16), segments=3, seed=0), seed=0)
 drawn = vseg.posterior(answers, segments=3, prior=priors.spatial(Grid(16), lengths=[1 / 9.5]), draws=16, seed=0).draws
@@ -32,7 +32,7 @@ def test_choleskys_rows(size, seed):
     """Also where the rows do not come in fours."""
     A = np.random.default_rng(seed).standard_normal((size, size))
     matrix = A @ A.T + np.eye(size)
-    found = upper(matrix)
+    found = cholesky_upper(matrix)
     np.testing.assert_allclose(found, np.linalg.cholesky(matrix).T, atol=1e-9)
     assert (np.tril(found, -1) == 0).all()
 
@@ -42,7 +42,7 @@ def test_choleskys_rows(size, seed):
 def test_principal_rows(size, rank, seed):
     """At right angles, as many as the rank, and they square to the matrix."""
     A = np.random.default_rng(seed).standard_normal((size, rank))
-    rows = principal(A @ A.T)
+    rows = orthogonal_root(A @ A.T)
     assert len(rows) <= min(size, rank)
     np.testing.assert_allclose(rows.T @ rows, A @ A.T, atol=1e-5 * np.abs(A @ A.T).max())
     across = rows @ rows.T
@@ -51,13 +51,13 @@ def test_principal_rows(size, rank, seed):
 
 def test_principal_rows_where_all_are_alike():
     """Nothing needs turning where every direction is as large."""
-    np.testing.assert_array_equal(np.abs(principal(np.eye(5))), np.eye(5))
+    np.testing.assert_array_equal(np.abs(orthogonal_root(np.eye(5))), np.eye(5))
 
 
 @given(size=st.integers(0, 40), seed=seeds)
 def test_products(size, seed):
     x, y = np.random.default_rng(seed).standard_normal((2, size))
-    assert product(x, y) == pytest.approx(float(x @ y), abs=1e-12)
+    assert dot8(x, y) == pytest.approx(float(x @ y), abs=1e-12)
 
 
 @pytest.mark.parametrize("size", [3, 4, 7, 10])
@@ -65,7 +65,7 @@ def test_products(size, seed):
 def test_mirrors_change_nothing(size, kernel):
     """Even and odd fields by themselves span what all together do."""
     away = np.linalg.norm(Grid(size).positions[:, None] - Grid(size).positions, axis=2) / 0.3
-    whole = covariance_roots.root_of(covariance_roots._kernel(kernel, away))
+    whole = covariance_roots.covariance_root(covariance_roots._evaluate_kernel(kernel, away))
     parts = priors.spatial(Grid(size), kernel=kernel, lengths=[0.3]).families[0][0].root
     assert parts.wide.shape == whole.wide.shape
     np.testing.assert_allclose(parts.tall @ parts.wide, whole.tall @ whole.wide, atol=1e-6)

@@ -5,23 +5,23 @@ from hypothesis import given, settings, strategies as st
 from strategies import seeds, some_responses
 from vseg import Grid
 from vseg.bayes import priors
-from vseg.bayes.evidence import fields_of
-from vseg.bayes.mode import inner, mode, weights_of
-from vseg.bayes.model import answers_of, contrasts, cost, curvature, maps_of
+from vseg.bayes.evidence import find_mode, log_odds_contrasts, project_fields
+from vseg.bayes.linear_algebra import dot4
+from vseg.bayes.model import compute_maps, cost_and_gradient, count_answers, curvature, helmert_contrasts
 
 GAMMAS = (0.03, 0.02)
 
 
 def problem(responses, segments, seed, scale=2.0):
     tally = responses.tally()
-    root = priors.spatial(tally.layout).families[0][2].root.scaled(scale)
+    root = priors.spatial(tally.layout).families[0][2].root.rescale(scale)
     u = np.random.default_rng(seed).standard_normal((segments - 1, len(root.wide)))
-    return tally, root, contrasts(segments), u
+    return tally, root, helmert_contrasts(segments), u
 
 
 @pytest.mark.parametrize("segments", [2, 3, 5])
 def test_contrasts_are_orthonormal_and_sum_to_zero(segments):
-    q = contrasts(segments)
+    q = helmert_contrasts(segments)
     np.testing.assert_allclose(q.T @ q, np.eye(segments - 1), atol=1e-12)
     np.testing.assert_allclose(q.sum(axis=0), 0, atol=1e-12)
 
@@ -29,45 +29,49 @@ def test_contrasts_are_orthonormal_and_sum_to_zero(segments):
 @settings(max_examples=20, deadline=None)
 @given(responses=some_responses(), segments=st.integers(2, 5), seed=seeds)
 def test_the_slope_is_a_finite_difference(responses, segments, seed):
-    tally, root, mixing, u = problem(responses, segments, seed)
-    answers = answers_of(tally, *GAMMAS)
-    _, slope = cost(u, root, mixing, answers, True)
+    tally, root, contrasts, u = problem(responses, segments, seed)
+    answers = count_answers(tally, *GAMMAS)
+    _, slope = cost_and_gradient(u, root, contrasts, answers, True)
     way = np.random.default_rng(seed + 1).standard_normal(u.shape)
     step = 1e-5
-    ahead, behind = (cost(u + sign * step * way, root, mixing, answers, True)[0] for sign in (1, -1))
+    ahead, behind = (
+        cost_and_gradient(u + sign * step * way, root, contrasts, answers, True)[0] for sign in (1, -1)
+    )
     assert (ahead - behind) / (2 * step) == pytest.approx(np.sum(slope * way), rel=1e-4, abs=1e-5)
-    np.testing.assert_array_equal(cost(u, root, mixing, answers, False)[1], slope)
+    np.testing.assert_array_equal(cost_and_gradient(u, root, contrasts, answers, False)[1], slope)
 
 
 @settings(max_examples=20, deadline=None)
 @given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
 def test_the_cost_is_the_formula(responses, segments, seed):
     """Written out in NumPy: q = γ₀ + (1-γ₀-γ₁)<p_i, p_j>, the answers' log-likelihood, ½|u|²."""
-    tally, root, mixing, u = problem(responses, segments, seed)
-    f = (mixing @ (u @ root.wide)).T
+    tally, root, contrasts, u = problem(responses, segments, seed)
+    f = (contrasts @ (u @ root.wide)).T
     p = np.exp(f - f.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(maps_of(u, root, mixing), p, atol=1e-12)
+    np.testing.assert_allclose(compute_maps(u, root, contrasts), p, atol=1e-12)
     q = GAMMAS[0] + (1 - sum(GAMMAS)) * np.sum(p[tally.pairs.i] * p[tally.pairs.j], axis=1)
     expected = -np.sum(tally.k * np.log(q) + (tally.n - tally.k) * np.log(1 - q)) + 0.5 * np.sum(u**2)
-    assert cost(u, root, mixing, answers_of(tally, *GAMMAS), True)[0] == pytest.approx(expected, rel=1e-6)
+    assert cost_and_gradient(u, root, contrasts, count_answers(tally, *GAMMAS), True)[0] == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 @settings(max_examples=10, deadline=None)
 @given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
 def test_the_curvature_is_fishers(responses, segments, seed):
     """I + JᵀWJ with J = ∂q/∂u by finite differences and W = n/(q(1-q))."""
-    tally, root, mixing, u = problem(responses, segments, seed)
+    tally, root, contrasts, u = problem(responses, segments, seed)
 
     def q(flat):
-        p = maps_of(flat.reshape(u.shape), root, mixing)
+        p = compute_maps(flat.reshape(u.shape), root, contrasts)
         return GAMMAS[0] + (1 - sum(GAMMAS)) * np.sum(p[tally.pairs.i] * p[tally.pairs.j], axis=1)
 
     flat, step = u.ravel(), 1e-5
     J = np.stack([(q(flat + step * e) - q(flat - step * e)) / (2 * step) for e in np.eye(u.size)], axis=1)
     weight = tally.n / (q(flat) * (1 - q(flat)))
     expected = np.eye(u.size) + J.T @ (weight[:, None] * J)
-    found = curvature(u, root, mixing, answers_of(tally, *GAMMAS))
+    found = curvature(u, root, contrasts, count_answers(tally, *GAMMAS))
     np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
 
 
@@ -75,12 +79,12 @@ def test_the_curvature_is_fishers(responses, segments, seed):
 @given(responses=some_responses(), seed=seeds)
 def test_labels_do_not_matter(responses, seed):
     """Permuted maps have rotated weights, the same cost, and the same evidence."""
-    tally, root, mixing, u = problem(responses, 3, seed)
-    turned = mixing.T @ np.eye(3)[[2, 0, 1]] @ mixing @ u
-    p = maps_of(u, root, mixing)
-    np.testing.assert_allclose(maps_of(turned, root, mixing), p[:, [2, 0, 1]], atol=1e-10)
-    answers = answers_of(tally)
-    values = [cost(each, root, mixing, answers, True)[0] for each in (u, turned)]
+    tally, root, contrasts, u = problem(responses, 3, seed)
+    turned = contrasts.T @ np.eye(3)[[2, 0, 1]] @ contrasts @ u
+    p = compute_maps(u, root, contrasts)
+    np.testing.assert_allclose(compute_maps(turned, root, contrasts), p[:, [2, 0, 1]], atol=1e-10)
+    answers = count_answers(tally)
+    values = [cost_and_gradient(each, root, contrasts, answers, True)[0] for each in (u, turned)]
     assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
@@ -88,26 +92,26 @@ def test_labels_do_not_matter(responses, seed):
 @given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
 def test_the_mode_is_a_minimum(responses, segments, seed):
     """The slope vanishes there, and no start ends above where it began."""
-    tally, root, mixing, u = problem(responses, segments, seed)
-    answers = answers_of(tally)
-    found = mode(answers, root, [u], tolerance=1e-10)
-    value, slope = cost(found.u, root, mixing, answers, True)
-    assert value == found.value <= cost(u, root, mixing, answers, True)[0]
+    tally, root, contrasts, u = problem(responses, segments, seed)
+    answers = count_answers(tally)
+    found = find_mode(answers, root, [u], tolerance=1e-10)
+    value, slope = cost_and_gradient(found.weights, root, contrasts, answers, True)
+    assert value == found.cost <= cost_and_gradient(u, root, contrasts, answers, True)[0]
     assert np.abs(slope).max() < 0.02 * (1 + abs(value))
 
 
 def test_weights_of_fields_give_the_fields_back():
     """Up to the noise that is assumed in them; smooth fields lose little."""
-    root = priors.spatial(Grid(8)).families[0][1].root.scaled(5.0)
+    root = priors.spatial(Grid(8)).families[0][1].root.rescale(5.0)
     u = np.random.default_rng(0).standard_normal((2, len(root.wide)))
     fields = u @ root.wide
-    again = weights_of(fields, root) @ root.wide
+    again = project_fields(fields, root) @ root.wide
     assert np.corrcoef(fields.ravel(), again.ravel())[0, 1] > 0.98
-    p = maps_of(u, root, contrasts(3))
-    np.testing.assert_allclose(fields_of(p, 1e-300), fields, atol=1e-8)
+    p = compute_maps(u, root, helmert_contrasts(3))
+    np.testing.assert_allclose(log_odds_contrasts(p, 1e-300), fields, atol=1e-8)
 
 
 @given(size=st.integers(0, 40), seed=seeds)
 def test_inner_products(size, seed):
     x, y = np.random.default_rng(seed).standard_normal((2, size))
-    assert inner(x, y) == pytest.approx(float(x @ y), abs=1e-12)
+    assert dot4(x, y) == pytest.approx(float(x @ y), abs=1e-12)

@@ -9,9 +9,9 @@ import vseg
 from strategies import seeds, some_responses
 from vseg import Grid, Maps, Pairs, Responses, Scatter
 from vseg.bayes import lapses, posterior, priors
-from vseg.bayes.evidence import first_fields, spread
-from vseg.bayes.model import answers_of
-from vseg.bayes.posterior import interval
+from vseg.bayes.draw_summaries import interval
+from vseg.bayes.evidence import allocate_chains, initial_fields
+from vseg.bayes.model import count_answers
 from vseg.errors import InvalidInput, VsegWarning
 
 
@@ -45,7 +45,7 @@ def holds(result, segments):
 @given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
 def test_any_answers_give_finite_maps(responses, segments, seed):
     """Contradictory, disconnected or few: what is not known shows as wide intervals, never as NaN."""
-    one = responses.of(image=responses.images[0])
+    one = responses.select(image=responses.images[0])
     holds(quietly(one, segments=segments, draws=8, seed=seed, threads=1), segments)
 
 
@@ -87,7 +87,7 @@ def test_the_truth_is_found(observed):
     result = quietly(responses, segments=3, seed=0, threads=1)
     holds(result, 3)
     assert vseg.metrics.mae_per_entry(result.maps, truth) < 0.1
-    inside = truth.aligned_to(result.maps).probabilities
+    inside = truth.align_to(result.maps).probabilities
     assert 0.75 < np.mean((result.lower <= inside) & (inside <= result.upper)) <= 1
     assert result.entropy == pytest.approx(truth.mean_entropy, abs=0.12)
 
@@ -110,7 +110,7 @@ def test_draws_carry_the_labels_of_the_mode(observed):
     result = quietly(responses, segments=3, seed=1, threads=1)
     kept = [Maps(result.maps.layout, p) for p in result.draws[::8]]
     for each in kept:
-        aligned = each.aligned_to(result.mode)
+        aligned = each.align_to(result.mode)
         assert np.abs(aligned.probabilities - each.probabilities).max() < 1e-9
 
 
@@ -156,7 +156,7 @@ def test_progress_is_whole_where_the_search_for_segments_ends_early():
     steps = []
     responses = vseg.simulate(truth, pairs, seed=0)
     result = quietly(responses, segments="auto", draws=8, seed=0, threads=1, progress=steps.append)
-    assert [cell.segments for cell in result.table.cells] == [2, 3, 4]
+    assert [fit.segments for fit in result.table.fits] == [2, 3, 4]
     assert steps == [1, 1, 1, 4, 1]
 
 
@@ -164,7 +164,7 @@ def test_lapses_are_told_from_uncertainty():
     """A sure observer with 10 % lapses: ignored they look like entropy, estimated they do not."""
     truth = Maps.one_hot(Grid(8), np.repeat([0, 1], 32))
     pairs = [vseg.designs.covering(truth.layout, segments=2, seed=seed) for seed in range(4)]
-    responses = vseg.simulate(truth, pairs, observer=vseg.observers.Lapsing(0.1), seed=0)
+    responses = vseg.simulate(truth, pairs, observer=vseg.observers.LapsingObserver(0.1), seed=0)
     plain = quietly(responses, segments=2, draws=16, seed=0, threads=1)
     told = quietly(responses, segments=2, draws=16, lapses="estimate", catch=(38, 40), seed=0, threads=1)
     assert sum(told.lapses) == pytest.approx(0.1, abs=0.05)
@@ -176,16 +176,18 @@ def test_what_is_not_known_about_lapses_is_carried_along():
     """Chains run with several shares of lapses around the most probable ones; many catch trials leave less open."""
     truth = Maps.one_hot(Grid(6), np.repeat([0, 1], 18))
     pairs = [vseg.designs.covering(truth.layout, segments=2, seed=seed) for seed in range(4)]
-    tally = vseg.simulate(truth, pairs, observer=vseg.observers.Lapsing(0.1), seed=0).tally()
+    tally = vseg.simulate(truth, pairs, observer=vseg.observers.LapsingObserver(0.1), seed=0).tally()
     prior = priors.spatial(truth.layout)
-    first = first_fields(tally, 2, np.random.default_rng(0))
+    first = initial_fields(tally, 2, np.random.default_rng(0))
     open_, sure = (
-        lapses.estimate(answers_of(tally), prior, first, catch=lapses.catch_of(catch))
+        lapses.estimate_lapses(count_answers(tally), prior, first, catch=lapses.check_catch_counts(catch))
         for catch in (None, (1900, 2000))
     )
     for answers, cells in (open_, sure):
         assert cells[0].lapses == (answers.gamma0, answers.gamma1)
-    wide, narrow = (np.std([sum(cell.lapses) for cell in spread(cells, 8)]) for _, cells in (open_, sure))
+    wide, narrow = (
+        np.std([sum(cell.lapses) for cell in allocate_chains(cells, 8)]) for _, cells in (open_, sure)
+    )
     assert wide > 0.01
     assert narrow < wide
 
@@ -218,7 +220,7 @@ def test_other_layouts_and_priors(observed):
     holds(
         quietly(Responses(where, pairs.i, pairs.j, pairs.i < 20), segments=2, draws=16, seed=0, threads=1), 2
     )
-    few = responses.where(np.arange(60))
+    few = responses.take(np.arange(60))
     picture = np.repeat((255 * truth.image[:, :, :1]).astype(np.uint8), 8, axis=0).repeat(8, axis=1)[:, :, 0]
     seen = quietly(few, segments=3, prior="image", image=picture, draws=16, seed=0, threads=1)
     holds(seen, 3)
@@ -249,13 +251,13 @@ def test_saved_and_read_again(observed, tmp_path):
 def test_under_the_labels_of_other_maps_everything_moves_together(observed):
     _, responses = observed
     result = quietly(responses, segments=3, draws=16, seed=0, threads=1)
-    turned = result.aligned_to(result.maps.permuted([2, 0, 1]))
+    turned = result.align_to(result.maps.permute([2, 0, 1]))
     expected = result.maps.probabilities[:, [2, 0, 1]]
     np.testing.assert_allclose(turned.maps.probabilities, expected, rtol=1e-14)  # Maps normalises anew
     np.testing.assert_array_equal(turned.draws, result.draws[:, :, [2, 0, 1]])
     np.testing.assert_array_equal(turned.upper, result.upper[:, [2, 0, 1]])
     with pytest.raises(InvalidInput, match="3 segments, the maps 2"):
-        result.aligned_to(Maps(Grid(9), np.full((81, 2), 0.5)))
+        result.align_to(Maps(Grid(9), np.full((81, 2), 0.5)))
 
 
 def test_same_probability_is_the_mean_over_draws(observed):

@@ -37,7 +37,9 @@ def test_a_group_prior_holds_together_what_the_group_does(maps):
         assert np.isfinite(C).all()
         assert np.mean(np.diag(C)) < 1.01
     np.testing.assert_allclose(
-        priors._alike(maps.layout, [maps, maps]), priors._alike(maps.layout, maps), atol=1e-9
+        priors._log_odds_covariance(maps.layout, [maps, maps]),
+        priors._log_odds_covariance(maps.layout, maps),
+        atol=1e-9,
     )
 
 
@@ -54,12 +56,12 @@ def test_an_image_prior_follows_the_image():
 
 def test_an_image_prior_works_on_a_scatter():
     where = Scatter(np.random.default_rng(0).random((40, 2)))
-    prior = priors.image(where, stimuli.sample("chelsea", 128))
+    prior = priors.image(where, stimuli.load_sample("chelsea", 128))
     assert np.isfinite(prior.families[0][0].root.wide).all()
 
 
 def test_a_matrix_of_ones_own():
-    prior = priors.given(Grid(3), 4 * np.eye(9))
+    prior = priors.from_covariance(Grid(3), 4 * np.eye(9))
     root = prior.families[0][0].root
     np.testing.assert_allclose(root.tall @ root.wide, 4 * np.eye(9), atol=1e-12)
     assert 1.0 in prior.scales
@@ -70,20 +72,20 @@ def test_a_matrix_of_ones_own():
     [
         (lambda: priors.spatial(Grid(3), kernel="cubic"), "Unknown kernel 'cubic'; choose from rbf"),
         (lambda: priors.spatial(Grid(3), lengths=[0]), "lengths are one or more numbers above 0"),
-        (lambda: priors.given(Grid(3), np.eye(4)), r"has shape \(9, 9\), got \(4, 4\)"),
-        (lambda: priors.given(Grid(3), -np.eye(9)), "no negative eigenvalues"),
-        (lambda: priors.given(Grid(3), np.triu(np.ones((9, 9)))), "symmetric"),
+        (lambda: priors.from_covariance(Grid(3), np.eye(4)), r"has shape \(9, 9\), got \(4, 4\)"),
+        (lambda: priors.from_covariance(Grid(3), -np.eye(9)), "no negative eigenvalues"),
+        (lambda: priors.from_covariance(Grid(3), np.triu(np.ones((9, 9)))), "symmetric"),
         (lambda: priors.group(Grid(3), np.eye(4)), "A group is Maps"),
         (lambda: priors.group(Grid(3), Maps.one_hot(Grid(4), [0] * 16)), "must lie on a 3x3 grid"),
         (lambda: priors.group(Grid(3), [], share=1.0), "between 0 and 1"),
-        (lambda: priors.prior_of("image", Grid(3)), "needs the picture"),
-        (lambda: priors.prior_of("group", Grid(3)), "needs other people's maps"),
+        (lambda: priors.make_prior("image", Grid(3)), "needs the picture"),
+        (lambda: priors.make_prior("group", Grid(3)), "needs other participants' maps"),
         (
-            lambda: priors.prior_of("group", Grid(3), np.zeros((9, 9), np.uint8), []),
+            lambda: priors.make_prior("group", Grid(3), np.zeros((9, 9), np.uint8), []),
             "is for the prior 'image'",
         ),
-        (lambda: priors.prior_of("flat", Grid(3)), "Unknown prior 'flat'"),
-        (lambda: priors.prior_of(priors.spatial(Grid(4)), Grid(3)), "is for a 4x4 grid"),
+        (lambda: priors.make_prior("flat", Grid(3)), "Unknown prior 'flat'"),
+        (lambda: priors.make_prior(priors.spatial(Grid(4)), Grid(3)), "is for a 4x4 grid"),
     ],
 )
 def test_what_is_no_prior_is_told(make, sentence):

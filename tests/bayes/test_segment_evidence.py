@@ -25,8 +25,8 @@ class Tried:
 )
 def test_plausible_are_only_those_that_were_tried(evidence, chosen, plausible, said):
     table = SegmentsTable(tuple(Tried(2 + at, value) for at, value in enumerate(evidence)))
-    assert (table.chosen, table.plausible, table.said) == (chosen, plausible, said)
-    assert table.more_untried == ("not tried" in said)
+    assert (table.chosen, table.plausible, table.plausible_text) == (chosen, plausible, said)
+    assert table.has_untried == ("not tried" in said)
 
 
 def test_a_table_prints_as_a_line_for_each_k():

@@ -9,7 +9,7 @@ pair from V_c to V_c - a_c²/(V + R). So a pick costs two products of Q with a v
 import numpy as np
 
 from vseg._support.numba_cache import compiled
-from vseg.bayes.mode import inner
+from vseg.bayes.linear_algebra import dot4
 
 
 @compiled
@@ -23,8 +23,8 @@ def picked(Q, G, noise, known, count, alone):
     variance = np.empty(m)
     for c in range(m):
         row = weighed(G, Q[c])
-        value[c] = inner(row, Q[c])
-        variance[c] = inner(Q[c], Q[c])
+        value[c] = dot4(row, Q[c])
+        variance[c] = dot4(Q[c], Q[c])
     is_open = np.ones(m, np.bool_)
     chosen = np.empty(count, np.int64)
     for t in range(known + count):
@@ -49,12 +49,12 @@ def deflate(Q, G, best, noise, value, variance):
     m, S = Q.shape
     q = Q[best].copy()
     through = weighed(G, q)
-    whole = inner(q, q) + noise
-    own = inner(q, through)
+    whole = dot4(q, q) + noise
+    own = dot4(q, through)
     share = 1.0 / (whole + np.sqrt(noise * whole))  # of M = I - share·qqᵀ, with M² = I - qqᵀ/(V + R)
     for c in range(m):
-        a = inner(Q[c], q)
-        b = inner(Q[c], through)
+        a = dot4(Q[c], q)
+        b = dot4(Q[c], through)
         value[c] += a / whole * (a / whole * own - 2.0 * b)
         variance[c] -= a * a / whole
         for s in range(S):

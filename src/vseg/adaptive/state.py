@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from vseg._support.blas import single_blas_thread
 from vseg._support.seeds import check_seed
 from vseg.bayes import lapses as slips
-from vseg.bayes.evidence import Cell, first_fields, search, spread
+from vseg.bayes.draw_summaries import expected_error, interval, median_maps
+from vseg.bayes.evidence import LaplaceFit, allocate_chains, find_mode, initial_fields, search
 from vseg.bayes.hmc import (
     FIRST_STEP,
     MIN_CHAINS,
@@ -28,11 +29,9 @@ from vseg.bayes.hmc import (
     run_chain,
     whiten_low_rank,
 )  # fmt: skip
-from vseg.bayes.mode import mode
-from vseg.bayes.model import Answers, answers_of, contrasts, maps_of
-from vseg.bayes.posterior import expected_error, interval, median_maps
-from vseg.bayes.priors import prior_of
-from vseg.bayes.segment_evidence import counts_of
+from vseg.bayes.model import AnswerCounts, compute_maps, count_answers, helmert_contrasts
+from vseg.bayes.priors import make_prior
+from vseg.bayes.segment_evidence import check_segment_counts
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs, check_pairs
@@ -64,7 +63,7 @@ class State:
     responses : Responses, optional
         Answers to begin with, in their order.
     threads : int
-        Chains and cells at once; changes nothing but the time.
+        Chains and fits at once; changes nothing but the time.
     seed : int
         The same answers and seed give the same draws.
 
@@ -92,11 +91,11 @@ class State:
         seed: int,
     ):
         with single_blas_thread:
-            self._prior = prior_of(prior, layout, image, group)
+            self._prior = make_prior(prior, layout, image, group)
         self.layout = layout
-        self.segments = counts_of([segments], layout)[0]
+        self.segments = check_segment_counts([segments], layout)[0]
         self._estimate = isinstance(lapses, str) and lapses == "estimate"
-        self.lapses = (0.01, 0.01) if self._estimate else slips.given(lapses)
+        self.lapses = (0.01, 0.01) if self._estimate else slips.check_lapses(lapses)
         if not isinstance(draws, (int, np.integer)) or draws < 2 * MIN_CHAINS:
             raise InvalidInput(
                 f"The number of draws is a whole number from {2 * MIN_CHAINS} up, got {draws!r}."
@@ -106,7 +105,7 @@ class State:
         self._threads = threads
         self._i = self._j = np.zeros(0, np.int64)
         self._same = np.zeros(0, np.bool_)
-        self._cells: list[Cell] = []
+        self._fits: list[LaplaceFit] = []
         self._chains: list[WarmChain] = []
         self._chosen_at = 0
         self._drawn: tuple[int, NDArray[np.float64], NDArray[np.float64]] | None = None
@@ -174,11 +173,11 @@ class State:
             level = np.full((self._count, len(self.layout), self.segments), 1 / self.segments)
             return level, level[0]
         self._choose(self._milestone())
-        answers, best = self._answers(self.trials), self._cells[0]
+        answers, best = self._answers(self.trials), self._fits[0]
         chance = np.random.SeedSequence([self.seed, self.trials])
         draws = draw_maps(answers, self._chains, self._count, chance, self._threads)
-        followed = mode(answers, best.root, [best.mode.u], tolerance=FOLLOWING)
-        likely = maps_of(followed.u, best.root, contrasts(self.segments))
+        followed = find_mode(answers, best.root, [best.mode.weights], tolerance=FOLLOWING)
+        likely = compute_maps(followed.weights, best.root, helmert_contrasts(self.segments))
         return align_labels(draws, likely), likely
 
     def _milestone(self) -> int:
@@ -190,25 +189,25 @@ class State:
 
     def _choose(self, trials: int) -> None:
         """Scale, length, lapses and warm chains from the first so many answers."""
-        if self._cells and self._chosen_at == trials:
+        if self._fits and self._chosen_at == trials:
             return
         tally = self._tally(trials)
-        first = first_fields(tally, self.segments, np.random.default_rng([self.seed, trials]))
-        answers = answers_of(tally, *self.lapses)
+        first = initial_fields(tally, self.segments, np.random.default_rng([self.seed, trials]))
+        answers = count_answers(tally, *self.lapses)
         if self._estimate and trials >= FIRST:
-            answers, self._cells = slips.estimate(
-                answers, self._prior, first, catch=slips.Catch(0, 0), threads=self._threads
+            answers, self._fits = slips.estimate_lapses(
+                answers, self._prior, first, catch=slips.CatchCounts(0, 0), threads=self._threads
             )
             self.lapses = answers.gamma0, answers.gamma1
         else:
-            self._cells = search(answers, self._prior, first, threads=self._threads)
+            self._fits = search(answers, self._prior, first, threads=self._threads)
         chance = np.random.SeedSequence([self.seed, trials, 1])
-        self._chains = warm_up_chains(answers, spread(self._cells, MIN_CHAINS), chance, self._threads)
-        self._cells = self._cells[:1]  # the others hold megabytes
+        self._chains = warm_up_chains(answers, allocate_chains(self._fits, MIN_CHAINS), chance, self._threads)
+        self._fits = self._fits[:1]  # the others hold megabytes
         self._chosen_at = trials
 
-    def _answers(self, trials: int) -> Answers:
-        return answers_of(self._tally(trials), *self.lapses)
+    def _answers(self, trials: int) -> AnswerCounts:
+        return count_answers(self._tally(trials), *self.lapses)
 
     def _tally(self, trials: int) -> Tally:
         upto = slice(trials)
@@ -217,62 +216,66 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class WarmChain:
-    """A chain in one cell after warming up: its coordinates, its step size, and its position."""
+    """A chain in one fit after warming up: its coordinates, its step size, and its position."""
 
-    cell: Cell
+    fit: LaplaceFit
     whitening: Whitening
     step: float
     position: NDArray[np.float64]
 
 
 def warm_up_chains(
-    answers: Answers, cells: Sequence[Cell], seeds: np.random.SeedSequence, threads: int = 1
+    answers: AnswerCounts, fits: Sequence[LaplaceFit], seeds: np.random.SeedSequence, threads: int = 1
 ) -> list[WarmChain]:
-    """Return a chain for each cell, with a tuned step size, under the lapses of that cell."""
-    whitened = {cell: whiten_low_rank(_with_lapses(answers, cell), cell) for cell in dict.fromkeys(cells)}
+    """Return a chain for each fit, with a tuned step size, under the lapses of that fit."""
+    whitened = {fit: whiten_low_rank(_with_lapses(answers, fit), fit) for fit in dict.fromkeys(fits)}
     schedule = Schedule(WARM_UP, WARM_UP, 1, ACCEPTANCE, MAX_STEPS)
 
-    def run(job: tuple[Cell, np.random.SeedSequence]) -> WarmChain:
-        cell, rng = job[0], np.random.default_rng(job[1])
-        whitening, size = whitened[cell], cell.mode.u.size
+    def run(job: tuple[LaplaceFit, np.random.SeedSequence]) -> WarmChain:
+        fit, rng = job[0], np.random.default_rng(job[1])
+        whitening, size = whitened[fit], fit.mode.weights.size
         away = add_low_rank(START_SPREAD * rng.standard_normal(size), whitening.shrink, whitening.basis)
         noise, uniform = rng.standard_normal((WARM_UP, size)), rng.random((WARM_UP, 2))
         chain = run_chain(
-            cell.mode.u.ravel() + away, whitening, cell.root, contrasts(cell.segments),
-            _with_lapses(answers, cell), FIRST_STEP, noise, uniform, schedule,
+            fit.mode.weights.ravel() + away, whitening, fit.root, helmert_contrasts(fit.segments),
+            _with_lapses(answers, fit), FIRST_STEP, noise, uniform, schedule,
         )  # fmt: skip
-        return WarmChain(cell, whitening, chain.step, chain.position)
+        return WarmChain(fit, whitening, chain.step, chain.position)
 
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(run, zip(cells, seeds.spawn(len(cells)), strict=True)))
+        return list(pool.map(run, zip(fits, seeds.spawn(len(fits)), strict=True)))
 
 
 def draw_maps(
-    answers: Answers, chains: Sequence[WarmChain], count: int, seeds: np.random.SeedSequence, threads: int = 1
+    answers: AnswerCounts,
+    chains: Sequence[WarmChain],
+    count: int,
+    seeds: np.random.SeedSequence,
+    threads: int = 1,
 ) -> NDArray[np.float64]:
     """Draw `count` maps, (count, n, K), from warm chains in turn; the chains themselves stay where they are."""
-    segments = chains[0].cell.segments
-    mixing, thin = contrasts(segments), 1 if segments >= MANY_SEGMENTS else 2
+    segments = chains[0].fit.segments
+    contrasts, thin = helmert_contrasts(segments), 1 if segments >= MANY_SEGMENTS else 2
     rounds = SETTLE - (-count // len(chains)) * thin
     schedule = Schedule(0, SETTLE, thin, ACCEPTANCE, MAX_STEPS)
 
     def run(job: tuple[WarmChain, np.random.SeedSequence]) -> list[NDArray[np.float64]]:
         warm, rng = job[0], np.random.default_rng(job[1])
-        root, size = warm.cell.root, len(warm.position)
+        root, size = warm.fit.root, len(warm.position)
         noise, uniform = rng.standard_normal((rounds, size)), rng.random((rounds, 2))
         chain = run_chain(
-            warm.position, warm.whitening, root, mixing, _with_lapses(answers, warm.cell), warm.step, noise,
+            warm.position, warm.whitening, root, contrasts, _with_lapses(answers, warm.fit), warm.step, noise,
             uniform, schedule,
         )  # fmt: skip
-        return [maps_of(u, root, mixing) for u in chain.weights]
+        return [compute_maps(u, root, contrasts) for u in chain.weights]
 
     with ThreadPoolExecutor(threads) as pool:
         maps = np.array(list(pool.map(run, zip(chains, seeds.spawn(len(chains)), strict=True))))
     return maps.swapaxes(0, 1).reshape(-1, *maps.shape[2:])[:count]
 
 
-def _with_lapses(answers: Answers, cell: Cell) -> Answers:
-    return answers._replace(gamma0=cell.lapses[0], gamma1=cell.lapses[1])
+def _with_lapses(answers: AnswerCounts, fit: LaplaceFit) -> AnswerCounts:
+    return answers._replace(gamma0=fit.lapses[0], gamma1=fit.lapses[1])
 
 
 def stop(state: State, *, target: float, minimum: int = 0, maximum: int | None = None) -> str | None:

@@ -1,7 +1,7 @@
-"""Roots of covariances over the locations: B with BBᵀ close to C, from the directions that matter.
+"""Roots of covariances over the locations: B with BBᵀ close to C, from the directions of largest variance.
 
-On a grid the spatial kernels are taken apart by their symmetry and by our own compiled kernels (`factors.py`), so that
-last digits do not depend on how many threads a BLAS has.
+On a grid the spatial kernels are decomposed by their symmetry and by `linear_algebra`, so that results do not depend on
+how many threads a BLAS has.
 """
 
 from functools import lru_cache
@@ -9,73 +9,77 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.bayes.linear_algebra import principal
-from vseg.bayes.model import Root
+from vseg.bayes.linear_algebra import orthogonal_root
+from vseg.bayes.model import CovarianceRoot
 from vseg.data.layout import Grid, Layout, as_read_only
 
 KERNELS = ("rbf", "rough", "matern32", "matern52")
 NEGLIGIBLE = 3e-3  # directions with less variance than this share of the largest are left out
-MOST = 128  # directions at most
-LARGE = 1500  # from here on only the leading directions are computed
-ROUGH_SHARE, ROUGHER = 0.15, 2.5  # of a rough kernel: so much of its variance has a length so much shorter
+MAX_DIRECTIONS = 128
+MANY_LOCATIONS = 1500  # above this only the leading directions are computed
+ROUGH_SHARE, ROUGH_FACTOR = (
+    0.15,
+    2.5,
+)  # rough kernel: this share of its variance has a length shorter by this factor
 
 
-def root_of(covariance: NDArray[np.float64]) -> Root:
-    """B with BBᵀ close to the covariance, from its eigenvectors that matter."""
+def covariance_root(covariance: NDArray[np.float64]) -> CovarianceRoot:
+    """Return the root of a covariance (n, n), from its leading eigenvectors."""
     n = len(covariance)
-    if n > LARGE:
+    if n > MANY_LOCATIONS:
         from scipy.sparse.linalg import eigsh
 
-        size, vectors = eigsh(covariance, k=MOST, v0=np.ones(n))
+        values, vectors = eigsh(covariance, k=MAX_DIRECTIONS, v0=np.ones(n))
     else:
-        size, vectors = np.linalg.eigh(covariance)
-    return _kept(size[::-1], vectors[:, ::-1])
+        values, vectors = np.linalg.eigh(covariance)
+    return _root_from_eigenvectors(values[::-1], vectors[:, ::-1])
 
 
-def _kept(size: NDArray[np.float64], vectors: NDArray[np.float64]) -> Root:
-    count = min(int((size > NEGLIGIBLE * size[0]).sum()), MOST)
-    tall = vectors[:, :count] * np.sqrt(size[:count])
-    return Root(as_read_only(tall.T.copy()), as_read_only(tall.copy()))
+def _root_from_eigenvectors(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> CovarianceRoot:
+    count = min(int((values > NEGLIGIBLE * values[0]).sum()), MAX_DIRECTIONS)
+    tall = vectors[:, :count] * np.sqrt(values[:count])
+    return CovarianceRoot(as_read_only(tall.T.copy()), as_read_only(tall.copy()))
 
 
 @lru_cache(maxsize=64)
-def spatial_root(layout: Layout, kernel: str, length: float) -> Root:
-    """Of one of the KERNELS, with a length in sides of the image."""
+def spatial_root(layout: Layout, kernel: str, length: float) -> CovarianceRoot:
+    """Return the root of a kernel, one of KERNELS, with its length as a fraction of the image's side."""
     if isinstance(layout, Grid) and kernel == "rbf":  # the kernel is a product over the two axes
         axis = np.arange(layout.size)[:, None] / layout.size
-        rows = principal(np.exp(-squared_distances(axis) / (2 * length**2)))
+        rows = orthogonal_root(np.exp(-squared_distances(axis) / (2 * length**2)))
         size = np.sum(rows**2, axis=1)
-        order = np.argsort(-np.multiply.outer(size, size).ravel(), kind="stable")[:MOST]
+        order = np.argsort(-np.multiply.outer(size, size).ravel(), kind="stable")[:MAX_DIRECTIONS]
         down, across = np.divmod(order, len(rows))
-        return _largest((rows[down, :, None] * rows[across, None, :]).reshape(len(order), -1))
-    covariance = _kernel(kernel, np.sqrt(squared_distances(layout.positions)) / length)
-    if isinstance(layout, Grid) and len(layout) <= LARGE:
-        return _largest(_mirrored(covariance, layout.size))
-    return root_of(covariance)
+        return _keep_largest((rows[down, :, None] * rows[across, None, :]).reshape(len(order), -1))
+    covariance = _evaluate_kernel(kernel, np.sqrt(squared_distances(layout.positions)) / length)
+    if isinstance(layout, Grid) and len(layout) <= MANY_LOCATIONS:
+        return _keep_largest(_orthogonal_root_by_symmetry(covariance, layout.size))
+    return covariance_root(covariance)
 
 
-def _mirrored(covariance: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """`principal` of a covariance that a mirror does not change, on a square: fields are even or odd along each axis.
+def _orthogonal_root_by_symmetry(covariance: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return `orthogonal_root` of a covariance on a square grid that mirroring does not change.
 
-    Four problems of a quarter of the locations take a sixteenth of the time.
+    Its fields are even or odd along each axis. Four problems with a quarter of the locations take a sixteenth of the
+    time of one.
     """
     whole = covariance.reshape(size, size, size, size)
-    found = []
+    parts = []
     for down in (1, -1):
         for across in (1, -1):
             part = whole
             for axis, sign in enumerate((down, across, down, across)):
-                part = _folded(part, axis, sign)
-            rows, columns = part.shape[:2]
+                part = _fold(part, axis, sign)
+            height, width = part.shape[:2]
             if part.size:
-                some = principal(np.ascontiguousarray(part.reshape(rows * columns, -1)))
-                some = _unfolded(some.reshape(-1, rows, columns), 1, down, size)
-                found.append(_unfolded(some, 2, across, size).reshape(-1, size * size))
-    return np.concatenate(found)
+                rows = orthogonal_root(np.ascontiguousarray(part.reshape(height * width, -1)))
+                rows = _unfold(rows.reshape(-1, height, width), 1, down, size)
+                parts.append(_unfold(rows, 2, across, size).reshape(-1, size * size))
+    return np.concatenate(parts)
 
 
-def _folded(x: NDArray[np.float64], axis: int, sign: int) -> NDArray[np.float64]:
-    """The even or odd part along an axis, as half of it; the middle of an odd length is even."""
+def _fold(x: NDArray[np.float64], axis: int, sign: int) -> NDArray[np.float64]:
+    """Return the even or odd part along an axis, at half its length; the middle of an odd length is even."""
     x = np.moveaxis(x, axis, 0)
     half = len(x) // 2
     parts = [(x[:half] + sign * x[::-1][:half]) / np.sqrt(2)]
@@ -84,8 +88,8 @@ def _folded(x: NDArray[np.float64], axis: int, sign: int) -> NDArray[np.float64]
     return np.moveaxis(np.concatenate(parts), 0, axis)
 
 
-def _unfolded(x: NDArray[np.float64], axis: int, sign: int, size: int) -> NDArray[np.float64]:
-    """Back to the whole axis."""
+def _unfold(x: NDArray[np.float64], axis: int, sign: int, size: int) -> NDArray[np.float64]:
+    """Return the whole axis from an even or odd part: the inverse of `_fold`."""
     x = np.moveaxis(x, axis, 0)
     half = size // 2
     near = x[:half] / np.sqrt(2)
@@ -93,26 +97,28 @@ def _unfolded(x: NDArray[np.float64], axis: int, sign: int, size: int) -> NDArra
     return np.moveaxis(np.concatenate([near, middle, sign * near[::-1]]), 0, axis)
 
 
-def _largest(rows: NDArray[np.float64]) -> Root:
-    """The root of rows at right angles, those that matter, the largest first."""
+def _keep_largest(rows: NDArray[np.float64]) -> CovarianceRoot:
+    """Return the root made of orthogonal rows, the largest first; negligible ones are left out."""
     size = np.sum(rows**2, axis=1)
-    order = np.argsort(-size, kind="stable")[:MOST]
+    order = np.argsort(-size, kind="stable")[:MAX_DIRECTIONS]
     order = order[size[order] > NEGLIGIBLE * size[order[0]]]
-    return Root(as_read_only(rows[order]), as_read_only(np.ascontiguousarray(rows[order].T)))
+    return CovarianceRoot(as_read_only(rows[order]), as_read_only(np.ascontiguousarray(rows[order].T)))
 
 
-def _kernel(kernel: str, away: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The covariance of two locations so many lengths apart."""
+def _evaluate_kernel(kernel: str, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the covariance of two locations at a distance given in lengths."""
     if kernel == "rbf":
-        return np.exp(-(away**2) / 2)
+        return np.exp(-(distance**2) / 2)
     if kernel == "rough":
-        return (1 - ROUGH_SHARE) * np.exp(-(away**2) / 2) + ROUGH_SHARE * np.exp(-((ROUGHER * away) ** 2) / 2)
+        return (1 - ROUGH_SHARE) * np.exp(-(distance**2) / 2) + ROUGH_SHARE * np.exp(
+            -((ROUGH_FACTOR * distance) ** 2) / 2
+        )
     if kernel == "matern32":
-        return (1 + np.sqrt(3) * away) * np.exp(-np.sqrt(3) * away)
-    return (1 + np.sqrt(5) * away + 5 * away**2 / 3) * np.exp(-np.sqrt(5) * away)
+        return (1 + np.sqrt(3) * distance) * np.exp(-np.sqrt(3) * distance)
+    return (1 + np.sqrt(5) * distance + 5 * distance**2 / 3) * np.exp(-np.sqrt(5) * distance)
 
 
 def squared_distances(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, n) between the rows of x."""
+    """Return the squared distances (n, n) between the rows of x."""
     square = np.sum(x**2, axis=1)
     return np.maximum(square[:, None] + square - 2 * x @ x.T, 0)

@@ -1,23 +1,24 @@
-"""Several people about one image: everyone's posterior in the light of what the others see, and groups compared.
+"""posteriors(): the posterior of every participant, with a prior made from the answers of the others.
 
-The prior of a person is made from the other people's answers alone, so that nobody's answers count twice. Beside the
-spatial covariances it has one more: 0.6 of it follows the log-odds of the others' maps, 0.4 is spatial. The evidence
-chooses; someone who sees the image differently is left to the spatial ones.
+The prior of a participant is made from the other participants' answers alone, so that no answers count twice. Beside
+the spatial covariances it has one that follows the log-odds of the others' maps (0.6) and is otherwise spatial (0.4).
+The evidence chooses, so a participant who sees the image differently gets one of the spatial ones.
 """
 
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vseg._support.seeds import Seed, check_seed
 from vseg.bayes.hmc import MIN_CHAINS
-from vseg.bayes.inference import DRAWS, posterior
-from vseg.bayes.posterior import Posterior
+from vseg.bayes.lapses import LapseOption
+from vseg.bayes.posterior import DRAWS, Posterior, posterior
 from vseg.bayes.priors import Prior, group
+from vseg.bayes.segment_evidence import SegmentOption
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput, VsegWarning
 
@@ -25,39 +26,45 @@ from vseg.errors import InvalidInput, VsegWarning
 def posteriors(
     responses: Responses,
     *,
-    segments: Any,
-    prior: Any = "group",
-    lapses: Any = None,
+    segments: SegmentOption,
+    prior: Prior | str | ArrayLike = "group",
+    lapses: LapseOption = None,
     catch: Mapping[str, tuple[int, int]] | None = None,
     draws: int = DRAWS,
-    image: Any = None,
+    image: ArrayLike | None = None,
     seed: Seed,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Posterior]:
-    """The posterior of every participant, by default with a prior made from what the others answered.
+    """Infer the posterior of every participant, by default with a prior made from the answers of the others.
 
     Parameters
     ----------
     responses : Responses
-        Answers of several people about one image.
-    segments : int, "auto" or several
-        K; of several it is chosen once, by the evidence of all answers together.
+        Answers of several participants about one image.
+    segments : int, "auto" or list of int
+        K; of several numbers one is chosen for all, by the evidence of all answers together.
     prior : "group", or what `posterior` takes
-        With "group", one participant alone has the spatial prior.
-    lapses, draws, image
-        As of `posterior`; the image is for the image prior.
+        With "group", a single participant gets the spatial prior.
+    lapses : None, "estimate", or (γ₀, γ₁)
+        As for `posterior`.
     catch : dict of (right, asked), optional
         Catch trials of each participant, as from `vseg.data.dataset.catch_trials`.
+    draws : int
+        Maps to draw from each posterior, 8 or more.
+    image : (H, W) or (H, W, 3) uint8, optional
+        The image, for the image prior.
     seed : int, SeedSequence or Generator
+        The results depend on it and on the answers alone.
     threads : int, optional
-        How many people are fitted at a time; the results do not depend on it.
+        How many participants are fitted at a time; the results do not depend on it.
     progress : function, optional
-        Called with 1 for everyone who is finished.
+        Called with 1 for every participant who is finished.
 
     Returns
     -------
-    dict of Posterior, in the order of the participants' names
+    dict of Posterior
+        By participant, in the order of their names.
 
     Examples
     --------
@@ -65,78 +72,97 @@ def posteriors(
     >>> truth = vseg.stimuli.random_maps(vseg.Grid(6), segments=2, entropy=0.2, seed=0)
     >>> pairs = vseg.designs.covering(truth.layout, segments=2, seed=1)
     >>> each = [vseg.simulate(truth, pairs, seed=n, participant=f"P{n}") for n in range(3)]
-    >>> people = posteriors(vseg.data.responses.concatenated(each), segments=2, seed=0)
-    >>> [(name, one.prior) for name, one in people.items()]
+    >>> results = posteriors(vseg.data.responses.concatenated(each), segments=2, seed=0)
+    >>> [(name, result.prior) for name, result in results.items()]
     [('P0', 'group'), ('P1', 'group'), ('P2', 'group')]
     """
     if not isinstance(responses, Responses):
-        raise InvalidInput(f"Expected the Responses of several people, got {responses!r:.60}.")
-    names, caught = responses.participants, dict(catch or {})
-    chance = _spawned(seed, len(names) + 1)
+        raise InvalidInput(f"Expected the Responses of several participants, got {responses!r:.60}.")
+    names, catch_counts = responses.participants, dict(catch or {})
+    seeds = _spawn_seeds(seed, len(names) + 1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VsegWarning)  # said once, for all
-        K = _one_count(responses, segments, lapses=lapses, catch=_summed(caught, names), seed=chance[-1])
-
-        settings: dict[str, Any] = {"segments": K, "lapses": lapses, "threads": 1}
+        warnings.simplefilter("ignore", VsegWarning)  # one warning for all follows
+        pooled = _pool_catch_trials(catch_counts, names)
+        K = _choose_segments(responses, segments, lapses=lapses, catch=pooled, seed=seeds[-1])
 
         def fit(name: str, own: np.random.SeedSequence) -> Posterior:
-            before, after = own.spawn(2)
-            known = prior
+            prior_seed, fit_seed = own.spawn(2)
+            own_prior = prior
             if isinstance(prior, str) and prior == "group":
-                known = prior_of_others(responses, name, catch=caught, seed=before, **settings)
-            found = posterior(
-                responses.of(participant=name), prior=known, image=image, catch=caught.get(name), draws=draws,
-                seed=after, **settings,
+                own_prior = prior_from_others(
+                    responses, name, segments=K, lapses=lapses, catch=catch_counts, seed=prior_seed
+                )
+            result = posterior(
+                responses.select(participant=name), segments=K, prior=own_prior, lapses=lapses,
+                catch=catch_counts.get(name), draws=draws, image=image, seed=fit_seed, threads=1,
             )  # fmt: skip
             if progress:
                 progress(1)
-            return found
+            return result
 
         with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-            people = dict(zip(names, pool.map(fit, names, chance), strict=False))
-    warn_of_poor(people)
+            results = dict(zip(names, pool.map(fit, names, seeds), strict=False))
+    warn_about_convergence(results)
     if isinstance(prior, str) and prior == "group" and len(names) == 1:
         warnings.warn(
             f"{names[0]} is the only participant: nobody else makes a group prior, so the prior is spatial.",
             VsegWarning,
             stacklevel=2,
         )
-    return people
+    return results
 
 
-def prior_of_others(
-    responses: Responses, name: str, *, catch: Mapping[str, tuple[int, int]], **settings: Any
+def prior_from_others(
+    responses: Responses,
+    name: str,
+    *,
+    segments: int,
+    lapses: LapseOption = None,
+    catch: Mapping[str, tuple[int, int]],
+    seed: Seed,
 ) -> Prior | str:
-    """What all but this participant see, from their answers alone; "spatial" where there is nobody else."""
-    others = responses.where(responses.participant != name)
+    """Return a group prior from the answers of all participants but this one; "spatial" if there are no others."""
+    others = responses.take(responses.participant != name)
     if not len(others):
         return "spatial"
-    caught = _summed(catch, others.participants)
-    return group(others.layout, posterior(others, catch=caught, draws=2 * MIN_CHAINS, **settings).mode)
+    result = posterior(
+        others, segments=segments, lapses=lapses, catch=_pool_catch_trials(catch, others.participants),
+        draws=2 * MIN_CHAINS, seed=seed, threads=1,
+    )  # fmt: skip
+    return group(others.layout, result.mode)
 
 
-def warn_of_poor(people: Mapping[str, Posterior]) -> None:
-    """One line for all whose chains do not agree."""
-    poor = {name: one for name, one in people.items() if not one.converged}
+def warn_about_convergence(results: Mapping[str, Posterior]) -> None:
+    """Warn once about all participants whose chains do not agree."""
+    poor = {name: result for name, result in results.items() if not result.converged}
     if poor:
-        name, one = next(iter(poor.items()))
-        many = f"{len(poor)} of {len(people)} participants, for example {name}" if len(poor) > 1 else name
-        warnings.warn(f"{many}: {one.diagnostics.message}", VsegWarning, stacklevel=3)
+        name, result = next(iter(poor.items()))
+        who = f"{len(poor)} of {len(results)} participants, for example {name}" if len(poor) > 1 else name
+        warnings.warn(f"{who}: {result.diagnostics.message}", VsegWarning, stacklevel=3)
 
 
-def _one_count(responses: Responses, segments: Any, **settings: Any) -> int:
-    """K, by the evidence of all answers where it is to be chosen."""
+def _choose_segments(
+    responses: Responses,
+    segments: SegmentOption,
+    *,
+    lapses: LapseOption,
+    catch: tuple[int, int] | None,
+    seed: Seed,
+) -> int:
+    """Return K; if it is to be chosen, by the evidence of all answers together."""
     if isinstance(segments, (int, np.integer)) and not isinstance(segments, bool):
         return int(segments)
-    return posterior(responses, segments=segments, draws=2 * MIN_CHAINS, **settings).segments
+    return posterior(
+        responses, segments=segments, lapses=lapses, catch=catch, draws=2 * MIN_CHAINS, seed=seed
+    ).segments
 
 
-def _summed(catch: Mapping[str, tuple[int, int]], names: Iterable[str]) -> tuple[int, int] | None:
-    """The catch trials of several people together."""
-    found = [catch[name] for name in names if name in catch]
-    return (sum(right for right, _ in found), sum(asked for _, asked in found)) if found else None
+def _pool_catch_trials(catch: Mapping[str, tuple[int, int]], names: Iterable[str]) -> tuple[int, int] | None:
+    """Add up the catch trials of several participants; None if there are none."""
+    counts = [catch[name] for name in names if name in catch]
+    return (sum(right for right, _ in counts), sum(asked for _, asked in counts)) if counts else None
 
 
-def _spawned(seed: Seed, count: int) -> list[np.random.SeedSequence]:
+def _spawn_seeds(seed: Seed, count: int) -> list[np.random.SeedSequence]:
     first = np.random.default_rng(check_seed(seed)).integers(2**63)
     return np.random.SeedSequence(int(first)).spawn(count)

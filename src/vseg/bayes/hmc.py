@@ -20,10 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg._support.numba_cache import compiled
-from vseg.bayes.evidence import Cell
-from vseg.bayes.linear_algebra import upper
-from vseg.bayes.mode import inner
-from vseg.bayes.model import Answers, contrasts, cost, curvature, maps_of, slopes_of
+from vseg.bayes.evidence import LaplaceFit
+from vseg.bayes.linear_algebra import cholesky_upper, dot4, invert_lower, sum_of_squares
+from vseg.bayes.model import (
+    AnswerCounts,
+    compute_maps,
+    cost_and_gradient,
+    curvature,
+    helmert_contrasts,
+    scaled_jacobian,
+)
 
 MIN_CHAINS, MAX_CHAINS = 4, 8
 MIN_DRAWS_PER_CHAIN = 8  # more chains cover more scales and lengths, as long as each keeps this many draws
@@ -34,7 +40,7 @@ MAX_STEPS = 12
 FIRST_STEP = 0.5
 TRAVEL = 1.5  # length of a trajectory, about π/2
 START_SPREAD = (
-    0.5  # chains start this far from the mode, in standard deviations: wide starts take long to come back
+    0.5  # distance of a chain's start from the mode, in standard deviations: wide starts take long to return
 )
 MAX_RANK = 64  # of a low-rank whitening
 SUBSPACE_ITERATIONS = 3
@@ -125,33 +131,47 @@ class ChainDraws:
 
 
 def sample(
-    answers: Answers,
-    cells: Sequence[Cell],
+    answers: AnswerCounts,
+    fits: Sequence[LaplaceFit],
     *,
     draws: int,
     seeds: np.random.SeedSequence,
     warm_up: int = WARM_UP,
     threads: int = 1,
 ) -> ChainDraws:
-    """Draw at least this many maps, with one chain for each cell, under the lapses of that cell."""
-    count = -(-draws // len(cells))
-    mixing = contrasts(cells[0].segments)
+    """Draw at least `draws` maps, with one chain for each fit, under the lapses of that fit.
+
+    Parameters
+    ----------
+    answers : AnswerCounts
+    fits : list of LaplaceFit
+        Where the chains start; a fit may occur several times.
+    draws : int
+    seeds : SeedSequence
+        Spawns the seed of each chain.
+    warm_up : int
+        Trajectories that tune the step size of a chain and are discarded.
+    threads : int
+        Chains at a time.
+    """
+    count = -(-draws // len(fits))
+    contrasts = helmert_contrasts(fits[0].segments)
     schedule = Schedule(warm_up, warm_up, THIN, ACCEPTANCE, MAX_STEPS)
 
-    def run(job: tuple[Cell, np.random.SeedSequence]) -> tuple[Floats, Floats, float]:
-        cell, seed = job
-        own = answers._replace(gamma0=cell.lapses[0], gamma1=cell.lapses[1])
-        rng, size, rounds = np.random.default_rng(seed), cell.mode.u.size, warm_up + THIN * count
+    def run(job: tuple[LaplaceFit, np.random.SeedSequence]) -> tuple[Floats, Floats, float]:
+        fit, seed = job
+        own = answers._replace(gamma0=fit.lapses[0], gamma1=fit.lapses[1])
+        rng, size, rounds = np.random.default_rng(seed), fit.mode.weights.size, warm_up + THIN * count
         start = START_SPREAD * rng.standard_normal(size)
         noise, uniform = rng.standard_normal((rounds, size)), rng.random((rounds, 2))
         chain = run_chain(
-            start, whiten(own, cell), cell.root, mixing, own, FIRST_STEP, noise, uniform, schedule
+            start, whiten(own, fit), fit.root, contrasts, own, FIRST_STEP, noise, uniform, schedule
         )
-        maps = np.array([maps_of(u, cell.root, mixing) for u in chain.weights])
+        maps = np.array([compute_maps(u, fit.root, contrasts) for u in chain.weights])
         return maps, chain.costs, chain.accepted
 
-    with ThreadPoolExecutor(min(threads, len(cells))) as pool:
-        chains = list(pool.map(run, zip(cells, seeds.spawn(len(cells)), strict=True)))
+    with ThreadPoolExecutor(min(threads, len(fits))) as pool:
+        chains = list(pool.map(run, zip(fits, seeds.spawn(len(fits)), strict=True)))
     maps, costs, accepted = (np.array(part) for part in zip(*chains, strict=True))
     return ChainDraws(maps, costs, float(accepted.mean()))
 
@@ -161,20 +181,20 @@ def count_chains(draws: int) -> int:
     return min(max(draws // MIN_DRAWS_PER_CHAIN, MIN_CHAINS), MAX_CHAINS)
 
 
-def whiten(answers: Answers, cell: Cell) -> Whitening:
-    """Return dense coordinates from the curvature at the mode of a cell."""
-    factor = upper(curvature(cell.mode.u, cell.root, contrasts(cell.segments), answers))
+def whiten(answers: AnswerCounts, fit: LaplaceFit) -> Whitening:
+    """Return dense coordinates from the curvature at the mode of a fit."""
+    factor = cholesky_upper(curvature(fit.mode.weights, fit.root, helmert_contrasts(fit.segments), answers))
     inverse = invert_lower(np.ascontiguousarray(factor.T))
-    none = np.zeros((0, cell.mode.u.size))
-    return Whitening(True, cell.mode.u.ravel(), inverse, np.ascontiguousarray(inverse.T), none, none)
+    none = np.zeros((0, fit.mode.weights.size))
+    return Whitening(True, fit.mode.weights.ravel(), inverse, np.ascontiguousarray(inverse.T), none, none)
 
 
-def whiten_low_rank(answers: Answers, cell: Cell) -> Whitening:
-    """Return low-rank coordinates from the leading directions of the curvature at the mode of a cell.
+def whiten_low_rank(answers: AnswerCounts, fit: LaplaceFit) -> Whitening:
+    """Return low-rank coordinates from the leading directions of the curvature at the mode of a fit.
 
     Answers tell much about a few directions only, some forty of up to nine hundred, so only those are whitened.
     """
-    jacobian = slopes_of(cell.mode.u, cell.root, contrasts(cell.segments), answers)
+    jacobian = scaled_jacobian(fit.mode.weights, fit.root, helmert_contrasts(fit.segments), answers)
     rank = min(MAX_RANK, *jacobian.shape)
     start = np.random.default_rng(0).standard_normal((rank, jacobian.shape[0]))
     basis, shrink = leading_directions(jacobian, start, SUBSPACE_ITERATIONS)
@@ -182,15 +202,17 @@ def whiten_low_rank(answers: Answers, cell: Cell) -> Whitening:
 
 
 @compiled
-def run_chain(start, whitening, root, mixing, answers, step, noise, uniform, schedule):
+def run_chain(start, whitening, root, contrasts, answers, step, noise, uniform, schedule):
     """Run one chain from `start`, a trajectory for each row of `noise`; return a `ChainRun`.
 
     `noise` (rounds, d) are the momenta, `uniform` (rounds, 2) decides about step lengths and acceptance.
     """
     rounds = noise.shape[0]
-    shape = (mixing.shape[1], root.wide.shape[0])
+    shape = (contrasts.shape[1], root.wide.shape[0])
     position = start.copy()
-    value, gradient = cost(locate(position, whitening).reshape(shape), root, mixing, answers, True)
+    value, gradient = cost_and_gradient(
+        locate(position, whitening).reshape(shape), root, contrasts, answers, True
+    )
     force = pull_back(gradient.ravel(), whitening)
     count = (rounds - schedule.discarded) // schedule.thin
     weights = np.empty((count, shape[0], shape[1]))
@@ -212,8 +234,8 @@ def run_chain(start, whitening, root, mixing, answers, step, noise, uniform, sch
         for s in range(steps):
             proposal += size * velocity(momentum, whitening)
             is_last = s == steps - 1
-            new_value, gradient = cost(
-                locate(proposal, whitening).reshape(shape), root, mixing, answers, is_last
+            new_value, gradient = cost_and_gradient(
+                locate(proposal, whitening).reshape(shape), root, contrasts, answers, is_last
             )
             new_force = pull_back(gradient.ravel(), whitening)
             momentum -= (0.5 * size if is_last else size) * new_force
@@ -293,35 +315,10 @@ def add_low_rank(x, onto, along):
     """Return x + ontoᵀ(along x); both matrices are (rank, d)."""
     y = x.copy()
     for r in range(onto.shape[0]):
-        weight = inner(along[r], x)
+        weight = dot4(along[r], x)
         for a in range(x.shape[0]):
             y[a] += weight * onto[r, a]
     return y
-
-
-@compiled
-def invert_lower(factor):
-    """Return the inverse of a lower triangular matrix, row by row."""
-    d = factor.shape[0]
-    inverse = np.zeros((d, d))
-    for i in range(d):
-        for k in range(i):
-            weight = factor[i, k]
-            for j in range(k + 1):
-                inverse[i, j] -= weight * inverse[k, j]
-        inverse[i, i] = 1.0
-        for j in range(i + 1):
-            inverse[i, j] /= factor[i, i]
-    return inverse
-
-
-@compiled
-def sum_of_squares(x):
-    """Return Σ x²."""
-    total = 0.0
-    for r in range(x.shape[0]):
-        total += x[r] * x[r]
-    return total
 
 
 @compiled
@@ -344,7 +341,7 @@ def leading_directions(jacobian, start, iterations):
                     basis[r, a] += weight * jacobian[t, a]
             for _ in range(2):
                 for b in range(r):
-                    weight = inner(basis[b], basis[r])
+                    weight = dot4(basis[b], basis[r])
                     for a in range(d):
                         basis[r, a] -= weight * basis[b, a]
             length = np.sqrt(sum_of_squares(basis[r]))
@@ -353,11 +350,11 @@ def leading_directions(jacobian, start, iterations):
         images = np.empty((rank, T))
         for r in range(rank):
             for t in range(T):
-                images[r, t] = inner(jacobian[t], basis[r])
+                images[r, t] = dot4(jacobian[t], basis[r])
     factor = np.zeros((rank, rank))
     for r in range(rank):
         for b in range(r + 1):
-            total = inner(images[r], images[b])
+            total = dot4(images[r], images[b])
             if r == b:
                 total += 1.0
             for k in range(b):

@@ -1,44 +1,59 @@
 """Lapses and bias: the shares γ₀ of 'same' where all is different and γ₁ of 'different' where all is the same.
 
-A person who slips at one trial in ten looks uncertain everywhere. The answers tell slips from uncertainty, since slips
-also hit pairs whose neighbours are all of one opinion: γ = γ₀ + γ₁ is the one of highest evidence, with a Beta(1, 20)
-prior and with the catch trials, whose answers are obvious. From three blocks on, the bias γ₀/γ is estimated too. What
-stays open about both is carried along: `estimate` also returns cells at other shares, over which draws are spread.
+A participant who lapses in one trial of ten looks uncertain everywhere. The answers tell lapses from uncertainty, since
+lapses also affect pairs about which all neighbouring pairs agree: γ = γ₀ + γ₁ is the value of highest evidence, with a
+Beta(1, 20) prior and with the catch trials, whose answers are obvious. From three blocks on, the bias γ₀/γ is estimated
+too. What remains uncertain about both is passed on: `estimate_lapses` also returns fits at other values, over which
+draws are spread.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.bayes.evidence import LIKELY, ROUGHLY, Cell, cell_at, grown, search
-from vseg.bayes.model import Answers
+from vseg.bayes.evidence import (
+    LIKELY_WITHIN,
+    SEARCH_TOLERANCE,
+    LaplaceFit,
+    add_likely_neighbours,
+    fit_laplace,
+    search,
+)
+from vseg.bayes.model import AnswerCounts
 from vseg.bayes.priors import Prior
 from vseg.errors import InvalidInput
 
 LAPSES = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4)
 BIASES = (0.0, 0.15, 0.3, 0.5, 0.7, 0.85, 1.0)
 BETA = 20.0  # of the Beta(1, β) prior: 5 % on average
-BIASED_FROM = 3.0  # blocks of K·n trials
-ROUNDS = 4
-ASIDE = 1.7  # standard deviations: three shares, weighed by their evidence, spread as wide as the posterior
-PLACES = 3  # scales and lengths at which other shares are tried
+MIN_BLOCKS_FOR_BIAS = 3.0  # blocks of K·n trials
+MAX_ROUNDS = 4
+NEIGHBOUR_DISTANCE = (
+    1.7  # standard deviations: three values, weighted by evidence, spread as wide as the posterior
+)
+MAX_FITS = 3  # scales and lengths at which other lapses are tried
+
+LapseOption: TypeAlias = Literal["estimate"] | Sequence[float] | None
+"""What users give as lapses: None, "estimate", or (γ₀, γ₁)."""
+CatchOption: TypeAlias = Sequence[int] | None
+"""What users give as catch trials: None, or (right, asked)."""
 
 
-class Catch(NamedTuple):
+class CatchCounts(NamedTuple):
     """Catch trials: how many had the obvious answer, of how many asked."""
 
     right: int
     asked: int
 
 
-def given(lapses: Any) -> tuple[float, float]:
-    """γ₀ and γ₁ as numbers; None is none."""
+def check_lapses(lapses: LapseOption) -> tuple[float, float]:
+    """Return γ₀ and γ₁ as numbers, both 0 for None; raise `InvalidInput` if they are no shares."""
     try:
-        gamma0, gamma1 = (0.0, 0.0) if lapses is None else (float(each) for each in lapses)
+        gamma0, gamma1 = (0.0, 0.0) if lapses is None else (float(share) for share in lapses)
     except (TypeError, ValueError):
         raise InvalidInput(
             f"Lapses are None, 'estimate' or two shares (gamma0, gamma1), got {lapses!r:.60}."
@@ -50,89 +65,90 @@ def given(lapses: Any) -> tuple[float, float]:
     return gamma0, gamma1
 
 
-def catch_of(catch: Any) -> Catch:
-    """Catch trials as (right, asked); None is none."""
+def check_catch_counts(catch: CatchOption) -> CatchCounts:
+    """Return catch trials given as (right, asked), none for None; raise `InvalidInput` if they are no counts."""
     try:
-        right, asked = (0, 0) if catch is None else (int(each) for each in catch)
+        right, asked = (0, 0) if catch is None else (int(count) for count in catch)
     except (TypeError, ValueError):
         raise InvalidInput(f"Catch trials are given as (right, asked), got {catch!r:.60}.") from None
     if not 0 <= right <= asked:
         raise InvalidInput(f"Of the catch trials asked, 0 to all are right; got {right} of {asked}.")
-    return Catch(right, asked)
+    return CatchCounts(right, asked)
 
 
-def check(lapses: Any, catch: Any) -> None:
-    """Lapses and catch trials that go together."""
+def check_lapse_options(lapses: LapseOption, catch: CatchOption) -> None:
+    """Raise `InvalidInput` unless lapses and catch trials are valid and go together."""
     if not (isinstance(lapses, str) and lapses == "estimate"):
-        given(lapses)
+        check_lapses(lapses)
         if catch is not None:
             raise InvalidInput(
                 f"Catch trials help to estimate lapses, and lapses are {lapses!r}; "
                 "expected lapses='estimate', or no catch trials."
             )
-    catch_of(catch)
+    check_catch_counts(catch)
 
 
-def estimate(
-    answers: Answers,
+def estimate_lapses(
+    answers: AnswerCounts,
     prior: Prior,
     first: Sequence[NDArray[np.float64]],
     *,
-    catch: Catch,
+    catch: CatchCounts,
     threads: int = 1,
-) -> tuple[Answers, list[Cell]]:
-    """The answers with their most probable γ₀ and γ₁, and likely cells of the prior's grid, the best first."""
-    lapse, bias, open_lapse, open_bias = 0.02, 0.5, 0.0, 0.0
-    cells = search(_with(answers, lapse, bias), prior, first, threads=threads)
-    cell = cells[0]
-    blocks = answers.trials.sum() / (cell.segments * cell.root.wide.shape[1])
-    for _ in range(ROUNDS):
-        place, before = cell.place, (lapse, bias)
+) -> tuple[AnswerCounts, list[LaplaceFit]]:
+    """Return the answers with their most probable γ₀ and γ₁, and likely fits over the prior's grid, the best first.
 
-        def score(lapse: float, bias: float, cell: Cell = cell) -> float:
-            found = cell_at(_with(answers, lapse, bias), prior, cell.place, [cell.fields], tolerance=ROUGHLY)
-            return found.evidence + belief(lapse, catch)
+    Parameters
+    ----------
+    answers : AnswerCounts
+    prior : Prior
+    first : list of (K-1, n)
+        Fields from which the first fit starts.
+    catch : CatchCounts
+        Catch trials of the same participants.
+    threads : int
+        Fits at a time.
+    """
+    lapse, bias, lapse_spread, bias_spread = 0.02, 0.5, 0.0, 0.0
+    fits = search(_set_lapses(answers, lapse, bias), prior, first, threads=threads)
+    best = fits[0]
+    blocks = answers.trials.sum() / (best.segments * best.root.wide.shape[1])
+    for _ in range(MAX_ROUNDS):
+        before = best.index, lapse, bias
 
-        lapse, open_lapse = _climbed(LAPSES, lapse, lambda value, b=bias: score(value, b))  # type: ignore[misc]
-        if blocks >= BIASED_FROM and lapse > 0:
-            bias, open_bias = _climbed(BIASES, bias, lambda value, g=lapse: score(g, value))  # type: ignore[misc]
-        cells = search(
-            _with(answers, lapse, bias), prior, [cell.fields, first[0]], known=cell, threads=threads
-        )
-        cell = cells[0]
-        if cell.place == place and (lapse, bias) == before:
+        def score(lapse: float, bias: float, best: LaplaceFit = best) -> float:
+            counts = _set_lapses(answers, lapse, bias)
+            fit = fit_laplace(counts, prior, best.index, [best.fields], tolerance=SEARCH_TOLERANCE)
+            return fit.evidence + log_prior(lapse, catch)
+
+        lapse, lapse_spread = _maximise(LAPSES, lapse, lambda value, b=bias: score(value, b))  # type: ignore[misc]
+        if blocks >= MIN_BLOCKS_FOR_BIAS and lapse > 0:
+            bias, bias_spread = _maximise(BIASES, bias, lambda value, g=lapse: score(g, value))  # type: ignore[misc]
+        counts = _set_lapses(answers, lapse, bias)
+        fits = search(counts, prior, [best.fields, first[0]], start=best, threads=threads)
+        best = fits[0]
+        if (best.index, lapse, bias) == before:
             break
-    best = _with(answers, lapse, bias)
-    cells = grown(best, prior, cells, threads=threads)
-    shares = _aside(lapse, open_lapse, LAPSES[-1]), _aside(bias, open_bias, BIASES[-1])
-    return best, cells + [
-        each
-        for one, other in product(*shares)
-        if (one, other) != (lapse, bias)
-        for each in _moved(
-            _with(answers, one, other), prior, cells, belief(one, catch) - belief(lapse, catch)
+    counts = _set_lapses(answers, lapse, bias)
+    fits = add_likely_neighbours(counts, prior, fits, threads=threads)
+    others = product(
+        _values_around(lapse, lapse_spread, LAPSES[-1]), _values_around(bias, bias_spread, BIASES[-1])
+    )
+    return counts, fits + [
+        fit
+        for other_lapse, other_bias in others
+        if (other_lapse, other_bias) != (lapse, bias)
+        for fit in _refit(
+            _set_lapses(answers, other_lapse, other_bias),
+            prior,
+            fits,
+            log_prior(other_lapse, catch) - log_prior(lapse, catch),
         )
     ]
 
 
-def _aside(share: float, spread: float, most: float) -> list[float]:
-    """A share, and what else it may be."""
-    return sorted({min(max(share + step * spread, 0.0), max(share, most)) for step in (-ASIDE, 0, ASIDE)})
-
-
-def _moved(answers: Answers, prior: Prior, cells: Sequence[Cell], more: float) -> list[Cell]:
-    """The best cells with other lapses, each standing for its share of all that are likely."""
-    likely = [cell.evidence for cell in cells if cells[0].evidence - cell.evidence <= LIKELY]
-    more += float(np.logaddexp.reduce(likely) - np.logaddexp.reduce(likely[:PLACES]))
-    found = [
-        cell_at(answers, prior, cell.place, [cell.fields], tolerance=ROUGHLY)
-        for cell in cells[: len(likely[:PLACES])]
-    ]
-    return [replace(cell, evidence=cell.evidence + more) for cell in found]
-
-
-def belief(lapse: float, catch: Catch) -> float:
-    """Log of the prior and of the catch trials' probability, at which half of the lapses are errors."""
+def log_prior(lapse: float, catch: CatchCounts) -> float:
+    """Return the log prior of γ plus the log probability of the catch trials, where half of the lapses are errors."""
     wrong = max(lapse / 2, 1e-4)
     return float(
         (BETA - 1) * np.log1p(-lapse)
@@ -141,23 +157,43 @@ def belief(lapse: float, catch: Catch) -> float:
     )
 
 
-def _with(answers: Answers, lapse: float, bias: float) -> Answers:
+def _values_around(value: float, spread: float, highest: float) -> list[float]:
+    """Return the value and those a fixed number of standard deviations below and above, within 0 and `highest`."""
+    steps = (-NEIGHBOUR_DISTANCE, 0, NEIGHBOUR_DISTANCE)
+    return sorted({min(max(value + step * spread, 0.0), max(value, highest)) for step in steps})
+
+
+def _refit(answers: AnswerCounts, prior: Prior, fits: Sequence[LaplaceFit], extra: float) -> list[LaplaceFit]:
+    """Return the best fits again with other lapses.
+
+    Their evidence is raised by `extra` and by what the likely fits contribute that are not refitted.
+    """
+    likely = [fit.evidence for fit in fits if fits[0].evidence - fit.evidence <= LIKELY_WITHIN]
+    extra += float(np.logaddexp.reduce(likely) - np.logaddexp.reduce(likely[:MAX_FITS]))
+    refitted = [
+        fit_laplace(answers, prior, fit.index, [fit.fields], tolerance=SEARCH_TOLERANCE)
+        for fit in fits[: len(likely[:MAX_FITS])]
+    ]
+    return [replace(fit, evidence=fit.evidence + extra) for fit in refitted]
+
+
+def _set_lapses(answers: AnswerCounts, lapse: float, bias: float) -> AnswerCounts:
     return answers._replace(gamma0=lapse * bias, gamma1=lapse * (1 - bias))
 
 
-def _climbed(grid: Sequence[float], value: float, score: Callable[[float], float]) -> tuple[float, float]:
-    """The value of highest score, and the standard deviation around it.
+def _maximise(grid: Sequence[float], start: float, score: Callable[[float], float]) -> tuple[float, float]:
+    """Return the value of highest score and the standard deviation around it.
 
-    Up the grid from the closest value, then the top of a parabola through three.
+    Climb over the grid from the value closest to `start`, then take the top of a parabola through three values.
     """
-    known: dict[int, float] = {}
+    scores: dict[int, float] = {}
 
     def at(index: int) -> float:
-        if index not in known:
-            known[index] = score(grid[index])
-        return known[index]
+        if index not in scores:
+            scores[index] = score(grid[index])
+        return scores[index]
 
-    best = int(np.argmin(np.abs(np.array(grid) - value)))
+    best = int(np.argmin(np.abs(np.array(grid) - start)))
     while True:
         near = [index for index in (best - 1, best, best + 1) if 0 <= index < len(grid)]
         top = max(near, key=at)
@@ -166,7 +202,7 @@ def _climbed(grid: Sequence[float], value: float, score: Callable[[float], float
         best = top
     if not 0 < best < len(grid) - 1:
         inner = 1 if best == 0 else best - 1
-        # Towards a bound scores fall in a straight line: exp(-fall) in a step.
+        # Near a bound the log score falls linearly, so the posterior is exponential: its spread is a step / fall.
         fall = max(at(best) - at(inner), 0.1)
         return grid[best], abs(grid[inner] - grid[best]) / fall
     x = np.array(grid[best - 1 : best + 2])

@@ -1,7 +1,7 @@
-"""Linear algebra, compiled: the same to the last digit whatever the number of a BLAS's threads.
+"""Linear algebra, compiled: sums in a fixed order, so that results do not depend on a BLAS and its threads.
 
-A chain of draws amplifies last digits, and a choice of pairs is replayed from the answers years later, so what both
-rest on is computed here in a fixed order. All loops run along whole rows, which vectorises.
+A chain of draws amplifies rounding errors, and an adaptive study is replayed from its answers years later, so whatever
+these rest on is computed here. All loops run along whole rows, which vectorises.
 """
 
 import numpy as np
@@ -11,14 +11,14 @@ from vseg._support.numba_cache import compiled
 
 Floats = NDArray[np.float64]
 
-SAME = 1e-7  # of a covariance's largest variance: what is left when its root stops growing
-AT_RIGHT_ANGLES = 1e-11  # cosine of two rows
-SWEEPS = 30
+ROOT_TOLERANCE = 1e-7  # share of a covariance's largest variance that its root may leave out
+ORTHOGONALITY_TOLERANCE = 1e-11  # cosine of two rows
+MAX_SWEEPS = 30
 
 
 @compiled
-def upper(matrix: Floats) -> Floats:
-    """U with UᵀU the matrix, symmetric and positive: Cholesky's, four rows at a time."""
+def cholesky_upper(matrix: Floats) -> Floats:
+    """Return the upper Cholesky factor U, with UᵀU the positive definite matrix; four rows at a time."""
     d = matrix.shape[0]
     u = matrix.copy()
     for first in range(0, d, 4):
@@ -46,18 +46,18 @@ def upper(matrix: Floats) -> Floats:
 
 
 @compiled
-def principal(matrix: Floats) -> Floats:
-    """(m, n) rows at right angles with Σ rowᵀrow the matrix: eigenvectors, each times the root of its eigenvalue.
+def orthogonal_root(matrix: Floats) -> Floats:
+    """Return orthogonal rows (m, n) with Σ rowᵀrow the matrix: eigenvectors times the roots of their eigenvalues.
 
-    Cholesky's rows with the largest pivot first, as many as matter, turned pairwise until all are at right angles
-    (one-sided Jacobi): precise, also where eigenvalues coincide, as they do on a square.
+    Rows of a pivoted Cholesky decomposition, as many as matter, rotated pairwise until all are orthogonal (one-sided
+    Jacobi). This is precise even where eigenvalues coincide, as they do on a square grid.
     """
     n = matrix.shape[0]
     rows = np.empty((n, n))
     left = np.empty(n)
     for i in range(n):
         left[i] = matrix[i, i]
-    least = SAME * left.max()
+    least = ROOT_TOLERANCE * left.max()
     m = 0
     while m < n:
         at = left.argmax()
@@ -76,25 +76,25 @@ def principal(matrix: Floats) -> Floats:
         rows[m] = row
         m += 1
     rows = rows[:m]
-    turn(rows)
+    orthogonalise_rows(rows)
     return rows
 
 
 @compiled
-def turn(rows: Floats) -> None:
-    """Turn rows pairwise, in place, until all are at right angles."""
+def orthogonalise_rows(rows: Floats) -> None:
+    """Rotate pairs of rows, in place, until all rows are orthogonal."""
     m, n = rows.shape
     size = np.empty(m)
     for a in range(m):
-        size[a] = product(rows[a], rows[a])
-    for _ in range(SWEEPS):
-        turned = False
+        size[a] = dot8(rows[a], rows[a])
+    for _ in range(MAX_SWEEPS):
+        has_rotated = False
         for a in range(m - 1):
             for b in range(a + 1, m):
-                both = product(rows[a], rows[b])
-                if abs(both) <= AT_RIGHT_ANGLES * np.sqrt(size[a] * size[b]):
+                both = dot8(rows[a], rows[b])
+                if abs(both) <= ORTHOGONALITY_TOLERANCE * np.sqrt(size[a] * size[b]):
                     continue
-                turned = True
+                has_rotated = True
                 lean = (size[b] - size[a]) / (2.0 * both)
                 tangent = 1.0 / (abs(lean) + np.sqrt(1.0 + lean * lean))
                 if lean < 0.0:
@@ -109,14 +109,57 @@ def turn(rows: Floats) -> None:
                 size[a] -= tangent * both
                 size[b] += tangent * both
         for a in range(m):
-            size[a] = product(rows[a], rows[a])
-        if not turned:
+            size[a] = dot8(rows[a], rows[a])
+        if not has_rotated:
             break
 
 
 @compiled
-def product(x: Floats, y: Floats) -> float:
-    """Σ x·y, eight sums side by side so that it vectorises in a fixed order."""
+def invert_lower(factor: Floats) -> Floats:
+    """Return the inverse of a lower triangular matrix, row by row."""
+    d = factor.shape[0]
+    inverse = np.zeros((d, d))
+    for i in range(d):
+        for k in range(i):
+            weight = factor[i, k]
+            for j in range(k + 1):
+                inverse[i, j] -= weight * inverse[k, j]
+        inverse[i, i] = 1.0
+        for j in range(i + 1):
+            inverse[i, j] /= factor[i, i]
+    return inverse
+
+
+@compiled
+def sum_of_squares(x: Floats) -> float:
+    """Return Σ x²."""
+    total = 0.0
+    for r in range(x.shape[0]):
+        total += x[r] * x[r]
+    return total
+
+
+@compiled
+def dot4(x: Floats, y: Floats) -> float:
+    """Return Σ x·y, by four partial sums so that it vectorises in a fixed order."""
+    a = 0.0
+    b = 0.0
+    c = 0.0
+    d = 0.0
+    whole = x.shape[0] - x.shape[0] % 4
+    for r in range(0, whole, 4):
+        a += x[r] * y[r]
+        b += x[r + 1] * y[r + 1]
+        c += x[r + 2] * y[r + 2]
+        d += x[r + 3] * y[r + 3]
+    for r in range(whole, x.shape[0]):
+        a += x[r] * y[r]
+    return (a + b) + (c + d)
+
+
+@compiled
+def dot8(x: Floats, y: Floats) -> float:
+    """Return Σ x·y, by eight partial sums so that it vectorises in a fixed order."""
     s = np.zeros(8)
     whole = x.shape[0] - x.shape[0] % 8
     for r in range(0, whole, 8):
@@ -128,13 +171,13 @@ def product(x: Floats, y: Floats) -> float:
 
 
 @compiled
-def products(rows: Floats) -> Floats:
-    """I + JJᵀ of the rows of J."""
+def identity_plus_gram(rows: Floats) -> Floats:
+    """Return I + JJᵀ for the rows of J."""
     m = rows.shape[0]
-    found = np.empty((m, m))
+    matrix = np.empty((m, m))
     for a in range(m):
         for b in range(a + 1):
-            found[a, b] = product(rows[a], rows[b])
-            found[b, a] = found[a, b]
-        found[a, a] += 1.0
-    return found
+            matrix[a, b] = dot8(rows[a], rows[b])
+            matrix[b, a] = matrix[a, b]
+        matrix[a, a] += 1.0
+    return matrix

@@ -1,11 +1,11 @@
-"""The model's cost and slope, compiled: from weights of a covariance's root to maps, to the answers' likelihood.
+"""The model, compiled: maps from weights, their cost given the answers, its gradient and its curvature.
 
-    h_c = Bᵀ u_c, u ~ N(0, I);   f = Q h;   p = softmax(f);   q_ij = γ₀ + (1 - γ₀ - γ₁) <p_i, p_j>
+    h_c = B u_c, u ~ N(0, I);   f = Q h;   p = softmax(f);   q_ij = γ₀ + (1 - γ₀ - γ₁) <p_i, p_j>
     cost = -Σ log P(answers | q) + ½ |u|²
 
-with BBᵀ the prior covariance over locations. The softmax does not see what all K fields share, so only their K - 1
-orthonormal contrasts Q are carried: the same prior and the same posterior with fewer unknowns. Products run along
-whole rows, which compilers vectorise without changing the order of sums.
+with BBᵀ the prior covariance over locations. The softmax ignores what all K fields have in common, so only their K - 1
+orthonormal contrasts Q are computed: the same prior and the same posterior with fewer unknowns. Loops run along whole
+rows, which compilers vectorise without changing the order of sums.
 """
 
 from typing import NamedTuple
@@ -16,11 +16,21 @@ from numpy.typing import NDArray
 from vseg._support.numba_cache import compiled
 from vseg.data.responses import Tally
 
-SURE = 1e-9  # no answer is ever quite impossible
+MIN_PROBABILITY = 1e-9  # of any answer, so that logarithms stay finite
 
 
-class Answers(NamedTuple):
-    """The tested pairs as flat arrays: 'same' answers of all trials, and the shares of errors γ₀, γ₁."""
+class AnswerCounts(NamedTuple):
+    """Answers to each tested pair as flat arrays, and the lapse rates.
+
+    Attributes
+    ----------
+    i, j : (T,)
+        The locations of each pair.
+    same, trials : (T,)
+        The number of 'same' answers, and of all answers, to each pair.
+    gamma0, gamma1 : float
+        P('same') where all is different, and P('different') where all is the same.
+    """
 
     i: NDArray[np.uint32]
     j: NDArray[np.uint32]
@@ -30,20 +40,20 @@ class Answers(NamedTuple):
     gamma1: float
 
 
-class Root(NamedTuple):
-    """B of a covariance s²C, from both sides: `wide` is (m, n), `tall` its transpose, both contiguous."""
+class CovarianceRoot(NamedTuple):
+    """The root B of a covariance over locations: `tall` is B, (n, m), `wide` its transpose; both are contiguous."""
 
     wide: NDArray[np.float64]
     tall: NDArray[np.float64]
 
-    def scaled(self, scale: float) -> "Root":
-        """The root of the covariance times scale²."""
-        return Root(scale * self.wide, scale * self.tall)
+    def rescale(self, scale: float) -> "CovarianceRoot":
+        """Return the root of the covariance times scale²."""
+        return CovarianceRoot(scale * self.wide, scale * self.tall)
 
 
-def answers_of(tally: Tally, gamma0: float = 0.0, gamma1: float = 0.0) -> Answers:
-    """A tally as the kernels take it."""
-    return Answers(
+def count_answers(tally: Tally, gamma0: float = 0.0, gamma1: float = 0.0) -> AnswerCounts:
+    """Return the counts of a tally as the compiled functions take them."""
+    return AnswerCounts(
         tally.pairs.i.astype(np.uint32),
         tally.pairs.j.astype(np.uint32),
         tally.k.astype(np.float64),
@@ -53,8 +63,8 @@ def answers_of(tally: Tally, gamma0: float = 0.0, gamma1: float = 0.0) -> Answer
     )
 
 
-def contrasts(segments: int) -> NDArray[np.float64]:
-    """(K, K-1) orthonormal columns, each summing to zero (Helmert's)."""
+def helmert_contrasts(segments: int) -> NDArray[np.float64]:
+    """Return Helmert's contrasts: (K, K-1) orthonormal columns, each summing to zero."""
     q = np.zeros((segments, segments - 1))
     for c in range(1, segments):
         q[:c, c - 1] = 1
@@ -63,11 +73,11 @@ def contrasts(segments: int) -> NDArray[np.float64]:
 
 
 @compiled
-def maps_of(u, root, mixing):
-    """(n, K) maps of the weights u, shape (K-1, m)."""
+def compute_maps(u, root, contrasts):
+    """Return the maps (n, K) for the weights u, (K-1, m)."""
     C, m = u.shape
     n = root.wide.shape[1]
-    K = mixing.shape[0]
+    K = contrasts.shape[0]
     h = np.zeros((C, n))
     for c in range(C):
         for a in range(m):
@@ -80,7 +90,7 @@ def maps_of(u, root, mixing):
         for k in range(K):
             f = 0.0
             for c in range(C):
-                f += mixing[k, c] * h[c, i]
+                f += contrasts[k, c] * h[c, i]
             p[i, k] = f
             top = max(top, f)
         total = 0.0
@@ -93,14 +103,17 @@ def maps_of(u, root, mixing):
 
 
 @compiled
-def cost(u, root, mixing, answers, valued):
-    """The cost and its slope (K-1, m) in u; without the cost, which only the logarithms make dear, if not `valued`."""
+def cost_and_gradient(u, root, contrasts, answers, with_cost):
+    """Return the cost and its gradient (K-1, m) in u.
+
+    If `with_cost` is false the cost is returned as 0, which saves the logarithms.
+    """
     C, m = u.shape
-    p = maps_of(u, root, mixing)
+    p = compute_maps(u, root, contrasts)
     n, K = p.shape
     g = np.zeros((n, K))
-    low = answers.gamma0 + SURE
-    span = 1.0 - answers.gamma0 - answers.gamma1 - 2.0 * SURE
+    low = answers.gamma0 + MIN_PROBABILITY
+    span = 1.0 - answers.gamma0 - answers.gamma1 - 2.0 * MIN_PROBABILITY
     value = 0.0
     for t in range(answers.i.shape[0]):
         i = answers.i[t]
@@ -108,10 +121,10 @@ def cost(u, root, mixing, answers, valued):
         d = 0.0
         for k in range(K):
             d += p[i, k] * p[j, k]
-        q = min(low + span * d, 1.0 - SURE)
+        q = min(low + span * d, 1.0 - MIN_PROBABILITY)
         same = answers.same[t]
         other = answers.trials[t] - same
-        if valued:
+        if with_cost:
             if same > 0.0:
                 value -= same * np.log(q)
             if other > 0.0:
@@ -120,7 +133,7 @@ def cost(u, root, mixing, answers, valued):
         for k in range(K):
             g[i, k] += pull * p[j, k]
             g[j, k] += pull * p[i, k]
-    slope = u.copy()
+    gradient = u.copy()
     along = np.empty(C)
     for i in range(n):
         mean = 0.0
@@ -131,30 +144,30 @@ def cost(u, root, mixing, answers, valued):
         for k in range(K):
             f = p[i, k] * (g[i, k] - mean)
             for c in range(C):
-                along[c] += mixing[k, c] * f
+                along[c] += contrasts[k, c] * f
         for c in range(C):
             weight = along[c]
             for a in range(m):
-                slope[c, a] += weight * root.tall[i, a]
-    if valued:
+                gradient[c, a] += weight * root.tall[i, a]
+    if with_cost:
         for c in range(C):
             for a in range(m):
                 value += 0.5 * u[c, a] * u[c, a]
-    return value, slope
+    return value, gradient
 
 
 @compiled
-def curvature(u, root, mixing, answers):
-    """(d, d) Fisher's curvature of the cost, I + JᵀWJ with W = n/(q(1-q)), d = (K-1)·m, contrast by contrast.
+def curvature(u, root, contrasts, answers):
+    """Return the Fisher curvature of the cost, I + JᵀWJ with W = n/(q(1-q)): (d, d) with d = (K-1)·m.
 
-    A pair touches two locations, so JᵀWJ = B D Bᵀ with a sparse D: its product with B takes two rows a pair.
+    A pair involves two locations, so JᵀWJ = BᵀDB with a sparse D: its product with B takes two rows per pair.
     """
     C, m = u.shape
-    p = maps_of(u, root, mixing)
+    p = compute_maps(u, root, contrasts)
     n, K = p.shape
     T = answers.i.shape[0]
-    low = answers.gamma0 + SURE
-    span = 1.0 - answers.gamma0 - answers.gamma1 - 2.0 * SURE
+    low = answers.gamma0 + MIN_PROBABILITY
+    span = 1.0 - answers.gamma0 - answers.gamma1 - 2.0 * MIN_PROBABILITY
     at_i = np.zeros((T, C))
     at_j = np.zeros((T, C))
     for t in range(T):
@@ -163,15 +176,15 @@ def curvature(u, root, mixing, answers):
         d = 0.0
         for k in range(K):
             d += p[i, k] * p[j, k]
-        q = min(low + span * d, 1.0 - SURE)
+        q = min(low + span * d, 1.0 - MIN_PROBABILITY)
         weight = span * np.sqrt(answers.trials[t] / (q * (1.0 - q)))
         for k in range(K):
             both = p[i, k] * p[j, k]
             slope_i = weight * (both - p[i, k] * d)
             slope_j = weight * (both - p[j, k] * d)
             for c in range(C):
-                at_i[t, c] += mixing[k, c] * slope_i
-                at_j[t, c] += mixing[k, c] * slope_j
+                at_i[t, c] += contrasts[k, c] * slope_i
+                at_j[t, c] += contrasts[k, c] * slope_j
     H = np.zeros((C * m, C * m))
     own = np.empty(n)
     spread = np.empty((n, m))
@@ -203,30 +216,30 @@ def curvature(u, root, mixing, answers):
 
 
 @compiled
-def slopes_of(u, root, mixing, answers):
-    """(T, d) the slope of each answer's expectation in u, over its standard deviation: JᵀJ + I is the curvature."""
+def scaled_jacobian(u, root, contrasts, answers):
+    """Return J (T, d) with I + JᵀJ the curvature: gradients of the answers' means over their standard deviations."""
     C, m = u.shape
-    p = maps_of(u, root, mixing)
+    p = compute_maps(u, root, contrasts)
     K = p.shape[1]
     T = answers.i.shape[0]
-    low = answers.gamma0 + SURE
-    span = 1.0 - answers.gamma0 - answers.gamma1 - 2.0 * SURE
-    found = np.zeros((T, C * m))
+    low = answers.gamma0 + MIN_PROBABILITY
+    span = 1.0 - answers.gamma0 - answers.gamma1 - 2.0 * MIN_PROBABILITY
+    jacobian = np.zeros((T, C * m))
     for t in range(T):
         i = answers.i[t]
         j = answers.j[t]
         d = 0.0
         for k in range(K):
             d += p[i, k] * p[j, k]
-        q = min(low + span * d, 1.0 - SURE)
+        q = min(low + span * d, 1.0 - MIN_PROBABILITY)
         weight = span * np.sqrt(answers.trials[t] / (q * (1.0 - q)))
         for c in range(C):
             at_i = 0.0
             at_j = 0.0
             for k in range(K):
                 both = p[i, k] * p[j, k]
-                at_i += mixing[k, c] * weight * (both - p[i, k] * d)
-                at_j += mixing[k, c] * weight * (both - p[j, k] * d)
+                at_i += contrasts[k, c] * weight * (both - p[i, k] * d)
+                at_j += contrasts[k, c] * weight * (both - p[j, k] * d)
             for a in range(m):
-                found[t, c * m + a] = at_i * root.tall[i, a] + at_j * root.tall[j, a]
-    return found
+                jacobian[t, c * m + a] = at_i * root.tall[i, a] + at_j * root.tall[j, a]
+    return jacobian

@@ -1,7 +1,10 @@
-"""Posterior: maps with what is known about them: intervals, entropy, evidence, and whether the draws can be trusted."""
+"""posterior(): maps with intervals, entropy and evidence from same/different answers; and its result, Posterior."""
 
 import json
-from collections.abc import Mapping
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,22 +12,47 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vseg import __version__
-from vseg.bayes.diagnostics import Convergence, mean_entropies
-from vseg.bayes.segment_evidence import SegmentsTable
+from vseg._support.blas import single_blas_thread
+from vseg._support.seeds import Seed, check_seed
+from vseg.bayes.diagnostics import Convergence, assess_convergence
+from vseg.bayes.draw_summaries import (
+    CONFIDENCE,
+    equal_tailed,
+    expected_error,
+    interval,
+    mean_entropies,
+    median_maps,
+)
+from vseg.bayes.evidence import LaplaceFit, add_likely_neighbours, allocate_chains, initial_fields, search
+from vseg.bayes.hmc import MIN_CHAINS, align_labels, count_chains, sample
+from vseg.bayes.lapses import (
+    CatchOption,
+    LapseOption,
+    check_catch_counts,
+    check_lapse_options,
+    check_lapses,
+    estimate_lapses,
+)
+from vseg.bayes.model import AnswerCounts, count_answers
+from vseg.bayes.priors import Prior, make_prior
+from vseg.bayes.segment_evidence import SegmentOption, SegmentsTable, check_segment_counts, is_past_peak
 from vseg.data.layout import Grid
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
-from vseg.errors import InvalidInput
+from vseg.data.responses import Responses, Tally
+from vseg.errors import InvalidInput, VsegWarning
+from vseg.reconstruction.reconstruct import about_one_image
 
-CONFIDENCE = 0.9
+DRAWS = 64
+MAX_LOCATIONS = 4500  # covariances have the square of this many entries
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """What the answers tell about the maps.
+    """Maps with their uncertainty, as `posterior` returns them.
 
     Attributes
     ----------
@@ -36,19 +64,28 @@ class Posterior:
         Maps drawn from the posterior, under the labels of the mode.
     evidence : float
         Log probability of the answers under the model, in nats; comparable between priors and K.
-    prior, kernel : str
-        What was asked for, and the kind of covariance that the evidence chose: for a group prior "group", or one of the
-        spatial ones.
+    objective, penalty : float
+        The cost of the mode, and the part of it that comes from the prior.
+    prior : str
+        The name of the prior.
+    kernel : str
+        The kind of covariance that the evidence chose: for a group prior "group", or one of the spatial ones.
     scale, length : float
         s, the standard deviation of the log-odds, and ξ in cells (NaN where the prior has none).
     lapses : (γ₀, γ₁)
         P('same') where all is different, P('different') where all is the same.
     diagnostics : Convergence
-        R-hat and effective sample size of label-free quantities.
+        R-hat and effective sample size of quantities that do not depend on labels.
+    pairs, trials, locations_tested : int
+        How many different pairs, how many trials, and how many locations the answers are about.
     table : SegmentsTable or None
-        The evidence of each K, where several were tried.
+        The evidence of each K, if several were tried.
+    seconds : float
+        How long it took.
+    seed : int or None
+        The seed, if it was a number.
     spatial : Posterior or None
-        With an image prior: the same answers without the image, to be shown beside it.
+        With an image prior: the posterior of the same answers without the image, to be reported beside it.
     """
 
     maps: Maps
@@ -82,12 +119,12 @@ class Posterior:
 
     @property
     def lower(self) -> NDArray[np.float64]:
-        """(n, K) lower ends of the 90 % intervals, see `interval`: 0 where the draws pile up there."""
+        """(n, K) lower ends of the 90 % intervals; 0 where that makes the interval shorter, see `interval`."""
         return self._bounds[0]
 
     @property
     def upper(self) -> NDArray[np.float64]:
-        """(n, K) upper ends of the 90 % intervals, see `interval`: 1 where the draws pile up there."""
+        """(n, K) upper ends of the 90 % intervals; 1 where that makes the interval shorter, see `interval`."""
         return self._bounds[1]
 
     @cached_property
@@ -117,47 +154,47 @@ class Posterior:
         return expected_error(self.draws, self.maps.probabilities)
 
     def same_probability(self, pairs: Pairs) -> NDArray[np.float64]:
-        """P(same) of each pair by the maps (Eq. 2), averaged over the draws; lapses left out."""
+        """Return P(same) of each pair by the maps (Eq. 2), averaged over the draws, without lapses."""
         if pairs.layout != self.maps.layout:
             raise InvalidInput(f"The pairs lie on {pairs.layout}, the maps on {self.maps.layout}.")
         q = np.einsum("smk,smk->m", self.draws[:, pairs.i], self.draws[:, pairs.j], optimize=True)
         return np.clip(q / len(self.draws), 0, 1)
 
-    def aligned_to(self, maps: Maps) -> "Posterior":
-        """The same under the labels of other maps with as many segments, since labels are arbitrary."""
+    def align_to(self, maps: Maps) -> "Posterior":
+        """Return the posterior with its segments in the order of other maps, since labels are arbitrary."""
         if maps.segments != self.segments:
             raise InvalidInput(
                 f"The posterior has {self.segments} segments, the maps {maps.segments}; expected as many."
             )
-        order = self.maps.order_in(maps)
+        order = self.maps.matching_order(maps)
         return replace(
             self,
-            maps=self.maps.permuted(order),
-            mode=self.mode.permuted(order),
+            maps=self.maps.permute(order),
+            mode=self.mode.permute(order),
             draws=self.draws[:, :, order],
-            spatial=self.spatial and self.spatial._labelled_as(maps),
+            spatial=self.spatial and self.spatial._align_if_possible(maps),
         )
 
-    def _labelled_as(self, maps: Maps) -> "Posterior":
-        """Without the image the evidence may choose another K, whose labels then are its own."""
-        return self.aligned_to(maps) if self.segments == maps.segments else self
+    def _align_if_possible(self, maps: Maps) -> "Posterior":
+        """Return the aligned posterior; unchanged if, without the image, the evidence chose another K."""
+        return self.align_to(maps) if self.segments == maps.segments else self
 
     @property
     def converged(self) -> bool:
         """Whether the chains agree."""
-        return self.diagnostics.good
+        return self.diagnostics.is_good
 
     @property
     def message(self) -> str:
-        """One sentence for a person."""
+        """One or two sentences on the result."""
         low, high = self.entropy_interval
-        slips = f", lapses {sum(self.lapses):.1%}" if sum(self.lapses) else ""
-        several = ""
-        if self.table is not None and len(self.table.cells) > 1:
-            several = f" (plausible: {self.table.said})"
+        lapses = f", lapses {sum(self.lapses):.1%}" if sum(self.lapses) else ""
+        plausible = ""
+        if self.table is not None and len(self.table.fits) > 1:
+            plausible = f" (plausible: {self.table.plausible_text})"
         return (
-            f"{self.segments} segments{several} from {self.trials} {'trial' if self.trials == 1 else 'trials'} on "
-            f"{self.pairs} {'pair' if self.pairs == 1 else 'pairs'}, {self.prior} prior{slips}, mean entropy "
+            f"{self.segments} segments{plausible} from {self.trials} {'trial' if self.trials == 1 else 'trials'} on "
+            f"{self.pairs} {'pair' if self.pairs == 1 else 'pairs'}, {self.prior} prior{lapses}, mean entropy "
             f"{self.entropy:.3f} nats, 90 % interval {low:.3f} to {high:.3f}. {self.diagnostics.message}"
         )
 
@@ -165,7 +202,7 @@ class Posterior:
         return f"<Posterior: {self.message}>"
 
     def summary(self) -> dict[str, Any]:
-        """The numbers that `vseg fit` writes to summary.json, under the names that a Reconstruction uses too."""
+        """Return the numbers for summary.json, under the same names as `Reconstruction.summary`."""
         return {
             "method": "posterior",
             "objective": self.objective,
@@ -174,7 +211,7 @@ class Posterior:
             "smoothness": None,
             "loss": "cross_entropy",
             "segments": self.segments,
-            "segments_won": self.maps.winning,
+            "segments_won": self.maps.segments_won,
             "iterations": None,
             "draws": len(self.draws),
             "converged": self.converged,
@@ -210,7 +247,14 @@ class Posterior:
     def save(self, folder: str | Path, about: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Write maps.npz, with `lower`, `upper` and `draws`, and summary.json into a folder.
 
-        With an image prior, the map without the image goes beside it, as maps-spatial.npz.
+        With an image prior, the maps without the image are written to maps-spatial.npz.
+
+        Parameters
+        ----------
+        folder : str or Path
+            An existing folder.
+        about : dict, optional
+            What else summary.json is to contain.
         """
         self._write(Path(folder) / "maps.npz")
         if self.spatial is not None:
@@ -233,43 +277,185 @@ class Posterior:
             np.savez_compressed(file, **arrays)
 
 
-def interval(draws: NDArray[np.float64], confidence: float = CONFIDENCE) -> NDArray[np.float64]:
-    """(2, …) ends of an interval of probabilities over the first axis, in which a further draw falls that often.
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
-    Of three intervals the shortest: from 0 up, with as much left out on either side, or up to 1. In the middle of a
-    segment the others' probabilities are next to 0 or 0 itself, and an interval that leaves out the smallest draws, as
-    one with equal tails does, could not hold them.
+
+@single_blas_thread  # draws amplify rounding errors, which depend on the number of BLAS threads
+def posterior(
+    responses: Responses | Tally,
+    *,
+    segments: SegmentOption,
+    prior: Prior | str | ArrayLike = "spatial",
+    lapses: LapseOption = None,
+    catch: CatchOption = None,
+    draws: int = DRAWS,
+    image: ArrayLike | None = None,
+    group: Maps | Sequence[Maps] | None = None,
+    seed: Seed,
+    threads: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Posterior:
+    """Infer maps and their uncertainty from same/different answers, all taken as one observer's.
+
+    The log-odds of the segments are Gaussian fields over the image. Their scale and smoothness, and if you like the
+    number of segments and the share of lapses, are those under which the answers are most probable. There is no
+    smoothness to choose, and no penalty pulls the maps towards uncertainty.
+
+    Parameters
+    ----------
+    responses : Responses or Tally
+        Answers about one image.
+    segments : int, "auto" or list of int
+        K, or the numbers among which the evidence chooses ("auto": 2 to 8).
+    prior : "spatial", "image", "group", a covariance matrix (n, n), or a Prior
+        See `vseg.bayes.priors`. With "image" the result's `spatial` holds the maps without the image.
+    lapses : None, "estimate", or (γ₀, γ₁)
+        P('same') where all is different and P('different') where all is the same; None means no lapses.
+    catch : (right, asked), optional
+        Catch trials, whose answer is obvious; only with lapses="estimate", which they help to estimate.
+    draws : int
+        Maps to draw from the posterior, 8 or more.
+    image : (H, W) or (H, W, 3) uint8, optional
+        The image, for the image prior.
+    group : Maps or list of Maps, optional
+        Maps of other participants, for the group prior.
+    seed : int, SeedSequence or Generator
+        The result depends on it and on the answers alone, not on the number of threads.
+    threads : int, optional
+        Fits and chains at a time; as many as there are cores by default.
+    progress : function, optional
+        Called with the number of steps finished: one for each K, and one for the draws. K that are not tried, because
+        fewer segments are already too many, count as finished.
+
+    Returns
+    -------
+    Posterior
 
     Examples
     --------
-    >>> piled, apart = np.linspace(0, 0.2, 39) ** 2, np.linspace(0.3, 0.5, 39)
-    >>> interval(np.stack([piled, apart], axis=1)).round(2)
-    array([[0.  , 0.31],
-           [0.03, 0.49]])
+    >>> import vseg
+    >>> truth = vseg.stimuli.random_maps(vseg.Grid(6), segments=2, entropy=0.2, seed=0)
+    >>> pairs = vseg.designs.covering(truth.layout, segments=2, seed=1)
+    >>> result = posterior(vseg.simulate(truth, pairs, blocks=3, seed=2), segments=2, seed=3)
+    >>> result.draws.shape, bool(result.entropy_interval[0] < result.entropy < result.entropy_interval[1])
+    ((64, 36, 2), True)
     """
-    low, high = equal_tailed(draws, confidence)
-    upto, above = np.quantile(draws, [confidence, 1 - confidence], axis=0, method="weibull")
-    shortest = np.argmin([high - low, upto, 1 - above], axis=0)
-    return np.stack([np.choose(shortest, [low, 0.0, above]), np.choose(shortest, [high, upto, 1.0])])
+    started = time.perf_counter()
+    tally = about_one_image(responses)
+    _check_input(tally, draws)
+    check_lapse_options(lapses, catch)
+    counts = check_segment_counts(segments, tally.layout)
+    chosen_prior = make_prior(prior, tally.layout, image, group)
+    workers, seeds = _check_threads(threads), _seed_sequence(seed)
+    spatial = None
+    if chosen_prior.name == "image":
+        spatial = posterior(
+            tally, segments=counts, lapses=lapses, catch=catch, draws=draws, seed=seed, threads=threads
+        )
+    results: dict[int, tuple[AnswerCounts, list[LaplaceFit]]] = {}
+    for count, own in zip(counts, seeds.spawn(len(counts)), strict=True):
+        results[count] = fit_segments(tally, chosen_prior, count, lapses, catch, own, workers)
+        if progress:
+            progress(1)
+        if is_past_peak([fits[0] for _, fits in results.values()]):
+            if progress and len(results) < len(counts):
+                progress(len(counts) - len(results))
+            break
+    table = SegmentsTable(tuple(fits[0] for _, fits in results.values())) if len(counts) > 1 else None
+    answers, fits = results[counts[0] if table is None else table.chosen]
+    result = replace(
+        draw_posterior(tally, answers, fits, chosen_prior, draws, seeds.spawn(1)[0], workers),
+        table=table,
+        spatial=spatial,
+        seconds=time.perf_counter() - started,
+        seed=int(seed) if isinstance(seed, (int, np.integer)) else None,
+    )
+    if progress:
+        progress(1)
+    if not result.diagnostics.is_good:
+        warnings.warn(result.diagnostics.message, VsegWarning, stacklevel=3)
+    return result
 
 
-def equal_tailed(draws: NDArray[np.float64], confidence: float = CONFIDENCE) -> NDArray[np.float64]:
-    """(2, …) ends over the first axis, below and above which a further draw falls equally seldom."""
-    tail = (1 - confidence) / 2
-    return np.quantile(draws, [tail, 1 - tail], axis=0, method="weibull")
+def fit_segments(
+    tally: Tally,
+    prior: Prior,
+    segments: int,
+    lapses: LapseOption,
+    catch: CatchOption,
+    seeds: np.random.SeedSequence,
+    threads: int,
+) -> tuple[AnswerCounts, list[LaplaceFit]]:
+    """Return the answers with their lapses, and the fits over scales and lengths for K segments, the best first."""
+    first = initial_fields(tally, segments, np.random.default_rng(seeds))
+    if isinstance(lapses, str) and lapses == "estimate":
+        counts = check_catch_counts(catch)
+        return estimate_lapses(count_answers(tally), prior, first, catch=counts, threads=threads)
+    answers = count_answers(tally, *check_lapses(lapses))
+    fits = search(answers, prior, first, threads=threads)
+    return answers, add_likely_neighbours(answers, prior, fits, threads=threads)
 
 
-def median_maps(draws: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, K) the median of every probability, renormalised."""
-    p = np.median(draws, axis=0)
-    total = p.sum(axis=1, keepdims=True)
-    return np.where(total > 0.01, p / np.maximum(total, 0.01), draws.mean(axis=0))
+def draw_posterior(
+    tally: Tally,
+    answers: AnswerCounts,
+    fits: list[LaplaceFit],
+    prior: Prior,
+    draws: int,
+    seeds: np.random.SeedSequence,
+    threads: int,
+) -> Posterior:
+    """Return the posterior from draws spread over these fits, of which the first is the best."""
+    best, starts = fits[0], allocate_chains(fits, count_chains(draws))
+    chains = sample(answers, starts, draws=draws, seeds=seeds, threads=threads)
+    mode = best.probabilities
+    aligned = align_labels(chains.maps.swapaxes(0, 1).reshape(-1, *mode.shape)[:draws], mode)
+    groups = [fits.index(fit) for fit in starts]
+    return Posterior(
+        maps=Maps(tally.layout, median_maps(aligned)),
+        mode=Maps(tally.layout, mode),
+        draws=aligned,
+        evidence=best.evidence,
+        objective=best.mode.cost,
+        penalty=0.5 * float(np.sum(best.mode.weights**2)),
+        prior=prior.name,
+        kernel=best.kind,
+        scale=best.scale,
+        length=best.length,
+        lapses=(answers.gamma0, answers.gamma1),
+        diagnostics=assess_convergence(chains.maps, chains.costs, chains.accepted, groups),
+        pairs=len(tally),
+        trials=tally.trials,
+        locations_tested=int(np.sum(tally.pairs.partners > 0)),
+    )
 
 
-def expected_error(draws: NDArray[np.float64], centre: NDArray[np.float64]) -> float:
-    """Mean |p - centre| over draws, locations and segments."""
-    return float(np.abs(draws - centre).mean())
+def _check_input(tally: Tally, draws: int) -> None:
+    if not len(tally):
+        raise InvalidInput("There are no responses to fit; expected at least one tested pair.")
+    if len(tally.layout) > MAX_LOCATIONS:
+        raise InvalidInput(
+            f"The posterior takes up to {MAX_LOCATIONS} locations, got {len(tally.layout)}; use "
+            "vseg.reconstruct for so many."
+        )
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 2 * MIN_CHAINS:
+        raise InvalidInput(f"The number of draws is a whole number from {2 * MIN_CHAINS} up, got {draws!r}.")
 
 
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def _check_threads(threads: int | None) -> int:
+    if threads is None:
+        return os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise InvalidInput(f"The number of threads is a whole number from 1 up, got {threads!r}.")
+    return threads
+
+
+def _seed_sequence(seed: Seed) -> np.random.SeedSequence:
+    checked = check_seed(seed)
+    if isinstance(checked, np.random.SeedSequence):
+        # A copy: a sequence counts the children it has spawned.
+        return np.random.SeedSequence(checked.entropy, spawn_key=checked.spawn_key)
+    return np.random.SeedSequence(
+        int(checked.integers(2**63)) if isinstance(checked, np.random.Generator) else checked
+    )

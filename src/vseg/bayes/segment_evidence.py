@@ -1,34 +1,48 @@
-"""How many segments: the evidence of each K.
+"""The evidence of each number of segments K, and the choice among them.
 
-The chosen K is the smallest within 2 nats of the best, the plausible ones lie within 4. From one block of answers a
+The chosen K is the smallest within 2 nats of the best; those within 4 nats are plausible. From one block of answers a
 third of the choices are wrong, from ten hardly any (docs/benchmarks.md): report the plausible set.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 
-from vseg.bayes.evidence import Cell
+from vseg.bayes.evidence import LaplaceFit
 from vseg.data.layout import Layout
 from vseg.errors import InvalidInput
 
 CHOSEN_WITHIN = 2.0
 PLAUSIBLE_WITHIN = 4.0
-TRIED = range(2, 9)
+AUTO_COUNTS = range(2, 9)  # tried with "auto"
+
+SegmentOption: TypeAlias = int | str | Iterable[int]
+"""What users give as the number of segments: K, "auto", or several K to choose from."""
+
+
+class SegmentsRow(TypedDict):
+    """One K in `SegmentsTable.rows`, as written to summary.json."""
+
+    segments: int
+    evidence: float
+    below_best: float
+    segments_won: int
+    scale: float
+    length: float | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SegmentsTable:
-    """The best cell of each K that was tried, K rising; prints as a small table."""
+    """The best fit for each K that was tried, in increasing order of K; prints as a small table."""
 
-    cells: tuple[Cell, ...]
+    fits: tuple[LaplaceFit, ...]
 
     @property
     def best(self) -> float:
         """The highest log evidence."""
-        return max(cell.evidence for cell in self.cells)
+        return max(fit.evidence for fit in self.fits)
 
     @property
     def chosen(self) -> int:
@@ -41,48 +55,48 @@ class SegmentsTable:
         return self._within(PLAUSIBLE_WITHIN)
 
     @property
-    def more_untried(self) -> bool:
+    def has_untried(self) -> bool:
         """Whether the largest K that was tried is plausible, so that larger ones may be too."""
-        return self.cells[-1].segments in self.plausible
+        return self.fits[-1].segments in self.plausible
 
     @property
-    def said(self) -> str:
-        """The plausible K for a person: "2, 3", or "2, 3; more than 3 were not tried"."""
+    def plausible_text(self) -> str:
+        """The plausible K as text: "2, 3", or "2, 3; more than 3 were not tried"."""
         listed = ", ".join(map(str, self.plausible))
-        return (
-            f"{listed}; more than {self.cells[-1].segments} were not tried" if self.more_untried else listed
-        )
+        return f"{listed}; more than {self.fits[-1].segments} were not tried" if self.has_untried else listed
 
-    def rows(self) -> list[dict[str, Any]]:
-        """A row for each K: its log evidence, how far below the best it is, and how many maps win a location."""
+    def rows(self) -> list[SegmentsRow]:
+        """Return a row for each K: its log evidence, the difference to the best, how many segments win a location."""
         return [
             {
-                "segments": cell.segments,
-                "evidence": cell.evidence,
-                "below_best": self.best - cell.evidence,
-                "segments_won": len(np.unique(cell.probabilities.argmax(axis=1))),
-                "scale": cell.scale,
-                "length": None if np.isnan(cell.length) else cell.length,
+                "segments": fit.segments,
+                "evidence": fit.evidence,
+                "below_best": self.best - fit.evidence,
+                "segments_won": len(np.unique(fit.probabilities.argmax(axis=1))),
+                "scale": fit.scale,
+                "length": None if np.isnan(fit.length) else fit.length,
             }
-            for cell in self.cells
+            for fit in self.fits
         ]
 
     def __repr__(self) -> str:
         lines = [f"  {'K':>2}  {'log evidence':>12}  {'below the best':>14}"]
-        for cell in self.cells:
-            below = self.best - cell.evidence
-            mark = "  chosen" if cell.segments == self.chosen else "  plausible" * (below <= PLAUSIBLE_WITHIN)
-            lines.append(f"  {cell.segments:>2}  {cell.evidence:>12.1f}  {below:>14.1f}{mark}")
-        return "\n".join([f"<SegmentsTable: K = {self.chosen} (plausible: {self.said})", *lines]) + ">"
+        for fit in self.fits:
+            below = self.best - fit.evidence
+            mark = "  chosen" if fit.segments == self.chosen else "  plausible" * (below <= PLAUSIBLE_WITHIN)
+            lines.append(f"  {fit.segments:>2}  {fit.evidence:>12.1f}  {below:>14.1f}{mark}")
+        return (
+            "\n".join([f"<SegmentsTable: K = {self.chosen} (plausible: {self.plausible_text})", *lines]) + ">"
+        )
 
     def _within(self, nats: float) -> list[int]:
-        return [cell.segments for cell in self.cells if self.best - cell.evidence <= nats]
+        return [fit.segments for fit in self.fits if self.best - fit.evidence <= nats]
 
 
-def counts_of(segments: Any, layout: Layout) -> list[int]:
-    """The numbers of segments to try, rising: one, several, or those of "auto"."""
+def check_segment_counts(segments: SegmentOption, layout: Layout) -> list[int]:
+    """Return the numbers of segments to try, in increasing order, or raise `InvalidInput`."""
     if isinstance(segments, str) and segments == "auto":
-        return [count for count in TRIED if count <= len(layout)]
+        return [count for count in AUTO_COUNTS if count <= len(layout)]
     listed = (
         list(segments) if isinstance(segments, Iterable) and not isinstance(segments, str) else [segments]
     )
@@ -101,7 +115,7 @@ def counts_of(segments: Any, layout: Layout) -> list[int]:
     return sorted({int(count) for count in listed})
 
 
-def enough(cells: list[Cell]) -> bool:
-    """Whether the last two K are implausible: more segments will not help, and only cost time."""
-    best = max(cell.evidence for cell in cells)
-    return len(cells) > 2 and all(best - cell.evidence > PLAUSIBLE_WITHIN for cell in cells[-2:])
+def is_past_peak(fits: list[LaplaceFit]) -> bool:
+    """Return whether the last two K are implausible: more segments will not help, and only cost time."""
+    best = max(fit.evidence for fit in fits)
+    return len(fits) > 2 and all(best - fit.evidence > PLAUSIBLE_WITHIN for fit in fits[-2:])

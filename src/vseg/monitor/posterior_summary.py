@@ -7,7 +7,7 @@ were chosen from.
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from vseg.errors import InvalidInput, VsegWarning
 from vseg.monitor.answers import Answers
 from vseg.monitor.maps import SEED, fit_of, pairs_wanted
 from vseg.study.schema import Study
+
+if TYPE_CHECKING:
+    from vseg.bayes.segment_evidence import SegmentsRow
 
 FEWEST = 8  # answers; below, intervals would only repeat the prior
 DRAWS, MORE_DRAWS = 128, 512  # the latter where chains do not agree after the former
@@ -60,7 +63,7 @@ class Believed:
     entropy_low: float
     entropy_high: float
     expected_error: float
-    table: list[dict[str, Any]]
+    table: "list[SegmentsRow]"
     chosen: int
     plausible: list[int]
     lapses: tuple[float, float]
@@ -87,7 +90,7 @@ class Believed:
     @property
     def confidence(self) -> float:
         """Of all intervals."""
-        from vseg.bayes.posterior import CONFIDENCE
+        from vseg.bayes.draw_summaries import CONFIDENCE
 
         return CONFIDENCE
 
@@ -138,7 +141,7 @@ def _of_answers(asked: Question) -> Believed:
         more = bayes.posterior(tally, segments=found.segments, draws=MORE_DRAWS, **about)
         found = replace(more, table=found.table)
     like = _classic(tally, found.segments)
-    found = found if like is None else found.aligned_to(like)
+    found = found if like is None else found.align_to(like)
     table = found.table
     return Believed(
         found.maps, found.lower, found.upper, found.entropy, *found.entropy_interval, found.expected_error,
@@ -155,8 +158,7 @@ def _of_answers(asked: Question) -> Believed:
 def _of_chooser(asked: Question, seed: int) -> Believed:
     """From the chooser's draws; which K the evidence would choose is looked at beside, with the chooser's lapses."""
     from vseg import adaptive, bayes
-    from vseg.bayes.diagnostics import mean_entropies
-    from vseg.bayes.posterior import equal_tailed
+    from vseg.bayes.draw_summaries import equal_tailed, mean_entropies
 
     answers, tally = asked.answers, _tally(asked)
     if not isinstance(answers, Responses) or isinstance(asked.segments, str):
@@ -166,8 +168,8 @@ def _of_chooser(asked: Question, seed: int) -> Believed:
     maps, draws, bounds = state.maps, state.draws, state.bounds
     like = _classic(tally, maps.segments)
     if like is not None:
-        order = maps.order_in(like)
-        maps, draws, bounds = maps.permuted(order), draws[:, :, order], bounds[:, :, order]
+        order = maps.matching_order(like)
+        maps, draws, bounds = maps.permute(order), draws[:, :, order], bounds[:, :, order]
     beside = bayes.posterior(tally, segments="auto", lapses=LAPSES, seed=SEED, threads=1)
     assert beside.table is not None
     entropies = mean_entropies(draws)

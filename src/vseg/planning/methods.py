@@ -13,7 +13,7 @@ import numpy as np
 from vseg import designs
 from vseg.adaptive import State, next_pairs
 from vseg.adaptive.chooser import BATCH, BATCH_SHARE, LAPSES
-from vseg.bayes import posterior
+from vseg.bayes.posterior import posterior
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
