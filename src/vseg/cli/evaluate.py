@@ -1,4 +1,4 @@
-"""`vseg evaluate`: how close maps come to the truth."""
+"""`vseg evaluate`: how close maps come to the true maps."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 from vseg.errors import InvalidInput
 
-EXPLAINED = {
+EXPLANATIONS = {
     "mae": ("0-2", "mean L1 distance of a location's probabilities; 0 is best"),
     "mae_per_entry": ("0-1", "the same divided by K: the error of one probability"),
     "label_accuracy": ("0-1", "share of locations whose most probable segment is right"),
@@ -31,7 +31,7 @@ def evaluate(
     truth: Annotated[Path, typer.Option(metavar="FILE", help="truth.npz, as `vseg simulate` writes it.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")] = False,
 ) -> None:
-    """Compare MAPS with the truth, in a table of scores.
+    """Compare MAPS with the truth and print a table of scores.
 
     Segments are matched first, since their order is arbitrary.
 
@@ -42,19 +42,21 @@ def evaluate(
     from vseg import Maps
     from vseg.evaluation import metrics
 
-    found, wanted = Maps.load(maps), Maps.load(truth)
-    if found.layout != wanted.layout:
+    estimated, true = Maps.load(maps), Maps.load(truth)
+    if estimated.layout != true.layout:
         raise InvalidInput(
-            f"{maps} lies on {found.layout}, but {truth} on {wanted.layout}; give the truth of the same size."
+            f"{maps} lies on {estimated.layout}, but {truth} on {true.layout}; give the truth of the same size."
         )
-    scores = metrics.evaluate(found, wanted)
-    typer.echo(json.dumps(scores, indent=2) if as_json else _table(scores))
+    scores = metrics.evaluate(estimated, true)
+    typer.echo(json.dumps(scores, indent=2) if as_json else _format_table(scores))
 
 
-def _table(scores: dict[str, float]) -> str:
-    return "\n".join(_row(name, value, *EXPLAINED.get(name, ("", ""))) for name, value in scores.items())
+def _format_table(scores: dict[str, float]) -> str:
+    return "\n".join(
+        _format_row(name, value, *EXPLANATIONS.get(name, ("", ""))) for name, value in scores.items()
+    )
 
 
-def _row(name: str, value: float, unit: str, meaning: str) -> str:
-    shown = f"{value:8.0f}" if unit == "count" else f"{value:8.4f}"
-    return f"{name:<26}{shown}  {unit:<8} {meaning}".rstrip()
+def _format_row(name: str, value: float, unit: str, meaning: str) -> str:
+    number = f"{value:8.0f}" if unit == "count" else f"{value:8.4f}"
+    return f"{name:<26}{number}  {unit:<8} {meaning}".rstrip()

@@ -65,7 +65,7 @@ class Reconstruction:
     @property
     def message(self) -> str:
         """One sentence for a person."""
-        won, K = self.maps.winning, self.maps.segments
+        won, K = self.maps.segments_won, self.maps.segments
         used = "" if won == K else f" ({won} of which {'wins' if won == 1 else 'win'} a location)"
         chosen = "" if self.path is None else ", the strongest tried" if self.path.at_its_end else ", chosen"
         return (
@@ -77,9 +77,9 @@ class Reconstruction:
     def __repr__(self) -> str:
         return f"<Reconstruction: {self.message}>"
 
-    def aligned_to(self, maps: Maps) -> "Reconstruction":
+    def align_to(self, maps: Maps) -> "Reconstruction":
         """The same under the labels of other maps, since labels are arbitrary."""
-        return replace(self, maps=self.maps.aligned_to(maps))
+        return replace(self, maps=self.maps.align_to(maps))
 
     def summary(self) -> dict[str, Any]:
         """The numbers that `vseg fit` writes to summary.json."""
@@ -97,7 +97,7 @@ class Reconstruction:
             "smoothness": self.smoothness,
             "loss": self.loss,
             "segments": self.maps.segments,
-            "segments_won": self.maps.winning,
+            "segments_won": self.maps.segments_won,
             "iterations": self.solution.iterations,
             "converged": self.converged,
             "message": self.message,
@@ -226,11 +226,45 @@ def reconstruct(
 def reconstruct_each(
     responses: Responses, *, by: str = "participant", seed: int, **settings: Any
 ) -> dict[str, Reconstruction]:
-    """One reconstruction for each participant (or each image); the settings are those of `reconstruct`."""
+    """Reconstruct the maps of each participant, or about each image; one that cannot be fitted is an error.
+
+    To skip those who cannot be fitted, for instance because of too few answers, use `vseg.fit_dataset`, which also puts
+    everyone's segments into the same order.
+
+    Parameters
+    ----------
+    responses : Responses
+    by : "participant" or "image"
+    seed : int
+        Seed of random starts and held-out pairs.
+    **settings
+        As in `reconstruct`.
+
+    Returns
+    -------
+    dict of Reconstruction, by name
+
+    Raises
+    ------
+    InvalidInput, NotConverged
+        With the name of the participant or image, and the partial result of the fit as `.result`.
+    """
     if by not in GROUPINGS:
         raise InvalidInput(f"Cannot reconstruct by {by!r}; choose one of {', '.join(GROUPINGS)}.")
     names = sorted(np.unique(getattr(responses, by)).tolist())
-    return {name: reconstruct(responses.of(**{by: name}), seed=seed, **settings) for name in names}
+    results = {}
+    for name in names:
+        try:
+            results[name] = reconstruct(responses.select(**{by: name}), seed=seed, **settings)
+        except InvalidInput as error:
+            raise InvalidInput(f"{by} {name!r}: {error} {_skipping_hint(by)}") from error
+        except NotConverged as error:
+            raise NotConverged(f"{by} {name!r}: {error} {_skipping_hint(by)}", error.result) from error
+    return results
+
+
+def _skipping_hint(by: str) -> str:
+    return f"To go on without it, use vseg.fit_dataset(…, by={by!r})."
 
 
 def about_one_image(responses: Responses | Tally) -> Tally:
@@ -243,7 +277,7 @@ def about_one_image(responses: Responses | Tally) -> Tally:
         listed = ", ".join(responses.images[:5])
         raise InvalidInput(
             f"These responses are about {len(responses.images)} images ({listed}…); choose one with "
-            "responses.of(image=…), or reconstruct each with reconstruct_each(…, by='image')."
+            "responses.select(image=…), or reconstruct each with reconstruct_each(…, by='image')."
         )
     return responses.tally()
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg._support.progress import Progress
-from vseg.bayes import Posterior, SegmentsTable
+from vseg.bayes.posterior import Posterior
+from vseg.bayes.segment_evidence import SegmentsTable
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
@@ -63,7 +64,7 @@ class Fit:
         """One or more sentences: how K was chosen, the result, and the catch trials."""
         chosen = self.choice.message if self.choice is not None else ""
         if self.table is not None:
-            chosen = f"K = {self.table.chosen} by evidence (plausible: {self.table.said})."
+            chosen = f"K = {self.table.chosen} by evidence (plausible: {self.table.plausible_text})."
         parts = (chosen, self.result.message, self._describe_spatial(), self._describe_catch_trials())
         return " ".join(part for part in parts if part)
 

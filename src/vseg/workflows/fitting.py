@@ -37,7 +37,7 @@ def fit_dataset(
     image: str | None = None,
     picture: str | Path | Pixels | None = None,
     method: Method = "penalised",
-    smoothness: float | Literal["auto"] | None = None,
+    smoothness: float | str | None = None,
     loss: str | None = None,
     solver: str | Solver | None = None,
     kernel: Kernel | None = None,
@@ -126,7 +126,7 @@ class FitSettings(TypedDict, total=False):
     image: str | None
     picture: str | Path | Pixels | None
     method: Method
-    smoothness: float | Literal["auto"] | None
+    smoothness: float | str | None
     loss: str | None
     solver: str | Solver | None
     kernel: Kernel | None

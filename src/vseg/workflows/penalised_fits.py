@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from vseg._support.progress import Progress, share_progress
-from vseg.bayes import SegmentsTable, posterior
 from vseg.bayes.hmc import MIN_CHAINS
+from vseg.bayes.posterior import posterior
+from vseg.bayes.segment_evidence import SegmentsTable
 from vseg.data.responses import Responses
 from vseg.errors import NotConverged, VsegWarning
 from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vseg._support.progress import Progress, share_progress
-from vseg.bayes import Posterior, posterior, posteriors
+from vseg.bayes.groups import posteriors
+from vseg.bayes.posterior import DRAWS, Posterior, posterior
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput, VsegWarning
 from vseg.evaluation.random_effects import measure_entropy
@@ -57,7 +58,7 @@ class PosteriorMethod:
         self.prior, self.seed = prior, seed
         self.lapses = None if lapses == "none" else lapses
         self.catch = dict(catch or {}) if lapses == "estimate" else {}
-        self.options = {} if draws is None else {"draws": draws}
+        self.draws = DRAWS if draws is None else draws
 
     def count_steps(self, counts: list[int]) -> int:
         """Count one step for each K, and one for the draws."""
@@ -81,7 +82,7 @@ class PosteriorMethod:
                 image=pixels if self.prior == "image" else None,
                 seed=self.seed,
                 progress=own,
-                **self.options,
+                draws=self.draws,
             )
         for message in _describe_gaps(result):
             warnings.warn(message, VsegWarning, stacklevel=2)
@@ -104,7 +105,7 @@ class PosteriorMethod:
                 image=pixels if self.prior == "image" else None,
                 seed=self.seed,
                 progress=progress,
-                **self.options,
+                draws=self.draws,
             )
         for name, result in results.items():
             notes = [*([] if result.converged else [result.diagnostics.message]), *_describe_gaps(result)]

@@ -210,7 +210,7 @@ def _describe_study(
         design="covering" if study.design.name in ("all", "adaptive") else study.design.name,
         trials=tuple(sorted({max(trials // part, fewest) for part in (4, 2, 1)})),
         participants=tuple(sorted({*DEFAULT_PARTICIPANTS, participants})),
-        methods=(*DEFAULT_METHODS, "adaptive") if study.design.adaptive else DEFAULT_METHODS,
+        methods=(*DEFAULT_METHODS, "adaptive") if study.design.is_adaptive else DEFAULT_METHODS,
         study=study,
     )
 
@@ -219,8 +219,8 @@ def _list_differences(study: Study) -> Iterator[str]:
     """Yield the ways in which a study differs from what is simulated."""
     if study.images_per_participant > 1:
         yield (
-            f"shows each person {study.images_per_participant} images; trials and minutes here are those of one image, and "
-            "two conditions are taken as seen by different people."
+            f"shows each person {study.images_per_participant} images; trials and minutes here are those of one image, "
+            "and two conditions are taken as seen by different people."
         )
     if study.design.shared:
         yield "chooses pairs from everyone's answers together; here they are chosen for each person alone."

@@ -1,0 +1,271 @@
+"""fit_dataset(): the same files and numbers as `vseg fit`, and what only Python can ask for."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vseg
+from vseg import Grid, Maps
+from vseg.bayes import Posterior
+from vseg.data.catch_trials import count_catch_trials
+from vseg.data.responses import concatenate
+from vseg.errors import Conflict, InvalidInput, VsegWarning
+from vseg.reconstruction.reconstruct import Reconstruction
+from vseg.workflows.fitting import prepare_fit
+from workflows.conftest import relabel, simulate_participants
+from workflows.folders import read_folder
+
+GRID = Grid(5)
+
+
+def fit_quietly(*arguments, **settings):
+    """fit_dataset, and the sentences it warned with."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", VsegWarning)
+        result = vseg.fit_dataset(*arguments, **settings)
+    return result, [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "settings"),
+    [
+        ("--segments 2", "responses", {"segments": 2}),
+        ("--segments 2 --by participant", "responses", {"segments": 2, "by": "participant"}),
+        (
+            "--segments 2..3 --by participant --smoothness 1 --picture picture.png",
+            "responses",
+            {"segments": [2, 3], "by": "participant", "smoothness": 1.0, "picture": "picture.png"},
+        ),
+        ("--segments auto --smoothness 1", "responses", {"segments": "auto", "smoothness": 1.0}),
+        (
+            "--segments 2 --by participant --seed 3",
+            "drop_out",
+            {"segments": 2, "by": "participant", "seed": 3},
+        ),
+        (
+            "--segments 2 --by participant --smoothness 1 --loss cross_entropy --kernel gaussian:1 --weights pairs",
+            "drop_out",
+            {
+                "segments": 2, "by": "participant", "smoothness": 1.0, "loss": "cross_entropy",
+                "kernel": "gaussian:1", "weights": "pairs",
+            },
+        ),
+        ("--segments 2 --by image", "two_images", {"segments": 2, "by": "image"}),
+        ("--segments 2 --image tree", "two_images", {"segments": 2, "image": "tree"}),
+        (
+            "--segments 2..3 --by participant --method posterior --prior group --lapses estimate",
+            "responses",
+            {
+                "segments": range(2, 4), "by": "participant", "method": "posterior", "prior": "group",
+                "lapses": "estimate",
+            },
+        ),
+        (
+            "--segments 2 --by participant --method posterior --lapses 0.02,0.05 --draws 16",
+            "drop_out",
+            {"segments": 2, "by": "participant", "method": "posterior", "lapses": (0.02, 0.05), "draws": 16},
+        ),
+        (
+            "--segments 2 --method posterior --prior image --picture picture.png",
+            "responses",
+            {"segments": 2, "method": "posterior", "prior": "image", "picture": "picture.png"},
+        ),
+    ],
+)  # fmt: skip
+def test_python_and_the_command_write_the_same(data, command, monkeypatch, here, options, table, settings):
+    monkeypatch.chdir(data)
+    printed, shown = command(f"fit {table}.csv --grid 5 {options} --out {here}/command")
+    result, messages = fit_quietly(f"{table}.csv", layout=GRID, **{"seed": 0, **settings})
+    result.save(here / "python")
+    assert read_folder(here / "python") == read_folder(here / "command")
+    assert printed == f"{here}/command: {result.message}\n"
+    assert shown.splitlines() == [f"vseg: warning: {message}" for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        ("--smoothness 1", {"smoothness": 1.0}),
+        (
+            "--image cold --by participant --smoothness 1",
+            {"image": "cold", "by": "participant", "smoothness": 1.0},
+        ),
+        (
+            "--image warm --by participant --method posterior --prior group",
+            {"image": "warm", "by": "participant", "method": "posterior", "prior": "group"},
+        ),
+    ],
+)
+def test_an_exported_folder_by_python_and_by_the_command(exported, command, here, options, settings):
+    command(f"fit {exported} {options} --out command")
+    result, _ = fit_quietly(exported, seed=0, **settings)
+    result.save("python")
+    assert read_folder(here / "python") == read_folder(here / "command")
+
+
+def test_a_folder_brings_images_segments_and_catch_trials(exported):
+    result = vseg.fit_dataset(exported, method="posterior", seed=0)
+    assert (result.by, list(result.each)) == ("image", ["cold", "warm"])
+    catch = count_catch_trials(exported)
+    assert sum(fit.details["catch_asked"] for fit in result.each.values()) == sum(
+        asked for _, asked in catch.values()
+    )
+    for name, fit in result.each.items():
+        assert fit.maps.segments == 2
+        assert sum(fit.result.lapses) > 0  # estimated, since there are catch trials
+        assert result.read_image(name).ndim == 3
+
+
+def test_participants_with_too_few_answers_are_skipped(data):
+    result, messages = fit_quietly(data / "drop_out.csv", layout=GRID, segments=2, by="participant", seed=0)
+    assert list(result.each) == ["a", "b", "c"]
+    assert list(result.skipped) == ["left"]
+    assert result.skipped["left"].startswith(
+        "Choosing the smoothness needs at least 10 distinct pairs, got 5"
+    )
+    assert messages == [f"participant left is left out: {result.skipped['left']}"]
+    assert [row.get("note") for row in result.rows] == ["", "", "", result.skipped["left"]]
+
+
+def test_reconstruct_each_raises_and_names_fit_dataset(data):
+    """It returns nothing but reconstructions, so that it cannot report who was skipped."""
+    responses = vseg.load(data / "drop_out.csv", GRID)
+    message = r"participant 'left'.*at least 10 distinct pairs.*vseg\.fit_dataset"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VsegWarning)
+        with pytest.raises(InvalidInput, match=message):
+            vseg.reconstruct_each(responses, segments=2, seed=0)
+
+
+def test_participants_have_one_k_and_the_labels_of_all(data):
+    result = vseg.fit_dataset(data / "responses.csv", layout=GRID, segments=[2, 3], by="participant", seed=0)
+    assert result.together.choice.by_likelihood == result.segments
+    for fit in result.each.values():
+        assert fit.maps.segments == result.segments
+        assert fit.maps.align_to(result.maps) == fit.maps
+        assert np.mean(fit.maps.labels == result.maps.labels) > 0.7
+
+
+@pytest.mark.parametrize(("method", "kind"), [("penalised", Reconstruction), ("posterior", Posterior)])
+def test_responses_in_memory_are_fitted_like_their_table(data, method, kind):
+    responses = vseg.load(data / "responses.csv", GRID)
+    one = vseg.fit_dataset(responses, segments=2, method=method, seed=0)
+    other = vseg.fit_dataset(data / "responses.csv", layout=GRID, segments=2, method=method, seed=0)
+    assert isinstance(one.together.result, kind)
+    assert one.maps == other.maps
+
+
+def test_catch_trials_of_responses_in_memory(data):
+    responses = vseg.load(data / "responses.csv", GRID)
+    catch = {"a": (4, 5), "b": (5, 5)}
+    result = vseg.fit_dataset(responses, segments=2, method="posterior", catch=catch, seed=0)
+    assert (result.together.details["catch_right"], result.together.details["catch_asked"]) == (9, 10)
+    assert "9 of 10 catch trials were right." in result.message
+    assert vseg.fit_dataset(responses, segments=2, method="posterior", seed=0).together.result.lapses == (
+        0,
+        0,
+    )
+
+
+def test_an_image_that_cannot_be_fitted_is_skipped(data):
+    both = vseg.load(data / "two_images.csv", GRID)
+    answers = concatenate([both.select(image="tree"), both.select(image="../boat").take(range(5))])
+    result, messages = fit_quietly(answers, segments=2, by="image", seed=0)
+    assert (list(result.each), list(result.skipped)) == (["tree"], ["../boat"])
+    assert messages[0].startswith("image ../boat is left out: ")
+    with pytest.raises(InvalidInput, match="fitted separately"):
+        _ = result.maps
+
+
+def test_a_single_image_is_also_saved_at_the_top(data, tmp_path):
+    responses = vseg.load(data / "responses.csv", GRID)
+    vseg.fit_dataset(responses, segments=2, by="image", smoothness=1.0, seed=0).save(tmp_path / "fit")
+    assert Maps.load(tmp_path / "fit/maps.npz") == Maps.load(tmp_path / "fit/images/image/maps.npz")
+
+
+def test_nobody_can_be_fitted(data):
+    responses = vseg.load(data / "responses.csv", GRID)
+    few = concatenate(
+        relabel(responses.take(range(at, at + 4)), participant=f"P{at}") for at in range(0, 80, 4)
+    )
+    with pytest.raises(
+        InvalidInput, match="No participant could be fitted; P0: Choosing the smoothness needs"
+    ):
+        vseg.fit_dataset(few, segments=2, by="participant", seed=0)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"segments": 2},
+        {"segments": 2, "smoothness": 1.0},
+        {"segments": [2, 3], "by": "participant"},
+        {"segments": [2, 3], "by": "participant", "smoothness": 1.0},
+        {"segments": "auto", "smoothness": 1.0},
+        {"segments": [2, 3], "by": "participant", "method": "posterior"},
+    ],
+)
+def test_progress_ends_at_the_announced_total(data, settings):
+    """Also where a participant is skipped on the way."""
+    job, done = prepare_fit(data / "drop_out.csv", layout=GRID, seed=0, **settings), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VsegWarning)
+        job.run(done.append)
+    assert sum(done) == job.steps
+
+
+def test_a_fit_is_saved_to_a_new_or_empty_folder(data, tmp_path):
+    result = vseg.fit_dataset(data / "responses.csv", layout=GRID, segments=2, smoothness=1.0, seed=0)
+    result.save(tmp_path / "new" / "fit")
+    assert json.loads((tmp_path / "new/fit/summary.json").read_text("utf-8"))["segments"] == 2
+    with pytest.raises(Conflict, match="is not empty"):
+        result.save(tmp_path / "new" / "fit")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "magic"}, "Unknown method 'magic'; choose one of penalised, posterior"),
+        ({"by": "block"}, "Cannot fit by 'block'; choose one of all, participant, image"),
+        ({"segments": None}, "Give the number of segments"),
+        ({"segments": "many"}, "several to choose from, or 'auto', got 'many'"),
+        ({"segments": []}, "one or more numbers of segments, got none"),
+        ({"layout": Grid(6)}, "are on a 5x5 grid, not on a 6x6 grid"),
+        ({"prior": "group", "lapses": "none"}, "prior, lapses are settings of the method 'posterior'"),
+        ({"method": "posterior", "smoothness": 1}, "smoothness is a setting of the method 'penalised'"),
+        (
+            {"method": "posterior", "prior": "magic"},
+            "Unknown prior 'magic'; choose one of spatial, image, group",
+        ),
+        ({"method": "posterior", "prior": "group"}, "fit by participant to use it"),
+        ({"method": "posterior", "prior": "image"}, "The image prior needs the image"),
+        ({"method": "posterior", "lapses": "some"}, "Lapses are 'auto', 'none', 'estimate' or two rates"),
+        ({"method": "posterior", "lapses": (0.6, 0.6)}, "add up to less than 1"),
+        ({"image": "boat"}, "No responses of image 'boat'"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    responses = simulate_participants(0.2, "a")
+    with pytest.raises(vseg.errors.VsegError, match=message):
+        vseg.fit_dataset(responses, **{"segments": 2, "seed": 0, **settings})
+
+
+def test_several_images_need_a_choice(data):
+    with pytest.raises(
+        InvalidInput, match=r"about 2 images \(../boat, tree\); choose one image, or fit each image"
+    ):
+        vseg.fit_dataset(data / "two_images.csv", layout=GRID, segments=2, seed=0)
+    with pytest.raises(InvalidInput, match="One picture was given, but the responses are about 2 images"):
+        vseg.fit_dataset(
+            data / "two_images.csv", layout=GRID, segments=2, by="image", picture=data / "picture.png", seed=0
+        )
+
+
+def test_missing_data(tmp_path):
+    with pytest.raises(vseg.errors.NotFound, match="No file or folder"):
+        vseg.fit_dataset(tmp_path / "nothing.csv", layout=GRID, segments=2, seed=0)
+    with pytest.raises(vseg.errors.NotFound, match="is a folder without"):
+        vseg.fit_dataset(Path(tmp_path), segments=2, seed=0)
