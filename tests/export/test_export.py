@@ -1,4 +1,4 @@
-"""An export: every answer, every column described, nothing of those who withdrew, and the way back in."""
+"""Exports: all answers, every column described, nothing from withdrawn sessions, and loading them again."""
 
 import csv
 import json
@@ -33,28 +33,28 @@ def db(database_url):
         yield opened
 
 
-def exported(db, study, folder: Path, **options) -> Path:
+def export_study(db, study, folder: Path, **options) -> Path:
     folder.mkdir()
     export.write_dataset(db, study, folder, **options)
     return folder
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
+def read_csv(path: Path) -> list[dict[str, str]]:
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def sessions_of(folder: Path) -> list[dict[str, str]]:
+def read_sessions(folder: Path) -> list[dict[str, str]]:
     (path,) = folder.glob("data/*_description-sessions_data.csv")
-    return rows_of(path)
+    return read_csv(path)
 
 
-def responses_of(folder: Path) -> list[dict[str, str]]:
-    return [row for path in dataset.Dataset(folder).response_tables for row in rows_of(path)]
+def read_responses(folder: Path) -> list[dict[str, str]]:
+    return [row for path in dataset.Dataset(folder).response_tables for row in read_csv(path)]
 
 
-def known(trials: Trials) -> Trials:
-    """The same with a first trial of practice and a second to catch, both of which are 'same'."""
+def with_known_answers(trials: Trials) -> Trials:
+    """Return the trials with a practice trial first and a catch trial second, both with the answer 'same'."""
     rest = len(trials) - 2
     return replace(
         trials,
@@ -64,11 +64,11 @@ def known(trials: Trials) -> Trials:
     )
 
 
-def test_everything_is_there_and_described(db, tmp_path):
+def test_export_is_complete_and_described(db, tmp_path):
     study = register_study(db, "ab", name="two-images")
     for _ in range(3):
         complete_session(db, begin_session(db, study))
-    folder = exported(db, study, tmp_path / "out")
+    folder = export_study(db, study, tmp_path / "out")
     assert {path.name for path in folder.iterdir()} == dataset.TOP_LEVEL_NAMES - {
         dataset.IDENTITIES,
         dataset.MARKERS,
@@ -82,14 +82,14 @@ def test_everything_is_there_and_described(db, tmp_path):
     described = [variable["name"] for variable in description["variableMeasured"]]
     tables = list((folder / "data").iterdir())
     columns = {name for path in tables for name in path.read_text("utf-8").partition("\n")[0].split(",")}
-    assert set(described) == columns  # Psych-DS: neither may have more than the other
+    assert set(described) == columns  # Psych-DS requires both to be the same
     assert len(described) == len(columns)
     assert all(DATA_FILE.fullmatch(path.name) for path in tables)
     stored = {column.name for column in store.schema.responses.c}
     assert stored < {variable.name for variable in RESPONSES}
 
 
-def test_columns_describe_themselves():
+def test_every_column_has_a_description():
     for variable in (*RESPONSES, *EVENTS, *SESSIONS):
         said = variable.to_property()
         assert said["@type"] == "PropertyValue"
@@ -98,17 +98,19 @@ def test_columns_describe_themselves():
             assert said["unitText"].startswith("ms")
 
 
-def test_every_answer_is_kept_and_the_last_good_one_is_used(db, tmp_path):
-    """Practice, catch trials and flagged answers are in the file; only real ones that were shown right count."""
+def test_all_answers_are_exported_and_the_last_valid_one_is_used(db, tmp_path):
+    """Practice, catch and flagged trials are exported; only real trials without flags count."""
     study = register_study(db, "a", more="design = {blocks = 1}")
-    begun = store.sessions.begin(db, study, lambda units: known(_four(units)), now_ms=1_800_000_000_000)
+    begun = store.sessions.begin(
+        db, study, lambda units: with_known_answers(_draw_four_trials(units)), now_ms=1_800_000_000_000
+    )
     rows = [
         response(0, 0, practice=True), response(1, 1, catch=True, same=False), response(2, 2, flags="late blurred"),
         response(3, 3), response(4, 2, rt_ms=500.0), response(5, 3, same=False), response(6, 3, flags="hidden"),
     ]  # fmt: skip
     store.responses.append(db, begun.session.id, rows, [event(7)]).result()
-    folder = exported(db, study, tmp_path / "out")
-    table = responses_of(folder)
+    folder = export_study(db, study, tmp_path / "out")
+    table = read_responses(folder)
     assert [row["seq"] for row in table] == list("0123456")
     assert [row["used"] for row in table] == ["0", "0", "0", "0", "1", "1", "0"]
     assert [row["correct"] for row in table] == ["1", "0", *[""] * 5]
@@ -117,85 +119,85 @@ def test_every_answer_is_kept_and_the_last_good_one_is_used(db, tmp_path):
     assert loaded.same.tolist() == [True, False]
     assert loaded.rt_ms.tolist() == [500.0, 412.5]
     assert loaded.participants == [begun.session.participant]
-    (session,) = sessions_of(folder)
+    (session,) = read_sessions(folder)
     assert (session["responses"], session["flagged"], session["answers_used"]) == ("7", "2", "2")
     assert (session["practice_correct"], session["catch_correct"]) == ("1.0", "0.0")
     assert (session["status"], session["finished_at_ms"]) == ("active", "")
 
 
-def _four(units) -> Trials:
+def _draw_four_trials(units) -> Trials:
     columns = {name: [value] * 4 for name, value in {
         "image": "a", "block": 0, "i": 0, "j": 8, "x1": 1.0, "y1": 1.0, "x2": 9.0, "y2": 9.0, "practice": False,
         "catch": False, "answer": None}.items()}  # fmt: skip
     return Trials(trial=[0, 1, 2, 3], **columns)
 
 
-def test_numbers_are_those_that_were_sent(db, tmp_path):
+def test_numbers_are_exported_exactly(db, tmp_path):
     study = register_study(db, "a")
     begun = begin_session(db, study)
     sent = response(0, 0, rt_ms=0.1 + 0.2, cue_ms=1e-7, longest_gap_ms=123456789.123)
     store.responses.append(db, begun.session.id, [sent], []).result()
-    folder = exported(db, study, tmp_path / "out")
-    (row,) = responses_of(folder)
+    folder = export_study(db, study, tmp_path / "out")
+    (row,) = read_responses(folder)
     assert [float(row[name]) for name in ("rt_ms", "cue_ms", "longest_gap_ms")] == [
         0.1 + 0.2, 1e-7, 123456789.123,
     ]  # fmt: skip
     assert (row["same"], row["visible"], row["practice"]) == ("1", "1", "0")
 
 
-def test_of_those_who_withdrew_there_is_only_a_count(db, tmp_path):
+def test_withdrawn_sessions_are_only_counted(db, tmp_path):
     study = register_study(db, "a")
     stays, leaves, withdraws = (begin_session(db, study, pid) for pid in ("stays", "leaves", "withdraws"))
     complete_session(db, stays)
     for one, keep in ((leaves, True), (withdraws, False)):
         answer_all(db, one)
         store.sessions.leave(db, one.session, keep=keep)
-    folder = exported(db, study, tmp_path / "out", identities=True)
+    folder = export_study(db, study, tmp_path / "out", identities=True)
     everything = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     for trace in (withdraws.session.name, withdraws.session.participant, "withdraws"):
         assert trace.encode() not in everything
         assert not [path for path in folder.rglob("*") if trace in path.name]
     assert "1 withdrew" in (folder / "README.md").read_text("utf-8")
-    assert {row["status"] for row in sessions_of(folder)} == {"completed", "left"}
-    assert sorted(row["prolific_pid"] for row in rows_of(folder / "identities.csv")) == ["leaves", "stays"]
+    assert {row["status"] for row in read_sessions(folder)} == {"completed", "left"}
+    assert sorted(row["prolific_pid"] for row in read_csv(folder / "identities.csv")) == ["leaves", "stays"]
 
 
-def test_identities_only_if_asked_for(db, tmp_path):
+def test_identities_are_exported_only_on_request(db, tmp_path):
     study = register_study(db, "a")
     complete_session(db, begin_session(db, study, "=cmd|' /C calc'!A0"))
-    folder = exported(db, study, tmp_path / "without")
+    folder = export_study(db, study, tmp_path / "without")
     assert not (folder / "identities.csv").exists()
     assert not [path for path in folder.rglob("*") if path.is_file() and b"calc" in path.read_bytes()]
-    (who,) = rows_of(exported(db, study, tmp_path / "with", identities=True) / "identities.csv")
+    (who,) = read_csv(export_study(db, study, tmp_path / "with", identities=True) / "identities.csv")
     assert who["prolific_pid"] == "'=cmd|' /C calc'!A0"
     assert who["participant"] == vseg.load(folder).participants[0]
 
 
-def test_formulas_are_defused_in_text_and_numbers_left_alone(db, tmp_path):
+def test_formulas_are_escaped_in_text_but_not_in_numbers(db, tmp_path):
     study = register_study(db, "a")
     begun = begin_session(db, study)
     rows = [response(0, 0, key="="), response(1, 1, key="-", cue_onset_ms=-0.5)]
     store.responses.append(db, begun.session.id, rows, [event(2, text="=1+1")]).result()
-    folder = exported(db, study, tmp_path / "out")
-    assert [row["key"] for row in responses_of(folder)] == ["'=", "'-"]
-    assert responses_of(folder)[1]["cue_onset_ms"] == "-0.5"
+    folder = export_study(db, study, tmp_path / "out")
+    assert [row["key"] for row in read_responses(folder)] == ["'=", "'-"]
+    assert read_responses(folder)[1]["cue_onset_ms"] == "-0.5"
     (events,) = folder.glob("data/*_description-events_data.csv")
-    assert json.loads(rows_of(events)[0]["data"]) == {"text": "=1+1"}
+    assert json.loads(read_csv(events)[0]["data"]) == {"text": "=1+1"}
 
 
 @given(st.lists(st.tuples(st.text(st.characters(codec="utf-8")), st.floats(allow_nan=False)), min_size=1))
-def test_csv_comes_back_as_it_was(tmp_path_factory, rows):
-    """Whatever text and numbers: a CSV reader finds them again, with an apostrophe before formulas."""
+def test_csv_round_trip(tmp_path_factory, rows):
+    """A CSV reader reads any text and number back, with an apostrophe before formulas."""
     path = tmp_path_factory.getbasetemp() / "any.csv"
     said, number = zip(*rows, strict=True)
     variables = (Column("said", "text", ""), Column("number", "number", ""))
     write_csv(path, variables, {"said": said, "number": number})
-    read = rows_of(path)
+    read = read_csv(path)
     assert [row["said"] for row in read] == [escape_formula(text) for text in said]
     assert [float(row["number"]) for row in read] == list(number)
 
 
-def test_the_calibration_is_in_the_table_of_sessions(db, tmp_path):
+def test_calibration_is_in_the_table_of_sessions(db, tmp_path):
     study = register_study(db, "a")
     begun = begin_session(db, study)
     events = [
@@ -205,17 +207,17 @@ def test_the_calibration_is_in_the_table_of_sessions(db, tmp_path):
         event(5, "device", refresh_hz=59.9),
     ]
     store.responses.append(db, begun.session.id, [response(0), response(1, 1)], events).result()
-    (row,) = sessions_of(exported(db, study, tmp_path / "out"))
+    (row,) = read_sessions(export_study(db, study, tmp_path / "out"))
     assert (row["px_per_mm"], row["distance_mm"], row["measured_refresh_hz"]) == ("3.6", "600", "59.9")
     assert (row["gamma"], row["gamma_spread"]) == ("", "0.1")  # a page may report anything
     assert row["images"] == "a"
 
 
-def test_parquet_says_the_same_as_csv(db, tmp_path, monkeypatch):
+def test_parquet_and_csv_hold_the_same_data(db, tmp_path, monkeypatch):
     study = register_study(db, "ab")
     for _ in range(2):
         complete_session(db, begin_session(db, study))
-    folder = exported(db, study, tmp_path / "out")
+    folder = export_study(db, study, tmp_path / "out")
     parquet = vseg.load(folder)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr("vseg.data.tables.find_spec", lambda name: None)
@@ -225,28 +227,28 @@ def test_parquet_says_the_same_as_csv(db, tmp_path, monkeypatch):
         assert np.array_equal(getattr(tables, name)[order[0]], getattr(parquet, name)[order[1]]), name
 
 
-def test_without_pyarrow_a_warning_says_how(db, tmp_path, monkeypatch):
+def test_missing_pyarrow_gives_a_warning(db, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     study = register_study(db, "a")
     complete_session(db, begin_session(db, study))
     with pytest.warns(VsegWarning, match=r"responses.parquet was not written.*pip install"):
-        folder = exported(db, study, tmp_path / "out")
+        folder = export_study(db, study, tmp_path / "out")
     assert not (folder / dataset.PARQUET).exists()
     assert "parquet" not in (folder / "README.md").read_text("utf-8")
     assert len(vseg.load(folder)) == 2
 
 
-def test_an_empty_study_is_a_whole_folder_without_answers(db, tmp_path):
-    folder = exported(db, register_study(db, "a"), tmp_path / "out")
-    assert sessions_of(folder) == []
+def test_study_without_sessions_is_exported(db, tmp_path):
+    folder = export_study(db, register_study(db, "a"), tmp_path / "out")
+    assert read_sessions(folder) == []
     with pytest.raises(InvalidInput, match="holds no responses that count"):
         vseg.load(folder)
 
 
-def test_loading_knows_the_layout_and_refuses_another(db, tmp_path):
+def test_load_uses_the_layout_of_the_folder_and_refuses_another(db, tmp_path):
     study = register_study(db, "a")
     complete_session(db, begin_session(db, study))
-    folder = exported(db, study, tmp_path / "out")
+    folder = export_study(db, study, tmp_path / "out")
     assert vseg.load(folder).layout == vseg.Grid(3) == vseg.load(folder, vseg.Grid(3)).layout
     with pytest.raises(InvalidInput, match=r"answers on a 3x3 grid, not on a 4x4 grid; leave the layout out"):
         vseg.load(folder, vseg.Grid(4))
@@ -256,15 +258,15 @@ def test_loading_knows_the_layout_and_refuses_another(db, tmp_path):
         vseg.load(tmp_path)
 
 
-def test_one_table_of_an_export_is_read_like_the_folder(db, tmp_path):
+def test_load_of_one_table_of_an_export(db, tmp_path):
     study = register_study(db, "a")
     begun = begin_session(db, study)
     store.responses.append(db, begun.session.id, [response(0), response(1, 1, flags="late")], []).result()
-    (table,) = dataset.Dataset(exported(db, study, tmp_path / "out")).response_tables
+    (table,) = dataset.Dataset(export_study(db, study, tmp_path / "out")).response_tables
     assert len(vseg.load(table, vseg.Grid(3))) == 1
 
 
-def test_a_used_column_that_is_no_truth_is_named_with_its_line(tmp_path):
+def test_invalid_used_column_is_reported_with_its_line(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("i,j,same,used\n0,1,1,1\n0,2,1,perhaps\n")
     with pytest.raises(InvalidInput, match=r"line 3: column used is 'perhaps'; expected 0 or 1"):
@@ -277,8 +279,8 @@ def test_a_used_column_that_is_no_truth_is_named_with_its_line(tmp_path):
         vseg.load(path, vseg.Grid(3))
 
 
-def test_what_happens_meanwhile_is_in_all_of_an_export_or_in_none(db, tmp_path):
-    """Answers and withdrawals that come while sessions are read do not change what is read."""
+def test_changes_during_an_export_are_not_exported(db, tmp_path):
+    """Answers and withdrawals that arrive while sessions are read do not change what is read."""
     from vseg.store.snapshot import take_snapshot
 
     study = register_study(db, "a")
@@ -295,7 +297,7 @@ def test_what_happens_meanwhile_is_in_all_of_an_export_or_in_none(db, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\ta", "\ra"])
-def test_each_beginning_of_a_formula_is_defused(text):
+def test_each_start_of_a_formula_is_escaped(text):
     assert escape_formula(text) == f"'{text}"
     assert text.startswith(FORMULA_STARTS)
 
@@ -303,19 +305,19 @@ def test_each_beginning_of_a_formula_is_defused(text):
 MARKED = "[lab]\nmarkers = true\nphotodiode = {corner = 'top-right'}\n"
 
 
-def markers_of(folder: Path) -> list[dict[str, str]]:
+def read_markers(folder: Path) -> list[dict[str, str]]:
     (path,) = folder.glob("markers/*_events.tsv")
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def test_markers_are_left_out_unless_the_study_asks_for_them(db, tmp_path):
+def test_markers_are_written_only_if_the_study_asks_for_them(db, tmp_path):
     study = register_study(db, "a")
     complete_session(db, begin_session(db, study))
-    assert not (exported(db, study, tmp_path / "out") / dataset.MARKERS).exists()
+    assert not (export_study(db, study, tmp_path / "out") / dataset.MARKERS).exists()
 
 
-def test_markers_have_the_onset_and_the_code_of_every_event(db, tmp_path):
+def test_markers_have_onset_and_code_of_every_event(db, tmp_path):
     study = register_study(db, "a", more=MARKED, name="eeg-study")
     begun = begin_session(db, study)
     rows = [
@@ -332,8 +334,8 @@ def test_markers_have_the_onset_and_the_code_of_every_event(db, tmp_path):
     ]
     opened = [event(0, "screen", page_opened_at_ms=1_800_000_000_000.5)]
     store.responses.append(db, begun.session.id, rows, opened).result()
-    folder = exported(db, study, tmp_path / "out")
-    table = markers_of(folder)
+    folder = export_study(db, study, tmp_path / "out")
+    table = read_markers(folder)
     kinds = ["cue", "image", "response_screen"]
     assert [row["trial_type"] for row in table] == [*kinds, "key_same", *kinds, "key_different"]
     assert [row["value"] for row in table] == ["10", "20", "30", "41", "10", "20", "30", "42"]
@@ -353,26 +355,26 @@ def test_markers_have_the_onset_and_the_code_of_every_event(db, tmp_path):
     assert len(vseg.load(folder)) == 1
 
 
-def test_the_sidecar_describes_every_column_and_every_code(db, tmp_path):
+def test_sidecar_describes_every_column_and_code(db, tmp_path):
     from vseg.export.markers import CODES
 
     study = register_study(db, "a", more=MARKED)
     complete_session(db, begin_session(db, study))
-    folder = exported(db, study, tmp_path / "out")
+    folder = export_study(db, study, tmp_path / "out")
     said = json.loads((folder / "markers/task-small_events.json").read_text("utf-8"))
-    assert set(markers_of(folder)[0]) == set(said) - {"Photodiode"}
+    assert set(read_markers(folder)[0]) == set(said) - {"Photodiode"}
     assert all(said[name]["Description"] for name in said)
     assert set(said["trial_type"]["Levels"]) == set(CODES)
     assert set(said["value"]["Levels"]) == {str(code) for code in CODES.values()}
     assert len(set(CODES.values())) == len(CODES)
-    assert all(0 < code < 256 for code in CODES.values())  # what a parallel port can say
+    assert all(0 < code < 256 for code in CODES.values())  # the range of a parallel port
     assert {name: said["Photodiode"][name] for name in ("corner", "phase", "size_px")} == {
         "corner": "top-right", "phase": "image", "size_px": 80,
     }  # fmt: skip
 
 
-def test_markers_go_on_in_time_over_a_reload_of_the_page(db, tmp_path):
-    """Each page has a clock of its own; without its word, the trial's own two clocks tell."""
+def test_marker_times_continue_after_a_reload_of_the_page(db, tmp_path):
+    """Each page has its own clock; if it is not reported, the two clocks of the trial are compared."""
     study = register_study(db, "a", more=MARKED)
     begun = begin_session(db, study)
     rows = [
@@ -386,7 +388,9 @@ def test_markers_go_on_in_time_over_a_reload_of_the_page(db, tmp_path):
         event(3, "screen", page_opened_at_ms=1_800_000_060_000.0),
     ]
     store.responses.append(db, begun.session.id, rows, events).result()
-    cues = [row for row in markers_of(exported(db, study, tmp_path / "out")) if row["trial_type"] == "cue"]
+    cues = [
+        row for row in read_markers(export_study(db, study, tmp_path / "out")) if row["trial_type"] == "cue"
+    ]
     assert [float(row["onset"]) for row in cues] == pytest.approx([0, 55.7, 55.9])
 
     other = register_study(db, "a", more=MARKED, name="unsaid")
@@ -397,21 +401,23 @@ def test_markers_go_on_in_time_over_a_reload_of_the_page(db, tmp_path):
     ]
     strange = [event(seq, "screen", page_opened_at_ms=value) for seq, value in enumerate(("x", 10**400))]
     store.responses.append(db, begun.session.id, rows, strange).result()
-    cues = [row for row in markers_of(exported(db, other, tmp_path / "two")) if row["trial_type"] == "cue"]
+    cues = [
+        row for row in read_markers(export_study(db, other, tmp_path / "two")) if row["trial_type"] == "cue"
+    ]
     assert [float(row["onset"]) for row in cues] == pytest.approx([0, 9])
 
 
-def test_a_cue_that_was_not_to_be_shown_has_no_marker(db, tmp_path):
+def test_cue_with_planned_duration_0_has_no_marker(db, tmp_path):
     study = register_study(db, "a", more=MARKED)
     begun = begin_session(db, study)
     rows = [response(0, 0, cue_asked_ms=0.0, cue_ms=0.0), response(1, 1)]
     store.responses.append(db, begun.session.id, rows, []).result()
-    table = markers_of(exported(db, study, tmp_path / "out"))
+    table = read_markers(export_study(db, study, tmp_path / "out"))
     assert [row["trial_type"] for row in table].count("cue") == 1
 
 
-def test_an_adaptive_study_says_what_it_chose_and_where_it_stopped(tmp_path):
-    """The dots of an answer are where its own pair lies; every column of the choices is described."""
+def test_adaptive_study_exports_choices_and_stops(tmp_path):
+    """The exported positions of the dots are those of the chosen pair; every column of the choices is described."""
     with run_server(f"sqlite:///{tmp_path}/vseg.db", STOPPING_STUDY) as server:
         one = begin_adaptive_session(server)
         while not one.stops:
@@ -420,16 +426,16 @@ def test_an_adaptive_study_says_what_it_chose_and_where_it_stopped(tmp_path):
         (tmp_path / "out").mkdir()
         export.write_dataset(server.db, store.studies.get_study(server.db, "ada"), tmp_path / "out")
     folder = tmp_path / "out"
-    rows = responses_of(folder)
+    rows = read_responses(folder)
     assert {row["chosen"] for row in rows if row["used"] == "1"} == {"0", "1"}
     centres = vseg.Grid(4).pixels(512, 512)
     for row in (row for row in rows if row["chosen"] == "1"):
         places = [float(row[name]) for name in ("x1", "y1", "x2", "y2")]
         assert places == [*centres[int(row["i"])], *centres[int(row["j"])]]
-    choices = rows_of(dataset.Dataset(folder).choices_table)
+    choices = read_csv(dataset.Dataset(folder).choices_table)
     assert {row["item"] for row in rows if row["chosen"] == "1"} <= {choice["item"] for choice in choices}
     described = json.loads((folder / "dataset_description.json").read_text(encoding="utf-8"))
     assert set(choices[0]) <= {variable["name"] for variable in described["variableMeasured"]}
-    (session,) = sessions_of(folder)
+    (session,) = read_sessions(folder)
     assert session["stops"] == f"patches:{one.stops[0]}"
     assert 0 < float(session["expected_error"]) < 0.99

@@ -1,4 +1,4 @@
-"""An open database for each test, of either kind."""
+"""Fixtures: an open database for each test, on SQLite and on PostgreSQL."""
 
 import pytest
 

@@ -16,7 +16,7 @@ numbers = count()
 
 
 @pytest.mark.parametrize("each", [1, 2])
-def test_completions_alone_keep_the_images_balanced(db, each):
+def test_images_stay_balanced_if_everyone_completes(db, each):
     more = "" if each == 1 else 'assignment = {images = "within", per_participant = 2}'
     study = register_study(db, "abc", participants=9, more=more)
     seen = Counter()
@@ -34,10 +34,10 @@ def test_completions_alone_keep_the_images_balanced(db, each):
         st.sampled_from(["begin", "begin", "complete", "leave", "withdraw", "silence"]), max_size=18
     )
 )
-def test_any_course_of_events_gives_the_fewest_image_and_its_lowest_free_share(db, steps):
-    """Only leaving can unbalance images, and every entry mends that: it goes where the fewest are."""
+def test_new_sessions_get_the_image_with_fewest_sessions_and_its_lowest_free_unit(db, steps):
+    """Only participants who leave unbalance the images; each new session gets the image with the fewest sessions."""
     study = register_study(db, "abc", participants=6, name=f"study-{next(numbers)}")
-    held: dict[str, Unit] = {}  # by session, of those completed or alive
+    held: dict[str, Unit] = {}  # units by session, for completed and alive sessions
     active = []
     for step in steps:
         if step == "begin":
@@ -79,7 +79,7 @@ def silent(db, begun):
     store.sessions.end(db, begun.session)
 
 
-def test_who_takes_over_is_asked_the_same(db):
+def test_a_freed_unit_is_assigned_again_with_the_same_pairs(db):
     study = register_study(db, "a", participants=3)
     first, second = begin_session(db, study), begin_session(db, study)
     store.sessions.leave(db, first.session, keep=True)
@@ -89,7 +89,7 @@ def test_who_takes_over_is_asked_the_same(db):
     assert [each.session.units[0].unit for each in (second, fourth)] == [1, 2]
 
 
-def test_a_quota_per_image_holds(db):
+def test_quota_per_image_is_respected(db):
     study = register_study(db, "ab", participants=10, more="assignment = {quota_per_image = 2}")
     seen = Counter(begin_session(db, study).session.units[0].image for _ in range(4))
     assert seen == {"a": 2, "b": 2}
@@ -97,7 +97,7 @@ def test_a_quota_per_image_holds(db):
         begin_session(db, study)
 
 
-def test_a_quota_per_condition_holds(db):
+def test_quota_per_condition_is_respected(db):
     more = "assignment = {quota_per_condition = {calm = 1, none = 0}}"
     conditions = {"a": "calm", "b": "calm", "c": "wild", "d": "none"}
     study = register_study(db, "abcd", participants=6, more=more, conditions=conditions)
@@ -105,7 +105,7 @@ def test_a_quota_per_condition_holds(db):
     assert seen == {"calm": 1, "wild": 5}
 
 
-def test_the_order_of_images_varies_between_people():
+def test_order_of_images_varies_between_participants():
     study = parse_study(
         'name = "x"\nsegments = 2\nparticipants = 20\nlayout = {grid = 3}\nassignment = {images = "within"}\n'
         'images = [{name = "a", texture = "low"}, {name = "b", texture = "low"}, {name = "c", texture = "low"}]'
@@ -116,8 +116,8 @@ def test_the_order_of_images_varies_between_people():
     assert min(orders.values()) > 60, "100 expected of each"
 
 
-def test_uneven_leaving_does_not_turn_away_the_last_ones_wanted():
-    """Two images each of three, four people: one place is left, though two images have had their even share."""
+def test_last_participants_are_accepted_after_others_left_unevenly():
+    """Three images, two per participant, four participants: one place is left although two images have their share."""
     study = parse_study(
         'name = "x"\nsegments = 2\nparticipants = 4\nlayout = {grid = 3}\n'
         'assignment = {images = "within", per_participant = 2}\n'

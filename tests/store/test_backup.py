@@ -1,4 +1,4 @@
-"""A backup taken while people answer holds every answer acknowledged before it, and becomes a database again."""
+"""Backups made while participants answer hold every acknowledged response and can be restored."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ KILLED = ("moment", "writing")
 
 @contextmanager
 def new_database(kind: str, tmp_path: Path, request):
-    """The URL of a database that does not hold anything yet."""
+    """Return the URL of an empty database."""
     if kind == "sqlite":
         yield f"sqlite:///{tmp_path}/restored.db"
     else:
@@ -41,7 +41,7 @@ def new_database(kind: str, tmp_path: Path, request):
 
 
 def tables(db) -> dict[str, list[tuple]]:
-    """All that is stored but for logins, which a restored database ends."""
+    """Return everything that is stored except logins, which do not survive a restore."""
     with db.reading() as connection:
         return {
             table.name: sorted(
@@ -56,7 +56,7 @@ def tables(db) -> dict[str, list[tuple]]:
         }
 
 
-def filled(db):
+def fill_database(db):
     study = register_study(db, participants=20)
     for number in range(3):
         complete_session(db, begin_session(db, study, f"pid-{number}"))
@@ -70,10 +70,10 @@ def filled(db):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_of_either_kind_into_either_kind(database_url, kind, tmp_path, request):
+def test_backup_of_either_database_restores_to_either(database_url, kind, tmp_path, request):
     file = tmp_path / "backup.db"
     with store.open(database_url) as db:
-        filled(db)
+        fill_database(db)
         before = tables(db)
         copied = back_up(db, file)
         signed_out = store.researchers.get_signed_out_at_ms(db, "Ann")
@@ -89,7 +89,7 @@ def test_of_either_kind_into_either_kind(database_url, kind, tmp_path, request):
             with db.reading() as connection:
                 assert [connection.execute(select(table)).all() for table in (logins, sign_ins)] == [[], []]
             study = store.studies.get_study(db, "small")
-            new = begin_session(db, study, "pid-new")  # numbers go on where they were
+            new = begin_session(db, study, "pid-new")  # ids continue after the restored ones
             complete_session(db, new)
             assert not new.resumed
             with pytest.raises(Conflict):
@@ -98,7 +98,7 @@ def test_of_either_kind_into_either_kind(database_url, kind, tmp_path, request):
 
 
 class Crowd:
-    """People who answer one after the other until they are stopped, and what was acknowledged to them."""
+    """Participants who answer one after the other until stopped, with the records that were acknowledged."""
 
     def __init__(self, server, people: int):
         self.acknowledged: set[tuple[str, int]] = set()
@@ -135,7 +135,7 @@ class Crowd:
 
 
 def stored(db, folder: Path) -> set[tuple[str, int]]:
-    """What an export has, read as the CSV files have it."""
+    """Return the responses in an export, read from its CSV files."""
     folder.mkdir()
     counts = export.write_dataset(db, store.studies.get_study(db, "tiny"), folder)
     rows = [
@@ -148,7 +148,7 @@ def stored(db, folder: Path) -> set[tuple[str, int]]:
     return {(row["session"], row["seq"]) for row in rows}
 
 
-def test_a_backup_under_load_has_all_that_was_acknowledged_before(database_url, tmp_path, request):
+def test_backup_under_load_has_every_acknowledged_response(database_url, tmp_path, request):
     file = tmp_path / "backup.db"
     command = [sys.executable, "-m", "vseg", "backup", "--db", database_url, "--out", str(file)]
     with run_server(database_url) as server:
@@ -168,7 +168,7 @@ def test_a_backup_under_load_has_all_that_was_acknowledged_before(database_url, 
         with run_server(url) as server:
             found = stored(server.db, tmp_path / "restored")
             assert before <= found <= after
-            assert found < crowd.acknowledged  # people had gone on: it was taken in the midst of it
+            assert found < crowd.acknowledged  # more responses were acknowledged during the backup
             person = crowd.persons[0]
             person.client, person.state["token"] = server.client, tokens[0]
             answer_now = person.get_state().json()
@@ -176,10 +176,10 @@ def test_a_backup_under_load_has_all_that_was_acknowledged_before(database_url, 
             assert len(stored(server.db, tmp_path / "again")) == len(found) + 1
 
 
-def test_nothing_is_overwritten(tmp_path, postgres_server, capsys):
+def test_existing_files_are_not_overwritten(tmp_path, postgres_server, capsys):
     file, url = tmp_path / "backup.db", f"sqlite:///{tmp_path}/vseg.db"
     with store.open(url) as db:
-        filled(db)
+        fill_database(db)
         back_up(db, file)
         with pytest.raises(Conflict, match="exists and is not overwritten"):
             back_up(db, file)
@@ -197,8 +197,8 @@ def test_nothing_is_overwritten(tmp_path, postgres_server, capsys):
     assert (code, "is not overwritten" in err) == (1, True)
 
 
-def test_nothing_is_overwritten_where_a_file_has_one_name_only(tmp_path, monkeypatch):
-    """On file systems without hard links, such as those of USB sticks."""
+def test_existing_files_are_not_overwritten_without_hard_links(tmp_path, monkeypatch):
+    """Some file systems, such as those of USB sticks, have no hard links."""
 
     def no_links(*_):
         raise OSError(errno.EPERM, "Operation not permitted")
@@ -213,13 +213,13 @@ def test_nothing_is_overwritten_where_a_file_has_one_name_only(tmp_path, monkeyp
     assert {path.name for path in tmp_path.iterdir()} == {"good.db", "late.db"}
 
 
-def test_a_copy_that_lacks_rows_is_none(tmp_path):
-    """Whatever swallows them: here a trigger of the database that is written to."""
+def test_incomplete_copy_is_rejected(tmp_path):
+    """Here a trigger of the target database drops the rows."""
     with (
         store.open(f"sqlite:///{tmp_path}/vseg.db") as source,
         store.open(f"sqlite:///{tmp_path}/copy.db") as target,
     ):
-        filled(source)
+        fill_database(source)
         with target.writing() as connection:
             connection.exec_driver_sql(
                 "CREATE TRIGGER swallowed BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END"
@@ -235,7 +235,7 @@ def test_a_copy_that_lacks_rows_is_none(tmp_path):
         assert tables(target)["responses"] == []
 
 
-def test_what_is_no_database_has_no_backup(tmp_path, capsys):
+def test_back_up_rejects_other_files(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("Dear diary, " * 100)
     with closing(sqlite3.connect(tmp_path / "foreign.db")) as connection:
         connection.execute("CREATE TABLE recipes (name)")
@@ -249,7 +249,7 @@ def test_what_is_no_database_has_no_backup(tmp_path, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "foreign.db"}
 
 
-def test_what_is_no_backup_is_refused(tmp_path):
+def test_restore_rejects_other_files(tmp_path):
     target = f"sqlite:///{tmp_path}/restored.db"
     with pytest.raises(NotFound, match="no file"):
         restore(tmp_path / "typo.db", target)
@@ -261,7 +261,7 @@ def test_what_is_no_backup_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="not a backup of vseg"):
         restore(tmp_path / "foreign.db", target)
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        filled(db)
+        fill_database(db)
         back_up(db, tmp_path / "newer.db")
         back_up(db, tmp_path / "damaged.db")
     with closing(sqlite3.connect(tmp_path / "newer.db")) as connection, connection:
@@ -278,10 +278,10 @@ def test_what_is_no_backup_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_any_bit_that_has_changed_is_noticed(kind, tmp_path, request):
-    """SQLite itself notices few of them: most are in what people have answered."""
+def test_any_changed_bit_is_detected(kind, tmp_path, request):
+    """SQLite itself detects few of these changes, since most are in the responses."""
     with new_database(kind, tmp_path, request) as url, store.open(url) as db:
-        filled(db)
+        fill_database(db)
         back_up(db, tmp_path / "backup.db")
     whole = (tmp_path / "backup.db").read_bytes()
     places = [*range(100), *(len(whole) * part // 199 for part in range(1, 199)), len(whole) - 1]
@@ -295,14 +295,14 @@ def test_any_bit_that_has_changed_is_noticed(kind, tmp_path, request):
         pytest.raises(InvalidInput, match=r"spoilt\.db is damaged"),
         store.open(f"sqlite:///{tmp_path}/spoilt.db", update_schema=False) as db,
     ):
-        back_up(db, tmp_path / "never.db")  # which would be sealed anew
+        back_up(db, tmp_path / "never.db")  # a new backup would give it a new checksum
     assert not (tmp_path / "never.db").exists()
 
 
-def test_a_backup_in_which_someone_was_erased_can_be_restored(tmp_path):
-    """Whoever writes with vseg breaks the seal; a backup of that is sealed anew, and whoever reads leaves it."""
+def test_backup_can_be_restored_after_erasing_a_participant_in_it(tmp_path):
+    """Writing with vseg clears the checksum, a new backup has a new one, and reading leaves it unchanged."""
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        study = filled(db)
+        study = fill_database(db)
         back_up(db, tmp_path / "backup.db")
     sealed = (tmp_path / "backup.db").read_bytes()
     with store.open(f"sqlite:///{tmp_path}/backup.db") as db:
@@ -310,7 +310,7 @@ def test_a_backup_in_which_someone_was_erased_can_be_restored(tmp_path):
         back_up(db, tmp_path / "second.db")
         assert (tmp_path / "backup.db").read_bytes() == sealed
         store.sessions.erase(db, store.studies.get_study(db, "small"), whom)
-        for suffix in ("", "-wal", "-shm"):  # as if it were killed here
+        for suffix in ("", "-wal", "-shm"):  # as if the process were killed here
             (tmp_path / f"killed.db{suffix}").write_bytes((tmp_path / f"backup.db{suffix}").read_bytes())
         for number, name in enumerate(("backup.db", "killed.db")):
             restore(tmp_path / name, f"sqlite:///{tmp_path}/{number}.db")
@@ -321,8 +321,8 @@ def test_a_backup_in_which_someone_was_erased_can_be_restored(tmp_path):
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("version", ["0001", "0002", "0003"])
-def test_a_backup_of_an_earlier_version_is_brought_up_to_date(version, kind, tmp_path, request):
-    """The backup itself leaves its database as old as it was."""
+def test_backup_of_an_earlier_version_is_updated_when_restored(version, kind, tmp_path, request):
+    """Making a backup does not update the source database."""
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
         connection.executescript((EARLIER / f"{version}-sqlite.sql").read_text())
     with store.open(f"sqlite:///{tmp_path}/old.db", update_schema=False) as db:
@@ -338,9 +338,9 @@ def test_a_backup_of_an_earlier_version_is_brought_up_to_date(version, kind, tmp
             ).resumed
 
 
-def test_what_fails_half_way_leaves_nothing(tmp_path):
+def test_failed_backup_leaves_no_file(tmp_path):
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
-        filled(db)
+        fill_database(db)
 
         @contextmanager
         def cut(total):
@@ -355,8 +355,8 @@ def test_what_fails_half_way_leaves_nothing(tmp_path):
 
 
 @pytest.mark.chaos
-def test_a_backup_that_is_killed_is_whole_or_not_there(database_url, tmp_path):
-    """From the start of the program to its end, and while it writes; what is left has a name that says so."""
+def test_killed_backup_is_complete_or_absent(database_url, tmp_path):
+    """Killed at any time between start and end; a partial file has a name that says it is unfinished."""
     with store.open(database_url) as db:
         study = register_study(db, participants=400)
         for number in range(300):

@@ -1,4 +1,4 @@
-"""Choices: stored once, in order, from an unbroken beginning of records; and databases from before there were any."""
+"""Choices of an adaptive study: stored once and in order, based on records without gaps; and older databases."""
 
 from dataclasses import replace
 
@@ -22,8 +22,8 @@ def begun(db):
 def batch(begun, items, *, records=0, image="a") -> ChoiceBatch:
     number = begun.session.id
     return ChoiceBatch(
-        number, begun.session.name, image, "bald", 2**62, records, 0.25, {number: SessionBasis(records, items[0])}, items,
-        [1] * len(items), [2] * len(items),
+        number, begun.session.name, image, "bald", 2**62, records, 0.25, {number: SessionBasis(records, items[0])},
+        items, [1] * len(items), [2] * len(items),
     )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def record(db, begun, items, *, after=0, **options) -> int | None:
     )
 
 
-def test_what_is_chosen_comes_back(db, begun):
+def test_stored_choices_are_read_back(db, begun):
     number = record(db, begun, [0, 1], records=3)
     assert store.choices.get_chosen_pairs(db, begun.session.id) == {0: (1, 2), 1: (1, 2)}
     with db.reading() as connection:
@@ -44,7 +44,7 @@ def test_what_is_chosen_comes_back(db, begun):
     assert rows[0]["batch"] == number
 
 
-def test_who_chooses_second_without_knowing_of_the_first_is_too_late(db, begun):
+def test_second_batch_without_knowledge_of_the_first_is_too_late(db, begun):
     first = record(db, begun, [0])
     assert first is not None
     assert record(db, begun, [0]) is None
@@ -58,15 +58,15 @@ def stops(db, begun):
         return store.choices.list_stops(connection, begun.session.id)
 
 
-def test_nothing_is_chosen_for_a_session_that_is_over(db, begun):
+def test_no_choices_are_stored_for_a_finished_session(db, begun):
     complete_session(db, begun)
     assert record(db, begun, [0]) is None
     store.choices.save_stop(db, begun.session.id, begun.session.name, EarlyStop("a", 1, 2, 1, 0.04))
     assert stops(db, begun) == []
 
 
-def test_what_comes_too_late_for_someone_erased_is_nobody_elses(db):
-    """SQLite gives the number of the last session that was erased to the next one."""
+def test_late_choices_for_an_erased_session_are_not_given_to_another(db):
+    """SQLite gives the id of an erased session to the next one."""
     study = register_study(db, images="a")
     gone = begin_session(db, study)
     late = batch(gone, [0])
@@ -79,7 +79,7 @@ def test_what_comes_too_late_for_someone_erased_is_nobody_elses(db):
     assert record(db, following, [0]) is not None
 
 
-def test_what_is_known_ends_where_a_record_is_missing(db, begun):
+def test_answers_are_read_up_to_the_first_missing_record(db, begun):
     number = begun.session.id
     rows = [response(0, 0), response(2, 1, flags="late"), response(4, 1, same=False, chosen=True)]
     store.responses.append(db, number, rows, [event(1)]).result()
@@ -94,20 +94,20 @@ def test_what_is_known_ends_where_a_record_is_missing(db, begun):
     assert [(each.seq, each.same, each.chosen) for each in heard.answers] == [(4, False, True)]
 
 
-def test_a_session_that_was_stopped_is_complete_without_the_rest(db, begun):
+def test_a_stopped_session_can_be_completed_without_the_skipped_items(db, begun):
     store.responses.append(db, begun.session.id, [response(0, 0)], []).result()
     with pytest.raises(Conflict, match="1 of 2 trials have no answer yet"):
         store.sessions.complete(db, begun.session, 1)
     store.choices.save_stop(db, begun.session.id, begun.session.name, EarlyStop("a", 1, 2, 1, 0.04))
     store.choices.save_stop(
         db, begun.session.id, begun.session.name, EarlyStop("a", 0, 2, 9, 0.01)
-    )  # the first word counts
+    )  # the first stop remains
     assert store.sessions.complete(db, begun.session, 1) == []
     with db.reading() as connection:
         assert store.choices.list_stops(connection, begun.session.id) == [EarlyStop("a", 1, 2, 1, 0.04)]
 
 
-def test_withdrawing_leaves_nothing_chosen(db, begun):
+def test_withdrawing_deletes_choices(db, begun):
     answer_all(db, begun)
     record(db, begun, [0, 1])
     store.choices.save_stop(db, begun.session.id, begun.session.name, EarlyStop("a", 1, 2, 1, 0.04))
@@ -117,8 +117,8 @@ def test_withdrawing_leaves_nothing_chosen(db, begun):
             assert connection.execute(text(f"SELECT count(*) FROM {name}")).scalar() == 0
 
 
-def test_a_database_from_before_keeps_its_answers(db, begun, database_url):
-    """As an earlier vseg left it: the tables of today taken away again, and the number of their migration."""
+def test_database_without_choices_keeps_its_answers_when_updated(db, begun, database_url):
+    """An earlier version is imitated by dropping the tables of the newer migrations and setting the old revision."""
     answer_all(db, begun)
     with db.writing() as connection:
         for name in ("takings", "choices", "batches", "stops", "logins"):

@@ -1,4 +1,4 @@
-"""The commands that docs/data-care.md shows, in its order, on a database with the people whom it names."""
+"""The commands in docs/data-care.md, run in order on a database with the participants that it names."""
 
 import re
 import shlex
@@ -26,7 +26,7 @@ def commands() -> list[str]:
     return [line for block in blocks for line in block.splitlines()]
 
 
-def test_every_command_of_the_page_is_in_a_block_that_is_run():
+def test_every_command_of_the_page_is_in_a_tested_block():
     outside = re.sub(r"^```.*?^```", "", PAGE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     assert re.findall(r"^ +vseg .*", outside, flags=re.MULTILINE) == []
     shown = {line.split()[1] for line in commands() if line.startswith("vseg ")}
@@ -34,7 +34,7 @@ def test_every_command_of_the_page_is_in_a_block_that_is_run():
 
 
 def test_the_commands_of_the_page(tmp_path, monkeypatch, capsys, postgres_server):
-    """But for the name of the PostgreSQL database, and that nobody is here to say yes."""
+    """Only the name of the PostgreSQL database differs, and questions are answered by --yes."""
     monkeypatch.chdir(tmp_path)
     now = int(time.time() * 1000)
     with store.open("sqlite:///vseg.db") as db:
@@ -53,7 +53,9 @@ def test_the_commands_of_the_page(tmp_path, monkeypatch, capsys, postgres_server
         if program == "sqlite3":
             with closing(sqlite3.connect(arguments[0])) as connection:
                 connection.executescript(arguments[1])
-                connection.executescript("UPDATE participants SET created_at_ms = 0")  # not noticed any more
+                connection.executescript(
+                    "UPDATE participants SET created_at_ms = 0"
+                )  # the damage is no longer detected
             assert check_backup(Path(arguments[0])).rows["participants"] == 3
             continue
         assert program == "vseg", line

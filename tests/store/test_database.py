@@ -22,7 +22,7 @@ from vseg.store.schema import metadata
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def bare_url(request, tmp_path):
-    """A database without any table."""
+    """The URL of a database without tables."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/bare.db"
     else:
@@ -32,15 +32,15 @@ def bare_url(request, tmp_path):
         server.drop(url)
 
 
-def engine_of(url: str):
+def create_test_engine(url: str):
     return create_engine(
         make_url(url).set(drivername="sqlite" if url.startswith("sqlite") else "postgresql+psycopg")
     )
 
 
-def described(url: str) -> dict:
-    """Every table with its columns, keys and indexes, by name."""
-    engine = engine_of(url)
+def describe_tables(url: str) -> dict:
+    """Return the columns, keys and indexes of every table, by its name."""
+    engine = create_test_engine(url)
     found = inspect(engine)
     tables = {
         table: {
@@ -57,21 +57,21 @@ def described(url: str) -> dict:
     return tables
 
 
-def test_the_migrations_make_what_the_schema_says(bare_url, request, tmp_path):
+def test_migrations_create_the_tables_of_the_schema(bare_url, request, tmp_path):
     store.open(bare_url).close()
-    engine = engine_of(bare_url)
+    engine = create_test_engine(bare_url)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
-    migrated = described(bare_url)
+    migrated = describe_tables(bare_url)
     with engine.begin() as connection:
         metadata.drop_all(connection)
         metadata.create_all(connection)
     engine.dispose()
-    assert migrated == described(bare_url)
+    assert migrated == describe_tables(bare_url)
 
 
-def test_many_who_start_at_once_migrate_once(bare_url):
+def test_simultaneous_starts_migrate_once(bare_url):
     gate = threading.Barrier(4)
 
     def start(_):
@@ -84,13 +84,13 @@ def test_many_who_start_at_once_migrate_once(bare_url):
 
 
 def execute(url: str, statement: str) -> None:
-    engine = engine_of(url)
+    engine = create_test_engine(url)
     with engine.begin() as connection:
         connection.execute(text(statement))
     engine.dispose()
 
 
-def test_a_newer_database_is_left_alone(bare_url):
+def test_newer_database_is_rejected_and_unchanged(bare_url):
     store.open(bare_url).close()
     execute(bare_url, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(
@@ -99,14 +99,14 @@ def test_a_newer_database_is_left_alone(bare_url):
         store.open(bare_url)
 
 
-def test_tables_of_somebody_else_are_left_alone(bare_url):
+def test_database_with_foreign_tables_is_rejected(bare_url):
     execute(bare_url, "CREATE TABLE sessions (whatever INTEGER)")
     with pytest.raises(SchemaMismatch, match="'sessions' that vseg did not create"):
         store.open(bare_url)
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_a_database_that_cannot_hold_every_character(postgres_server, encoding):
+def test_database_without_utf8_is_rejected(postgres_server, encoding):
     postgres_server.execute(f"CREATE DATABASE narrow TEMPLATE template0 ENCODING '{encoding}'")
     with pytest.raises(
         InvalidInput, match=rf"/narrow has the encoding {encoding}, but vseg needs UTF8; create another"
@@ -116,7 +116,7 @@ def test_a_database_that_cannot_hold_every_character(postgres_server, encoding):
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
-def test_the_usual_forms_of_a_postgresql_url(postgres_url, scheme):
+def test_common_forms_of_postgresql_urls(postgres_url, scheme):
     with store.open(postgres_url.replace("postgresql", scheme, 1)) as db:
         assert not db.is_sqlite
 
@@ -134,14 +134,14 @@ def test_the_usual_forms_of_a_postgresql_url(postgres_url, scheme):
         ("sqlite:////no/such/folder/vseg.db", "no folder for /no/such/folder/vseg.db"),
     ],
 )
-def test_a_wrong_address_gets_a_sentence_without_the_password(url, said):
+def test_wrong_url_gives_an_error_without_the_password(url, said):
     with pytest.raises(InvalidInput, match=re.escape(said)) as caught:
         store.open(url)
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("query", ["", "&password=hunter2"])
-def test_a_postgresql_that_is_not_there(tmp_path, query):
+def test_unreachable_postgresql(tmp_path, query):
     with pytest.raises(VsegError, match="does not answer") as caught:
         store.open(f"postgresql://someone:hunter2@/vseg?host={tmp_path}{query}")
     assert "hunter2" not in str(caught.value)
@@ -149,13 +149,13 @@ def test_a_postgresql_that_is_not_there(tmp_path, query):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_no_database(tmp_path):
+def test_file_that_is_not_a_database(tmp_path):
     (tmp_path / "notes.db").write_text("Dear diary, " * 100)
     with pytest.raises(InvalidInput, match="not a database of vseg"):
         store.open(f"sqlite:///{tmp_path}/notes.db")
 
 
-def test_a_database_that_must_be_there_is_not_made(tmp_path):
+def test_must_exist_creates_no_file(tmp_path):
     with pytest.raises(NotFound, match="no database"):
         store.open(f"sqlite:///{tmp_path}/typo.db", must_exist=True)
     assert list(tmp_path.iterdir()) == []
@@ -163,13 +163,13 @@ def test_a_database_that_must_be_there_is_not_made(tmp_path):
     store.open(f"sqlite:///{tmp_path}/vseg.db", must_exist=True).close()
 
 
-def test_a_new_file_is_its_owners_alone(tmp_path):
+def test_new_file_is_private(tmp_path):
     with store.open(f"sqlite:///{tmp_path}/vseg.db"):
         modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert modes == dict.fromkeys(["vseg.db", "vseg.db-wal", "vseg.db-shm"], 0o600)
 
 
-def test_whoever_waits_to_write_comes_before_one_who_has_just_written():
+def test_writers_take_turns_in_order():
     turn, order = FairLock(), []
 
     def wait():
@@ -187,13 +187,13 @@ def test_whoever_waits_to_write_comes_before_one_who_has_just_written():
     assert order == ["waited", "again"]
 
 
-def test_a_folder_in_the_place_of_the_file(tmp_path):
+def test_folder_instead_of_a_file(tmp_path):
     with pytest.raises(VsegError, match="does not answer"):
         store.open(f"sqlite:///{tmp_path}")
 
 
-def test_a_database_that_another_program_has_locked(tmp_path, monkeypatch, caplog):
-    """One that is not in SQLite's WAL mode, as a backup is, cannot even be read then."""
+def test_database_locked_by_another_program(tmp_path, monkeypatch, caplog):
+    """A file that is not in WAL mode, such as a backup, cannot even be read while it is locked."""
     with closing(sqlite3.connect(tmp_path / "vseg.db", isolation_level=None)) as other:
         other.execute("CREATE TABLE alembic_version (version_num)")
         other.execute("BEGIN EXCLUSIVE")
@@ -208,7 +208,7 @@ def test_a_database_that_another_program_has_locked(tmp_path, monkeypatch, caplo
     ]
 
 
-def test_sqlite_is_told_to_be_durable(tmp_path):
+def test_sqlite_settings_are_durable(tmp_path):
     wanted = {
         "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30_000, "secure_delete": 1,
     }  # fmt: skip
@@ -217,14 +217,14 @@ def test_sqlite_is_told_to_be_durable(tmp_path):
             with transaction() as connection:
                 connection.execute(
                     text("SELECT count(*) FROM studies")
-                )  # it is now known how the file is written
+                )  # now the settings of the file are known
                 found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in wanted}
                 assert found == wanted
 
 
 @pytest.mark.parametrize("how", ["gone", "replaced"])
-def test_nothing_is_stored_in_a_file_that_has_lost_its_name(tmp_path, how):
-    """It would go with the last process that has the file open; put back, it is as good as before."""
+def test_nothing_is_stored_in_a_moved_or_deleted_file(tmp_path, how):
+    """Such data would be lost with the last process that has the file open; once put back, the file works again."""
     file, away = tmp_path / "vseg.db", tmp_path / "away.db"
     with store.open(f"sqlite:///{file}") as db:
         os.link(file, away)
@@ -244,8 +244,8 @@ def test_nothing_is_stored_in_a_file_that_has_lost_its_name(tmp_path, how):
 
 
 @pytest.mark.parametrize("empty", [False, True])
-def test_the_log_of_a_database_that_is_gone_is_not_thrown_away(tmp_path, empty):
-    """Everything may be in it: SQLite would begin it anew without a word."""
+def test_log_of_a_missing_database_is_not_discarded(tmp_path, empty):
+    """All responses may be in the log, and SQLite would silently start a new one."""
     file, log = tmp_path / "vseg.db", tmp_path / "vseg.db-wal"
     log.write_bytes(b"answers")
     if empty:
@@ -256,8 +256,8 @@ def test_the_log_of_a_database_that_is_gone_is_not_thrown_away(tmp_path, empty):
     assert file.exists() == empty
 
 
-def test_who_only_reads_leaves_the_file_as_it_is(tmp_path):
-    """A backup, of which someone may keep a checksum."""
+def test_reading_leaves_the_file_unchanged(tmp_path):
+    """It may be a backup whose checksum someone has noted."""
     url = f"sqlite:///{tmp_path}/vseg.db"
     with store.open(url) as db:
         store.backup.back_up(db, tmp_path / "backup.db")
@@ -268,7 +268,7 @@ def test_who_only_reads_leaves_the_file_as_it_is(tmp_path):
     assert not (tmp_path / "backup.db-wal").exists()
 
 
-def test_a_table_of_postgresql_that_is_locked_is_not_waited_for_for_ever(postgres_server, monkeypatch):
+def test_waiting_for_a_locked_postgresql_table_ends(postgres_server, monkeypatch):
     monkeypatch.setattr(database, "SET_LOCK_TIMEOUT", database.SET_LOCK_TIMEOUT.replace("30s", "100ms"))
     url = postgres_server.fresh()
     with store.open(url) as db, psycopg.connect(url) as other:
@@ -289,7 +289,7 @@ def test_reading_cannot_write(tmp_path):
         connection.execute(text("DELETE FROM studies"))
 
 
-def test_a_block_that_fails_is_undone(db):
+def test_failed_transaction_is_rolled_back(db):
     def half_way():
         with db.writing() as connection:
             connection.execute(text("INSERT INTO settings (name, value) VALUES ('a', 'b')"))
@@ -308,8 +308,8 @@ def test_readers_see_one_moment_while_others_write(tmp_path):
 
 
 @pytest.mark.parametrize("transaction", ["reading", "writing"])
-def test_a_result_that_was_not_read_to_its_end_keeps_no_old_state(db, transaction):
-    """Whoever keeps the exception keeps its frames, their results and, on SQLite, a moment that is over."""
+def test_unfinished_result_does_not_keep_old_data_visible(db, transaction):
+    """An exception that is kept holds its frames, their results and, on SQLite, an old read transaction."""
     store.researchers.set_setting(db, "a", "b")
     store.researchers.set_setting(db, "c", "d")
 
@@ -325,8 +325,8 @@ def test_a_result_that_was_not_read_to_its_end_keeps_no_old_state(db, transactio
     assert kept.value
 
 
-def test_no_statement_is_put_together_from_strings():
-    """Values reach the database as parameters; text() and the driver's own SQL are constants, counted here."""
+def test_no_sql_statement_is_built_from_strings():
+    """Values are passed as parameters; text() and raw SQL are constants, all of which are listed here."""
     sources = {path.name: path.read_text() for path in Path(vseg.store.__file__).parent.rglob("*.py")}
     raw = [
         call
@@ -345,7 +345,7 @@ HOSTILE = ["'; DROP TABLE sessions; --", '" OR "1"="1', "\\'; SELECT 1", "%(name
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_only_names(db, name):
+def test_hostile_names_are_stored_as_text(db, name):
     store.researchers.set_password(db, name, "hash")
     store.researchers.set_setting(db, name, name)
     assert store.researchers.get_password_hash(db, name) == "hash"
@@ -355,8 +355,8 @@ def test_hostile_names_are_only_names(db, name):
     assert store.studies.list_studies(db) == []
 
 
-def test_a_database_can_be_copied_while_it_is_open(tmp_path):
-    """One file and its log: what SQLite's own backup makes of it opens like the original."""
+def test_sqlite_backup_of_an_open_database_works(tmp_path):
+    """A copy made by SQLite's own backup function opens like the original."""
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         store.researchers.set_setting(db, "a", "b")
         source, target = sqlite3.connect(tmp_path / "vseg.db"), sqlite3.connect(tmp_path / "copy.db")

@@ -1,4 +1,4 @@
-"""Erasing a person leaves no row of theirs in any table, and everybody else's as they were."""
+"""Erasing a participant deletes all their rows and leaves everyone else's unchanged."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -10,8 +10,8 @@ from vseg.store.schema import PERSONAL_TABLES, RECORD_TABLES, metadata
 from vseg.store.sessions import Identity
 
 
-def rows(db) -> dict[str, list[tuple]]:
-    """All that is stored, table by table."""
+def read_all_rows(db) -> dict[str, list[tuple]]:
+    """Return everything that is stored, table by table."""
     with db.reading() as connection:
         return {
             table.name: sorted(map(tuple, connection.execute(table.select())), key=repr)
@@ -43,16 +43,16 @@ def take_part(db, study, pid, link, how):
     linked=st.booleans(),
     number=st.integers(0, 2**40),
 )
-def test_erasing_undoes_taking_part(db, how, named, linked, number):
+def test_erasing_leaves_the_database_as_before(db, how, named, linked, number):
     study = register_study(db, participants=100)
     take_part(db, study, f"other-{number}", None, "finish")
     links = store.sessions.create_links(db, study, 1) if linked else [None]
-    before = rows(db)
+    before = read_all_rows(db)
     begun = take_part(db, study, f"pid-{number}" if named else None, links[0], how)
-    assert rows(db) != before
+    assert read_all_rows(db) != before
     erased = store.sessions.erase(db, study, begun.session.participant)
-    after = rows(db)
-    if linked:  # the link, which was there before, goes with the person
+    after = read_all_rows(db)
+    if linked:  # the link, which existed before, is deleted with the participant
         assert len(after["links"]) == len(before["links"]) - 1
         after["links"] = before["links"]
     assert after == before
@@ -62,7 +62,7 @@ def test_erasing_undoes_taking_part(db, how, named, linked, number):
     assert erased.events == (how != "withdraw")
 
 
-def test_nobody_of_that_name(db):
+def test_erasing_an_unknown_participant(db):
     study, other = register_study(db), register_study(db, name="other")
     one = begin_session(db, study)
     with pytest.raises(NotFound, match="Study 'small' has no participant 'pnobody'"):
@@ -70,11 +70,11 @@ def test_nobody_of_that_name(db):
     with pytest.raises(NotFound):
         store.sessions.erase(db, other, one.session.participant)
     store.sessions.erase(db, study, one.session.participant)
-    with pytest.raises(NotFound, match="or no longer"):
+    with pytest.raises(NotFound, match="or they were erased"):
         store.sessions.erase(db, study, one.session.participant)
 
 
-def test_what_arrives_afterwards_is_refused(db):
+def test_records_after_erasure_are_refused(db):
     study = register_study(db)
     one = begin_session(db, study)
     store.sessions.erase(db, study, one.session.participant)
@@ -82,7 +82,7 @@ def test_what_arrives_afterwards_is_refused(db):
         answer_all(db, one)
 
 
-def test_a_place_is_free_again_but_the_link_is_not_good(db):
+def test_erasing_frees_the_place_but_not_the_link(db):
     study = register_study(db, participants=1, more="personal_links_only = true")
     first, second = store.sessions.create_links(db, study, 2)
     one = begin_session(db, study, link=first)
@@ -96,7 +96,7 @@ def test_a_place_is_free_again_but_the_link_is_not_good(db):
     assert not begin_session(db, study, link=second).resumed
 
 
-def test_a_paused_study_takes_nobody_new_and_lets_others_go_on(db):
+def test_paused_study_accepts_nobody_new_and_lets_others_continue(db):
     study = register_study(db)
     one = begin_session(db, study, "pid-1")
     store.studies.pause(db, study.name)
@@ -112,8 +112,8 @@ def test_a_paused_study_takes_nobody_new_and_lets_others_go_on(db):
     assert not begin_session(db, study, "pid-2").resumed
 
 
-def test_every_table_about_a_person_is_known():
-    """Whatever leads to a participant, over however many tables, goes with them."""
+def test_every_table_with_personal_data_is_listed():
+    """Every table that refers to a participant, directly or through other tables, is in PERSONAL_TABLES."""
     about = {"participants"}
     while True:
         more = {

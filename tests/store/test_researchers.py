@@ -1,4 +1,4 @@
-"""Passwords, logins and one-time tokens, on both databases."""
+"""Researchers: passwords, logins and one-time tokens."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,7 +19,7 @@ def test_a_researcher_is_added_once(db):
     assert researchers.count_researchers(db) == 1
 
 
-def test_a_new_password_ends_every_login_and_that_of_nobody_else(db):
+def test_new_password_ends_all_logins_of_this_researcher_only(db):
     for name in ("ada", "bob"):
         researchers.set_password(db, name, "hash")
     researchers.set_password(db, "ada", "new")
@@ -32,8 +32,8 @@ def test_a_new_password_ends_every_login_and_that_of_nobody_else(db):
     assert researchers.count_researchers(db) == 2
 
 
-def test_each_sign_out_is_another_moment(db):
-    """Also two within a millisecond, or by computers whose clocks differ."""
+def test_every_sign_out_has_a_new_time(db):
+    """Even two within a millisecond, or by computers with different clocks."""
     researchers.set_password(db, "ada", "hash")
     seen = []
     for _ in range(5):
@@ -44,7 +44,7 @@ def test_each_sign_out_is_another_moment(db):
     assert researchers.get_signed_out_at_ms(db, "nobody") is None
 
 
-def test_a_login_is_a_row_that_its_end_takes_away(db):
+def test_ending_a_login_deletes_its_row(db):
     for name in ("ada", "bob"):
         researchers.set_password(db, name, "hash")
     for name, token in (("ada", "one"), ("ada", "two"), ("bob", "three")):
@@ -60,8 +60,8 @@ def test_a_login_is_a_row_that_its_end_takes_away(db):
         assert connection.execute(select(logins)).all() == []
 
 
-def test_nobody_logs_in_with_what_was_good_a_moment_ago(db):
-    """The password was changed, or they logged out everywhere, while the password was being compared."""
+def test_login_fails_if_all_logins_were_ended_meanwhile(db):
+    """The password was changed, or all logins ended, while the password was being checked."""
     researchers.set_password(db, "ada", "hash")
     before = researchers.get_signed_out_at_ms(db, "ada")
     researchers.set_password(db, "ada", "new")
@@ -82,7 +82,7 @@ def test_a_login_lasts_twelve_hours(db):
         assert len(connection.execute(select(logins)).all()) == 1, "the old row is gone"
 
 
-def test_who_is_removed_leaves_nothing_behind(db):
+def test_removing_a_researcher_deletes_all_their_rows(db):
     for name in ("ada", "bob"):
         researchers.set_password(db, name, "hash")
         researchers.log_in(db, name, f"login of {name}", 0)
@@ -106,7 +106,7 @@ def test_who_is_removed_leaves_nothing_behind(db):
     assert researchers.count_researchers(db) == 1
 
 
-def test_of_two_who_remove_each_other_one_stays(db):
+def test_of_two_researchers_removing_each_other_one_remains(db):
     for name in ("ada", "bob"):
         researchers.set_password(db, name, "hash")
 
@@ -122,7 +122,7 @@ def test_of_two_who_remove_each_other_one_stays(db):
     assert researchers.count_researchers(db) == 1
 
 
-def test_a_one_time_token_is_taken_once(db):
+def test_a_setting_is_consumed_once(db):
     researchers.set_setting(db, "token", "old")
     researchers.set_setting(db, "token", "secret")
     assert not researchers.consume_setting(db, "token", "guess")

@@ -29,7 +29,7 @@ def stored(db, table=schema.responses) -> list[tuple[int, int]]:
         ]
 
 
-def test_what_is_appended_comes_back_as_it_was(db):
+def test_appended_records_are_read_back(db):
     study = register_study(db)
     session = begin_session(db, study).session
     extreme = {"rt_ms": 0.1 + 0.2, "cue_ms": 5e-324, "image_onset_ms": 1e13 - 0.001, "shown_at_ms": 10**13}
@@ -44,40 +44,42 @@ def test_what_is_appended_comes_back_as_it_was(db):
     assert (told["kind"], told["seq"], told["at_ms"]) == ("comment", 1, NOW)
 
 
-def said(db, session, answers, others=()) -> str | None:
-    """Why records are refused, or None where they are acknowledged."""
+def get_refusal(db, session, answers, others=()) -> str | None:
+    """Return why records are refused, or None if they are acknowledged."""
     try:
         return store.responses.append(db, session.id, answers, list(others)).result()
     except Conflict as error:
         return error.reason
 
 
-def test_a_resend_changes_nothing(db):
+def test_sending_again_changes_nothing(db):
     study = register_study(db)
     session = begin_session(db, study).session
     for rt_ms in (400.0, 500.0, 600.0):
-        assert said(db, session, [response(0, rt_ms=rt_ms)], [event(1)]) is None
+        assert get_refusal(db, session, [response(0, rt_ms=rt_ms)], [event(1)]) is None
     ((row,),) = store.responses.stream_responses(db, study.id)
     assert row["rt_ms"] == 400.0
 
 
 @pytest.mark.parametrize("other", [{"item": 1}, {"same": False}, {"shown_at_ms": NOW + 1}])
-def test_another_answer_under_the_same_number_is_refused_and_nothing_of_its_request_stored(db, other):
-    """Two pages go on with one session: whoever comes second hears of it, and the first goes on undisturbed."""
+def test_request_with_a_conflicting_record_is_refused_as_a_whole(db, other):
+    """Two pages continue the same session: the second is told, and the first continues undisturbed."""
     session = begin_session(db, register_study(db)).session
-    assert said(db, session, [response(0)], [event(1)]) is None
-    assert said(db, session, [response(0, **other), response(2, 1)], [event(3)]) == "elsewhere"
-    assert said(db, session, [response(2)], [{**event(1), "at_ms": NOW + 1}]) == "elsewhere"
-    assert said(db, session, [response(2)], [event(1, "comment")]) == "elsewhere"
+    assert get_refusal(db, session, [response(0)], [event(1)]) is None
+    assert get_refusal(db, session, [response(0, **other), response(2, 1)], [event(3)]) == "elsewhere"
+    assert get_refusal(db, session, [response(2)], [{**event(1), "at_ms": NOW + 1}]) == "elsewhere"
+    assert get_refusal(db, session, [response(2)], [event(1, "comment")]) == "elsewhere"
     assert (stored(db), stored(db, schema.events)) == ([(session.id, 0)], [(session.id, 1)])
-    assert said(db, session, [response(0), response(2)], [event(1), event(3)]) is None
+    assert get_refusal(db, session, [response(0), response(2)], [event(1), event(3)]) is None
 
 
-def test_of_two_pages_in_one_commit_the_first_is_kept_and_everybody_else_with_it(db):
-    """Also who would be in the way only of the one that is refused."""
+def test_conflicting_pages_in_one_commit_affect_nobody_else(db):
+    """This includes requests that conflict only with a refused one."""
     study = register_study(db)
     session, bystander = begin_session(db, study).session, begin_session(db, study).session
-    with db.writing() if db.is_sqlite else db.reading():  # on SQLite the writer waits: one batch
+    with (
+        db.writing() if db.is_sqlite else db.reading()
+    ):  # on SQLite the writer waits meanwhile, so that all requests are in one batch
         futures = [
             store.responses.append(db, number, [response(seq, same=same) for seq in seqs], [])
             for number, seqs, same in (
@@ -92,12 +94,12 @@ def test_of_two_pages_in_one_commit_the_first_is_kept_and_everybody_else_with_it
     assert stored(db) == sorted(kept)
 
 
-def test_a_number_is_used_once_by_a_response_or_an_event(db):
-    """Whichever comes second is refused, also when both come together or after the end."""
+def test_a_number_is_used_by_a_response_or_an_event(db):
+    """The second one is refused, also if both come together or after the end of the session."""
     session = begin_session(db, register_study(db)).session
 
     def send(answers, others):
-        return said(db, session, [response(seq) for seq in answers], [event(seq) for seq in others])
+        return get_refusal(db, session, [response(seq) for seq in answers], [event(seq) for seq in others])
 
     assert send([0, 1], [2, 3]) is None
     assert send([2, 4], [1, 5]) == send([3], []) == send([], [0]) == send([6], [6]) == "elsewhere"
@@ -108,17 +110,17 @@ def test_a_number_is_used_once_by_a_response_or_an_event(db):
 
 
 @pytest.mark.parametrize("reason", ["lost", "refused"])
-def test_what_stands_in_for_a_record_is_acknowledged_if_that_has_arrived_after_all(db, reason):
-    """The page has asked what is missing while the last request of the page before was still under way."""
+def test_stand_in_is_acknowledged_if_the_record_arrived_after_all(db, reason):
+    """The page asked for missing records while the last request of the previous page was still on its way."""
     session = begin_session(db, register_study(db)).session
-    assert said(db, session, [response(0)], [event(1)]) is None
-    assert said(db, session, [], [event(seq, "interruption", reason=reason) for seq in (0, 1)]) is None
-    assert said(db, session, [], [event(1, "interruption", reason="hidden")]) == "elsewhere"
+    assert get_refusal(db, session, [response(0)], [event(1)]) is None
+    assert get_refusal(db, session, [], [event(seq, "interruption", reason=reason) for seq in (0, 1)]) is None
+    assert get_refusal(db, session, [], [event(1, "interruption", reason="hidden")]) == "elsewhere"
     assert (stored(db), stored(db, schema.events)) == ([(session.id, 0)], [(session.id, 1)])
 
 
-def test_a_number_is_used_once_whoever_stores_it(db, database_url):
-    """Two workers, the one with responses, the other with events of the same numbers."""
+def test_a_number_is_used_once_across_workers(db, database_url):
+    """One worker stores responses and another one events with the same numbers."""
     session = begin_session(db, register_study(db)).session
     gate, told = threading.Barrier(2), []
 
@@ -126,7 +128,7 @@ def test_a_number_is_used_once_whoever_stores_it(db, database_url):
         gate.wait()
         for seq in range(60):
             rows = ([response(seq)], []) if kind == "response" else ([], [event(seq)])
-            told.append(said(database, session, *rows))
+            told.append(get_refusal(database, session, *rows))
 
     with store.open(database_url) as other:
         threads = [threading.Thread(target=pour, args=each) for each in ((db, "response"), (other, "event"))]
@@ -139,8 +141,8 @@ def test_a_number_is_used_once_whoever_stores_it(db, database_url):
     assert (told.count(None), told.count("elsewhere")) == (60, 60)
 
 
-def test_a_session_has_so_many_events_and_no_more(db):
-    """A resend is no new event; answers are not counted; what was refused is stored nowhere."""
+def test_number_of_events_is_limited(db):
+    """Records sent again and responses do not count; refused events are not stored."""
     study = register_study(db)
     session, other = begin_session(db, study).session, begin_session(db, study).session
     limits = EventLimits(events=5, contours=2)
@@ -162,7 +164,7 @@ def test_a_session_has_so_many_events_and_no_more(db):
     assert len(stored(db, schema.events)) == 10
 
 
-def test_contours_have_a_limit_of_their_own(db):
+def test_contours_have_their_own_limit(db):
     session = begin_session(db, register_study(db)).session
     limits = EventLimits(events=50, contours=2)
     futures = [
@@ -177,7 +179,7 @@ def test_contours_have_a_limit_of_their_own(db):
     assert store.responses.append(db, session.id, [], [event(9, "break")], limits=limits).exception() is None
 
 
-def test_the_same_rows_from_many_at_once_are_stored_once(db):
+def test_simultaneous_identical_requests_are_stored_once(db):
     session = begin_session(db, register_study(db)).session
     futures = [
         store.responses.append(db, session.id, [response(seq)], []) for _ in range(20) for seq in range(50)
@@ -187,8 +189,8 @@ def test_the_same_rows_from_many_at_once_are_stored_once(db):
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_two_workers_with_the_same_rows_never_wait_for_each_other(db, database_url):
-    """As after a pause of the network: what one has not confirmed is sent again to the other, in any order."""
+def test_two_workers_with_the_same_rows_do_not_deadlock(db, database_url):
+    """After a network failure, unconfirmed records are sent to the other worker, in any order."""
     session = begin_session(db, register_study(db)).session
     with store.open(database_url) as other:
         for first in range(0, 3000, 100):
@@ -211,12 +213,12 @@ def test_two_workers_with_the_same_rows_never_wait_for_each_other(db, database_u
         {"rt_ms": "soon"},
     ],
 )
-def test_one_poisonous_row_fails_alone(db, poison):
+def test_an_invalid_row_fails_alone(db, poison):
     study = register_study(db, participants=50)
     sessions = [begin_session(db, study).session.id for _ in range(20)]
     with (
         db.writing() if db.is_sqlite else db.reading()
-    ):  # on SQLite the writer waits for us, so that it is one batch
+    ):  # on SQLite the writer waits meanwhile, so that all rows are in one batch
         futures = [
             store.responses.append(db, session, [response(0, **(poison if place == 7 else {}))], [event(1)])
             for place, session in enumerate(sessions)
@@ -228,7 +230,7 @@ def test_one_poisonous_row_fails_alone(db, poison):
     assert stored(db, schema.events) == [(session, 1) for session in sessions if session != sessions[7]]
 
 
-def test_a_record_without_a_column_is_refused_at_once(db):
+def test_a_record_without_a_column_is_refused_immediately(db):
     session = begin_session(db, register_study(db)).session
     incomplete = response(0)
     del incomplete["rt_ms"]
@@ -236,7 +238,7 @@ def test_a_record_without_a_column_is_refused_at_once(db):
         store.responses.append(db, session.id, [incomplete], [])
 
 
-def test_a_session_that_ended_takes_nothing_more_but_confirms_what_it_has(db):
+def test_finished_session_refuses_new_records_and_confirms_stored_ones(db):
     session = begin_session(db, register_study(db)).session
     store.responses.append(db, session.id, [response(0)], [event(1)]).result()
     store.sessions.leave(db, session, keep=True)
@@ -248,7 +250,7 @@ def test_a_session_that_ended_takes_nothing_more_but_confirms_what_it_has(db):
     assert stored(db) == [(session.id, 0)]
 
 
-def test_nothing_reaches_a_withdrawn_session(db):
+def test_withdrawn_session_refuses_records(db):
     session = begin_session(db, register_study(db)).session
     store.responses.append(db, session.id, [response(0)], []).result()
     store.sessions.leave(db, session, keep=False)
@@ -257,8 +259,8 @@ def test_nothing_reaches_a_withdrawn_session(db):
     assert stored(db) == []
 
 
-def test_withdrawing_while_records_pour_in_leaves_none_behind(db, database_url):
-    """Two workers: one stores, the other withdraws. Whatever the order, nothing is left."""
+def test_withdrawing_while_records_arrive_leaves_none(db, database_url):
+    """One worker stores records while another withdraws the session; whatever the order, nothing is left."""
     session = begin_session(db, register_study(db)).session
     begun = threading.Event()
 
@@ -277,12 +279,12 @@ def test_withdrawing_while_records_pour_in_leaves_none_behind(db, database_url):
     assert stored(db) == []
 
 
-def test_records_of_no_session_are_not_found(db):
+def test_records_of_an_unknown_session(db):
     with pytest.raises(NotFound, match="no such session"):
         store.responses.append(db, 4711, [response(0)], []).result()
 
 
-def test_closing_stores_what_is_waiting_and_takes_nothing_more(database_url):
+def test_closing_stores_queued_records_and_refuses_new_ones(database_url):
     with store.open(database_url) as db:
         session = begin_session(db, register_study(db)).session
         futures = [store.responses.append(db, session.id, [response(seq)], []) for seq in range(200)]
@@ -302,7 +304,7 @@ def test_a_cancelled_request_does_not_disturb_the_others(db):
     assert stored(db) == [(session.id, seq) for seq in kept]
 
 
-def test_postgresql_that_goes_away_and_comes_back(postgres_server):
+def test_postgresql_restarts(postgres_server):
     url = postgres_server.fresh()
     name = url.split("/")[3].partition("?")[0]
     with store.open(url) as db:
@@ -341,7 +343,7 @@ while True:
 """
 
 
-def test_whatever_was_acknowledged_survives_a_kill(tmp_path):
+def test_acknowledged_records_survive_a_kill(tmp_path):
     url = f"sqlite:///{tmp_path}/vseg.db"
     path = os.pathsep.join([str(Path(__file__).parent.parent), *filter(None, sys.path)])
     with subprocess.Popen(
@@ -359,24 +361,24 @@ def test_whatever_was_acknowledged_survives_a_kill(tmp_path):
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_the_last_answer_shown_right_counts():
+def test_the_last_valid_answer_counts():
     rows = [
         response(0, 0, flags="late"), response(1, 0), response(2, 0), response(3, 1, flags="hidden"),
         response(4, 2, practice=True), response(5, 3, catch=True), response(6, 2), response(7, 2, flags="blurred"),
     ]  # fmt: skip
     rows = [row | {"session": "s"} for row in rows] + [response(0, 0) | {"session": "t"}]
-    assert counting(rows) == [2, 6, 0]
+    assert list_used(rows) == [2, 6, 0]
 
 
-def counting(rows) -> list[int]:
+def list_used(rows) -> list[int]:
     columns = {name: [row[name] for row in rows] for name in store.responses.USED_COLUMNS}
     return list(compress(columns["seq"], store.responses.find_used(columns)))
 
 
 @given(st.permutations(range(8)))
-def test_the_order_of_rows_does_not_matter_for_which_count(order):
+def test_used_answers_do_not_depend_on_the_order_of_rows(order):
     rows = [response(seq, seq % 3, flags="late" * (seq > 5)) | {"session": "s"} for seq in range(8)]
-    assert sorted(counting([rows[place] for place in order])) == sorted(counting(rows)) == [3, 4, 5]
+    assert sorted(list_used([rows[place] for place in order])) == sorted(list_used(rows)) == [3, 4, 5]
 
 
 def test_responses_for_analysis(db):
@@ -418,7 +420,7 @@ with store.open(sys.argv[1]) as db:
 
 
 def test_fifty_thousand_rows_stream_in_bounded_memory(db, database_url):
-    """In whole sessions, in order; fetched at once, they would take 9 MB and more."""
+    """In whole sessions and in order; all at once they would take more than 9 MB."""
     few, many = (register_study(db, "a", participants=60, name=name) for name in ("few", "many"))
     numbers = [begin_session(db, few).session.id for _ in range(2)] + [
         begin_session(db, many).session.id for _ in range(50)
@@ -439,7 +441,7 @@ def test_fifty_thousand_rows_stream_in_bounded_memory(db, database_url):
     assert grown_kb < 4_000
 
 
-def test_records_of_someone_who_was_erased_are_told_so(db):
+def test_records_of_an_erased_participant_are_not_found(db):
     study = register_study(db)
     begun = begin_session(db, study)
     store.sessions.erase(db, study, begun.session.participant)
@@ -449,11 +451,11 @@ def test_records_of_someone_who_was_erased_are_told_so(db):
             late.result()
 
 
-def test_inserts_of_postgresql_are_planned_for_the_tables_as_they_are_now(postgres_url):
-    """A plan kept from when they were empty reads the whole other table, until PostgreSQL looks at them again."""
+def test_postgresql_plans_inserts_for_the_current_table_size(postgres_url):
+    """A cached plan from when the tables were empty would scan the whole other table."""
     with store.open(postgres_url) as db:
         session = begin_session(db, register_study(db)).session.id
-        for seq in range(30):  # the driver has a statement prepared that it meets again and again
+        for seq in range(30):  # the driver prepares statements that it runs repeatedly
             store.responses.append(db, session, [], [event(seq)]).result()
         full = response(0) | {"session": session, "received_at_ms": NOW, "chosen": False}
         with db.writing() as connection:

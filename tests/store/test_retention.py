@@ -1,4 +1,4 @@
-"""Who people are is known for as long as the study file says; answers stay. Stored times are moved, not waited for."""
+"""Identities are kept as long as the study file says; answers remain. The tests change stored times."""
 
 import asyncio
 import io
@@ -22,8 +22,8 @@ NOBODY = "Nobody's identity was due; nothing was deleted.\n"
 PRIVATE = "[privacy]\nkeep_identities_days = 30\n"
 
 
-def heard_of(db, begun, days: float, now_ms: int = NOW) -> None:
-    """Move all times of a session, so that it was last heard of so many days ago."""
+def set_last_activity(db, begun, days: float, now_ms: int = NOW) -> None:
+    """Shift all times of a session so that its last activity was so many days ago."""
     at = int(now_ms - days * DAY)
     with db.writing() as connection:
         mine = update(sessions).where(sessions.c.id == begun.session.id)
@@ -35,8 +35,8 @@ def heard_of(db, begun, days: float, now_ms: int = NOW) -> None:
             )
 
 
-def known(db) -> set[str]:
-    """The participants who have an identity or a link of their own."""
+def list_identified(db) -> set[str]:
+    """Return the participants who have an identity or a personal link."""
     with db.reading() as connection:
         return {
             name
@@ -47,7 +47,7 @@ def known(db) -> set[str]:
         }
 
 
-def test_who_was_silent_for_longer_is_forgotten_and_their_answers_stay(db):
+def test_identities_are_deleted_after_the_promised_time_and_answers_remain(db):
     study, forever = (
         register_study(db, participants=50, more=PRIVATE),
         register_study(db, name="forever", participants=50),
@@ -58,23 +58,23 @@ def test_who_was_silent_for_longer_is_forgotten_and_their_answers_stay(db):
     people[-1] = begin_session(db, forever, "pid-forever")
     for days, begun in people.items():
         complete_session(db, begun)
-        heard_of(db, begun, abs(days) * (400 if days < 0 else 1))
+        set_last_activity(db, begun, abs(days) * (400 if days < 0 else 1))
     before = store.responses.load_responses(db, study)
     gone = store.sessions.apply_retention(db, now_ms=NOW)
     assert {name: (each.identities, each.links) for name, each in gone.items()} == {"small": (2, 1)}
     assert gone["small"].traces
-    assert known(db) == {people[days].session.participant for days in (0.01, 29.9, -1)}
+    assert list_identified(db) == {people[days].session.participant for days in (0.01, 29.9, -1)}
     assert store.responses.load_responses(db, study).same.tolist() == before.same.tolist()
     assert store.sessions.apply_retention(db, now_ms=NOW) == {}
-    with pytest.raises(Exception, match="has no such personal link"):  # the link is not free for someone else
+    with pytest.raises(Exception, match="has no such personal link"):  # nobody else can use the link
         store.sessions.begin(db, study, draw_trials, link=link, now_ms=NOW)
 
 
-def test_someone_who_is_still_at_it_is_kept_however_long_ago_they_began(db):
+def test_participants_who_are_taking_part_are_kept(db):
     study = register_study(db, participants=5, more="[privacy]\nkeep_identities_days = 0\n")
     begun = begin_session(db, study, "pid-1")
     answer_all(db, begun)
-    heard_of(db, begun, 90)
+    set_last_activity(db, begun, 90)
     with db.writing() as connection:
         connection.execute(update(responses).values(received_at_ms=NOW - 10 * 60_000))
     assert store.sessions.apply_retention(db, now_ms=NOW) == {}
@@ -84,8 +84,8 @@ def test_someone_who_is_still_at_it_is_kept_however_long_ago_they_began(db):
     assert store.sessions.apply_retention(db, now_ms=NOW)["small"].identities == 1
 
 
-def test_whoever_is_done_is_not_kept_however_short_ago(db):
-    """Of no days, only those who are at it are still needed; of some days, an hour has no say."""
+def test_finished_participants_are_forgotten_immediately_with_0_days(db):
+    """With 0 days only active participants are kept; with more days, the last hour makes no difference."""
     study = register_study(db, participants=50)
     people = {how: begin_session(db, study, f"pid-{how}") for how in ("active", "completed", "left", "ended")}
     (link,) = store.sessions.create_links(db, study, 1)
@@ -98,43 +98,43 @@ def test_whoever_is_done_is_not_kept_however_short_ago(db):
     assert (gone.identities, gone.links, gone.kept) == (0, 0, 0)
     gone = store.sessions.forget_identities(db, study, now_ms=NOW)
     assert (gone.identities, gone.links, gone.kept) == (3, 1, 1)
-    assert known(db) == {people["active"].session.participant}
+    assert list_identified(db) == {people["active"].session.participant}
 
 
-def test_the_server_does_it_by_itself(database_url, caplog):
-    kind = database_url.partition(":")[0]  # in the words of the log, which says the same ones seldom
+def test_the_server_applies_retention(database_url, caplog):
+    kind = database_url.partition(":")[0]  # a different study name, since equal log messages are throttled
     text = (STUDY + PRIVATE).replace('"tiny"', f'"{kind}"')
     with store.open(database_url) as db:
         register_studies(db, text)
         study = store.studies.get_study(db, kind)
         now = store.database.now_ms()
         old, new = (begin_session(db, study, name, now_ms=now) for name in ("pid-old", "pid-new"))
-        heard_of(db, old, 31, now)
+        set_last_activity(db, old, 31, now)
     with run_server(database_url, text) as server:
         for _ in range(3000):
             if "were deleted" in caplog.text:
                 break
             threading.Event().wait(0.01)
-        assert known(server.db) == {new.session.participant}
+        assert list_identified(server.db) == {new.session.participant}
     (said,) = [each for each in caplog.records if each.name == "vseg.server"]
-    assert said.levelname == "WARNING"  # the least that the server's log has
+    assert said.levelname == "WARNING"  # the lowest level in the server's log
     assert said.getMessage() == (
         f"Study {kind}: deleted 1 identity and 0 personal links, as keep_identities_days = 30 requires."
     )
 
 
-def test_the_command_does_it_at_any_time(database_url, capsys):
+def test_forget_command(database_url, capsys):
     with store.open(database_url) as db:
         study = register_study(db, participants=50)
         now = store.database.now_ms()
         for days in (0, 3, 10):
-            heard_of(db, begin_session(db, study, f"pid-{days}", now_ms=now), days, now)
+            set_last_activity(db, begin_session(db, study, f"pid-{days}", now_ms=now), days, now)
     command = f"erase small --identities --yes --db {database_url}"
     code, out, err = vseg(f"{command} --older-than-days 5", capsys)
     assert (code, err) == (0, "")
     assert "Forgotten. Rows deleted: identities 1, links 0." in out
     assert vseg(f"{command} --older-than-days 5", capsys) == (0, NOBODY, "")
-    for said in ("identities 1, links 0", NOBODY):  # of the other two, one is still here
+    for said in ("identities 1, links 0", NOBODY):  # one of the other two is still taking part
         code, out, err = vseg(command, capsys)
         assert (code, err) == (1, "")
         assert said in out
@@ -142,8 +142,8 @@ def test_the_command_does_it_at_any_time(database_url, capsys):
         assert "Kept 1 who are taking part (not finished, heard of within the last hour)" in out
 
 
-def test_the_command_asks_what_it_will_do(tmp_path, capsys, monkeypatch):
-    """Without a terminal nobody can say yes, so nothing is done; a script's input is empty, or even closed."""
+def test_forget_command_asks_for_confirmation(tmp_path, capsys, monkeypatch):
+    """Without a terminal nobody can confirm, so nothing is deleted; the input of a script is empty or closed."""
     monkeypatch.setattr("sys.stdin", io.StringIO())
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         complete_session(db, begin_session(db, register_study(db), "pid-1"))
@@ -158,17 +158,17 @@ def test_the_command_asks_what_it_will_do(tmp_path, capsys, monkeypatch):
         assert out.startswith("Forget for good who took part in small? Their answers stay.")
         monkeypatch.setattr("sys.stdin", None)
         assert vseg(command, capsys) == (1, "", err)
-        assert len(known(db)) == 1
+        assert len(list_identified(db)) == 1
 
 
-def test_the_setting_is_checked_with_its_line():
+def test_invalid_setting_is_reported_with_its_line():
     with pytest.raises(InvalidInput, match="keep_identities_days should be a whole number from 0 to 36500"):
         parse_study(STUDY + "[privacy]\nkeep_identities_days = -1\n")
     assert parse_study(STUDY).privacy.keep_identities_days is None
 
 
-def test_a_day_on_which_something_breaks_ends_neither_the_task_nor_what_closes_after_it(caplog):
-    """Not an error of ours: whatever it is, it is logged, and tried again the next day."""
+def test_failure_of_retention_does_not_stop_the_server(caplog):
+    """Any exception, not only a VsegError, is logged, and retention runs again the next day."""
 
     class Broken:
         def reading(self):

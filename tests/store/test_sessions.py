@@ -23,13 +23,13 @@ from vseg.store.tokens import hash_token
 from vseg.study.trials import Unit
 
 
-def refused(db, study, *arguments, **options) -> str:
+def expect_conflict(db, study, *arguments, **options) -> str:
     with pytest.raises(Conflict) as caught:
         begin_session(db, study, *arguments, **options)
     return caught.value.reason
 
 
-def identities_of(db, study) -> dict[str, Identity]:
+def read_identities(db, study) -> dict[str, Identity]:
     with take_snapshot(db, study) as found:
         return found.identities()
 
@@ -39,7 +39,7 @@ def count(db, table) -> int:
         return connection.scalar(select(func.count()).select_from(table))
 
 
-def test_begin_gives_a_place_and_a_token_of_which_only_the_hash_is_kept(db):
+def test_begin_returns_a_token_and_stores_only_its_hash(db):
     study = register_study(db)
     begun = begin_session(db, study)
     assert not begun.resumed
@@ -51,13 +51,13 @@ def test_begin_gives_a_place_and_a_token_of_which_only_the_hash_is_kept(db):
         assert begun.token not in str(connection.execute(select(sessions)).all())
 
 
-def test_a_wrong_token_belongs_to_nobody(db):
+def test_unknown_token_is_refused(db):
     begin_session(db, register_study(db))
     with pytest.raises(NotAllowed, match="no session"):
         store.sessions.get_by_token(db, "' OR 1=1 --")
 
 
-def test_the_same_prolific_participant_goes_on_with_a_new_token(db):
+def test_same_prolific_participant_resumes_with_a_new_token(db):
     study = register_study(db)
     first, second = begin_session(db, study, "pid"), begin_session(db, study, "pid")
     assert second.resumed
@@ -70,7 +70,7 @@ def test_the_same_prolific_participant_goes_on_with_a_new_token(db):
 @pytest.mark.parametrize(
     ("ended", "reason"), [("complete", "already"), ("left", "already"), ("ended", "ended")]
 )
-def test_a_second_time_is_refused(db, ended, reason):
+def test_taking_part_twice_is_refused(db, ended, reason):
     study = register_study(db)
     begun = begin_session(db, study, "pid")
     if ended == "complete":
@@ -79,62 +79,66 @@ def test_a_second_time_is_refused(db, ended, reason):
         store.sessions.leave(db, begun.session, keep=True)
     else:
         store.sessions.end(db, begun.session)
-    assert refused(db, study, "pid") == reason
+    assert expect_conflict(db, study, "pid") == reason
 
 
-def test_a_study_is_full_when_completed_and_alive_reach_what_is_wanted(db):
+def test_study_is_full_when_completed_and_alive_sessions_reach_the_target(db):
     study = register_study(db, participants=2)
     begin_session(db, study)
     assert store.sessions.get_refusal_reason(db, study, now_ms=NOW) is None
     begin_session(db, study)
-    assert refused(db, study) == "full"
+    assert expect_conflict(db, study) == "full"
     assert store.sessions.get_refusal_reason(db, study, now_ms=NOW) == "full"
 
 
-def test_whoever_falls_silent_makes_room_and_can_still_come_back(db):
+def test_silent_session_frees_its_place_and_can_be_resumed(db):
     study = register_study(db, "a", participants=1)
     silent = begin_session(db, study, "silent")
     answer_all(db, silent, now_ms=NOW + 30 * MINUTE)
-    assert refused(db, study, now_ms=NOW + 89 * MINUTE) == "full"
+    assert expect_conflict(db, study, now_ms=NOW + 89 * MINUTE) == "full"
     heir = begin_session(db, study, now_ms=NOW + 91 * MINUTE)
     assert heir.session.units == silent.session.units
     assert begin_session(db, study, "silent", now_ms=NOW + 95 * MINUTE).resumed
 
 
-def test_a_longer_interruption_may_be_allowed(db):
+def test_longer_interruptions_can_be_allowed(db):
     study = register_study(db, "a", participants=1, more="interruption = {after_minutes = 600}")
     answer_all(db, begin_session(db, study), now_ms=NOW)
-    assert refused(db, study, now_ms=NOW + 599 * MINUTE) == "full"
+    assert expect_conflict(db, study, now_ms=NOW + 599 * MINUTE) == "full"
     begin_session(db, study, now_ms=NOW + 601 * MINUTE)
 
 
-def test_a_session_that_never_sent_anything_keeps_its_place_for_minutes_only(db):
-    """Who only asks for sessions does not keep others out; whoever reports the consent is there for an hour."""
+def test_session_without_records_keeps_its_place_for_minutes(db):
+    """Requests for sessions alone do not fill a study; a session with a consent event is alive for an hour."""
     study = register_study(db, "a", participants=2)
     silent, real = begin_session(db, study, "silent"), begin_session(db, study)
     store.responses.append(db, real.session.id, [], [event(0, "consent")], now_ms=NOW).result()
-    assert refused(db, study, now_ms=NOW + 4 * MINUTE) == "full"
+    assert expect_conflict(db, study, now_ms=NOW + 4 * MINUTE) == "full"
     heir = begin_session(db, study, now_ms=NOW + 6 * MINUTE)
     assert heir.session.units == silent.session.units
-    assert refused(db, study, now_ms=NOW + 6 * MINUTE) == "full"
+    assert expect_conflict(db, study, now_ms=NOW + 6 * MINUTE) == "full"
     assert begin_session(db, study, "silent", now_ms=NOW + 7 * MINUTE).resumed
 
 
-def test_sessions_begin_at_some_pace_and_personal_links_at_any(db):
-    """Who begins and leaves again and again, however, closes a study for a day at most, and to nobody with a link."""
+def test_daily_sessions_are_limited_except_with_personal_links(db):
+    """Someone who begins and leaves repeatedly blocks a study for a day at most, and nobody with a personal link."""
     study = register_study(db, "a", participants=1)
     for _ in range(119):
         store.sessions.leave(db, begin_session(db, study).session, keep=True)
     begin_session(db, study, "pid")
     later, tomorrow = NOW + 90 * MINUTE, NOW + 24 * 60 * MINUTE
-    assert refused(db, study, now_ms=later) == refused(db, study, "someone-new", now_ms=later) == "full"
+    assert (
+        expect_conflict(db, study, now_ms=later)
+        == expect_conflict(db, study, "someone-new", now_ms=later)
+        == "full"
+    )
     assert begin_session(db, study, "pid", now_ms=later).resumed
     link = store.sessions.create_links(db, study, 1)[0]
     store.sessions.leave(db, begin_session(db, study, link=link, now_ms=later).session, keep=False)
     assert not begin_session(db, study, now_ms=tomorrow).resumed
 
 
-def test_the_same_entry_is_the_same_session(db):
+def test_same_entry_resumes_the_session(db):
     study, other = register_study(db), register_study(db, name="other")
     first, second = begin_session(db, study, entry="e" * 16), begin_session(db, study, entry="e" * 16)
     assert (first.resumed, second.resumed) == (False, True)
@@ -147,11 +151,11 @@ def test_the_same_entry_is_the_same_session(db):
     with db.reading() as connection:
         assert "e" * 16 not in str(connection.execute(select(sessions)).all())
     complete_session(db, second)
-    assert refused(db, study, entry="e" * 16) == "already"
+    assert expect_conflict(db, study, entry="e" * 16) == "already"
 
 
-def test_an_entry_tells_nobody_apart_who_has_a_link_or_an_identity(db):
-    """Several people may use one browser: who is on Prolific, or has a link, is that person."""
+def test_entry_is_ignored_with_a_link_or_an_identity(db):
+    """Several people may share a browser; a Prolific identity or a link says who it is."""
     study = register_study(db, participants=6)
     (link,) = store.sessions.create_links(db, study, 1)
     entry = "e" * 16
@@ -166,8 +170,8 @@ def test_an_entry_tells_nobody_apart_who_has_a_link_or_an_identity(db):
     assert begin_session(db, study, entry=entry).session == people[0].session
 
 
-def test_the_same_page_has_another_token_for_another_session(db):
-    """The sessions of those who withdrew, or whose identity was forgotten, still have theirs."""
+def test_each_session_of_a_page_has_its_own_token(db):
+    """Withdrawn sessions, and those whose identity was forgotten, keep their tokens."""
     study = register_study(db, participants=9)
     here = {"entry": "e" * 16}
     begun = [begin_session(db, study, "pid", **here)]
@@ -181,7 +185,7 @@ def test_the_same_page_has_another_token_for_another_session(db):
     assert store.sessions.rows.get_by_token(db, begun[1].token).id == begun[1].session.id
 
 
-def test_links_that_nobody_has_used_are_revoked(db):
+def test_revoking_unused_links(db):
     study, other = register_study(db, participants=3), register_study(db, name="other")
     used, unused = store.sessions.create_links(db, study, 2)
     (elsewhere,) = store.sessions.create_links(db, other, 1)
@@ -189,13 +193,13 @@ def test_links_that_nobody_has_used_are_revoked(db):
     assert store.sessions.count_unused_links(db, study) == 1
     assert store.sessions.revoke_links(db, study) == 1
     assert store.sessions.count_unused_links(db, study) == 0
-    assert refused(db, study, link=unused) == "link"
+    assert expect_conflict(db, study, link=unused) == "link"
     assert begin_session(db, study, link=used).session == mine.session
     assert not begin_session(db, other, link=elsewhere).resumed
 
 
-def test_a_link_that_someone_else_has_used_meanwhile(db):
-    """Known by their name at first, and then by the link in the same address: two sessions, two tokens."""
+def test_link_and_identity_of_different_participants(db):
+    """First recognised by their identity, then by a link in the same address: two sessions with two tokens."""
     study = register_study(db)
     (link,) = store.sessions.create_links(db, study, 1)
     mine = begin_session(db, study, "mine", entry="e" * 16)
@@ -207,7 +211,7 @@ def test_a_link_that_someone_else_has_used_meanwhile(db):
     assert again.token == mine.token
 
 
-def test_a_draw_that_fails_takes_nothing_from_the_same_request_that_came_twice(db):
+def test_failed_draw_keeps_the_session_of_a_repeated_request(db):
     study = register_study(db)
 
     def fails(units):
@@ -222,70 +226,70 @@ def test_a_draw_that_fails_takes_nothing_from_the_same_request_that_came_twice(d
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_many_at_once_with_one_entry_are_one_person(db, round_):
+def test_simultaneous_requests_with_one_entry_are_one_participant(db, round_):
     study = register_study(db)
-    together(8, lambda _: begin_session(db, study, entry=f"entry-of-sixteen-{round_}"))
+    run_simultaneously(8, lambda _: begin_session(db, study, entry=f"entry-of-sixteen-{round_}"))
     assert count(db, sessions) == count(db, participants) == 1
 
 
-def test_a_closed_study_lets_only_those_finish_who_have_begun(db):
+def test_closed_study_accepts_only_sessions_that_have_begun(db):
     study = register_study(db)
     begin_session(db, study, "pid")
     store.studies.close(db, study.name)
-    assert refused(db, study, "another") == "closed"
+    assert expect_conflict(db, study, "another") == "closed"
     assert store.sessions.get_refusal_reason(db, study, now_ms=NOW) == "closed"
     assert begin_session(db, study, "pid").resumed
     store.studies.reopen(db, study.name)
     begin_session(db, study, "another")
 
 
-def test_personal_links_are_for_one_person_each(db):
+def test_a_personal_link_is_for_one_participant(db):
     study = register_study(db, more="personal_links_only = true")
     mine, other = store.sessions.create_links(db, study, 2)
-    assert refused(db, study) == "link"
-    assert refused(db, study, link="invented") == "link"
+    assert expect_conflict(db, study) == "link"
+    assert expect_conflict(db, study, link="invented") == "link"
     first = begin_session(db, study, link=mine)
     assert begin_session(db, study, link=mine).session == first.session
     assert begin_session(db, study, link=other).session.participant != first.session.participant
     complete_session(db, first)
-    assert refused(db, study, link=mine) == "already"
+    assert expect_conflict(db, study, link=mine) == "already"
 
 
-def test_a_link_of_another_study_is_none(db):
+def test_link_of_another_study_is_refused(db):
     other, study = register_study(db, name="other"), register_study(db)
     (link,) = store.sessions.create_links(db, other, 1)
-    assert refused(db, study, link=link) == "link"
+    assert expect_conflict(db, study, link=link) == "link"
 
 
 @pytest.mark.parametrize("count", [0, 10_001])
-def test_links_are_made_in_sensible_numbers(db, count):
+def test_number_of_links_is_limited(db, count):
     with pytest.raises(InvalidInput, match="1 to 10000"):
         store.sessions.create_links(db, register_study(db), count)
 
 
-def test_a_study_may_be_open_to_prolific_only(db):
+def test_study_open_to_prolific_only(db):
     study = register_study(db, more='prolific = {completion_code = "C0DE", required = true}')
-    assert refused(db, study) == "prolific"
+    assert expect_conflict(db, study) == "prolific"
     begin_session(db, study, "pid")
 
 
-def test_identities_are_apart_and_of_sensible_length(db):
+def test_identities_are_stored_separately_and_have_limited_length(db):
     study = register_study(db)
     name = begin_session(db, study, "pid").session.participant
     begin_session(db, study)
-    assert identities_of(db, study) == {name: Identity("pid", "a-study", "a-session")}
+    assert read_identities(db, study) == {name: Identity("pid", "a-study", "a-session")}
     for odd in ("", "x" * 65, "a\x00b"):
         with pytest.raises(InvalidInput, match="prolific_pid"):
             begin_session(db, study, odd)
 
 
-def test_a_study_that_was_changed_meanwhile_is_read_again_first(db):
+def test_begin_refuses_a_study_that_was_changed_meanwhile(db):
     study = register_study(db)
     register_study(db, participants=5)
-    assert refused(db, study) == "changed"
+    assert expect_conflict(db, study) == "changed"
 
 
-def test_trials_that_cannot_be_drawn_leave_nothing_behind(db):
+def test_failed_draw_leaves_no_session(db):
     study = register_study(db, participants=1)
 
     def fails(units):
@@ -298,13 +302,13 @@ def test_trials_that_cannot_be_drawn_leave_nothing_behind(db):
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_many_at_once_with_one_identity_are_one_person(db, round_):
+def test_simultaneous_requests_with_one_identity_are_one_participant(db, round_):
     study = register_study(db)
-    together(8, lambda _: begin_session(db, study, f"pid{round_}"))
+    run_simultaneously(8, lambda _: begin_session(db, study, f"pid{round_}"))
     assert count(db, sessions) == count(db, participants) == count(db, identities) == 1
 
 
-def test_the_last_place_is_given_once(db):
+def test_the_last_place_is_assigned_once(db):
     study = register_study(db, participants=3)
 
     def attempt(_):
@@ -313,14 +317,14 @@ def test_the_last_place_is_given_once(db):
         except Conflict as full:
             return full.reason
 
-    found = together(10, attempt)
+    found = run_simultaneously(10, attempt)
     given = [session for session in found if session != "full"]
     assert len(given) == count(db, sessions) == 3
     units = [(unit.image, unit.unit) for session in given for unit in session.units]
     assert len(set(units)) == 3
 
 
-def test_progress_says_what_has_arrived(db):
+def test_progress_reports_what_has_arrived(db):
     begun = begin_session(db, register_study(db))
     empty = store.sessions.get_progress(db, begun.session)
     assert (empty.next_seq, empty.last_at_ms, empty.answers, empty.restarts) == (0, NOW, [], [])
@@ -332,8 +336,8 @@ def test_progress_says_what_has_arrived(db):
 
 
 @pytest.mark.parametrize("clock_off_ms", [-7_200_000, 0, 90_000])
-def test_progress_tells_when_answers_were_given_not_when_they_arrived(db, clock_off_ms):
-    """Two answers were given offline and come an hour later, from a page whose clock may be wrong."""
+def test_progress_reports_when_answers_were_given_not_when_they_arrived(db, clock_off_ms):
+    """Two answers were given offline and arrive an hour later, from a page whose clock may be wrong."""
     begun, hour_ms = begin_session(db, register_study(db)), 3_600_000
     at = {"at_ms": NOW + clock_off_ms}
     store.responses.append(db, begun.session.id, [], [event(0) | at], now_ms=NOW + 40).result()
@@ -346,8 +350,8 @@ def test_progress_tells_when_answers_were_given_not_when_they_arrived(db, clock_
     assert store.sessions.get_progress(db, begun.session).last_at_ms == NOW + hour_ms + 900
 
 
-def test_progress_on_another_device_goes_by_its_clock(db):
-    """The second device's clock is an hour behind the first one's; nobody was away."""
+def test_progress_uses_the_clock_of_the_current_device(db):
+    """The clock of the second device is an hour behind that of the first; there was no interruption."""
     begun, hour_ms = begin_session(db, register_study(db)), 3_600_000
     first = [response(0, 0, shown_at_ms=NOW)]
     store.responses.append(db, begun.session.id, first, [], now_ms=NOW + 30).result()
@@ -359,8 +363,8 @@ def test_progress_on_another_device_goes_by_its_clock(db):
 
 
 @pytest.mark.parametrize("fast_ms", [86_400_000, 300_000])
-def test_progress_goes_by_a_clock_that_was_set_back(db, fast_ms):
-    """The first two answers were given by a clock that was fast, until it was set right; nobody was away."""
+def test_progress_handles_a_clock_that_was_set_back(db, fast_ms):
+    """The clock was fast for the first two answers and then corrected; there was no interruption."""
     begun, at_ms = begin_session(db, register_study(db)), NOW
     for seq in range(20):
         at_ms = NOW + 2 * MINUTE * seq
@@ -370,7 +374,7 @@ def test_progress_goes_by_a_clock_that_was_set_back(db, fast_ms):
     assert store.sessions.get_progress(db, begun.session).answered_at_ms == at_ms + 200
 
 
-def test_progress_says_where_blocks_began_again(db):
+def test_progress_reports_where_blocks_began_again(db):
     begun = begin_session(db, register_study(db))
     told = [1, None, 0, 2, -1, True, 1.0, "1", [1], {}]
     rows = [event(seq, "resumed", away_ms=5, repeat=repeat) for seq, repeat in enumerate(told)]
@@ -381,7 +385,7 @@ def test_progress_says_where_blocks_began_again(db):
     )
 
 
-def test_a_token_that_was_replaced_stores_nothing(db):
+def test_replaced_token_stores_nothing(db):
     study = register_study(db)
     first, second = begin_session(db, study, "pid"), begin_session(db, study, "pid")
     with pytest.raises(NotAllowed, match="newer token"):
@@ -394,7 +398,7 @@ def test_a_token_that_was_replaced_stores_nothing(db):
     assert count(db, responses) == 1
 
 
-def test_complete_wants_every_record_and_every_trial(db):
+def test_complete_requires_every_record_and_every_trial(db):
     begun = begin_session(db, register_study(db))
     store.responses.append(db, begun.session.id, [response(1, 0)], []).result()
     assert store.sessions.complete(db, begun.session, 4) == [0, 2, 3]
@@ -408,7 +412,7 @@ def test_complete_wants_every_record_and_every_trial(db):
     assert store.sessions.get_by_token(db, begun.token).status == "completed"
 
 
-def test_whoever_left_cannot_complete(db):
+def test_session_that_was_left_cannot_be_completed(db):
     begun = begin_session(db, register_study(db))
     answer_all(db, begun)
     store.sessions.leave(db, begun.session, keep=True)
@@ -416,7 +420,7 @@ def test_whoever_left_cannot_complete(db):
         store.sessions.complete(db, begun.session, 2)
 
 
-def test_leaving_with_data_kept(db):
+def test_leaving_and_keeping_the_data(db):
     study = register_study(db)
     begun = begin_session(db, study, "pid")
     answer_all(db, begun)
@@ -424,11 +428,11 @@ def test_leaving_with_data_kept(db):
     store.sessions.leave(db, begun.session, keep=True)
     assert store.sessions.get_by_token(db, begun.token).status == "left"
     assert count(db, responses) == 2
-    assert list(identities_of(db, study)) == [begun.session.participant]
+    assert list(read_identities(db, study)) == [begun.session.participant]
 
 
 @pytest.mark.parametrize("before", ["active", "left", "completed"])
-def test_withdrawing_erases_data_and_identity_at_any_time(db, before):
+def test_withdrawing_deletes_data_and_identity_at_any_time(db, before):
     study = register_study(db)
     begun, other = begin_session(db, study, "pid"), begin_session(db, study, "other")
     answer_all(db, begun)
@@ -443,10 +447,10 @@ def test_withdrawing_erases_data_and_identity_at_any_time(db, before):
     assert store.sessions.get_by_token(db, begun.token).status == "withdrawn"
     assert count(db, responses) == 2
     assert count(db, events) == 0
-    assert list(identities_of(db, study)) == [other.session.participant]
+    assert list(read_identities(db, study)) == [other.session.participant]
 
 
-def test_counts_and_list_for_the_researcher(db):
+def test_counts_and_list_of_sessions(db):
     study = register_study(db, "a", participants=5)
     done, gone, here, silent = (begin_session(db, study, now_ms=NOW - ago) for ago in (0, 0, 0, 90 * MINUTE))
     complete_session(db, done)
@@ -461,8 +465,8 @@ def test_counts_and_list_for_the_researcher(db):
     assert [row["responses"] for row in rows] == [2, 0, 0, 0]
 
 
-def together(many: int, work):
-    """Call a function from so many threads, which start at the same moment."""
+def run_simultaneously(many: int, work):
+    """Call a function from several threads that start at the same time."""
     gate = threading.Barrier(many)
 
     def wait_and_work(number):

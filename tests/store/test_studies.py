@@ -19,7 +19,7 @@ def register(db, text, shown=None):
     return store.studies.register(db, text, parse_study(text), make_images() if shown is None else shown)
 
 
-def test_a_study_comes_back_as_it_was(db):
+def test_registered_study_is_read_back(db):
     text, shown = make_study_text(), make_images()
     row = register(db, text, shown)
     assert store.studies.get_study(db, "small") == row
@@ -35,7 +35,7 @@ def test_a_study_comes_back_as_it_was(db):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=6)
 @given(maps=some_maps())
-def test_truth_comes_back_on_any_layout(db, maps):
+def test_truth_is_read_back_on_any_layout(db, maps):
     shown = make_images("a")
     text = make_study_text("a", name=f"truth-{hashlib.sha256(maps.probabilities.tobytes()).hexdigest()[:20]}")
     row = register(db, text, {"a": replace(shown["a"], truth=maps)})
@@ -50,7 +50,7 @@ def test_an_image_belongs_to_its_study(db):
         store.studies.get_image(db, first.id, second.images["b"].sha256)
 
 
-def test_before_its_first_session_a_study_can_be_replaced(db):
+def test_study_without_sessions_can_be_replaced(db):
     first = register(db, make_study_text())
     links = store.sessions.create_links(db, first, 1)
     second = register(db, make_study_text("abc", participants=9), make_images("abc", shade=7))
@@ -78,7 +78,7 @@ def test_the_first_session_freezes_a_study(db):
     assert store.studies.get_study(db, "small") == frozen
 
 
-def test_a_frozen_study_keeps_its_generated_images_but_minds_other_files(db):
+def test_frozen_study_keeps_generated_images_and_rejects_changed_files(db):
     text = make_study_text("a") + '[[images]]\nname = "b"\nfile = "b.png"\n'
     begin_session(db, register(db, text))
     other = make_images(shade=9)
@@ -88,14 +88,14 @@ def test_a_frozen_study_keeps_its_generated_images_but_minds_other_files(db):
         register(db, text, other)
 
 
-def test_workers_that_start_together_register_once(db):
+def test_simultaneous_workers_register_a_study_once(db):
     with ThreadPoolExecutor(4) as pool:
         rows = list(pool.map(lambda _: register(db, make_study_text()), range(8)))
     assert [row.id for row in rows] == [rows[0].id] * 8
     assert [row.name for row in store.studies.list_studies(db)] == ["small"]
 
 
-def test_unknown_studies_are_named_with_those_there_are(db):
+def test_unknown_study_error_lists_the_existing_ones(db):
     with pytest.raises(NotFound, match="it has: none yet"):
         store.studies.get_study(db, "small")
     register_study(db, name="one")
@@ -112,7 +112,7 @@ def test_closing_and_reopening(db):
     assert store.studies.get_study(db, "small").status == "open"
 
 
-def test_a_study_that_this_version_cannot_read_does_not_keep_the_others_from_being_listed(db, caplog):
+def test_unreadable_study_is_skipped_in_the_list(db, caplog):
     for name in ("first", "second"):
         register_study(db, name=name)
     with db.writing() as connection:

@@ -1,4 +1,4 @@
-"""Personal tokens and links that log in once: only hashes are kept, and what is used up or revoked is worthless."""
+"""Personal tokens and sign-in links: only hashes are stored, and used or revoked tokens are invalid."""
 
 import threading
 
@@ -24,7 +24,7 @@ def stored(db, which) -> str:
         return str(connection.execute(which.select()).all())
 
 
-def test_a_token_is_its_researchers(db, ann):
+def test_a_token_belongs_to_its_researcher(db, ann):
     token = tokens.create(db, ann, " notebook ")
     assert token.startswith("vseg_")
     assert tokens.find_researcher(db, token) == "Ann"
@@ -36,7 +36,7 @@ def test_a_token_is_its_researchers(db, ann):
     assert tokens.list_tokens(db, "Bob") == []
 
 
-def test_use_is_noted_once_a_minute(db, ann):
+def test_use_is_recorded_once_a_minute(db, ann):
     token = tokens.create(db, ann, "script")
     assert tokens.list_tokens(db, ann)[0].last_used_at_ms is None
     noted = []
@@ -46,7 +46,7 @@ def test_use_is_noted_once_a_minute(db, ann):
     assert noted == [NOW, NOW, NOW + 60_000]
 
 
-def test_revoking(db, ann):
+def test_revoked_token_is_invalid(db, ann):
     kept, gone = tokens.create(db, ann, "kept"), tokens.create(db, ann, "gone")
     number = tokens.list_tokens(db, ann)[1].id
     with pytest.raises(NotFound, match=f"no token {number}"):
@@ -59,12 +59,12 @@ def test_revoking(db, ann):
 
 
 @pytest.mark.parametrize("label", ["", "  ", "x" * 65, "a\nb"])
-def test_labels_that_say_nothing(db, ann, label):
+def test_invalid_labels(db, ann, label):
     with pytest.raises(InvalidInput, match="in 1 to 64 printable characters"):
         tokens.create(db, ann, label)
 
 
-def test_only_researchers_have_tokens_and_not_without_end(db, ann, monkeypatch):
+def test_tokens_need_a_researcher_and_are_limited(db, ann, monkeypatch):
     with pytest.raises(NotFound, match="no researcher 'Eve'"):
         tokens.create(db, "Eve", "script")
     monkeypatch.setattr(tokens, "MAX_TOKENS", 2)
@@ -74,7 +74,7 @@ def test_only_researchers_have_tokens_and_not_without_end(db, ann, monkeypatch):
         tokens.create(db, ann, "c")
 
 
-def test_a_link_logs_in_once(db, ann):
+def test_sign_in_link_works_once(db, ann):
     token = tokens.create_sign_in(db, ann, now_ms=NOW)
     assert token not in stored(db, sign_ins)
     assert tokens.consume_sign_in(db, "other", now_ms=NOW) is None
@@ -82,7 +82,7 @@ def test_a_link_logs_in_once(db, ann):
     assert tokens.consume_sign_in(db, token, now_ms=NOW) is None
 
 
-def test_a_link_is_soon_too_old(db, ann):
+def test_sign_in_link_expires(db, ann):
     token = tokens.create_sign_in(db, ann, now_ms=NOW)
     assert tokens.consume_sign_in(db, token, now_ms=NOW + 600_000) is None
     tokens.create_sign_in(db, ann, now_ms=NOW)
@@ -90,7 +90,7 @@ def test_a_link_is_soon_too_old(db, ann):
     assert stored(db, sign_ins).count("18000") == 1, "old ones are swept out"
 
 
-def test_of_several_who_follow_a_link_one_is_let_in(db, ann):
+def test_simultaneous_use_of_a_sign_in_link_succeeds_once(db, ann):
     token, let_in, start = tokens.create_sign_in(db, ann), [], threading.Barrier(6)
 
     def follow() -> None:

@@ -1,4 +1,4 @@
-"""Alembic comes here to run the migrations, on the connection that migrate.py holds."""
+"""Run the migrations for Alembic, on the connection that vseg.store.migrate has opened."""
 
 from alembic import context
 

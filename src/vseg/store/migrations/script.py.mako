@@ -8,5 +8,5 @@ down_revision = ${repr(down_revision)}
 
 
 def upgrade() -> None:
-    """Go there."""
+    """Apply this migration."""
     ${upgrades if upgrades else "pass"}

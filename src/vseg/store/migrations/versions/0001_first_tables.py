@@ -1,4 +1,4 @@
-"""The first tables. A migration stands as it is for good: later changes are later files."""
+"""Create the first tables. A migration is never changed; later changes are new files."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Make every table."""
+    """Create all tables."""
     _studies()
     _people()
     _sessions()

@@ -1,4 +1,4 @@
-"""Pairs that are chosen while a session goes on, and sessions that end early."""
+"""Add the tables for adaptive studies: chosen pairs and early stops."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Four tables, and the column that says which pair an answer was to."""
+    """Add four tables and the column responses.chosen."""
     op.add_column("responses", sa.Column("chosen", sa.Boolean(), nullable=False, server_default=sa.false()))
     _batches()
     _choices()

@@ -1,4 +1,4 @@
-"""Logins as rows, by the hashes of their cookies; the key that signed cookies, good for forging them, is gone."""
+"""Store logins as rows, by the hashes of their cookies, and delete the key that signed cookies."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """One table more, one secret less: whoever was logged in logs in again."""
+    """Add the table logins and delete the setting cookie_key; researchers have to log in again."""
     op.create_table(
         "logins",
         sa.Column("token_hash", sa.String(64), nullable=False),

@@ -1,4 +1,4 @@
-"""Whoever is erased leaves no byte in the files of the database, nor in what is exported afterwards."""
+"""Erased participants leave no byte in the database's files or in later exports."""
 
 import re
 import sqlite3
@@ -26,20 +26,20 @@ def db(tmp_path):
         yield opened
 
 
-def raw(db) -> bytes:
-    """Every byte of the database: the file, its log and its index of the log."""
+def read_all_bytes(db) -> bytes:
+    """Return every byte of the database: the file, its log and the index of the log."""
     file = Path(db.address)
     return b"".join(path.read_bytes() for path in sorted(file.parent.glob(f"{file.name}*")))
 
 
-def crowd(db, study, count=40):
-    """Others before and after, so that pages are shared and divided."""
+def add_participants(db, study, count=40):
+    """Add participants, so that database pages are shared and split."""
     for number in range(count):
         answer_all(db, begin_session(db, study, f"other-{number}"))
 
 
-def someone(db, study):
-    """Someone who took part in every way at once, and all by which they could be recognised."""
+def add_recognisable_participant(db, study):
+    """Add a participant with all kinds of data; return the session and everything by which they can be recognised."""
     link = store.sessions.create_links(db, study, 1)[0]
     identity = store.sessions.Identity(PID, "prolific-study-4711", "prolific-session-0815")
     begun = store.sessions.begin(
@@ -56,34 +56,34 @@ def someone(db, study):
     return begun, [text.encode() for text in (*told, begun.session.participant, begun.session.name)]
 
 
-def test_no_byte_is_left_in_the_files(db):
+def test_erasing_leaves_no_byte_in_the_files(db):
     study = register_study(db, participants=1000)
-    crowd(db, study)
-    begun, secrets = someone(db, study)
-    crowd(db, study)
-    assert all(secret in raw(db) for secret in secrets)
+    add_participants(db, study)
+    begun, secrets = add_recognisable_participant(db, study)
+    add_participants(db, study)
+    assert all(secret in read_all_bytes(db) for secret in secrets)
     erased = store.sessions.erase(db, study, begun.session.participant)
-    assert [secret for secret in secrets if secret in raw(db)] == []
+    assert [secret for secret in secrets if secret in read_all_bytes(db)] == []
     assert erased.traces == vacuum.SWEPT
     assert (erased.participants, erased.identities, erased.links, erased.sessions) == (1, 1, 1, 1)
     assert (erased.responses, erased.events, erased.assignments) == (52, 1, 1)
-    assert b"other-39" in raw(db)
+    assert b"other-39" in read_all_bytes(db)
 
 
-def test_nor_of_someone_without_a_name(db):
+def test_erasing_an_anonymous_participant_leaves_no_byte(db):
     study = register_study(db, participants=1000)
     begun = begin_session(db, study, entry="the-entry-of-one-page-alone")
     with db.reading() as connection:
         hashes = connection.execute(select(sessions.c.token_hash, sessions.c.entry_hash)).one()
     secrets = [text.encode() for text in (*hashes, begun.session.participant, begun.session.name)]
-    assert all(secret in raw(db) for secret in secrets)
+    assert all(secret in read_all_bytes(db) for secret in secrets)
     store.sessions.erase(db, study, begun.session.participant)
-    assert [secret for secret in secrets if secret in raw(db)] == []
+    assert [secret for secret in secrets if secret in read_all_bytes(db)] == []
 
 
-def test_withdrawing_leaves_none_after_the_daily_sweep(db):
+def test_withdrawing_leaves_no_byte_after_the_daily_sweep(db):
     study = register_study(db, participants=1000)
-    begun, secrets = someone(db, study)
+    begun, secrets = add_recognisable_participant(db, study)
     store.sessions.leave(db, begun.session, keep=False)
     assert vacuum.is_due(db)
     store.sessions.apply_retention(db)
@@ -91,44 +91,44 @@ def test_withdrawing_leaves_none_after_the_daily_sweep(db):
     kept = {
         begun.session.participant.encode(),
         begun.session.name.encode(),
-    }  # that someone withdrew is counted
-    left = {secret for secret in secrets if secret in raw(db)}
-    assert left - kept == set(secrets[5:7])  # so that the page and the link are still told "withdrawn"
+    }  # withdrawn sessions are still counted
+    left = {secret for secret in secrets if secret in read_all_bytes(db)}
+    assert left - kept == set(secrets[5:7])  # so that the page and the link still get the answer "withdrawn"
 
 
-def test_what_was_left_by_a_version_that_did_not_sweep_goes_too(db):
-    """Deleted by hand, without secure_delete, as SQLite does by default."""
+def test_sweep_removes_traces_of_earlier_deletions(db):
+    """Rows are deleted without secure_delete, the default of SQLite."""
     study = register_study(db, participants=1000)
-    _gone, secrets = someone(db, study)
+    _gone, secrets = add_recognisable_participant(db, study)
     with closing(sqlite3.connect(db.address)) as careless:
         careless.execute("PRAGMA foreign_keys = ON")
         careless.execute("PRAGMA secure_delete = OFF")
         careless.execute("DELETE FROM links")
         careless.execute("DELETE FROM participants")
         careless.commit()
-    assert any(secret in raw(db) for secret in secrets)
+    assert any(secret in read_all_bytes(db) for secret in secrets)
     other = begin_session(db, study, "other")
     store.sessions.erase(db, study, other.session.participant)
-    assert [secret for secret in secrets if secret in raw(db)] == []
+    assert [secret for secret in secrets if secret in read_all_bytes(db)] == []
 
 
-def test_while_someone_reads_the_log_stays_and_that_is_said(db, monkeypatch):
+def test_log_is_kept_while_someone_reads_and_this_is_reported(db, monkeypatch):
     monkeypatch.setattr(vacuum, "MAX_READER_WAIT_S", 0)
     study = register_study(db, participants=1000)
-    begun, secrets = someone(db, study)
+    begun, secrets = add_recognisable_participant(db, study)
     with db.reading() as connection:
         connection.scalar(select(sessions.c.id))
         erased = store.sessions.erase(db, study, begun.session.participant)
         assert erased.traces == vacuum.LOG_KEPT
         assert vacuum.is_due(db)
     assert vacuum.sweep(db) == vacuum.SWEPT
-    assert [secret for secret in secrets if secret in raw(db)] == []
+    assert [secret for secret in secrets if secret in read_all_bytes(db)] == []
 
 
-def test_what_had_to_stay_is_swept_by_the_command(db, monkeypatch, capsys):
+def test_sweep_command_removes_remaining_traces(db, monkeypatch, capsys):
     monkeypatch.setattr(vacuum, "MAX_READER_WAIT_S", 0)
     study = register_study(db, participants=1000)
-    begun, secrets = someone(db, study)
+    begun, secrets = add_recognisable_participant(db, study)
     command = f"erase small --sweep --db sqlite:///{db.address}"
     erase = f"erase small {begun.session.participant} --yes --db sqlite:///{db.address}"
     db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -138,14 +138,16 @@ def test_what_had_to_stay_is_swept_by_the_command(db, monkeypatch, capsys):
         assert (code, vacuum.LOG_KEPT in out, "batches" in out) == (1, True, False)
         code, out, _ = vseg(command, capsys)
         assert (code, vacuum.LOG_KEPT in out) == (1, True)
-        assert any(secret in Path(db.address).read_bytes() for secret in secrets)  # not in the log alone
+        assert any(
+            secret in Path(db.address).read_bytes() for secret in secrets
+        )  # also in the file, not only in the log
     code, out, _ = vseg(command, capsys)
     assert (code, vacuum.SWEPT in out) == (0, True)
-    assert [secret for secret in secrets if secret in raw(db)] == []
+    assert [secret for secret in secrets if secret in read_all_bytes(db)] == []
     assert not vacuum.is_due(db)
 
 
-def test_postgresql_says_what_it_cannot_do(postgres_server):
+def test_postgresql_message_says_what_remains(postgres_server):
     with postgres_server.borrowed() as url, store.open(url) as db:
         study = register_study(db)
         begun = begin_session(db, study, PID)
@@ -154,11 +156,11 @@ def test_postgresql_says_what_it_cannot_do(postgres_server):
         assert not vacuum.is_due(db)
 
 
-def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_path, capsys):
+def test_erase_command_and_later_exports(database_url, tmp_path, capsys):
     with store.open(database_url) as db:
         study = register_study(db, participants=1000)
         answer_all(db, begin_session(db, study, "other"))
-        begun, secrets = someone(db, study)
+        begun, secrets = add_recognisable_participant(db, study)
         command = f"erase small --prolific-id {PID} --yes --db {database_url}"
         code, out, err = vseg(command, capsys)
         assert (code, err) == (0, "")
@@ -170,7 +172,7 @@ def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_pa
         folder.mkdir()
         export.write_dataset(db, study, folder, identities=True)
         if db.is_sqlite:
-            assert [secret for secret in secrets if secret in raw(db)] == []
+            assert [secret for secret in secrets if secret in read_all_bytes(db)] == []
     written = {path: path.read_bytes() + path.name.encode() for path in folder.rglob("*") if path.is_file()}
     assert [(path, secret) for path, text in written.items() for secret in secrets if secret in text] == []
     code, _, err = vseg(command, capsys)
@@ -179,7 +181,7 @@ def test_the_command_says_what_it_did_and_exports_are_clean(database_url, tmp_pa
     assert "or use the participant's random name: the dashboard and" in err
 
 
-def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):
+def test_erase_command_with_a_personal_link(database_url, tmp_path, capsys):
     with store.open(database_url) as db:
         study, other = register_study(db, participants=9), register_study(db, name="other")
         first, second, unused = store.sessions.create_links(db, study, 3)
@@ -198,17 +200,17 @@ def test_the_command_takes_a_personal_link(database_url, tmp_path, capsys):
     with store.open(database_url) as db:
         with pytest.raises(NotFound, match="study 'other'"):
             store.sessions.find_by_link(db, other, second)
-        begin_session(db, study, link=unused)  # which is still good
+        begin_session(db, study, link=unused)  # the unused link is still valid
 
 
-def test_the_command_takes_a_code_of_the_lab(database_url, capsys):
+def test_erase_command_with_a_lab_code(database_url, capsys):
     with store.open(database_url) as db:
         who = begin_session(db, register_study(db), "07").session.participant
     code, out, _ = vseg(f"erase small --code 07 --yes --db {database_url}", capsys)
     assert (code, f"Erased {who}." in out) == (0, True)
 
 
-def test_nobody_is_asked_about_someone_who_is_not_there(db, capsys):
+def test_erase_command_asks_nothing_for_an_unknown_participant(db, capsys):
     register_study(db)
     code, out, err = vseg(f"erase small pnotthere1 --db sqlite:///{db.address}", capsys)
     assert (code, out) == (1, "")
@@ -216,20 +218,20 @@ def test_nobody_is_asked_about_someone_who_is_not_there(db, capsys):
     assert "the file names of an export show the names of all participants" in err
 
 
-def test_a_researcher_who_erases_while_the_server_runs(tmp_path):
+def test_erasing_while_the_server_runs(tmp_path):
     with run_server_with_api_client(f"sqlite:///{tmp_path}/vseg.db") as api:
         for number in range(2):
             api.take_part(prolific_pid=f"other-{number}")
         person = api.take_part(prolific_pid=PID)
         (name,) = [each["participant"] for each in api.get("studies/tiny/progress").json()["people"]][-1:]
-        assert PID.encode() in raw(api.server.db)
+        assert PID.encode() in read_all_bytes(api.server.db)
         erased = api.delete(f"studies/tiny/participants/{name}").json()
         assert erased["traces"] == vacuum.SWEPT
         assert (erased["responses"], erased["events"]) == (person.items, 1)
-        assert [word for word in (PID, name) if word.encode() in raw(api.server.db)] == []
+        assert [word for word in (PID, name) if word.encode() in read_all_bytes(api.server.db)] == []
 
 
-def test_the_command_wants_to_know_whom(tmp_path, capsys):
+def test_erase_command_requires_one_participant(tmp_path, capsys):
     for more in ("", "p1 --identities", "p1 --prolific-id x", "--link x --code x", "p1 --sweep"):
         arguments = f"erase small {more}"
         code, _, err = vseg(f"{arguments} --yes --db sqlite:///{tmp_path}/none.db", capsys)
@@ -248,24 +250,24 @@ def test_the_command_wants_to_know_whom(tmp_path, capsys):
         (["small", "--prolific-id", "x", "--older-than-days", "0"], "goes with --identities"),
     ],
 )
-def test_the_command_takes_nothing_for_what_was_not_meant(tmp_path, capsys, arguments, said):
-    """A script whose variable is empty, or someone who thinks that the age of a participant is asked."""
+def test_erase_command_rejects_ambiguous_values(tmp_path, capsys, arguments, said):
+    """For example from a script with an empty variable, or a user who misread --days."""
     with pytest.raises(SystemExit) as ended:
         main(["erase", *arguments, "--yes", "--db", f"sqlite:///{tmp_path}/none.db"])
     assert (ended.value.code, said in capsys.readouterr().err) == (1, True)
 
 
-def test_a_lock_after_the_sweep_does_not_make_it_a_failure(db, monkeypatch):
-    """The rows are gone and the file is rewritten; that the mark stays costs one more sweep, no error."""
+def test_lock_after_the_sweep_is_no_error(db, monkeypatch):
+    """The rows are deleted and the file is rewritten; the remaining mark only costs another sweep."""
     study = register_study(db, participants=1000)
-    begun, _ = someone(db, study)
+    begun, _ = add_recognisable_participant(db, study)
     monkeypatch.setattr(vacuum, "LOCK_TIMEOUT_S", 0)
     with closing(sqlite3.connect(db.address, isolation_level=None)) as other:
         run = db.run_outside_transaction
 
         def locked_afterwards(*statements):
             rows = run(*statements)
-            if statements == ("PRAGMA busy_timeout = 0",):  # the last thing that rewriting does
+            if statements == ("PRAGMA busy_timeout = 0",):  # the last step of rewriting
                 other.execute("BEGIN IMMEDIATE")
             return rows
 
@@ -279,9 +281,9 @@ def test_a_lock_after_the_sweep_does_not_make_it_a_failure(db, monkeypatch):
     assert vacuum.sweep(db) == vacuum.SWEPT
 
 
-def test_what_could_not_be_swept_is_said_and_tried_again(db):
+def test_failed_sweep_is_reported_and_repeated(db):
     study = register_study(db, participants=1000)
-    begun, secrets = someone(db, study)
+    begun, secrets = add_recognisable_participant(db, study)
     store.sessions.leave(db, begun.session, keep=False)
     db.run_outside_transaction("PRAGMA busy_timeout = 0")
     with closing(sqlite3.connect(db.address, isolation_level=None)) as other:
@@ -291,4 +293,4 @@ def test_what_could_not_be_swept_is_said_and_tried_again(db):
         assert "locked" in said
         assert vacuum.is_due(db)
     assert vacuum.sweep(db) == vacuum.SWEPT
-    assert [secret for secret in secrets[:5] if secret in raw(db)] == []
+    assert [secret for secret in secrets[:5] if secret in read_all_bytes(db)] == []

@@ -1,4 +1,4 @@
-"""A restored database is whole, or it is not there; and what is refused is as it was."""
+"""A restored database is complete or absent, and a refused target is unchanged."""
 
 import os
 import re
@@ -24,7 +24,7 @@ EARLIER = Path(__file__).with_name("earlier")
 
 @pytest.fixture
 def old_backup(tmp_path) -> Path:
-    """Of a database of the first version: restoring it writes more than a copy."""
+    """A backup of the first version; restoring it writes more than a mere copy."""
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
         connection.executescript((EARLIER / "0001-sqlite.sql").read_text(encoding="utf-8"))
     with store.open(f"sqlite:///{tmp_path}/old.db", update_schema=False) as db:
@@ -32,8 +32,8 @@ def old_backup(tmp_path) -> Path:
     return tmp_path / "old-backup.db"
 
 
-def test_a_disk_that_is_full_at_any_moment(old_backup, tmp_path):
-    """Files of this process may grow to so many bytes, from too few for a copy to enough for all."""
+def test_restore_to_a_full_disk_leaves_nothing(old_backup, tmp_path):
+    """The maximum file size of the process varies from too little for a copy to enough for everything."""
     folder = tmp_path / "restored"
     folder.mkdir()
     size = old_backup.stat().st_size
@@ -62,14 +62,17 @@ def test_a_disk_that_is_full_at_any_moment(old_backup, tmp_path):
     assert outcomes[-1] == "whole"
 
 
-def test_a_file_whose_log_is_still_needed_gets_no_name(tmp_path):
-    with pytest.raises(VsegError, match="SQLite still needs its -wal file"), new_file(tmp_path / "a.db") as temporary:
+def test_new_file_with_a_remaining_log_is_rejected(tmp_path):
+    with (
+        pytest.raises(VsegError, match="SQLite still needs its -wal file"),
+        new_file(tmp_path / "a.db") as temporary,
+    ):
         Path(f"{temporary}-wal").write_bytes(b"pages that the file does not have yet")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_that_holds_something_stays_of_its_version(tmp_path, postgres_server):
-    """Where restoring is refused, nothing is brought up to date either."""
+def test_refused_restore_does_not_update_the_target(tmp_path, postgres_server):
+    """If a restore is refused, the tables of the target are not updated either."""
     import psycopg
 
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
@@ -85,7 +88,7 @@ def test_a_database_that_holds_something_stays_of_its_version(tmp_path, postgres
     postgres_server.drop(url)
 
 
-def test_a_newer_backup_is_called_by_its_own_name(tmp_path, postgres_server):
+def test_error_for_a_newer_backup_names_the_backup(tmp_path, postgres_server):
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         back_up(db, tmp_path / "newer.db")
     with closing(sqlite3.connect(tmp_path / "newer.db")) as connection, connection:
@@ -97,8 +100,8 @@ def test_a_newer_backup_is_called_by_its_own_name(tmp_path, postgres_server):
                 restore(tmp_path / "newer.db", url)
 
 
-def test_what_was_killed_long_ago_is_removed(tmp_path):
-    """Of this name alone, and not what somebody is perhaps still writing."""
+def test_abandoned_unfinished_files_are_removed(tmp_path):
+    """Only files for the same path, and none that may still be in use."""
     long_ago = time.time() - transfer.ABANDONED_S - 60
     gone = [".a.db-unfinished-0123abcd", ".a.db-unfinished-0123abcd-journal"]
     kept = [
@@ -116,15 +119,15 @@ def test_what_was_killed_long_ago_is_removed(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a.db", ".a.db-unfinished-4567cdef", *kept}
 
 
-def test_a_name_that_cannot_be_written(tmp_path):
-    """Too long for the temporary one, which nobody has given."""
+def test_file_name_that_is_too_long(tmp_path):
+    """It is too long only for the temporary file, whose name the user has not chosen."""
     path = tmp_path / ("x" * 240)
     said = re.escape(f"{path} cannot be written (")
     with pytest.raises(InvalidInput, match=rf"^{said}[^-]+\); choose another file\.$"), new_file(path):
         raise AssertionError("there is no such file")
 
 
-def test_what_is_locked_is_not_called_damaged(tmp_path, monkeypatch):
+def test_locked_file_is_not_reported_as_damaged(tmp_path, monkeypatch):
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         back_up(db, tmp_path / "backup.db")
 
@@ -134,19 +137,19 @@ def test_what_is_locked_is_not_called_damaged(tmp_path, monkeypatch):
     monkeypatch.setattr("vseg.store.backup.open_read_only", impatient)
     with closing(sqlite3.connect(tmp_path / "backup.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        for use in (lambda: check_backup(tmp_path / "backup.db"), lambda: again(tmp_path)):
+        for use in (lambda: check_backup(tmp_path / "backup.db"), lambda: back_up_again(tmp_path)):
             with pytest.raises(VsegError, match=r"backup\.db is locked by another program"):
                 use()
     assert {path.name for path in tmp_path.iterdir()} == {"vseg.db", "backup.db"}
 
 
-def again(folder: Path) -> None:
-    """A backup of what was restored, or copied by hand."""
+def back_up_again(folder: Path) -> None:
+    """Return a backup of a restored or copied database."""
     with store.open(f"sqlite:///{folder}/backup.db", update_schema=False) as db:
         back_up(db, folder / "again.db")
 
 
-def test_the_command_says_where_it_is_and_what_was_left_out(tmp_path, monkeypatch, capsys):
+def test_restore_command_reports_the_target_and_ended_logins(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with store.open("sqlite:///first.db") as db:
         register_study(db)
