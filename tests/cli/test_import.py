@@ -52,12 +52,12 @@ def test_jspsych_then_fit(capsys):
     code, out, err = vseg(f"import-jspsych data.json --map same=response:f {PLACE} --out imported", capsys)
     assert (code, err) == (0, "")
     assert out == (
-        "Guessed: participant from subject, image from stimulus, trial from trial_index, x1 from dots[0].x, "
+        "Columns guessed: participant from subject, image from stimulus, trial from trial_index, x1 from dots[0].x, "
         "y1 from dots[0].y, x2 from dots[1].x, y2 from dots[1].y, rt_ms from rt.\n"
-        "Answers taken as same: f (96); as different: j (120).\n"
+        "Answers read as same: f (96); as different: j (120).\n"
         "Images: halves is img/halves.png.\n"
-        "Dots lie at most 0.00 of the way to the next location, 0.0 px, from the locations of a 6x6 grid.\n"
-        "2 rows left out: 2 without dots.\n"
+        "Dots lie at most 0.00 of the distance between locations (0.0 px) from the locations of a 6x6 grid.\n"
+        "2 rows skipped: 2 without dots.\n"
         "imported: 2 participants gave 216 answers in 2 sessions about 1 image, of which 216 count.\n"
         "Next: vseg fit imported --segments 2..6 --out fit\n"
     )
@@ -134,14 +134,14 @@ def test_force_replaces_an_import_and_nothing_else(capsys):
     ("arguments", "message"),
     [
         ("none.json --grid 6", "No file none.json; expected jsPsych's JSON or CSV, or a JATOS archive."),
-        (f"data.json {PLACE}", "Which answer means 'same'? The column response holds j (120), f (96): write --map "
-                               "same=response:VALUE with the one that means 'same'."),
+        (f"data.json {PLACE}", "Which answer means 'same'? The column response holds j (120), f (96): map it "
+                               "as same=response:VALUE with the value that means 'same'."),
         (f"data.json {PLACE} --map same=key:f",
-         "--map same=key: there is no column 'key'; found trial_type, stimulus, response, subject, trial_index, "
+         "Column mapping same=key: there is no column 'key'; found trial_type, stimulus, response, subject, trial_index, "
          "dots, rt."),
-        ("data.json --grid 6 --map same=response:f", "data.json, trial 2: the dots are in pixels, but how large the "
-                                                     "image 'img/halves.png' is was not said; pass --image-size"),
-        ("trials.csv --grid 7 --image-size 300x300", "of the way to the next location"),
+        ("data.json --grid 6 --map same=response:f", "data.json, trial 2: the dots are in pixels, but the size of "
+                                                     "the image 'img/halves.png' is unknown; give the image size"),
+        ("trials.csv --grid 7 --image-size 300x300", "of the distance between locations"),
         ("trials.csv --grid 6 --image-size 300", "--image-size is WIDTHxHEIGHT in pixels such as 512x512, got '300'."),
         ("trials.csv --grid 6 --points p.csv", "--grid and --points both say where the locations are"),
         ("trials.csv --grid 2", "--grid is a whole number from 3 up, got '2'."),
@@ -149,7 +149,7 @@ def test_force_replaces_an_import_and_nothing_else(capsys):
         (f"trials.csv {PLACE} --count-from 2", "Unknown --count-from '2'; choose one of 0, 1."),
         (f"trials.csv {PLACE} --segments 13", "segments"),
         (f"trials.csv {PLACE} --name My_Study", "name should be lower-case letters, digits and hyphens"),
-        (f"trials.csv {PLACE} --images none", "No folder none; --images is the folder of the pictures"),
+        (f"trials.csv {PLACE} --images none", "No folder none; expected the folder of the pictures"),
         (f"trials.csv {PLACE} --map smae=x", "unknown target 'smae'; did you mean same?"),
     ],
 )  # fmt: skip

@@ -67,7 +67,7 @@ def test_simulated_participants_post_every_column():
 
 
 def test_the_check_of_posted_records_has_every_posted_column():
-    fields = POSTED_RECORDS.json_schema()["$defs"]["Response"]
+    fields = POSTED_RECORDS.json_schema()["$defs"]["PostedResponse"]
     assert set(fields["properties"]) == {"kind", *(column.name for column in POSTED)}
     optional = {column.name for column in POSTED if column.default is not None}
     assert set(fields["properties"]) - set(fields["required"]) == optional

@@ -119,7 +119,7 @@ def test_maps_on_a_scatter_have_no_square_image(maps):
     with pytest.raises(InvalidInput) as caught:
         _ = maps.image
     assert str(caught.value) == (
-        f"Only maps on a grid have a square image, these lie on {maps.layout}; use rendered()."
+        f"Only maps on a grid have a square image, these lie on {maps.layout}; use render()."
     )
 
 

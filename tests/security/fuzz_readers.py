@@ -42,7 +42,7 @@ def read(reader: test_readers.Reader, path: Path) -> object:
     """Without what follows an import: writing its folder takes a hundred times as long."""
     if reader.read is not test_readers.imported:
         return reader.read(path)
-    return importers.import_trials([path], maps=["same=response:f"], layout=Grid(4), image_size=(640, 480))
+    return importers.import_trials([path], columns=["same=response:f"], layout=Grid(4), image_size=(640, 480))
 
 
 def main() -> None:

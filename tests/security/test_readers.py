@@ -172,23 +172,23 @@ def jpeg_file(_: Path) -> bytes:
 
 def imported(path: Path) -> object:
     """Read, and written into a folder that vseg itself reads."""
-    found = importers.import_trials([path], maps=["same=response:f"], layout=Grid(4), image_size=(640, 480))
+    found = importers.import_trials([path], columns=["same=response:f"], layout=Grid(4), image_size=(640, 480))
     out = path.with_name("imported")
     shutil.rmtree(out, ignore_errors=True)
-    importers.write(found, out)
+    importers.write_dataset(found, out)
     return out
 
 
 READERS = (
-    Reader("study file", ".toml", lambda _: STUDY.encode(), schema.load),
+    Reader("study file", ".toml", lambda _: STUDY.encode(), schema.load_study),
     Reader("CSV", ".csv", csv_file, lambda path: vseg.load(path, Grid(4))),
     Reader("Parquet", ".parquet", parquet_file, lambda path: vseg.load(path, Grid(4))),
     Reader("jsPsych JSON", ".json", jspsych_json, imported),
     Reader("jsPsych CSV", ".csv", jspsych_csv, imported),
     Reader("JATOS archive", ".jrzip", jatos_archive, imported),
     Reader("maps", ".npz", maps_file, Maps.load),
-    Reader("PNG", ".png", picture_file, stimuli.read),
-    Reader("JPEG", ".jpg", jpeg_file, stimuli.read),
+    Reader("PNG", ".png", picture_file, stimuli.read_image),
+    Reader("JPEG", ".jpg", jpeg_file, stimuli.read_image),
 )
 
 

@@ -112,7 +112,7 @@ def test_an_image_too_small_for_the_grid(tmp_path):
         render_pictures(study('{name = "a", file = "a.png"}'), tmp_path)
     assert str(error.value) == (
         "Study s: image 'a' has 31x31 px, so that locations of an 8x8 grid lie 3.9 px apart; 4 px are needed: "
-        "take a larger image or fewer locations."
+        "use a larger image or fewer locations."
     )
     saved(tmp_path / "a.png", 32, 32)
     render_pictures(study('{name = "a", file = "a.png"}'), tmp_path)

@@ -97,9 +97,9 @@ def import_(
 
         size = None if image_size is None else _size(image_size)
         bar = partial(progress_bar, fits=False)
-        found = importers.read(
+        found = importers.import_trials(
             files,
-            maps=maps or [],
+            columns=maps or [],
             layout=_layout(grid, points, size),
             image_size=size,
             images=images,
@@ -108,11 +108,11 @@ def import_(
             progress=bar,
         )
         called = _slug(out.name) if name is None else name
-        importers.write(found, folder, name=called, segments=count, identities=identities, progress=bar)
+        importers.write_dataset(found, folder, name=called, segments=count, identities=identities, progress=bar)
     for remark in found.remarks:
         typer.echo(remark)
-    if found.left_out.reasons:
-        typer.echo(found.left_out)
+    if found.skipped.reasons:
+        typer.echo(found.skipped)
     typer.echo(f"{out}: {found}")
     if any(found.columns["used"]):
         typer.echo(f"Next: vseg fit {out}{'' if count else ' --segments 2..6'} --out fit")

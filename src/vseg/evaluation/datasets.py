@@ -1,7 +1,7 @@
-"""Datasets to try models on: BSDS500 with its annotators as observers, sample pictures with simulated ones.
+"""Datasets to try models on: BSDS500 with its annotators as observers, or sample images with simulated observers.
 
-Both are folders as `vseg export` writes them, through the same writing as imports, so that `vseg.load`, `vseg fit`,
-`vseg models score` and `vseg bench run` take them as they are.
+Both are written like imported data, in the folder format of `vseg export`, so that `vseg.load`, `vseg fit` and
+`vseg models score` read them.
 """
 
 from collections.abc import Sequence
@@ -15,51 +15,49 @@ from numpy.typing import NDArray
 
 from vseg import designs
 from vseg.data import dataset, importers
-from vseg.data.importers.names import image_names
-from vseg.data.importers.trials import LeftOut
-from vseg.data.layout import Grid, Layout
-from vseg.data.maps import Maps
-from vseg.data.responses import Responses, concatenated
+from vseg.data.importers.names import name_images
+from vseg.data.importers.trials import SkippedRows
+from vseg.data.layout import Grid
+from vseg.data.responses import Responses, concatenate
 from vseg.errors import InvalidInput
-from vseg.image_observers import annotation
-from vseg.observers import Lapsing, simulate
-from vseg.stimuli import Bsds, sample
+from vseg.image_observers import simulate_annotation
+from vseg.observers import LapsingObserver, simulate
+from vseg.stimuli import Bsds, load_sample
 
 SAMPLES = ("coffee", "chelsea", "rocket")
 SIZE_PX = 320
-LAPSE = 0.02
-# How much each person goes by position rather than by colour.
-PLACES = (0.1, 0.2, 0.3, 0.4)
-MINDS = 3  # ways in which one simulated person may see a picture, one of them at each trial
+LAPSE_RATE = 0.02
+POSITION_WEIGHTS = (0.1, 0.2, 0.3, 0.4)  # of each observer: how much position counts relative to colour
+SEGMENTATIONS = 3  # of an image by one simulated observer, who uses one of them at each trial
 
 ABOUT_BSDS = (
     "The observers are the annotators of BSDS500 (Arbeláez, Maire, Fowlkes, Malik 2011): each answers 'same' where "
     "both locations lie in one region that they drew. Nobody is asked twice, since an annotator would only repeat what "
-    "was drawn: there is no ceiling within a participant. Annotators of two photographs count as two people, since "
-    "BSDS500 does not say who is who. The photographs are for non-commercial research and not to be passed on."
+    "was drawn: there is no ceiling within a participant. Annotators of two photographs count as two participants, "
+    "since BSDS500 does not identify them. The photographs are for non-commercial research and may not be passed on."
 )
 ABOUT_SAMPLES = (
-    "The pictures come with scikit-image; the observers are simulated. Each has three ways to see a picture (k-means "
-    "over colour and position), one of which is drawn at each trial, and answers without looking at one trial in fifty."
+    "The pictures come with scikit-image; the observers are simulated. Each has three segmentations of a picture "
+    "(k-means over colour and position), one of which is drawn at each trial, and guesses at one trial in fifty."
 )
 
 
 @dataclass(frozen=True)
-class Made:
-    """What a new dataset holds, in a sentence."""
+class DatasetSummary:
+    """The responses and K of a new dataset; `str` describes it in a sentence."""
 
     responses: Responses
     segments: int
 
     def __str__(self) -> str:
-        found = self.responses
+        responses = self.responses
         return (
-            f"{len(found)} answers of {len(found.participants)} observers about {len(found.images)} images "
-            f"on {found.layout}, {self.segments} segments."
+            f"{len(responses)} answers of {len(responses.participants)} observers about {len(responses.images)} images "
+            f"on {responses.layout}, {self.segments} segments."
         )
 
 
-def from_bsds(
+def write_bsds_dataset(
     bsds: str | Path,
     folder: Path,
     *,
@@ -68,81 +66,97 @@ def from_bsds(
     grid: int = 16,
     segments: int = 4,
     seed: int = 0,
-) -> Made:
-    """Some photographs of BSDS500, every annotator of a photograph answering the same scattered pairs once.
+) -> DatasetSummary:
+    """Write a dataset of BSDS500 photographs; each annotator of a photograph answers the same scattered pairs once.
 
     Parameters
     ----------
     bsds : path
-        The user's own copy.
+        The user's own copy of BSDS500.
     folder : Path
         An empty folder to write.
     images : sequence of str, optional
-        Names of photographs; without it, the first `count`.
+        Names of photographs; by default the first `count`.
+    count : int
+        Number of photographs if there are no names.
+    grid : int
+        Locations along a side.
+    segments : int
+        K of the study.
+    seed : int
+        Seed of the pairs.
     """
-    held = Bsds(bsds)
-    chosen = list(images) if images else held.ids[:count]
+    photographs = Bsds(bsds)
+    chosen = list(images) if images else photographs.ids[:count]
     layout = Grid(grid)
-    pictures = {name: held.image(name, SIZE_PX) for name in chosen}
-    called, parts = image_names(chosen), []
+    pictures = {name: photographs.image(name, SIZE_PX) for name in chosen}
+    new_names, parts = name_images(chosen), []
     for name, own in zip(chosen, np.random.SeedSequence(seed).spawn(len(chosen)), strict=True):
-        annotators = held.annotator_maps(name, layout)
-        pairs_seed, *people = own.spawn(1 + len(annotators))
+        annotators = photographs.annotator_maps(name, layout)
+        pairs_seed, *seeds = own.spawn(1 + len(annotators))
         pairs = designs.scattered(layout, segments=segments, seed=pairs_seed)
-        for number, (maps, person) in enumerate(zip(annotators, people, strict=True), 1):
-            who = f"{called[name]}-a{number}"
-            parts.append(simulate(maps, pairs, participant=who, image=called[name], seed=person))
-    return _write(folder, "bsds500", concatenated(parts), pictures, called, segments, ABOUT_BSDS)
+        for number, (maps, observer_seed) in enumerate(zip(annotators, seeds, strict=True), 1):
+            image = new_names[name]
+            parts.append(
+                simulate(maps, pairs, participant=f"{image}-a{number}", image=image, seed=observer_seed)
+            )
+    return _write(folder, "bsds500", concatenate(parts), pictures, new_names, segments, ABOUT_BSDS)
 
 
-def from_samples(
+def write_sample_dataset(
     folder: Path,
     *,
     images: Sequence[str] = SAMPLES,
-    people: int = 4,
+    observers: int = 4,
     blocks: int = 2,
     grid: int = 12,
     segments: int = 3,
     seed: int = 0,
-) -> Made:
-    """Sample pictures of scikit-image, everyone answering the same scattered pairs of each, block after block."""
-    if people < 1 or blocks < 1:
-        raise InvalidInput(f"Expected one observer and one block or more, got {people} and {blocks}.")
-    layout, called = Grid(grid), image_names(images)
-    pictures = {name: _coloured(sample(name, SIZE_PX)) for name in images}
+) -> DatasetSummary:
+    """Write a dataset of scikit-image's sample pictures; all simulated observers answer the same scattered pairs.
+
+    Parameters
+    ----------
+    folder : Path
+        An empty folder to write.
+    images : sequence of str
+        Names of sample pictures.
+    observers : int
+        Number of observers.
+    blocks : int
+        How often each observer answers the pairs of each picture.
+    grid : int
+        Locations along a side.
+    segments : int
+        K of the study and of the observers.
+    seed : int
+        Seed of pairs and answers.
+    """
+    if observers < 1 or blocks < 1:
+        raise InvalidInput(f"Expected at least one observer and one block, got {observers} and {blocks}.")
+    layout, new_names = Grid(grid), name_images(images)
+    pictures = {name: _as_colour(load_sample(name, SIZE_PX)) for name in images}
     parts = []
     for name, own in zip(images, np.random.SeedSequence(seed).spawn(len(images)), strict=True):
-        pairs_seed, *persons = own.spawn(1 + people)
+        pairs_seed, *seeds = own.spawn(1 + observers)
         pairs = designs.scattered(layout, segments=segments, seed=pairs_seed)
-        for number, person in enumerate(persons):
-            answering, *minds = person.spawn(1 + MINDS)
-            place = PLACES[number % len(PLACES)]
-            seen = [
-                _seen(pictures[name], layout, segments, place, turn, mind) for turn, mind in enumerate(minds)
+        for number, observer_seed in enumerate(seeds):
+            answer_seed, *map_seeds = observer_seed.spawn(1 + SEGMENTATIONS)
+            weight = POSITION_WEIGHTS[number % len(POSITION_WEIGHTS)]
+            maps = [
+                simulate_annotation(pictures[name], layout, segments, weight * (1 + 0.5 * turn), map_seed)
+                for turn, map_seed in enumerate(map_seeds)
             ]
-            who = f"observer-{number + 1}"
             parts.append(
                 simulate(
-                    seen, pairs, blocks=blocks, observer=Lapsing(LAPSE), participant=who, image=called[name],
-                    seed=answering,
+                    maps, pairs, blocks=blocks, observer=LapsingObserver(LAPSE_RATE),
+                    participant=f"observer-{number + 1}", image=new_names[name], seed=answer_seed,
                 )
             )  # fmt: skip
-    return _write(folder, "samples", concatenated(parts), pictures, called, segments, ABOUT_SAMPLES)
+    return _write(folder, "samples", concatenate(parts), pictures, new_names, segments, ABOUT_SAMPLES)
 
 
-def _seen(
-    picture: NDArray[np.uint8],
-    layout: Layout,
-    segments: int,
-    place: float,
-    turn: int,
-    seed: np.random.SeedSequence,
-) -> Maps:
-    """One of the ways in which a person may see a picture: some go more by position than others."""
-    return annotation(picture, layout, segments, place * (1 + 0.5 * turn), seed)
-
-
-def _coloured(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _as_colour(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.repeat(picture[:, :, None], 3, axis=2) if picture.ndim == 2 else picture
 
 
@@ -151,49 +165,49 @@ def _write(
     name: str,
     responses: Responses,
     pictures: dict[str, NDArray[np.uint8]],
-    called: dict[str, str],
+    new_names: dict[str, str],
     segments: int,
     about: str,
-) -> Made:
+) -> DatasetSummary:
     from PIL import Image
 
-    with TemporaryDirectory() as place:
-        files = {called[each]: Path(place) / f"{called[each]}.png" for each in pictures}
+    with TemporaryDirectory() as temporary:
+        files = {new_names[each]: Path(temporary) / f"{new_names[each]}.png" for each in pictures}
         for each, pixels in pictures.items():
-            Image.fromarray(pixels).save(files[called[each]])
-        found = importers.Imported(
+            Image.fromarray(pixels).save(files[new_names[each]])
+        imported = importers.ImportedData(
             layout=responses.layout,
-            columns=_columns(responses),
-            fields={},
-            left_out=LeftOut(),
+            columns=_make_columns(responses),
+            mappings={},
+            skipped=SkippedRows(),
             sources=[],
-            images=called,
+            images=new_names,
             pictures=files,
             identities={},
             remarks=[about],
         )
-        importers.write(found, folder, name=name, segments=segments)
-    made = Made(responses, segments)
-    words = (
-        f"# {name}\n\nA dataset to try models on, written by vseg bench dataset: {made}\n\n{about}\n\n"
+        importers.write_dataset(imported, folder, name=name, segments=segments)
+    summary = DatasetSummary(responses, segments)
+    readme = (
+        f"# {name}\n\nA dataset to try models on, written by vseg bench dataset: {summary}\n\n{about}\n\n"
         "```sh\nvseg models score this-folder --models base_rate,logistic,mixture --out scores\n```\n"
     )
-    folder.joinpath(dataset.README).write_text(words, encoding="utf-8")
-    return made
+    folder.joinpath(dataset.README).write_text(readme, encoding="utf-8")
+    return summary
 
 
-def _columns(responses: Responses) -> dict[str, list[Any]]:
-    """The table of an export: one session a person, answers numbered in their order."""
+def _make_columns(responses: Responses) -> dict[str, list[Any]]:
+    """Return the columns of an exported table, with one session for each participant."""
     numbers = np.zeros(len(responses), np.int64)
-    for person in responses.participants:
-        own = np.flatnonzero(responses.participant == person)
-        numbers[own] = np.arange(len(own))
-    count, seq, people = len(responses), numbers.tolist(), responses.participant.tolist()
+    for name in responses.participants:
+        rows = np.flatnonzero(responses.participant == name)
+        numbers[rows] = np.arange(len(rows))
+    count, seq, participants = len(responses), numbers.tolist(), responses.participant.tolist()
     centres = responses.layout.pixels(SIZE_PX, SIZE_PX).round(4)
     first, second = centres[responses.i].T.tolist(), centres[responses.j].T.tolist()
     return {
-        "participant": people,
-        "session": [f"s-{person}" for person in people],
+        "participant": participants,
+        "session": [f"s-{name}" for name in participants],
         "seq": seq,
         "item": seq,
         "image": responses.image.tolist(),

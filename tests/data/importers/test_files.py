@@ -1,4 +1,4 @@
-"""Archives are read within limits, and names in them lead nowhere."""
+"""Files, folders and archives; archives are read within limits."""
 
 import json
 import stat
@@ -43,7 +43,7 @@ METADATA = {
 
 
 def test_a_jatos_archive(tmp_path):
-    """Components of one study result are one run, and metadata.json says who it was."""
+    """Components of one study result are one run, and metadata.json names the worker."""
     path = archive(
         tmp_path / "jatos_results.jrzip",
         {
@@ -63,30 +63,30 @@ def test_a_jatos_archive(tmp_path):
     }  # fmt: skip
     assert second.cells["rt"] == "2"
     assert third.cells["jatos_workerId"] == 2
-    assert third.where == f"{path}: study_result_10/comp-result_21/data.txt, trial 1"
+    assert third.source == f"{path}: study_result_10/comp-result_21/data.txt, trial 1"
 
 
 @pytest.mark.parametrize(
     "metadata", ["", "[]", "{", '{"data": 3}', '{"data": [{"studyResults": [1, {"id": "a"}]}]}']
 )
-def test_metadata_of_any_kind(tmp_path, metadata):
+def test_invalid_metadata_is_ignored(tmp_path, metadata):
     members = {"study_result_1/comp-result_1/data.txt": '[{"rt": 1}]', "metadata.json": metadata}
     (row,) = read(archive(tmp_path / "a.zip", members))
     assert row.cells["rt"] == 1
 
 
-def test_a_zip_of_files_is_a_run_each(tmp_path):
+def test_each_file_of_a_zip_is_a_run(tmp_path):
     path = archive(
         tmp_path / "data.zip", {"b/2.csv": "rt\n2\n", "b/1.json": '[{"rt": 1}]', "__MACOSX/1.json": "?"}
     )
     assert [(row.cells["rt"], row.run) for row in read(path)] == [(1, 1), ("2", 2)]
 
 
-def test_an_unpacked_archive_is_the_same(tmp_path):
+def test_the_components_of_an_unpacked_archive_are_one_run(tmp_path):
     for number in (1, 2):
-        place = tmp_path / f"study_result_1/comp-result_{number}"
-        place.mkdir(parents=True)
-        (place / "data.txt").write_text('[{"rt": 1}]')
+        folder = tmp_path / f"study_result_1/comp-result_{number}"
+        folder.mkdir(parents=True)
+        (folder / "data.txt").write_text('[{"rt": 1}]')
     runs = RunNumbers()
     found = files.find_files([tmp_path])
     assert {
@@ -97,8 +97,8 @@ def test_an_unpacked_archive_is_the_same(tmp_path):
 @pytest.mark.parametrize(
     "name", ["../../evil.json", "/etc/evil.json", "C:/evil.json", "a\\..\\..\\evil.json"]
 )
-def test_paths_that_lead_out(tmp_path, name):
-    with pytest.raises(InvalidInput, match="leads out of it; nothing is imported"):
+def test_paths_outside_the_archive(tmp_path, name):
+    with pytest.raises(InvalidInput, match="a path outside the archive; nothing is imported"):
         read(archive(tmp_path / "a.zip", {name: "[]"}))
 
 
@@ -107,11 +107,11 @@ def test_links_in_an_archive(tmp_path):
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as file:
         file.writestr(link, "/etc/passwd")
-    with pytest.raises(InvalidInput, match="which is a link"):
+    with pytest.raises(InvalidInput, match="a link; nothing is imported"):
         read(tmp_path / "a.zip")
 
 
-def test_bombs(tmp_path, monkeypatch):
+def test_archives_that_are_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "LARGEST_UNPACKED", 2**20)
     path = archive(tmp_path / "a.zip", {"a.json": "[" + " " * 2**20 + "]"})
     with pytest.raises(InvalidInput, match="would unpack to more than 1 MiB"):
@@ -121,8 +121,8 @@ def test_bombs(tmp_path, monkeypatch):
         read(archive(tmp_path / "b.zip", {f"{n}.json": "[]" for n in range(3)}))
 
 
-def test_an_archive_that_lies_about_sizes(tmp_path, monkeypatch):
-    """The sizes in its directory are only what it says; what is read is counted."""
+def test_an_archive_that_declares_false_sizes(tmp_path, monkeypatch):
+    """The limit applies to the bytes that are read, whatever sizes the archive declares."""
     monkeypatch.setattr(files, "LARGEST_UNPACKED", 2**20)
     path = archive(tmp_path / "a.zip", {"a.json": "[" + " " * 2**21 + "]"})
     content = path.read_bytes()
@@ -139,14 +139,16 @@ def test_a_damaged_archive(tmp_path, cut):
         read(path)
 
 
-def test_nothing_to_read(tmp_path):
+def test_unreadable_files(tmp_path):
     with pytest.raises(NotFound, match=r"No file none\.json"):
         files.find_files(["none.json"])
     with pytest.raises(NotFound, match=r"is a folder without \.json"):
         files.find_files([tmp_path])
     with pytest.raises(InvalidInput, match="holds no results"):
         read(archive(tmp_path / "a.zip", {"picture.png": "x"}))
-    with pytest.raises(InvalidInput, match="is an Excel workbook or the like; save its sheet as CSV"):
+    with pytest.raises(
+        InvalidInput, match="is an Office document such as an Excel workbook; save its sheet as CSV"
+    ):
         read(archive(tmp_path / "a.xlsx", {"[Content_Types].xml": "x"}))
     (tmp_path / "a.csv").write_bytes(b"\xff\x00\xe9")
     with pytest.raises(InvalidInput, match="is not UTF-8 text"):
@@ -156,16 +158,16 @@ def test_nothing_to_read(tmp_path):
         read(tmp_path / "book.csv")
 
 
-def test_what_windows_writes(tmp_path):
+def test_utf_16(tmp_path):
     (tmp_path / "a.csv").write_text("same,note\n1,é\n", encoding="utf-16")
     (row,) = read(tmp_path / "a.csv")
     assert row.cells == {"same": "1", "note": "é"}
 
 
-def test_an_archive_that_was_damaged_under_way(tmp_path):
+def test_an_archive_with_a_damaged_member(tmp_path):
     path = archive(tmp_path / "a.zip", {"data.csv": "x,y\n" * 1000})
     content = bytearray(path.read_bytes())
-    content[38:42] = b"\xff" * 4  # where what is packed begins, behind a header of 30 bytes and the name
+    content[38:42] = b"\xff" * 4  # the compressed data begin after a header of 30 bytes and the name
     path.write_bytes(content)
     with pytest.raises(InvalidInput, match="cannot be read as a zip archive"):
         read(path)

@@ -1,4 +1,4 @@
-"""From a file of anyone's to a folder that vseg takes as its own: all answers, nothing invented."""
+"""Import files of other software as a dataset folder: all answers are kept, and nothing is added."""
 
 import csv
 import hashlib
@@ -14,7 +14,7 @@ import vseg
 from strategies import grids, some_responses
 from vseg import Grid
 from vseg.data import dataset, importers
-from vseg.data.importers.mapping import NOTHING
+from vseg.data.importers.mapping import EMPTY
 from vseg.data.responses import COLUMNS, Responses
 from vseg.errors import VsegError
 
@@ -22,7 +22,7 @@ WIDTH, HEIGHT = 640, 480
 
 
 def jspsych(size: int = 4, *, subject: str = "ann", image: str = "img/Cat.png", count: int = 6) -> list[dict]:
-    """A run as jsPsych 7 and 8 store it: screens of other kinds between the trials, answers as keys."""
+    """Return a run as jsPsych 7 and 8 store it: other screens between the trials, answers as keys."""
     centres = Grid(size).pixels(WIDTH, HEIGHT)
     run: list[dict] = [
         {"trial_type": "html-keyboard-response", "stimulus": "<p>Hello</p>", "response": " ", "rt": 900}
@@ -50,23 +50,23 @@ def jspsych(size: int = 4, *, subject: str = "ann", image: str = "img/Cat.png", 
     return run
 
 
-def imported(folder: Path, files: dict[str, str], **options) -> Path:
+def import_files(folder: Path, files: dict[str, str], **options) -> Path:
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    found = importers.import_trials([folder / name for name in files], **options)
+    imported = importers.import_trials([folder / name for name in files], **options)
     out = folder / "out"
     out.mkdir()
-    importers.write(found, out)
+    importers.write_dataset(imported, out)
     return out
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
+def read_csv_rows(path: Path) -> list[dict[str, str]]:
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def as_jspsych_csv(run: list[dict]) -> str:
-    """As jsPsych.data.get().csv() writes it."""
+def make_jspsych_csv(run: list[dict]) -> str:
+    """Return a run as jsPsych.data.get().csv() writes it."""
     columns = list(dict.fromkeys(name for trial in run for name in trial))
 
     def cell(value) -> str:
@@ -78,12 +78,12 @@ def as_jspsych_csv(run: list[dict]) -> str:
     return "".join(",".join(map(cell, line)) + "\r\n" for line in [columns, *lines])
 
 
-OPTIONS = {"maps": ["same=response:f"], "layout": Grid(4), "image_size": (WIDTH, HEIGHT)}
+OPTIONS = {"columns": ["same=response:f"], "layout": Grid(4), "image_size": (WIDTH, HEIGHT)}
 
 
-@pytest.mark.parametrize("write", [json.dumps, as_jspsych_csv])
+@pytest.mark.parametrize("write", [json.dumps, make_jspsych_csv])
 def test_jspsych_as_json_and_as_csv(tmp_path, write):
-    out = imported(tmp_path, {"data.txt": write(jspsych())}, **OPTIONS)
+    out = import_files(tmp_path, {"data.txt": write(jspsych())}, **OPTIONS)
     responses = vseg.load(out)
     assert responses.layout == Grid(4)
     assert responses.i.tolist() == [1, 2, 3, 4, 5]  # the first was practice
@@ -96,7 +96,7 @@ def test_jspsych_as_json_and_as_csv(tmp_path, write):
 
 def test_the_folder_has_the_form_of_an_export(tmp_path):
     text = json.dumps([jspsych(subject="ann"), jspsych(subject="bo", image="img/dog.jpg")])
-    out = imported(tmp_path, {"data.json": text}, **OPTIONS)
+    out = import_files(tmp_path, {"data.json": text}, **OPTIONS)
     assert {path.name for path in out.iterdir()} == dataset.TOP_LEVEL_NAMES - {
         dataset.IDENTITIES,
         dataset.MARKERS,
@@ -113,7 +113,7 @@ def test_the_folder_has_the_form_of_an_export(tmp_path):
     described = [variable["name"] for variable in description["variableMeasured"]]
     assert set(described) == columns  # Psych-DS: neither may have more than the other
     assert len(described) == len(columns)
-    rows = rows_of(out / "data/study-imported_subject-ann_session-s001_data.csv")
+    rows = read_csv_rows(out / "data/study-imported_subject-ann_session-s001_data.csv")
     assert rows[1] == {
         "participant": "ann", "session": "s001", "seq": "1", "item": "1", "image": "cat", "block": "0", "trial": "4",
         "i": "1", "j": "14", "x1": "240.0", "y1": "60.0", "x2": "400.0", "y2": "420.0", "practice": "0", "catch": "0",
@@ -128,9 +128,9 @@ def test_the_folder_has_the_form_of_an_export(tmp_path):
     )
 
 
-def test_where_it_came_from_is_kept(tmp_path):
+def test_the_origin_of_the_data_is_recorded(tmp_path):
     text = json.dumps(jspsych())
-    out = imported(tmp_path, {"data.json": text}, **OPTIONS)
+    out = import_files(tmp_path, {"data.json": text}, **OPTIONS)
     software = json.loads((out / dataset.SOFTWARE).read_text("utf-8"))
     assert software["imported_from"] == [
         {"name": "data.json", "sha256": hashlib.sha256(text.encode()).hexdigest(), "size_bytes": len(text)}
@@ -141,36 +141,36 @@ def test_where_it_came_from_is_kept(tmp_path):
     assert software["images"] == {"cat": "img/Cat.png"}
 
 
-def test_with_and_without_pyarrow_it_is_the_same(tmp_path):
-    out = imported(tmp_path, {"data.json": json.dumps(jspsych())}, **OPTIONS)
+def test_csv_and_parquet_hold_the_same_responses(tmp_path):
+    out = import_files(tmp_path, {"data.json": json.dumps(jspsych())}, **OPTIONS)
     whole = vseg.load(out)
     (out / dataset.PARQUET).unlink()
     assert all(np.array_equal(getattr(whole, name), getattr(vseg.load(out), name)) for name in COLUMNS)
 
 
-def test_pictures_go_along_and_say_how_large_they_are(tmp_path):
+def test_pictures_are_copied_and_give_the_image_size(tmp_path):
     from PIL import Image
 
     (tmp_path / "pictures").mkdir()
     Image.new("RGB", (WIDTH, HEIGHT), (200, 10, 10)).save(tmp_path / "pictures/Cat.jpg")
     options = OPTIONS | {"image_size": None, "images": tmp_path / "pictures"}
-    out = imported(tmp_path, {"data.json": json.dumps(jspsych())}, **options)
+    out = import_files(tmp_path, {"data.json": json.dumps(jspsych())}, **options)
     with Image.open(dataset.Dataset(out).image_file("cat")) as picture:
         assert (picture.size, picture.format) == ((WIDTH, HEIGHT), "PNG")
     with pytest.raises(VsegError, match=r"has no picture for the image 'img/Dog.png'; found Cat.jpg\."):
-        imported(tmp_path, {"data.json": json.dumps(jspsych(image="img/Dog.png"))}, **options)
+        import_files(tmp_path, {"data.json": json.dumps(jspsych(image="img/Dog.png"))}, **options)
 
 
-def test_people_known_elsewhere_get_new_names(tmp_path):
-    """A Prolific ID is a person's; it stands in identities.csv alone, and only if that was asked for."""
+def test_participants_with_known_identities_are_renamed(tmp_path):
+    """A Prolific ID is written to identities.csv only, and only on request."""
     pid = "5f0c9e1a2b3c4d5e6f708192"
     (tmp_path / "data.json").write_text(json.dumps(jspsych(subject=pid)))
     found = importers.import_trials([tmp_path / "data.json"], **OPTIONS)
-    assert any(remark.startswith("Participants are called p001 to p001") for remark in found.remarks)
+    assert any(remark.startswith("Participants are renamed p001 to p001") for remark in found.remarks)
     for identities in (False, True):
         out = tmp_path / f"out-{identities}"
         out.mkdir()
-        importers.write(found, out, identities=identities)
+        importers.write_dataset(found, out, identities=identities)
         holding = {
             path.name for path in out.rglob("*") if path.is_file() and pid.encode() in path.read_bytes()
         }
@@ -178,80 +178,80 @@ def test_people_known_elsewhere_get_new_names(tmp_path):
         assert vseg.load(out).participants == ["p001"]
 
 
-def test_sessions_keep_their_names_unless_these_are_prolifics(tmp_path):
+def test_prolific_session_ids_are_replaced(tmp_path):
     runs = [jspsych(), jspsych(), jspsych()]
     for run, session in zip(runs, ("first", "second", "5f0c9e1a2b3c4d5e6f708192"), strict=True):
         for trial in run:
             trial["session_id"] = session
-    out = imported(tmp_path, {"data.json": json.dumps(runs)}, **OPTIONS)
+    out = import_files(tmp_path, {"data.json": json.dumps(runs)}, **OPTIONS)
     (path,) = out.glob("data/*_description-sessions_data.csv")
-    assert [row["session"] for row in rows_of(path)] == ["first", "second", "s003"]
+    assert [row["session"] for row in read_csv_rows(path)] == ["first", "second", "s003"]
 
 
-def test_without_a_name_each_run_is_a_participant(tmp_path):
+def test_without_names_each_run_is_a_participant(tmp_path):
     runs = [
         [{k: v for k, v in trial.items() if k != "subject"} for trial in jspsych(count=n)] for n in (4, 5, 6)
     ]
-    out = imported(tmp_path, {"results.txt": "\n".join(map(json.dumps, runs))}, **OPTIONS)
+    out = import_files(tmp_path, {"results.txt": "\n".join(map(json.dumps, runs))}, **OPTIONS)
     assert vseg.load(out).participants == ["p001", "p002", "p003"]
 
 
-def test_a_name_that_stands_once_in_a_run_is_that_of_the_run(tmp_path):
+def test_a_name_in_one_row_applies_to_its_run(tmp_path):
     runs = [jspsych(subject="ann"), jspsych(subject="bo")]
     for run in runs:
         for trial in run[3:]:
             del trial["subject"]
-    out = imported(tmp_path, {"data.json": json.dumps(runs)}, **OPTIONS)
+    out = import_files(tmp_path, {"data.json": json.dumps(runs)}, **OPTIONS)
     assert vseg.load(out).participants == ["ann", "bo"]
 
 
-def test_the_one_name_of_a_run_is_as_short_as_any_other(tmp_path):
-    """Otherwise the folder would hold what `vseg.load` refuses."""
+def test_the_name_of_a_run_must_be_short_too(tmp_path):
+    """Otherwise the dataset could not be loaded."""
     run = jspsych(subject="a" * 300)
     for trial in run[1:]:
         del trial["subject"]
     with pytest.raises(VsegError, match=r"trial 1: subject is 'aaa.*a name of at most 200 characters"):
-        imported(tmp_path, {"data.json": json.dumps(run)}, **OPTIONS)
+        import_files(tmp_path, {"data.json": json.dumps(run)}, **OPTIONS)
 
 
 def test_an_image_may_have_a_long_address_in_html(tmp_path):
     shown = f'<img src="img/Cat.png?signed={"0" * 300}" width="400">'
-    out = imported(tmp_path, {"data.json": json.dumps(jspsych(image=shown))}, **OPTIONS)
+    out = import_files(tmp_path, {"data.json": json.dumps(jspsych(image=shown))}, **OPTIONS)
     assert vseg.load(out).images == ["cat"]
 
 
-def test_names_that_are_alike_in_files_stay_apart(tmp_path):
+def test_similar_names_get_different_files(tmp_path):
     text = json.dumps([jspsych(subject=name) for name in ("a-1", "a1", "A1", "../../etc", "...")])
-    out = imported(tmp_path, {"data.json": text}, **OPTIONS)
+    out = import_files(tmp_path, {"data.json": text}, **OPTIONS)
     assert len(dataset.Dataset(out).response_tables) == 5
     assert vseg.load(out).participants == sorted(["a-1", "a1", "A1", "../../etc", "..."])
 
 
-def test_other_answers_are_left_out_when_both_are_named(tmp_path):
+def test_other_answers_are_skipped_if_both_answers_are_mapped(tmp_path):
     run = jspsych()
     run[-1]["response"] = "escape"
     (tmp_path / "data.json").write_text(json.dumps(run))
-    maps = ["same=response:F", "different=response:j", "rt=rt:s"]
-    found = importers.import_trials([tmp_path / "data.json"], **(OPTIONS | {"maps": maps}))
-    assert found.left_out.reasons == {"without dots": 7, "with another answer": 1}
-    assert str(found.left_out) == "8 rows left out: 7 without dots, 1 with another answer."
+    columns = ["same=response:F", "different=response:j", "rt=rt:s"]
+    found = importers.import_trials([tmp_path / "data.json"], **(OPTIONS | {"columns": columns}))
+    assert found.skipped.reasons == {"without dots": 7, "with another answer": 1}
+    assert str(found.skipped) == "8 rows skipped: 7 without dots, 1 with another answer."
     assert found.columns["rt_ms"][0] == 500_500
 
 
 def test_only_some_rows(tmp_path):
-    maps = ["same=response:f", "only=trial_index:4,6"]
-    out = imported(tmp_path, {"data.json": json.dumps(jspsych())}, **(OPTIONS | {"maps": maps}))
+    columns = ["same=response:f", "only=trial_index:4,6"]
+    out = import_files(tmp_path, {"data.json": json.dumps(jspsych())}, **(OPTIONS | {"columns": columns}))
     assert len(vseg.load(out)) == 2
 
 
-def test_what_is_guessed_is_said(tmp_path):
+def test_guesses_are_reported(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps(jspsych()))
     remarks = importers.import_trials([tmp_path / "data.json"], **OPTIONS).remarks
     assert remarks[:4] == [
-        "Columns by their names: practice.",
-        "Guessed: participant from subject, image from stimulus, trial from trial_index, x1 from dots[0].x, "
+        "Columns found by name: practice.",
+        "Columns guessed: participant from subject, image from stimulus, trial from trial_index, x1 from dots[0].x, "
         "y1 from dots[0].y, x2 from dots[1].x, y2 from dots[1].y, rt_ms from rt.",
-        "Answers taken as same: f (3); as different: j (3).",
+        "Answers read as same: f (3); as different: j (3).",
         "Images: cat is img/Cat.png.",
     ]
 
@@ -261,25 +261,25 @@ def test_what_is_guessed_is_said(tmp_path):
     [
         ({"rt": "soon"}, "trial 3: rt is 'soon'; expected rt_ms, a number."),
         ({"rt": -1}, "trial 3: rt is -1; expected rt_ms, a time from 0 up."),
-        ({"dots": [{"x": 1}, {"x": 2, "y": 3}]}, "trial 3: dots[0].y is nothing; expected y1, a number."),
+        ({"dots": [{"x": 1}, {"x": 2, "y": 3}]}, "trial 3: dots[0].y is empty; expected y1, a number."),
         ({"trial_index": 1.5}, "trial 3: trial_index is 1.5; expected trial, a whole number from 0 up."),
         ({"subject": {"a": 1}}, "trial 3: subject is {'a': 1}; expected participant, a name."),
         ({"subject": '<img src="a.png">' * 20}, "expected participant, a name of at most 200 characters"),
-        ({"stimulus": "data:image/png;base64,AAAA"}, "expected image, a name, not the picture itself"),
-        ({"stimulus": '<img src="data:image/png;base64,AAAA">'}, "a name, not the picture itself"),
+        ({"stimulus": "data:image/png;base64,AAAA"}, "expected image, a name, not the image itself"),
+        ({"stimulus": '<img src="data:image/png;base64,AAAA">'}, "a name, not the image itself"),
     ],
 )
 def test_a_bad_value_is_named_with_its_row(tmp_path, change, message):
     run = jspsych()
     run[2] |= change
     with pytest.raises(VsegError) as error:
-        imported(tmp_path, {"data.json": json.dumps(run)}, **OPTIONS)
+        import_files(tmp_path, {"data.json": json.dumps(run)}, **OPTIONS)
     assert str(error.value).startswith(f"{tmp_path / 'data.json'}, trial 3")
     assert message in str(error.value)
 
 
-def as_pixels(responses: Responses, path: Path) -> None:
-    """A tidy table with pixels instead of locations, as a spreadsheet would have it."""
+def write_pixels(responses: Responses, path: Path) -> None:
+    """Write a table with pixels instead of locations."""
     centres = responses.layout.pixels(WIDTH, HEIGHT)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -293,34 +293,36 @@ def as_pixels(responses: Responses, path: Path) -> None:
 
 @given(responses=some_responses(layout=grids()))
 def test_responses_come_back_through_pixels(responses):
-    """Responses as a table of pixels, imported and loaded, are the same responses."""
+    """Responses that are written as pixels, imported and loaded are unchanged."""
     names = {str(name).lower() for name in (*responses.participant, *responses.image)}
-    assume(not names & (NOTHING - {""}))  # to whoever writes tables, NA is no name
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        as_pixels(responses, folder / "trials.csv")
+    assume(not names & (EMPTY - {""}))  # such names are read as empty cells
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        write_pixels(responses, folder / "trials.csv")
         found = importers.import_trials(
-            [folder / "trials.csv"], maps=["participant=participant"], layout=responses.layout,
+            [folder / "trials.csv"], columns=["participant=participant"], layout=responses.layout,
             image_size=(WIDTH, HEIGHT), units="px",
         )  # fmt: skip
         folder.joinpath("out").mkdir()
-        importers.write(found, folder / "out")
+        importers.write_dataset(found, folder / "out")
         again = vseg.load(folder / "out")
     assert again.layout == responses.layout
-    called = {old: new for new, old in found.identities.items()}
+    new_names = {old: new for new, old in found.identities.items()}
     expected = [
-        (called.get(who, who), found.images[image], *rest)
-        for who, image, *rest in zip(*(getattr(responses, name).tolist() for name in COLUMNS), strict=True)
+        (new_names.get(participant, participant), found.images[image], *rest)
+        for participant, image, *rest in zip(
+            *(getattr(responses, name).tolist() for name in COLUMNS), strict=True
+        )
     ]
-    came = zip(*(getattr(again, name).tolist() for name in COLUMNS), strict=True)
-    assert sorted(map(repr, came)) == sorted(map(repr, expected))
+    loaded = zip(*(getattr(again, name).tolist() for name in COLUMNS), strict=True)
+    assert sorted(map(repr, loaded)) == sorted(map(repr, expected))
 
 
 def test_a_scatter_comes_back_through_pixels(tmp_path):
     truth = vseg.Scatter(np.random.default_rng(0).uniform(0.05, 0.95, (20, 2)))
     first, second = np.triu_indices(20, 1)
     responses = Responses(truth, first, second, first % 2)
-    as_pixels(responses, tmp_path / "trials.csv")
+    write_pixels(responses, tmp_path / "trials.csv")
     found = importers.import_trials([tmp_path / "trials.csv"], image_size=(WIDTH, HEIGHT))
     assert len(found.layout) == 20
     at = found.layout.positions
@@ -363,14 +365,14 @@ WHOLE_ROWS = st.lists(
 @given(document=VALUES | ODD_ROWS | WHOLE_ROWS, with_grid=st.booleans())
 @example(document=[{"i": 0, "j": 1, "same": 1, "subject": "\ud800", "image": "\x00/..\n"}], with_grid=True)
 @example(document=[{"i": 0, "j": 1, "same": 1, "rt": 10**400}], with_grid=True)
-def test_any_json_is_imported_or_answered_with_a_sentence(document, with_grid):
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+def test_any_json_is_imported_or_raises_a_vseg_error(document, with_grid):
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         folder.joinpath("data.json").write_text(json.dumps(document), encoding="utf-8")
         try:
             found = importers.import_trials([folder / "data.json"], layout=Grid(3) if with_grid else None)
             folder.joinpath("out").mkdir()
-            importers.write(found, folder / "out")
+            importers.write_dataset(found, folder / "out")
         except VsegError as error:
             assert str(error).endswith((".", "?"))  # noqa: PT017
             return
@@ -378,8 +380,8 @@ def test_any_json_is_imported_or_answered_with_a_sentence(document, with_grid):
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(',;"\n\r\t[]{}'), max_size=60))
-def test_any_text_is_answered_with_a_sentence(text):
-    with tempfile.TemporaryDirectory() as place:
-        Path(place, "data.csv").write_text(text, encoding="utf-8", newline="")
+def test_any_text_raises_a_vseg_error(text):
+    with tempfile.TemporaryDirectory() as temporary:
+        Path(temporary, "data.csv").write_text(text, encoding="utf-8", newline="")
         with pytest.raises(VsegError):
-            importers.import_trials([Path(place, "data.csv")])
+            importers.import_trials([Path(temporary, "data.csv")])

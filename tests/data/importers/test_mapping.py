@@ -1,4 +1,4 @@
-"""The language of --map, and what is guessed without it."""
+"""Column mappings, and the columns that are guessed without them."""
 
 import json
 
@@ -11,17 +11,17 @@ from vseg.errors import InvalidInput
 DOTS = {"x1": 1, "y1": 2, "x2": 3, "y2": 4}
 
 
-def rows_of(*cells: dict) -> list[Row]:
-    return [Row(one, "data.json", number, 1, "trial") for number, one in enumerate(cells, 1)]
+def make_rows(*cells: dict) -> list[Row]:
+    return [Row(row, "data.json", number, 1, "trial") for number, row in enumerate(cells, 1)]
 
 
-def value(text: str, cells: dict) -> object:
-    (field,) = parse_mappings([text]).values()
-    return field.value(rows_of(cells)[0])
+def read_value(text: str, cells: dict) -> object:
+    (mapping,) = parse_mappings([text]).values()
+    return mapping.value(make_rows(cells)[0])
 
 
 @pytest.mark.parametrize(
-    ("text", "cells", "found"),
+    ("text", "cells", "expected"),
     [
         ("x1=x", {"x": 3}, 3),
         ("x1=dots[0].x", {"dots": [{"x": 3}]}, 3),
@@ -37,31 +37,31 @@ def value(text: str, cells: dict) -> object:
         ("image=:cat", {}, "cat"),
     ],
 )
-def test_where_a_value_is(text, cells, found):
-    assert value(text, cells) == found
+def test_a_mapping_finds_a_value(text, cells, expected):
+    assert read_value(text, cells) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("same", "--map is TARGET=COLUMN such as rt_ms=rt or same=response:f, got 'same'."),
-        ("same=", "--map is TARGET=COLUMN"),
+        ("same", "Expected a column mapping TARGET=COLUMN such as rt_ms=rt or same=response:f, got 'same'."),
+        ("same=", "Expected a column mapping TARGET=COLUMN"),
         ("sme=x", "unknown target 'sme'; did you mean same? There are participant, session,"),
-        ("same=response:", "a value is missing behind the colon"),
-        ("same=:f", "name the column before the colon, as in same=response:f"),
-        ("rt=rt:min", "behind the colon is the unit of the time, s or ms"),
+        ("same=response:", "a value is missing after the colon"),
+        ("same=:f", "expected a column before the colon, as in same=response:f"),
+        ("rt=rt:min", "expected the unit of the time after the colon, s or ms"),
         ("x1=x:3", "for one value in every row write x1=:VALUE"),
-        ("different=response", "say what counts as different"),
+        ("different=response", "expected the values that mean 'different'"),
     ],
 )
-def test_what_is_no_mapping(text, message):
+def test_invalid_mappings(text, message):
     with pytest.raises(InvalidInput) as error:
         parse_mappings([text])
     assert message in str(error.value)
 
 
-def test_a_target_twice():
-    with pytest.raises(InvalidInput, match="--map names rt_ms twice"):
+def test_a_target_is_mapped_once():
+    with pytest.raises(InvalidInput, match="The target rt_ms is mapped twice"):
         parse_mappings(["rt=a", "rt_ms=b"])
 
 
@@ -78,9 +78,9 @@ def test_a_target_twice():
         ({"correct": "maybe"}, "correct", None),
     ],
 )
-def test_what_is_guessed(cells, target, column):
-    fields = complete_mappings({}, rows_of({**DOTS, "same": 1, **cells}))
-    assert (fields[target].column if target in fields else None) == column
+def test_columns_are_guessed(cells, target, column):
+    mappings = complete_mappings({}, make_rows({**DOTS, "same": 1, **cells}))
+    assert (mappings[target].column if target in mappings else None) == column
 
 
 @pytest.mark.parametrize(
@@ -92,41 +92,41 @@ def test_what_is_guessed(cells, target, column):
         {"dot1_x": 1, "dot1_y": 2, "dot2_x": 3, "dot2_y": 4},
     ],
 )
-def test_dots_are_found_in_common_places(cells):
-    (row,) = rows_of({**cells, "same": True})
-    fields = complete_mappings({}, [row])
-    assert [fields[name].value(row) for name in DOTS] == [1, 2, 3, 4]
+def test_dots_are_found_in_common_columns(cells):
+    (row,) = make_rows({**cells, "same": True})
+    mappings = complete_mappings({}, [row])
+    assert [mappings[name].value(row) for name in DOTS] == [1, 2, 3, 4]
 
 
-def test_locations_before_coordinates_unless_these_are_asked_for():
-    rows = rows_of({**DOTS, "i": 0, "j": 1, "same": 1})
+def test_locations_are_preferred_to_coordinates_unless_these_are_mapped():
+    rows = make_rows({**DOTS, "i": 0, "j": 1, "same": 1})
     assert "x1" not in complete_mappings({}, rows)
-    fields = complete_mappings(parse_mappings(["x1=x1"]), rows)
-    assert "i" not in fields
-    assert fields["y2"].column == "y2"
+    mappings = complete_mappings(parse_mappings(["x1=x1"]), rows)
+    assert "i" not in mappings
+    assert mappings["y2"].column == "y2"
 
 
 @pytest.mark.parametrize(
-    ("maps", "cells", "message"),
+    ("texts", "cells", "message"),
     [
         (
             [],
             {"rt": 1, "answer": "f"},
-            "No column gives the two dots: x1, y1, x2, y2 (in pixels or fractions), or the locations i, j, as in "
-            "--map x1=COLUMN or --map x1=dots[0].x nor the answer, as in --map same=COLUMN:VALUE. "
+            "No column gives the two dots: x1, y1, x2, y2 (in pixels or fractions), or the locations i, j, "
+            "mapped as in x1=COLUMN or x1=dots[0].x nor the answer, mapped as in same=COLUMN:VALUE. "
             "Found the columns rt, answer.",
         ),
-        (["x1=a"], {"a": 1, "same": 1}, "No column gives the two dots: y1, x2, y2, as in --map y1=COLUMN"),
-        (["x1=b"], {"a": 1, "same": 1}, "--map x1=b: there is no column 'b'; found a, same."),
+        (["x1=a"], {"a": 1, "same": 1}, "No column gives the two dots: y1, x2, y2, mapped as in y1=COLUMN"),
+        (["x1=b"], {"a": 1, "same": 1}, "Column mapping x1=b: there is no column 'b'; found a, same."),
         (
             [],
             {**DOTS, "response": "f"},
-            "Which answer means 'same'? The column response holds f (1): write --map same=response:VALUE",
+            "Which answer means 'same'? The column response holds f (1): map it as same=response:VALUE",
         ),
     ],
 )
-def test_columns_that_do_not_fit(maps, cells, message):
-    """It says which columns it found, which it needs, and the --map to write."""
+def test_missing_columns(texts, cells, message):
+    """The message lists the columns that were found and that are missing, and the mapping to write."""
     with pytest.raises(InvalidInput) as error:
-        complete_mappings(parse_mappings(maps), rows_of(cells))
+        complete_mappings(parse_mappings(texts), make_rows(cells))
     assert str(error.value).startswith(message)

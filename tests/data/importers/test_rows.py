@@ -1,4 +1,4 @@
-"""The shapes in which jsPsych, JATOS and spreadsheets leave their data, all read as the same rows."""
+"""The forms in which jsPsych, JATOS and spreadsheets store data are all read as the same rows."""
 
 import json
 
@@ -10,8 +10,8 @@ from vseg.errors import InvalidInput, VsegWarning
 TRIALS = [{"rt": 512, "response": "f"}, {"rt": None, "response": None}]
 
 
-def read(text: str, **known) -> list:
-    return list(read_rows(TextFile("data", text, **known), RunNumbers()))
+def read(text: str, **options) -> list:
+    return list(read_rows(TextFile("data", text, **options), RunNumbers()))
 
 
 @pytest.mark.parametrize(
@@ -28,38 +28,40 @@ def read(text: str, **known) -> list:
         (json.dumps([{"trials": [TRIALS[0]]}, {"trials": [TRIALS[1]]}]), [1, 2]),
     ],
 )
-def test_every_shape_of_json(text, runs):
-    """One list, jatos.appendResultData without line breaks, one document a participant, lists of lists."""
+def test_every_form_of_json(text, runs):
+    """One list, jatos.appendResultData without line breaks, one document per participant, lists of lists."""
     found = read(text)
     assert [row.cells for row in found] == TRIALS
     assert [row.run for row in found] == runs
-    assert [row.where for row in found] == ["data, trial 1", "data, trial 2"]
+    assert [row.source for row in found] == ["data, trial 1", "data, trial 2"]
 
 
-def test_what_stands_around_the_trials_belongs_to_each():
+def test_values_around_the_trials_are_added_to_each_trial():
     found = read(json.dumps([{"subject": "ann", "trials": TRIALS}, {"subject": "bo", "trials": TRIALS}]))
     assert [row.cells["subject"] for row in found] == ["ann", "ann", "bo", "bo"]
 
 
-def test_a_result_that_was_stored_twice_is_taken_once():
+def test_a_result_that_was_stored_twice_is_read_once():
     """jatos.appendResultData followed by jatos.endStudy with all data leaves them twice in one result."""
     run = [trial | {"time_elapsed": 1000 * number} for number, trial in enumerate(TRIALS)]
-    with pytest.warns(VsegWarning, match="data holds the same 2 trials twice, down to the times; taken once"):
+    with pytest.warns(
+        VsegWarning, match="data holds the same 2 trials twice, with the same times; read once"
+    ):
         found = read(json.dumps(run) + json.dumps(run))
     assert [row.cells for row in found] == run
 
 
 def test_csv_of_jspsych():
-    """Every cell in quotes, nested values as JSON, CRLF at the ends, null for no answer."""
+    """All cells are quoted, nested values are JSON, lines end in CRLF, and null is a missing answer."""
     text = '"rt","stimulus","dots"\r\n"512","img/a.png","[{""x"":1,""y"":2}]"\r\n"null","","line\nbreak"\r\n'
     first, second = read(text)
     assert first.cells == {"rt": "512", "stimulus": "img/a.png", "dots": '[{"x":1,"y":2}]'}
     assert second.cells == {"rt": "null", "dots": "line\nbreak"}
-    assert (first.where, second.where) == ("data, line 2", "data, line 4")
+    assert (first.source, second.source) == ("data, line 2", "data, line 4")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_spreadsheets_of_any_country(delimiter):
+def test_delimiters_of_spreadsheets(delimiter):
     (row,) = read(f"x1{delimiter}same\n1.5{delimiter}1{delimiter}\n\n")
     assert row.cells == {"x1": "1.5", "same": "1"}
 
@@ -69,12 +71,12 @@ def test_a_decimal_comma():
     assert row.cells == {"x1": "1.5", "note": "a,b"}
 
 
-def test_a_header_that_recurs_is_no_row():
+def test_a_repeated_header_is_not_a_row():
     assert len(read("a,b\n1,2\na,b\n3,4\n")) == 2
 
 
-def test_cells_that_are_known_yield_to_the_row():
-    (row,) = read('[{"rt": 1}]', run="x", known=(("rt", 0), ("jatos_workerId", 7)))
+def test_extra_cells_do_not_replace_those_of_the_row():
+    (row,) = read('[{"rt": 1}]', run="x", extra_cells=(("rt", 0), ("jatos_workerId", 7)))
     assert row.cells == {"rt": 1, "jatos_workerId": 7}
 
 
@@ -90,7 +92,7 @@ def test_cells_that_are_known_yield_to_the_row():
         ("a,b\n1,2,3\n", "data, line 2: 3 cells, but the header has 2 columns."),
     ],
 )
-def test_what_cannot_be_read(text, message):
+def test_invalid_text(text, message):
     with pytest.raises(InvalidInput) as error:
         read(text)
     assert str(error.value).startswith(message)

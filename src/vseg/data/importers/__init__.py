@@ -1,191 +1,182 @@
-"""Data from elsewhere: jsPsych's JSON or CSV, tidy tables with pixels, JATOS archives, into the form of an export.
+"""Import data that other software collected: jsPsych's JSON or CSV, tables, JATOS archives.
 
-files     what to read: files, folders, archives within limits
-rows      their texts as rows, a row a trial or screen
-mapping   which column holds what: the language of --map, and guesses
-trials    rows as trials, each value checked
-places    from where the dots were to locations
-names     what participants, sessions and images are called
-folder    the Psych-DS folder, which `vseg.load` and `vseg fit` take as it is
+files       find and read the files: single files, folders, archives within limits
+rows        read the rows of a file, one for each trial or screen
+mapping     which column holds what: column mappings and guesses
+trials      read the trials of the task from the rows, and check each value
+locations   find the locations of the dots
+names       name participants, sessions and images
+folder      write the dataset folder that `vseg.load` and `vseg fit` read
 
-    found = importing.read(["data.json"], maps=["same=response:f"], layout=Grid(16), image_size=(512, 512))
-    importing.write(found, Path("imported"))
+    imported = import_trials(["data.json"], columns=["same=response:f"], layout=Grid(16), image_size=(512, 512))
+    write_dataset(imported, "imported")
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vseg.data.importers import files, folder as writing, mapping, names
-from vseg.data.importers.folder import ImportedData, Progress
+from vseg.data.importers import files, names
+from vseg.data.importers.folder import ImportedData, ProgressBar, no_progress_bar, write_dataset
 from vseg.data.importers.locations import DotLocations, locate_dots, read_points
+from vseg.data.importers.mapping import DOTS, ColumnMapping, complete_mappings, parse_mappings
 from vseg.data.importers.rows import Row, RunNumbers, read_rows
 from vseg.data.importers.trials import ImportedTrial, read_trials
 from vseg.data.layout import Layout
 from vseg.errors import InvalidInput
 
-__all__ = ["ImportedData", "import_trials", "read_points", "write"]
-
-
-@contextmanager
-def _silent(doing: str, total: int) -> Iterator[Callable[[int], None]]:
-    yield lambda done: None
+__all__ = ["ImportedData", "import_trials", "read_points", "write_dataset"]
 
 
 def import_trials(
     paths: Sequence[str | Path],
     *,
-    maps: Sequence[str] = (),
+    columns: Sequence[str] = (),
     layout: Layout | None = None,
     image_size: tuple[float, float] | None = None,
     images: str | Path | None = None,
     units: str | None = None,
     count_from: int = 0,
-    progress: Progress = _silent,
+    progress: ProgressBar = no_progress_bar,
 ) -> ImportedData:
-    """Read files of trials, all of one experiment.
+    """Read the trials of one experiment from files that other software wrote.
 
     Parameters
     ----------
-    paths : files, folders of them, or archives
-    maps : TARGET=COLUMN, as behind --map; see vseg.data.importers.mapping
-    layout : where the locations are; without it, the distinct dots are the locations
-    image_size : width and height in pixels, where neither the rows nor the pictures say it
-    images : a folder of the pictures that were shown
-    units : px or fraction, of the dots
-    count_from : the number of the first location, 0 or 1
-    progress : given what is done and its total, a context whose value is called with what has been done
+    paths : sequence of str or Path
+        Files, folders of files, or archives.
+    columns : sequence of str
+        Column mappings such as "same=response:f", for columns that are not found by their names; see
+        `vseg.data.importers.mapping`.
+    layout : Layout, optional
+        The locations; without it, the distinct positions of the dots are the locations.
+    image_size : (float, float), optional
+        Width and height in pixels, if neither the rows nor the pictures tell.
+    images : str or Path, optional
+        The folder of the pictures that were shown.
+    units : {"px", "fraction"}, optional
+        Unit of the dots' coordinates; by default "fraction" if all are from 0 to 1, else "px".
+    count_from : int
+        The number of the first location, 0 or 1.
+    progress : callable
+        Takes a title and a total; returns a context manager whose value is called with the steps done.
+
+    Returns
+    -------
+    ImportedData
     """
-    given = mapping.parse_mappings(maps)
-    found, sources = _all_rows(files.find_files(paths), progress)
-    fields = mapping.complete_mappings(given, found)
-    with progress("Reading trials", len(found)) as advance:
-        taken, left_out = read_trials(found, fields, advance)
-    shown = (
-        {} if images is None else names.find_pictures(images, dict.fromkeys(trial.image for trial in taken))
-    )
-    sizes = (
-        names.read_picture_sizes(shown)
-        if image_size is None
-        else {trial.image: image_size for trial in taken}
-    )
-    where = locate_dots(taken, layout, units=units, count_from=count_from, sizes=sizes)
-    people, identities, remarks = names.name_participants(taken, fields.get("participant"), found)
-    called = names.name_images(trial.image for trial in taken)
+    given = parse_mappings(columns)
+    rows, sources = _read_all(files.find_files(paths), progress)
+    mappings = complete_mappings(given, rows)
+    with progress("Reading trials", len(rows)) as advance:
+        trials, skipped = read_trials(rows, mappings, advance)
+    image_texts = dict.fromkeys(trial.image for trial in trials)
+    pictures = {} if images is None else names.find_pictures(images, image_texts)
+    if image_size is None:
+        sizes = names.read_picture_sizes(pictures)
+    else:
+        sizes = dict.fromkeys(image_texts, image_size)
+    dots = locate_dots(trials, layout, units=units, count_from=count_from, sizes=sizes)
+    participants, identities, remarks = names.name_participants(trials, mappings.get("participant"), rows)
+    image_names = names.name_images(image_texts)
     return ImportedData(
-        layout=where.layout,
-        columns=_columns(taken, where, people, called),
-        fields=fields,
-        left_out=left_out,
+        layout=dots.layout,
+        columns=_build_columns(trials, dots, participants, image_names),
+        mappings=mappings,
+        skipped=skipped,
         sources=sources,
-        images=called,
-        pictures={called[image]: path for image, path in shown.items()},
+        images=image_names,
+        pictures={image_names[image]: path for image, path in pictures.items()},
         identities=identities,
-        remarks=[*_about_fields(fields, taken), *remarks, *_about_images(called), *where.remarks],
+        remarks=[
+            *_describe_mappings(mappings, trials),
+            *remarks,
+            *_describe_images(image_names),
+            *dots.remarks,
+        ],
     )
 
 
-def write(
-    found: ImportedData,
-    folder: str | Path,
-    *,
-    name: str = "imported",
-    segments: int | None = None,
-    identities: bool = False,
-    progress: Progress = _silent,
-) -> None:
-    """Write what was read into an empty folder.
-
-    Parameters
-    ----------
-    name : of the study: lower-case letters, digits and hyphens
-    segments : how many people were asked to see; without it, as many as they saw
-    identities : whether identities.csv says who the participants are elsewhere
-    """
-    writing.write(found, Path(folder), name=name, segments=segments, identities=identities, progress=progress)
-
-
-def _all_rows(paths: Sequence[Path], progress: Progress) -> tuple[list[Row], list[files.SourceFile]]:
-    found: list[Row] = []
+def _read_all(paths: Sequence[Path], progress: ProgressBar) -> tuple[list[Row], list[files.SourceFile]]:
+    rows: list[Row] = []
     sources, runs = [], RunNumbers()
     with progress("Reading", len(paths)) as advance:
         for path in paths:
             source, texts = files.read_file(path)
             sources.append(source)
             for text in texts:
-                found.extend(read_rows(text, runs))
+                rows.extend(read_rows(text, runs))
             advance(1)
-    if not found:
-        raise InvalidInput(
-            f"{', '.join(map(str, paths[:5]))}: there are no rows in it; expected a row a trial."
-        )
-    return found, sources
+    if not rows:
+        raise InvalidInput(f"{', '.join(map(str, paths[:5]))}: found no rows; expected one row per trial.")
+    return rows, sources
 
 
-def _columns(
-    taken: Sequence[ImportedTrial], where: DotLocations, people: list[str], called: dict[str, str]
+def _build_columns(
+    trials: Sequence[ImportedTrial],
+    dots: DotLocations,
+    participants: list[str],
+    image_names: Mapping[str, str],
 ) -> dict[str, list[Any]]:
-    """The table of an export, all sessions together."""
-    held = names.name_sessions(taken, people)
-    numbers, counted = [], dict[tuple[str, str], int]()
-    for key in zip(people, held, strict=True):
-        counted[key] = counted.get(key, -1) + 1
-        numbers.append(counted[key])
-    dots = [None] * len(taken) if where.dots_px is None else where.dots_px.round(4).tolist()
+    """Return the columns of a dataset's table of responses, all sessions together."""
+    sessions = names.name_sessions(trials, participants)
+    seq, last_seq = [], dict[tuple[str, str], int]()
+    for key in zip(participants, sessions, strict=True):
+        last_seq[key] = last_seq.get(key, -1) + 1
+        seq.append(last_seq[key])
+    dots_px = [None] * len(trials) if dots.dots_px is None else dots.dots_px.round(4).tolist()
     return {
-        "participant": people,
-        "session": held,
-        "seq": numbers,
-        "item": numbers,
-        "image": [called[trial.image] for trial in taken],
-        "block": [trial.block for trial in taken],
+        "participant": participants,
+        "session": sessions,
+        "seq": seq,
+        "item": seq,
+        "image": [image_names[trial.image] for trial in trials],
+        "block": [trial.block for trial in trials],
         "trial": [
-            seq if trial.trial is None else trial.trial for seq, trial in zip(numbers, taken, strict=True)
+            number if trial.trial is None else trial.trial for number, trial in zip(seq, trials, strict=True)
         ],
-        "i": where.i.tolist(),
-        "j": where.j.tolist(),
-        **{name: [each and each[at] for each in dots] for at, name in enumerate(mapping.DOTS)},
-        "practice": [trial.practice for trial in taken],
-        "catch": [trial.catch for trial in taken],
-        "same": [trial.same for trial in taken],
-        "correct": [trial.correct for trial in taken],
-        "used": [not (trial.practice or trial.catch) for trial in taken],
-        "rt_ms": [trial.rt_ms for trial in taken],
-        "key": [trial.key for trial in taken],
+        "i": dots.i.tolist(),
+        "j": dots.j.tolist(),
+        **{name: [trial_dots and trial_dots[n] for trial_dots in dots_px] for n, name in enumerate(DOTS)},
+        "practice": [trial.practice for trial in trials],
+        "catch": [trial.catch for trial in trials],
+        "same": [trial.same for trial in trials],
+        "correct": [trial.correct for trial in trials],
+        "used": [not (trial.practice or trial.catch) for trial in trials],
+        "rt_ms": [trial.rt_ms for trial in trials],
+        "key": [trial.key for trial in trials],
         "source": [
             f"{files.short_source_name(row.file)}, {row.kind} {row.number}"
-            for row in (trial.row for trial in taken)
+            for row in (trial.row for trial in trials)
         ],
     }
 
 
-# ── what is said aloud ──
+# ── remarks for the user ──
 
 
-def _about_fields(fields: dict[str, mapping.ColumnMapping], taken: Sequence[ImportedTrial]) -> list[str]:
+def _describe_mappings(mappings: Mapping[str, ColumnMapping], trials: Sequence[ImportedTrial]) -> list[str]:
     answers: dict[bool, dict[str, int]] = {True: {}, False: {}}
-    for trial in taken:
-        held = answers[trial.same]
-        held[trial.key] = held.get(trial.key, 0) + 1
+    for trial in trials:
+        counts = answers[trial.same]
+        counts[trial.key] = counts.get(trial.key, 0) + 1
     listed = [
-        f"{word}: {', '.join(f'{key} ({count})' for key, count in list(held.items())[:5]) or 'never'}"
-        for word, held in (("same", answers[True]), ("different", answers[False]))
+        f"{word}: {', '.join(f'{key} ({count})' for key, count in list(counts.items())[:5]) or 'never'}"
+        for word, counts in (("same", answers[True]), ("different", answers[False]))
     ]
-    found = [field for field in fields.values() if field.guessed]
-    own = [field.column for field in found if field.column == field.target.name]
-    guessed = [str(field) for field in found if field.column != field.target.name]
-    named = [f"Columns by their names: {', '.join(own)}."] if own else []
+    guesses = [mapping for mapping in mappings.values() if mapping.guessed]
+    by_name = [mapping.column for mapping in guesses if mapping.column == mapping.target.name]
+    guessed = [str(mapping) for mapping in guesses if mapping.column != mapping.target.name]
     return [
-        *named,
-        *([f"Guessed: {', '.join(guessed)}."] if guessed else []),
-        f"Answers taken as {'; as '.join(listed)}.",
+        *([f"Columns found by name: {', '.join(by_name)}."] if by_name else []),
+        *([f"Columns guessed: {', '.join(guessed)}."] if guessed else []),
+        f"Answers read as {'; as '.join(listed)}.",
     ]
 
 
-def _about_images(called: dict[str, str]) -> list[str]:
-    changed = [f"{new} is {old}" for old, new in called.items() if new != old]
-    if not changed:
+def _describe_images(image_names: Mapping[str, str]) -> list[str]:
+    renamed = [f"{name} is {text}" for text, name in image_names.items() if name != text]
+    if not renamed:
         return []
-    more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
-    return [f"Images: {', '.join(changed[:5])}{more}."]
+    more = f" and {len(renamed) - 5} more" if len(renamed) > 5 else ""
+    return [f"Images: {', '.join(renamed[:5])}{more}."]

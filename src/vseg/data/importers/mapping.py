@@ -1,97 +1,102 @@
-"""Which column holds what: a small language, and guesses where nothing was said.
+"""Which column of an imported file holds what: column mappings as text, and guesses for the rest.
+
+A mapping is written TARGET=COLUMN:
 
 rt_ms=rt               the column rt
-x1=dots[0].x           deeper down; a cell of text that holds JSON is opened
+x1=dots[0].x           a value inside a column; a cell of text that holds JSON is parsed
 same=response:f,yes    for yes-or-no targets, the values that mean yes
 rt_ms=rt:s             for times, the unit: s or ms
 image=:cat             no column: the same value in every row
+
+`TARGETS` lists the targets; to import another variable, add it there and read it in vseg.data.importers.trials.
 """
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from vseg.data.importers.rows import Row
 from vseg.errors import InvalidInput
 
 STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,6})\]")
-NOTHING = {"", "null", "undefined", "na", "nan", "none"}
+EMPTY = {"", "null", "undefined", "na", "nan", "none"}
 YES = {"1", "true", "yes", "y", "same"}
 NO = {"0", "false", "no", "n", "different"}
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something an import wants to know of each trial, and the places where it often is."""
+    """A variable that an import reads, and the columns in which it is often found."""
 
     name: str
-    kind: str  # name, truth, whole, number or time
+    kind: Literal["name", "boolean", "integer", "number", "time"]
     meaning: str
     guesses: tuple[str, ...] = ()
-    also: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
 
-def _coordinate(axis: str, number: int) -> tuple[str, ...]:
-    at = "xy".index(axis)
+def _guess_coordinate(axis: str, number: int) -> tuple[str, ...]:
+    index = "xy".index(axis)
     names = (f"{axis}{number}", f"{axis}_{number}", f"dot{number}_{axis}", f"dot_{number}_{axis}")
-    single = (f"dot{number}.{axis}", f"dot{number}[{at}]")
+    single = (f"dot{number}.{axis}", f"dot{number}[{index}]")
     lists = (f"{name}[{number - 1}]" for name in ("dots", "points", "positions", "locations", "coordinates"))
-    return (*names, *single, *(path for one in lists for path in (f"{one}.{axis}", f"{one}[{at}]")))
+    return (*names, *single, *(path for dot in lists for path in (f"{dot}.{axis}", f"{dot}[{index}]")))
 
 
-def _location(letter: str, number: int) -> tuple[str, ...]:
-    at = number - 1
+def _guess_location(letter: str, number: int) -> tuple[str, ...]:
+    index = number - 1
     return (
         letter,
         f"loc{number}",
         f"location{number}",
         f"location_{number}",
-        f"pair[{at}]",
-        f"locations[{at}]",
+        f"pair[{index}]",
+        f"locations[{index}]",
     )
 
 
 TARGETS = (
     Target(
-        "participant", "name", "who answered",
+        "participant", "name", "the participant",
         ("participant", "participant_id", "participantID", "participantId", "subject", "subject_id", "subjectID",
          "subjectId", "sub", "PROLIFIC_PID", "prolific_pid", "prolific_id", "prolificID", "workerId", "worker_id",
          "jatos_workerId"),
         ("subject",),
     ),
-    Target("session", "name", "the sitting, where people came several times", ("session", "session_id", "run_id")),
+    Target("session", "name", "the session, if participants had several", ("session", "session_id", "run_id")),
     Target("image", "name", "the image",
            ("image", "image_name", "image_id", "img", "picture", "image_file", "stimulus"), ("stimulus",)),
     Target("image_width", "number", "its width in pixels", ("image_width", "image_width_px", "img_width")),
     Target("image_height", "number", "its height in pixels", ("image_height", "image_height_px", "img_height")),
-    Target("block", "whole", "block, a number", ("block", "block_index", "block_number", "blockNumber")),
-    Target("trial", "whole", "trial, a number", ("trial", "trial_index", "trial_number", "trialNumber"),
+    Target("block", "integer", "the number of the block", ("block", "block_index", "block_number", "blockNumber")),
+    Target("trial", "integer", "the number of the trial", ("trial", "trial_index", "trial_number", "trialNumber"),
            ("trial_index",)),
-    Target("i", "whole", "location of the first dot", _location("i", 1)),
-    Target("j", "whole", "location of the second dot", _location("j", 2)),
-    *(Target(f"{axis}{number}", "number", f"{axis} of dot {number}", _coordinate(axis, number))
+    Target("i", "integer", "location of the first dot", _guess_location("i", 1)),
+    Target("j", "integer", "location of the second dot", _guess_location("j", 2)),
+    *(Target(f"{axis}{number}", "number", f"{axis} of dot {number}", _guess_coordinate(axis, number))
       for number in (1, 2) for axis in "xy"),
-    Target("same", "truth", "the answer, and what counts as same", ("same", "answer_same", "response", "key_press")),
-    Target("different", "truth", "the answer, and what counts as different"),
+    Target("same", "boolean", "the answer, and the values that mean 'same'",
+           ("same", "answer_same", "response", "key_press")),
+    Target("different", "boolean", "the answer, and the values that mean 'different'"),
     Target("rt_ms", "time", "reaction time", ("rt_ms", "rt", "RT", "reaction_time"), ("rt",)),
-    Target("practice", "truth", "whether it was practice", ("practice", "is_practice", "isPractice")),
-    Target("catch", "truth", "whether it was a catch trial",
+    Target("practice", "boolean", "whether it was a practice trial", ("practice", "is_practice", "isPractice")),
+    Target("catch", "boolean", "whether it was a catch trial",
            ("catch", "is_catch", "isCatch", "catch_trial", "attention_check")),
-    Target("correct", "truth", "whether the answer of a practice or catch trial is right", ("correct",)),
-    Target("only", "truth", "which rows to take at all"),
+    Target("correct", "boolean", "whether the answer to a practice or catch trial was correct", ("correct",)),
+    Target("only", "boolean", "whether to read the row at all"),
 )  # fmt: skip
-BY_NAME = {word: target for target in TARGETS for word in (*target.also, target.name)}
+TARGETS_BY_NAME = {name: target for target in TARGETS for name in (*target.aliases, target.name)}
 DOTS = ("x1", "y1", "x2", "y2")
 PAIR = ("i", "j")
 
 
 @dataclass(frozen=True)
 class ColumnMapping:
-    """Where a target is found, and which values mean yes."""
+    """The column that holds a target, and the values that mean yes."""
 
     target: Target
     column: str
@@ -100,68 +105,68 @@ class ColumnMapping:
 
     @cached_property
     def steps(self) -> tuple[str | int, ...]:
-        """dots[0].x as ("dots", 0, "x")."""
+        """The way to the value: dots[0].x is ("dots", 0, "x")."""
         root = re.match(r"[^.\[\]]*", self.column)
         assert root is not None
-        found = STEP.findall(self.column[root.end() :])
-        return (root[0], *(name or int(number) for name, number in found))
-
-    def value(self, row: Row) -> Any:
-        """What a row holds there; None if nothing."""
-        if not self.column:
-            return ",".join(self.values)
-        value = row.cells.get(self.column)
-        if value is None and self.is_deep:
-            value = _inside(row.cells.get(self.root), self.steps[1:])
-        return None if value is None or is_empty(value) else value
+        inner = STEP.findall(self.column[root.end() :])
+        return (root[0], *(name or int(number) for name, number in inner))
 
     @cached_property
     def root(self) -> str:
-        """The column itself."""
+        """The name of the column without the way inside it."""
         return str(self.steps[0])
 
     @cached_property
-    def is_deep(self) -> bool:
-        """Whether it goes on inside the column."""
+    def is_nested(self) -> bool:
+        """Whether the value is inside the cell, such as dots[0].x."""
         return len(self.steps) > 1
 
-    def yes(self, row: Row) -> bool | None:
-        """Whether a row says yes there; None if it says neither yes nor no."""
+    def value(self, row: Row) -> Any:
+        """Return the value in a row; None if it is missing or empty."""
+        if not self.column:
+            return ",".join(self.values)
+        value = row.cells.get(self.column)
+        if value is None and self.is_nested:
+            value = _look_inside(row.cells.get(self.root), self.steps[1:])
+        return None if value is None or is_empty(value) else value
+
+    def is_yes(self, row: Row) -> bool | None:
+        """Return whether a row says yes; None if it says neither yes nor no."""
         return self.means_yes(self.value(row))
 
     def means_yes(self, value: Any) -> bool | None:
-        """Whether this value means yes; None if it means neither yes nor no."""
+        """Return whether a value means yes; None if it means neither yes nor no."""
         text = as_text(value)
         if self.values:
-            return text is not None and text.casefold() in self._yes
+            return text is not None and text.casefold() in self._yes_values
         if text is None or text.lower() not in YES | NO:
             return None
         return text.lower() in YES
 
     @cached_property
-    def _yes(self) -> set[str]:
+    def _yes_values(self) -> set[str]:
         return {value.casefold() for value in self.values}
 
     def __str__(self) -> str:
-        """As it is said aloud: same from response (f)."""
+        """Describe the mapping for readers: same from response (f)."""
         if not self.column:
             return f"{self.target.name} is {', '.join(self.values)}"
-        which = f" ({', '.join(self.values)})" if self.values else ""
-        return f"{self.target.name} from {self.column}{which}"
+        values = f" ({', '.join(self.values)})" if self.values else ""
+        return f"{self.target.name} from {self.column}{values}"
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a cell is empty: null, no text, not a number."""
+    """Return whether a cell is empty: null, blank text or NaN."""
     if isinstance(value, str):
-        return (len(value) < 12 or value.isspace()) and value.strip().lower() in NOTHING
+        return (len(value) < 12 or value.isspace()) and value.strip().lower() in EMPTY
     return value is None or value != value
 
 
-def _inside(value: Any, steps: Sequence[str | int]) -> Any:
+def _look_inside(value: Any, steps: Sequence[str | int]) -> Any:
     if value is None:
         return None
     if isinstance(value, str):
-        value = _opened(value)
+        value = _parse_json_cell(value)
     for step in steps:
         try:
             value = value[step]
@@ -170,8 +175,8 @@ def _inside(value: Any, steps: Sequence[str | int]) -> Any:
     return value
 
 
-@lru_cache(maxsize=16)  # the same cell is asked for x1, y1, x2 and y2
-def _opened(text: str) -> Any:
+@lru_cache(maxsize=16)  # the same cell is read for x1, y1, x2 and y2
+def _parse_json_cell(text: str) -> Any:
     if not text.lstrip().startswith(("[", "{")):
         return None
     try:
@@ -181,7 +186,7 @@ def _opened(text: str) -> Any:
 
 
 def as_text(value: Any) -> str | None:
-    """A value as text, the same whether it came from JSON or from CSV; None for what is no single value."""
+    """Return a value as text, the same for JSON and CSV; None if it is not a single value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
@@ -191,35 +196,40 @@ def as_text(value: Any) -> str | None:
     return None
 
 
-# ── from what was typed ──
+# ── parsing mappings ──
 
 
 def parse_mappings(texts: Iterable[str]) -> dict[str, ColumnMapping]:
-    """The fields behind --map options, by target.
+    """Parse mappings such as "same=response:f"; return them by target.
 
     Examples
     --------
-    >>> parsed(["same=response:f,yes", "x1=dots[0].x"])["x1"].steps
+    >>> parse_mappings(["same=response:f,yes", "x1=dots[0].x"])["x1"].steps
     ('dots', 0, 'x')
     """
-    fields: dict[str, ColumnMapping] = {}
+    mappings: dict[str, ColumnMapping] = {}
     for text in texts:
-        field = _parsed(text)
-        if field.target.name in fields:
-            raise InvalidInput(f"--map names {field.target.name} twice; expected each target once.")
-        fields[field.target.name] = field
-    return fields
+        mapping = _parse_mapping(text)
+        if mapping.target.name in mappings:
+            raise InvalidInput(
+                f"The target {mapping.target.name} is mapped twice; expected one column for it."
+            )
+        mappings[mapping.target.name] = mapping
+    return mappings
 
 
-def _parsed(text: str) -> ColumnMapping:
-    word, equals, rest = text.partition("=")
-    target = BY_NAME.get(word.strip())
+def _parse_mapping(text: str) -> ColumnMapping:
+    name, equals, rest = text.partition("=")
+    target = TARGETS_BY_NAME.get(name.strip())
     if not equals or not rest.strip():
-        raise InvalidInput(f"--map is TARGET=COLUMN such as rt_ms=rt or same=response:f, got {text!r}.")
+        raise InvalidInput(
+            f"Expected a column mapping TARGET=COLUMN such as rt_ms=rt or same=response:f, got {text!r}."
+        )
     if target is None:
-        close = get_close_matches(word.strip(), BY_NAME, 1)
+        close = get_close_matches(name.strip(), TARGETS_BY_NAME, 1)
         hint = f"did you mean {close[0]}? There are" if close else "there are"
-        raise InvalidInput(f"--map {text}: unknown target {word!r}; {hint} {', '.join(_names())}.")
+        names = ", ".join(target.name for target in TARGETS)
+        raise InvalidInput(f"Column mapping {text}: unknown target {name!r}; {hint} {names}.")
     column, colon, listed = rest.partition(":")
     values = tuple(value.strip() for value in listed.split(",")) if colon else ()
     _check_values(text, target, column.strip(), values)
@@ -227,139 +237,143 @@ def _parsed(text: str) -> ColumnMapping:
 
 
 def _check_values(text: str, target: Target, column: str, values: tuple[str, ...]) -> None:
+    start = f"Column mapping {text}:"
     if values and not all(values):
-        raise InvalidInput(f"--map {text}: a value is missing behind the colon.")
+        raise InvalidInput(f"{start} a value is missing after the colon.")
     if target.kind == "time" and values and (values not in (("s",), ("ms",)) or not column):
-        raise InvalidInput(f"--map {text}: behind the colon is the unit of the time, s or ms.")
-    if target.kind == "truth" and not column:
-        raise InvalidInput(f"--map {text}: name the column before the colon, as in same=response:f.")
-    if target.kind in ("name", "whole", "number") and column and values:
+        raise InvalidInput(f"{start} expected the unit of the time after the colon, s or ms.")
+    if target.kind == "boolean" and not column:
+        raise InvalidInput(f"{start} expected a column before the colon, as in same=response:f.")
+    if target.kind in ("name", "integer", "number") and column and values:
         raise InvalidInput(
-            f"--map {text}: only yes-or-no targets and times take something behind the colon; "
+            f"{start} only yes-or-no targets and times have values after the colon; "
             f"for one value in every row write {target.name}=:VALUE."
         )
     if target.name == "different" and not values:
-        raise InvalidInput(f"--map {text}: say what counts as different, as in different=response:j.")
+        raise InvalidInput(f"{start} expected the values that mean 'different', as in different=response:j.")
 
 
-def _names() -> list[str]:
-    return [target.name for target in TARGETS]
+# ── completing them with guesses ──
 
 
-# ── against what is there ──
-
-
-def complete_mappings(given: dict[str, ColumnMapping], rows: Sequence[Row]) -> dict[str, ColumnMapping]:
-    """What was given, checked against the columns, and a guess for each other target that has one."""
+def complete_mappings(given: Mapping[str, ColumnMapping], rows: Sequence[Row]) -> dict[str, ColumnMapping]:
+    """Check the given mappings against the columns of the rows, and guess a column for each other target."""
     columns = list(dict.fromkeys(name for row in rows for name in row.cells))
-    there = set(columns)
-    for field in given.values():
-        if field.column and field.column not in there and field.root not in there:
+    present = set(columns)
+    for mapping in given.values():
+        if mapping.column and mapping.column not in present and mapping.root not in present:
             raise InvalidInput(
-                f"--map {field.target.name}={field.column}: there is no column {field.root!r}; "
-                f"found {_listed(columns)}."
+                f"Column mapping {mapping.target.name}={mapping.column}: there is no column {mapping.root!r}; "
+                f"found {_list_columns(columns)}."
             )
-    fields = dict(given)
-    _guess(fields, [target for target in TARGETS if target.name in (*PAIR, *DOTS)], there, rows)
-    _settle_dots(fields, given)
-    shown = [
-        row for row in rows if has_dots(row, fields) and ("only" not in fields or fields["only"].yes(row))
+    mappings = dict(given)
+    _guess(mappings, [target for target in TARGETS if target.name in (*PAIR, *DOTS)], present, rows)
+    _drop_half_of_dots(mappings, given)
+    trials = [
+        row
+        for row in rows
+        if has_dots(row, mappings) and ("only" not in mappings or mappings["only"].is_yes(row))
     ]
-    _guess(fields, TARGETS[:1], there, rows)  # who it was may stand beside the trials
-    _guess(fields, [target for target in TARGETS[1:] if target.name not in (*PAIR, *DOTS)], there, shown)
+    _guess(mappings, TARGETS[:1], present, rows)  # the participant may be named outside the trials
+    _guess(mappings, [target for target in TARGETS[1:] if target.name not in (*PAIR, *DOTS)], present, trials)
     for name in ("practice", "catch", "correct"):
-        _drop_unclear(fields, name, shown)
-    _check_needed(fields, columns)
-    _check_same(fields, shown)
-    return {target.name: fields[target.name] for target in TARGETS if target.name in fields}
+        _drop_unclear(mappings, name, trials)
+    _check_required(mappings, columns)
+    _check_same(mappings["same"], trials)
+    return {target.name: mappings[target.name] for target in TARGETS if target.name in mappings}
 
 
 def _guess(
-    fields: dict[str, ColumnMapping], targets: Iterable[Target], there: set[str], rows: Sequence[Row]
+    mappings: dict[str, ColumnMapping],
+    targets: Iterable[Target],
+    present: Collection[str],
+    rows: Sequence[Row],
 ) -> None:
     for target in targets:
-        if target.name not in fields and not _ruled_out(target.name, fields):
-            guess = next((path for path in target.guesses if _holds(target, path, there, rows)), None)
+        if target.name not in mappings and not _is_ruled_out(target.name, mappings):
+            guess = next((path for path in target.guesses if _holds(target, path, present, rows)), None)
             if guess is not None:
-                fields[target.name] = ColumnMapping(target, guess, guessed=True)
+                mappings[target.name] = ColumnMapping(target, guess, guessed=True)
 
 
-def _ruled_out(name: str, fields: dict[str, ColumnMapping]) -> bool:
-    """Who names locations does not want coordinates guessed, nor the other way round."""
-    given = {each for each, field in fields.items() if not field.guessed}
-    by_pair, by_dots = any(each in given for each in PAIR), any(each in given for each in DOTS)
+def _is_ruled_out(name: str, mappings: Mapping[str, ColumnMapping]) -> bool:
+    """Return whether not to guess a target: coordinates if locations were mapped, and the reverse."""
+    given = {target for target, mapping in mappings.items() if not mapping.guessed}
+    by_pair, by_dots = any(target in given for target in PAIR), any(target in given for target in DOTS)
     return (name in DOTS and by_pair and not by_dots) or (name in PAIR and by_dots and not by_pair)
 
 
-def _holds(target: Target, path: str, there: set[str], rows: Sequence[Row]) -> bool:
-    field = ColumnMapping(target, path)
-    if path not in there and (field.root not in there or not field.is_deep):
+def _holds(target: Target, path: str, present: Collection[str], rows: Sequence[Row]) -> bool:
+    """Return whether a column is present and its first value can be the target's."""
+    mapping = ColumnMapping(target, path)
+    if path not in present and (mapping.root not in present or not mapping.is_nested):
         return False
-    held = next((value for row in rows if (value := field.value(row)) is not None), None)
-    text = as_text(held)
+    first = next((value for row in rows if (value := mapping.value(row)) is not None), None)
+    text = as_text(first)
     return bool(text) and not (target.name == "image" and "<" in str(text) and "src=" not in str(text))
 
 
-def _drop_unclear(fields: dict[str, ColumnMapping], name: str, rows: Sequence[Row]) -> None:
-    """A guess that is not plainly yes or no is none."""
-    field = fields.get(name)
-    if field is not None and field.guessed:
-        found = {str(as_text(value)).lower() for row in rows if (value := field.value(row)) is not None}
-        if not found <= YES | NO:
-            del fields[name]
+def _drop_unclear(mappings: dict[str, ColumnMapping], name: str, rows: Sequence[Row]) -> None:
+    """Drop a guess whose values are not all yes or no."""
+    mapping = mappings.get(name)
+    if mapping is not None and mapping.guessed:
+        values = {str(as_text(value)).lower() for row in rows if (value := mapping.value(row)) is not None}
+        if not values <= YES | NO:
+            del mappings[name]
 
 
-def _settle_dots(fields: dict[str, ColumnMapping], given: dict[str, ColumnMapping]) -> None:
-    """Locations where they are whole, else coordinates; never half of each."""
-    if all(name in fields for name in PAIR) and not any(name in given for name in DOTS):
+def _drop_half_of_dots(mappings: dict[str, ColumnMapping], given: Mapping[str, ColumnMapping]) -> None:
+    """Keep either the locations or the coordinates; the locations if both are complete."""
+    if all(name in mappings for name in PAIR) and not any(name in given for name in DOTS):
         for name in DOTS:
-            fields.pop(name, None)
-    elif all(name in fields for name in DOTS):
+            mappings.pop(name, None)
+    elif all(name in mappings for name in DOTS):
         for name in PAIR:
-            fields.pop(name, None)
+            mappings.pop(name, None)
 
 
-def _check_needed(fields: dict[str, ColumnMapping], columns: list[str]) -> None:
+def _check_required(mappings: Mapping[str, ColumnMapping], columns: list[str]) -> None:
     missing = []
-    if not (all(name in fields for name in PAIR) or all(name in fields for name in DOTS)):
-        partly = [name for name in DOTS if name in fields]
-        lacking = [name for name in DOTS if name not in fields] if partly else ["x1", "y1", "x2", "y2"]
-        either = "" if partly else " (in pixels or fractions), or the locations i, j"
+    if not (all(name in mappings for name in PAIR) or all(name in mappings for name in DOTS)):
+        some_found = any(name in mappings for name in DOTS)
+        lacking = [name for name in DOTS if name not in mappings] if some_found else list(DOTS)
+        either = "" if some_found else " (in pixels or fractions), or the locations i, j"
         missing.append(
-            f"the two dots: {', '.join(lacking)}{either}, as in --map {lacking[0]}=COLUMN "
-            f"or --map {lacking[0]}=dots[0].{lacking[0][0]}"
+            f"the two dots: {', '.join(lacking)}{either}, mapped as in {lacking[0]}=COLUMN "
+            f"or {lacking[0]}=dots[0].{lacking[0][0]}"
         )
-    if "same" not in fields:
-        missing.append("the answer, as in --map same=COLUMN:VALUE")
+    if "same" not in mappings:
+        missing.append("the answer, mapped as in same=COLUMN:VALUE")
     if missing:
-        raise InvalidInput(f"No column gives {' nor '.join(missing)}. Found the columns {_listed(columns)}.")
+        raise InvalidInput(
+            f"No column gives {' nor '.join(missing)}. Found the columns {_list_columns(columns)}."
+        )
 
 
-def _check_same(fields: dict[str, ColumnMapping], rows: Sequence[Row]) -> None:
-    """Without values, the answers have to be plainly yes or no; else the message lists them."""
-    field = fields["same"]
-    if field.values:
+def _check_same(mapping: ColumnMapping, rows: Sequence[Row]) -> None:
+    """Raise an error that lists the answers, if no values were given and the answers are not plainly yes or no."""
+    if mapping.values:
         return
     counts: dict[str, int] = {}
     for row in rows:
-        if (value := field.value(row)) is not None:
+        if (value := mapping.value(row)) is not None:
             text = str(as_text(value))[:40]
             counts[text] = counts.get(text, 0) + 1
     unclear = [text for text in counts if text.lower() not in YES | NO]
     if unclear:
-        top = sorted(counts, key=lambda text: -counts[text])[:6]
-        listed = ", ".join(f"{text} ({counts[text]})" for text in top)
+        most_common = sorted(counts, key=lambda text: -counts[text])[:6]
+        listed = ", ".join(f"{text} ({counts[text]})" for text in most_common)
         raise InvalidInput(
-            f"Which answer means 'same'? The column {field.column} holds {listed}: "
-            f"write --map same={field.column}:VALUE with the one that means 'same'."
+            f"Which answer means 'same'? The column {mapping.column} holds {listed}: "
+            f"map it as same={mapping.column}:VALUE with the value that means 'same'."
         )
 
 
-def has_dots(row: Row, fields: dict[str, ColumnMapping]) -> bool:
-    """Whether a row says anything about the two dots."""
-    return any(fields[name].value(row) is not None for name in (*PAIR, *DOTS) if name in fields)
+def has_dots(row: Row, mappings: Mapping[str, ColumnMapping]) -> bool:
+    """Return whether a row has a value for either dot."""
+    return any(mappings[name].value(row) is not None for name in (*PAIR, *DOTS) if name in mappings)
 
 
-def _listed(columns: list[str]) -> str:
+def _list_columns(columns: list[str]) -> str:
     some = ", ".join(name if len(name) <= 40 else f"{name[:40]}…" for name in columns[:40])
     return (some or "none") + (f" and {len(columns) - 40} more" if len(columns) > 40 else "")

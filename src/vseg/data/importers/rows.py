@@ -1,7 +1,7 @@
-"""Files as rows: jsPsych's JSON in its several shapes, CSV, and what several documents in one file mean.
+"""Read the rows of a text file: jsPsych's JSON in its several forms, or CSV.
 
-A row is what one trial or screen left behind, a dict from column to value. A run is the rows that belong together
-because one document held them, which is one person at one sitting where an experiment stores each by itself.
+A row is the record of one trial or screen, a dict from column to value. A run is a set of rows that were stored
+together in one JSON document or one CSV file: usually one participant in one session.
 """
 
 import csv
@@ -12,52 +12,56 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from vseg.data.file_reading import guess_delimiter
 from vseg.errors import InvalidInput, VsegWarning
 
-INSIDE = ("trials", "data", "values", "rows", "results")
+if TYPE_CHECKING:
+    import _csv
+
+CONTAINER_KEYS = ("trials", "data", "values", "rows", "results")
 DECIMAL_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
-BETWEEN = re.compile(r"[\s,\x1e]*")  # between two JSON documents of one file
-MOST_CELLS = 16_384  # of a row; what has more is no table of trials
-LONGEST_CELL = 16 * 2**20
+SEPARATOR = re.compile(r"[\s,\x1e]*")  # between two JSON documents in one file
+MOST_COLUMNS = 16_384  # a file with more is not a table of trials
+LONGEST_CELL = 16 * 2**20  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One trial or screen: its cells, and where it stood."""
+    """The record of one trial or screen, and where it was read from."""
 
     cells: dict[str, Any]
     file: str
     number: int
     run: int
-    kind: str  # line of a CSV file, or trial of a JSON document
+    kind: Literal["line", "trial"]  # what `number` counts: lines of a CSV file or trials of a JSON file
 
     @property
-    def where(self) -> str:
-        """For messages: data.csv, line 12."""
+    def source(self) -> str:
+        """The file and the position in it, for messages: data.csv, line 12."""
         return f"{self.file}, {self.kind} {self.number}"
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """The text of one file, with the run it belongs to, if that is known, and cells that each row gets."""
+    """The text of one file, the run it belongs to if that is known, and cells to add to each of its rows."""
 
     name: str
     text: str
     run: str = ""
-    known: tuple[tuple[str, Any], ...] = ()
+    extra_cells: tuple[tuple[str, Any], ...] = ()
 
 
 class RunNumbers:
-    """Numbers for runs: a name keeps its number, and whatever has no name gets a new one."""
+    """Assigns numbers to runs: a run with a name keeps its number, one without a name gets a new number."""
 
     def __init__(self) -> None:
         self._named: dict[str, int] = {}
         self._count = 0
 
     def number(self, name: str = "") -> int:
-        """The number of the run of that name, or of a run not seen before."""
+        """Return the number of the run with this name; a new number for a new or an empty name."""
         if name in self._named:
             return self._named[name]
         self._count += 1
@@ -67,45 +71,45 @@ class RunNumbers:
 
 
 def read_rows(file: TextFile, runs: RunNumbers) -> Iterator[Row]:
-    """The rows of one file, whose format shows in its first character."""
+    """Yield the rows of one file; its first character shows whether it is JSON or CSV."""
     start = file.text[:1000].lstrip("\ufeff \t\r\n")[:1]
-    found = _json_rows(file, runs) if start in ("[", "{") else _csv_rows(file, runs)
-    known = dict(file.known)
-    for row in found:
-        yield Row(known | row.cells, row.file, row.number, row.run, row.kind) if known else row
+    file_rows = _json_rows(file, runs) if start in ("[", "{") else _csv_rows(file, runs)
+    extra = dict(file.extra_cells)
+    for row in file_rows:
+        yield Row(extra | row.cells, row.file, row.number, row.run, row.kind) if extra else row
 
 
 # ── JSON ──
 
 
 def _json_rows(file: TextFile, runs: RunNumbers) -> Iterator[Row]:
-    """A list is a run, a list of lists a run each; single objects are trials of one run together."""
-    number, loose = 0, 0
-    for document in _once(file):
-        for trials in _runs(document):
+    """Yield the rows of a JSON file: each list of trials is a run, and all single objects together are one run."""
+    number, run_of_objects = 0, 0
+    for document in _drop_duplicates(file):
+        for trials in _find_runs(document):
             if trials is document and isinstance(document, dict):
-                loose = loose or runs.number(file.run)
-                run, inside = loose, [document]
+                run_of_objects = run_of_objects or runs.number(file.run)
+                run, records = run_of_objects, [document]
             else:
-                run, inside = runs.number(file.run), trials
-            for cells in inside:
+                run, records = runs.number(file.run), trials
+            for cells in records:
                 number += 1
                 if not isinstance(cells, dict):
                     raise InvalidInput(
                         f"{file.name}, trial {number}: expected an object such as "
-                        f'{{"response": "f", "rt": 512}}, got {_short(cells)}.'
+                        f'{{"response": "f", "rt": 512}}, got {_shorten(cells)}.'
                     )
                 yield Row(cells, file.name, number, run, "trial")
 
 
-def _once(file: TextFile) -> Iterator[Any]:
-    """The documents, without those that were stored twice, as happens where a page submits and then appends."""
+def _drop_duplicates(file: TextFile) -> Iterator[Any]:
+    """Yield the documents of a file; one that was stored twice, as when a page submits and appends, only once."""
     seen: list[Any] = []
-    for document in _documents(file):
-        if _is_clocked(document):
+    for document in _parse_documents(file):
+        if _has_times(document):
             if document in seen:
                 warnings.warn(
-                    f"{file.name} holds the same {len(document)} trials twice, down to the times; taken once.",
+                    f"{file.name} holds the same {len(document)} trials twice, with the same times; read once.",
                     VsegWarning,
                     stacklevel=2,
                 )
@@ -114,42 +118,42 @@ def _once(file: TextFile) -> Iterator[Any]:
         yield document
 
 
-def _is_clocked(document: Any) -> bool:
-    """Whether it is a list of trials with jsPsych's clock, so that no two people's can be the same."""
+def _has_times(document: Any) -> bool:
+    """Return whether a document is a list of trials with jsPsych's times, which differ between participants."""
     return _is_table(document) and len(document) > 1 and all("time_elapsed" in trial for trial in document)
 
 
-def _documents(file: TextFile) -> Iterator[Any]:
-    """One JSON document after another: usually one, or one a line, or joined without anything between."""
-    decoder, at = json.JSONDecoder(), 0
+def _parse_documents(file: TextFile) -> Iterator[Any]:
+    """Yield the JSON documents of a file: usually one, or one per line, or several without a separator."""
+    decoder, position = json.JSONDecoder(), 0
     text = file.text.lstrip("\ufeff")
-    while (at := BETWEEN.match(text, at).end()) < len(text):  # type: ignore[union-attr]
+    while (position := SEPARATOR.match(text, position).end()) < len(text):  # type: ignore[union-attr]
         try:
-            document, at = decoder.raw_decode(text, at)
+            document, position = decoder.raw_decode(text, position)
         except RecursionError as error:
             raise InvalidInput(f"{file.name} is nested too deeply; expected a list of trials.") from error
         except ValueError as error:
-            line = text.count("\n", 0, getattr(error, "pos", at)) + 1
-            why = getattr(error, "msg", "a number is too long")
+            line = text.count("\n", 0, getattr(error, "pos", position)) + 1
+            reason = getattr(error, "msg", "a number is too long")
             raise InvalidInput(
-                f"{file.name}, line {line}: this is not valid JSON ({why}); expected jsPsych's data, "
-                "whole, as jsPsych.data.get().json() gives them."
+                f"{file.name}, line {line}: this is not valid JSON ({reason}); expected complete "
+                "jsPsych data, as jsPsych.data.get().json() returns them."
             ) from error
         yield document
 
 
-def _runs(document: Any) -> Iterator[Any]:
-    """The lists of trials in a document."""
+def _find_runs(document: Any) -> Iterator[Any]:
+    """Yield the lists of trials in a document, or the document itself if it is a single trial."""
     if isinstance(document, dict):
-        inside = [key for key in INSIDE if _is_table(document.get(key))]
-        if not inside:
+        containers = [key for key in CONTAINER_KEYS if _is_table(document.get(key))]
+        if not containers:
             yield document
             return
-        about = {key: value for key, value in document.items() if key != inside[0]}
-        yield [{**about, **trial} for trial in document[inside[0]]]
-    elif isinstance(document, list) and document and all(_has_trials(one) for one in document):
-        for one in document:
-            yield from _runs(one)
+        shared = {key: value for key, value in document.items() if key != containers[0]}
+        yield [{**shared, **trial} for trial in document[containers[0]]]
+    elif isinstance(document, list) and document and all(_has_trials(entry) for entry in document):
+        for entry in document:
+            yield from _find_runs(entry)
     elif isinstance(document, list):
         yield document
     else:
@@ -158,15 +162,15 @@ def _runs(document: Any) -> Iterator[Any]:
 
 def _has_trials(value: Any) -> bool:
     return isinstance(value, list) or (
-        isinstance(value, dict) and any(_is_table(value.get(key)) for key in INSIDE)
+        isinstance(value, dict) and any(_is_table(value.get(key)) for key in CONTAINER_KEYS)
     )
 
 
 def _is_table(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
 
@@ -177,15 +181,13 @@ def _short(value: Any) -> str:
 def _csv_rows(file: TextFile, runs: RunNumbers) -> Iterator[Row]:
     text = file.text.removeprefix("\ufeff")
     header_line = text[:100_000].lstrip("\r\n").partition("\n")[0]
-    delimiter = max(",;\t", key=header_line.count)
+    delimiter = guess_delimiter(header_line)
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    lines = _csv_lines(file, reader)
+    lines = _read_csv_lines(file, reader)
     header = [name.strip() for name in next(lines, [])]
     if not any(header):
-        raise InvalidInput(
-            f"{file.name} is empty; expected JSON, or CSV with the names of its columns first."
-        )
+        raise InvalidInput(f"{file.name} is empty; expected JSON, or CSV with a header.")
     _check_header(file, header)
     run = runs.number(file.run)
     for cells in lines:
@@ -195,12 +197,12 @@ def _csv_rows(file: TextFile, runs: RunNumbers) -> Iterator[Row]:
             )
         if delimiter == ";":
             cells = [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
-        held = {name: cell for name, cell in zip(header, cells, strict=False) if cell and name}
-        if cells != header:  # files that were put together repeat it
-            yield Row(held, file.name, reader.line_num, run, "line")
+        named = {name: cell for name, cell in zip(header, cells, strict=False) if cell and name}
+        if cells != header:  # concatenated files repeat the header
+            yield Row(named, file.name, reader.line_num, run, "line")
 
 
-def _csv_lines(file: TextFile, reader: Any) -> Iterator[list[str]]:
+def _read_csv_lines(file: TextFile, reader: "_csv.Reader") -> Iterator[list[str]]:
     try:
         yield from filter(None, reader)
     except csv.Error as error:
@@ -210,8 +212,8 @@ def _csv_lines(file: TextFile, reader: Any) -> Iterator[list[str]]:
 
 
 def _check_header(file: TextFile, header: list[str]) -> None:
-    if len(header) > MOST_CELLS:
-        raise InvalidInput(f"{file.name} has {len(header)} columns; at most {MOST_CELLS} are read.")
-    twice = [name for name, count in Counter(header).items() if name and count > 1]
-    if twice:
-        raise InvalidInput(f"{file.name} has the column {_short(twice[0])} twice; expected each once.")
+    if len(header) > MOST_COLUMNS:
+        raise InvalidInput(f"{file.name} has {len(header)} columns; at most {MOST_COLUMNS} are read.")
+    repeated = [name for name, count in Counter(header).items() if name and count > 1]
+    if repeated:
+        raise InvalidInput(f"{file.name} has the column {_shorten(repeated[0])} twice; expected each once.")

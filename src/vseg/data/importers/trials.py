@@ -1,25 +1,28 @@
-"""Rows as trials: each value read and checked, what is no trial of the task counted and left out."""
+"""Read the trials of the task from the rows of a file: check each value, skip and count other rows."""
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field as attribute
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
+from vseg._support.text import format_count
 from vseg.data.importers.mapping import DOTS, ColumnMapping, as_text, has_dots
 from vseg.data.importers.rows import Row
 from vseg.errors import InvalidInput
 
-SOURCE = re.compile(r"<img\b[^>]*?\bsrc\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
+IMG_SRC = re.compile(r"<img\b[^>]*?\bsrc\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
 LONGEST_NAME = 200
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedTrial:
-    """One answer: who, about which dots, and what they said."""
+    """One trial: the participant, the two dots, and the answer."""
 
     row: Row
     participant: str | None
@@ -40,97 +43,108 @@ class ImportedTrial:
 
 @dataclass
 class SkippedRows:
-    """How many rows were no trials of the task, and why."""
+    """The number of rows that are not trials of the task, by reason."""
 
     reasons: Counter[str] = attribute(default_factory=Counter)
 
     def __str__(self) -> str:
         total = sum(self.reasons.values())
-        each = ", ".join(f"{count} {why}" for why, count in self.reasons.most_common())
-        return f"{total} row{'' if total == 1 else 's'} left out: {each}."
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self.reasons.most_common())
+        return f"{format_count(total, 'row')} skipped: {reasons}."
 
 
 def read_trials(
-    rows: Sequence[Row], fields: dict[str, ColumnMapping], advance: Callable[[int], None] = lambda done: None
+    rows: Sequence[Row],
+    mappings: Mapping[str, ColumnMapping],
+    advance: Callable[[int], None] = lambda done: None,
 ) -> tuple[list[ImportedTrial], SkippedRows]:
-    """The trials of the task among the rows, in their order, and what else there was."""
-    taken, left_out = [], SkippedRows()
+    """Return the trials of the task among the rows, in order, and a count of the other rows.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    mappings : mapping of str to ColumnMapping
+        The columns to read, by target.
+    advance : callable
+        Called with the number of rows done since the last call.
+    """
+    trials, skipped = [], SkippedRows()
     for number, row in enumerate(rows, 1):
-        why = _no_trial(row, fields)
-        if why:
-            left_out.reasons[why] += 1
+        reason = _reason_to_skip(row, mappings)
+        if reason:
+            skipped.reasons[reason] += 1
         else:
-            taken.append(_trial(row, fields))
+            trials.append(_read_trial(row, mappings))
         if number % 1000 == 0:
             advance(1000)
-    if not taken:
-        found = f" {left_out}" if left_out.reasons else ""
+    if not trials:
+        summary = f" {skipped}" if skipped.reasons else ""
         raise InvalidInput(
-            f"None of {len(rows)} rows is a trial with two dots and an answer.{found} "
-            "Name the columns with --map, as in --map x1=COLUMN --map same=COLUMN:VALUE."
+            f"None of {len(rows)} rows is a trial with two dots and an answer.{summary} "
+            "Map the columns, as in x1=COLUMN and same=COLUMN:VALUE."
         )
-    return taken, left_out
+    return trials, skipped
 
 
-def _no_trial(row: Row, fields: dict[str, ColumnMapping]) -> str:
-    """Why a row is no trial of the task; nothing if it is one."""
-    if "only" in fields and not fields["only"].yes(row):
-        return f"where {fields['only'].column} is something else"
-    if not has_dots(row, fields):
+def _reason_to_skip(row: Row, mappings: Mapping[str, ColumnMapping]) -> str:
+    """Return why a row is not a trial of the task; an empty text if it is one."""
+    if "only" in mappings and not mappings["only"].is_yes(row):
+        return f"with another value of {mappings['only'].column}"
+    if not has_dots(row, mappings):
         return "without dots"
-    answer = fields["same"].value(row)
+    answer = mappings["same"].value(row)
     if answer is None:
         return "without an answer"
-    if "different" in fields and not (fields["same"].yes(row) or fields["different"].yes(row)):
+    if "different" in mappings and not (mappings["same"].is_yes(row) or mappings["different"].is_yes(row)):
         return "with another answer"
     return ""
 
 
-def _trial(row: Row, fields: dict[str, ColumnMapping]) -> ImportedTrial:
-    values = {name: field.value(row) for name, field in fields.items()}
+def _read_trial(row: Row, mappings: Mapping[str, ColumnMapping]) -> ImportedTrial:
+    values = {name: mapping.value(row) for name, mapping in mappings.items()}
 
-    def needed(name: str, read: Callable[[Row, ColumnMapping, Any], Any]) -> Any:
-        return read(row, fields[name], values[name])
+    def required(name: str, read: Callable[[Row, ColumnMapping, Any], T]) -> T:
+        return read(row, mappings[name], values[name])
 
-    def optional(name: str, read: Callable[[Row, ColumnMapping, Any], Any], otherwise: Any = None) -> Any:
-        return otherwise if values.get(name) is None else read(row, fields[name], values[name])
+    def optional(name: str, read: Callable[[Row, ColumnMapping, Any], T]) -> T | None:
+        return None if values.get(name) is None else read(row, mappings[name], values[name])
 
-    practice, catch = optional("practice", _truth, False), optional("catch", _truth, False)
-    width, height = optional("image_width", _size), optional("image_height", _size)
+    practice, catch = bool(optional("practice", _read_boolean)), bool(optional("catch", _read_boolean))
+    width, height = optional("image_width", _read_size), optional("image_height", _read_size)
     return ImportedTrial(
         row=row,
         participant=optional("participant", read_name),
         session=optional("session", read_name),
-        image=optional("image", _image, "image"),
-        block=optional("block", _whole, 0),
-        trial=optional("trial", _whole),
-        pair=(needed("i", _whole), needed("j", _whole)) if "i" in fields else None,
-        dots=tuple(needed(name, _number) for name in DOTS) if "x1" in fields else None,
+        image=optional("image", _read_image) or "image",
+        block=optional("block", _read_integer) or 0,
+        trial=optional("trial", _read_integer),
+        pair=(required("i", _read_integer), required("j", _read_integer)) if "i" in mappings else None,
+        dots=tuple(required(name, _read_number) for name in DOTS) if "x1" in mappings else None,
         size=None if width is None or height is None else (width, height),
-        same=needed("same", _truth),
+        same=required("same", _read_boolean),
         key=(as_text(values["same"]) or "")[:LONGEST_NAME],
-        rt_ms=optional("rt_ms", _time),
+        rt_ms=optional("rt_ms", _read_time),
         practice=practice,
         catch=catch,
-        correct=optional("correct", _truth) if practice or catch else None,
+        correct=optional("correct", _read_boolean) if practice or catch else None,
     )
 
 
 @lru_cache(maxsize=1024)
 def find_image_address(text: str) -> str:
-    """The image behind a stimulus: the address in a piece of HTML, else the text itself.
+    """Return the address of the image in a piece of HTML, or the text itself if it is not HTML.
 
     Examples
     --------
-    >>> picture('<img src="img/cat.png" width=400>'), picture("cat")
+    >>> find_image_address('<img src="img/cat.png" width=400>'), find_image_address("cat")
     ('img/cat.png', 'cat')
     """
-    found = SOURCE.search(text)
-    return found[1] if found else text
+    match = IMG_SRC.search(text)
+    return match[1] if match else text
 
 
 def short_name(text: str) -> str:
-    """The last part of a path or address, without its ending.
+    """Return the last part of a path or address, without its suffix.
 
     Examples
     --------
@@ -142,72 +156,72 @@ def short_name(text: str) -> str:
     return last.stem if re.fullmatch(r"\.[A-Za-z]{2,5}\d?", last.suffix) else last.name
 
 
-# ── one value ──
+# ── reading one value ──
 
 
-def _refuse(row: Row, field: ColumnMapping, value: Any, expected: str) -> NoReturn:
-    shown = "nothing" if value is None else repr(value)
-    lost = " (jsPsych 6 loses nested data in CSV: export JSON)" if "[object Object]" in shown else ""
-    got = shown if len(shown) <= 60 else f"{shown[:60]}…"
+def _raise_unexpected(row: Row, mapping: ColumnMapping, value: Any, expected: str) -> NoReturn:
+    text = "empty" if value is None else repr(value)
+    hint = " (jsPsych 6 loses nested data in CSV: export JSON)" if "[object Object]" in text else ""
+    got = text if len(text) <= 60 else f"{text[:60]}…"
     raise InvalidInput(
-        f"{row.where}: {field.column or field.target.name} is {got}{lost}; "
-        f"expected {field.target.name}, {expected}."
+        f"{row.source}: {mapping.column or mapping.target.name} is {got}{hint}; "
+        f"expected {mapping.target.name}, {expected}."
     )
 
 
-def read_name(row: Row, field: ColumnMapping, value: Any) -> str:
-    """What the cell says, if it is as short as names are; else `InvalidInput`."""
+def read_name(row: Row, mapping: ColumnMapping, value: Any) -> str:
+    """Return the name in a cell; `InvalidInput` if there is none or it is too long."""
     text = as_text(value)
     if not text:
-        _refuse(row, field, value, "a name")
+        _raise_unexpected(row, mapping, value, "a name")
     if len(text) > LONGEST_NAME:
-        _refuse(row, field, value, f"a name of at most {LONGEST_NAME} characters")
+        _raise_unexpected(row, mapping, value, f"a name of at most {LONGEST_NAME} characters")
     return text
 
 
-def _image(row: Row, field: ColumnMapping, value: Any) -> str:
-    """As a name; or the address in a piece of HTML, which may be long, since the folder has a short name for it."""
+def _read_image(row: Row, mapping: ColumnMapping, value: Any) -> str:
+    """Return the name of the image, or its address in a piece of HTML, which may be longer than a name."""
     text = as_text(value) or ""
     address = find_image_address(text)
     if address.startswith("data:"):
-        _refuse(row, field, value, "a name, not the picture itself: map another column")
-    return read_name(row, field, value) if address == text else address
+        _raise_unexpected(row, mapping, value, "a name, not the image itself: map another column")
+    return read_name(row, mapping, value) if address == text else address
 
 
-def _truth(row: Row, field: ColumnMapping, value: Any) -> bool:
-    yes = field.means_yes(value)
+def _read_boolean(row: Row, mapping: ColumnMapping, value: Any) -> bool:
+    yes = mapping.means_yes(value)
     if yes is None:
-        advice = f"--map {field.target.name}={field.column}:VALUE"
-        _refuse(row, field, value, f"yes or no; or say what means yes: {advice}")
+        advice = f"{mapping.target.name}={mapping.column}:VALUE"
+        _raise_unexpected(row, mapping, value, f"yes or no; if another value means yes, map it as {advice}")
     return yes
 
 
-def _number(row: Row, field: ColumnMapping, value: Any) -> float:
+def _read_number(row: Row, mapping: ColumnMapping, value: Any) -> float:
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        _refuse(row, field, value, "a number")
+        _raise_unexpected(row, mapping, value, "a number")
     return number
 
 
-def _size(row: Row, field: ColumnMapping, value: Any) -> float:
-    number = _number(row, field, value)
+def _read_size(row: Row, mapping: ColumnMapping, value: Any) -> float:
+    number = _read_number(row, mapping, value)
     if not 1 <= number <= 1_000_000:
-        _refuse(row, field, value, "a number of pixels from 1 up")
+        _raise_unexpected(row, mapping, value, "a number of pixels from 1 up")
     return number
 
 
-def _whole(row: Row, field: ColumnMapping, value: Any) -> int:
-    number = _number(row, field, value)
+def _read_integer(row: Row, mapping: ColumnMapping, value: Any) -> int:
+    number = _read_number(row, mapping, value)
     if not 0 <= number < 2**53 or number != int(number):
-        _refuse(row, field, value, "a whole number from 0 up")
+        _raise_unexpected(row, mapping, value, "a whole number from 0 up")
     return int(number)
 
 
-def _time(row: Row, field: ColumnMapping, value: Any) -> float:
-    number = _number(row, field, value) * (1000 if field.values == ("s",) else 1)
+def _read_time(row: Row, mapping: ColumnMapping, value: Any) -> float:
+    number = _read_number(row, mapping, value) * (1000 if mapping.values == ("s",) else 1)
     if number < 0:
-        _refuse(row, field, value, "a time from 0 up")
+        _raise_unexpected(row, mapping, value, "a time from 0 up")
     return number
