@@ -14,21 +14,21 @@ from vseg.data.layout import Layout
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.monitor.answers import Answers
-from vseg.store.changes import list_events
+from vseg.store.changes import EventRow, list_events
 from vseg.store.studies import StudyRow
 
 if TYPE_CHECKING:
     from vseg.reconstruction.reconstruct import Reconstruction
 
-FEWEST_SEGMENTS, MOST_SEGMENTS = 2, 12
-MOST_SMOOTHNESS = 1e6
-MOST_KEPT = 256
+MIN_SEGMENTS, MAX_SEGMENTS = 2, 12
+MAX_SMOOTHNESS = 1e6
+MAX_CACHED_FITS = 256
 DRAWINGS_A_SESSION = 2  # usually one; who comes back may draw again
 SEED = 0  # the same answers give the same maps
 
 
 @dataclass(frozen=True)
-class Need:
+class MapReadiness:
     """How many answers there are for a map of so many segments, and how many distinct pairs it takes."""
 
     segments: int
@@ -70,22 +70,24 @@ class Contours:
     data: dict[str, Any]
 
 
-def pairs_wanted(layout: Layout, segments: int) -> tuple[int, int]:
+def count_pairs_needed(layout: Layout, segments: int) -> tuple[int, int]:
     """Distinct pairs that maps of K segments need, (K-1)n, and that are advised, Kn; never more than there are."""
     n = len(layout)
     there = n * (n - 1) // 2
     return min((segments - 1) * n, there), min(segments * n, there)
 
 
-def need(answers: Answers, image: str, *, participant: str | None = None, segments: int) -> Need:
+def check_map_readiness(
+    answers: Answers, image: str, *, participant: str | None = None, segments: int
+) -> MapReadiness:
     """How many answers there are, and how many a map takes; `NotFound` for an unknown image or participant."""
     tally = answers.tally(image, participant)
-    needed, advised = pairs_wanted(answers.layout, _checked_segments(segments))
+    needed, advised = count_pairs_needed(answers.layout, _checked_segments(segments))
     asked = int((tally.pairs.partners > 0).sum())
-    return Need(segments, tally.trials, len(tally), needed, advised, len(answers.layout), asked)
+    return MapReadiness(segments, tally.trials, len(tally), needed, advised, len(answers.layout), asked)
 
 
-def fitted(
+def fit_maps(
     answers: Answers,
     image: str,
     *,
@@ -99,18 +101,18 @@ def fitted(
     tolerance is shown all the same; its `message` says so.
     """
     smoothness = _checked_smoothness(smoothness)
-    wanted = need(answers, image, participant=participant, segments=segments)
+    wanted = check_map_readiness(answers, image, participant=participant, segments=segments)
     if wanted.missing:
         raise InvalidInput(wanted.sentence)
     return _fits.of(answers.tally(image, participant), segments, smoothness)
 
 
-def state(answers: Answers, image: str, participant: str | None = None) -> str:
+def answers_fingerprint(answers: Answers, image: str, participant: str | None = None) -> str:
     """A word for the answers that maps follow from: others give another one."""
     return _fingerprint(answers.tally(image, participant)).hex()
 
 
-def contours(
+def load_contours(
     db: store.Database,
     study: StudyRow,
     image: str,
@@ -146,10 +148,10 @@ class _Fits:
             return found
         with self._fitting:  # on a page of many maps the first cores would only take time from each other
             if (found := self._found(key)) is None:
-                found = fit_of(tally, segments, smoothness)
+                found = fit_tally(tally, segments, smoothness)
                 with self._lock:
                     self._kept[key] = found
-                    while len(self._kept) > MOST_KEPT:
+                    while len(self._kept) > MAX_CACHED_FITS:
                         self._kept.popitem(last=False)
             return found
 
@@ -163,7 +165,7 @@ class _Fits:
 _fits = _Fits()
 
 
-def fit_of(tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
+def fit_tally(tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
     """Of these answers, made anew; one that stopped before its tolerance is shown all the same."""
     # loaded with the first map, not with the server
     from vseg.reconstruction.reconstruct import Reconstruction, reconstruct
@@ -187,9 +189,9 @@ def _fingerprint(tally: Tally) -> bytes:
 
 
 def _checked_segments(segments: int) -> int:
-    if not FEWEST_SEGMENTS <= segments <= MOST_SEGMENTS:
+    if not MIN_SEGMENTS <= segments <= MAX_SEGMENTS:
         raise InvalidInput(
-            f"A map has {FEWEST_SEGMENTS} to {MOST_SEGMENTS} segments, got {segments}; choose a number between."
+            f"A map has {MIN_SEGMENTS} to {MAX_SEGMENTS} segments, got {segments}; choose a number between."
         )
     return segments
 
@@ -201,14 +203,14 @@ def _checked_smoothness(smoothness: float | str) -> float | str:
         number = float(smoothness)
     except ValueError:
         number = -1.0
-    if not 0 <= number <= MOST_SMOOTHNESS:
+    if not 0 <= number <= MAX_SMOOTHNESS:
         raise InvalidInput(
-            f"Smoothness is 'auto' or a number from 0 to {MOST_SMOOTHNESS:g}, got {smoothness!r:.40}."
+            f"Smoothness is 'auto' or a number from 0 to {MAX_SMOOTHNESS:g}, got {smoothness!r:.40}."
         )
     return number
 
 
-def _drawn(event: dict[str, Any]) -> Contours | None:
+def _drawn(event: EventRow) -> Contours | None:
     """A drawing as a page reported it, which may be anything: None where it is not one."""
     data = event["data"]
     try:

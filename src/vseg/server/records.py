@@ -72,19 +72,19 @@ def _field_type(column: Column) -> Any:
 
 
 if TYPE_CHECKING:
-    Response = dict[str, Any]
+    PostedResponse = dict[str, Any]
     EventKind = str
 else:
-    Response = TypedDict(
-        "Response",
+    PostedResponse = TypedDict(
+        "PostedResponse",
         {"kind": Literal["response"]} | {column.name: _field_type(column) for column in POSTED_COLUMNS},
     )
-    Response.__doc__ = "One trial as it was shown and answered."
-    Response.__pydantic_config__ = STRICT
+    PostedResponse.__doc__ = "One trial as it was shown and answered."
+    PostedResponse.__pydantic_config__ = STRICT
     EventKind = Literal[tuple(kind for kind in EVENT_KINDS if kind != "contours")]
 
 
-class Event(TypedDict):
+class PostedEvent(TypedDict):
     """Anything else that a session reports; `data` becomes the JSON text that is stored."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
@@ -95,7 +95,7 @@ class Event(TypedDict):
     data: Annotated[dict[str, Any], _json_validator(MAX_EVENT_BYTES)]
 
 
-class Contours(TypedDict):
+class PostedContours(TypedDict):
     """The contours that a participant drew on an image: the one kind of event that may be large."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
@@ -112,7 +112,7 @@ class PostedRecords(TypedDict):
     __pydantic_config__ = STRICT  # type: ignore[misc]
 
     records: Annotated[
-        list[Annotated[Response | Event | Contours, Field(discriminator="kind")]],
+        list[Annotated[PostedResponse | PostedEvent | PostedContours, Field(discriminator="kind")]],
         Field(min_length=1, max_length=MAX_RECORDS),
     ]
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypedDict
 
 from sqlalchemy import Connection, func, insert, select
 
+from vseg.adaptive.history import AdaptiveAnswer, Pair
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import (
     assignments,
@@ -26,23 +27,8 @@ from vseg.store.schema import (
     takings,
 )
 
-Pair = tuple[int, int]
 BATCH_COLUMNS = ("image", "rule", "seed", "answers", "expected_error", "chosen_at_ms")
 """The columns of a batch that `list_choices` adds to each choice."""
-
-
-@dataclass(frozen=True)
-class AdaptiveAnswer:
-    """One answer to a real trial; `good` if the trial was shown without flags."""
-
-    seq: int
-    item: int
-    image: str
-    i: int
-    j: int
-    same: bool
-    good: bool
-    chosen: bool
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sqlalchemy import Connection, Row, Select, delete, insert, select, update
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("vseg.store")
+
+
+StudyStatus = Literal["open", "paused", "closed"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class StudyRow:
     text: str
     digest: str
     study: Study
-    status: str
+    status: StudyStatus
     created_at_ms: int
     frozen_at_ms: int | None
     images: dict[str, ImageRow]
@@ -142,7 +145,7 @@ def reopen(db: Database, name: str) -> None:
     _set_status(db, name, "open")
 
 
-def _set_status(db: Database, name: str, status: str, unless: str = "") -> None:
+def _set_status(db: Database, name: str, status: StudyStatus, unless: str = "") -> None:
     with db.writing() as connection:
         change = update(studies).where(studies.c.name == name, studies.c.status != unless)
         if connection.execute(change.values(status=status)).rowcount:

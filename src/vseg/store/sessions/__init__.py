@@ -29,7 +29,7 @@ from vseg.store.sessions.erasure import (
 )
 from vseg.store.sessions.lifecycle import SessionProgress, complete, end, get_progress, leave
 from vseg.store.sessions.listing import (
-    ImageCounts,
+    ImageSessionCounts,
     SessionCounts,
     SessionSummary,
     count_sessions,
@@ -47,9 +47,10 @@ from vseg.store.sessions.rows import (
 )
 
 __all__ = [
-    "MAX_LINKS", "NO_SESSION_MESSAGE", "ErasedRows", "ForgottenIdentities", "Identity", "ImageCounts", "SessionCounts",
-    "SessionProgress", "SessionRow", "SessionSummary", "SessionTrials", "StartedSession", "apply_retention", "begin",
-    "check_participant", "complete", "count_sessions", "count_unused_links", "create_links", "end", "erase",
-    "find_by_link", "find_by_prolific_id", "find_by_token_hashes", "forget_identities", "get_by_token", "get_progress",
-    "get_refusal_reason", "leave", "list_latest_token_hashes", "list_sessions", "revoke_links",
+    "MAX_LINKS", "NO_SESSION_MESSAGE", "ErasedRows", "ForgottenIdentities", "Identity", "ImageSessionCounts",
+    "SessionCounts", "SessionProgress", "SessionRow", "SessionSummary", "SessionTrials", "StartedSession",
+    "apply_retention", "begin", "check_participant", "complete", "count_sessions", "count_unused_links",
+    "create_links", "end", "erase", "find_by_link", "find_by_prolific_id", "find_by_token_hashes",
+    "forget_identities", "get_by_token", "get_progress", "get_refusal_reason", "leave", "list_latest_token_hashes",
+    "list_sessions", "revoke_links",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from vseg.store.sessions.rows import SessionStatus
 from vseg.store.studies import StudyRow
 
 
-class ImageCounts(TypedDict):
+class ImageSessionCounts(TypedDict):
     """How many sessions with an image are wanted, completed and alive, and the status of each unit that is taken."""
 
     wanted: int
@@ -45,7 +45,7 @@ class SessionCounts:
     withdrawn: int
     ended: int
     alive: int
-    images: dict[str, ImageCounts]
+    images: dict[str, ImageSessionCounts]
 
 
 def get_refusal_reason(db: Database, study: StudyRow, *, now_ms: int) -> str | None:
@@ -108,7 +108,7 @@ def list_sessions(db: Database, study: StudyRow) -> list[SessionSummary]:
     return [SessionSummary(**row) for row in rows]  # type: ignore[typeddict-item]
 
 
-def _count_image(wanted: int, assigned: list[tuple[int, str]]) -> ImageCounts:
+def _count_image(wanted: int, assigned: list[tuple[int, str]]) -> ImageSessionCounts:
     """Count the sessions of an image, given the unit and status of each."""
     tally = Counter(status for _, status in assigned)
     taken = {unit: status for unit, status in assigned if status in ("completed", "alive")}
