@@ -8,7 +8,7 @@ import pytest
 
 from vseg import Grid, Scatter, features
 from vseg.errors import InvalidInput
-from vseg.features.cache import cache_folder, cached
+from vseg.features.extraction import cache_feature, cache_folder
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (30, 40, 3)).astype(np.uint8)
 CALLS = []
@@ -26,7 +26,7 @@ def calls():
 
 
 def test_computed_once_for_each_content(tmp_path, calls):
-    feature = cached(counted, folder=tmp_path)
+    feature = cache_feature(counted, folder=tmp_path)
     one = feature(IMAGE, Grid(4))
     assert np.array_equal(feature(IMAGE.copy(), Grid(4)), one)
     assert len(calls) == 1
@@ -35,16 +35,16 @@ def test_computed_once_for_each_content(tmp_path, calls):
     feature(darker, Grid(4))
     feature(IMAGE, Grid(5))
     feature(IMAGE, Scatter(Grid(4).positions))
-    cached(partial(counted, gain=2.0), folder=tmp_path)(IMAGE, Grid(4))
-    cached(counted, settings="other weights", folder=tmp_path)(IMAGE, Grid(4))
+    cache_feature(partial(counted, gain=2.0), folder=tmp_path)(IMAGE, Grid(4))
+    cache_feature(counted, settings="other weights", folder=tmp_path)(IMAGE, Grid(4))
     assert len(calls) == 6
-    cached(counted, folder=tmp_path)(IMAGE, Grid(4))
+    cache_feature(counted, folder=tmp_path)(IMAGE, Grid(4))
     assert len(calls) == 6
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", b"rubbish"])
 def test_a_damaged_file_is_computed_anew(tmp_path, calls, damage):
-    feature = cached(counted, folder=tmp_path)
+    feature = cache_feature(counted, folder=tmp_path)
     one = feature(IMAGE, Grid(4))
     (file,) = tmp_path.iterdir()
     file.write_bytes(damage)
@@ -54,7 +54,7 @@ def test_a_damaged_file_is_computed_anew(tmp_path, calls, damage):
 
 
 def test_a_file_of_another_shape_is_computed_anew(tmp_path, calls):
-    feature = cached(counted, folder=tmp_path)
+    feature = cache_feature(counted, folder=tmp_path)
     feature(IMAGE, Grid(4))
     (file,) = tmp_path.iterdir()
     np.save(file, np.zeros((3, 1)))
@@ -62,15 +62,15 @@ def test_a_file_of_another_shape_is_computed_anew(tmp_path, calls):
 
 
 def test_names_are_the_features_themselves(tmp_path):
-    feature = cached("lab+contrast", folder=tmp_path)
+    feature = cache_feature("lab+contrast", folder=tmp_path)
     for _ in range(2):
-        assert np.array_equal(feature(IMAGE, Grid(4)), features.of("lab+contrast", IMAGE, Grid(4)))
+        assert np.array_equal(feature(IMAGE, Grid(4)), features.extract("lab+contrast", IMAGE, Grid(4)))
     assert feature.__name__ == "lab+contrast"
-    assert np.array_equal(features.of(feature, IMAGE, Grid(4)), feature(IMAGE, Grid(4)))
+    assert np.array_equal(features.extract(feature, IMAGE, Grid(4)), feature(IMAGE, Grid(4)))
 
 
 def test_many_writers_leave_one_whole_file(tmp_path):
-    feature = cached("rgb", folder=tmp_path)
+    feature = cache_feature("rgb", folder=tmp_path)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: feature(IMAGE, Grid(4)), range(32)))
     assert all(np.array_equal(each, found[0]) for each in found)
@@ -79,7 +79,7 @@ def test_many_writers_leave_one_whole_file(tmp_path):
 
 def test_a_folder_that_cannot_be_written(tmp_path, calls):
     (tmp_path / "file").write_text("")
-    feature = cached(counted, folder=tmp_path / "file" / "folder")
+    feature = cache_feature(counted, folder=tmp_path / "file" / "folder")
     assert feature(IMAGE, Grid(4)).shape == (16, 1)
 
 
@@ -87,12 +87,12 @@ def test_the_users_folder(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "vseg" / "features"
-    cached("rgb")(IMAGE, Grid(4))
+    cache_feature("rgb")(IMAGE, Grid(4))
     assert len(list(cache_folder().iterdir())) == 1
 
 
 def test_what_cannot_be_kept():
-    with pytest.raises(InvalidInput, match="Features are kept by name or by function, got list"):
-        cached([1, 2])
+    with pytest.raises(InvalidInput, match="Expected a feature by name or as a function, got list"):
+        cache_feature([1, 2])
     with pytest.raises(InvalidInput, match="There are no features 'taste'"):
-        cached("taste")
+        cache_feature("taste")

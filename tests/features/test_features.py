@@ -8,8 +8,8 @@ from strategies import layouts, seeds
 from vseg import features
 from vseg.data.layout import Grid, Scatter
 from vseg.errors import InvalidInput
-from vseg.features.cells import cell_means, luminance
 from vseg.features.energy import OCTAVES, orientations_deg
+from vseg.features.pixels import cell_means, luminance
 
 GRID = Grid(4)
 
@@ -74,7 +74,7 @@ def test_cell_means_keep_the_mean_of_all_pixels(layout, seed):
 @given(layouts())
 def test_every_location_has_features(layout):
     picture = np.random.default_rng(0).integers(0, 256, (48, 64, 3)).astype(np.uint8)
-    found = features.of("lab+contrast+rgb", picture, layout)
+    found = features.extract("lab+contrast+rgb", picture, layout)
     assert found.shape == (len(layout), 7)
     assert np.isfinite(found).all()
 
@@ -97,31 +97,33 @@ def test_a_scatter_averages_over_its_nearest_pixels():
 
 def test_colours():
     red = np.full((9, 9, 3), (255, 0, 0), np.uint8)
-    assert features.of("rgb", red, Grid(3))[0].tolist() == [1, 0, 0]
-    assert features.of("lab", red, Grid(3))[0] == pytest.approx([53.24, 80.09, 67.20], abs=0.05)
+    assert features.extract("rgb", red, Grid(3))[0].tolist() == [1, 0, 0]
+    assert features.extract("lab", red, Grid(3))[0] == pytest.approx([53.24, 80.09, 67.20], abs=0.05)
 
 
 def test_contrast_is_where_luminance_varies():
     picture = np.full((96, 96), 128, np.uint8)
     picture[:, :48] += np.random.default_rng(0).integers(-60, 60, (96, 48)).astype(np.int8).view(np.uint8)
-    found = features.of("contrast", picture, Grid(3)).reshape(3, 3)
+    found = features.extract("contrast", picture, Grid(3)).reshape(3, 3)
     assert found[:, 0].min() > found[:, 1].max() > found[:, 2].max()
 
 
 def test_names_numbers_functions_and_arrays():
     picture = grating(0, 1 / 8, side=64)
-    assert features.of("orientation:18", picture, GRID).shape == (16, 18)
-    assert features.of("gabor:4", picture, GRID).shape == (16, 16)
-    assert features.of("rgb + contrast", picture, GRID).shape == (16, 4)
-    assert features.of(lambda image, layout: np.arange(len(layout)), picture, GRID).shape == (16, 1)
-    assert features.of(np.ones((16, 5)), picture, GRID).shape == (16, 5)
-    assert features.of(np.ones((64, 64, 5)), picture, GRID).shape == (16, 5)
+    assert features.extract("orientation:18", picture, GRID).shape == (16, 18)
+    assert features.extract("gabor:4", picture, GRID).shape == (16, 16)
+    assert features.extract("rgb + contrast", picture, GRID).shape == (16, 4)
+    assert features.extract(lambda image, layout: np.arange(len(layout)), picture, GRID).shape == (16, 1)
+    assert features.extract(np.ones((16, 5)), picture, GRID).shape == (16, 5)
+    assert features.extract(np.ones((64, 64, 5)), picture, GRID).shape == (16, 5)
     with_alpha = np.dstack([np.repeat(picture[:, :, None], 3, 2), picture])
-    assert features.of("rgb", with_alpha, GRID).tolist() == features.of("rgb", picture, GRID).tolist()
+    assert (
+        features.extract("rgb", with_alpha, GRID).tolist() == features.extract("rgb", picture, GRID).tolist()
+    )
 
 
 def test_standardised_columns():
-    x, mean, scale = features.standardised([[1.0, 5.0], [3.0, 5.0]])
+    x, mean, scale = features.standardise([[1.0, 5.0], [3.0, 5.0]])
     assert x.tolist() == [[-1, 0], [1, 0]]
     assert (mean.tolist(), scale.tolist()) == ([2, 5], [1, 1])
 
@@ -130,9 +132,9 @@ def test_standardised_columns():
     ("what", "message"),
     [
         ("colour", "There are no features 'colour'; there are rgb, lab, orientation, gabor, contrast"),
-        ("lab:3", "Only orientation and gabor have a number, of bands from 2 to 360, got 'lab:3'"),
-        ("orientation:1", "of bands from 2 to 360, got 'orientation:1'"),
-        ("orientation:many", "of bands from 2 to 360"),
+        ("lab:3", "Only orientation and gabor take a number of bands, from 2 to 360, got 'lab:3'"),
+        ("orientation:1", "a number of bands, from 2 to 360, got 'orientation:1'"),
+        ("orientation:many", "a number of bands, from 2 to 360"),
         (np.ones((7, 2)), r"a row for each of the 16 locations; the array gave \(7, 2\)"),
         (np.ones((9, 9, 2)), r"Features of shape \(9, 9, 2\) do not fit an image of 64 x 64 pixels"),
         (np.full((16, 2), np.nan), "Features are finite numbers; the array gave 32 that are not"),
@@ -142,13 +144,13 @@ def test_standardised_columns():
 )
 def test_what_is_no_feature(what, message):
     with pytest.raises(InvalidInput, match=message):
-        features.of(what, grating(0, 1 / 8, side=64), GRID)
+        features.extract(what, grating(0, 1 / 8, side=64), GRID)
 
 
 @pytest.mark.parametrize("image", [np.zeros(5, np.uint8), np.zeros((5, 5)), np.zeros((5, 5, 2), np.uint8)])
 def test_what_is_no_image(image):
     with pytest.raises(InvalidInput, match="An image is uint8 of shape"):
-        features.of("rgb", image, GRID)
+        features.extract("rgb", image, GRID)
 
 
 def _image(grey):

@@ -30,10 +30,10 @@ def test_a_layer_at_the_locations(torch):
         torch.nn.Conv2d(3, 5, 3, stride=2, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(5, 7, 3)
     )
     feature = activations(net, "1")
-    found = features.of(feature, IMAGE, Grid(6))
+    found = features.extract(feature, IMAGE, Grid(6))
     assert found.shape == (36, 5)
     assert found.min() >= 0
-    assert features.of(activations(net, "2"), IMAGE, Scatter(Grid(3).positions)).shape == (9, 7)
+    assert features.extract(activations(net, "2"), IMAGE, Scatter(Grid(3).positions)).shape == (9, 7)
     assert feature.__name__ == "Sequential.1"
     assert not net[1]._forward_hooks
 
@@ -41,10 +41,10 @@ def test_a_layer_at_the_locations(torch):
 def test_the_values_are_those_of_the_place(torch):
     """A network that leaves the image as it is gives its own pixels, where locations are centres of pixels."""
     small = IMAGE[:6, :6]
-    found = features.of(activations(torch.nn.Sequential(torch.nn.Identity()), "0"), small, Grid(6))
+    found = features.extract(activations(torch.nn.Sequential(torch.nn.Identity()), "0"), small, Grid(6))
     assert found == pytest.approx(small.reshape(36, 3) / 255, abs=1e-6)
     doubled = activations(torch.nn.Sequential(torch.nn.Identity()), "0", prepare=lambda x: 2 * x)
-    assert features.of(doubled, small, Grid(6)) == pytest.approx(2 * found, abs=1e-6)
+    assert features.extract(doubled, small, Grid(6)) == pytest.approx(2 * found, abs=1e-6)
 
 
 def test_layers_that_will_not_do(torch):
@@ -52,4 +52,4 @@ def test_layers_that_will_not_do(torch):
     with pytest.raises(InvalidInput, match="The network has no layer 'head'; it has 0, 1"):
         activations(net, "head")
     with pytest.raises(InvalidInput, match=r"Layer 1 gives \(1, 4\); expected \(1, C, h, w\)"):
-        features.of(activations(net, "1"), IMAGE, Grid(4))
+        features.extract(activations(net, "1"), IMAGE, Grid(4))

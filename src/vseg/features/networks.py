@@ -1,6 +1,6 @@
-"""What any torch network makes of an image, as features: the activations of one of its layers at the locations."""
+"""Features from any torch network: the activations of one of its layers at the locations."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +17,22 @@ if TYPE_CHECKING:
 
 
 def activations(
-    network: "torch.nn.Module", layer: str, *, prepare: "Callable[[Any], Any] | None" = None
+    network: "torch.nn.Module", layer: str, *, prepare: "Callable[[torch.Tensor], torch.Tensor] | None" = None
 ) -> "Feature":
-    """A feature: the activations of a named layer, (n, C), read off between its cells (bilinear).
+    """Return a feature: the activations (n, C) of a named layer, interpolated bilinearly at the locations.
 
     Parameters
     ----------
     network : torch.nn.Module
         Takes a batch of images (1, 3, H, W).
     layer : str
-        One of the names in `network.named_modules()`, whose output is (1, C, h, w).
+        A name from `network.named_modules()`; the layer's output must have the shape (1, C, h, w).
     prepare : callable, optional
-        From the image as a tensor (1, 3, H, W) from 0 to 1 to what the network takes, such as its normalisation.
+        Maps the image, a tensor (1, 3, H, W) from 0 to 1, to the network's input, such as by its normalisation.
+
+    Returns
+    -------
+    Feature
     """
     try:
         import torch
@@ -40,23 +44,25 @@ def activations(
         raise InvalidInput(f"The network has no layer {layer!r}; it has {known:.300}.")
     network.eval()
 
-    def read(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
+    def read_activations(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
         weights = next(network.parameters(), None)
-        kind = torch.float32 if weights is None else weights.dtype
-        shown = torch.from_numpy(np.ascontiguousarray(np.moveaxis(image, 2, 0))[None]).to(kind) / 255
-        caught: list[torch.Tensor] = []
-        hook = parts[layer].register_forward_hook(lambda part, given, made: caught.append(made))
+        dtype = torch.float32 if weights is None else weights.dtype
+        batch = torch.from_numpy(np.ascontiguousarray(np.moveaxis(image, 2, 0))[None]).to(dtype) / 255
+        outputs: list[torch.Tensor] = []
+        hook = parts[layer].register_forward_hook(lambda module, inputs, output: outputs.append(output))
         try:
             with torch.no_grad():
-                network(shown if prepare is None else prepare(shown))
+                network(batch if prepare is None else prepare(batch))
         finally:
             hook.remove()
-        if not caught or not isinstance(caught[-1], torch.Tensor) or caught[-1].ndim != 4:
-            got = "nothing" if not caught else tuple(getattr(caught[-1], "shape", ()))
-            raise InvalidInput(f"Layer {layer} gives {got}; expected (1, C, h, w), as convolutions do.")
-        where = torch.from_numpy(2 * layout.positions - 1).to(caught[-1].dtype)[None, None]
-        found = torch.nn.functional.grid_sample(caught[-1], where, padding_mode="border", align_corners=False)
-        return np.ascontiguousarray(found[0, :, 0].T.numpy(), np.float64)
+        if not outputs or not isinstance(outputs[-1], torch.Tensor) or outputs[-1].ndim != 4:
+            shape = "nothing" if not outputs else tuple(getattr(outputs[-1], "shape", ()))
+            raise InvalidInput(f"Layer {layer} gives {shape}; expected (1, C, h, w), as convolutions do.")
+        positions = torch.from_numpy(2 * layout.positions - 1).to(outputs[-1].dtype)[None, None]
+        sampled = torch.nn.functional.grid_sample(
+            outputs[-1], positions, padding_mode="border", align_corners=False
+        )
+        return np.ascontiguousarray(sampled[0, :, 0].T.numpy(), np.float64)
 
-    read.__name__ = f"{type(network).__name__}.{layer}"
-    return read
+    read_activations.__name__ = f"{type(network).__name__}.{layer}"
+    return read_activations
