@@ -127,7 +127,7 @@ def _fit_everyone(task: Task, family, workers: int) -> None:
     names = task.responses.participant
     groups = [np.flatnonzero(names == name) for name in task.responses.participants]
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(lambda rows: family(task.where(rows), seed=0), groups))
+        list(pool.map(lambda rows: family(task.take(rows), seed=0), groups))
 
 
 def colours(quick: bool) -> str:

@@ -17,7 +17,7 @@ from reproduction.paper.claims import Claim, interval, judged, spoken
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.evaluation import metrics
-from vseg.models import Linear, Task, logistic
+from vseg.models import LinearModel, Task, logistic
 from vseg.stimuli import colour_image
 from vseg.stimuli.colours import PALETTE, ColourImage
 from vseg.stimuli.random_maps import softmax
@@ -102,12 +102,12 @@ def _fitted(amplitude: float, tally: Tally, seed: int) -> dict[str, Planes]:
     }
     found = {}
     for fit, (maps, weights, offsets) in fits.items():
-        order = maps.order_in(wanted)
-        found[fit] = Planes(maps.permuted(order), weights[order], offsets[order])
+        order = maps.matching_order(wanted)
+        found[fit] = Planes(maps.permute(order), weights[order], offsets[order])
     return found
 
 
-def _planes_of(fit: Linear) -> Planes:
+def _planes_of(fit: LinearModel) -> Planes:
     """A logit is linear in the colour: its offset is what black has, its weights what each channel adds."""
     logits = fit.design(np.concatenate([np.zeros((1, 3)), np.eye(3)])) @ fit.theta
     return Planes(fit.maps("image"), (logits[1:] - logits[0]).T, logits[0])

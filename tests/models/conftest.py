@@ -14,7 +14,7 @@ def truth():
 
 @pytest.fixture(scope="session")
 def task(truth):
-    picture = stimuli.colour_image(truth, spread=0.04, seed=1).rendered(90)
+    picture = stimuli.colour_image(truth, spread=0.04, seed=1).render(90)
     pairs = designs.scattered(truth.layout, segments=3, seed=2)
     return Task(simulate(truth, pairs, blocks=3, seed=3), {"image": picture}, 3)
 

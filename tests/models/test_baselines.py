@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vseg import Grid, Pairs, Responses, reconstruct
-from vseg.data.responses import concatenated
+from vseg.data.responses import concatenate
 from vseg.errors import NotFound
 from vseg.models import Task, base_rate, chance, free_maps, posterior_maps
 
@@ -17,7 +17,7 @@ def test_chance_is_a_coin(task):
 
 def test_the_base_rate_is_each_images_own():
     yes, no = ([1, 1, 1, 0], [0, 0, 0, 1])
-    both = concatenated(
+    both = concatenate(
         Responses(Grid(3), [0, 0, 0, 0], [1, 2, 3, 4], same, image=name)
         for same, name in ((yes, "a"), (no, "b"))
     )
@@ -41,14 +41,14 @@ def test_free_maps_are_those_of_reconstruct(task, truth, smoothness):
 
 def test_free_maps_of_few_answers(task):
     """Too few pairs to choose a smoothness, and gaps that reconstruct() would warn of: a fold must still be fitted."""
-    fitted = free_maps()(task.where(np.arange(8)), seed=0)
+    fitted = free_maps()(task.take(np.arange(8)), seed=0)
     assert fitted.maps("image").segments == 3
     assert fitted.parameters == {"image": 1.0}
 
 
 def test_free_maps_of_an_image_without_answers(task):
     with pytest.raises(
-        NotFound, match="Free maps know nothing of image other, which had no answers; there are image"
+        NotFound, match="Free maps know nothing about image other, which had no answers; there are image"
     ):
         free_maps(1.0)(task, seed=0).maps("other")
 
@@ -67,5 +67,5 @@ def test_the_posterior_predicts_better_than_the_base_rate_and_keeps_lapses_in_mi
 
 
 def test_the_posterior_of_an_image_without_answers(task):
-    with pytest.raises(NotFound, match="posterior knows nothing of image other"):
+    with pytest.raises(NotFound, match="posterior knows nothing about image other"):
         posterior_maps(draws=16)(task, seed=0).same_probability("other", task.responses.tally().pairs)

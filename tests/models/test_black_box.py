@@ -7,10 +7,10 @@ from hypothesis import given, strategies as st
 from strategies import seeds
 from vseg import Grid, Maps, Scatter
 from vseg.errors import InvalidInput
-from vseg.models import Task, base_rate, black_box, judge
-from vseg.models.black_box import as_shares, slips
+from vseg.models import Task, base_rate, black_box, pair_model
+from vseg.models.black_box import fit_lapse_rates, to_location_probabilities
 from vseg.models.classical import CLASSICAL
-from vseg.models.search import lowest
+from vseg.models.search import minimise
 
 IMAGE = np.zeros((6, 9, 3), np.uint8)
 
@@ -20,7 +20,7 @@ def test_slips_are_recovered(seed, low, high):
     rng = np.random.default_rng(seed)
     alike, count = rng.integers(0, 2, 400).astype(float), np.full(400, 50.0)
     q = low + (1 - low - high) * alike
-    found, cost = slips(alike, rng.binomial(50, q).astype(float), count)
+    found, cost = fit_lapse_rates(alike, rng.binomial(50, q).astype(float), count)
     assert found == pytest.approx((low, high), abs=0.03)
     assert np.isfinite(cost)
 
@@ -33,19 +33,22 @@ def test_labels_that_say_nothing_become_the_base_rate(task, nats):
 def test_labels_as_shares_of_each_cell():
     labels = np.zeros((6, 9), int)
     labels[:, 4:] = 7
-    shares = as_shares(labels, IMAGE, Grid(3)).reshape(3, 3, 2)
+    shares = to_location_probabilities(labels, IMAGE, Grid(3)).reshape(3, 3, 2)
     assert shares[0, :, 1] == pytest.approx([0, 2 / 3, 1])
-    assert as_shares(labels.astype(float), IMAGE, Grid(3)).tolist() == shares.reshape(9, 2).tolist()
-    assert as_shares(labels == 7, IMAGE, Grid(3)).tolist() == shares.reshape(9, 2).tolist()
-    assert as_shares(labels, IMAGE, Grid(8)).shape == (64, 2)
+    assert (
+        to_location_probabilities(labels.astype(float), IMAGE, Grid(3)).tolist()
+        == shares.reshape(9, 2).tolist()
+    )
+    assert to_location_probabilities(labels == 7, IMAGE, Grid(3)).tolist() == shares.reshape(9, 2).tolist()
+    assert to_location_probabilities(labels, IMAGE, Grid(8)).shape == (64, 2)
 
 
 def test_probabilities_and_maps():
     p = np.random.default_rng(0).dirichlet([1, 1, 1], (6, 9))
-    assert as_shares(p, IMAGE, Grid(3))[0] == pytest.approx(p[:2, :3].mean(axis=(0, 1)))
+    assert to_location_probabilities(p, IMAGE, Grid(3))[0] == pytest.approx(p[:2, :3].mean(axis=(0, 1)))
     maps = Maps(Grid(3), np.full((9, 2), 0.5))
-    assert as_shares(maps, IMAGE, Grid(3)) is maps.probabilities
-    assert as_shares(maps.probabilities, IMAGE, Grid(3)).shape == (9, 2)
+    assert to_location_probabilities(maps, IMAGE, Grid(3)) is maps.probabilities
+    assert to_location_probabilities(maps.probabilities, IMAGE, Grid(3)).shape == (9, 2)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +67,12 @@ def test_probabilities_and_maps():
 )
 def test_what_is_no_segmentation(said, message):
     with pytest.raises(InvalidInput, match=message):
-        as_shares(said, IMAGE, Grid(3))
+        to_location_probabilities(said, IMAGE, Grid(3))
 
 
 @given(seeds)
 def test_a_search_finds_a_simple_minimum(seed):
-    found, value = lowest(
+    found, value = minimise(
         lambda at: (np.log(at["scale"] / 30)) ** 2 + (at["count"] - 5) ** 2 + (at["kind"] != "b"),
         {"scale": (1.0, 1000.0), "count": (2, 9), "kind": ["a", "b"]},
         trials=80,
@@ -83,14 +86,14 @@ def test_a_search_finds_a_simple_minimum(seed):
 
 def test_a_search_without_ranges_asks_once():
     asked = []
-    assert lowest(lambda at: asked.append(at) or 1.0, {}, seed=0) == ({}, 1.0)
+    assert minimise(lambda at: asked.append(at) or 1.0, {}, seed=0) == ({}, 1.0)
     assert asked == [{}]
 
 
 @pytest.mark.parametrize("given_", [(1, 1), (3, 2), (1, 2, 3), [], "ab", 5])
 def test_what_is_no_range(given_):
     with pytest.raises(InvalidInput, match="The range of x is"):
-        lowest(lambda at: 0.0, {"x": given_}, seed=0)
+        minimise(lambda at: 0.0, {"x": given_}, seed=0)
 
 
 def test_a_threshold_is_found(task, truth, nats):
@@ -127,7 +130,7 @@ def test_classical_algorithms(task, nats, name):
     assert fitted.parameters == again.parameters
     flat = Task(task.responses, {"image": np.full((40, 30), 9, np.uint8)}, 3)
     assert np.isfinite(nats(black_box(function, search, trials=2)(flat, seed=0)))
-    assert function(task.picture("image")).shape[:2] == (90, 90)
+    assert function(task.get_image("image")).shape[:2] == (90, 90)
 
 
 def test_a_large_picture_is_answered_in_its_own_size():
@@ -141,18 +144,23 @@ def test_a_judge_of_pairs(task, nats):
         return np.exp(-np.linalg.norm(x[pairs.i] - x[pairs.j], axis=1) / reach)
 
     alike.search = {"reach": (1.0, 100.0)}
-    fitted = judge(alike, "lab")(task, seed=0)
+    fitted = pair_model(alike, "lab")(task, seed=0)
     assert nats(fitted) < nats(base_rate()(task, seed=0))
     assert 1 < fitted.parameters["reach"] < 100
-    assert judge(alike, "lab").__name__ == "alike[lab]"
+    assert pair_model(alike, "lab").__name__ == "alike[lab]"
 
 
 @pytest.mark.parametrize("said", [[0.5], np.nan, 2.0])
 def test_a_judge_that_gives_no_probabilities(task, said):
     with pytest.raises(InvalidInput, match=r"P\(same\)"):
-        judge(lambda x, pairs: np.asarray(said) if np.ndim(said) else np.full(len(pairs), said))(task, seed=0)
+        pair_model(lambda x, pairs: np.asarray(said) if np.ndim(said) else np.full(len(pairs), said))(
+            task, seed=0
+        )
 
 
 def test_a_scatter():
     layout = Scatter(np.random.default_rng(0).random((12, 2)))
-    assert as_shares(np.eye(20, dtype=int), np.zeros((20, 20), np.uint8), layout).shape == (12, 2)
+    assert to_location_probabilities(np.eye(20, dtype=int), np.zeros((20, 20), np.uint8), layout).shape == (
+        12,
+        2,
+    )

@@ -8,7 +8,7 @@ import pytest
 
 from vseg import Maps, models
 from vseg.errors import InvalidInput, MissingExtra, NotFound
-from vseg.models.catalogue import MODEL_DESCRIPTIONS, WITH_FEATURES, as_family, detect_kind, get_model
+from vseg.models.catalogue import MODEL_DESCRIPTIONS, MODELS_WITH_FEATURES, as_family, detect_kind, get_model
 
 TORCH = ("multilayer", "convolutional")
 
@@ -73,7 +73,7 @@ def test_networks_by_name(task, name):
 
 def test_every_name_has_a_sentence_and_some_take_features():
     assert all(said.endswith(".") and len(said) > 15 for said in MODEL_DESCRIPTIONS.values())
-    for name in set(WITH_FEATURES) - set(TORCH):
+    for name in set(MODELS_WITH_FEATURES) - set(TORCH):
         assert "rgb" in get_model(name, features="rgb").__name__
     assert get_model("slic", features="rgb").__name__ == "slic"
 
@@ -109,7 +109,7 @@ def test_what_is_no_model(mine, source, error, message):
 def test_settings_that_a_model_does_not_have():
     with pytest.raises(InvalidInput, match=r"Model chance: .*unexpected keyword argument 'width'"):
         get_model("chance", width=3)
-    with pytest.raises(InvalidInput, match="A model is something to call, got int"):
+    with pytest.raises(InvalidInput, match="A model is a callable, got int"):
         as_family(5)
 
 
@@ -123,8 +123,8 @@ def test_a_kind_that_is_told():
 
 def test_nothing_loads_torch_that_does_not_need_it():
     program = (
-        "import sys, vseg, vseg.models, vseg.features, vseg.evaluation.compare; vseg.models.named('logistic')\n"
-        "vseg.models.catalogue.kind_of(lambda image: image[:, :, 0])\n"
+        "import sys, vseg, vseg.models, vseg.features, vseg.evaluation.compare; vseg.models.get_model('logistic')\n"
+        "vseg.models.catalogue.detect_kind(lambda image: image[:, :, 0])\n"
         "print({'torch', 'sklearn', 'optuna'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -146,4 +146,4 @@ def test_without_torch_there_is_a_sentence(monkeypatch, call):
 
 
 def test_modules_are_known_without_torch():
-    assert not models.catalogue.is_module(np.zeros(3))
+    assert not models.catalogue.is_torch_module(np.zeros(3))

@@ -81,13 +81,13 @@ def test_maps_on_the_layout():
             sees(lambda image: np.random.default_rng().random(image.shape[:2]) > 0.5),
             "It is not deterministic",
         ),
-        (changes, "It changes the image it is given; work on a copy"),
+        (changes, "It changes its input image; work on a copy"),
         (
             sees(lambda image: np.arange(image[:, :, 0].size).reshape(image.shape[:2])),
             "It finds 3072 segments at 64 loc",
         ),
         (pairs_said(lambda m: np.full(m, 2.0)), "P.same. is a number from 0 to 1, got values from 2 to 2"),
-        (pairs_said(lambda m: np.full(m, np.nan)), "63 of 63 are no finite numbers"),
+        (pairs_said(lambda m: np.full(m, np.nan)), "63 of 63 are not finite"),
         (
             pairs_said(lambda m: np.full((m, 2), 0.5)),
             r"Expected P.same. of 63 pairs, got an array of shape \(63, 2\)",
@@ -101,7 +101,7 @@ def test_maps_on_the_layout():
             "It fails: AttributeError: 'NoneType' object has no attribute 'same_prob",
         ),
         ("nothing", "There is no model 'nothing'"),
-        (5, "A model is something to call, got int"),
+        (5, "A model is a callable, got int"),
     ],
 )
 def test_what_does_not_work(model, message):
@@ -149,10 +149,10 @@ def test_networks():
     assert check(made, IMAGE) == []
     assert check(nn.Linear(3, 2), IMAGE) == []
     assert check(nn.Linear(3, 5), IMAGE) == [
-        "Expected logits of shape (64, 2), a row a location, got (64, 5)."
+        "Expected logits of shape (64, 2), a row for each location, got (64, 5)."
     ]
     assert check(nn.Linear(7, 2), IMAGE)[0].startswith("It fails: RuntimeError")
-    assert check(Cut(), IMAGE) == ["Its logits do not depend on any weights: torch finds no gradient."]
+    assert check(Cut(), IMAGE) == ["Its logits do not depend on any weights: there is no gradient."]
     assert check(nn.Identity(), IMAGE, segments=3)[0].startswith("It has no weights to fit")
     assert check(Still(), IMAGE) == ["The gradient is 0 at all weights; fitting would not move them."]
     assert check(Nan(), IMAGE)[0] == "128 of its logits are not finite numbers."

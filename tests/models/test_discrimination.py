@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from strategies import seeds
 from vseg import Grid, Responses, designs
 from vseg.models import Task, base_rate, chance, discrimination, distance_only
-from vseg.models.discrimination import _predicted, cost
+from vseg.models.discrimination import _predict, cost
 
 
 @given(seeds, st.integers(1, 3))
@@ -27,7 +27,7 @@ def test_slopes_equal_finite_differences(seed, blocks):
 @given(seeds)
 def test_predictions_are_probabilities_that_fall_with_distance(seed):
     rng = np.random.default_rng(seed)
-    q = _predicted(5 * rng.standard_normal(4), np.linspace(0, 100, 50)[:, None])[0]
+    q = _predict(5 * rng.standard_normal(4), np.linspace(0, 100, 50)[:, None])[0]
     assert ((q >= 0) & (q <= 1)).all()
     assert (np.diff(q) <= 1e-12).all()
 

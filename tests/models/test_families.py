@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from vseg import models
-from vseg.models.catalogue import CLASSICAL, NAMES, later, named
+from vseg.models.catalogue import CLASSICAL, MODEL_DESCRIPTIONS, get_model, get_model_lazily
 
 MINE = """with open("runs.txt", "a") as file:
     file.write("x")
@@ -18,7 +18,7 @@ def model(image):
 
 @pytest.mark.parametrize(
     "family",
-    [named(name, **({"trials": 2} if name in CLASSICAL else {})) for name in NAMES if name != "variance"
+    [get_model(name, **({"trials": 2} if name in CLASSICAL else {})) for name in MODEL_DESCRIPTIONS if name != "variance"
      and name not in ("multilayer", "convolutional")]
     + [models.black_box(CLASSICAL["kmeans"][0], {"clusters": [2, 3]}, trials=2)],
     ids=lambda family: family.__name__,
@@ -41,7 +41,7 @@ def test_networks_are_sent_too(task):
 def test_a_users_file_is_run_when_it_is_needed_and_once(task, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(MINE)
-    sent = pickle.dumps(later("mine.py"))
+    sent = pickle.dumps(get_model_lazily("mine.py"))
     assert not (tmp_path / "runs.txt").exists()
     for _ in range(3):
         pickle.loads(sent)(task, seed=0)
@@ -49,7 +49,7 @@ def test_a_users_file_is_run_when_it_is_needed_and_once(task, tmp_path, monkeypa
 
 
 def test_a_task_is_sent_without_what_was_computed(task):
-    task.once("what cannot be sent", lambda: lambda: 0)
+    task.compute_once("what cannot be sent", lambda: lambda: 0)
     again = pickle.loads(pickle.dumps(task))
     assert again.features("lab", "image").tolist() == task.features("lab", "image").tolist()
     assert (again.responses.same == task.responses.same).all()

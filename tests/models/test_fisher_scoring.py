@@ -4,7 +4,7 @@ from hypothesis import given, settings, strategies as st
 
 from strategies import grids, seeds, some_responses
 from vseg import Grid, designs, simulate, stimuli
-from vseg.models.fisher_scoring import AT_ONCE, _parts, problem, scored
+from vseg.models.fisher_scoring import ROWS_PER_BATCH, build_problem, compute_derivatives, minimise_cost
 from vseg.reconstruction.losses import CROSS_ENTROPY, SQUARED_ERROR
 from vseg.reconstruction.smoothness import smoothness
 
@@ -15,7 +15,7 @@ def drawn(responses, segments, parameters, seed, *, images=1, **manner):
     """A problem with random designs, the same answers to each image; and parameters."""
     rng = np.random.default_rng(seed)
     shown = rng.standard_normal((images, len(responses.layout), segments, parameters))
-    return problem(list(shown), [responses.tally()] * images, **manner), rng.standard_normal(parameters)
+    return build_problem(list(shown), [responses.tally()] * images, **manner), rng.standard_normal(parameters)
 
 
 @settings(max_examples=20)
@@ -23,9 +23,10 @@ def drawn(responses, segments, parameters, seed, *, images=1, **manner):
 def test_slopes_equal_finite_differences(responses, segments, images, seed, code, smooth):
     penalty = {"strength": 0.7, "smoothness": smoothness(responses.layout)} if smooth else {}
     shown, theta = drawn(responses, segments, 5, seed, images=images, code=code, **penalty)
-    slope, step = _parts(shown, theta)[1], 1e-5
+    slope, step = compute_derivatives(shown, theta)[1], 1e-5
     found = [
-        (_parts(shown, theta + step * e)[0] - _parts(shown, theta - step * e)[0]) / (2 * step)
+        (compute_derivatives(shown, theta + step * e)[0] - compute_derivatives(shown, theta - step * e)[0])
+        / (2 * step)
         for e in np.eye(5)
     ]
     assert slope == pytest.approx(np.array(found), rel=1e-4, abs=1e-4)
@@ -35,19 +36,19 @@ def test_slopes_equal_finite_differences(responses, segments, images, seed, code
 @given(some_responses(grids(4)), seeds)
 def test_scoring_ends_where_the_slope_is_nothing(responses, seed):
     shown, start = drawn(responses, 2, 4, seed)
-    fit = scored(shown, start)
+    fit = minimise_cost(shown, start)
     assert fit.converged
-    assert fit.value <= _parts(shown, start)[0]
-    assert np.abs(_parts(shown, fit.theta)[1]).max() < 0.05 * (1 + len(responses))
+    assert fit.value <= compute_derivatives(shown, start)[0]
+    assert np.abs(compute_derivatives(shown, fit.theta)[1]).max() < 0.05 * (1 + len(responses))
 
 
 @pytest.mark.parametrize("code", [SQUARED_ERROR, CROSS_ENTROPY])
-@pytest.mark.parametrize("parameters", [3, AT_ONCE + 5])
+@pytest.mark.parametrize("parameters", [3, ROWS_PER_BATCH + 5])
 def test_the_information_is_that_of_all_rows_at_once(code, parameters):
     """JᵀVJ with J by finite differences, however many rows the kernel adds at a time."""
     maps = stimuli.random_maps(Grid(8), segments=3, seed=0)
     answers = simulate(maps, designs.scattered(maps.layout, segments=3, seed=1), blocks=2, seed=2)
-    assert len(answers.tally()) > AT_ONCE
+    assert len(answers.tally()) > ROWS_PER_BATCH
     shown, theta = drawn(answers, 3, parameters, 3, code=code)
     theta *= 0.1
 
@@ -62,7 +63,9 @@ def test_the_information_is_that_of_all_rows_at_once(code, parameters):
     q = same(theta)
     bend = 2.0 if code == SQUARED_ERROR else 1 / (q * (1 - q))
     expected = (jacobian * shown.weight * bend) @ jacobian.T
-    assert _parts(shown, theta)[2] == pytest.approx(expected, rel=1e-6, abs=1e-6 * np.abs(expected).max())
+    assert compute_derivatives(shown, theta)[2] == pytest.approx(
+        expected, rel=1e-6, abs=1e-6 * np.abs(expected).max()
+    )
 
 
 def test_images_add_up():
@@ -72,10 +75,10 @@ def test_images_add_up():
     both, theta = drawn(answers, 2, 3, 3, images=2, **penalty)
     n = len(maps.layout)
     parts = [
-        _parts(problem([design], [answers.tally()], **penalty), theta)
+        compute_derivatives(build_problem([design], [answers.tally()], **penalty), theta)
         for design in (both.design[:n], both.design[n:])
     ]
-    value, slope, information = _parts(both, theta)
+    value, slope, information = compute_derivatives(both, theta)
     prior = 0.5 * theta @ theta
     assert value == pytest.approx(sum(part[0] for part in parts) - prior)
     assert slope == pytest.approx(sum(part[1] for part in parts) - theta)

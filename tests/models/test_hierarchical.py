@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vseg import Grid, Maps, designs, simulate
-from vseg.data.responses import concatenated
+from vseg.data.responses import concatenate
 from vseg.errors import InvalidInput
 from vseg.models import Task, base_rate, logistic
 from vseg.models.hierarchical import hierarchical
@@ -32,7 +32,7 @@ def simulated(spread, trials, seed):
         )
         for place, truth in enumerate(truths)
     ]  # fmt: skip
-    return x, truths, Task(concatenated(parts), segments=SEGMENTS)
+    return x, truths, Task(concatenate(parts), segments=SEGMENTS)
 
 
 def bits_lost(truth, maps):
@@ -51,8 +51,8 @@ def losses(spread, trials, seed):
     assert both.converged
     rows = []
     for name, truth in zip(task.responses.participants, truths, strict=True):
-        alone = family(task.where(task.responses.participant == name), seed=0)
-        rows.append([bits_lost(truth, each.maps("image")) for each in (alone, pooled, both.of(name))])
+        alone = family(task.take(task.responses.participant == name), seed=0)
+        rows.append([bits_lost(truth, each.maps("image")) for each in (alone, pooled, both.for_participant(name))])
     return np.mean(rows, axis=0), both
 
 
@@ -81,12 +81,12 @@ def test_someone_is_known_no_better_than_the_shared_weights_they_lie_around():
     fitted = hierarchical(logistic({"image": x}, **FAMILY))(task, seed=0)
     covered = []
     for name, truth in zip(task.responses.participants, truths, strict=True):
-        mean, spread = log_odds(fitted.of(name), x)
+        mean, spread = log_odds(fitted.for_participant(name), x)
         wanted = np.log(truth.probabilities[:, 0] / truth.probabilities[:, 1])
-        turned = fitted.of(name).maps("image").order_in(truth)[0] == 1
+        turned = fitted.for_participant(name).maps("image").matching_order(truth)[0] == 1
         covered.append(np.abs(mean - (-wanted if turned else wanted)) < 1.645 * spread)
     assert np.mean(covered) > 0.9
-    assert np.median(log_odds(fitted.of("p00"), x)[1] / log_odds(fitted.shared, x)[1]) > 0.8
+    assert np.median(log_odds(fitted.for_participant("p00"), x)[1] / log_odds(fitted.shared, x)[1]) > 0.8
 
 
 def log_odds(linear, x):
@@ -100,8 +100,8 @@ def log_odds(linear, x):
 def test_someone_new_is_predicted_by_the_shared_weights():
     _, fitted = losses(0.8, 60, 0)
     shared = fitted.maps("image").probabilities
-    assert fitted.of("someone").maps("image").probabilities.tolist() == shared.tolist()
-    assert not np.allclose(fitted.of("p00").maps("image").probabilities, shared, atol=1e-3)
+    assert fitted.for_participant("someone").maps("image").probabilities.tolist() == shared.tolist()
+    assert not np.allclose(fitted.for_participant("p00").maps("image").probabilities, shared, atol=1e-3)
 
 
 def test_only_linear_families_have_weights_to_share():

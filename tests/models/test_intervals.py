@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vseg import Grid, Responses, designs, simulate, stimuli
-from vseg.data.responses import concatenated
+from vseg.data.responses import concatenate
 from vseg.errors import InvalidInput
 from vseg.models import Task, base_rate, logistic
 from vseg.models.intervals import bootstrap
@@ -24,7 +24,7 @@ def people():
     for place, bias in enumerate(np.linspace(0.1, 0.9, 6)):
         same = rng.random(len(pairs)) < bias
         parts.append(Responses(GRID, pairs.i, pairs.j, same, participant=f"p{place}"))
-    return Task(concatenated(parts))
+    return Task(concatenate(parts))
 
 
 @pytest.mark.parametrize("over", ["trials", "model"])
@@ -46,7 +46,7 @@ def test_people_differ_more_than_their_trials(people):
         bootstrap(base_rate(), people, rate, over=over, count=200, seed=0).standard_error
         for over in ("trials", "participants")
     )
-    own = [people.responses.of(participant=name).same.mean() for name in people.responses.participants]
+    own = [people.responses.select(participant=name).same.mean() for name in people.responses.participants]
     assert by_people == pytest.approx(np.std(own) / np.sqrt(6), rel=0.2)
     assert by_people > 3 * by_trials
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_resampled(people):
         bootstrap(base_rate(), people, rate, over="pears", seed=0)
     with pytest.raises(InvalidInput, match="whole number from 2 up, got 1"):
         bootstrap(base_rate(), people, rate, count=1, seed=0)
-    alone = Task(people.responses.of(participant="p0"))
+    alone = Task(people.responses.select(participant="p0"))
     with pytest.raises(InvalidInput, match="needs at least 2 of them, got 1; choose trials"):
         bootstrap(base_rate(), alone, rate, over="participants", seed=0)
     with pytest.raises(InvalidInput, match="A level lies between 0 and 1, got 90"):

@@ -71,7 +71,7 @@ def textured(place):
     preset, seed = TEXTURES[place]
     grid, rng = Grid(11), np.random.default_rng(seed)
     stimulus = stimuli.composite(preset=preset, size_px=384, seed=seed)
-    energy = features.of("orientation", stimulus.image, grid)
+    energy = features.extract("orientation", stimulus.image, grid)
     width, centre = rng.uniform(8, 20), rng.uniform(3, 8)
     weights = _bump(90 - centre, width) - _bump(90 + centre, width)
     logit = energy / energy.mean() @ weights
@@ -84,7 +84,7 @@ def textured(place):
     coins = Responses(grid, answers.i, answers.j, rng.random(len(answers)) < 0.5)
     given = {"image": energy}
     fitted, flipped = (
-        variance(given)(Task(each, segments=2), seed=0).aligned_to({"image": maps})
+        variance(given)(Task(each, segments=2), seed=0).align_to({"image": maps})
         for each in (answers, coins)
     )
     return gain * weights, fitted, flipped
@@ -120,10 +120,10 @@ def test_real_answers_tell_the_weights_and_coins_do_not():
 
 def test_alignment_turns_both_segments():
     _, fitted, _ = textured(0)
-    turned = fitted.aligned_to({"image": fitted.maps("image").permuted([1, 0])})
+    turned = fitted.align_to({"image": fitted.maps("image").permute([1, 0])})
     assert turned.difference.tolist() == (-fitted.difference).tolist()
     assert turned.maps("image").probabilities == pytest.approx(fitted.maps("image").probabilities[:, ::-1])
-    assert fitted.aligned_to({"image": fitted.maps("image")}) is fitted
+    assert fitted.align_to({"image": fitted.maps("image")}) is fitted
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def task():
     truth = stimuli.random_maps(Grid(8), segments=2, entropy=0.1, seed=0)
     picture = stimuli.colour_image(truth, seed=1)
     pairs = designs.scattered(truth.layout, segments=2, seed=2)
-    return Task(simulate(truth, pairs, blocks=3, seed=3), {"image": picture.rendered(64)}, 2)
+    return Task(simulate(truth, pairs, blocks=3, seed=3), {"image": picture.render(64)}, 2)
 
 
 def test_a_seed_gives_the_same_fit(task):
@@ -141,7 +141,7 @@ def test_a_seed_gives_the_same_fit(task):
 
 def test_one_set_of_weights_serves_a_picture_without_answers(task):
     other = stimuli.random_maps(Grid(8), segments=2, entropy=0.0, seed=7)
-    pictures = {**task.images, "other": stimuli.colour_image(other, seed=8).rendered(64)}
+    pictures = {**task.images, "other": stimuli.colour_image(other, seed=8).render(64)}
     fitted = logistic("lab")(Task(task.responses, pictures, 2), seed=0)
     assert fitted.maps("other").distance_to(other) < 0.2
 
@@ -171,4 +171,4 @@ def test_what_cannot_be_fitted(task):
     with pytest.raises(InvalidInput, match="A task has 2 or more segments, got 1"):
         Task(task.responses, segments=1)
     with pytest.raises(InvalidInput, match="There are no responses"):
-        task.where([])
+        task.take([])

@@ -10,10 +10,10 @@ torch = pytest.importorskip(
 )
 
 from vseg import designs, simulate, stimuli  # noqa: E402
-from vseg.data.responses import concatenated  # noqa: E402
+from vseg.data.responses import concatenate  # noqa: E402
 from vseg.errors import InvalidInput, NotConverged, NotFound  # noqa: E402
 from vseg.models import Task, base_rate, image_network, load_weights, logistic, network  # noqa: E402
-from vseg.models.networks import at_locations, convolutional, cost_of, multilayer  # noqa: E402
+from vseg.models.networks import compute_cost, convolutional, multilayer, sample_at_locations  # noqa: E402
 from vseg.reconstruction.objective import objective  # noqa: E402
 
 torch.set_num_threads(1)
@@ -30,7 +30,7 @@ def test_the_bridge_knows_its_slope(task, loss):
         81, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True
     )
     assert torch.autograd.gradcheck(
-        lambda f: cost_of(problem, torch.softmax(f, 1)), logits, atol=1e-4, rtol=1e-3
+        lambda f: compute_cost(problem, torch.softmax(f, 1)), logits, atol=1e-4, rtol=1e-3
     )
 
 
@@ -61,9 +61,9 @@ def test_a_module_is_copied_and_drawn_anew(task):
 
 def test_a_convolutional_network_is_shared_by_images(truth, task):
     other = stimuli.random_maps(truth.layout, segments=3, entropy=0.05, seed=5)
-    pictures = {**task.images, "other": stimuli.colour_image(other, spread=0.04, seed=6).rendered(72)}
+    pictures = {**task.images, "other": stimuli.colour_image(other, spread=0.04, seed=6).render(72)}
     pairs = designs.scattered(truth.layout, segments=3, seed=7)
-    both = concatenated([task.responses, simulate(other, pairs, blocks=3, image="other", seed=8)])
+    both = concatenate([task.responses, simulate(other, pairs, blocks=3, image="other", seed=8)])
     fitted = image_network(steps=60, starts=1)(Task(both, pictures, 3), seed=0)
     assert fitted.maps("image").distance_to(truth) < 0.3
     assert fitted.maps("other").distance_to(other) < 0.3
@@ -80,7 +80,7 @@ def test_chance_outside_is_left_alone(task):
 
 def test_values_at_locations(truth):
     x = torch.arange(9.0, dtype=torch.float64)[None, None, None].expand(1, 2, 9, 9)
-    assert at_locations(x, truth.layout)[:9, 0].numpy() == pytest.approx(np.arange(9))
+    assert sample_at_locations(x, truth.layout)[:9, 0].numpy() == pytest.approx(np.arange(9))
 
 
 def test_weights_are_saved_and_loaded(task, tmp_path):
@@ -129,10 +129,10 @@ class Fixed(torch.nn.Module):
 @pytest.mark.parametrize(
     ("module", "kind", "message"),
     [
-        (linear(3, 4), InvalidInput, r"Expected logits of shape \(81, 3\), a row a location, got \(81, 4\)"),
+        (linear(3, 4), InvalidInput, r"Expected logits of shape \(81, 3\), a row for each location, got \(81, 4\)"),
         (Fixed(torch.full((1, 3), torch.nan)), InvalidInput, "logits are not all finite numbers"),
-        (Fixed(None), InvalidInput, "do not depend on its weights: torch finds no gradient"),
-        (lambda inputs, segments: 5, InvalidInput, "to make a torch.nn.Module, got int"),
+        (Fixed(None), InvalidInput, "do not depend on its weights: there is no gradient"),
+        (lambda inputs, segments: 5, InvalidInput, "to return a torch.nn.Module, got int"),
     ],
 )
 def test_networks_that_cannot_be_fitted(task, module, kind, message):
@@ -143,7 +143,7 @@ def test_networks_that_cannot_be_fitted(task, module, kind, message):
 def test_settings_that_are_none():
     with pytest.raises(InvalidInput, match="A network is fitted by lbfgs or adam, got 'sgd'"):
         network(linear, method="sgd")
-    with pytest.raises(InvalidInput, match="Expected one start and one step or more"):
+    with pytest.raises(InvalidInput, match="Expected at least one start and one step"):
         image_network(convolutional, starts=0)
 
 

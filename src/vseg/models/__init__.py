@@ -1,40 +1,78 @@
-"""Models of segmentation: whatever predicts maps, or judgments, fitted to the same answers with the same cost.
+"""Models of segmentation: they predict maps or P(same), and are fitted to the same answers with the same cost.
 
 task             Task: answers, images, K
-families         what a model is, and how it reaches another process
+families         the interface of a model, and how it is sent to another process
 catalogue        models by name, and a user's own from a file
-check            what will not work with a model, said before a long run
-references       chance, the base rate of 'same', the free maps and the posterior
+check            find problems of a model before a long run
+baselines        chance, the base rate of 'same', the reconstructed maps and the posterior
 discrimination   P(same) from how different two locations look, or from how far apart they lie
 linear           logistic (Eq. 10) and the K = 2 variance model of the texture experiment
-scoring          how models with linear logits are fitted
-hierarchical     shared and individual weights of many people
-intervals        the bootstrap of any family's parameters
-mixture          clouds in the space of features, smoothed over space
+fisher_scoring   fits models with linear logits
+hierarchical     shared and individual weights of many participants
+intervals        bootstrap intervals for the parameters of any family
+mixture          components in feature space, smoothed over space
 black_box        any function from an image to a segmentation, or from features to P(same)
 classical        k-means, SLIC, Felzenszwalb, watershed, random walker
-search           how settings of black boxes are found
-networks         any torch network, trained through the cost of the free maps (the only file here with torch)
+search           finds the settings of black boxes
+networks         any torch network (the only module here that imports torch)
 
-A family is a function `fit(task, *, seed) -> Fitted`; a Fitted has `same_probability(image, pairs)` and, if it
-predicts maps, `maps(image)`. No base class: whatever has these is a model.
+A family is a function `fit(task, *, seed) -> FittedModel`; a fitted model has `same_probability(image, pairs)` and, if
+it predicts maps, `maps(image)`. There is no base class.
 """
 
-from vseg.models.baselines import Believed, Constant, Free, base_rate, chance, free_maps, posterior_maps
-from vseg.models.black_box import BlackBox, Judge, black_box, judge
-from vseg.models.catalogue import NAMES, named, own
+from vseg.models.baselines import (
+    ConstantModel,
+    FreeMaps,
+    PosteriorModel,
+    base_rate,
+    chance,
+    free_maps,
+    posterior_maps,
+)
+from vseg.models.black_box import BlackBox, PairModel, black_box, fixed_maps, pair_model
+from vseg.models.catalogue import MODEL_DESCRIPTIONS, as_family, get_model
 from vseg.models.check import check
-from vseg.models.discrimination import Discrimination, discrimination, distance_only
-from vseg.models.hierarchical import Hierarchical, hierarchical
-from vseg.models.intervals import Draws, bootstrap
-from vseg.models.linear import Linear, Variance, logistic, variance
-from vseg.models.mixture import Mixture, mixture
-from vseg.models.networks import Network, image_network, load_weights, network
+from vseg.models.discrimination import DiscriminationModel, discrimination, distance_only
+from vseg.models.hierarchical import HierarchicalModel, hierarchical
+from vseg.models.intervals import BootstrapDraws, bootstrap
+from vseg.models.linear import LinearModel, VarianceModel, logistic, variance
+from vseg.models.mixture import MixtureModel, mixture
+from vseg.models.networks import NetworkModel, image_network, load_weights, network
 from vseg.models.task import Task
 
 __all__ = [
-    "NAMES", "Believed", "BlackBox", "Constant", "Discrimination", "Draws", "Free", "Hierarchical", "Judge",
-    "Linear", "Mixture", "Network", "Task", "Variance", "base_rate", "black_box", "bootstrap", "chance",
-    "check", "discrimination", "distance_only", "free_maps", "hierarchical", "image_network", "judge",
-    "load_weights", "logistic", "mixture", "named", "network", "own", "posterior_maps", "variance",
-]  # fmt: skip
+    "MODEL_DESCRIPTIONS",
+    "BlackBox",
+    "BootstrapDraws",
+    "ConstantModel",
+    "DiscriminationModel",
+    "FreeMaps",
+    "HierarchicalModel",
+    "LinearModel",
+    "MixtureModel",
+    "NetworkModel",
+    "PairModel",
+    "PosteriorModel",
+    "Task",
+    "VarianceModel",
+    "as_family",
+    "base_rate",
+    "black_box",
+    "bootstrap",
+    "chance",
+    "check",
+    "discrimination",
+    "distance_only",
+    "fixed_maps",
+    "free_maps",
+    "get_model",
+    "hierarchical",
+    "image_network",
+    "load_weights",
+    "logistic",
+    "mixture",
+    "network",
+    "pair_model",
+    "posterior_maps",
+    "variance",
+]

@@ -1,4 +1,7 @@
-"""References that look at no image: chance and the base rate of 'same'; free maps and the posterior, from above."""
+"""Models that use answers but no image: chance, the base rate, the reconstructed maps and the posterior.
+
+The first two are lower references for other models, the last two upper references.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,102 +11,102 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.bayes import Posterior
-from vseg.bayes.inference import DRAWS, drawn, fitted
-from vseg.bayes.priors import prior_of
+from vseg.bayes.posterior import DRAWS, draw_posterior, fit_segments
+from vseg.bayes.priors import make_prior
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Tally
 from vseg.errors import NotConverged, NotFound
-from vseg.models.families import sendable
+from vseg.models.families import picklable
 from vseg.models.task import Task
 from vseg.reconstruction.cross_validation import FOLDS, cross_validate
 from vseg.reconstruction.objective import objective
 from vseg.reconstruction.smoothness import smoothness as penalty_of
 from vseg.reconstruction.solvers import solver_of
 
-FEW_PAIRS_SMOOTHNESS = 1.0  # λ where there are too few pairs to choose one
-SHRUNK = 0.5  # added to the counts of both answers, as in the ceilings
+FEW_PAIRS_SMOOTHNESS = 1.0  # λ if there are too few pairs for cross-validation
+PSEUDO_COUNT = 0.5  # added to the counts of both answers, as for the ceilings
 
 
 @dataclass(frozen=True, eq=False)
-class Constant:
-    """One P(same) for all pairs of an image; `elsewhere` for images without answers."""
+class ConstantModel:
+    """A model with one P(same) for all pairs of an image, and `default` for images without answers."""
 
     by_image: Mapping[str, float]
-    elsewhere: float
+    default: float
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, float]:
         """P(same) by image."""
         return dict(self.by_image)
 
     def same_probability(self, image: str, pairs: Pairs) -> NDArray[np.float64]:
-        """The same number for every pair."""
-        return np.full(len(pairs), self.by_image.get(image, self.elsewhere))
+        """Return the same probability for every pair."""
+        return np.full(len(pairs), self.by_image.get(image, self.default))
 
 
 @dataclass(frozen=True, eq=False)
-class Free:
-    """Maps of each image that had answers, and the smoothness λ that each was given."""
+class FreeMaps:
+    """The maps of each image that had answers, with the smoothness λ of each in `parameters`."""
 
-    fitted: Mapping[str, Maps]
+    maps_by_image: Mapping[str, Maps]
     parameters: Mapping[str, float]
 
     def maps(self, image: str) -> Maps:
-        """The maps reconstructed from the answers."""
-        if image not in self.fitted:
-            raise _unseen("Free maps know", image, self.fitted)
-        return self.fitted[image]
+        """Return the maps reconstructed from the answers about an image."""
+        if image not in self.maps_by_image:
+            raise _no_answers_error("Free maps know", image, self.maps_by_image)
+        return self.maps_by_image[image]
 
     def same_probability(self, image: str, pairs: Pairs) -> NDArray[np.float64]:
-        """P(same) of pairs on an image (Eq. 2)."""
+        """Return P(same) of pairs on an image (Eq. 2)."""
         return self.maps(image).same_probability(pairs)
 
 
 @dataclass(frozen=True, eq=False)
-class Believed:
+class PosteriorModel:
     """The posterior of each image that had answers."""
 
-    fitted: Mapping[str, Posterior]
+    posteriors: Mapping[str, Posterior]
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Scale and length of the fields, and lapses, by image."""
+        """The prior's scale and length and the lapse rates, by image."""
         return {
             name: {"scale": each.scale, "length": each.length, "lapses": list(each.lapses)}
-            for name, each in self.fitted.items()
+            for name, each in self.posteriors.items()
         }
 
     def maps(self, image: str) -> Maps:
-        """The posterior median."""
-        return self._of(image).maps
+        """Return the posterior median."""
+        return self._get_posterior(image).maps
 
     def same_probability(self, image: str, pairs: Pairs) -> NDArray[np.float64]:
-        """P(same) averaged over the draws, lapses included."""
-        believed = self._of(image)
-        wrong_same, wrong_different = believed.lapses
-        return wrong_same + (1 - wrong_same - wrong_different) * believed.same_probability(pairs)
+        """Return P(same) averaged over the posterior draws, including lapses."""
+        posterior = self._get_posterior(image)
+        wrong_same, wrong_different = posterior.lapses
+        return wrong_same + (1 - wrong_same - wrong_different) * posterior.same_probability(pairs)
 
-    def _of(self, image: str) -> Posterior:
-        if image not in self.fitted:
-            raise _unseen("The posterior knows", image, self.fitted)
-        return self.fitted[image]
+    def _get_posterior(self, image: str) -> Posterior:
+        if image not in self.posteriors:
+            raise _no_answers_error("The posterior knows", image, self.posteriors)
+        return self.posteriors[image]
 
 
-@sendable
-def chance() -> Callable[..., Constant]:
-    """A coin: P(same) = 0.5."""
+@picklable
+def chance() -> Callable[..., ConstantModel]:
+    """Return a model that predicts P(same) = 0.5 for every pair."""
 
-    def fit(task: Task, *, seed: int) -> Constant:
-        return Constant({}, 0.5)
+    def fit(task: Task, *, seed: int) -> ConstantModel:
+        return ConstantModel({}, 0.5)
 
     fit.__name__ = "chance"
     return fit
 
 
-@sendable
-def base_rate() -> Callable[..., Constant]:
-    """The share of 'same' among the answers about each image; of all answers for an image without any.
+@picklable
+def base_rate() -> Callable[..., ConstantModel]:
+    """Return a model that predicts the share of 'same' among an image's answers; without any, that of all answers.
 
     Examples
     --------
@@ -113,57 +116,73 @@ def base_rate() -> Callable[..., Constant]:
     array([0.625])
     """
 
-    def fit(task: Task, *, seed: int) -> Constant:
-        return Constant(
-            {name: _share(tally) for name, tally in task.tallies().items()}, _share(*task.tallies().values())
-        )
+    def fit(task: Task, *, seed: int) -> ConstantModel:
+        tallies = task.tallies()
+        rates = {name: _share_of_same(tally) for name, tally in tallies.items()}
+        return ConstantModel(rates, _share_of_same(*tallies.values()))
 
     fit.__name__ = "base_rate"
     return fit
 
 
-@sendable
-def free_maps(smoothness: float | str = "auto", *, loss: str = "squared_error") -> Callable[..., Free]:
-    """The maps of `vseg.reconstruct`, one set for each image: what answers alone tell, the upper reference."""
+@picklable
+def free_maps(smoothness: float | str = "auto", *, loss: str = "squared_error") -> Callable[..., FreeMaps]:
+    """Return a model with the maps of `vseg.reconstruct` for each image: an upper reference without image features.
 
-    def fit(task: Task, *, seed: int) -> Free:
+    Parameters
+    ----------
+    smoothness : float or "auto"
+        λ; by default chosen by cross-validation for each image.
+    loss : str
+        The loss of an answer, as in `vseg.reconstruct`.
+    """
+
+    def fit(task: Task, *, seed: int) -> FreeMaps:
         penalty = penalty_of(task.layout)
-        found: dict[str, Maps] = {}
+        maps: dict[str, Maps] = {}
         strengths: dict[str, float] = {}
         for name, tally in task.tallies().items():
-            # Not through reconstruct(): held-out pairs leave gaps, of which it would warn at every fold.
+            # Not by reconstruct(): it would warn in every fold that held-out pairs leave locations untested.
             terms: dict[str, Any] = {"loss": loss, "kernel": penalty}
             problem = objective(tally, task.segments, **terms)
-            strengths[name] = _strength(smoothness, tally, task.segments, seed, terms)
+            strengths[name] = _choose_smoothness(smoothness, tally, task.segments, seed, terms)
             solution = solver_of("coordinate_descent")(problem.at(strengths[name]), None, seed=seed)
             if not solution.converged:
                 raise NotConverged(f"Image {name}: {solution.status}", solution)
-            found[name] = Maps(task.layout, solution.probabilities)
-        return Free(found, strengths)
+            maps[name] = Maps(task.layout, solution.probabilities)
+        return FreeMaps(maps, strengths)
 
     fit.__name__ = "free_maps"
     return fit
 
 
-@sendable
-def posterior_maps(lapses: Any = None, *, draws: int = DRAWS) -> Callable[..., Believed]:
-    """The posterior of `vseg.posterior`, one for each image: what answers alone tell, with what they leave open."""
+@picklable
+def posterior_maps(lapses: Any = None, *, draws: int = DRAWS) -> Callable[..., PosteriorModel]:
+    """Return a model with the posterior of `vseg.posterior` for each image: the other upper reference.
 
-    def fit(task: Task, *, seed: int) -> Believed:
-        known = prior_of("spatial", task.layout)
-        found: dict[str, Posterior] = {}
+    Parameters
+    ----------
+    lapses : optional
+        Lapse rates, as in `vseg.posterior`.
+    draws : int
+        Number of posterior draws.
+    """
+
+    def fit(task: Task, *, seed: int) -> PosteriorModel:
+        prior = make_prior("spatial", task.layout)
+        posteriors: dict[str, Posterior] = {}
         for name, tally in task.tallies().items():
-            # Not through posterior(): of chains that mix poorly it would warn at every fold.
-            here, there = np.random.SeedSequence(seed).spawn(2)
-            answers, cells = fitted(tally, known, task.segments, lapses, None, here, threads=1)
-            found[name] = drawn(tally, answers, cells, known, draws, there, threads=1)
-        return Believed(found)
+            # Not by posterior(): it would warn in every fold about chains that mix poorly.
+            fit_seed, draw_seed = np.random.SeedSequence(seed).spawn(2)
+            answers, cells = fit_segments(tally, prior, task.segments, lapses, None, fit_seed, threads=1)
+            posteriors[name] = draw_posterior(tally, answers, cells, prior, draws, draw_seed, threads=1)
+        return PosteriorModel(posteriors)
 
     fit.__name__ = "posterior"
     return fit
 
 
-def _strength(
+def _choose_smoothness(
     smoothness: float | str, tally: Tally, segments: int, seed: int, terms: Mapping[str, Any]
 ) -> float:
     if smoothness != "auto":
@@ -173,13 +192,13 @@ def _strength(
     return cross_validate(tally, segments, seed=seed, threads=1, **terms).chosen
 
 
-def _share(*tallies: Tally) -> float:
+def _share_of_same(*tallies: Tally) -> float:
     same, trials = sum(int(each.k.sum()) for each in tallies), sum(each.trials for each in tallies)
-    return (same + SHRUNK) / (trials + 2 * SHRUNK)
+    return (same + PSEUDO_COUNT) / (trials + 2 * PSEUDO_COUNT)
 
 
-def _unseen(who_knows: str, image: str, fitted: Mapping[str, Any]) -> NotFound:
+def _no_answers_error(subject: str, image: str, fitted: Mapping[str, object]) -> NotFound:
     return NotFound(
-        f"{who_knows} nothing of image {image}, which had no answers; there are {', '.join(fitted)}. "
+        f"{subject} nothing about image {image}, which had no answers; there are {', '.join(fitted)}. "
         "Hold out pairs or blocks instead of images."
     )

@@ -1,11 +1,12 @@
-"""Any function from an image to a segmentation, or from features to P(same), with a few settings to be found.
+"""Any function from an image to a segmentation, or from features to P(same), with a few settings to search.
 
-What it says becomes q = γ₀ + (1 - γ₀ - γ₁)·<p_i, p_j>, where p are the shares of each label in a location's cell and
-the two rates of slips are fitted for each setting, so that hard labels do not cost infinitely much.
+A segmentation predicts P(same) as q = γ₀ + (1 - γ₀ - γ₁)·<p_i, p_j>, where p are the shares of each label in a
+location's cell. The two lapse rates γ₀ and γ₁ are fitted for each setting, so that hard labels do not cost infinitely
+much: γ₀ is how often 'same' is answered although the model says different, γ₁ the reverse.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,70 +17,88 @@ from numpy.typing import ArrayLike, NDArray
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
+from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
-from vseg.features import as_image, cell_means
-from vseg.models.families import judged, sendable
-from vseg.models.linear import name_of
-from vseg.models.search import TRIALS, Ranges, lowest, spread
+from vseg.features import FeatureSource, as_image, cell_means
+from vseg.features.extraction import describe_features
+from vseg.models.families import check_predictions, picklable
+from vseg.models.search import TRIALS, Ranges, initial_settings, minimise
 from vseg.models.task import Task
 from vseg.reconstruction.losses import EPS
 
 SUM_TOLERANCE = 1e-3
-MOST_LABELS = 10_000
+MAX_LABELS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class BlackBox:
-    """A black box with the settings that fit best. `slips` are γ₀ and γ₁, `cost` is in nats."""
+    """A segmentation function with its best settings.
 
-    drawn: Callable[[str], Maps]
+    Attributes
+    ----------
+    get_maps : callable
+        From an image's name to its Maps.
+    settings : dict
+        The settings with the lowest cost.
+    lapses : (float, float)
+        γ₀ and γ₁.
+    cost : float
+        The negative log-likelihood in nats.
+    """
+
+    get_maps: Callable[[str], Maps]
     settings: dict[str, Any]
-    slips: tuple[float, float]
+    lapses: tuple[float, float]
     cost: float
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The settings and the rates of slips."""
-        return {**self.settings, "slips": list(self.slips)}
+        """The settings and the lapse rates."""
+        return {**self.settings, "slips": list(self.lapses)}
 
     def maps(self, image: str) -> Maps:
-        """What it says of an image, without slips."""
-        return self.drawn(image)
+        """Return the maps of an image, without lapses."""
+        return self.get_maps(image)
 
     def same_probability(self, image: str, pairs: Pairs) -> NDArray[np.float64]:
-        """P(same) of pairs on an image, with slips."""
-        low, high = self.slips
-        return low + (1 - low - high) * self.drawn(image).same_probability(pairs)
+        """Return P(same) of pairs on an image, with lapses."""
+        low, high = self.lapses
+        return low + (1 - low - high) * self.get_maps(image).same_probability(pairs)
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
-    """A function of features and pairs with the settings that fit best."""
+class PairModel:
+    """A function of features and pairs with its best settings; `cost` is in nats."""
 
-    said: Callable[[str, Pairs], NDArray[np.float64]]
+    function: Callable[[str, Pairs], NDArray[np.float64]]
     parameters: dict[str, Any]
     cost: float
 
     def same_probability(self, image: str, pairs: Pairs) -> NDArray[np.float64]:
-        """P(same) of pairs on an image."""
-        return self.said(image, pairs)
+        """Return P(same) of pairs on an image."""
+        return self.function(image, pairs)
 
 
-@sendable
+@picklable
 def black_box(
     function: Callable[..., Any], search: Ranges | None = None, *, trials: int = TRIALS
 ) -> Callable[..., BlackBox]:
-    """Fit a function from an image to labels (H, W), probabilities (H, W, K) or Maps.
+    """Return a family from a function that segments an image into labels (H, W), probabilities (H, W, K) or Maps.
 
     Parameters
     ----------
     function : callable
-        `function(image, **settings)`; it is also given `segments` if it has an argument of that name.
+        `function(image, **settings)`; it also gets `segments` if it has an argument with that name.
     search : mapping, optional
-        The ranges of its settings: `{"scale": (10.0, 1000.0), "sigma": [0, 1, 2]}`; by default those in the
+        The ranges of its settings, such as `{"scale": (10.0, 1000.0), "sigma": [0, 1, 2]}`; by default the
         function's attribute `search`.
     trials : int
-        How many settings are tried.
+        Number of settings to try.
+
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> BlackBox`.
 
     Examples
     --------
@@ -93,96 +112,127 @@ def black_box(
     True
     """
     ranges = dict(getattr(function, "search", {}) if search is None else search)
-    asks_for_segments = "segments" in arguments(function)
+    takes_segments = "segments" in argument_names(function)
 
     def fit(task: Task, *, seed: int) -> BlackBox:
-        fixed = {"segments": task.segments} if asks_for_segments else {}
+        fixed = {"segments": task.segments} if takes_segments else {}
 
-        shared = [*spread(ranges, trials)]
-        own: dict[Any, NDArray[np.float64]] = {}
+        shared_settings = initial_settings(ranges, trials)
+        own_maps: dict[Hashable, NDArray[np.float64]] = {}
 
-        def drawn(image: str, settings: dict[str, Any]) -> Maps:
-            """What it says; of settings that every fit tries, it is asked once for all folds."""
+        def get_maps(image: str, settings: dict[str, Any]) -> Maps:
+            """Return the maps; for settings that every fit tries, they are computed once for all folds."""
             key = (function, "maps", tuple({**settings, **fixed}.items()), image)
 
-            def said() -> NDArray[np.float64]:
-                picture = task.picture(image)
-                return as_shares(function(picture, **fixed, **settings), picture, task.layout)
+            def segment() -> NDArray[np.float64]:
+                pixels = task.get_image(image)
+                return to_location_probabilities(function(pixels, **fixed, **settings), pixels, task.layout)
 
-            if settings in shared:
-                return Maps(task.layout, task.once(key, said))
-            if key not in own:
-                own[key] = said()
-            return Maps(task.layout, own[key])
+            if settings in shared_settings:
+                return Maps(task.layout, task.compute_once(key, segment))
+            if key not in own_maps:
+                own_maps[key] = segment()
+            return Maps(task.layout, own_maps[key])
 
         tallies = task.tallies()
-        same, count = (
-            np.concatenate([getattr(tally, each) for tally in tallies.values()]).astype(np.float64)
-            for each in ("k", "n")
-        )
+        same, count = _concatenate_counts(tallies)
 
-        def fitted(settings: dict[str, Any]) -> tuple[tuple[float, float], float]:
-            q = [drawn(name, settings).same_probability(tally.pairs) for name, tally in tallies.items()]
-            return slips(np.concatenate(q), same, count)
+        def fit_lapses(settings: dict[str, Any]) -> tuple[tuple[float, float], float]:
+            q = [get_maps(name, settings).same_probability(tally.pairs) for name, tally in tallies.items()]
+            return fit_lapse_rates(np.concatenate(q), same, count)
 
-        settings, cost = lowest(lambda at: fitted(at)[1], ranges, trials=trials, seed=seed)
-        own.clear()  # of the settings that were not chosen
-        return BlackBox(partial(drawn, settings=settings), settings, fitted(settings)[0], cost)
+        settings, cost = minimise(lambda settings: fit_lapses(settings)[1], ranges, trials=trials, seed=seed)
+        own_maps.clear()  # free the maps of the settings that were not chosen
+        return BlackBox(partial(get_maps, settings=settings), settings, fit_lapses(settings)[0], cost)
 
     fit.__name__ = getattr(function, "__name__", "black_box")
     return fit
 
 
-@sendable
-def judge(
-    function: Callable[..., Any], features: Any = "lab", search: Ranges | None = None, *, trials: int = TRIALS
-) -> Callable[..., Judge]:
-    """Fit a function `(features (n, D), pairs, **settings) -> P(same) (m,)`: Eq. 8 without maps."""
+@picklable
+def fixed_maps(maps: Mapping[str, Maps]) -> Callable[..., BlackBox]:
+    """Return a family that predicts these maps, given by image name; only the lapse rates are fitted."""
+
+    def fit(task: Task, *, seed: int) -> BlackBox:
+        tallies = task.tallies()
+        if missing := sorted(set(tallies) - set(maps)):
+            raise InvalidInput(
+                f"There are no maps of image {missing[0]}; expected maps of every image with answers."
+            )
+        q = np.concatenate([maps[name].same_probability(tally.pairs) for name, tally in tallies.items()])
+        return BlackBox(maps.__getitem__, {}, *fit_lapse_rates(q, *_concatenate_counts(tallies)))
+
+    fit.__name__ = "fixed_maps"
+    return fit
+
+
+@picklable
+def pair_model(
+    function: Callable[..., ArrayLike],
+    features: FeatureSource = "lab",
+    search: Ranges | None = None,
+    *,
+    trials: int = TRIALS,
+) -> Callable[..., PairModel]:
+    """Return a family from a function `(features (n, D), pairs, **settings) -> P(same) (m,)`: Eq. 8 without maps.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    features : str, callable or mapping
+        The features that it gets.
+    search : mapping, optional
+        The ranges of its settings; by default the function's attribute `search`.
+    trials : int
+        Number of settings to try.
+    """
     ranges = dict(getattr(function, "search", {}) if search is None else search)
 
-    def fit(task: Task, *, seed: int) -> Judge:
-        def said(image: str, pairs: Pairs, settings: dict[str, Any]) -> NDArray[np.float64]:
-            return judged(function(task.features(features, image), pairs, **settings), len(pairs))
+    def fit(task: Task, *, seed: int) -> PairModel:
+        def predict(image: str, pairs: Pairs, settings: dict[str, Any]) -> NDArray[np.float64]:
+            return check_predictions(function(task.features(features, image), pairs, **settings), len(pairs))
 
         tallies = task.tallies()
 
         def cost(settings: dict[str, Any]) -> float:
             return sum(
-                nats(said(name, tally.pairs, settings), tally.k, tally.n) for name, tally in tallies.items()
+                negative_log_likelihood(predict(name, tally.pairs, settings), tally.k, tally.n)
+                for name, tally in tallies.items()
             )
 
-        settings, value = lowest(cost, ranges, trials=trials, seed=seed)
-        return Judge(partial(said, settings=settings), settings, value)
+        settings, value = minimise(cost, ranges, trials=trials, seed=seed)
+        return PairModel(partial(predict, settings=settings), settings, value)
 
-    fit.__name__ = f"{getattr(function, '__name__', 'judge')}[{name_of(features)}]"
+    fit.__name__ = f"{getattr(function, '__name__', 'pair_model')}[{describe_features(features)}]"
     return fit
 
 
-def as_shares(said: Any, image: ArrayLike, layout: Layout) -> NDArray[np.float64]:
-    """(n, K) what a segmentation of an image says of each location: probabilities, or shares of labels in its cell."""
-    if isinstance(said, Maps):
-        if said.layout != layout:
-            raise InvalidInput(f"Expected maps on {layout}, got maps on {said.layout}.")
-        return said.probabilities
-    found, size = np.asarray(said), as_image(image).shape[:2]
-    if found.ndim == 2 and found.shape == size:
-        return _label_shares(found, layout)
-    if found.ndim == 3 and found.shape[:2] == size:
-        return Maps(layout, cell_means(_on_simplex(found), layout)).probabilities
-    if found.ndim == 2 and len(found) == len(layout):
-        return Maps(layout, _on_simplex(found)).probabilities
+def to_location_probabilities(segmentation: Any, image: ArrayLike, layout: Layout) -> NDArray[np.float64]:
+    """Return (n, K) probabilities at each location: a segmentation's own, or the shares of labels in its cell."""
+    if isinstance(segmentation, Maps):
+        if segmentation.layout != layout:
+            raise InvalidInput(f"Expected maps on {layout}, got maps on {segmentation.layout}.")
+        return segmentation.probabilities
+    values, size = np.asarray(segmentation), as_image(image).shape[:2]
+    if values.ndim == 2 and values.shape == size:
+        return _label_shares(values, layout)
+    if values.ndim == 3 and values.shape[:2] == size:
+        return Maps(layout, cell_means(_check_probabilities(values), layout)).probabilities
+    if values.ndim == 2 and len(values) == len(layout):
+        return Maps(layout, _check_probabilities(values)).probabilities
     raise InvalidInput(
         f"Expected labels (H, W), probabilities (H, W, K) or Maps of an image of {size[0]} x {size[1]} pixels, got "
-        f"{f'an array of shape {found.shape}' if found.dtype != object else type(said).__name__}."
+        f"{f'an array of shape {values.shape}' if values.dtype != object else type(segmentation).__name__}."
     )
 
 
-def slips(
+def fit_lapse_rates(
     alike: NDArray[np.float64], same: NDArray[np.float64], count: NDArray[np.float64]
 ) -> tuple[tuple[float, float], float]:
-    """The rates γ₀, γ₁ at which q = γ₀ + (1 - γ₀ - γ₁)·alike fits best, and its cost in nats.
+    """Fit the rates γ₀, γ₁ of q = γ₀ + (1 - γ₀ - γ₁)·alike to the answers; return them and the cost in nats.
 
-    Half an answer either way is added at both ends, so that no rate is 0.
+    Half an answer of each kind is added at both ends, so that no rate is 0.
     """
     from scipy.optimize import minimize
 
@@ -191,23 +241,30 @@ def slips(
     def cost(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         low, rest = 1 / (1 + np.exp(-x))
         q = (low + (1 - low) * rest * s).clip(EPS, 1 - EPS)
-        bend = (n * q - k) / (q * (1 - q))
-        slope = [
-            low * (1 - low) * np.sum(bend * (1 - rest * s)),
-            (1 - low) * rest * (1 - rest) * np.sum(bend * s),
+        residual = (n * q - k) / (q * (1 - q))
+        gradient = [
+            low * (1 - low) * np.sum(residual * (1 - rest * s)),
+            (1 - low) * rest * (1 - rest) * np.sum(residual * s),
         ]
-        return nats(q, k, n), np.array(slope)
+        return negative_log_likelihood(q, k, n), np.array(gradient)
 
     best = minimize(cost, np.array([-2.0, 2.0]), jac=True, method="L-BFGS-B", bounds=[(-12, 12)] * 2)
     low, rest = 1 / (1 + np.exp(-best.x))
     return (float(low), float((1 - low) * (1 - rest))), float(best.fun)
 
 
-def nats(q: ArrayLike, same: ArrayLike, count: ArrayLike) -> float:
-    """Minus the log-likelihood of the answers."""
-    said = np.clip(np.asarray(q, np.float64), EPS, 1 - EPS)
+def _concatenate_counts(tallies: Mapping[str, Tally]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the numbers of 'same' and of all answers to each pair, over all images."""
+    same = np.concatenate([tally.k for tally in tallies.values()])
+    count = np.concatenate([tally.n for tally in tallies.values()])
+    return same.astype(np.float64), count.astype(np.float64)
+
+
+def negative_log_likelihood(q: ArrayLike, same: ArrayLike, count: ArrayLike) -> float:
+    """Return minus the log-likelihood of the answers in nats."""
+    p = np.clip(np.asarray(q, np.float64), EPS, 1 - EPS)
     k, n = np.asarray(same), np.asarray(count)
-    return -float(np.sum(k * np.log(said) + (n - k) * np.log(1 - said)))
+    return -float(np.sum(k * np.log(p) + (n - k) * np.log(1 - p)))
 
 
 def _label_shares(labels: NDArray[Any], layout: Layout) -> NDArray[np.float64]:
@@ -217,23 +274,24 @@ def _label_shares(labels: NDArray[Any], layout: Layout) -> NDArray[np.float64]:
         raise InvalidInput(
             f"Labels are whole numbers, got {labels.dtype} from {labels.min():.3g} to {labels.max():.3g}."
         )
-    place = np.unique(labels, return_inverse=True)[1].reshape(labels.shape)
-    count = int(place.max()) + 1
-    if count > MOST_LABELS:
-        raise InvalidInput(f"There are {count} labels, more than {MOST_LABELS}: is this a segmentation?")
+    label_index = np.unique(labels, return_inverse=True)[1].reshape(labels.shape)
+    count = int(label_index.max()) + 1
+    if count > MAX_LABELS:
+        raise InvalidInput(f"There are {count} labels, more than {MAX_LABELS}: expected a segmentation.")
     height, width = labels.shape
     cells = layout.cells(width, height)
-    table = np.bincount((cells * count + place).ravel(), minlength=len(layout) * count)
+    table = np.bincount((cells * count + label_index).ravel(), minlength=len(layout) * count)
     shares = table.reshape(len(layout), count).astype(np.float64)
     empty = shares.sum(axis=1) == 0
     if empty.any():  # more locations than pixels
         x, y = layout.pixels(width, height)[empty].astype(np.int64).T
-        shares[empty, place[y.clip(0, height - 1), x.clip(0, width - 1)]] = 1
+        shares[empty, label_index[y.clip(0, height - 1), x.clip(0, width - 1)]] = 1
     return shares / shares.sum(axis=1, keepdims=True)
 
 
-def _on_simplex(found: NDArray[Any]) -> NDArray[np.float64]:
-    p = np.asarray(found, np.float64)
+def _check_probabilities(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the probabilities, clipped at 0 and normalised, if they sum to about 1."""
+    p = np.asarray(values, np.float64)
     if not np.isfinite(p).all():
         raise InvalidInput(f"Probabilities are finite numbers; {np.sum(~np.isfinite(p))} are not.")
     total = p.sum(axis=-1, keepdims=True)
@@ -246,8 +304,8 @@ def _on_simplex(found: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(p / p.sum(axis=-1, keepdims=True))
 
 
-def arguments(function: Callable[..., Any]) -> set[str]:
-    """The names of what a function takes."""
+def argument_names(function: Callable[..., Any]) -> set[str]:
+    """Return the names of a function's arguments."""
     try:
         return set(inspect.signature(function).parameters)
     except (TypeError, ValueError):  # some compiled functions have no signature

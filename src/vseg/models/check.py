@@ -1,21 +1,23 @@
-"""What will not work with a model, said before a long run."""
+"""Find problems of a user's model before a long run."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg import designs, features as looks, observers, stimuli
+from vseg import designs, observers, stimuli
 from vseg._support import user_code
 from vseg.data.layout import Grid, Layout
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, VsegError
-from vseg.features import as_image
+from vseg.features import Feature, FeatureSource, as_image, extract
 from vseg.models.black_box import to_location_probabilities
 from vseg.models.catalogue import detect_kind, get_model, middle_settings
 from vseg.models.families import check_predictions
 from vseg.models.task import Task
+
+Result = TypeVar("Result")
 
 
 def check(
@@ -24,21 +26,29 @@ def check(
     *,
     layout: Layout | None = None,
     segments: int = 2,
-    features: Any = None,
+    features: "str | Feature | ArrayLike | None" = None,
     seed: int = 0,
 ) -> list[str]:
-    """Sentences on what will not work with a model; an empty list if all is well.
+    """Return the problems of a model, each as a sentence; an empty list if there are none.
 
     Parameters
     ----------
-    model : of any kind that `catalogue` knows: a name, FILE.py:NAME, a family, a function, a torch module
+    model : str or callable
+        A name, FILE.py:NAME, a family, a function or a torch module; see `vseg.models.catalogue`.
     image : array_like, shape (H, W) or (H, W, 3)
+        An image to try the model on.
     layout : Layout, optional
-        An 8x8 grid by default.
+        The locations; by default an 8x8 grid.
     segments : int
         K.
-    features : optional
-        What a model of features is given; lab by default.
+    features : str, callable or array_like, optional
+        Features for a model that takes them; by default its own, or lab.
+    seed : int
+        Seed of the simulated answers that a family is fitted to.
+
+    Returns
+    -------
+    list of str
 
     Examples
     --------
@@ -47,116 +57,118 @@ def check(
     >>> check(lambda image: image[:, :, 0] / 0.7, np.full((32, 32), 9, np.uint8))
     ['Labels are whole numbers, got float64 from 12.9 to 12.9.']
     """
-    where = Grid(8) if layout is None else layout
+    locations = Grid(8) if layout is None else layout
     try:
-        picture = as_image(image)
-        found = _meant(model, features)
-        kind = detect_kind(found)
-        chosen = getattr(found, "features", "lab") if features is None else features
+        pixels = as_image(image)
+        candidate = _resolve_model(model, cast("FeatureSource | None", features))
+        kind = detect_kind(candidate)
+        chosen = getattr(candidate, "features", "lab") if features is None else features
         if kind == "maps":
-            return _maps(found, picture, where, segments)
+            return _check_maps(candidate, pixels, locations, segments)
         if kind == "pairs":
-            return _pairs(found, looks.extract(chosen, picture, where), where)
+            return _check_pairs(candidate, extract(chosen, pixels, locations), locations)
         if kind == "logits":
-            return _logits(found, looks.extract(chosen, picture, where), segments)
-        return _family(found, picture, where, segments, seed)
+            return _check_logits(candidate, extract(chosen, pixels, locations), segments)
+        return _check_family(candidate, pixels, locations, segments, seed)
     except VsegError as error:
         return [str(error)]
 
 
-def _meant(model: Any, features: Any) -> Any:
-    """What a name stands for; of a user's file, the function itself."""
+def _resolve_model(model: Any, features: FeatureSource | None) -> Any:
+    """Return the model for a name; for a user's file, the function in it."""
     if not isinstance(model, str):
         return model
     return user_code.load_function(model) if ".py" in model else get_model(model, features=features)
 
 
-def _maps(model: Any, picture: NDArray[np.uint8], layout: Layout, segments: int) -> list[str]:
-    settings, given = middle_settings(model, segments), picture.copy()
-    shares, problems = _twice(lambda: to_location_probabilities(model(given, **settings), picture, layout))
-    if (given != picture).any():
-        problems.append("It changes the image it is given; work on a copy.")
+def _check_maps(model: Any, image: NDArray[np.uint8], layout: Layout, segments: int) -> list[str]:
+    settings, copy = middle_settings(model, segments), image.copy()
+    shares, problems = _call_twice(lambda: to_location_probabilities(model(copy, **settings), image, layout))
+    if (copy != image).any():
+        problems.append("It changes its input image; work on a copy.")
     if shares is not None and shares.shape[1] > len(layout) // 2:
         problems.append(
-            f"It finds {shares.shape[1]} segments at {len(layout)} locations, so that hardly any two are the same."
+            f"It finds {shares.shape[1]} segments at {len(layout)} locations, so that hardly any two share one."
         )
     return problems
 
 
-def _pairs(model: Any, x: NDArray[np.float64], layout: Layout) -> list[str]:
-    pairs = _some_pairs(layout)
-    q, problems = _twice(lambda: model(x, pairs, **middle_settings(model)))
-    return problems + ([] if q is None else _judged(q, len(pairs)))
+def _check_pairs(model: Any, x: NDArray[np.float64], layout: Layout) -> list[str]:
+    pairs = _neighbouring_pairs(layout)
+    q, problems = _call_twice(lambda: model(x, pairs, **middle_settings(model)))
+    return problems + ([] if q is None else _check_range(q, len(pairs)))
 
 
-def _family(family: Any, picture: NDArray[np.uint8], layout: Layout, segments: int, seed: int) -> list[str]:
+def _check_family(
+    family: Any, image: NDArray[np.uint8], layout: Layout, segments: int, seed: int
+) -> list[str]:
     truth = stimuli.random_maps(layout, segments=segments, seed=seed)
     pairs = designs.scattered(layout, segments=segments, seed=seed)
-    task = Task(observers.simulate(truth, pairs, seed=seed), {"image": picture}, segments)
-    asked = _some_pairs(layout)
-    q, problems = _twice(lambda: family(task, seed=seed).same_probability("image", asked))
-    return problems + ([] if q is None else _judged(q, len(asked)))
+    task = Task(observers.simulate(truth, pairs, seed=seed), {"image": image}, segments)
+    test_pairs = _neighbouring_pairs(layout)
+    q, problems = _call_twice(lambda: family(task, seed=seed).same_probability("image", test_pairs))
+    return problems + ([] if q is None else _check_range(q, len(test_pairs)))
 
 
-def _logits(module: Any, x: NDArray[np.float64], segments: int) -> list[str]:
+def _check_logits(module: Any, x: NDArray[np.float64], segments: int) -> list[str]:
     from vseg.models.networks import logits_and_gradients
 
-    said, problems = _twice(lambda: logits_and_gradients(module, x, segments))
-    if said is None:
+    output, problems = _call_twice(lambda: logits_and_gradients(module, x, segments))
+    if output is None:
         return problems
-    logits, slopes = said
+    logits, gradients = output
     if logits.shape != (len(x), segments):
         problems.append(
-            f"Expected logits of shape {(len(x), segments)}, a row a location, got {logits.shape}."
+            f"Expected logits of shape {(len(x), segments)}, a row for each location, got {logits.shape}."
         )
     elif not np.isfinite(logits).all():
         problems.append(f"{np.sum(~np.isfinite(logits))} of its logits are not finite numbers.")
-    if slopes is None:
-        problems.append("Its logits do not depend on any weights: torch finds no gradient.")
-    elif not slopes:
+    if gradients is None:
+        problems.append("Its logits do not depend on any weights: there is no gradient.")
+    elif not gradients:
         problems.append("It has no weights to fit; give it as a function from an image to maps instead.")
-    elif not np.isfinite(list(slopes.values())).all():
+    elif not np.isfinite(list(gradients.values())).all():
         problems.append(
-            f"The gradient is not finite at {', '.join(n for n, v in slopes.items() if not np.isfinite(v))}."
+            f"The gradient is not finite at {', '.join(n for n, v in gradients.items() if not np.isfinite(v))}."
         )
-    elif not any(slopes.values()):
+    elif not any(gradients.values()):
         problems.append("The gradient is 0 at all weights; fitting would not move them.")
     return problems
 
 
-def _twice(call: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What it gives, and whether it raises or gives something else the second time."""
+def _call_twice(call: Callable[[], Result]) -> tuple[Result | None, list[str]]:
+    """Return the result of a call, and its problems: it raises, or a second call differs."""
     try:
         first, second = call(), call()
     except InvalidInput as error:
         return None, [str(error)]
     except Exception as error:  # a user's model may raise anything
         return None, [f"It fails: {user_code.describe_error(error)}."]
-    if not _alike(first, second):
+    if not _are_equal(first, second):
         return first, ["It is not deterministic: two calls with the same input differ. Fix its seed."]
     return first, []
 
 
-def _alike(first: Any, second: Any) -> bool:
+def _are_equal(first: Any, second: Any) -> bool:
     if isinstance(first, tuple):
-        return all(map(_alike, first, second))
+        return all(map(_are_equal, first, second))
     if isinstance(first, dict) or first is None:
         return True
     try:
         one, two = np.asarray(first, np.float64), np.asarray(second, np.float64)
     except (TypeError, ValueError):
-        return True  # no numbers, which is said elsewhere
+        return True  # not numbers, which is reported elsewhere
     return one.shape == two.shape and np.array_equal(one, two, equal_nan=True)
 
 
-def _judged(said: Any, count: int) -> list[str]:
+def _check_range(predictions: Any, count: int) -> list[str]:
     try:
-        check_predictions(said, count)
+        check_predictions(predictions, count)
     except InvalidInput as error:
         return [str(error)]
     return []
 
 
-def _some_pairs(layout: Layout) -> Pairs:
+def _neighbouring_pairs(layout: Layout) -> Pairs:
     n = len(layout)
     return Pairs(layout, np.arange(n - 1), np.arange(1, n))

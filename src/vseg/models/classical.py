@@ -1,6 +1,6 @@
-"""Classical segmentation algorithms as black boxes: a function from an image to labels, and the ranges of its settings.
+"""Classical segmentation algorithms as black boxes: functions from an image to labels, and ranges of their settings.
 
-They see the image at no more than 96 pixels a side, which is more than any layout resolves and keeps a search short.
+Images are reduced to at most 96 pixels a side, which is finer than any layout and keeps the search fast.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,62 +9,65 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.features.cells import luminance
+from vseg.features.pixels import luminance
 from vseg.models.search import Ranges
 
 SIDE_PX, WALKER_SIDE_PX = 96, 64
 
 
 def kmeans(image: NDArray[np.uint8], *, clusters: int = 3, nearness: float = 0.3) -> NDArray[np.int64]:
-    """k-means on colour (L*a*b*) and, by `nearness`, on position."""
-    return _back(_kmeans(_smaller(image, SIDE_PX), clusters, nearness)[0], image)
+    """Cluster pixels by colour (L*a*b*) and, weighted by `nearness`, by position."""
+    return _upscale(_kmeans(_downscale(image, SIDE_PX), clusters, nearness)[0], image)
 
 
 def slic(image: NDArray[np.uint8], *, pieces: int = 10, compactness: float = 10.0) -> NDArray[np.int64]:
-    """Superpixels: k-means within neighbourhoods (Achanta et al. 2012)."""
+    """Compute superpixels by k-means within neighbourhoods (SLIC, Achanta et al. 2012)."""
     from skimage.segmentation import slic as _slic
 
-    small = _smaller(image, SIDE_PX)
-    return _back(_slic(small, n_segments=pieces, compactness=compactness, start_label=0), image)
+    small = _downscale(image, SIDE_PX)
+    return _upscale(_slic(small, n_segments=pieces, compactness=compactness, start_label=0), image)
 
 
 def felzenszwalb(
     image: NDArray[np.uint8], *, scale: float = 200.0, blur_px: float = 0.8, least_px: int = 50
 ) -> NDArray[np.int64]:
-    """Graph-based merging (Felzenszwalb and Huttenlocher 2004)."""
+    """Merge regions of a graph (Felzenszwalb and Huttenlocher 2004)."""
     from skimage.segmentation import felzenszwalb as _felzenszwalb
 
-    small = _smaller(image, SIDE_PX)
-    return _back(_felzenszwalb(small, scale=scale, sigma=blur_px, min_size=least_px), image)
+    small = _downscale(image, SIDE_PX)
+    return _upscale(_felzenszwalb(small, scale=scale, sigma=blur_px, min_size=least_px), image)
 
 
 def watershed(image: NDArray[np.uint8], *, basins: int = 8, blur_px: float = 2.0) -> NDArray[np.int64]:
-    """Basins of the gradient's magnitude, flooded from its lowest regular places."""
+    """Flood the magnitude of the gradient from regularly placed minima."""
     from scipy.ndimage import gaussian_gradient_magnitude
     from skimage.segmentation import watershed as _watershed
 
-    edges = gaussian_gradient_magnitude(luminance(_smaller(image, SIDE_PX)), blur_px)
-    return _back(_watershed(edges, markers=basins), image)
+    edges = gaussian_gradient_magnitude(luminance(_downscale(image, SIDE_PX)), blur_px)
+    return _upscale(_watershed(edges, markers=basins), image)
 
 
 def random_walker(image: NDArray[np.uint8], *, segments: int = 2, beta: float = 100.0) -> NDArray[np.float64]:
-    """The probability that a walk from each pixel first meets each of K colours' purest pixels (Grady 2006)."""
+    """Return the probability that a walk from a pixel first reaches a seed of each of K colours (Grady 2006).
+
+    The seeds of a colour are the fifth of its pixels closest to the centre of its cluster.
+    """
     from skimage.color import rgb2lab
     from skimage.segmentation import random_walker as _random_walker
 
-    small = _smaller(image, WALKER_SIDE_PX)
-    labels, apart = _kmeans(small, segments, 0.1)
+    small = _downscale(image, WALKER_SIDE_PX)
+    labels, distance = _kmeans(small, segments, 0.1)
     colour = rgb2lab(small) / 100
-    if labels.max() == 0 or colour.std() == 0:  # one colour: nothing to walk from
+    if labels.max() == 0 or colour.std() == 0:  # a single colour has no seeds to walk to
         return np.ones((*image.shape[:2], 1))
     markers = np.zeros(labels.shape, np.int64)
     for each in range(int(labels.max()) + 1):
         inside = labels == each
-        markers[inside & (apart <= np.quantile(apart[inside], 0.2))] = each + 1
+        markers[inside & (distance <= np.quantile(distance[inside], 0.2))] = each + 1
     p = _random_walker(colour, markers, beta=beta, mode="bf", return_full_prob=True, channel_axis=2)
     p = np.moveaxis(np.clip(p, 0, None), 0, 2)
     total = p.sum(axis=2, keepdims=True)
-    return _back(np.divide(p, total, out=np.full_like(p, 1 / p.shape[2]), where=total > 0), image)
+    return _upscale(np.divide(p, total, out=np.full_like(p, 1 / p.shape[2]), where=total > 0), image)
 
 
 CLASSICAL: Mapping[str, tuple[Callable[..., Any], Ranges]] = {
@@ -79,7 +82,7 @@ CLASSICAL: Mapping[str, tuple[Callable[..., Any], Ranges]] = {
 def _kmeans(
     small: NDArray[np.uint8], clusters: int, nearness: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Labels, and each pixel's distance from its cluster's centre; the start is fixed."""
+    """Return labels and each pixel's distance from its cluster's centre; the random state is fixed."""
     from skimage.color import rgb2lab
     from sklearn.cluster import KMeans
 
@@ -88,12 +91,12 @@ def _kmeans(
     colour = rgb2lab(small) / 25
     rows = np.dstack([colour, nearness * 4 * x, nearness * 4 * y]).reshape(-1, 5)
     clusters = min(clusters, len(np.unique(rows.round(6), axis=0)))
-    found = KMeans(clusters, n_init=1, random_state=0).fit(rows)
-    apart = np.linalg.norm(rows - found.cluster_centers_[found.labels_], axis=1)
-    return found.labels_.reshape(height, width).astype(np.int64), apart.reshape(height, width)
+    result = KMeans(clusters, n_init=1, random_state=0).fit(rows)
+    distance = np.linalg.norm(rows - result.cluster_centers_[result.labels_], axis=1)
+    return result.labels_.reshape(height, width).astype(np.int64), distance.reshape(height, width)
 
 
-def _smaller(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+def _downscale(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     from skimage.transform import resize
 
     height, width = image.shape[:2]
@@ -104,10 +107,10 @@ def _smaller(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     return np.asarray(np.rint(255 * resize(image, shape, anti_aliasing=True)), np.uint8)
 
 
-def _back(small: NDArray[Any], image: NDArray[np.uint8]) -> NDArray[Any]:
-    """What was found of a smaller image, for every pixel of the image."""
+def _upscale(small: NDArray[Any], image: NDArray[np.uint8]) -> NDArray[Any]:
+    """Copy the values of a smaller image to every pixel of the image (nearest neighbour)."""
     rows, columns = (
-        np.minimum((np.arange(now) + 0.5) * was / now, was - 1).astype(np.int64)
-        for now, was in zip(image.shape[:2], small.shape[:2], strict=True)
+        np.minimum((np.arange(target) + 0.5) * source / target, source - 1).astype(np.int64)
+        for target, source in zip(image.shape[:2], small.shape[:2], strict=True)
     )
     return small[np.ix_(rows, columns)]

@@ -1,63 +1,67 @@
-"""What a model is to those who fit it, and how it reaches another process.
+"""The interface of a model, and how a model is sent to another process.
 
-A family is a function `(task, *, seed) -> Fitted`. Most are closures, which cannot be sent anywhere; so a family that
-comes with vseg is a `Recipe`: it remembers the function that made it and what that was given, and is made again there.
+A family is a function `(task, *, seed) -> FittedModel`. Most families are closures, which cannot be pickled; so the
+families of vseg are `PicklableFamily` objects: they store the factory function and its arguments, and the receiving
+process calls the factory again.
 """
 
 import pickle
 from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput
 
-ROUNDING = 1e-9  # by which P(same) may leave the range
+if TYPE_CHECKING:
+    from vseg.models.task import Task
+
+ROUNDING_TOLERANCE = 1e-9  # how far P(same) may leave the range from 0 to 1
 
 
-class Fitted(Protocol):
-    """A model that has been fitted; one that predicts maps also has `maps(image) -> Maps`."""
+class FittedModel(Protocol):
+    """A model fitted to answers; a model that predicts maps also has `maps(image) -> Maps`."""
 
     def same_probability(self, image: str, pairs: Pairs) -> NDArray[np.float64]:
-        """P(same) of pairs on an image."""
+        """Return P(same) of pairs on an image."""
         ...
 
 
-Family = Callable[..., Fitted]
-Given = ParamSpec("Given")
-Made = TypeVar("Made", bound=Callable[..., Any])
+Family: TypeAlias = Callable[..., FittedModel]
+Arguments = ParamSpec("Arguments")
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
-def judged(said: Any, count: int) -> NDArray[np.float64]:
-    """(count,) what a model says of that many pairs, if it can be P(same).
+def check_predictions(predictions: ArrayLike, count: int) -> NDArray[np.float64]:
+    """Return a model's predictions for `count` pairs if they are valid values of P(same).
 
     Examples
     --------
-    >>> judged([0.25, 1.0], 2)
+    >>> check_predictions([0.25, 1.0], 2)
     array([0.25, 1.  ])
     """
     try:
-        q = np.asarray(said, np.float64)
+        q = np.asarray(predictions, np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(f"Expected P(same) as numbers, got {type(said).__name__}.") from None
+        raise InvalidInput(f"Expected P(same) as numbers, got {type(predictions).__name__}.") from None
     if q.shape != (count,):
         raise InvalidInput(f"Expected P(same) of {count} pairs, got an array of shape {q.shape}.")
-    wrong = int(np.sum(~np.isfinite(q)))
-    if wrong:
-        raise InvalidInput(f"P(same) is a number from 0 to 1; {wrong} of {count} are no finite numbers.")
-    if count and (q.min() < -ROUNDING or q.max() > 1 + ROUNDING):
+    not_finite = int(np.sum(~np.isfinite(q)))
+    if not_finite:
+        raise InvalidInput(f"P(same) is a number from 0 to 1; {not_finite} of {count} are not finite.")
+    if count and (q.min() < -ROUNDING_TOLERANCE or q.max() > 1 + ROUNDING_TOLERANCE):
         raise InvalidInput(
             f"P(same) is a number from 0 to 1, got values from {q.min():.3g} to {q.max():.3g}."
         )
     return q
 
 
-def predicted(fitted: Fitted, responses: Responses) -> NDArray[np.float64]:
-    """(m,) what a fitted model says of each answer, checked; it is asked about each pair once."""
+def predict(fitted: FittedModel, responses: Responses) -> NDArray[np.float64]:
+    """Return (m,) the checked P(same) of each response; the model is called once for each distinct pair."""
     if not hasattr(fitted, "same_probability"):
         raise InvalidInput(
             f"Expected a fitted model to have same_probability(image, pairs), got {type(fitted).__name__}."
@@ -67,14 +71,23 @@ def predicted(fitted: Fitted, responses: Responses) -> NDArray[np.float64]:
     low, high = np.minimum(responses.i, responses.j), np.maximum(responses.i, responses.j)
     for image in responses.images:
         rows = np.flatnonzero(responses.image == image)
-        key, again = np.unique(low[rows] * n + high[rows], return_inverse=True)
-        said = fitted.same_probability(image, Pairs(responses.layout, *np.divmod(key, n)))
-        q[rows] = judged(said, len(key))[again]
+        key, inverse = np.unique(low[rows] * n + high[rows], return_inverse=True)
+        predictions = fitted.same_probability(image, Pairs(responses.layout, *np.divmod(key, n)))
+        q[rows] = check_predictions(predictions, len(key))[inverse]
     return q
 
 
-class Recipe:
-    """A family known by how it is made, which is done when it is first needed in a process.
+class PicklableFamily:
+    """A family that is pickled as its factory and arguments, and created when it is first used in a process.
+
+    Parameters
+    ----------
+    factory : callable
+        Returns the family.
+    arguments : tuple
+        Positional arguments of the factory.
+    settings : mapping, optional
+        Keyword arguments of the factory.
 
     Examples
     --------
@@ -85,45 +98,48 @@ class Recipe:
 
     def __init__(
         self,
-        make: Callable[..., Family],
-        given: tuple[Any, ...] = (),
+        factory: Callable[..., Family],
+        arguments: tuple[Any, ...] = (),
         settings: Mapping[str, Any] | None = None,
     ):
-        self.make, self.given, self.settings = make, given, dict(settings or {})
+        self.factory, self.arguments, self.settings = factory, arguments, dict(settings or {})
 
     @cached_property
     def family(self) -> Family:
-        """What the recipe makes."""
-        return self.make(*self.given, **self.settings)
+        """The family that the factory returns."""
+        return self.factory(*self.arguments, **self.settings)
 
     @property
     def __name__(self) -> str:
         return self.family.__name__
 
-    def __call__(self, task: Any, *, seed: int) -> Fitted:
-        """Fit it to a task."""
+    def __call__(self, task: "Task", *, seed: int) -> FittedModel:
+        """Fit the model to a task."""
         return self.family(task, seed=seed)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (self.make, self.given, self.settings)
+        return _unpickle, (self.factory, self.arguments, self.settings)
 
 
-def sendable(make: Callable[Given, Made]) -> Callable[Given, Made]:
-    """Have a function that makes families make ones that can be sent to another process."""
+def picklable(factory: Callable[Arguments, Fit]) -> Callable[Arguments, Fit]:
+    """Decorate a function that returns families, so that these can be pickled."""
 
-    @wraps(make)
-    def made(*given: Given.args, **settings: Given.kwargs) -> Made:
-        recipe = Recipe(cast(Callable[..., Family], made), given, settings)
-        recipe.__dict__["family"] = make(*given, **settings)  # at once: what is wrong with them is said here
-        return cast(Made, recipe)
+    @wraps(factory)
+    def create(*arguments: Arguments.args, **settings: Arguments.kwargs) -> Fit:
+        family = PicklableFamily(cast(Callable[..., Family], create), arguments, settings)
+        # Create it now, so that wrong arguments are reported here and not when it is fitted.
+        family.__dict__["family"] = factory(*arguments, **settings)
+        return cast(Fit, family)
 
-    return made
-
-
-_RECEIVED: dict[bytes, Recipe] = {}
+    return create
 
 
-def _received(make: Callable[..., Family], given: tuple[Any, ...], settings: dict[str, Any]) -> Recipe:
-    """One and the same for all jobs of a process, so that a user's file is run once and its work is shared."""
-    key = pickle.dumps((make, given, settings))
-    return _RECEIVED.setdefault(key, Recipe(make, given, settings))
+_UNPICKLED: dict[bytes, PicklableFamily] = {}
+
+
+def _unpickle(
+    factory: Callable[..., Family], arguments: tuple[Any, ...], settings: dict[str, Any]
+) -> PicklableFamily:
+    """Return one shared object for all jobs of a process, so that a user's file is run only once."""
+    key = pickle.dumps((factory, arguments, settings))
+    return _UNPICKLED.setdefault(key, PicklableFamily(factory, arguments, settings))

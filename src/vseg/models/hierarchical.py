@@ -1,9 +1,9 @@
-"""Many people's linear models with shared and individual parameters: everyone's weights lie around those of all.
+"""Linear models of many participants, whose weights lie around shared weights.
 
-θ_j = shared + width·δ_j, where both the shared weights and everyone's δ_j have the family's prior. At each of several
-widths, the shared weights are found by Newton steps on the evidence, with δ_j integrated out (Laplace's approximation);
-the width is the one with the largest. So few answers of one person are read in the light of all others'. Where people
-differ much and answered much, there is little to gain over separate fits.
+θ_j = shared + width·δ_j, where the shared weights and every participant's δ_j have the family's prior. At each of
+several widths, the shared weights are found by Newton steps on the evidence, with δ_j integrated out (Laplace's
+approximation); the width with the largest evidence is used. A participant with few answers thus borrows strength from
+the others. If participants differ much and gave many answers, there is little to gain over separate fits.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,50 +16,64 @@ from numpy.typing import NDArray
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
-from vseg.models.families import sendable
-from vseg.models.fisher_scoring import Fit, Problem, problem, scored
-from vseg.models.linear import Linear
+from vseg.models.families import picklable
+from vseg.models.fisher_scoring import ScoringProblem, ScoringResult, build_problem, minimise_cost
+from vseg.models.linear import LinearModel
 from vseg.models.task import Task
 
-WIDTHS = (0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # of deviations, relative to the prior of the shared weights
-MOST_ROUNDS, SETTLED = 50, 1e-3
-STARTS = 4  # of each person at each width
+WIDTHS = (
+    0.025,
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.8,
+    1.6,
+)  # of the deviations, relative to the prior of the shared weights
+MAX_ROUNDS, TOLERANCE = 50, 1e-3
+STARTS = 4  # for each participant at each width
 
 
 @dataclass(frozen=True, eq=False)
-class Hierarchical:
-    """A model for each person; as a model itself, what it predicts of someone who was not there.
+class HierarchicalModel:
+    """A model for each participant; its own predictions are those for a new participant.
 
     Attributes
     ----------
-    shared : Linear
-        With the weights that people lie around.
-    people : mapping from participants to Linear
+    shared : LinearModel
+        The model with the shared weights.
+    participants : mapping from names to LinearModel
     width : float
-        Of the deviations, relative to the prior of the shared weights.
+        The width of the deviations, relative to the prior of the shared weights.
+    converged : bool
     """
 
-    shared: Linear
-    people: Mapping[str, Linear]
+    shared: LinearModel
+    participants: Mapping[str, LinearModel]
     width: float
     converged: bool
 
-    def of(self, participant: str) -> Linear:
-        """Someone's own model; that of the shared weights for whoever was not there."""
-        return self.people.get(participant, self.shared)
+    def for_participant(self, participant: str) -> LinearModel:
+        """Return a participant's own model, or the shared one for a participant without answers."""
+        return self.participants.get(participant, self.shared)
 
     def maps(self, image: str) -> Maps:
-        """By the shared weights."""
+        """Return the maps of an image with the shared weights."""
         return self.shared.maps(image)
 
     def same_probability(self, image: str, pairs: Pairs) -> NDArray[np.float64]:
-        """By the shared weights."""
+        """Return P(same) of pairs on an image with the shared weights."""
         return self.shared.same_probability(image, pairs)
 
 
-@sendable
-def hierarchical(family: Callable[..., Linear]) -> Callable[..., Hierarchical]:
-    """Shared and individual weights of a linear family, such as `logistic("lab")`, by cross-entropy.
+@picklable
+def hierarchical(family: Callable[..., LinearModel]) -> Callable[..., HierarchicalModel]:
+    """Return a family with shared and individual weights of a linear family, such as `logistic("lab")`.
+
+    Parameters
+    ----------
+    family : callable
+        A linear family; it is fitted by cross-entropy.
 
     Examples
     --------
@@ -68,101 +82,103 @@ def hierarchical(family: Callable[..., Linear]) -> Callable[..., Hierarchical]:
     >>> truth = vseg.stimuli.random_maps(vseg.Grid(8), segments=2, entropy=0.1, seed=0)
     >>> colours = vseg.stimuli.colour_image(truth, seed=1).features
     >>> pairs = vseg.designs.scattered(truth.layout, segments=2, seed=2)
-    >>> people = [vseg.simulate(truth, pairs, blocks=1, participant=name, seed=3) for name in ("Ann", "Bo")]
-    >>> task = Task(vseg.data.responses.concatenated(people), segments=2)
+    >>> parts = [vseg.simulate(truth, pairs, blocks=1, participant=name, seed=3) for name in ("Ann", "Bo")]
+    >>> task = Task(vseg.data.responses.concatenate(parts), segments=2)
     >>> fitted = hierarchical(logistic({"image": colours}))(task, seed=0)
-    >>> fitted.of("Ann").maps("image")
+    >>> fitted.for_participant("Ann").maps("image")
     <Maps: 2 segments on an 8x8 grid, mean entropy 0.261 nats>
     """
 
-    def fit(task: Task, *, seed: int) -> Hierarchical:
+    def fit(task: Task, *, seed: int) -> HierarchicalModel:
         pooled = family(task, seed=seed)
-        if not isinstance(pooled, Linear):
+        if not isinstance(pooled, LinearModel):
             raise InvalidInput(f"Expected a linear family, such as logistic, got {type(pooled).__name__}.")
-        tasks = {name: task.where(task.responses.participant == name) for name in task.responses.participants}
+        tasks = {name: task.take(task.responses.participant == name) for name in task.responses.participants}
         designs = {
             image: pooled.design(task.features(pooled.features, image)) for image in task.responses.images
         }
-        problems = [_own(designs, each) for each in tasks.values()]
-        away = np.random.default_rng(seed).standard_normal((STARTS - 1, len(pooled.theta)))
-        tried = [_settled(problems, pooled.theta, away, width) for width in WIDTHS]
-        found = max(tried, key=lambda each: each.evidence)
-        people = {
-            name: _linear(
+        problems = [_build_participant_problem(designs, each) for each in tasks.values()]
+        offsets = np.random.default_rng(seed).standard_normal((STARTS - 1, len(pooled.theta)))
+        results = [_fit_at_width(problems, pooled.theta, offsets, width) for width in WIDTHS]
+        best = max(results, key=lambda each: each.evidence)
+        participants = {
+            name: _build_model(
                 pooled,
                 own,
-                found.width * each.theta,
-                found.covariance_of(each),
+                best.width * each.theta,
+                best.participant_covariance(each),
                 each.evidence,
                 each.converged,
             )
-            for (name, own), each in zip(tasks.items(), found.fits, strict=True)
+            for (name, own), each in zip(tasks.items(), best.fits, strict=True)
         }
-        shared = _linear(pooled, task, found.shared, found.covariance, found.evidence, found.converged)
-        return Hierarchical(shared, people, found.width, found.converged)
+        shared = _build_model(pooled, task, best.shared, best.covariance, best.evidence, best.converged)
+        return HierarchicalModel(shared, participants, best.width, best.converged)
 
     fit.__name__ = f"hierarchical[{getattr(family, '__name__', 'family')}]"
     return fit
 
 
-class _Found(NamedTuple):
+class _WidthResult(NamedTuple):
+    """The fit at one width of the deviations."""
+
     shared: NDArray[np.float64]
     covariance: NDArray[np.float64]
     width: float
-    fits: list[Fit]  # in units of the width
+    fits: list[ScoringResult]  # in units of the width
     converged: bool
 
     @property
     def evidence(self) -> float:
-        """log p(all answers | width), shared and individual weights integrated out."""
-        among = 0.5 * float(np.linalg.slogdet(self.covariance)[1] - self.shared @ self.shared)
-        return sum(each.evidence for each in self.fits) + among
+        """log p(all answers | width), with shared and individual weights integrated out."""
+        shared_term = 0.5 * float(np.linalg.slogdet(self.covariance)[1] - self.shared @ self.shared)
+        return sum(each.evidence for each in self.fits) + shared_term
 
-    def covariance_of(self, fit: Fit) -> NDArray[np.float64]:
-        """Of someone's weights: around the shared ones, and with them, which are not known exactly either."""
-        follows = fit.covariance  # ∂θ_j / ∂shared
-        return np.asarray(self.width**2 * fit.covariance + follows @ self.covariance @ follows.T)
+    def participant_covariance(self, fit: ScoringResult) -> NDArray[np.float64]:
+        """Return the covariance of a participant's weights, including the uncertainty of the shared weights."""
+        jacobian = fit.covariance  # ∂θ_j / ∂shared
+        return np.asarray(self.width**2 * fit.covariance + jacobian @ self.covariance @ jacobian.T)
 
 
-def _settled(
-    problems: list[Problem], shared: NDArray[np.float64], away: NDArray[np.float64], width: float
-) -> _Found:
-    """From weights that fit all people pooled, so that everyone's segments have the same order."""
+def _fit_at_width(
+    problems: list[ScoringProblem], shared: NDArray[np.float64], offsets: NDArray[np.float64], width: float
+) -> _WidthResult:
+    """Fit from the weights of all participants pooled, so that everyone's segments have the same order."""
     scaled, one = [each.scaled(width) for each in problems], np.eye(len(shared))
-    at = [[shared, *(shared + width * away)]] * len(problems)
-    for left in reversed(range(MOST_ROUNDS)):
+    starts = [[shared, *(shared + width * offsets)]] * len(problems)
+    for remaining in reversed(range(MAX_ROUNDS)):
         centre = shared / width
         fits = [
-            min((scored(each._replace(centre=centre), start / width) for start in own), key=_value)
-            for each, own in zip(scaled, at, strict=True)
+            min((minimise_cost(each._replace(centre=centre), start / width) for start in own), key=_value)
+            for each, own in zip(scaled, starts, strict=True)
         ]
-        told = np.sum([one - each.covariance for each in fits], axis=0)  # by the answers, of each direction
-        covariance = np.linalg.inv(told / width**2 + one)
+        information = np.sum([one - each.covariance for each in fits], axis=0)  # share from the answers
+        covariance = np.linalg.inv(information / width**2 + one)
         move = covariance @ (np.sum([each.theta - centre for each in fits], axis=0) / width - shared)
-        settled = bool(np.abs(move).max() < SETTLED)
-        if settled or not left:
+        converged = bool(np.abs(move).max() < TOLERANCE)
+        if converged or not remaining:
             break
-        at, shared = [[width * each.theta + move] for each in fits], shared + move
-    return _Found(shared, covariance, width, fits, settled)
+        starts, shared = [[width * each.theta + move] for each in fits], shared + move
+    return _WidthResult(shared, covariance, width, fits, converged)
 
 
-def _value(fit: Fit) -> float:
+def _value(fit: ScoringResult) -> float:
     return fit.value
 
 
-def _own(designs: Mapping[str, NDArray[np.float64]], task: Task) -> Problem:
+def _build_participant_problem(designs: Mapping[str, NDArray[np.float64]], task: Task) -> ScoringProblem:
     tallies = task.tallies()
-    return problem([designs[image] for image in tallies], list(tallies.values()))
+    return build_problem([designs[image] for image in tallies], list(tallies.values()))
 
 
-def _linear(
-    pooled: Linear,
+def _build_model(
+    pooled: LinearModel,
     task: Task,
     theta: NDArray[np.float64],
     covariance: NDArray[np.float64],
     evidence: float,
     converged: bool,
-) -> Linear:
-    return Linear(
+) -> LinearModel:
+    return LinearModel(
         task, pooled.features, pooled.design, theta, covariance, pooled.prior_width, evidence, converged
     )

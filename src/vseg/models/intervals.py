@@ -1,7 +1,8 @@
-"""How far a fitted model's parameters would move if the experiment were run again: the bootstrap of any family.
+"""Bootstrap intervals for the parameters of any family.
 
-Linear models also tell their uncertainty by the likelihood's curvature (see linear.py), which is faster. The bootstrap
-asks less: it sees that people differ, that answers repeat, and what a prior's width chosen anew does to the weights.
+Linear models also give their uncertainty from the curvature of the likelihood (see linear.py), which is faster. The
+bootstrap assumes less: it includes differences between participants, repeated answers, and the choice of the prior's
+width.
 """
 
 from collections.abc import Callable
@@ -12,22 +13,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg.data.responses import COLUMNS, Responses, concatenated
+from vseg.data.responses import COLUMNS, Responses, concatenate
 from vseg.errors import InvalidInput
-from vseg.models.families import predicted
+from vseg.models.families import Family, FittedModel, predict
 from vseg.models.task import Task
 
 UNITS = ("trials", "participants", "model")
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
-    """A parameter as fitted to the answers, and as fitted to each resample of them.
+class BootstrapDraws:
+    """A parameter fitted to the answers, and fitted to each resample of them.
 
     Attributes
     ----------
     fitted : NDArray, of any shape
+        The parameter fitted to the answers.
     values : NDArray, shape (count, ...)
+        The parameter fitted to each resample.
     """
 
     fitted: NDArray[np.float64]
@@ -35,11 +38,11 @@ class Draws:
 
     @property
     def standard_error(self) -> NDArray[np.float64]:
-        """Standard deviation over the resamples."""
+        """The standard deviation over the resamples."""
         return np.asarray(self.values.std(axis=0, ddof=1), np.float64)
 
     def interval(self, level: float = 0.9) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper percentiles."""
+        """Return the lower and upper percentile at this level."""
         if not 0 < level < 1:
             raise InvalidInput(f"A level lies between 0 and 1, got {level!r}.")
         low, high = np.quantile(self.values, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -47,32 +50,42 @@ class Draws:
 
 
 def bootstrap(
-    family: Callable[..., Any],
+    family: Family,
     task: Task,
-    what: Callable[[Any], ArrayLike],
+    parameter: Callable[[Any], ArrayLike],
     *,
     over: str = "trials",
     count: int = 200,
     seed: int,
     executor: Executor | None = None,
     progress: Callable[[int], None] = lambda done: None,
-) -> Draws:
+) -> BootstrapDraws:
     """Fit a family to resampled answers.
 
     Parameters
     ----------
     family : callable
         `fit(task, *, seed) -> fitted`, such as `logistic("lab")`.
-    what : callable
-        From a fitted model to the parameter. The order of segments is arbitrary: ask for something that does not depend
-        on it, or put each fit in one order first, as with `Variance.aligned_to`.
+    task : Task
+        The answers.
+    parameter : callable
+        Returns the parameter of a fitted model. The order of segments is arbitrary: use a parameter that does not
+        depend on it, or bring each fit into one order first, as with `VarianceModel.align_to`.
     over : "trials", "participants" or "model"
-        What is drawn anew: trials of each participant and image, whole participants, or the answers to the same pairs
+        What is resampled: trials of each participant and image, whole participants, or the answers to the same pairs
         from the P(same) of the fitted model.
-    executor : threads to run the fits in, optional
-        The draws do not depend on it.
+    count : int
+        Number of resamples.
+    seed : int
+        Seed of the resamples and the fits.
+    executor : concurrent.futures.Executor, optional
+        Threads to run the fits in; the results do not depend on it.
     progress : callable, optional
-        Is told of each finished fit.
+        Called with 1 after each fit.
+
+    Returns
+    -------
+    BootstrapDraws
 
     Examples
     --------
@@ -81,9 +94,9 @@ def bootstrap(
     >>> pairs = vseg.designs.scattered(truth.layout, segments=2, seed=1)
     >>> task = Task(vseg.simulate(truth, pairs, blocks=3, seed=2), segments=2)
     >>> rate = vseg.models.base_rate()
-    >>> drawn = bootstrap(rate, task, lambda fitted: fitted.parameters["image"], count=50, seed=3)
-    >>> low, high = drawn.interval(0.9)
-    >>> bool(low < drawn.fitted < high)
+    >>> draws = bootstrap(rate, task, lambda fitted: fitted.parameters["image"], count=50, seed=3)
+    >>> low, high = draws.interval(0.9)
+    >>> bool(low < draws.fitted < high)
     True
     """
     if over not in UNITS:
@@ -95,33 +108,37 @@ def bootstrap(
     first, *seeds = np.random.SeedSequence(seed).spawn(count + 1)
     fitted = family(task, seed=int(first.generate_state(1)[0]))
 
-    def drawn(own: np.random.SeedSequence) -> NDArray[np.float64]:
+    def fit_resample(own: np.random.SeedSequence) -> NDArray[np.float64]:
         rng = np.random.default_rng(own)
-        again = Task(_resampled(task.responses, over, fitted, rng), task.images, task.segments, task._seen)
-        return np.asarray(what(family(again, seed=int(own.generate_state(1)[0]))), np.float64)
+        resampled = Task(
+            _resample(task.responses, over, fitted, rng), task.images, task.segments, task._cache
+        )
+        return np.asarray(parameter(family(resampled, seed=int(own.generate_state(1)[0]))), np.float64)
 
     values = []
-    for value in map(drawn, seeds) if executor is None else executor.map(drawn, seeds):
+    for value in map(fit_resample, seeds) if executor is None else executor.map(fit_resample, seeds):
         values.append(value)
         progress(1)
-    return Draws(np.asarray(what(fitted), np.float64), np.stack(values))
+    return BootstrapDraws(np.asarray(parameter(fitted), np.float64), np.stack(values))
 
 
-def _resampled(responses: Responses, over: str, fitted: Any, rng: np.random.Generator) -> Responses:
+def _resample(responses: Responses, over: str, fitted: FittedModel, rng: np.random.Generator) -> Responses:
     if over == "model":
-        return _changed(responses, same=rng.random(len(responses)) < predicted(fitted, responses))
+        return _replace_columns(responses, same=rng.random(len(responses)) < predict(fitted, responses))
     if over == "participants":
         names = rng.choice(responses.participants, len(responses.participants))
-        return concatenated(
-            # Drawn twice: two people.
-            _changed(responses.of(participant=name), participant=f"{name} ({place})")
+        return concatenate(
+            # A participant drawn twice counts as two.
+            _replace_columns(responses.select(participant=name), participant=f"{name} ({place})")
             for place, name in enumerate(names)
         )
-    who, what = (np.unique(each, return_inverse=True)[1] for each in (responses.participant, responses.image))
-    group = who * (what.max() + 1) + what
+    participant, image = (
+        np.unique(each, return_inverse=True)[1] for each in (responses.participant, responses.image)
+    )
+    group = participant * (image.max() + 1) + image
     members = [np.flatnonzero(group == each) for each in np.unique(group)]
-    return responses.where(np.concatenate([rng.choice(rows, len(rows)) for rows in members]))
+    return responses.take(np.concatenate([rng.choice(rows, len(rows)) for rows in members]))
 
 
-def _changed(responses: Responses, **columns: Any) -> Responses:
+def _replace_columns(responses: Responses, **columns: Any) -> Responses:
     return Responses(responses.layout, **({name: getattr(responses, name) for name in COLUMNS} | columns))
