@@ -69,7 +69,7 @@ def small_dataset():
     from vseg.evaluation import datasets
 
     Path("samples").mkdir()
-    datasets.write_sample_dataset(Path("samples"), people=3, blocks=1, grid=8)
+    datasets.write_sample_dataset(Path("samples"), observers=3, blocks=1, grid=8)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from .reconstruction.segment_selection import choose_segments as choose_segments
 from .sweeps import sweep as sweep
 from .workflows.fitting import fit_dataset as fit_dataset
 from .workflows.group_comparison import compare_groups as compare_groups
+from .workflows.score_models import score_models as score_models
 from .workflows.study_planning import plan_study as plan_study
 
 __version__: str

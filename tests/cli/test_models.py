@@ -119,7 +119,7 @@ SCORED = {"table.md", "table.csv", "scores.json", "forest.png", "calibration.png
 def made(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("data") / "samples"
     folder.mkdir()
-    datasets.write_sample_dataset(folder, images=("coffee", "rocket"), people=2, blocks=2, grid=6, segments=2)
+    datasets.write_sample_dataset(folder, images=("coffee", "rocket"), observers=2, blocks=2, grid=6, segments=2)
     return folder
 
 
@@ -281,7 +281,7 @@ def test_an_unfinished_run_goes_on(data, here, capsys):
     assert not (here / "scores/unfinished").exists()
     code, _, err = vseg(command, capsys)
     assert (code, err) == (
-        1, "vseg: scores holds the results of an earlier run; choose another --out, or pass --force.\n",
+        1, "vseg: scores holds the results of an earlier run; choose another folder, or force their replacement.\n",
     )  # fmt: skip
     assert vseg(f"{command} --force", capsys)[0] == 0
 
@@ -291,7 +291,7 @@ def test_an_unfinished_run_goes_on(data, here, capsys):
     [
         ("--models nothing", "There is no model 'nothing'"),
         ("--models ,", "at least one model"),
-        ("--models chance,chance", "names a model twice"),
+        ("--models chance,chance", "Expected each model once, got chance, chance"),
         ("--models mine.py:broken", "No model could be scored; mine.py:broken"),
         ("--models chance --folds 1", "--folds is a whole number from 2 up"),
         ("--models chance --by images --per image", "cannot be held out by images"),
@@ -350,7 +350,7 @@ def test_a_submission_reaches_the_leaderboard_and_stays_the_same(data, here, cap
 def test_nothing_is_entered_if_nothing_could_be_scored(data, here, capsys):
     code, _, err = vseg(f"bench run {data} --model mine.py:broken --leaderboard board", capsys)
     assert code == 1
-    assert err.startswith("vseg: mine.py:broken was not scored:")
+    assert err.startswith("vseg: No model could be scored; mine.py:broken: The model failed on image coffee")
     assert not (here / "board").exists()
 
 
@@ -368,7 +368,7 @@ def test_a_dataset_of_samples(here, capsys):
 def test_a_dataset_is_made_of_one_thing(arguments, here, capsys):
     code, _, err = vseg(f"bench dataset {arguments} --out new", capsys)
     assert (code, err) == (
-        1, "vseg: Say what the dataset is made of: either --bsds FOLDER or --samples.\n",
+        1, "vseg: Expected either --bsds FOLDER or --samples.\n",
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from vseg import Grid, designs, simulate, stimuli
-from vseg.data.responses import concatenated
+from vseg.data.responses import concatenate
 from vseg.evaluation import datasets
 from vseg.models import Task
 
@@ -15,19 +15,19 @@ def task():
     parts, pictures = [], {}
     for place, name in enumerate(("one", "two")):
         truth = stimuli.random_maps(Grid(7), segments=2, entropy=0.15, seed=place)
-        pictures[name] = stimuli.colour_image(truth, seed=place).rendered(70)
+        pictures[name] = stimuli.colour_image(truth, seed=place).render(70)
         pairs = designs.scattered(truth.layout, segments=2, seed=place)
         parts += [
             simulate(truth, pairs, blocks=2, participant=f"p{who}", image=name, seed=10 * place + who)
             for who in range(4)
         ]
-    return Task(concatenated(parts), pictures, 2)
+    return Task(concatenate(parts), pictures, 2)
 
 
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("samples")
-    datasets.from_samples(folder, images=("coffee", "rocket"), people=2, blocks=2, grid=6, segments=2)
+    datasets.write_sample_dataset(folder, images=("coffee", "rocket"), observers=2, blocks=2, grid=6, segments=2)
     return folder
 
 

@@ -59,7 +59,7 @@ def test_a_failing_model_leaves_the_others(task):
     }
     assert result.failures["bad"].startswith("ValueError: out of ideas (test_compare.py, line ")
     assert "pairs, got an array of shape (1,)" in result.failures["short"]
-    assert "are no finite numbers" in result.failures["nan"]
+    assert "are not finite" in result.failures["nan"]
     assert "- bad was not scored: ValueError: out of ideas" in result.markdown()
 
 
@@ -86,15 +86,15 @@ def test_maps_that_cannot_be_drawn_leave_the_score(task):
 def test_a_run_that_was_cut_goes_on(task, tmp_path):
     """Finished fits are not repeated, and a damaged file is as good as none."""
     models = {name: Counted(MODELS[name]) for name in ("colour", "alike")}
-    first = compare(task, models, per="all", folds=3, seed=0, resamples=20, kept=tmp_path / "kept")
+    first = compare(task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "kept")
     assert {name: each.fits for name, each in models.items()} == {"colour": 4, "alike": 4}
-    again = compare(task, models, per="all", folds=3, seed=0, resamples=20, kept=tmp_path / "kept")
+    again = compare(task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "kept")
     assert {name: each.fits for name, each in models.items()} == {"colour": 4, "alike": 4}
     assert again.json() == first.json()
     assert again.maps == first.maps
     for victim in (tmp_path / "kept").iterdir():
         victim.write_bytes(victim.read_bytes()[:40])
-    mended = compare(task, models, per="all", folds=3, seed=0, resamples=20, kept=tmp_path / "kept")
+    mended = compare(task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "kept")
     assert {name: each.fits for name, each in models.items()} == {"colour": 8, "alike": 8}
     assert mended.json() == first.json()
 
@@ -103,7 +103,7 @@ def test_other_pictures_or_seeds_are_other_runs(task, tmp_path):
     model = Counted(chance())
     darker = {name: picture // 2 for name, picture in task.images.items()}
     for each, seed in ((task, 0), (Task(task.responses, darker, 2), 0), (task, 1)):
-        compare(each, {"coin": model}, per="all", folds=2, seed=seed, resamples=20, kept=tmp_path)
+        compare(each, {"coin": model}, per="all", folds=2, seed=seed, resamples=20, checkpoint_folder=tmp_path)
     assert model.fits == 9
 
 
@@ -123,7 +123,7 @@ def test_what_is_held_out(task, by, per):
 def test_a_folder_that_cannot_be_written_is_no_models_fault(task, tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OSError, match="file"):
-        compare(task, {"coin": chance()}, per="all", folds=2, seed=0, kept=tmp_path / "file" / "kept")
+        compare(task, {"coin": chance()}, per="all", folds=2, seed=0, checkpoint_folder=tmp_path / "file" / "kept")
 
 
 def test_progress_counts_every_fit(task):
@@ -143,7 +143,7 @@ def test_tables(task):
     whole = json.loads(result.json())
     assert [each["name"] for each in whole["references"]] == ["floor", "within", "between", "entropy"]
     assert sum(whole["calibration"]["coin"]["count"]) == len(task.responses)
-    assert repr(result) == "<Comparison of rate, coin by pairs, 5 folds>"
+    assert repr(result) == "<ModelComparison of rate, coin by pairs, 5 folds>"
 
 
 def test_normalised_scores_are_not_clipped(task):
@@ -155,10 +155,10 @@ def test_normalised_scores_are_not_clipped(task):
 
 
 def test_without_repeats_the_ceiling_within_is_not_faked(task):
-    once = task.responses.where((task.responses.block == 0) & (task.responses.participant == "p0"))
+    once = task.responses.take((task.responses.block == 0) & (task.responses.participant == "p0"))
     result = compare(Task(once, task.images, 2), {"coin": chance()}, seed=0, resamples=20)
     assert "within: (not available: nobody answered a pair twice)" in result.markdown()
-    assert "between: (not available: no two people answered the same pair)" in result.markdown()
+    assert "between: (not available: no two participants answered the same pair)" in result.markdown()
     assert result.table()[0]["normalised"] is None
     assert json.loads(result.json())["references"][1]["bits"] is None
 
@@ -170,11 +170,11 @@ def test_without_repeats_the_ceiling_within_is_not_faked(task):
         ({"per": "day"}, "Models are fitted per participant, image, all, got 'day'"),
         (
             {"by": "participants"},
-            "A model fitted per participant cannot be held out by participants; use --per all",
+            "A model fitted per participant cannot be held out by participants; fit one model to all answers instead",
         ),
         ({"folds": 1}, "Cross-validation has 2 or more folds, got 1"),
         ({"models": {}}, "There are no models to compare"),
-        ({"models": {"floor": chance()}}, "floor is the name of a reference; call the model otherwise"),
+        ({"models": {"floor": chance()}}, "floor is the name of a reference; give the model another name"),
     ],
 )
 def test_what_cannot_be_compared(task, settings, message):

@@ -7,7 +7,8 @@ from scipy.io import savemat
 
 import vseg
 from vseg.errors import InvalidInput, NotFound
-from vseg.evaluation import datasets, tasks
+from vseg.evaluation import datasets
+from vseg.models import Task
 
 
 def bsds_folder(folder, people=3):
@@ -30,7 +31,7 @@ def test_samples_load_as_an_export_does(samples):
     responses = vseg.load(samples)
     assert responses.images == ["coffee", "rocket"]
     assert responses.participants == ["observer-1", "observer-2"]
-    task = tasks.load(samples)
+    task = Task.load(samples)
     assert task.segments == 2
     assert {name: image.shape for name, image in task.images.items()} == dict.fromkeys(
         ("coffee", "rocket"), (datasets.SIZE_PX, datasets.SIZE_PX, 3)
@@ -38,13 +39,13 @@ def test_samples_load_as_an_export_does(samples):
 
 
 def test_the_same_seed_gives_the_same_dataset(samples, tmp_path):
-    made = {"images": ("coffee", "rocket"), "people": 2, "blocks": 2, "grid": 6, "segments": 2}
+    made = {"images": ("coffee", "rocket"), "observers": 2, "blocks": 2, "grid": 6, "segments": 2}
     (tmp_path / "again").mkdir()
     (tmp_path / "other").mkdir()
-    datasets.from_samples(tmp_path / "again", **made)
-    datasets.from_samples(tmp_path / "other", **made, seed=1)
+    datasets.write_sample_dataset(tmp_path / "again", **made)
+    datasets.write_sample_dataset(tmp_path / "other", **made, seed=1)
     first, again, other = (
-        tasks.digest(tasks.load(folder)) for folder in (samples, tmp_path / "again", tmp_path / "other")
+        Task.load(folder).digest for folder in (samples, tmp_path / "again", tmp_path / "other")
     )
     assert first == again != other
 
@@ -52,18 +53,18 @@ def test_the_same_seed_gives_the_same_dataset(samples, tmp_path):
 def test_annotators_answer_as_they_drew(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
-    datasets.from_bsds(bsds_folder(tmp_path / "bsds"), out, grid=6, segments=2)
-    task = tasks.load(out)
+    datasets.write_bsds_dataset(bsds_folder(tmp_path / "bsds"), out, grid=6, segments=2)
+    task = Task.load(out)
     answers = task.responses
     assert len(answers.participants) == 6  # nobody is taken for the same person on two photographs
     assert set(np.unique(answers.block)) == {0}  # an annotator asked twice would only repeat what was drawn
-    first = answers.of(participant="100-a1")
+    first = answers.select(participant="100-a1")
     x = answers.layout.positions[:, 0]
     assert (first.same == ((x[first.i] < 0.5) == (x[first.j] < 0.5))).all()
 
 
 def test_one_image_or_another_number_of_segments(samples):
-    task = tasks.load(samples, segments=4, image="rocket")
+    task = Task.load(samples, segments=4, image="rocket")
     assert (task.segments, task.responses.images, list(task.images)) == (4, ["rocket"], ["rocket"])
 
 
@@ -74,13 +75,13 @@ def test_a_study_that_leaves_segments_free_says_so(samples, tmp_path):
     shutil.copytree(samples, copy)
     study = copy / "study/study.toml"
     study.write_text(study.read_text().replace("segments = 2", 'segments = "free"'))
-    with pytest.raises(InvalidInput, match="--segments 3"):
-        tasks.load(copy)
-    assert tasks.load(copy, segments=3).segments == 3
+    with pytest.raises(InvalidInput, match="leaves the number of segments free; give the number, such as 3"):
+        Task.load(copy)
+    assert Task.load(copy, segments=3).segments == 3
 
 
 def test_no_folder(tmp_path):
     with pytest.raises(NotFound, match="no folder"):
-        tasks.load(tmp_path / "nowhere")
+        Task.load(tmp_path / "nowhere")
     with pytest.raises(NotFound, match="without study"):
-        tasks.load(tmp_path)
+        Task.load(tmp_path)

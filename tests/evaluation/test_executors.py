@@ -5,13 +5,14 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
-from vseg.evaluation.compare import Fenced, compare
-from vseg.models import black_box, discrimination, free_maps, mixture, named
+from vseg.evaluation.compare import compare
+from vseg.evaluation.sandbox import SandboxExecutor
+from vseg.models import black_box, discrimination, free_maps, get_model, mixture
 from vseg.models.classical import kmeans
 
 SETTINGS = {"per": "participant", "folds": 2, "seed": 3, "resamples": 50}
 MODELS = {
-    "colour": named("logistic", features="lab", starts=2),
+    "colour": get_model("logistic", features="lab", starts=2),
     "free": free_maps(1.0),
     "alike": discrimination("lab"),
     "clouds": mixture("lab", starts=1),
@@ -30,7 +31,7 @@ def alone(task):
         lambda: ThreadPoolExecutor(1),
         lambda: ThreadPoolExecutor(3),
         lambda: ProcessPoolExecutor(2, multiprocessing.get_context("spawn")),
-        lambda: Fenced(2),
+        lambda: SandboxExecutor(2),
     ],
     ids=["one thread", "three threads", "two processes", "two fenced processes"],
 )
@@ -41,11 +42,11 @@ def test_numbers_do_not_depend_on_the_workers(task, alone, executor):
         assert again.predictions[name].tolist() == q.tolist()
     assert again.json() == alone.json()
     assert again.maps == alone.maps
-    assert again.people == alone.people
+    assert again.human_maps == alone.human_maps
 
 
 @pytest.mark.parametrize(
-    "executor", [lambda: ProcessPoolExecutor(1, multiprocessing.get_context("spawn")), Fenced]
+    "executor", [lambda: ProcessPoolExecutor(1, multiprocessing.get_context("spawn")), SandboxExecutor]
 )
 def test_what_cannot_be_sent_is_told_of_and_the_others_are_scored(task, executor):
     models = {"here": lambda task, *, seed: None, "alike": MODELS["alike"]}

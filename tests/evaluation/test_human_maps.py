@@ -5,8 +5,8 @@ import pytest
 
 from vseg import Grid, Maps, stimuli
 from vseg.evaluation import metrics
-from vseg.evaluation.compare import compare, peoples_maps
-from vseg.evaluation.human_maps import MAP_SCORES, agreement
+from vseg.evaluation.compare import MAP_SCORES, compare, compute_agreement
+from vseg.evaluation.fits import reconstruct_human_maps
 from vseg.models import free_maps, logistic
 
 
@@ -21,7 +21,7 @@ def test_people_do_not_depend_on_the_models(task):
     beside = compare(task, {"colour": logistic("lab", starts=2), "free_maps": free_maps()}, **settings)
     rows = {row["model"]: row for row in beside.table()}
     assert without.table()[0] == rows["colour"]
-    assert set(without.people) == {("all", "one"), ("all", "two")}
+    assert set(without.human_maps) == {("all", "one"), ("all", "two")}
     assert -1 < rows["colour"]["entropy_r"] < 1
     assert rows["free_maps"]["mae"] < 0.05 < rows["colour"]["mae"]  # they are nearly the same maps
 
@@ -29,7 +29,7 @@ def test_people_do_not_depend_on_the_models(task):
 def test_agreement_is_that_of_the_core_and_of_matched_labels(truth):
     other = stimuli.random_maps(Grid(6), segments=3, entropy=0.2, seed=1)
     people = {("p", "a"): truth, ("p", "b"): truth, ("q", "c"): truth}
-    found = agreement({("p", "a"): truth.permuted([1, 0]), ("p", "b"): other}, people)
+    found = compute_agreement({("p", "a"): truth.permute([1, 0]), ("p", "b"): other}, people)
     one = metrics.evaluate(other, truth)
     assert found["mae"] == pytest.approx(one["mae"] / 2)
     assert found["label_accuracy"] == pytest.approx((1 + one["label_accuracy"]) / 2)
@@ -38,14 +38,14 @@ def test_agreement_is_that_of_the_core_and_of_matched_labels(truth):
 
 def test_nothing_is_made_up_without_maps(truth):
     nothing = dict.fromkeys(("entropy_r", *MAP_SCORES))
-    assert agreement({}, {("p", "a"): truth}) == nothing
-    assert agreement({("p", "a"): truth}, {("p", "b"): truth}) == nothing
+    assert compute_agreement({}, {("p", "a"): truth}) == nothing
+    assert compute_agreement({("p", "a"): truth}, {("p", "b"): truth}) == nothing
     certain = Maps.one_hot(truth.layout, truth.labels, 2)
-    assert agreement({("p", "a"): certain}, {("p", "a"): truth})["entropy_r"] is None
+    assert compute_agreement({("p", "a"): certain}, {("p", "a"): truth})["entropy_r"] is None
 
 
 def test_each_group_has_maps_of_its_own(task):
     groups = {name: np.flatnonzero(task.responses.participant == name) for name in ("p0", "p1")}
-    found = peoples_maps(task, groups, seed=0)
+    found = reconstruct_human_maps(task, groups, seed=0)
     assert set(found) == {(group, image) for group in groups for image in ("one", "two")}
     assert found["p0", "one"] != found["p1", "one"]

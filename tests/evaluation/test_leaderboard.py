@@ -9,14 +9,14 @@ import pytest
 
 from vseg import Grid, Maps, figures
 from vseg.errors import InvalidInput
-from vseg.evaluation.leaderboard import Entry, Leaderboard
+from vseg.evaluation.leaderboard import Leaderboard, LeaderboardEntry
 
 SCORES = {"bits": -0.6, "low": -0.7, "high": -0.5, "normalised": 1.1, "brier": 0.1, "entropy_r": None}
 REFERENCES = [
     {"name": "floor", "bits": -0.9, "answers": 50, "said": "the share of 'same'"},
     {"name": "within", "bits": None, "answers": 0, "said": "not available: nobody answered a pair twice"},
 ]
-ENTRY = Entry(
+ENTRY = LeaderboardEntry(
     name="mine", file="a" * 64, dataset="d" * 64, dataset_name="samples", vseg="0.1.0",
     settings={"by": "pairs", "folds": 5, "seed": 0, "segments": 2}, scores=SCORES, slips=[0.1, 0.1],
     references=REFERENCES, answers=50, resampled="pairs", repeatable=True, seconds=1.5,

@@ -34,7 +34,7 @@ def two_maps(draw):
 def test_no_score_depends_on_the_order_of_the_labels(both, random):
     """Labels are arbitrary (Eq. 4)."""
     maps, truth = both
-    shuffled = [one.permuted(random.sample(range(one.segments), one.segments)) for one in both]
+    shuffled = [one.permute(random.sample(range(one.segments), one.segments)) for one in both]
     assert metrics.evaluate(*shuffled) == pytest.approx(metrics.evaluate(maps, truth))
 
 
@@ -98,18 +98,18 @@ def test_label_accuracy_matches_labels_not_probabilities():
     """Five locations barely agree and four surely disagree: in L1, swapped labels lie closer."""
     truth = Maps(Grid(3), [[0.51, 0.49]] * 5 + [[0, 1]] * 4)
     maps = Maps(Grid(3), [[0.51, 0.49]] * 5 + [[1, 0]] * 4)
-    assert np.mean(maps.aligned_to(truth).labels == truth.labels) == 4 / 9
+    assert np.mean(maps.align_to(truth).labels == truth.labels) == 4 / 9
     assert metrics.label_accuracy(maps, truth) == metrics.evaluate(maps, truth)["label_accuracy"] == 5 / 9
 
 
 @given(two_maps())
 @settings(max_examples=50, deadline=None)
 def test_label_accuracy_is_the_best_of_all_matchings(both):
-    maps, truth = (one.padded(max(each.segments for each in both)) for one in both)
+    maps, truth = (one.pad(max(each.segments for each in both)) for one in both)
     orders = permutations(range(maps.segments))
-    best = max(np.mean(maps.permuted(order).labels == truth.labels) for order in orders)
+    best = max(np.mean(maps.permute(order).labels == truth.labels) for order in orders)
     assert metrics.label_accuracy(*both) == pytest.approx(best)
-    assert best >= np.mean(maps.aligned_to(truth).labels == truth.labels)
+    assert best >= np.mean(maps.align_to(truth).labels == truth.labels)
 
 
 def test_covering_by_hand():
@@ -143,13 +143,13 @@ def test_boundaries_match_one_to_one():
 
 
 def test_boundaries_are_thin():
-    assert metrics._contours(edge(200)).sum() == 300
+    assert metrics._extract_contours(edge(200)).sum() == 300
 
 
 def test_a_thick_mask_of_contours_is_thinned():
     mask = np.zeros((100, 100), bool)
     mask[:, 40:47] = True
-    assert 90 <= metrics._contours(mask).sum() <= 110
+    assert 90 <= metrics._extract_contours(mask).sum() <= 110
     assert metrics.boundary_scores(mask, mask).f == 1
 
 
@@ -186,7 +186,7 @@ def test_mean_entropy_of_participants():
 
 @pytest.mark.parametrize("score", SCORES)
 def test_another_layout_is_refused_with_both_sizes(score):
-    with pytest.raises(InvalidInput, match=r"a 4x4 grid, the truth on a 3x3 grid.*resampled"):
+    with pytest.raises(InvalidInput, match=r"a 4x4 grid, the truth on a 3x3 grid.*resample"):
         score(random_maps(Grid(4), 2, 0), random_maps(Grid(3), 2, 0))
 
 

@@ -7,11 +7,16 @@ from hypothesis import given, strategies as st
 from strategies import grids, seeds, some_responses
 from vseg import Grid, Responses
 from vseg.errors import InvalidInput
-from vseg.evaluation import ceilings
-from vseg.evaluation.ceilings import mean_bits
-from vseg.evaluation.folds import folds_of, groups_of, pair_keys
-from vseg.evaluation.resampling import resamples
-from vseg.evaluation.scores import LEAST, bits, brier, calibration
+from vseg.evaluation import scores
+from vseg.evaluation.folds import assign_folds, group_rows, pair_keys
+from vseg.evaluation.scores import (
+    MIN_PROBABILITY,
+    bits,
+    brier,
+    compute_calibration,
+    draw_bootstrap_weights,
+    mean_bits,
+)
 
 # Two people; pair (0, 1) four times, pair (0, 2) once by each, pair (3, 4) once by the first.
 TINY = Responses(
@@ -35,9 +40,9 @@ def test_folds_keep_together_what_belongs_together(responses, seed, count, by):
     units = len(np.unique(unit))
     if units < 2:
         with pytest.raises(InvalidInput, match=f"There is only one of the {by} to hold out"):
-            folds_of(responses, by, count, seed=seed)
+            assign_folds(responses, by, count, seed=seed)
         return
-    fold = folds_of(responses, by, count, seed=seed)
+    fold = assign_folds(responses, by, count, seed=seed)
     assert all(len(np.unique(fold[unit == each])) == 1 for each in np.unique(unit))
     sizes = [len(np.unique(unit[fold == each])) for each in range(min(count, units))]
     assert max(sizes) - min(sizes) <= 1
@@ -64,53 +69,53 @@ def test_pair_keys_know_no_order(responses):
 
 @given(some_responses(grids(4)), st.sampled_from(["participant", "image", "all"]))
 def test_groups_part_the_rows(responses, per):
-    groups = groups_of(responses, per, "pairs")
+    groups = group_rows(responses, per, "pairs")
     assert np.sort(np.concatenate(list(groups.values()))).tolist() == list(range(len(responses)))
 
 
 def test_scores_by_hand():
     assert bits([0.5, 0.25, 0.25], [1, 1, 0]) == pytest.approx([-1, -2, np.log2(0.75)])
-    assert bits([0.0], [1]) == pytest.approx([np.log2(LEAST)])
+    assert bits([0.0], [1]) == pytest.approx([np.log2(MIN_PROBABILITY)])
     assert brier([0.5, 0.25, 1.0], [1, 0, 1]).tolist() == [0.25, 0.0625, 0]
 
 
 def test_calibration_by_hand():
-    found = calibration([0.2, 0.8, 0.4, 0.6], [0, 1, 1, 0], bins=2)
+    found = compute_calibration([0.2, 0.8, 0.4, 0.6], [0, 1, 1, 0], bins=2)
     assert found.predicted == pytest.approx([0.3, 0.7])
     assert (found.observed, found.count) == ([0.5, 0.5], [2, 2])
-    assert calibration([0.1, 0.9], [0, 1], bins=10).count == [1, 1]
+    assert compute_calibration([0.1, 0.9], [0, 1], bins=10).count == [1, 1]
 
 
 def test_the_floor_by_hand():
     fold = np.array([0, 0, 0, 1, 1, 1, 1])
-    assert ceilings.floor(TINY, fold).q == pytest.approx([3 / 4] * 3 + [2 / 3] * 4)
+    assert scores.predict_floor(TINY, fold).q == pytest.approx([3 / 4] * 3 + [2 / 3] * 4)
 
 
 def test_the_ceiling_within_by_hand():
     """From the two other answers of person a about (0, 1), each with half an answer either way."""
-    found = ceilings.within(TINY)
+    found = scores.predict_within(TINY)
     assert found.q == pytest.approx([1.5 / 3, 1.5 / 3, 2.5 / 3, *[np.nan] * 4], nan_ok=True)
-    assert found.available
+    assert found.is_available
     by_hand = (2 * np.log2(0.5) + np.log2(1 - 2.5 / 3)) / 3
     assert mean_bits(found, TINY) == pytest.approx(by_hand)
 
 
 def test_the_ceiling_between_by_hand():
-    found = ceilings.between(TINY)
+    found = scores.predict_between(TINY)
     assert found.q == pytest.approx([0.75, 0.75, 0.75, 2.5 / 4, 0.75, 0.25, np.nan], nan_ok=True)
 
 
 def test_the_entropy_by_hand():
-    found = ceilings.entropy(TINY)
+    found = scores.predict_entropy(TINY)
     assert found.q == pytest.approx([2 / 3, 2 / 3, 2 / 3, 1, 0, 1, 1])
 
 
 def test_a_reference_that_is_not_available():
-    alone = TINY.where([0, 4, 6])
-    found = ceilings.within(alone)
-    assert not found.available
+    alone = TINY.take([0, 4, 6])
+    found = scores.predict_within(alone)
+    assert not found.is_available
     assert np.isnan(mean_bits(found, alone))
-    assert not ceilings.between(alone).available
+    assert not scores.predict_between(alone).is_available
 
 
 def crossed(people, images, seed):
@@ -134,8 +139,8 @@ def crossed(people, images, seed):
 def test_intervals_against_a_plain_bootstrap(people, images, what):
     """Rows are copied as often as their person and picture were drawn: the same quantiles, but for chance."""
     responses, values = crossed(people, images, seed=people)
-    found = resamples(responses, 3000, seed=0)
-    assert found.what == what
+    found = draw_bootstrap_weights(responses, 3000, seed=0)
+    assert found.units == what
     rng = np.random.default_rng(1)
     units = {
         "participants": np.unique(responses.participant, return_inverse=True)[1],
@@ -160,7 +165,7 @@ def test_intervals_against_a_plain_bootstrap(people, images, what):
 def test_resampled_means_pass_over_what_is_not_there():
     responses, values = crossed(12, 3, seed=0)
     values[responses.participant == "0"] = np.nan
-    found = resamples(responses, 200, seed=0)
+    found = draw_bootstrap_weights(responses, 200, seed=0)
     rest = responses.participant != "0"
     weight = found.rows[:, found.row[rest]] * found.columns[:, found.column[rest]]
     assert found.means(values) == pytest.approx(weight @ values[rest] / weight.sum(axis=1))

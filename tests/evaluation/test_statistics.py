@@ -31,7 +31,7 @@ def two_groups_like_the_papers():
 
 def test_the_papers_comparison_is_consistent():
     """Texture experiment, 15 + 15 participants: d = 1.003, t = 2.746, p = 0.0109; t = d √(n/2)."""
-    found = group_tests.compare(*two_groups_like_the_papers())
+    found = group_tests.compare_values(*two_groups_like_the_papers())
     assert found.cohens_d.value == pytest.approx(1.003)
     assert found.welch.t == pytest.approx(1.003 * np.sqrt(15 / 2))
     assert found.welch.t == pytest.approx(2.746, abs=2e-3)
@@ -60,7 +60,7 @@ def test_cohens_d_golden_shifted():
 @settings(max_examples=40, deadline=None)
 def test_swapping_the_groups_swaps_the_sign(both):
     a, b = both
-    forth, back = group_tests.compare(a, b), group_tests.compare(b, a)
+    forth, back = group_tests.compare_values(a, b), group_tests.compare_values(b, a)
     assert forth.welch.t == pytest.approx(-back.welch.t)
     assert forth.welch.p == pytest.approx(back.welch.p)
     assert forth.cohens_d == pytest.approx([-back.cohens_d[at] for at in (0, 2, 1)], abs=1e-6)
@@ -94,7 +94,7 @@ def test_large_effects_have_an_interval():
 )
 def test_huge_effects_have_an_interval_in_python_floats(a, b):
     """The noncentral t distribution cannot be computed there."""
-    forth, back = group_tests.compare(a, b), group_tests.cohens_d(b, a)
+    forth, back = group_tests.compare_values(a, b), group_tests.cohens_d(b, a)
     d, low, high = forth.cohens_d
     assert 0 < low < d < high < np.inf
     assert back == (-d, -high, -low)
@@ -104,15 +104,15 @@ def test_huge_effects_have_an_interval_in_python_floats(a, b):
 @pytest.mark.parametrize("freedom", [2, 4, 28, 1000])
 def test_the_interval_of_large_effects_meets_the_exact_one(freedom):
     """At the largest t for which the exact one is taken, to a thousandth of its width."""
-    exact = group_tests._exact_noncentralities(group_tests.EXACT_UP_TO, freedom, 0.95)
-    found = group_tests._large_noncentralities(group_tests.EXACT_UP_TO, freedom, 0.95)
+    exact = group_tests._exact_noncentralities(group_tests.MAX_EXACT_T, freedom, 0.95)
+    found = group_tests._large_noncentralities(group_tests.MAX_EXACT_T, freedom, 0.95)
     assert found == pytest.approx(exact, abs=1e-3 * (exact[1] - exact[0]))
 
 
 def test_bootstrap_of_a_mean_comes_close_to_the_t_interval():
     """BCa with 60 normal values against the exact interval, margin a tenth of its width."""
     values = np.random.default_rng(0).normal(size=60)
-    found = group_tests.bootstrap(values, seed=1)
+    found = group_tests.bootstrap_interval(values, seed=1)
     exact = stats.t.interval(0.95, 59, values.mean(), group_tests.standard_error(values))
     assert found.value == values.mean()
     assert (found.low, found.high) == pytest.approx(exact, abs=0.1 * (exact[1] - exact[0]))
@@ -120,15 +120,15 @@ def test_bootstrap_of_a_mean_comes_close_to_the_t_interval():
 
 def test_bootstrap_takes_any_statistic_and_a_seed():
     values = np.random.default_rng(0).exponential(size=20)
-    one, again = (group_tests.bootstrap(values, np.median, resamples=500, seed=3) for _ in range(2))
-    spread = group_tests.bootstrap(values, lambda x: x.max() - x.min(), resamples=200, seed=3)
+    one, again = (group_tests.bootstrap_interval(values, np.median, resamples=500, seed=3) for _ in range(2))
+    spread = group_tests.bootstrap_interval(values, lambda x: x.max() - x.min(), resamples=200, seed=3)
     assert one == again
     assert one.low <= one.value <= one.high
     assert spread.value == np.ptp(values)
 
 
 def test_bootstrap_of_equal_values_is_a_point():
-    assert group_tests.bootstrap([2, 2, 2], seed=0) == (2, 2, 2)
+    assert group_tests.bootstrap_interval([2, 2, 2], seed=0) == (2, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -137,18 +137,18 @@ def test_bootstrap_of_equal_values_is_a_point():
 @pytest.mark.parametrize("values", [[0, 0, 0, 0, 1], [0, 1, 1, 1, 1], [0, 1]])
 def test_a_bootstrap_interval_is_never_nan(values, statistic):
     """Where no resample or all of them lie below the estimate, BCa has no interval."""
-    value, low, high = group_tests.bootstrap(values, statistic, resamples=500, seed=0)
+    value, low, high = group_tests.bootstrap_interval(values, statistic, resamples=500, seed=0)
     assert low <= high
     assert np.isfinite([value, low, high]).all()
 
 
 def test_a_comparison_is_a_sentence():
     a, b = (0.31 + 0.13 * np.array(group) for group in two_groups_like_the_papers())
-    found = str(group_tests.compare(a, b, quantity="mean entropy", unit="nats"))
+    found = str(group_tests.compare_values(a, b, quantity="mean entropy", unit="nats"))
     assert found == (
         "mean entropy 0.31 vs 0.44 nats, Welch t(25.5) = 2.75, p = 0.011, Cohen's d = 1.00 [0.23, 1.76]"
     )
-    assert "p < 0.001" in str(group_tests.compare([0, 1, 2], [50, 51, 52]))
+    assert "p < 0.001" in str(group_tests.compare_values([0, 1, 2], [50, 51, 52]))
 
 
 @pytest.mark.parametrize(
@@ -160,12 +160,12 @@ def test_a_comparison_is_a_sentence():
         (lambda: group_tests.cohens_d([1, 2], [2, 3], confidence=95), "between 0 and 1.*got 95"),
         (lambda: group_tests.standard_error([]), "at least 2 values"),
         (lambda: group_tests.standard_error(["a", "b"]), "Expected numbers"),
-        (lambda: group_tests.bootstrap([1, 2], resamples=0, seed=0), "at least one resample"),
-        (lambda: group_tests.bootstrap([[1, 2]], seed=0), r"shape \(1, 2\)"),
-        (lambda: group_tests.bootstrap([1, 2], lambda x: np.nan, seed=0), "finite number, got nan"),
-        (lambda: group_tests.bootstrap([1, 2], seed=-1), "seed is a whole number from 0 up, got -1"),
-        (lambda: group_tests.compare([0, 1e-300], [1, 1]), "double precision"),
-        (lambda: group_tests.compare([0, 1e300], [1, 1]), "double precision"),
+        (lambda: group_tests.bootstrap_interval([1, 2], resamples=0, seed=0), "at least one resample"),
+        (lambda: group_tests.bootstrap_interval([[1, 2]], seed=0), r"shape \(1, 2\)"),
+        (lambda: group_tests.bootstrap_interval([1, 2], lambda x: np.nan, seed=0), "finite number, got nan"),
+        (lambda: group_tests.bootstrap_interval([1, 2], seed=-1), "seed is a whole number from 0 up, got -1"),
+        (lambda: group_tests.compare_values([0, 1e-300], [1, 1]), "double precision"),
+        (lambda: group_tests.compare_values([0, 1e300], [1, 1]), "double precision"),
     ],
 )
 def test_bad_values_are_refused_in_a_sentence(call, message):
@@ -203,11 +203,11 @@ def test_hardly_any_uncertainty_changes_hardly_anything():
 def test_equal_errors_are_taken_off_the_variance():
     """With equal s the restricted likelihood has τ² = max(S² - s², 0), and the mean is the plain one."""
     a = np.array(WEIGHT_AUTOMATIC)
-    group = random_effects.group_of(a, np.full(len(a), 0.3))
+    group = random_effects.estimate_group(a, np.full(len(a), 0.3))
     assert group.between**2 == pytest.approx(a.var(ddof=1) - 0.09, rel=1e-6)
     assert group.mean == pytest.approx(a.mean())
     assert group.standard_error == pytest.approx(group_tests.standard_error(a), rel=1e-6)
-    large = random_effects.group_of(a, np.full(len(a), 3.0))
+    large = random_effects.estimate_group(a, np.full(len(a), 3.0))
     assert large.between == 0
     assert large.standard_error == pytest.approx(3 / np.sqrt(len(a)))
 
@@ -232,7 +232,7 @@ def test_known_groups_are_recovered_and_covered():
 
 def test_who_is_hardly_known_hardly_counts():
     values = [0.2, 0.2001, 0.1999, 5.0]
-    group = random_effects.group_of(values, [0.01, 0.01, 0.01, 100.0])
+    group = random_effects.estimate_group(values, [0.01, 0.01, 0.01, 100.0])
     assert group.mean == pytest.approx(0.2, abs=1e-4)
 
 
@@ -258,14 +258,14 @@ def test_the_sentence_of_an_uncertain_comparison():
 @pytest.mark.parametrize(
     ("spreads", "said"),
     [
-        ((0.2, 0.2), "; no difference between people could be told apart from measurement error"),
+        ((0.2, 0.2), "; no difference between people could be distinguished from measurement error"),
         (
             (0.02, 0.2),
-            "; people of the first differ by 0.046 (standard deviations without the measurement's); of the ",
+            "; people of the first group differ by 0.046 (standard deviations without measurement error); in the ",
         ),
         (
             (0.2, 0.02),
-            "; people of the second differ by 0.098 (standard deviations without the measurement's); of the ",
+            "; people of the second group differ by 0.098 (standard deviations without measurement error); in the ",
         ),
     ],
 )

@@ -8,7 +8,7 @@ from matplotlib.collections import PathCollection
 from vseg import Grid, figures, posterior, simulate, stimuli
 from vseg.designs import covering
 from vseg.errors import VsegWarning
-from vseg.evaluation.random_effects import Known
+from vseg.evaluation.random_effects import Measurement
 from vseg.figures.posteriors import MOST_NAMED, medians, people
 
 
@@ -36,7 +36,7 @@ def test_pictures_have_the_entropy_of_the_numbers(believed):
 @pytest.mark.parametrize("count", [1, MOST_NAMED // 2, MOST_NAMED // 2 + 1])
 def test_who_is_who(count):
     """Everyone's name stands at their own dot, up to 20 people; of more, the groups' names alone."""
-    group = {f"P{at}": Known(0.5 - 0.01 * at, 0.02, 0.2, 0.6) for at in range(count)}
+    group = {f"P{at}": Measurement(0.5 - 0.01 * at, 0.02, 0.2, 0.6) for at in range(count)}
     (axes,) = figures.entropies({"low": group, "high": group}).axes
     names = [label.get_text() for label in axes.get_xticklabels()]
     if 2 * count > MOST_NAMED:

@@ -1,24 +1,19 @@
-"""`vseg models`: which there are, fitting one, and scoring several on answers they have not seen."""
+"""`vseg models`: list the models, fit one, and score several on answers they have not seen."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from vseg._support.text import format_count
-from vseg.cli import options, unfinished
-from vseg.cli.model_results import FINISHED, FIT_FILES, write_fits, write_scores
+from vseg.cli import options
 from vseg.cli.output import new_folder, progress_bar, resumable
-from vseg.errors import InvalidInput, MissingExtra, VsegWarning
+from vseg.errors import VsegWarning
 
 if TYPE_CHECKING:
-    from vseg.evaluation.compare import Family
-    from vseg.models.task import Task
+    from vseg.evaluation.folds import FitUnit, HeldOutUnit
 
 HELP = """Fit models of segmentation to answers, and score them.
 
@@ -29,40 +24,58 @@ Examples:
 """
 models = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 
-DatasetPath = Annotated[
+FIT_FILES = {"parameters.json", "maps", "maps.png", "calibration.png"}
+HELD_OUT_UNITS = ["pairs", "blocks", "participants", "images"]
+FIT_UNITS = ["participant", "image", "all"]
+
+DatasetArgument = Annotated[
     Path,
-    typer.Argument(metavar="DATASET", help="A folder of vseg export, vseg import or vseg bench dataset."),
+    typer.Argument(
+        metavar="DATASET", help="A folder written by vseg export, vseg import or vseg bench dataset."
+    ),
 ]
 FeaturesOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="What models look at: rgb, lab, orientation, gabor, contrast; several with a + between "
+        help="Features of the image: rgb, lab, orientation, gabor, contrast; join several with + "
         "[default: each model's own].",
     ),
 ]
 SegmentsOption = Annotated[
-    str | None, typer.Option(metavar="K", help="Number of segments [default: what the study fixed].")
+    str | None, typer.Option(metavar="K", help="Number of segments [default: that of the study].")
 ]
-PerOption = Annotated[str, typer.Option(metavar="NAME", help="What one fit sees: participant, image or all.")]
-SeedOption = Annotated[str, typer.Option(metavar="NUMBER", help="Of all that is drawn at random.")]
+ByOption = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="What is held out together: pairs, blocks, participants or images."),
+]
+PerOption = Annotated[str, typer.Option(metavar="NAME", help="What one fit uses: participant, image or all.")]
+FoldsOption = Annotated[str, typer.Option(metavar="COUNT", help="Number of folds.")]
+SeedOption = Annotated[str, typer.Option(metavar="NUMBER", help="Random seed.")]
 WorkersOption = Annotated[
     str, typer.Option(metavar="COUNT", help="Fits at a time; the numbers do not depend on it.")
 ]
 MinutesOption = Annotated[
     str,
     typer.Option(
-        metavar="NUMBER",
-        help="That one fit may take; holds for models of your own, and with several workers.",
+        metavar="NUMBER", help="Time limit of one fit, for models from files and with several workers."
     ),
 ]
-MemoryOption = Annotated[str, typer.Option(metavar="MB", help="That it may use, likewise.")]
+MemoryOption = Annotated[str, typer.Option(metavar="MB", help="Memory limit of one fit, likewise.")]
 ImageOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only the answers about this image.")]
+LeaderboardOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Leaderboard to add the models to; models from files then see each image alone, and no answers.",
+        show_default=False,
+    ),
+]
 
 
 @models.command("list")
 def list_() -> None:
-    """List the models that come with vseg, and the features they can look at.
+    """List the models that come with vseg, and the features they can use.
 
     A model of your own is FILE.py, or FILE.py:NAME.
 
@@ -70,21 +83,21 @@ def list_() -> None:
     Example:
       vseg models list
     """
-    from vseg import features
-    from vseg.models import catalogue
+    from vseg.features import FEATURES
+    from vseg.models.catalogue import MODEL_DESCRIPTIONS
 
-    width = max(map(len, catalogue.MODEL_DESCRIPTIONS))
-    for name, said in catalogue.MODEL_DESCRIPTIONS.items():
-        typer.echo(f"{name:<{width}}  {said}")
-    typer.echo(f"\nFeatures: {', '.join(features.FEATURES)}; several with a + between, as in lab+contrast.")
+    width = max(map(len, MODEL_DESCRIPTIONS))
+    for name, description in MODEL_DESCRIPTIONS.items():
+        typer.echo(f"{name:<{width}}  {description}")
+    typer.echo(f"\nFeatures: {', '.join(FEATURES)}; join several with +, as in lab+contrast.")
     typer.echo("A model of your own: FILE.py or FILE.py:NAME; see docs/modelling.md.")
 
 
 @models.command()
 def fit(
-    dataset: DatasetPath,
+    dataset: DatasetArgument,
     model: Annotated[
-        str, typer.Option(metavar="NAME", help="A name of vseg models list, or FILE.py[:NAME].")
+        str, typer.Option(metavar="NAME", help="A name from vseg models list, or FILE.py[:NAME].")
     ],
     features: FeaturesOption = None,
     per: PerOption = "participant",
@@ -99,58 +112,40 @@ def fit(
 ) -> None:
     """Fit one model to all answers of DATASET.
 
-    Writes parameters.json, calibration.png and, of a model that predicts maps, maps/ (an .npz for each fit
-    and image) and maps.png, beside the maps of people.
+    Writes parameters.json, calibration.png and, for a model that predicts maps, maps/ (an .npz file for each fit and
+    image) and maps.png, beside the maps reconstructed from the answers.
 
     \b
     Examples:
       vseg models fit my-data --model logistic --features lab --out colours
       vseg models fit my-data --model logistic --features lab+contrast --per all --out shared
     """
-    own_seed, place = options.whole(seed, "--seed"), _place(workers, minutes, memory, [model])
-    per = options.choice(per, "--per", ["participant", "image", "all"])
-    from vseg.evaluation.folds import group_rows
-    from vseg.evaluation.held_out import fit_to_all
-    from vseg.evaluation.human_maps import reconstruct_human_maps
+    settings = _parse_settings(per, segments, seed, workers, minutes, memory)
+    from vseg.workflows.fit_model import fit_model
 
     with new_folder(out, force=force, inputs=[dataset], ours=FIT_FILES) as folder:
-        task, family = _task(dataset, segments, image), _family(model, features)
-        groups = group_rows(task.responses, per, "pairs")  # type: ignore[arg-type]
-        with progress_bar("Fitting", 2 * len(groups)) as advance, _executor(place) as executor:
-            manner: dict[str, Any] = {"seed": own_seed, "executor": executor, "progress": advance}
-            told = fit_to_all(task, {model: family}, groups, **manner)[model]
-            fits = {group: each for group, each in told.items() if not each.failed}
-            if not fits:
-                first = next(iter(told))
-                raise InvalidInput(f"{model} could not be fitted to {first}: {told[first].failed}")
-            people = (
-                reconstruct_human_maps(task, groups, **manner)
-                if any(each.maps for each in fits.values())
-                else {}
-            )
-        for group in [each for each in told if each not in fits]:
-            warnings.warn(f"{group} is left out: {told[group].failed}", VsegWarning, stacklevel=2)
-        write_fits(folder, task, model, per, fits, people)
-    some = f"{len(fits)} of " if len(fits) < len(told) else ""
-    typer.echo(f"{out}: {model} fitted to {some}{format_count(len(told), per if per != 'all' else 'task')}.")
+        bar = partial(progress_bar, "Fitting")
+        result = fit_model(dataset, model, features=features, image=image, progress=bar, **settings)
+        for group, reason in result.failures.items():
+            warnings.warn(f"{group} is skipped: {reason}", VsegWarning, stacklevel=2)
+        result.save(folder)
+    total = len(result.fits) + len(result.failures)
+    some = f"{len(result.fits)} of " if result.failures else ""
+    typer.echo(f"{out}: {model} fitted to {some}{format_count(total, per if per != 'all' else 'task')}.")
 
 
 @models.command()
 def score(
-    dataset: DatasetPath,
+    dataset: DatasetArgument,
     models: Annotated[
         str,
         typer.Option(
-            metavar="NAMES", help="Names of vseg models list and FILE.py[:NAME] of your own, commas between."
+            metavar="NAMES",
+            help="Names from vseg models list and your own FILE.py[:NAME], separated by commas.",
         ),
     ],
-    folds: Annotated[str, typer.Option(metavar="COUNT", help="Into how many parts the answers fall.")] = "5",
-    by: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="What is held out together: pairs, blocks, participants or images."
-        ),
-    ] = "pairs",
+    folds: FoldsOption = "5",
+    by: ByOption = "pairs",
     per: PerOption = "participant",
     features: FeaturesOption = None,
     segments: SegmentsOption = None,
@@ -160,146 +155,58 @@ def score(
     minutes: MinutesOption = "10",
     memory: MemoryOption = "4000",
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder to write; an unfinished run in it goes on.")
+        Path, typer.Option(metavar="FOLDER", help="Folder to write; an unfinished run in it is resumed.")
     ] = Path("scores"),
+    leaderboard: LeaderboardOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")] = False,
 ) -> None:
     """Score models on answers of DATASET that they have not seen.
 
-    Writes table.md, table.csv, scores.json, forest.png, calibration.png and maps.png, which has each model
-    beside people. A model that fails is told of, and the others are scored. What is finished is kept on the
-    way: the same command goes on where an earlier one was cut. A model of your own runs in a process of its own:
-    if it hangs or eats memory it is ended, and told of like any that fails.
+    Writes table.md, table.csv, scores.json, forest.png, calibration.png and maps.png, which shows each model beside
+    people. A model that fails is reported, and the others are scored. Finished fits are stored on the way: the same
+    command resumes an interrupted run. A model from a file runs in a process of its own, which is ended if it reaches
+    its limit of time or memory; this protects against accidents, not against malice: run only what you trust.
 
     \b
     Examples:
       vseg models score my-data --models base_rate,logistic,mixture,slic,mine.py --out scores
       vseg models score my-data --models logistic,mixture --by images --per all --folds 3 --workers 4
+      vseg models score my-data --models slic,mine.py --per all --leaderboard leaderboard
     """
-    settings: dict[str, Any] = {
-        "by": options.choice(by, "--by", ["pairs", "blocks", "participants", "images"]),
-        "per": options.choice(per, "--per", ["participant", "image", "all"]),
-        "folds": options.whole(folds, "--folds", least=2),
-        "seed": options.whole(seed, "--seed"),
-    }
-    names = _names(models)
-    place = _place(workers, minutes, memory, names.values())
-    unfinished.check(out, FINISHED, force=force)
-    from vseg.evaluation.compare import compare
+    settings = _parse_settings(per, segments, seed, workers, minutes, memory)
+    by_unit = cast("HeldOutUnit", options.choice(by, "--by", HELD_OUT_UNITS))
+    fold_count = options.whole(folds, "--folds", least=2)
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    from vseg.workflows.score_models import score_models
 
-    task = _task(dataset, segments, image)
-    families, absent = _families(names, features)
-    kept = unfinished.folder(out, task, names, features)
-    with (
-        resumable(out),
-        progress_bar("Scoring", _fits(task, settings, len(families))) as advance,
-        _executor(place) as executor,
-    ):
-        found = compare(task, families, **settings, executor=executor, progress=advance, kept=kept)
-    found.failures.update(absent)
-    if not found.predictions:
-        unfinished.remove(out)
-        raise _nothing_scored(found.failures)
-    for name, why in found.failures.items():
-        warnings.warn(f"{name} was not scored: {why}", VsegWarning, stacklevel=2)
-    write_scores(out, task, found)
-    unfinished.remove(out)
-    typer.echo(found.markdown())
-    typer.echo(
-        f"{out}: {format_count(len(found.predictions), 'model')} scored on {len(task.responses)} answers."
-    )
+    with resumable(out):
+        result = score_models(
+            dataset, names, by=by_unit, folds=fold_count, features=features, image=image, out=out,
+            leaderboard=leaderboard, force=force, progress=partial(progress_bar, "Scoring"), **settings,
+        )  # fmt: skip
+    typer.echo(result.markdown())
+    count = format_count(len(result.predictions), "model")
+    typer.echo(f"{out}: {count} scored on {len(result.responses)} answers.")
+    if leaderboard is not None:
+        typer.echo(describe_leaderboard(leaderboard))
 
 
-def _task(dataset: Path, segments: str | None, image: str | None) -> "Task":
-    from vseg.evaluation import tasks
+def describe_leaderboard(folder: Path) -> str:
+    """Say how many entries a leaderboard has, and where its page is."""
+    from vseg.evaluation.leaderboard import PAGE_FILE, Leaderboard
 
-    count = None if segments is None else options.whole(segments, "--segments", least=2)
-    return tasks.load(dataset, count, image)
+    return f"{folder}: {len(Leaderboard(folder).entries())} on the leaderboard; see {folder / PAGE_FILE}."
 
 
-def _names(text: str) -> dict[str, str]:
-    """What is asked for, by what it is called in tables: a file without its folder, unless two are called the same."""
-    sources = [name.strip() for name in text.split(",") if name.strip()]
-    if not sources:
-        raise InvalidInput(
-            "--models names at least one model, with commas between; vseg models list has them."
-        )
-    if len(set(sources)) < len(sources):
-        raise InvalidInput(f"--models names a model twice: {', '.join(sources)}.")
-    short = [Path(source).name for source in sources]
+def _parse_settings(
+    per: str, segments: str | None, seed: str, workers: str, minutes: str, memory: str
+) -> dict[str, Any]:
+    """Return the settings that both workflows take."""
     return {
-        name if short.count(name) == 1 else source: source
-        for name, source in zip(short, sources, strict=True)
+        "per": cast("FitUnit", options.choice(per, "--per", FIT_UNITS)),
+        "segments": None if segments is None else options.whole(segments, "--segments", least=2),
+        "seed": options.whole(seed, "--seed"),
+        "workers": options.whole(workers, "--workers", least=1),
+        "seconds": 60 * options.number(minutes, "--minutes", least=0.01),
+        "memory_mb": options.whole(memory, "--memory", least=1),
     }
-
-
-def _family(source: str, features: str | None) -> "Family":
-    """A user's own is not run here: it might hang."""
-    from vseg.features import get_feature
-    from vseg.models import catalogue
-
-    for each in features.split("+") if features else ():
-        get_feature(each)  # one that is not there is told of at once
-    if _is_own(source):
-        return catalogue.get_model_lazily(source, features=features)
-    return catalogue.get_model(source, features=features)
-
-
-def _families(names: Mapping[str, str], features: str | None) -> "tuple[dict[str, Family], dict[str, str]]":
-    """The models, and why some are not there: PyTorch may not be installed."""
-    families: dict[str, Family] = {}
-    absent: dict[str, str] = {}
-    for name, source in names.items():
-        try:
-            families[name] = _family(source, features)
-        except MissingExtra as error:
-            absent[name] = str(error)
-    if not families:
-        raise _nothing_scored(absent)
-    return families, absent
-
-
-def _nothing_scored(failures: Mapping[str, str]) -> InvalidInput:
-    return InvalidInput("No model could be scored; {}: {}".format(*next(iter(failures.items()))))
-
-
-def _fits(task: "Task", settings: Mapping[str, Any], models: int) -> int:
-    """How many there will be: of each fold, of all answers, and of people's maps."""
-    groups = 1 if settings["per"] == "all" else len(getattr(task.responses, f"{settings['per']}s"))
-    return groups * (models * (settings["folds"] + 1) + 1)
-
-
-def _is_own(source: str) -> bool:
-    return ".py" in source
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where fits run: here, or in processes with limits."""
-
-    workers: int
-    seconds: float
-    memory_mb: int
-    fenced: bool
-
-
-def _place(workers: str, minutes: str, memory: str, sources: Iterable[str]) -> _Place:
-    count = options.whole(workers, "--workers", least=1)
-    seconds = 60 * options.number(minutes, "--minutes", least=0.01)
-    fenced = count > 1 or any(map(_is_own, sources))
-    return _Place(count, seconds, options.whole(memory, "--memory", least=1), fenced)
-
-
-@contextmanager
-def _executor(place: _Place) -> Iterator[Executor | None]:
-    """Processes, since threads wait for each other in models written in Python; in the end, what waits is dropped."""
-    if not place.fenced:
-        yield None
-        return
-    from vseg.evaluation.compare import SandboxExecutor
-
-    executor = SandboxExecutor(place.workers, seconds=place.seconds, memory_mb=place.memory_mb)
-    try:
-        yield executor
-    finally:
-        executor.shutdown(cancel_futures=True)

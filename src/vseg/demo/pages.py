@@ -19,7 +19,7 @@ from vseg.demo.experiments import (
     TextureExperiment,
 )
 from vseg.evaluation import metrics
-from vseg.evaluation.group_tests import compare
+from vseg.evaluation.group_tests import compare_values
 from vseg.image_observers import DETAIL_PX, WINDOW_PX
 
 THUMBNAIL_PX = 168  # two fit side by side on a phone
@@ -129,7 +129,7 @@ def _texture_section(page: Report, textures: list[TextureExperiment], pairs: Pai
         )
     _texture_scores(page, textures)
     page.section("Is the second image more uncertain?", level=3)
-    found = compare(low.entropies, high.entropies, quantity="mean entropy", unit="nats")
+    found = compare_values(low.entropies, high.entropies, quantity="mean entropy", unit="nats")
     page.figure(
         figures.groups({one.name: one.entropies for one in textures}, "mean entropy (nats)"),
         alt=f"A dot a person: {found}.",
@@ -143,7 +143,7 @@ def _texture_section(page: Report, textures: list[TextureExperiment], pairs: Pai
 
 
 def _texture_scores(page: Report, textures: list[TextureExperiment]) -> None:
-    scores = [metrics.evaluate(one.together.maps.aligned_to(one.truth), one.truth) for one in textures]
+    scores = [metrics.evaluate(one.together.maps.align_to(one.truth), one.truth) for one in textures]
     rows = [
         [label, unit, *(f"{score[name]:.2f}" for score in scores)]
         for name, label, unit in (
@@ -210,7 +210,7 @@ def _photograph_section(page: Report, photo: PhotographExperiment) -> None:
         figures.segments(
             [candidate.segments for candidate in choice.candidates],
             np.stack([candidate.scores for candidate in choice.candidates], axis=1),
-            [candidate.winning for candidate in choice.candidates],
+            [candidate.segments_won for candidate in choice.candidates],
             choice.by_likelihood,
         ),
         alt=f"Held-out log-likelihood and winning maps against K; {choice.by_likelihood} is chosen.",

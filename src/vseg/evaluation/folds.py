@@ -1,6 +1,6 @@
-"""Which answers are held out together, so that a model is judged on what it has not seen."""
+"""Which answers are held out together, and which answers one fit uses."""
 
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,27 +8,27 @@ from numpy.typing import NDArray
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput
 
-By = Literal["pairs", "blocks", "participants", "images"]
-Per = Literal["participant", "image", "all"]
+HeldOutUnit: TypeAlias = Literal["pairs", "blocks", "participants", "images"]
+FitUnit: TypeAlias = Literal["participant", "image", "all"]
 
 
-def folds_of(responses: Responses, by: By, count: int, *, seed: int) -> NDArray[np.int64]:
-    """(m,) the fold of each answer; whatever belongs together (a pair of an image, a block, …) shares one.
+def assign_folds(responses: Responses, by: HeldOutUnit, count: int, *, seed: int) -> NDArray[np.int64]:
+    """Return (m,) the fold of each answer; answers of one unit (such as a pair of an image) share a fold.
 
     Examples
     --------
     >>> from vseg import Grid
     >>> answers = Responses(Grid(3), [0, 8, 0, 1], [8, 0, 4, 2], [1, 0, 1, 1])
-    >>> fold = folds_of(answers, "pairs", 3, seed=0)
+    >>> fold = assign_folds(answers, "pairs", 3, seed=0)
     >>> bool(fold[0] == fold[1]), len(set(fold))
     (True, 3)
     """
-    unit = np.unique(_units(responses, by), return_inverse=True)[1]
+    unit = np.unique(_held_out_units(responses, by), return_inverse=True)[1]
     units = int(unit.max()) + 1
     if count < 2:
         raise InvalidInput(f"Cross-validation has 2 or more folds, got {count}.")
     if units < 2:
-        raise InvalidInput(f"There is only one of the {by} to hold out; choose another --by than {by}.")
+        raise InvalidInput(f"There is only one of the {by} to hold out; hold out something else.")
     count = min(count, units)
     order = np.random.default_rng(seed).permutation(units)
     fold = np.empty(units, np.int64)
@@ -36,12 +36,14 @@ def folds_of(responses: Responses, by: By, count: int, *, seed: int) -> NDArray[
     return fold[unit]
 
 
-def groups_of(responses: Responses, per: Per, by: By) -> dict[str, NDArray[np.int64]]:
-    """The rows that one fit sees: of each participant, of each image, or all."""
-    if per not in get_args(Per):
-        raise InvalidInput(f"Models are fitted per {', '.join(get_args(Per))}, got {per!r}.")
+def group_rows(responses: Responses, per: FitUnit, by: HeldOutUnit) -> dict[str, NDArray[np.int64]]:
+    """Return the rows that each fit uses: those of each participant, of each image, or all."""
+    if per not in get_args(FitUnit):
+        raise InvalidInput(f"Models are fitted per {', '.join(get_args(FitUnit))}, got {per!r}.")
     if per == by.removesuffix("s"):
-        raise InvalidInput(f"A model fitted per {per} cannot be held out by {by}; use --per all.")
+        raise InvalidInput(
+            f"A model fitted per {per} cannot be held out by {by}; fit one model to all answers instead."
+        )
     if per == "all":
         return {"all": np.arange(len(responses))}
     names = getattr(responses, per)
@@ -49,14 +51,14 @@ def groups_of(responses: Responses, per: Per, by: By) -> dict[str, NDArray[np.in
 
 
 def pair_keys(responses: Responses) -> NDArray[np.int64]:
-    """(m,) a number for each distinct pair of each image."""
+    """Return (m,) a number for each distinct pair of each image."""
     n = len(responses.layout)
     image = np.unique(responses.image, return_inverse=True)[1]
     low, high = np.minimum(responses.i, responses.j), np.maximum(responses.i, responses.j)
     return (image * n + low) * n + high
 
 
-def _units(responses: Responses, by: By) -> NDArray[np.generic]:
+def _held_out_units(responses: Responses, by: HeldOutUnit) -> NDArray[np.generic]:
     if by == "pairs":
         return pair_keys(responses)
     if by == "blocks":
@@ -65,4 +67,4 @@ def _units(responses: Responses, by: By) -> NDArray[np.generic]:
         return responses.participant
     if by == "images":
         return responses.image
-    raise InvalidInput(f"Answers are held out by {', '.join(get_args(By))}, got {by!r}.")
+    raise InvalidInput(f"Answers are held out by {', '.join(get_args(HeldOutUnit))}, got {by!r}.")

@@ -1,4 +1,4 @@
-"""Comparing groups of participants: Welch's test, Cohen's d, bootstrap intervals.
+"""Compare groups of participants: Welch's test, Cohen's d, bootstrap intervals.
 
 Differences are the second group minus the first, so a positive t or d means that the second is larger.
 """
@@ -15,12 +15,12 @@ from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import as_floats
 from vseg.errors import InvalidInput
 
-EXACT_UP_TO = 50
-"""Beyond this |t| the noncentral t distribution is hard to compute, and a limit of it is as good."""
+MAX_EXACT_T = 50
+"""Beyond this |t| the noncentral t distribution is hard to compute, and its limit is accurate enough."""
 
 
 class WelchTest(NamedTuple):
-    """Welch's t, its two-sided p and its degrees of freedom."""
+    """Welch's t, its two-sided p value and its degrees of freedom."""
 
     t: float
     p: float
@@ -40,7 +40,21 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupComparison:
-    """Two groups, their difference and how sure it is; `str` says it in a sentence."""
+    """Two groups, Welch's test and the effect size; `str` describes them in a sentence.
+
+    Attributes
+    ----------
+    quantity, unit : str
+        What was measured.
+    means, standard_errors : (float, float)
+        Of each group.
+    counts : (int, int)
+        Participants of each group.
+    welch : WelchTest
+    cohens_d : Estimate
+        With its interval at the level `confidence`.
+    confidence : float
+    """
 
     quantity: str
     unit: str
@@ -54,33 +68,33 @@ class GroupComparison:
     def __str__(self) -> str:
         first, second = self.means
         t, p, freedom = self.welch
-        chance = f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
+        p_value = f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
         unit = f" {self.unit}" if self.unit else ""
         return (
             f"{self.quantity} {first:.2f} vs {second:.2f}{unit}, "
-            f"Welch t({freedom:.1f}) = {t:.2f}, {chance}, Cohen's d = {self.cohens_d}"
+            f"Welch t({freedom:.1f}) = {t:.2f}, {p_value}, Cohen's d = {self.cohens_d}"
         )
 
 
 def standard_error(values: ArrayLike) -> float:
-    """The standard error of the mean, s/√n.
+    """Return the standard error of the mean, s/√n.
 
     Examples
     --------
     >>> standard_error([1, 2, 3, 4, 5, 6, 7])
     0.816496580927726
     """
-    given = check_group(values, "a standard error")
-    return float(given.std(ddof=1) / np.sqrt(len(given)))
+    group = check_group(values, "a standard error")
+    return float(group.std(ddof=1) / np.sqrt(len(group)))
 
 
 def welch(a: ArrayLike, b: ArrayLike) -> WelchTest:
-    """Welch's test of two means, which need not have equal variances.
+    """Test whether two means differ by Welch's test, which does not assume equal variances.
 
     Parameters
     ----------
     a, b : array_like
-        One value a participant; t is positive if the mean of b is larger.
+        One value per participant; t is positive if the mean of b is larger.
 
     Examples
     --------
@@ -98,7 +112,7 @@ def welch(a: ArrayLike, b: ArrayLike) -> WelchTest:
 
 
 def cohens_d(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Estimate:
-    """The difference of two means in pooled standard deviations, with its exact interval.
+    """Return the difference of two means in pooled standard deviations, with its exact interval.
 
     d = (mean b - mean a) / s, and t = d √(n_a n_b / (n_a + n_b)) follows a noncentral t distribution; the
     interval holds the noncentralities under which t is not extreme (Smithson 2003, as R's effectsize).
@@ -107,7 +121,9 @@ def cohens_d(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Estimate:
     Parameters
     ----------
     a, b : array_like
+        One value per participant.
     confidence : float
+        Level of the interval.
 
     Examples
     --------
@@ -131,64 +147,69 @@ def bootstrap_interval(
     resamples: int = 10_000,
     seed: Seed,
 ) -> Estimate:
-    """A statistic of participants, blocks or repetitions, with its bootstrap interval (BCa).
+    """Return a statistic of participants, blocks or repetitions with its bootstrap interval (BCa).
 
-    Where that does not exist (a median that hardly any resample changes), it is the percentile interval.
+    If that does not exist (a median that hardly any resample changes), the percentile interval is used.
 
     Parameters
     ----------
     values : array_like, shape (n,)
-    statistic : function
-        Of an array of values; one with an `axis` argument, such as np.median, is faster.
+        The values.
+    statistic : callable
+        A function of an array of values; one with an `axis` argument, such as np.median, is faster.
     confidence : float
+        Level of the interval.
     resamples : int
+        Number of resamples.
     seed : int, SeedSequence or Generator
+        Seed of the resamples.
 
     Examples
     --------
-    >>> print(bootstrap([0.31, 0.28, 0.44, 0.39, 0.35], seed=0))
+    >>> print(bootstrap_interval([0.31, 0.28, 0.44, 0.39, 0.35], seed=0))
     0.35 [0.31, 0.40]
     """
     from scipy import stats
 
-    given, rng = check_group(values, "a bootstrap"), np.random.default_rng(check_seed(seed))
+    group, rng = check_group(values, "a bootstrap"), np.random.default_rng(check_seed(seed))
     if resamples < 1:
-        raise InvalidInput(f"A bootstrap takes at least one resample, got resamples={resamples}.")
-    level, value = check_confidence(confidence), float(statistic(given))
+        raise InvalidInput(f"A bootstrap needs at least one resample, got resamples={resamples}.")
+    level, value = check_confidence(confidence), float(statistic(group))
     if not np.isfinite(value):
         raise InvalidInput(
-            f"A bootstrap needs a statistic that is a finite number, got {value} of the values."
+            f"A bootstrap needs a statistic that is a finite number, got {value} for the values."
         )
-    if np.ptp(given) == 0:
+    if np.ptp(group) == 0:
         return Estimate(value, value, value)
     with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
-        found = stats.bootstrap(
-            (given,), statistic, confidence_level=level, n_resamples=resamples, method="BCa", random_state=rng
+        result = stats.bootstrap(
+            (group,), statistic, confidence_level=level, n_resamples=resamples, method="BCa", random_state=rng
         )
-    low, high = found.confidence_interval
+    low, high = result.confidence_interval
     if not (np.isfinite(low) and np.isfinite(high)):
-        drawn = found.bootstrap_distribution[np.isfinite(found.bootstrap_distribution)]
-        low, high = np.quantile(drawn, _tails(level)) if len(drawn) else (value, value)
+        finite = result.bootstrap_distribution[np.isfinite(result.bootstrap_distribution)]
+        low, high = np.quantile(finite, _tails(level)) if len(finite) else (value, value)
     return Estimate(value, float(low), float(high))
 
 
 def compare_values(
     a: ArrayLike, b: ArrayLike, *, quantity: str = "mean", unit: str = "", confidence: float = 0.95
 ) -> GroupComparison:
-    """Two groups side by side: means, Welch's test and Cohen's d with its interval.
+    """Compare two groups of values: means, Welch's test and Cohen's d with its interval.
 
     Parameters
     ----------
     a, b : array_like
-        One value a participant.
+        One value per participant.
     quantity, unit : str
         What was measured, for the sentence.
     confidence : float
+        Level of the interval of Cohen's d.
 
     Examples
     --------
-    >>> print(compare([0.3, 0.4, 0.2, 0.3], [0.4, 0.6, 0.5, 0.5], quantity="mean entropy", unit="nats"))
+    >>> print(compare_values([0.3, 0.4, 0.2, 0.3], [0.4, 0.6, 0.5, 0.5], quantity="mean entropy", unit="nats"))
     mean entropy 0.30 vs 0.50 nats, Welch t(6.0) = 3.46, p = 0.013, Cohen's d = 2.45 [0.46, 4.34]
     """
     first, second = check_groups(a, b)
@@ -205,33 +226,33 @@ def compare_values(
 
 
 def _noncentralities(t: float, freedom: int, confidence: float) -> tuple[float, float]:
-    """Those that leave t just inside the upper and the lower tail."""
+    """Return the noncentralities under which t is at the edge of the upper and of the lower tail."""
     if t < 0:
         low, high = _noncentralities(-t, freedom, confidence)
         return -high, -low
-    exact = None if t > EXACT_UP_TO else _exact_noncentralities(t, freedom, confidence)
+    exact = None if t > MAX_EXACT_T else _exact_noncentralities(t, freedom, confidence)
     return exact or _large_noncentralities(t, freedom, confidence)
 
 
 def _exact_noncentralities(t: float, freedom: int, confidence: float) -> tuple[float, float] | None:
-    """By search; None where the distribution function fails."""
+    """Search for the noncentralities; None if the distribution function fails."""
     from scipy.optimize import brentq
     from scipy.stats import nct
 
-    def solved(tail: float) -> float:
+    def solve(tail: float) -> float:
         for reach in 5.0 * 2.0 ** np.arange(10):
             if nct.cdf(t, freedom, t - reach) > tail > nct.cdf(t, freedom, t + reach):
                 return float(brentq(lambda delta: nct.cdf(t, freedom, delta) - tail, t - reach, t + reach))
         raise ValueError("no noncentrality within reach")
 
     try:
-        return solved((1 + confidence) / 2), solved((1 - confidence) / 2)
+        return solve((1 + confidence) / 2), solve((1 - confidence) / 2)
     except ValueError:
         return None
 
 
 def _large_noncentralities(t: float, freedom: int, confidence: float) -> tuple[float, float]:
-    """For large t = (Z + δ) √ν / χ: the interval of δ from χ alone, its halves widened by that of Z."""
+    """Approximate for large t = (Z + δ) √ν / χ: the interval of δ from χ alone, its halves widened by that of Z."""
     from scipy.stats import chi2, norm
 
     z = norm.ppf((1 + confidence) / 2)
@@ -244,7 +265,7 @@ def _tails(confidence: float) -> tuple[float, float]:
 
 
 def check_groups(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two groups that vary, or a sentence."""
+    """Return both groups if they vary."""
     first, second = check_group(a, "a comparison"), check_group(b, "a comparison")
     if np.ptp(first) == 0 and np.ptp(second) == 0:
         raise InvalidInput(
@@ -263,23 +284,23 @@ def check_groups(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArr
     return first, second
 
 
-def check_group(values: ArrayLike, what: str) -> NDArray[np.float64]:
-    """At least two finite values, or a sentence."""
-    given = as_floats(values, "values")
-    if given.ndim != 1 or len(given) < 2:
+def check_group(values: ArrayLike, purpose: str) -> NDArray[np.float64]:
+    """Return the values if there are at least two and all are finite; `purpose` is named in the message."""
+    group = as_floats(values, "values")
+    if group.ndim != 1 or len(group) < 2:
         raise InvalidInput(
-            f"Expected a list of at least 2 values for {what}, got an array of shape {given.shape}."
+            f"Expected a list of at least 2 values for {purpose}, got an array of shape {group.shape}."
         )
-    if not np.isfinite(given).all():
-        missing = int((~np.isfinite(given)).sum())
+    if not np.isfinite(group).all():
+        missing = int((~np.isfinite(group)).sum())
         raise InvalidInput(
-            f"Values must be finite numbers; {missing} of {len(given)} are NaN or infinite: leave them out."
+            f"Values must be finite numbers; {missing} of {len(group)} are NaN or infinite: leave them out."
         )
-    return given
+    return group
 
 
 def check_confidence(confidence: float) -> float:
-    """A share between 0 and 1, or a sentence."""
+    """Return the confidence level if it is between 0 and 1."""
     if not 0 < confidence < 1:
         raise InvalidInput(f"A confidence lies between 0 and 1, such as 0.95, got {confidence}.")
     return confidence

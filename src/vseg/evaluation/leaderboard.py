@@ -1,38 +1,58 @@
-"""leaderboard.json and its page: who entered, how they scored, and what their models see."""
+"""A leaderboard: the stored scores of models on a dataset (leaderboard.json), and their page (index.html)."""
 
 import base64
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from html import escape
 from pathlib import Path
 from typing import Any
 
+from vseg import __version__
 from vseg._support.atomic_files import write_text
 from vseg._support.html_report import STYLE, Drawing
 from vseg.errors import InvalidInput
+from vseg.evaluation.compare import COLUMNS, ModelComparison
+from vseg.evaluation.fits import to_json_value
+from vseg.models.task import Task
 
-JSON, PAGE, MAPS = "leaderboard.json", "index.html", "maps"
+JSON_FILE, PAGE_FILE, PICTURE_FOLDER = "leaderboard.json", "index.html", "maps"
 FORMAT = 1
+BAR_WIDTH = 176  # of the interval's drawing
 
 
 @dataclass(frozen=True)
 class LeaderboardEntry:
-    """One submission on one dataset. All but `seconds` is the same when it is run again.
+    """The scores of one model on one dataset. Everything except `seconds` is the same when it is scored again.
 
     Attributes
     ----------
+    name : str
+        The model's name.
     file, dataset : str
-        SHA-256 of the submission, and of the dataset's answers and images.
+        SHA-256 of the submitted file, empty for a model of vseg, and of the dataset's answers and images.
+    dataset_name : str
+        The name of the study.
+    vseg : str
+        The version of vseg.
     settings : dict
-        How it was scored: by, folds, seed, segments.
+        How it was scored: by, folds, seed, segments; per, unless "all"; and features, if given.
     scores : dict
         bits per answer with low and high (95 %), normalised with its interval, brier, entropy_r, and the map metrics
-        against people's maps.
+        against human maps.
     slips : list
-        γ₀ and γ₁, fitted to all answers.
+        The lapse rates γ₀ and γ₁ of a submission, fitted to all answers.
+    references : list
+        The floor and the ceilings.
+    answers : int
+        Number of answers.
+    resampled : str
+        What the intervals resample.
+    repeatable : bool
+        Whether a second call of a submission gave the same maps.
+    seconds : float or None
+        How long a submission took for all images.
     """
 
     name: str
@@ -47,22 +67,88 @@ class LeaderboardEntry:
     answers: int
     resampled: str
     repeatable: bool
-    seconds: float
+    seconds: float | None
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What makes it another entry rather than the same once more."""
+        """What identifies an entry: one with the same key is replaced."""
         return self.name, self.file, self.dataset, self.vseg, json.dumps(self.settings, sort_keys=True)
 
     @property
+    def section(self) -> tuple[str, str]:
+        """The dataset and the settings; entries that share them are ranked in one table."""
+        return self.dataset, json.dumps(self.settings, sort_keys=True)
+
+    @property
     def picture(self) -> str:
-        """The name of its picture in the folder maps."""
+        """The file name of its picture in the folder maps."""
         return f"{self.dataset[:12]}-{self.file[:12]}-{''.join(filter(str.isalnum, self.name))[:40]}.png"
+
+
+def create_entry(
+    comparison: ModelComparison,
+    model: str,
+    task: Task,
+    *,
+    name: str | None = None,
+    dataset_name: str = "",
+    features: str | None = None,
+    file: str = "",
+    lapses: Sequence[float] = (),
+    repeatable: bool = True,
+    seconds: float | None = None,
+) -> LeaderboardEntry:
+    """Create the entry of one model of a comparison.
+
+    Parameters
+    ----------
+    comparison : ModelComparison
+        The scores.
+    model : str
+        The model's name in the comparison.
+    task : Task
+        The task that was scored.
+    name : str, optional
+        The name on the leaderboard; by default `model`.
+    dataset_name, features, file, lapses, repeatable, seconds
+        As in `LeaderboardEntry`.
+    """
+    row = next(row for row in comparison.table() if row["model"] == model)
+    settings: dict[str, Any] = {
+        "by": comparison.by,
+        "folds": comparison.folds,
+        "seed": comparison.seed,
+        "segments": task.segments,
+    }
+    if comparison.per != "all":
+        settings["per"] = comparison.per
+    if features is not None:
+        settings["features"] = features
+    return LeaderboardEntry(
+        name=name or model,
+        file=file,
+        dataset=task.digest,
+        dataset_name=dataset_name,
+        vseg=__version__,
+        settings=settings,
+        scores={column: row[column] for column in COLUMNS[1:]},  # type: ignore[literal-required]
+        slips=list(lapses),
+        references=to_json_value(comparison.ceilings()),
+        answers=len(task.responses),
+        resampled=comparison.bootstrap_weights.units,
+        repeatable=repeatable,
+        seconds=None if seconds is None else round(seconds, 2),
+    )
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A folder with leaderboard.json, index.html and the pictures that the page holds.
+    """A folder with leaderboard.json, index.html and the pictures in the page.
+
+    Parameters
+    ----------
+    folder : path
+        The folder; it is created with the first entry.
 
     Examples
     --------
@@ -75,182 +161,103 @@ class Leaderboard:
         object.__setattr__(self, "folder", Path(folder))
 
     def entries(self) -> list[LeaderboardEntry]:
-        """All entries in the order in which they came."""
-        path = self.folder / JSON
+        """Return all entries in the order in which they were added."""
+        path = self.folder / JSON_FILE
         if not path.is_file():
             return []
         try:
-            held: Any = json.loads(path.read_text("utf-8"))
+            content: Any = json.loads(path.read_text("utf-8"))
             names = {field.name for field in fields(LeaderboardEntry)}
-            return [LeaderboardEntry(**{name: row[name] for name in names}) for row in held["entries"]]
+            return [LeaderboardEntry(**{name: row[name] for name in names}) for row in content["entries"]]
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(
                 f"{path} is not a leaderboard of vseg ({error!r:.80}); choose another folder."
             ) from error
 
-    def add(self, entry: LeaderboardEntry, picture: Drawing) -> LeaderboardEntry | None:
-        """Append an entry, or renew it; returns what stood in its place, and writes the page."""
-        self.folder.joinpath(MAPS).mkdir(parents=True, exist_ok=True)
-        with _alone(self.folder):
-            held = self.entries()
-            before = next((each for each in held if each.key == entry.key), None)
-            held = [entry if each.key == entry.key else each for each in held]
-            held += [] if before else [entry]
-            picture.savefig(self.folder / MAPS / entry.picture)
-            write_text(self.folder / JSON, _json(held))
-            write_text(self.folder / PAGE, self._page(held))
-        return before
+    def add(self, entry: LeaderboardEntry, picture: Drawing | None = None) -> LeaderboardEntry | None:
+        """Append an entry or replace the one with its key, which is returned; write the page."""
+        self.folder.joinpath(PICTURE_FOLDER).mkdir(parents=True, exist_ok=True)
+        with _lock(self.folder):
+            entries = self.entries()
+            previous = next((each for each in entries if each.key == entry.key), None)
+            entries = [entry if each.key == entry.key else each for each in entries]
+            entries += [] if previous else [entry]
+            if picture is not None:
+                picture.savefig(self.folder / PICTURE_FOLDER / entry.picture)
+            write_text(self.folder / JSON_FILE, _to_json(entries))
+            write_text(self.folder / PAGE_FILE, self.render_page(entries))
+        return previous
 
-    def _page(self, entries: Sequence[LeaderboardEntry]) -> str:
-        datasets = dict.fromkeys(
-            (each.dataset, json.dumps(each.settings, sort_keys=True)) for each in entries
+    def render_page(self, entries: Sequence[LeaderboardEntry]) -> str:
+        """Return the page of these entries: a table for each dataset and settings, best models first."""
+        from jinja2 import Environment, FileSystemLoader
+
+        environment = Environment(
+            loader=FileSystemLoader(Path(__file__).parent),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
         )
-        parts = []
-        for dataset, settings in datasets:
-            own = [
-                e
-                for e in entries
-                if (e.dataset, json.dumps(e.settings, sort_keys=True)) == (dataset, settings)
-            ]
-            own.sort(key=lambda each: -(each.scores["bits"] or 0.0))
-            parts.append(self._section(own))
-        return (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>Leaderboard</title>\n<style>{STYLE}{OWN_STYLE}</style>\n</head>\n<body>\n<main>\n"
-            f"<h1>Leaderboard</h1>\n{LEAD}\n{''.join(parts)}</main>\n</body>\n</html>\n"
+        environment.filters["number"] = _format_number
+        template = environment.get_template("leaderboard.html")
+        return template.render(
+            style=STYLE, sections=_make_sections(entries), pictures=self._read_pictures(entries)
         )
 
-    def _section(self, entries: Sequence[LeaderboardEntry]) -> str:
-        first = entries[0]
-        span = _span(entries)
-        head = "".join(f'<th scope="col"{kind}>{title}</th>' for title, kind in HEADS)
-        rows = "\n".join(self._row(place, entry, span) for place, entry in enumerate(entries, 1))
-        settings = first.settings
-        return (
-            f"<h2>{escape(first.dataset_name or 'dataset')}</h2>\n"
-            f"<p>{first.answers} answers; {settings['folds']} folds held out by {escape(str(settings['by']))}, seed "
-            f"{settings['seed']}; intervals resample {escape(first.resampled)}. "
-            f"Digest <code>{escape(first.dataset[:12])}</code>.</p>\n"
-            f'<div class="board"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n'
-            f"<ul>{''.join(_reference(each) for each in first.references)}</ul>\n"
-        )
-
-    def _row(self, place: int, entry: LeaderboardEntry, span: tuple[float, float]) -> str:
-        scores = entry.scores
-        remark = "" if entry.repeatable else ' <span class="soft">(not the same when asked twice)</span>'
-        cells = [
-            _number(scores["bits"], 3),
-            _bar(scores, entry.references, span),
-            *(
-                _number(scores.get(name), digits)
-                for name, digits in (
-                    ("normalised", 2),
-                    ("brier", 3),
-                    ("entropy_r", 2),
-                    ("adjusted_rand_index", 2),
-                )
-            ),
-            f"{entry.seconds:.1f}",
-        ]
-        numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
-        return (
-            f'<tr><td class="number">{place}</td><th scope="row"><button type="button" class="peek">'
-            f"{escape(entry.name)}{self._picture(entry)}</button>{remark}</th>{numbers}"
-            f"<td><code>{escape(entry.file[:8])}</code></td><td>{escape(entry.vseg)}</td></tr>"
-        )
-
-    def _picture(self, entry: LeaderboardEntry) -> str:
-        path = self.folder / MAPS / entry.picture
-        if not path.is_file():
-            return ""
-        data = base64.b64encode(path.read_bytes()).decode("ascii")
-        alt = f"Maps of {entry.name} beside those of people"
-        return f'<span class="maps"><img src="data:image/png;base64,{data}" alt="{escape(alt)}"></span>'
+    def _read_pictures(self, entries: Sequence[LeaderboardEntry]) -> dict[str, str]:
+        """Return the pictures by file name, as base64."""
+        paths = {entry.picture: self.folder / PICTURE_FOLDER / entry.picture for entry in entries}
+        return {
+            name: base64.b64encode(path.read_bytes()).decode("ascii")
+            for name, path in paths.items()
+            if path.is_file()
+        }
 
 
-LEAD = """<p class="lead">Models of segmentation, by how well they foretell people's same/different answers.</p>
-<p>Bits are log2 of the probability given to an answer that was held out: 0 at best, −1 for a coin. A submission sees
-images alone; two rates of slips are fitted to the other answers, so that certain labels are not charged without end.
-“Of the ceiling” is where a model lies between floor (0) and ceiling (1): it may lie outside. “Entropy r” and “Rand” set
-its maps against those that people's answers give: correlation of entropies, and adjusted Rand index. The dashed ticks
-are the floor and the ceilings. Point at a model, or move to it with the Tab key, to see its maps beside those of
-people.</p>"""
-NUMBER = ' class="number"'
-HEADS = (
-    ("#", NUMBER), ("model", ""), ("bits", NUMBER), ("95 % interval", ""), ("of the ceiling", NUMBER),
-    ("Brier", NUMBER), ("entropy r", NUMBER), ("Rand", NUMBER), ("seconds", NUMBER), ("file", ""), ("vseg", ""),
-)  # fmt: skip
-OWN_STYLE = """
-main { max-width: 66rem; }
-.soft { color: var(--soft); font-weight: 400; font-size: .9rem; }
-.board tbody tr:hover, .board tbody tr:focus-within { background: var(--tint); }
-.peek { font: inherit; font-weight: 600; color: var(--accent); background: none; border: 0; padding: 0; cursor: help;
-  text-align: left; text-decoration: underline dotted; text-underline-offset: .2em; }
-.peek:focus-visible { outline: 2px solid var(--accent); outline-offset: 3px; }
-.maps { display: none; position: fixed; right: 2vw; bottom: 2vh; z-index: 2; padding: .6rem; max-width: 94vw;
-  background: #fff; border: 1px solid var(--line); border-radius: 8px; box-shadow: 0 6px 28px rgb(0 0 0 / .28);
-  pointer-events: none; }
-.maps img { max-height: 62vh; width: auto; }
-.peek:hover .maps, .peek:focus .maps { display: block; }
-svg { display: block; width: 11rem; height: 1.1rem; }
-@media (max-width: 50rem) { .board { overflow-x: auto; } .maps img { max-height: 46vh; } }
-@media print { .maps { display: none !important; } }
-"""
-WIDTH = 176
+@dataclass(frozen=True)
+class _Section:
+    """The entries of one dataset and settings, best first, and the scale of their interval bars."""
+
+    entries: Sequence[LeaderboardEntry]
+    low: float
+    high: float
+    bar_width: int = BAR_WIDTH
+
+    def x(self, value: float | None) -> str:
+        """Return the horizontal position of a score in a bar."""
+        return f"{self.bar_width * ((value or 0.0) - self.low) / (self.high - self.low):.1f}"
 
 
-def _span(entries: Sequence[LeaderboardEntry]) -> tuple[float, float]:
-    """From the lowest to the highest of what the bars show, with a little room."""
+def _make_sections(entries: Sequence[LeaderboardEntry]) -> list[_Section]:
+    sections: dict[tuple[str, str], list[LeaderboardEntry]] = {}
+    for entry in entries:
+        sections.setdefault(entry.section, []).append(entry)
+    return [_make_section(each) for each in sections.values()]
+
+
+def _make_section(entries: Sequence[LeaderboardEntry]) -> _Section:
+    """Rank the entries and set the scale from the lowest to the highest value drawn, with a margin."""
     ends = [each.scores[name] for each in entries for name in ("low", "high")]
     ends += [each["bits"] for each in entries[0].references if each["name"] in ("floor", "within", "between")]
-    known = [float(end) for end in ends if end is not None]
-    low, high = min(known), max(known)
-    room = 0.04 * (high - low or 1.0)
-    return low - room, high + room
+    values = [float(end) for end in ends if end is not None]
+    low, high = min(values), max(values)
+    margin = 0.04 * (high - low or 1.0)
+    ranked = sorted(entries, key=lambda each: -(each.scores["bits"] or 0.0))
+    return _Section(ranked, low - margin, high + margin)
 
 
-def _bar(
-    scores: Mapping[str, float | None], references: Sequence[Mapping[str, Any]], span: tuple[float, float]
-) -> str:
-    """The interval as a line with a dot, and the floor and the ceilings as ticks; drawn in SVG, told in its title."""
-
-    def at(value: float | None) -> float:
-        return WIDTH * ((value or 0.0) - span[0]) / (span[1] - span[0])
-
-    low, middle, high = (at(scores[name]) for name in ("low", "bits", "high"))
-    ticks = "".join(
-        f'<line x1="{at(each["bits"]):.1f}" x2="{at(each["bits"]):.1f}" y1="1" y2="17" stroke="currentColor" '
-        'stroke-opacity=".35" stroke-dasharray="2 2"/>'
-        for each in references
-        if each["name"] in ("floor", "within", "between") and each["bits"] is not None
-    )
-    bits, lowest, highest = (_number(scores[name], 3) for name in ("bits", "low", "high"))
-    said = f"{bits} bits, 95 % interval {lowest} to {highest}"
-    return (
-        f'<svg viewBox="0 0 {WIDTH} 18" role="img" aria-label="{said}"><title>{said}</title>{ticks}'
-        f'<line x1="{low:.1f}" x2="{high:.1f}" y1="9" y2="9" stroke="var(--accent)" stroke-width="2.5"/>'
-        f'<circle cx="{middle:.1f}" cy="9" r="4" fill="var(--accent)"/></svg>'
-    )
-
-
-def _reference(each: Mapping[str, Any]) -> str:
-    value = "" if each["bits"] is None else f" {_number(each['bits'], 3)} bits on {each['answers']} answers"
-    return f"<li>{escape(each['name'])}:{value} ({escape(each['said'])})</li>"
-
-
-def _number(value: float | None, digits: int) -> str:
+def _format_number(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
-def _json(entries: Sequence[LeaderboardEntry]) -> str:
+def _to_json(entries: Sequence[LeaderboardEntry]) -> str:
     content = {"format": FORMAT, "entries": [asdict(each) for each in entries]}
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Others who add to the same leaderboard wait; where files cannot be locked, they do not."""
+def _lock(folder: Path) -> Iterator[None]:
+    """Make other processes that add entries wait; without effect on systems without file locks."""
     try:
         import fcntl
     except ImportError:

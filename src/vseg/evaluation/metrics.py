@@ -1,7 +1,7 @@
-"""How close maps come to the truth, or two sets of maps to each other.
+"""Scores of maps against the truth, or of two sets of maps against each other.
 
-Labels are arbitrary, so maps are aligned to the truth first (`Maps.aligned_to`; for `label_accuracy`, by their
-labels) and no score depends on their order. Entropies and the variation of information are in nats.
+Labels are arbitrary, so maps are aligned to the truth first (`Maps.align_to`; for `label_accuracy`, by their
+labels), and no score depends on the order of labels. Entropies and the variation of information are in nats.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ RENDERED_PX = 256
 
 
 class BoundaryScores(NamedTuple):
-    """Shares of boundary pixels that found a partner, and their harmonic mean."""
+    """The shares of boundary pixels that were matched, and their harmonic mean."""
 
     precision: float
     recall: float
@@ -34,21 +34,21 @@ class MeanEntropy(NamedTuple):
 
 
 def mae(maps: Maps, truth: Maps) -> float:
-    """The L1 distance of the two rows of a location, averaged over locations: 0 to 2.
+    """Return the L1 distance between the probabilities at a location, averaged over locations: 0 to 2.
 
     Examples
     --------
     >>> from vseg import Grid
     >>> truth = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])
-    >>> mae(truth.permuted([1, 0]), truth)
+    >>> mae(truth.permute([1, 0]), truth)
     0.0
     """
-    _same_layout(maps, truth)
+    _check_same_layout(maps, truth)
     return maps.distance_to(truth)
 
 
 def mae_per_entry(maps: Maps, truth: Maps) -> float:
-    """`mae` divided by K, the error of one probability, as in the percentages of the paper's S4.
+    """Return `mae` divided by K, the mean error of one probability, as in the percentages of the paper's S4.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def mae_per_entry(maps: Maps, truth: Maps) -> float:
 
 
 def label_accuracy(maps: Maps, truth: Maps) -> float:
-    """The share of locations whose most probable segment is the truth's, under the best matching of labels.
+    """Return the share of locations with the true most probable segment, under the best matching of labels.
 
     Examples
     --------
@@ -71,12 +71,12 @@ def label_accuracy(maps: Maps, truth: Maps) -> float:
     """
     from scipy.optimize import linear_sum_assignment
 
-    both = _overlaps(maps, truth)
-    return float(both[linear_sum_assignment(both, maximize=True)].sum() / both.sum())
+    table = _overlaps(maps, truth)
+    return float(table[linear_sum_assignment(table, maximize=True)].sum() / table.sum())
 
 
 def adjusted_rand_index(maps: Maps, truth: Maps) -> float:
-    """Agreement of the two segmentations about pairs: 1 if equal, 0 on average by chance.
+    """Return the adjusted Rand index of two segmentations: 1 if equal, 0 on average by chance.
 
     Examples
     --------
@@ -87,14 +87,14 @@ def adjusted_rand_index(maps: Maps, truth: Maps) -> float:
     """
     from sklearn.metrics import adjusted_rand_score
 
-    _same_layout(maps, truth)
+    _check_same_layout(maps, truth)
     return float(adjusted_rand_score(truth.labels, maps.labels))
 
 
 def variation_of_information(maps: Maps, truth: Maps) -> float:
-    """H(A|B) + H(B|A) of the two segmentations, in nats (Meilă 2007); 0 if equal, at most log n.
+    """Return H(A|B) + H(B|A) of two segmentations in nats (Meilă 2007): 0 if equal, at most log n.
 
-    BSDS tables and scikit-image give bits: divide by log 2 to compare.
+    BSDS tables and scikit-image use bits: divide by log 2 to compare.
 
     Examples
     --------
@@ -103,14 +103,14 @@ def variation_of_information(maps: Maps, truth: Maps) -> float:
     >>> round(variation_of_information(Maps.one_hot(Grid(4), [0, 1] * 8), truth), 4)  # 2 log 2
     1.3863
     """
-    both = _overlaps(maps, truth) / len(truth.layout)
-    return max(2 * _entropy(both) - _entropy(both.sum(axis=0)) - _entropy(both.sum(axis=1)), 0.0)
+    joint = _overlaps(maps, truth) / len(truth.layout)
+    return max(2 * _entropy(joint) - _entropy(joint.sum(axis=0)) - _entropy(joint.sum(axis=1)), 0.0)
 
 
 def covering(maps: Maps, truth: Maps) -> float:
-    """The overlap (intersection over union) of each true segment with its best match, weighted by size.
+    """Return the overlap (intersection over union) of each true segment with its best match, weighted by size.
 
-    Arbeláez et al. (2011); a segment here is a label, in one piece or several.
+    As in Arbeláez et al. (2011); all locations with one label are one segment, connected or not.
 
     Examples
     --------
@@ -119,27 +119,26 @@ def covering(maps: Maps, truth: Maps) -> float:
     >>> covering(Maps.one_hot(Grid(4), [0] * 16), truth)
     0.5
     """
-    both = _overlaps(maps, truth)
-    union = both.sum(axis=0) + both.sum(axis=1, keepdims=True) - both
-    best = (both / union).max(axis=0)
-    return float(best @ both.sum(axis=0) / both.sum())
+    table = _overlaps(maps, truth)
+    union = table.sum(axis=0) + table.sum(axis=1, keepdims=True) - table
+    best = (table / union).max(axis=0)
+    return float(best @ table.sum(axis=0) / table.sum())
 
 
 def boundary_scores(
     image: ArrayLike, truth: ArrayLike, *, tolerance: float = BSDS_TOLERANCE
 ) -> BoundaryScores:
-    """Precision, recall and F of one image's boundaries against another's, as in the BSDS benchmark.
+    """Return precision, recall and F of an image's boundaries against another's, as in the BSDS benchmark.
 
-    Boundary pixels are matched one to one within the tolerance, as many as possible. Two images without
-    boundaries agree (1); if only one has none, all scores are 0.
+    As many boundary pixels as possible are matched one to one within the tolerance. Two images without boundaries
+    score 1; if only one has none, all scores are 0.
 
     Parameters
     ----------
     image, truth : array_like, shape (height, width)
-        Whole numbers are labels, whose thin boundaries are taken; a boolean array is a mask of contours,
-        which is thinned.
+        Labels as whole numbers, whose boundaries are used, or a boolean mask of contours, which is thinned.
     tolerance : float
-        As a fraction of the image's diagonal.
+        Largest distance of a match, as a fraction of the image's diagonal.
 
     Examples
     --------
@@ -147,30 +146,31 @@ def boundary_scores(
     >>> boundary_scores((column < 50).astype(int), (column < 51).astype(int))  # 1 pixel apart, 1.06 allowed
     BoundaryScores(precision=1.0, recall=1.0, f=1.0)
     """
-    found, wanted = _contours(image), _contours(truth)
-    if found.shape != wanted.shape:
+    predicted, true = _extract_contours(image), _extract_contours(truth)
+    if predicted.shape != true.shape:
         raise InvalidInput(
-            f"Both images must have one size; the first has shape {found.shape}, the truth {wanted.shape}: "
-            "render them alike."
+            f"Both images must have the same size; the first has shape {predicted.shape}, the truth {true.shape}: "
+            "render them at one size."
         )
     if not 0 <= tolerance <= 1:
         raise InvalidInput(
             f"The tolerance is a fraction of the image's diagonal from 0 to 1, got {tolerance}; "
-            f"the BSDS benchmark takes {BSDS_TOLERANCE}."
+            f"the BSDS benchmark uses {BSDS_TOLERANCE}."
         )
-    if not found.any() or not wanted.any():
-        perfect = float(not found.any() and not wanted.any())
+    if not predicted.any() or not true.any():
+        perfect = float(not predicted.any() and not true.any())
         return BoundaryScores(perfect, perfect, perfect)
-    matched = _matched(found, wanted, tolerance * float(np.hypot(*found.shape)))
-    precision, recall = matched / found.sum(), matched / wanted.sum()
-    return BoundaryScores(float(precision), float(recall), float(2 * matched / (found.sum() + wanted.sum())))
+    matched = _count_matches(predicted, true, tolerance * float(np.hypot(*predicted.shape)))
+    precision, recall = matched / predicted.sum(), matched / true.sum()
+    f = 2 * matched / (predicted.sum() + true.sum())
+    return BoundaryScores(float(precision), float(recall), float(f))
 
 
 def boundaries(maps: Maps, truth: Maps, *, tolerance: float = BSDS_TOLERANCE) -> BoundaryScores:
-    """`boundary_scores` of two segmentations, rendered to 256×256 pixels without interpolation.
+    """Return the `boundary_scores` of two segmentations, rendered at 256×256 pixels without interpolation.
 
-    A grid of 16 locations a side has cells of 16 pixels there, and the BSDS tolerance is 2.7 pixels: a
-    boundary that is off by one location does not match. A tolerance of 1 / N forgives a cell.
+    With 16 locations a side, a cell has 16 pixels and the BSDS tolerance is 2.7 pixels: a boundary that is off by one
+    location does not match. A tolerance of 1 / N allows an error of one cell.
 
     Examples
     --------
@@ -180,13 +180,13 @@ def boundaries(maps: Maps, truth: Maps, *, tolerance: float = BSDS_TOLERANCE) ->
     >>> boundaries(late, truth).f, boundaries(late, truth, tolerance=1 / 4).f
     (0.0, 1.0)
     """
-    _same_layout(maps, truth)
-    cells = _pixels(truth.layout)
+    _check_same_layout(maps, truth)
+    cells = _render_locations(truth.layout)
     return boundary_scores(maps.labels[cells], truth.labels[cells], tolerance=tolerance)
 
 
 def mean_entropy(maps: Sequence[Maps]) -> MeanEntropy:
-    """The mean entropy of several maps, such as one a participant, with its standard error over them.
+    """Return the mean entropy of several maps, such as one for each participant, with its standard error.
 
     Examples
     --------
@@ -198,13 +198,13 @@ def mean_entropy(maps: Sequence[Maps]) -> MeanEntropy:
     """
     if not len(maps):
         raise InvalidInput("A mean entropy needs at least one set of maps, got none.")
-    each = np.array([one.mean_entropy for one in maps])
-    error = each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.nan
-    return MeanEntropy(float(each.mean()), float(error))
+    entropies = np.array([each.mean_entropy for each in maps])
+    error = entropies.std(ddof=1) / np.sqrt(len(entropies)) if len(entropies) > 1 else np.nan
+    return MeanEntropy(float(entropies.mean()), float(error))
 
 
 def entropy_error(maps: Maps, truth: Maps) -> float:
-    """The mean over locations of the absolute difference of the two entropies, in nats.
+    """Return the mean over locations of the absolute difference of the two entropies, in nats.
 
     Examples
     --------
@@ -213,12 +213,12 @@ def entropy_error(maps: Maps, truth: Maps) -> float:
     >>> round(entropy_error(unsure, sure), 4)
     0.6931
     """
-    _same_layout(maps, truth)
+    _check_same_layout(maps, truth)
     return float(np.abs(maps.entropy - truth.entropy).mean())
 
 
 def evaluate(maps: Maps, truth: Maps) -> dict[str, float]:
-    """Every score of these maps against the truth, in a fixed order.
+    """Return every score of these maps against the truth, in a fixed order.
 
     Examples
     --------
@@ -241,22 +241,22 @@ def evaluate(maps: Maps, truth: Maps) -> dict[str, float]:
         "mean_entropy": maps.mean_entropy,
         "true_mean_entropy": truth.mean_entropy,
         "entropy_error": entropy_error(maps, truth),
-        "segments_won": float(maps.winning),
-        "true_segments_won": float(truth.winning),
+        "segments_won": float(maps.segments_won),
+        "true_segments_won": float(truth.segments_won),
     }
 
 
-def _same_layout(maps: Maps, truth: Maps) -> None:
+def _check_same_layout(maps: Maps, truth: Maps) -> None:
     if maps.layout != truth.layout:
         raise InvalidInput(
-            f"The maps lie on {maps.layout}, the truth on {truth.layout}: bring one onto the other's layout "
-            "with Maps.resampled first."
+            f"The maps are on {maps.layout}, the truth on {truth.layout}: bring one onto the other's layout "
+            "with Maps.resample first."
         )
 
 
 def _overlaps(maps: Maps, truth: Maps) -> NDArray[np.float64]:
-    """How many locations have each label in the maps (rows) and in the truth (columns), both in use."""
-    _same_layout(maps, truth)
+    """Return the number of locations with each label of the maps (rows) and of the truth (columns)."""
+    _check_same_layout(maps, truth)
     table = np.zeros((maps.segments, truth.segments))
     np.add.at(table, (maps.labels, truth.labels), 1)
     return table[table.any(axis=1)][:, table.any(axis=0)]
@@ -266,34 +266,34 @@ def _entropy(p: NDArray[np.float64]) -> float:
     return -float(np.sum(p * np.log(np.where(p > 0, p, 1))))
 
 
-def _pixels(layout: Layout) -> NDArray[np.int64]:
-    """The location of every rendered pixel; a pixel a location at least on fine grids."""
+def _render_locations(layout: Layout) -> NDArray[np.int64]:
+    """Return the location of every rendered pixel, with at least one pixel per location."""
     side = max(RENDERED_PX, int(np.ceil(np.sqrt(len(layout)))))
     return layout.cells(side, side)
 
 
-def _contours(image: ArrayLike) -> NDArray[np.bool_]:
-    """A thin mask: of labels, the pixels whose right, lower or lower right neighbour differs."""
-    given = np.asarray(image)
-    if given.ndim != 2 or given.dtype.kind not in "biu":
+def _extract_contours(image: ArrayLike) -> NDArray[np.bool_]:
+    """Return a thin mask: for labels, the pixels whose right, lower or lower right neighbour differs."""
+    pixels = np.asarray(image)
+    if pixels.ndim != 2 or pixels.dtype.kind not in "biu":
         raise InvalidInput(
             "Expected an image of labels (whole numbers) or a mask of contours (boolean) of shape "
-            f"(height, width), got {given.dtype} of shape {given.shape}."
+            f"(height, width), got {pixels.dtype} of shape {pixels.shape}."
         )
-    if given.dtype.kind == "b":
+    if pixels.dtype.kind == "b":
         from skimage.morphology import skeletonize
 
-        return skeletonize(given)
-    padded = np.pad(given, ((0, 1), (0, 1)), mode="edge")
-    return (given != padded[:-1, 1:]) | (given != padded[1:, :-1]) | (given != padded[1:, 1:])
+        return skeletonize(pixels)
+    padded = np.pad(pixels, ((0, 1), (0, 1)), mode="edge")
+    return (pixels != padded[:-1, 1:]) | (pixels != padded[1:, :-1]) | (pixels != padded[1:, 1:])
 
 
-def _matched(found: NDArray[np.bool_], wanted: NDArray[np.bool_], reach_px: float) -> int:
-    """The size of the largest one-to-one matching of pixels no farther apart than that."""
+def _count_matches(predicted: NDArray[np.bool_], true: NDArray[np.bool_], distance_px: float) -> int:
+    """Return the size of the largest one-to-one matching of pixels within this distance."""
     from scipy.sparse.csgraph import maximum_bipartite_matching
     from scipy.spatial import cKDTree
 
-    one, other = cKDTree(np.argwhere(found)), cKDTree(np.argwhere(wanted))
-    near = one.sparse_distance_matrix(other, reach_px, output_type="coo_matrix")
-    near.data[:] = 1  # pixels on the same spot are 0 apart, which a sparse matrix would take for none
+    one, other = cKDTree(np.argwhere(predicted)), cKDTree(np.argwhere(true))
+    near = one.sparse_distance_matrix(other, distance_px, output_type="coo_matrix")
+    near.data[:] = 1  # a distance of 0 would be a missing entry of a sparse matrix
     return int((maximum_bipartite_matching(near.tocsr()) >= 0).sum())

@@ -115,7 +115,7 @@ def _seed_global_states() -> bool:
 def to_maps(output: Any, image: NDArray[np.uint8], layout: Layout) -> Maps:
     """Convert labels (H, W), probabilities (H, W, K) or Maps to maps at these locations, averaged over their cells."""
     if isinstance(output, Maps):
-        return output if output.layout == layout else output.resampled(layout)
+        return output if output.layout == layout else output.resample(layout)
     values = output.detach().cpu() if hasattr(output, "detach") else output
     return Maps(layout, to_location_probabilities(values, image, layout))
 

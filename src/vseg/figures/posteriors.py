@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from vseg.bayes import Posterior, SegmentsTable
 from vseg.bayes.segment_evidence import CHOSEN_WITHIN, PLAUSIBLE_WITHIN
 from vseg.errors import InvalidInput
-from vseg.evaluation.random_effects import Known, group_of, known_entropy
+from vseg.evaluation.random_effects import Measurement, estimate_group, measure_entropy
 from vseg.figures import map_rows, panels, style
 from vseg.figures.style import GAP, LINE, MARGIN, MEDIUM, SMALL, axes_at, letter, picture, title, write
 
@@ -101,7 +101,7 @@ def _said(posterior: Posterior) -> str:
     return f"{posterior.entropy:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def entropies(groups: Mapping[str, Mapping[str, Posterior | Known]]) -> Figure:
+def entropies(groups: Mapping[str, Mapping[str, Posterior | Measurement]]) -> Figure:
     """Everyone's mean entropy with its 90 % interval, a group beside the other, and the groups' means.
 
     People stand in the order of their entropy, up to 20 of them with their names. A group's mean, with its 95 %
@@ -126,7 +126,7 @@ def entropies(groups: Mapping[str, Mapping[str, Posterior | Known]]) -> Figure:
     figure = style.sheet(min(max(0.9 + 0.14 * sum(widths), 2.8), 14.0), 3.0 + 0.5 * named, tidy=True)
     axes, starts = figure.add_subplot(), np.cumsum([0, *widths])
     for number, (start, members) in enumerate(zip(starts, groups.values(), strict=False)):
-        known = sorted(known_entropy(one) for one in members.values())
+        known = sorted(measure_entropy(one) for one in members.values())
         _draw_people(axes, float(start), known, style.LINE_COLOURS[number % len(style.LINE_COLOURS)])
     axes.set_xlim(-1, starts[-1] - 1)
     axes.set_ylim(bottom=0)
@@ -140,7 +140,7 @@ def entropies(groups: Mapping[str, Mapping[str, Posterior | Known]]) -> Figure:
 
 def _name(
     axes: Axes,
-    groups: Mapping[str, Mapping[str, Posterior | Known]],
+    groups: Mapping[str, Mapping[str, Posterior | Measurement]],
     starts: NDArray[np.int_],
     *,
     named: bool,
@@ -163,13 +163,13 @@ def _name(
         )  # fmt: skip
     places, names = [], []
     for start, members in zip(starts, groups.values(), strict=False):
-        for at, name in enumerate(sorted(members, key=lambda one: known_entropy(members[one]))):
+        for at, name in enumerate(sorted(members, key=lambda one: measure_entropy(members[one]))):
             places.append(start + at)
             names.append(style.shortened(str(name), 0.8))
     axes.set_xticks(places, names, parse_math=False, rotation=90, fontsize=SMALL - 1)
 
 
-def _draw_people(axes: Axes, start: float, known: list[Known], colour: str) -> None:
+def _draw_people(axes: Axes, start: float, known: list[Measurement], colour: str) -> None:
     at = start + np.arange(len(known))
     values, low, high = (np.array([getattr(one, name) for one in known]) for name in ("value", "low", "high"))
     axes.vlines(at, low, high, color=colour, linewidth=1.2, alpha=0.6)
@@ -177,7 +177,7 @@ def _draw_people(axes: Axes, start: float, known: list[Known], colour: str) -> N
     if len(known) > 1:
         from scipy.special import stdtrit
 
-        group = group_of(values, [one.spread for one in known])
+        group = estimate_group(values, [one.spread for one in known])
         reach = group.standard_error * float(stdtrit(group.count - 1, 0.975))
         axes.errorbar(
             at[-1] + 1.3, group.mean, yerr=reach, fmt="D", color=style.INK, markersize=5, capsize=3, linewidth=1.2,
@@ -205,7 +205,7 @@ def evidence(table: SegmentsTable) -> Figure:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     style.plain(axes, "segments K", "log evidence below the best (nats)")
-    title(axes, f"chosen: {table.chosen}, plausible (grey): {table.said}", SMALL)
+    title(axes, f"chosen: {table.chosen}, plausible (grey): {table.plausible_text}", SMALL)
     return figure
 
 

@@ -20,7 +20,7 @@ from vseg.evaluation.sandbox import MEMORY_MB, SECONDS, SandboxExecutor
 from vseg.evaluation.submissions import SubmissionResult, file_digest, run_submission
 from vseg.features import get_feature
 from vseg.models.black_box import fixed_maps
-from vseg.models.catalogue import get_model, get_model_lazily
+from vseg.models.catalogue import MODEL_DESCRIPTIONS, get_model, get_model_lazily
 from vseg.models.families import Family
 from vseg.models.task import Task
 
@@ -156,7 +156,7 @@ def score_models(
         _remove_checkpoints(folder)
     if board is not None:
         name = "" if isinstance(data, Task) else _study_name(data)
-        _add_to_leaderboard(board, comparison, task, families, submissions, name, features)
+        _add_to_leaderboard(board, comparison, task, submissions, name, features)
     return comparison
 
 
@@ -165,7 +165,9 @@ def load_task(data: str | Path | Task, segments: int | None, image: str | None) 
     if not isinstance(data, Task):
         return Task.load(data, segments, image)
     if segments is not None or image is not None:
-        raise InvalidInput("A task has its own segments and images; give segments and image with a folder only.")
+        raise InvalidInput(
+            "A task has its own segments and images; give segments and image with a folder only."
+        )
     return data
 
 
@@ -185,25 +187,26 @@ def name_models(sources: Sequence[str]) -> dict[str, str]:
 def load_families(
     models: Mapping[str, str | Family], features: str | None
 ) -> tuple[dict[str, Family], dict[str, str]]:
-    """Return the families by name, and the reason for each model that needs an extra that is not installed.
-
-    A user's file is not run here, because it might not return.
-    """
-    for feature in features.split("+") if features else ():
-        get_feature(feature)  # raises if there is no such feature
+    """Return the families by name, and the reason for each model that needs an extra that is not installed."""
     families: dict[str, Family] = {}
     failures: dict[str, str] = {}
     for name, source in models.items():
         try:
-            if not isinstance(source, str):
-                families[name] = source
-            elif _is_file(source):
-                families[name] = get_model_lazily(source, features=features)
-            else:
-                families[name] = get_model(source, features=features)
+            families[name] = load_family(source, features)
         except MissingExtra as error:
             failures[name] = str(error)
     return families, failures
+
+
+def load_family(model: str | Family, features: str | None) -> Family:
+    """Return the family of a model; a user's file is not run here, because it might not return."""
+    for feature in features.split("+") if features else ():
+        get_feature(feature)  # raises if there is no such feature
+    if not isinstance(model, str):
+        return model
+    return (
+        get_model_lazily(model, features=features) if _is_file(model) else get_model(model, features=features)
+    )
 
 
 @contextmanager
@@ -256,7 +259,8 @@ def _is_file(source: str) -> bool:
 
 
 def _is_submission(source: str) -> bool:
-    return _is_file(source) or Path(source.partition(":")[0]).is_dir()
+    path = source.rpartition(":")[0] if ":" in Path(source).name else source
+    return _is_file(source) or (source not in MODEL_DESCRIPTIONS and Path(path).is_dir())
 
 
 def _nothing_scored_error(failures: Mapping[str, str]) -> InvalidInput:
@@ -344,7 +348,6 @@ def _add_to_leaderboard(
     board: Leaderboard,
     comparison: ModelComparison,
     task: Task,
-    families: Mapping[str, Family],
     submissions: Mapping[str, SubmissionResult],
     dataset_name: str,
     features: str | None,
@@ -355,15 +358,17 @@ def _add_to_leaderboard(
         if submission is None:
             entry = create_entry(comparison, model, task, dataset_name=dataset_name, features=features)
         else:
-            fitted = families[model](task, seed=comparison.seed)
+            fitted = fixed_maps(submission.maps)(task, seed=comparison.seed)
             entry = create_entry(
                 comparison, model, task, name=submission.name, dataset_name=dataset_name,
-                file=submission.digest, lapses=getattr(fitted, "lapses"), repeatable=submission.repeatable,
+                file=submission.digest, lapses=fitted.lapses, repeatable=submission.repeatable,
                 seconds=submission.seconds,
             )  # fmt: skip
-        columns = {"people": comparison.human_maps, entry.name: comparison.maps.get(model, {})}
-        picture = draw_maps(task, columns, comparison.per, max_rows=MAX_LEADERBOARD_ROWS)
-        picture.set_dpi(LEADERBOARD_DPI)
+        picture = None
+        if model in comparison.maps:
+            columns = {"people": comparison.human_maps, entry.name: comparison.maps[model]}
+            picture = draw_maps(task, columns, comparison.per, max_rows=MAX_LEADERBOARD_ROWS)
+            picture.set_dpi(LEADERBOARD_DPI)
         previous = board.add(entry, picture)
         if not entry.repeatable or (previous is not None and previous.scores != entry.scores):
             warnings.warn(
