@@ -22,9 +22,8 @@ from vseg.data.table_writing import FORMULA_STARTS, escape_formula, write_csv
 from vseg.errors import InvalidInput, NotFound, VsegWarning
 from vseg.study.trials import Trials
 
-DATA_FILE = re.compile(
-    r"([a-z]+-[a-zA-Z0-9]+)(_[a-z]+-[a-zA-Z0-9]+)*_data\.csv"
-)  # Psych-DS 1.5, files/tabular_data
+# The rule for names of tables in Psych-DS 1.5, files/tabular_data.
+DATA_FILE = re.compile(r"([a-z]+-[a-zA-Z0-9]+)(_[a-z]+-[a-zA-Z0-9]+)*_data\.csv")
 
 
 @pytest.fixture

@@ -99,9 +99,8 @@ def test_a_stopped_session_can_be_completed_without_the_skipped_items(db, begun)
     with pytest.raises(Conflict, match="1 of 2 trials have no answer yet"):
         store.sessions.complete(db, begun.session, 1)
     store.choices.save_stop(db, begun.session.id, begun.session.name, EarlyStop("a", 1, 2, 1, 0.04))
-    store.choices.save_stop(
-        db, begun.session.id, begun.session.name, EarlyStop("a", 0, 2, 9, 0.01)
-    )  # the first stop remains
+    # A second stop of the same image is ignored.
+    store.choices.save_stop(db, begun.session.id, begun.session.name, EarlyStop("a", 0, 2, 9, 0.01))
     assert store.sessions.complete(db, begun.session, 1) == []
     with db.reading() as connection:
         assert store.choices.list_stops(connection, begun.session.id) == [EarlyStop("a", 1, 2, 1, 0.04)]

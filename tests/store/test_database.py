@@ -215,9 +215,8 @@ def test_sqlite_settings_are_durable(tmp_path):
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         for transaction in (db.writing, db.reading):
             with transaction() as connection:
-                connection.execute(
-                    text("SELECT count(*) FROM studies")
-                )  # now the settings of the file are known
+                # SQLite knows the settings of a file only after it has read something.
+                connection.execute(text("SELECT count(*) FROM studies"))
                 found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in wanted}
                 assert found == wanted
 

@@ -138,9 +138,8 @@ def test_sweep_command_removes_remaining_traces(db, monkeypatch, capsys):
         assert (code, vacuum.LOG_KEPT in out, "batches" in out) == (1, True, False)
         code, out, _ = vseg(command, capsys)
         assert (code, vacuum.LOG_KEPT in out) == (1, True)
-        assert any(
-            secret in Path(db.address).read_bytes() for secret in secrets
-        )  # also in the file, not only in the log
+        # The traces are in the file too, not only in the log.
+        assert any(secret in Path(db.address).read_bytes() for secret in secrets)
     code, out, _ = vseg(command, capsys)
     assert (code, vacuum.SWEPT in out) == (0, True)
     assert [secret for secret in secrets if secret in read_all_bytes(db)] == []

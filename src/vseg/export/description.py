@@ -92,7 +92,7 @@ def write_description(
             segments=" --segments 2..6" if study.study.segments == "free" else "",
             schema=SCHEMA_VERSION,
             choices="  study-…_description-choices_data.csv                      chosen pairs, one per row\n"
-            * study.study.design.adaptive,
+            * study.study.design.is_adaptive,
             parquet="responses.parquet    all responses in one file\n"
             * folder.joinpath(dataset.PARQUET).exists(),
             markers="markers/             onsets and codes of the events of every trial, similar to BIDS\n"
@@ -114,7 +114,7 @@ def _describe(study: StudyRow, counts: ExportCounts, now: datetime) -> dict[str,
         f"Same/different judgments about pairs of locations on {study.study.layout.build()}, "
         f"images: {len(study.study.images)}, by participants who were asked to see {instruction}. {counts}"
     )
-    choices = CHOICES if study.study.design.adaptive else ()
+    choices = CHOICES if study.study.design.is_adaptive else ()
     return describe_dataset(_title(study), about, (*choices, *RESPONSES, *EVENTS, *SESSIONS), now)
 
 

@@ -111,7 +111,7 @@ def _write_sessions(snapshot: Snapshot, study: StudyRow, folder: Path, progress:
             responses, events = _write_session(snapshot, session, study, folder)
             parquet.add(responses)
             summary = _summarise_session(session, responses, events)
-            if study.study.design.adaptive:
+            if study.study.design.is_adaptive:
                 session_choices = _list_choices(snapshot, session)
                 summary |= _summarise_choices(snapshot, session, session_choices)
                 choices += session_choices
@@ -123,7 +123,7 @@ def _write_sessions(snapshot: Snapshot, study: StudyRow, folder: Path, progress:
         )
     start = folder / dataset.DATA / f"study-{_alphanumeric(study.name)}"
     write_csv(Path(f"{start}_description-sessions_data.csv"), SESSIONS, _to_columns(SESSIONS, summaries))
-    if study.study.design.adaptive:
+    if study.study.design.is_adaptive:
         write_csv(Path(f"{start}_description-choices_data.csv"), CHOICES, _to_columns(CHOICES, choices))
     return ExportCounts(
         sessions=len(summaries),

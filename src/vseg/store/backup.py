@@ -205,9 +205,8 @@ def _open_and_update(file: Path) -> Database:
 def _copy_to_postgresql(source: Database, target: Database, progress: Progress) -> None:
     """Copy all rows of a SQLite database to an empty PostgreSQL database in one transaction."""
     with source.reading() as rows, target.writing() as connection:
-        connection.execute(
-            select(func.pg_advisory_xact_lock(ADVISORY_LOCK))
-        )  # if two processes restore at once, one is refused
+        # If two processes restore at once, the second one is refused.
+        connection.execute(select(func.pg_advisory_xact_lock(ADVISORY_LOCK)))
         _check_empty(target, connection)
         copy_rows(rows, connection, progress)
         for table in metadata.sorted_tables:

@@ -53,9 +53,8 @@ def remove(db: Database, name: str) -> None:
             raise NotFound(f"There is no researcher {name!r:.80}; they may have been removed before.")
         if len(names) == 1:
             raise Conflict(f"{name} is the only researcher; add another one first.", "last")
-        connection.execute(
-            delete(researchers).where(researchers.c.name == name)
-        )  # the foreign keys delete the rest
+        # The foreign keys delete logins, tokens and sign-in links.
+        connection.execute(delete(researchers).where(researchers.c.name == name))
         connection.execute(delete(settings).where(settings.c.name == SETUP_SETTING))
 
 

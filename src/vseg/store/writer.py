@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MAX_ROWS_PER_COMMIT = 2000
 GATHER_S = 0.004  # under load, a commit waits this long for more records, which halves the number of commits
 MAX_QUEUED_REQUESTS = (
-    50_000  # with more, the database is too slow; the pages keep their records and send them again
+    50_000  # with more, requests are refused; the pages keep their records and send them again
 )
 
 # Ordered, so that two workers never deadlock.

@@ -19,10 +19,8 @@ from vseg.study.trials import Unit
 
 MIN_ALIVE_MINUTES = 60
 ALIVE_WITHOUT_RECORDS_MINUTES = 5
-DAILY_SESSIONS_PER_PLACE = (
-    20  # sessions without a personal link that may begin within a day, per wanted participant
-)
-EXTRA_DAILY_SESSIONS = 100
+# Without personal links, this many sessions may begin within a day: per wanted participant, and in addition.
+DAILY_SESSIONS_PER_PLACE, EXTRA_DAILY_SESSIONS = 20, 100
 DAY_MS = 24 * 60 * 60 * 1000
 
 

@@ -139,9 +139,8 @@ def count_unused_links(db: Database, study: StudyRow) -> int:
 def revoke_links(db: Database, study: StudyRow) -> int:
     """Delete the personal links that nobody has used; return their number."""
     with db.writing() as connection:
-        _lock_study(
-            connection, study
-        )  # a participant who is entering with one of them has used it, or is refused
+        # Locked: a participant who enters with one of them right now has used it, or is refused.
+        _lock_study(connection, study)
         return connection.execute(delete(links).where(_is_unused(study))).rowcount
 
 

@@ -10,9 +10,8 @@ from vseg.store.schema import events, identities, links, participants, responses
 from vseg.store.sessions.assignment import DAY_MS, newest_received_at_ms
 from vseg.store.studies import StudyRow, list_studies
 
-TAKING_PART_MS = (
-    60 * 60 * 1000
-)  # an active session with a record in this time may come back and has to be recognised
+# An active session with a record in this time may be resumed, for which its participant has to be recognised.
+TAKING_PART_MS = 60 * 60 * 1000
 
 
 @dataclass(frozen=True)
