@@ -1,4 +1,4 @@
-"""The commands as people type them: simulate, fit, evaluate on real files."""
+"""`vseg simulate`, `vseg fit` and `vseg evaluate` on real files."""
 
 import csv
 import io
@@ -16,9 +16,7 @@ from commands import SMALL, files, vseg
 from vseg import Grid, Maps, Responses, __version__, load
 from vseg._support.text import format_count
 from vseg.cli import COMMANDS
-from vseg.cli.output import share
 from vseg.data.responses import concatenate
-from vseg.errors import InvalidInput
 
 SUMMARY = {
     "objective", "data_term", "penalty", "smoothness", "loss", "segments", "iterations", "converged",
@@ -83,16 +81,16 @@ def test_participants_are_listed_with_their_folders(simulated, capsys):
         assert np.mean(own.labels == whole.labels) > 0.7  # the same labels as the maps of all
 
 
-def test_the_fit_does_not_depend_on_the_run(simulated, capsys):
+def test_a_fit_is_reproducible(simulated, capsys):
     for out in ("one", "two"):
         vseg(f"fit sim/responses.csv --grid 6 --segments 2 --seed 4 --out {out}", capsys)
     assert Maps.load("one/maps.npz") == Maps.load("two/maps.npz")
 
 
-def test_more_participants_change_no_ones_answers(simulated, capsys):
+def test_more_participants_do_not_change_the_others_answers(simulated, capsys):
     vseg(f"simulate {SMALL} --participants 1 --out alone", capsys)
     alone, many = load("alone/responses.csv", Grid(6)), load("sim/responses.csv", Grid(6))
-    assert np.array_equal(alone.same, many.of(participant="P1").same)
+    assert np.array_equal(alone.same, many.select(participant="P1").same)
 
 
 def test_fresh_pairs_differ_between_blocks_and_participants(here, capsys):
@@ -102,11 +100,11 @@ def test_fresh_pairs_differ_between_blocks_and_participants(here, capsys):
     )
     responses = load("sim/responses.csv", Grid(8))
     assert len(responses) == 2 * 3 * 64
-    assert all(len(responses.of(participant=name).tally()) == 192 for name in ("P1", "P2"))
+    assert all(len(responses.select(participant=name).tally()) == 192 for name in ("P1", "P2"))
     assert len(responses.tally()) > 192
 
 
-def test_a_range_of_segments_is_chosen_from(simulated, capsys):
+def test_segments_are_chosen_from_a_range(simulated, capsys):
     code, _, err = vseg("fit sim/responses.csv --grid 6 --segments 2..3 --out fit", capsys)
     assert (code, err) == (0, "")
     summary = json.loads(Path("fit/summary.json").read_text("utf-8"))
@@ -121,7 +119,7 @@ def test_a_range_at_a_given_smoothness(simulated, capsys):
     assert files(Path("fit")) == {"maps.npz", "summary.json", "maps.png", "segments.png"}
 
 
-def test_a_picture_gets_boundaries(simulated, capsys):
+def test_boundaries_are_drawn_over_a_picture(simulated, capsys):
     from PIL import Image
 
     Image.fromarray(np.full((40, 60, 3), 90, np.uint8)).save("photo.jpg")
@@ -131,7 +129,7 @@ def test_a_picture_gets_boundaries(simulated, capsys):
     assert Path("fit/boundaries.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_three_columns_are_enough_and_parquet_is_as_good(simulated, capsys):
+def test_three_columns_are_enough_in_csv_and_parquet(simulated, capsys):
     responses = load("sim/responses.csv", Grid(6))
     lines = [
         f"{i},{j},{int(same)}" for i, j, same in zip(responses.i, responses.j, responses.same, strict=True)
@@ -152,7 +150,7 @@ def two_images(simulated) -> None:
     concatenate(both).save("both.csv")
 
 
-def test_each_image_on_its_own(two_images, capsys):
+def test_each_image_is_fitted_separately(two_images, capsys):
     assert vseg("fit both.csv --grid 6 --segments 2 --by image", capsys)[0] == 0
     assert "maps.npz" not in files(Path("fit"))
     rows = table("fit/images.csv")
@@ -160,12 +158,12 @@ def test_each_image_on_its_own(two_images, capsys):
     assert Maps.load("fit/images/a/maps.npz").segments == 2
 
 
-def test_a_single_image_also_stands_at_the_top(two_images, capsys):
+def test_a_single_image_is_also_written_at_the_top(two_images, capsys):
     assert vseg("fit a.csv --grid 6 --segments 2 --by image", capsys)[0] == 0
     assert Maps.load("fit/maps.npz") == Maps.load("fit/images/a/maps.npz")
 
 
-def test_one_of_several_images(two_images, capsys):
+def test_one_of_several_images_is_chosen(two_images, capsys):
     assert vseg("fit both.csv --grid 6 --segments 2 --image b", capsys)[0] == 0
 
 
@@ -174,7 +172,7 @@ def test_several_images_need_a_choice(two_images, capsys):
     assert code == 1
     assert err == (
         "vseg: The responses are about 2 images (../a, b); "
-        "choose one with --image NAME, or fit each with --by image.\n"
+        "choose one image, or fit each image separately (by image).\n"
     )
 
 
@@ -184,13 +182,13 @@ def test_a_fit_that_did_not_converge_is_written_with_a_warning(simulated, capsys
     )
     assert code == 0
     assert err.startswith(
-        "vseg: warning: The fit of 2 segments is kept as it was: Stopped at the largest number"
+        "vseg: warning: The fit of 2 segments did not converge and is kept as it is: Stopped at the largest number"
     )
     assert err.count("\n") == 1
     assert json.loads(Path("fit/summary.json").read_text("utf-8"))["converged"] is False
 
 
-def test_few_pairs_are_a_warning(here, capsys):
+def test_too_few_pairs_give_a_warning(here, capsys):
     rows = [f"{i},{i + 1},{i % 2}" for i in range(0, 16, 2)]
     Path("few.csv").write_text("\n".join(["i,j,same", *rows]))
     code, _, err = vseg("fit few.csv --grid 4 --segments 3 --smoothness 1", capsys)
@@ -201,19 +199,19 @@ def test_few_pairs_are_a_warning(here, capsys):
     )
 
 
-# ── some of them cannot be fitted ──
+# ── participants and images that cannot be fitted ──
 
 
 @pytest.fixture
 def drop_out(simulated) -> None:
     """Three participants, and a fourth who left after five trials."""
     answers = load("sim/responses.csv", Grid(6))
-    few = answers.of(participant="P1").where(range(5))
+    few = answers.select(participant="P1").take(range(5))
     left = Responses(Grid(6), few.i, few.j, few.same, participant="P4")
     concatenate([answers, left]).save("answers.csv")
 
 
-def test_a_drop_out_is_left_out_by_name_and_the_rest_is_written(drop_out, capsys):
+def test_a_drop_out_is_named_and_skipped(drop_out, capsys):
     code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant", capsys)
     assert code == 0
     assert out.endswith("3 of 4 participants fitted separately, in participants.csv.\n")
@@ -239,11 +237,11 @@ def test_a_warning_about_one_participant_names_them(drop_out, capsys):
     assert " Only 5 distinct pairs were tested; " in table("fit/participants.csv")[3]["note"]
 
 
-def test_the_same_kind_of_warning_about_many_is_one_line(simulated, capsys):
+def test_warnings_of_one_kind_are_one_line(simulated, capsys):
     answers = load("sim/responses.csv", Grid(6))
-    one = answers.of(participant="P1").where(range(5))
-    two = answers.of(participant="P2").where(range(7))
-    concatenate([one, two, answers.of(participant="P3")]).save("answers.csv")
+    one = answers.select(participant="P1").take(range(5))
+    two = answers.select(participant="P2").take(range(7))
+    concatenate([one, two, answers.select(participant="P3")]).save("answers.csv")
     code, _, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant --smoothness 1", capsys)
     assert code == 0
     untested, few = err.splitlines()
@@ -251,9 +249,9 @@ def test_the_same_kind_of_warning_about_many_is_one_line(simulated, capsys):
     assert few.startswith("vseg: warning: 2 of 3 participants, for example P1: Only 5 distinct pairs were")
 
 
-def test_an_image_that_cannot_be_fitted_is_left_out_too(two_images, capsys):
+def test_an_image_that_cannot_be_fitted_is_skipped(two_images, capsys):
     both = load("both.csv", Grid(6))
-    concatenate([both.of(image="b"), both.of(image="../a").where(range(5))]).save("answers.csv")
+    concatenate([both.select(image="b"), both.select(image="../a").take(range(5))]).save("answers.csv")
     code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by image", capsys)
     assert (code, out) == (0, "fit: 1 of 2 images fitted separately, in images.csv.\n")
     assert err.startswith("vseg: warning: image ../a is left out: ")
@@ -262,8 +260,8 @@ def test_an_image_that_cannot_be_fitted_is_left_out_too(two_images, capsys):
     ]  # fmt: skip
 
 
-def test_if_nobody_can_be_fitted_it_is_an_error(simulated, capsys):
-    answers = load("sim/responses.csv", Grid(6)).of(participant="P1").where(range(72))
+def test_it_is_an_error_if_no_participant_can_be_fitted(simulated, capsys):
+    answers = load("sim/responses.csv", Grid(6)).select(participant="P1").take(range(72))
     names = [f"P{at // 4:02d}" for at in range(72)]
     Responses(Grid(6), answers.i, answers.j, answers.same, participant=names).save("answers.csv")
     code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant", capsys)
@@ -273,8 +271,8 @@ def test_if_nobody_can_be_fitted_it_is_an_error(simulated, capsys):
     assert not Path("fit").exists()
 
 
-def test_one_is_singular(simulated, capsys):
-    answers = load("sim/responses.csv", Grid(6)).of(participant="P1")
+def test_one_participant_or_image_is_singular(simulated, capsys):
+    answers = load("sim/responses.csv", Grid(6)).select(participant="P1")
     answers.save("one.csv")
     fit = "fit one.csv --grid 6 --segments 2 --smoothness 1 --force --by"
     assert vseg(f"{fit} participant", capsys)[1].endswith(
@@ -305,8 +303,8 @@ class Terminal(io.StringIO):
         (f"simulate {SMALL} --participants 3 --fresh", 3 * 6 + 3 + 1),
     ],
 )
-def test_the_bar_ends_where_it_said_it_would(two_images, drop_out, capsys, monkeypatch, command, total):
-    """The last drawing of the bar, on a terminal that remembers all."""
+def test_the_progress_bar_ends_at_its_total(two_images, drop_out, capsys, monkeypatch, command, total):
+    """Read from the last bar drawn on a terminal that records everything."""
     for name, value in {"TERM": "xterm", "COLUMNS": "200", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
@@ -317,9 +315,9 @@ def test_the_bar_ends_where_it_said_it_would(two_images, drop_out, capsys, monke
 
 @pytest.mark.parametrize("smoothness", ["auto", 1.0])
 @pytest.mark.parametrize("counts", [[2], [2, 3]])
-def test_the_bar_expects_what_the_fits_report(simulated, smoothness, counts):
+def test_the_total_of_the_bar_is_what_fits_report(simulated, smoothness, counts):
     from vseg import choose_segments, reconstruct
-    from vseg.cli.methods import Penalised
+    from vseg.workflows.penalised_fits import PenalisedMethod
 
     answers, done = load("sim/responses.csv", Grid(6)), []
     settings = {"smoothness": smoothness, "seed": 0}
@@ -327,20 +325,4 @@ def test_the_bar_expects_what_the_fits_report(simulated, smoothness, counts):
         choose_segments(answers, segments=counts, progress=done.append, **settings)
     else:
         reconstruct(answers, segments=counts[0], progress=done.append, **settings)
-    assert sum(done) == Penalised(**settings).steps(counts)
-
-
-@pytest.mark.parametrize("reports", [[], [2, 1], [2, 3], [2, 9]])
-def test_a_share_is_used_up_however_it_ends(reports):
-    done: list[int] = []
-
-    def fails() -> None:
-        with share(done.append, 5) as advance:
-            for report in reports:
-                advance(report)
-            raise InvalidInput("Too few.")
-
-    with pytest.raises(InvalidInput):
-        fails()
-    assert sum(done) == 5
-    assert min(done) >= 0
+    assert sum(done) == PenalisedMethod(**settings).count_steps(counts)

@@ -1,4 +1,4 @@
-"""`vseg fit --method posterior`: the same files as before, and what is not known beside them."""
+"""`vseg fit --method posterior`: the files of a fit, with intervals."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ def summary(folder):
     return json.loads((folder / "summary.json").read_text(encoding="utf-8"))
 
 
-def test_files_and_numbers(simulated, here, capsys):
+def test_files_and_numbers_of_a_posterior(simulated, here, capsys):
     assert vseg(f"{FIT} --segments 2", capsys)[0] == 0
     found = summary(here / "fit")
     assert found["entropy_low"] < found["mean_entropy"] < found["entropy_high"]
@@ -29,7 +29,7 @@ def test_files_and_numbers(simulated, here, capsys):
     assert label_accuracy(Maps.load("fit/maps.npz"), Maps.load("sim/truth.npz")) > 0.9
 
 
-def test_k_by_evidence_and_each_participant_with_the_prior_of_the_others(simulated, here, capsys):
+def test_k_by_evidence_and_participants_with_the_group_prior(simulated, here, capsys):
     assert vseg(f"{FIT} --segments 2..4 --by participant --prior group --lapses estimate", capsys)[0] == 0
     assert summary(here / "fit")["segments"] == 2
     assert [row["segments"] for row in summary(here / "fit")["segments_table"]][:2] == [2, 3]
@@ -47,7 +47,7 @@ def test_k_by_evidence_and_each_participant_with_the_prior_of_the_others(simulat
         assert (maps.labels == together.labels).mean() > 0.8  # under the same labels
 
 
-def test_auto_takes_k_by_evidence_for_the_paper_s_estimator_too(simulated, here, capsys):
+def test_auto_takes_k_by_evidence_also_for_the_penalised_method(simulated, here, capsys):
     fit = "fit sim/responses.csv --grid 6 --segments auto --smoothness 1 --out fit"
     code, out, _ = vseg(fit, capsys)
     assert (code, out.startswith("fit: K = 2 by evidence (plausible: 2")) == (0, True)
@@ -55,17 +55,17 @@ def test_auto_takes_k_by_evidence_for_the_paper_s_estimator_too(simulated, here,
     assert "segments.png" in files(here / "fit")
 
 
-def test_hardly_any_answers_are_warned_of(simulated, here, capsys):
+def test_very_few_answers_give_a_warning(simulated, here, capsys):
     lines = (here / "sim/responses.csv").read_text().splitlines(keepends=True)
     (here / "few.csv").write_text("".join(lines[:9]))
     fit = "fit few.csv --grid 6 --segments 2 --method posterior --by participant --prior group --out fit"
     code, _, err = vseg(fit, capsys)
     assert code == 0
     assert "8 trials are few for 36 locations" in err
-    assert "participant P1: Nobody else makes a group prior" in err
+    assert "participant P1: There is no other participant to make a group prior from" in err
 
 
-def test_with_an_image_prior_the_maps_without_it_are_there_too(simulated, here, capsys):
+def test_an_image_prior_also_reports_the_maps_without_it(simulated, here, capsys):
     labels = Maps.load("sim/truth.npz").labels.reshape(6, 6)
     Image.fromarray(np.kron(labels * 200, np.ones((16, 16))).astype(np.uint8)).save("shown.png")
     code, out, _ = vseg(f"{FIT} --segments 2 --prior image --picture shown.png", capsys)
@@ -78,7 +78,7 @@ def test_with_an_image_prior_the_maps_without_it_are_there_too(simulated, here, 
         assert not np.array_equal(own["probabilities"], plain["probabilities"])
 
 
-def test_more_draws_where_more_are_asked_for(simulated, here, capsys):
+def test_the_number_of_draws(simulated, here, capsys):
     assert vseg(f"{FIT} --segments 2 --draws 100 --by participant", capsys)[0] == 0
     for path in (here / "fit").rglob("maps.npz"):
         with np.load(path) as arrays:
@@ -86,7 +86,7 @@ def test_more_draws_where_more_are_asked_for(simulated, here, capsys):
 
 
 @pytest.mark.parametrize("method", ["penalised", "posterior"])
-def test_a_table_that_is_no_text_is_one_sentence_by_either_method(here, capsys, method):
+def test_a_table_that_is_not_text_is_one_sentence(here, capsys, method):
     (here / "latin.csv").write_bytes("participant,i,j,same\nJürgen,0,1,1\n".encode("latin-1"))
     code, _, err = vseg(f"fit latin.csv --grid 4 --segments 2 --method {method}", capsys)
     assert (code, err.count("latin.csv is not UTF-8 text; save it as CSV (UTF-8).")) == (1, 1)
@@ -94,31 +94,37 @@ def test_a_table_that_is_no_text_is_one_sentence_by_either_method(here, capsys, 
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("options", "message"),
     [
-        ("--method magic", "choose one of penalised, posterior"),
-        ("--prior group", "--prior group needs --by participant"),
-        ("--prior image", "there is none; name it with --picture"),
-        ("--prior magic", "choose one of spatial, image, group"),
-        ("--lapses some", "--lapses is auto, none, estimate, or two shares"),
+        ("--method magic", "--method"),
+        ("--prior group", "fit by participant to use it"),
+        ("--prior image", "the data set has none; give its file as picture"),
+        ("--prior magic", "--prior"),
+        ("--lapses some", "--lapses is auto, none, estimate, or two rates"),
         ("--lapses 0.1,2", "--lapses is a number from 0 to 0.5, got '2'"),
-        ("--draws 7", "--draws is a whole number from 8 up, got '7'"),
-        ("--draws 20000", "--draws is a whole number from 8 to 10000, got 20000"),
-        ("--loss squared_error", "--loss is for --method penalised."),
+        ("--draws 7", "--draws"),
+        ("--draws 20000", "--draws"),
+        ("--loss squared_error", "loss is a setting of the method 'penalised', which was not chosen."),
         (
-            "--smoothness banana --loss nope --kernel hm --max-iterations no",
-            "--smoothness, --loss, --kernel, --max-iterations are for --method penalised.",
+            "--smoothness 1 --loss cross_entropy --kernel hm --max-iterations 5",
+            "smoothness, loss, kernel, max_iterations are settings of the method 'penalised', which was not chosen.",
         ),
-        ("--method penalised --draws 64", "--draws is for --method posterior."),
-        ("--method penalised --prior magic --lapses banana", "--prior, --lapses are for --method posterior."),
-        ("--method penalised --loss nope", "nope"),
+        (
+            "--method penalised --draws 64",
+            "draws is a setting of the method 'posterior', which was not chosen.",
+        ),
+        (
+            "--method penalised --prior image --lapses none",
+            "prior, lapses are settings of the method 'posterior'",
+        ),
+        ("--method penalised --loss nope", "--loss"),
         ("--method penalised --kernel hm", "hm"),
-        ("--method penalised --weights hm", "hm"),
-        ("--method penalised --solver hm", "hm"),
+        ("--method penalised --weights hm", "--weights"),
+        ("--method penalised --solver hm", "--solver"),
     ],
 )
-def test_bad_input(simulated, here, capsys, more, said):
-    code, _, err = vseg(f"{FIT} --segments 2 {more}", capsys)
+def test_bad_input(simulated, here, capsys, options, message):
+    code, _, err = vseg(f"{FIT} --segments 2 {options}", capsys)
     assert code == 1
-    assert said in err
+    assert message in err
     assert not (here / "fit").exists()

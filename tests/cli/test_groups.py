@@ -1,4 +1,4 @@
-"""`vseg groups`: two fits, or one and a table of who is in which group."""
+"""`vseg groups`: two fits, or one fit and a table of its participants' groups."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ HEAD = "participant,folder,mean_entropy,entropy_low,entropy_high,entropy_spread,
 SETTINGS = {"prior": "spatial", "lapses": "none"}
 
 
-def a_fit(folder, values, prefix, segments=3, version="1", **settings):
+def write_fit(folder, values, prefix, segments=3, version="1", **settings):
     Path(folder).mkdir()
     about = {"segments": segments, "prior": "spatial", "version": version, "settings": SETTINGS | settings}
     Path(folder, "summary.json").write_text(json.dumps(about))
@@ -27,8 +27,8 @@ def a_fit(folder, values, prefix, segments=3, version="1", **settings):
 
 @pytest.fixture
 def fits(here):
-    a_fit("low", [0.1, 0.15, 0.2, 0.12], "a")
-    a_fit("high", [0.3, 0.35, 0.25, 0.4], "b")
+    write_fit("low", [0.1, 0.15, 0.2, 0.12], "a")
+    write_fit("high", [0.3, 0.35, 0.25, 0.4], "b")
     return here
 
 
@@ -47,7 +47,7 @@ def test_two_fits(fits, capsys):
         ] * 4  # the others unfitted
 
 
-def test_one_fit_and_its_groups(fits, capsys):
+def test_one_fit_and_a_table_of_groups(fits, capsys):
     Path("who.csv").write_text(
         "participant,group\na0,patients\na1,patients\na2,controls\na3,controls\nz,controls\n"
     )
@@ -58,8 +58,8 @@ def test_one_fit_and_its_groups(fits, capsys):
     assert found["fits"] == {"low": {"segments": 3, "version": "1", **SETTINGS}}
 
 
-def test_who_is_in_no_group_is_named(here, capsys):
-    a_fit("fit", [0.1, 0.15, 0.2, 0.12, 0.3, 0.2], "a")
+def test_participants_in_no_group_are_named(here, capsys):
+    write_fit("fit", [0.1, 0.15, 0.2, 0.12, 0.3, 0.2], "a")
     Path("who.csv").write_text("participant,group\na0,x\na1,x\na2,y\na3,y\nax,y\n")
     code, _, err = vseg("groups fit --table who.csv", capsys)
     assert code == 0
@@ -67,44 +67,44 @@ def test_who_is_in_no_group_is_named(here, capsys):
     assert "who.csv also names ax, who could not be fitted." in err
 
 
-def test_fits_that_were_made_differently_are_compared_with_a_word(fits, capsys):
-    a_fit("slips", [0.2, 0.26, 0.3, 0.21], "s", lapses="estimate")
-    a_fit("others", [0.2, 0.26, 0.3, 0.21], "o", version="2", prior="group", lapses=[0.02, 0.05])
+def test_fits_with_different_settings_are_compared_with_a_warning(fits, capsys):
+    write_fit("slips", [0.2, 0.26, 0.3, 0.21], "s", lapses="estimate")
+    write_fit("others", [0.2, 0.26, 0.3, 0.21], "o", version="2", prior="group", lapses=[0.02, 0.05])
     code, _, err = vseg("groups low slips", capsys)
     assert code == 0
-    assert "low took every answer as meant, slips estimated lapses: fit both alike." in err
+    assert "low assumed no lapses, slips estimated lapses: fit both with the same settings." in err
     found = json.loads(Path("groups/comparison.json").read_text("utf-8"))
     assert [fit["lapses"] for fit in found["fits"].values()] == ["none", "estimate"]
     code, _, err = vseg("groups low others --out again", capsys)
     assert code == 0
     said = (
-        "low took every answer as meant, others took lapses to be 0.02 and 0.05; low has the spatial prior, others the "
-        "group prior; low is of vseg 1, others of 2: fit both alike."
+        "low assumed no lapses, others took lapses to be 0.02 and 0.05; low has the spatial prior, others the "
+        "group prior; low is of vseg 1, others of 2: fit both with the same settings."
     )
     assert said in " ".join(err.split())
 
 
-def test_a_fit_that_did_not_note_its_settings(fits, capsys):
+def test_a_fit_without_recorded_settings(fits, capsys):
     Path("low/summary.json").write_text('{"segments": 3, "prior": "spatial", "version": "1"}')
     code, _, err = vseg("groups low high", capsys)
     assert code == 0
-    assert "How low was fitted is not noted in summary.json" in err
+    assert "summary.json does not say how low was fitted" in err
 
 
-def test_the_same_people_twice_are_compared_with_themselves(fits, capsys):
-    a_fit("again", [0.2, 0.26, 0.3, 0.21], "a")
+def test_the_same_participants_are_compared_with_themselves(fits, capsys):
+    write_fit("again", [0.2, 0.26, 0.3, 0.21], "a")
     code, out, _ = vseg("groups low again", capsys)
     assert code == 0
     assert "(the same 4 people)" in out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        ("low", "Name the folders of two fits"),
+        ("low", "Expected two fits, or one fit and a table"),
         ("low low", "Both groups are low"),
         ("low nothing", "No file nothing/participants.csv"),
-        ("low high --table who.csv", "leave the second folder out"),
+        ("low high --table who.csv", "leave the second fit out"),
         ("low --table who.csv", "into 1 group (only); expected two"),
         (
             "low --table few.csv",
@@ -119,14 +119,14 @@ def test_the_same_people_twice_are_compared_with_themselves(fits, capsys):
         ("low penalised", "has no column entropy_spread"),
     ],
 )
-def test_bad_input(fits, capsys, arguments, said):
+def test_bad_input(fits, capsys, arguments, message):
     Path("who.csv").write_text("participant,group\na0,only\n")
     Path("few.csv").write_text("participant,group\na0,a\na1,a\na2,b\nzz,b\nyy,b\n")
     Path("both.csv").write_text("participant,group\na0,a\na1,a\na2,b\na0,b\n")
-    a_fit("four", [0.1, 0.2], "c", segments=4)
-    a_fit("one", [0.1], "c")
-    a_fit("shared", [0.1], "a")
-    a_fit("torn", [0.1, 0.2], "c")
+    write_fit("four", [0.1, 0.2], "c", segments=4)
+    write_fit("one", [0.1], "c")
+    write_fit("shared", [0.1], "a")
+    write_fit("torn", [0.1, 0.2], "c")
     Path("torn/summary.json").write_text("{")
     rows = Path("high/participants.csv").read_text().splitlines(keepends=True)[1:]
     with open("shared/participants.csv", "a") as file:
@@ -135,5 +135,5 @@ def test_bad_input(fits, capsys, arguments, said):
     Path("penalised/participants.csv").write_text("participant,folder,mean_entropy\nP1,x,0.3\n")
     code, _, err = vseg(f"groups {arguments}", capsys)
     assert code == 1
-    assert said in err
+    assert message in err
     assert not Path("groups").exists()
