@@ -16,7 +16,7 @@ from vseg.server import error_pages, html, participants
 from vseg.server.headers import PathPrefix, SecurityHeaders
 from vseg.server.health import health
 from vseg.server.lazy_app import LazyApp
-from vseg.server.pair_scheduler import Adapting
+from vseg.server.pair_scheduler import PairScheduler
 from vseg.server.retention import enforce_retention
 from vseg.server.session_cache import SessionCache
 from vseg.server.session_loader import SessionLoader, follow_other_workers
@@ -77,7 +77,7 @@ def create_app(
         db=db,
         session_cache=SessionCache(),
         session_loader=SessionLoader(db),
-        pair_scheduler=Adapting(db),
+        pair_scheduler=PairScheduler(db),
         begin_limit=asyncio.Semaphore(participants.MAX_CONCURRENT_BEGINS),
     )
     researchers = LazyApp(lambda: _create_researchers_app(db, groups, report, at_exit))
@@ -107,40 +107,42 @@ def _create_researchers_app(
     from vseg import monitor
     from vseg.server import api, auth, dashboard, demo
 
-    logins, watch = auth.BrowserLogins(db), at_exit.enter_context(closing(monitor.Watch(db)))
+    logins, live_data = auth.BrowserLogins(db), at_exit.enter_context(closing(monitor.LiveData(db)))
     routes = [
         # by cookie
         Route("/", dashboard.studies_page),
-        Route("/setup", dashboard.setup, methods=["GET", "POST"]),
-        Route("/login", dashboard.login, methods=["GET", "POST"]),
-        Route("/logout", dashboard.logout, methods=["POST"]),
+        Route("/setup", dashboard.set_up_researcher, methods=["GET", "POST"]),
+        Route("/login", dashboard.log_in, methods=["GET", "POST"]),
+        Route("/logout", dashboard.log_out, methods=["POST"]),
         Route("/signin", dashboard.sign_in),
         Route("/new", dashboard.new_study_page),
         Route("/studies", dashboard.create_study, methods=["POST"]),
         Route("/studies/{name}", dashboard.study_page),
-        Route("/studies/{name}/data", dashboard.data),
-        Route("/studies/{name}/images/{image}", dashboard.image),
-        Route("/studies/{name}/participants/{participant}", dashboard.participant),
-        Route("/studies/{name}/participants/{participant}/erase", dashboard.erase, methods=["POST"]),
-        Route("/studies/{name}/links", dashboard.links, methods=["POST"]),
+        Route("/studies/{name}/data", dashboard.data_page),
+        Route("/studies/{name}/images/{image}", dashboard.image_page),
+        Route("/studies/{name}/participants/{participant}", dashboard.participant_page),
+        Route(
+            "/studies/{name}/participants/{participant}/erase", dashboard.erase_participant, methods=["POST"]
+        ),
+        Route("/studies/{name}/links", dashboard.create_links, methods=["POST"]),
         Route("/studies/{name}/links/revoke", dashboard.revoke_links, methods=["POST"]),
         Route("/studies/{name}/simulate", dashboard.start_simulation, methods=["POST"]),
         Route("/studies/{name}/{what}", dashboard.change_status, methods=["POST"]),
-        Route("/settings", dashboard.settings),
+        Route("/settings", dashboard.settings_page),
         Route("/settings/password", dashboard.change_password, methods=["POST"]),
-        Route("/settings/tokens", dashboard.new_token, methods=["POST"]),
+        Route("/settings/tokens", dashboard.create_token, methods=["POST"]),
         Route("/settings/tokens/revoke", dashboard.revoke_token, methods=["POST"]),
-        Route("/settings/researchers", dashboard.new_researcher_link, methods=["POST"]),
+        Route("/settings/researchers", dashboard.create_researcher_link, methods=["POST"]),
         Route("/settings/researchers/remove", dashboard.remove_researcher, methods=["POST"]),
         Route("/report", demo.report),
         # by cookie or personal token
         Route("/api/", dashboard.api_page),
-        Mount("/api", api.api(db, logins, watch, groups)),
+        Mount("/api", api.build_api(db, logins, live_data, groups)),
     ]
     app = Starlette(routes=routes, exception_handlers=error_pages.build_handlers(dashboard.menu_values))
     app.state.db, app.state.logins, app.state.login_attempts = db, logins, auth.LoginAttempts()
     app.state.simulations, app.state.report = groups, report
-    app.state.watch, app.state.glances = watch, dashboard.OverviewCache(db, watch)
+    app.state.live_data, app.state.overviews = live_data, dashboard.OverviewCache(db, live_data)
     return app
 
 

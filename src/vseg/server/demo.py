@@ -109,10 +109,10 @@ async def report(request: Request) -> Response:
         return FileResponse(file, headers=REPORT_POLICY)
     if is_finished:
         return await render_page(
-            request, "problem.html", status=404, heading="There is no report", said=REPORT_FAILED
+            request, "error.html", status=404, heading="There is no report", message=REPORT_FAILED
         )
     waiting = await render_page(
-        request, "problem.html", status=503, heading="Not ready yet", said=REPORT_PENDING, calm=True
+        request, "error.html", status=503, heading="Not ready yet", message=REPORT_PENDING, is_waiting=True
     )
     waiting.headers.update({"Retry-After": str(RELOAD_AFTER_S), "Refresh": str(RELOAD_AFTER_S)})
     return waiting

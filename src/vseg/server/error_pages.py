@@ -1,8 +1,8 @@
-"""Whatever goes wrong, as a page for browsers in which people read; scripts get JSON as everywhere."""
+"""Show errors as HTML pages to browsers; scripts get the JSON errors of http.py."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
+from typing import TypedDict
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -14,9 +14,9 @@ from vseg.server.html import render_template
 
 HEADINGS = {
     401: "Please log in",
-    403: "This form did not come through",
-    404: "There is nothing here",
-    405: "There is nothing here",
+    403: "The form was not accepted",
+    404: "Page not found",
+    405: "Page not found",
     409: "Not possible right now",
     422: "This did not work",
     429: "Please wait a moment",
@@ -24,42 +24,52 @@ HEADINGS = {
     503: "The server is busy",
 }
 
-Menu = Callable[[Request], Awaitable[dict[str, Any]]]
+
+class MenuValues(TypedDict, total=False):
+    """What the menu at the top of a page shows; it is empty if nobody is logged in."""
+
+    form_token: str
+    researcher: str | None
+    has_report: bool
 
 
-async def no_menu(request: Request) -> dict[str, Any]:
-    """Participants have none, and files neither."""
+GetMenuValues = Callable[[Request], Awaitable[MenuValues]]
+
+
+async def no_menu(request: Request) -> MenuValues:
+    """Return no menu, as for participants and files."""
     return {}
 
 
-def build_handlers(menu: Menu = no_menu) -> dict[int | type[Exception], http.Handler]:
-    """What answers for each kind of error; `menu` is what the page's frame needs besides."""
-    return {kind: _for_people(handler, menu) for kind, handler in http.HANDLERS.items()}
+def build_handlers(get_menu: GetMenuValues = no_menu) -> dict[int | type[Exception], http.Handler]:
+    """Return the exception handlers of an application whose error pages have this menu."""
+    return {kind: _add_html(handler, get_menu) for kind, handler in http.HANDLERS.items()}
 
 
-def _for_people(handler: http.Handler, menu: Menu) -> http.Handler:
-    async def answered(request: Request, exception: Exception) -> Response:
-        answer = await handler(request, exception)
+def _add_html(handler: http.Handler, get_menu: GetMenuValues) -> http.Handler:
+    async def handle(request: Request, exception: Exception) -> Response:
+        response = await handler(request, exception)
         if "text/html" not in request.headers.get("accept", ""):
-            return answer
-        status = answer.status_code
+            return response
+        status = response.status_code
         heading = HEADINGS.get(status, HTTPStatus(status).phrase)
-        frame = {} if status >= 500 else await menu(request)
-        page = render_template(
-            request, "problem.html", status=status, heading=heading, said=_said(exception, status), **frame
-        )
-        if (wait := answer.headers.get("retry-after")) is not None:
-            page.headers["Retry-After"] = wait
+        message = _describe_error(exception, status)
+        menu = {} if status >= 500 else await get_menu(request)
+        page = render_template(request, "error.html", status=status, heading=heading, message=message, **menu)
+        if (retry_after := response.headers.get("retry-after")) is not None:
+            page.headers["Retry-After"] = retry_after
         return page
 
-    return answered
+    return handle
 
 
-def _said(exception: Exception, status: int) -> str:
+def _describe_error(exception: Exception, status: int) -> str:
     if isinstance(exception, VsegError):
         return http.get_public_message(exception)
     if status in (404, 405):
-        return "No page of this server has that address. It may have been mistyped, or what it showed was erased."
+        return (
+            "This server has no page at that address. It may be mistyped, or the data it showed were erased."
+        )
     if isinstance(exception, HTTPException) and exception.detail != HTTPStatus(status).phrase:
         return exception.detail
-    return "It has been written to the server's log. Go back and try again."
+    return "The error was written to the server's log. Go back and try again."

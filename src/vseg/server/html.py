@@ -1,4 +1,4 @@
-"""Pages made from templates/, with the addresses and the form token they need."""
+"""Render the pages in templates/."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -16,15 +16,15 @@ TEMPLATES.env.trim_blocks = TEMPLATES.env.lstrip_blocks = True
 
 
 def render_template(request: Request, template: str, /, *, status: int = 200, **values: Any) -> Response:
-    """The page of this template; `root` is the path all our addresses begin with."""
+    """Render a template with these values and `root`, the path that all links of the page begin with."""
     return TEMPLATES.TemplateResponse(request, template, {"root": root_path(request), **values}, status)
 
 
 def root_path(request: Request) -> str:
-    """The prefix our pages lie under, as the browser sees it: "" or "/path"."""
+    """Return the path under which the browser sees this server: "" or a prefix such as "/vseg"."""
     return request.base_url.path.rstrip("/")
 
 
 async def favicon(request: Request) -> Response:
-    """Where browsers look for the icon by themselves."""
+    """Redirect /favicon.ico, which browsers request by themselves, to the icon."""
     return RedirectResponse(f"{root_path(request)}/pages/favicon.svg", 301)

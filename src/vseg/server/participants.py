@@ -25,8 +25,8 @@ from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, SchemaMism
 from vseg.server.compression import PrecompressedFiles, json_response
 from vseg.server.html import render_template
 from vseg.server.http import error_response, read_json, run_in_thread
-from vseg.server.pair_scheduler import Adapting
-from vseg.server.pending_choices import Ahead
+from vseg.server.pair_scheduler import PairScheduler
+from vseg.server.pending_choices import PendingChoices
 from vseg.server.records import MAX_BODY_BYTES, POSTED_RECORDS, STRICT
 from vseg.server.resume_policy import MAX_ATTEMPTS, Answers, ResumePoint, find_resume_point
 from vseg.server.session_cache import CachedSession, SessionCache
@@ -57,7 +57,7 @@ class ParticipantContext:
     db: store.Database
     session_cache: SessionCache
     session_loader: SessionLoader
-    pair_scheduler: Adapting
+    pair_scheduler: PairScheduler
     begin_limit: asyncio.Semaphore
 
 
@@ -157,7 +157,7 @@ async def show_page(request: Request) -> Response:
     try:
         await _load_study(request)
     except NotFound:
-        return render_template(request, "unknown.html", status=404)
+        return render_template(request, "unknown_study.html", status=404)
     return STATIC_FILES.send_file(STATIC / "index.html", request.headers)
 
 
@@ -166,7 +166,7 @@ async def redirect_to_page(request: Request) -> Response:
     try:
         study = await _load_study(request)
     except NotFound:  # never redirect to a name that is not a study: anyone can write one into a link
-        return render_template(request, "unknown.html", status=404)
+        return render_template(request, "unknown_study.html", status=404)
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"./{study.name}/{query}", 307)
 
@@ -241,12 +241,17 @@ async def get_session(request: Request) -> Response:
     """Return the state of a session."""
     db, (study, row) = _context(request).db, await _load_session(request)
     return await run_in_thread(
-        lambda: json_response(request, _session_state(db, study, row, Ahead.of(study, row)))
+        lambda: json_response(request, _session_state(db, study, row, PendingChoices.of(study, row)))
     )
 
 
 def _session_state(
-    db: store.Database, study: StudyRow, row: SessionRow, pending: Ahead | None, *, is_new: bool = False
+    db: store.Database,
+    study: StudyRow,
+    row: SessionRow,
+    pending: PendingChoices | None,
+    *,
+    is_new: bool = False,
 ) -> dict[str, Any]:
     """Return what the page is told about a session; apply the study's policy on interruptions."""
     _check_not_ended(row.status)
@@ -295,7 +300,7 @@ def describe_session(
             for name, image in study.images.items()
             if name in set(row.trials.image)
         },
-        "trials": row.trials.wire(),
+        "trials": row.trials.to_wire(),
         "next_seq": next_seq,
         "next_item": resume.next_item,
         "repeat_block": repeat and resume.next_item < len(row.trials),
@@ -305,7 +310,7 @@ def describe_session(
 
 
 def _open_choices(
-    db: store.Database, pending: Ahead, answers: Answers, resume: ResumePoint
+    db: store.Database, pending: PendingChoices, answers: Answers, resume: ResumePoint
 ) -> dict[str, Any]:
     """Return the chosen pairs of items that are still to be asked, without those already asked with a fixed pair."""
     pending.answered([item for _, item, _ in answers])

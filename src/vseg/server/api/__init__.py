@@ -1,17 +1,17 @@
-"""The researcher's API: whatever a page can do, a script can do too.
+"""The researchers' API: scripts can do everything that the dashboard can.
 
-Everything here needs the login's cookie or a personal token. Requests that change something bring the header
-X-CSRF-Token with the cookie; with a token they need nothing else.
+Every route needs the login's cookie or a personal token. With the cookie, requests that change something also need
+the header X-CSRF-Token.
 
-studies     create, list, preview, pause, close, reopen; links; the export
-people      progress; one participant; erasing one
-images      the maps of an image as arrays, as pictures and as figures; contours
-posteriors  the same with intervals, worked out in the background
-tokens      personal tokens
-researchers who has a login, and taking one away
-simulated   sending simulated participants
-shapes      what requests and answers look like
-asked       who asks, for which study, and whether they have the answer already
+studies                 create, list, preview, pause, close and reopen studies; links; the export
+participants            the progress of a study; one participant; erasing a participant
+images                  the maps of an image as arrays, pictures and figures; contours
+posteriors              the same with intervals, computed in the background
+simulated_participants  send simulated participants to a study
+tokens                  personal tokens
+researchers             list and remove researchers
+schemas                 the JSON bodies of requests and responses
+dependencies            what the routes share
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 
 from vseg import __version__, monitor, store
 from vseg.errors import InvalidInput
-from vseg.server import http
+from vseg.server import auth, http
 from vseg.server.api import (
     images,
     participants,
@@ -34,35 +34,34 @@ from vseg.server.api import (
 )
 from vseg.server.api.dependencies import authenticate
 from vseg.server.api.schemas import Problem
-from vseg.server.api.studies import participant_url, register_study, summarise_study
 from vseg.server.simulated_participants import Simulations
 
-__all__ = ["build_api", "register_study", "participant_url", "authenticate", "summarise_study"]
+__all__ = ["build_api"]
 
 DESCRIPTION = """\
-Everything that the researcher's pages show and do.
+Everything that the dashboard shows and does.
 
-**From a script**: make a personal token on the page *Settings*, and send it as `Authorization: Bearer vseg_…`:
+**From a script**: create a personal token on the page *Settings* and send it as `Authorization: Bearer vseg_…`:
 
     curl -H "Authorization: Bearer $TOKEN" {root}/studies/my-study/progress
 
-**From a page**: the login's cookie, and for everything that changes something the header `X-CSRF-Token` with what
-`GET /me` says.
+**From a browser**: the login's cookie is enough to read. Requests that change something also need the header
+`X-CSRF-Token` with the value `csrf_token` of `GET /me`.
 
-Errors are `{{"error": KIND, "message": SENTENCE}}`. Maps and pictures have an `ETag`: send it back as
-`If-None-Match`, and the answer is 304 if nothing is new. Times are milliseconds since 1970, UTC.
+Errors have the form `{{"error": KIND, "message": SENTENCE}}`. Maps and pictures have an `ETag`: send it back as
+`If-None-Match` to get 304 if nothing has changed. Times are milliseconds since 1970, UTC.
 """
 TAGS = [
-    {"name": "studies", "description": "Create, look at, pause and close studies; links and the export."},
-    {"name": "people", "description": "How far a study is, who took part, and erasing someone."},
-    {"name": "images", "description": "Maps of an image as they stand: arrays, pictures, figures, contours."},
+    {"name": "studies", "description": "Create, inspect, pause and close studies; links and the export."},
+    {"name": "participants", "description": "The progress of a study, its participants, and erasing one."},
+    {"name": "images", "description": "Current maps of an image: arrays, pictures, figures; drawn contours."},
     {
         "name": "posterior",
-        "description": "Maps with their intervals. They take seconds: 202 until they are there.",
+        "description": "Maps with intervals. They take seconds to compute; until then the status is 202.",
     },
-    {"name": "simulation", "description": "Simulated participants who take part like anyone else."},
-    {"name": "tokens", "description": "Personal tokens for scripts, and who one is."},
-    {"name": "researchers", "description": "Who has a login here, and taking one away."},
+    {"name": "simulation", "description": "Simulated participants, who use the same pages as everyone else."},
+    {"name": "tokens", "description": "Personal tokens for scripts; the name of the current researcher."},
+    {"name": "researchers", "description": "List the researchers of this server, or remove one."},
 ]
 SECURITY: dict[str, Any] = {
     "token": {"type": "http", "scheme": "bearer", "description": "A personal token: vseg_…"},
@@ -73,12 +72,20 @@ SECURITY: dict[str, Any] = {
         "description": "The login's cookie.",
     },
 }
+PROBLEMS = {
+    401: "Neither a login nor a valid token.",
+    404: "There is no such study, image or participant.",
+    422: "A value is not valid, or there are too few answers for a map.",
+}
 
 
 def build_api(
-    db: store.Database, logins: Any, watch: monitor.Watch, simulations: Simulations | None = None
+    db: store.Database,
+    logins: auth.BrowserLogins,
+    live_data: monitor.LiveData,
+    simulations: Simulations | None = None,
 ) -> FastAPI:
-    """The API, to be mounted under /api."""
+    """Build the API, to be mounted under /api."""
     api = FastAPI(
         title="vseg",
         summary="Studies, sessions, data and maps of this server.",
@@ -87,38 +94,30 @@ def build_api(
         openapi_url=None,  # served below, behind the login
         docs_url=None,
         redoc_url=None,
-        exception_handlers={**http.HANDLERS, RequestValidationError: _invalid},
+        exception_handlers={**http.HANDLERS, RequestValidationError: _handle_invalid_request},
         dependencies=[Depends(authenticate)],
-        responses={status: {"model": Problem, "description": said} for status, said in PROBLEMS.items()},
+        responses={status: {"model": Problem, "description": text} for status, text in PROBLEMS.items()},
     )
-    api.state.db, api.state.logins, api.state.watch = db, logins, watch
+    api.state.db, api.state.logins, api.state.live_data = db, logins, live_data
     api.state.simulations = simulations or Simulations()
     api.state.simulations.share_through(db)
-    api.get("/openapi.json", include_in_schema=False)(serve_schema)
-    for noun in (tokens, researchers, studies, participants, images, posteriors, simulated_participants):
-        api.include_router(noun.router)
+    api.get("/openapi.json", include_in_schema=False)(get_schema)
+    for module in (tokens, researchers, studies, participants, images, posteriors, simulated_participants):
+        api.include_router(module.router)
     return api
 
 
-PROBLEMS = {
-    401: "No login, and no token that is good.",
-    404: "There is no such study, image or participant.",
-    422: "A value is not what was expected, or there are too few answers for a map.",
-}
-
-
-def serve_schema(request: Request) -> Response:
-    """This API, described."""
-    root = request.scope["root_path"]
-    described = {**request.app.openapi(), "servers": [{"url": root}]}
+def get_schema(request: Request) -> Response:
+    """Return the OpenAPI schema, with the addresses by which the client reaches this server."""
+    schema = {**request.app.openapi(), "servers": [{"url": request.scope["root_path"]}]}
     base = str(request.base_url).rstrip("/")
-    described["info"] = {**described["info"], "description": DESCRIPTION.format(root=f"{base}/api")}
-    described["components"] = {**described["components"], "securitySchemes": SECURITY}
-    described["security"] = [{name: []} for name in SECURITY]
-    return JSONResponse(described)
+    schema["info"] = {**schema["info"], "description": DESCRIPTION.format(root=f"{base}/api")}
+    schema["components"] = {**schema["components"], "securitySchemes": SECURITY}
+    schema["security"] = [{name: []} for name in SECURITY]
+    return JSONResponse(schema)
 
 
-async def _invalid(request: Request, exception: RequestValidationError) -> Response:
+async def _handle_invalid_request(request: Request, exception: RequestValidationError) -> Response:
     return await http.handle_vseg_error(
         request, InvalidInput(http.describe_validation_error(exception.errors()))
     )

@@ -1,6 +1,7 @@
-"""The posterior of an image: asked for here by pages and scripts alike, worked out in the background."""
+"""The posterior of an image, computed in the background; the dashboard uses `request_posterior`, too."""
 
 import io
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -9,31 +10,38 @@ from starlette.responses import Response
 
 from vseg import __version__, monitor, store
 from vseg.errors import InvalidInput
-from vseg.monitor import Answers, Believed, Standing, posterior_summary, tiles
-from vseg.monitor.adaptive_progress import has_chooser, learnt
-from vseg.server.api.dependencies import RequestedStudy, load_answers, make_etag, not_modified_response
-from vseg.server.api.images import DIGITS, NPZ, PNG, ImageName, Participant, find_image
+from vseg.monitor import Answers, PosteriorStatus, PosteriorSummary, posterior_summary, tiles
+from vseg.monitor.adaptive_progress import has_chooser, read_chooser_answers
+from vseg.monitor.maps import answers_fingerprint
+from vseg.server.api.dependencies import (
+    RequestedStudy,
+    get_state,
+    load_answers,
+    make_etag,
+    not_modified_response,
+)
+from vseg.server.api.images import DECIMALS, NPZ, PNG, ImageName, OnlyParticipant, find_image
 from vseg.server.api.schemas import PosteriorAsArrays, PosteriorIsComing, SegmentsEvidence
 from vseg.server.compression import compressed_response
 from vseg.store.studies import StudyRow
 
 CHOOSER, EVIDENCE = "chooser", "auto"
-WAIT = {"Retry-After": "1"}
-COMING: dict[int | str, dict[str, Any]] = {
-    202: {"model": PosteriorIsComing, "description": "It is being worked out; ask again after `Retry-After` seconds."}
+RETRY_SOON = {"Retry-After": "1"}
+PENDING: dict[int | str, dict[str, Any]] = {
+    202: {"model": PosteriorIsComing, "description": "It is being computed; try again after `Retry-After` seconds."}
 }  # fmt: skip
 
 router = APIRouter(prefix="/studies/{name}/images/{image}", tags=["posterior"])
 
 
 def default_segments(row: StudyRow, participant: str | None) -> str:
-    """What is shown where nobody asks for something else: the chooser's own, or K by evidence."""
+    """Return which posterior is shown by default: the chooser's if pairs are chosen from these answers, else "auto"."""
     return CHOOSER if has_chooser(row, participant) else EVIDENCE
 
 
-def get_posterior_state(
+def request_posterior(
     db: store.Database,
-    posteriors: monitor.Posteriors,
+    posteriors: monitor.PosteriorService,
     row: StudyRow,
     answers: Answers,
     image: str,
@@ -41,38 +49,39 @@ def get_posterior_state(
     participant: str | None,
     segments: str,
     mark: str = "",
-) -> Standing:
-    """How the posterior of an image stands, at once; `segments` is K, "auto" or "chooser".
+) -> PosteriorStatus:
+    """Request the posterior of an image and return at once what there is of it.
 
-    An earlier one of the same kind has its `mark`, as long as it is kept; any other mark is passed over.
-    `InvalidInput` where there are too few answers, or no chooser; `NotFound` if there is no such participant.
+    `segments` is K, "auto" or "chooser". With the `mark` of an earlier posterior of the same kind, that one is
+    returned while it is cached; other marks are ignored. Raise `InvalidInput` if there are too few answers or no
+    chooser, `NotFound` if there is no such participant.
     """
     if segments == CHOOSER and not has_chooser(row, participant):
         raise InvalidInput(
-            "Only an adaptive study has a chooser: one for each participant, or one for all where they share it; "
-            'ask for a number of segments or "auto".'
+            "Only adaptive studies have a chooser: one for each participant, or one for all if they share it; "
+            'use a number of segments or "auto".'
         )
-    asked = posterior_summary.question(
-        answers, image, participant=participant, segments=_counted(segments, len(answers.layout))
+    question = posterior_summary.make_question(
+        answers, image, participant=participant, segments=_parse_segments(segments, len(answers.layout))
     )
 
-    def make() -> posterior_summary.Question:
+    def make_question() -> posterior_summary.PosteriorQuestion:
         if segments != CHOOSER:
-            return asked
-        return posterior_summary.chooser_question(
-            row.study, image, learnt(db, row, answers, image, participant)
+            return question
+        return posterior_summary.make_chooser_question(
+            row.study, image, read_chooser_answers(db, row, answers, image, participant)
         )
 
-    version = f"{monitor.maps.state(answers, image, participant)} {asked.catch}"
+    version = f"{answers_fingerprint(answers, image, participant)} {question.catch}"
     subject = (row.id, row.digest, image, participant, segments)
-    now = posteriors.ask(subject, version, make)
-    if mark in ("", now.mark) or (kept := posteriors.found(mark, subject)) is None:
-        return now
-    return Standing(kept, mark, is_current=False)
+    newest = posteriors.ask(subject, version, make_question)
+    if mark in ("", newest.mark) or (earlier := posteriors.found(mark, subject)) is None:
+        return newest
+    return PosteriorStatus(earlier, mark, is_current=False)
 
 
 class PosteriorRequest:
-    """Which posterior a request is about: a dependency, so that all routes take the same parameters."""
+    """Which posterior a request is about; a FastAPI dependency, so that all routes have the same parameters."""
 
     def __init__(
         self,
@@ -84,45 +93,48 @@ class PosteriorRequest:
             Query(
                 examples=["auto", "3"], pattern=r"^(auto|chooser|[2-9]|1[0-2])$",
                 description=(
-                    'K, 2 to 12; "auto": as many as the evidence chooses; "chooser": what an adaptive study chooses '
-                    'its pairs from. Without, "chooser" where there is one, else "auto".'
+                    'Number of segments K, 2 to 12; "auto": K chosen by the evidence; "chooser": the posterior from '
+                    'which an adaptive study chooses pairs. Default: "chooser" if there is one, else "auto".'
                 ),
             ),
         ] = None,
-        participant: Participant = None,
+        participant: OnlyParticipant = None,
         mark: Annotated[
-            str, Query(max_length=40, description="The `mark` of an answer before: that very one, if it is kept.")
+            str, Query(max_length=40, description="The `mark` of an earlier response, to get the same posterior again.")
         ] = "",
     ):  # fmt: skip
         self.request, self.row, self.image, self.participant = request, row, image, participant or None
-        self.shown = find_image(row, image)
-        posteriors: monitor.Posteriors = request.app.state.watch.posteriors
-        self.standing = get_posterior_state(
-            request.app.state.db, posteriors, row, load_answers(request, row), image,
+        self.image_row = find_image(row, image)
+        state = get_state(request)
+        self.standing = request_posterior(
+            state.db, state.live_data.posteriors, row, load_answers(request, row), image,
             participant=self.participant, segments=segments or default_segments(row, self.participant), mark=mark,
         )  # fmt: skip
 
     @property
-    def shape(self) -> float:
+    def aspect(self) -> float:
         """Height / width of the image."""
-        return self.shown.height_px / self.shown.width_px
+        return self.image_row.height_px / self.image_row.width_px
 
-    def answered(self, kind: str, media_type: str, make: Any, **headers: str) -> Response:
-        """What `make` returns of the posterior; 202 if there is none yet, 304 if whoever asks has it."""
-        found, now = self.standing.latest, self.standing
-        if found is None and now.failed:
-            raise InvalidInput(now.failed)
-        if found is None:
-            coming = PosteriorIsComing(message="The posterior is being worked out; ask again in a moment.")
-            return Response(coming.model_dump_json(), 202, WAIT, "application/json")
-        tag = make_etag(__version__, kind, self.shown.sha256, now.mark)
-        if (same := not_modified_response(self.request, tag)) is not None:
-            return same
-        return compressed_response(self.request, make(found), media_type, headers={**headers, "ETag": tag})
+    def respond(
+        self, kind: str, media_type: str, make_body: Callable[[PosteriorSummary], bytes], **headers: str
+    ) -> Response:
+        """Respond with `make_body` of the posterior; 202 if there is none yet, 304 if the client has it."""
+        posterior = self.standing.latest
+        if posterior is None and self.standing.failed:
+            raise InvalidInput(self.standing.failed)
+        if posterior is None:
+            pending = PosteriorIsComing(message="The posterior is being computed; try again in a moment.")
+            return Response(pending.model_dump_json(), 202, RETRY_SOON, "application/json")
+        etag = make_etag(__version__, kind, self.image_row.sha256, self.standing.mark)
+        if (not_modified := not_modified_response(self.request, etag)) is not None:
+            return not_modified
+        body = make_body(posterior)
+        return compressed_response(self.request, body, media_type, headers={**headers, "ETag": etag})
 
-    def picture(self, kind: str, make: Any) -> Response:
-        """A picture of the posterior."""
-        return self.answered(kind, "image/png", make)
+    def respond_png(self, kind: str, draw: Callable[[PosteriorSummary], bytes]) -> Response:
+        """Respond with a picture of the posterior."""
+        return self.respond(kind, "image/png", draw)
 
 
 RequestedPosterior = Annotated[PosteriorRequest, Depends()]
@@ -130,146 +142,160 @@ Segment = Annotated[int, Path(ge=0, le=11, description="The segment, counted fro
 
 
 @router.get(
-    "/posterior.json", summary="Maps with their intervals", response_model=PosteriorAsArrays, responses=COMING
+    "/posterior.json", summary="Get maps with intervals", response_model=PosteriorAsArrays, responses=PENDING
 )
 def get_posterior_json(wanted: RequestedPosterior) -> Response:
-    """Median, 90 % intervals, mean entropy with its interval, evidence of each K, lapses, and whether to trust it."""
-    kind = f"json {wanted.standing.is_current}"  # which it says; pictures do not
-    return wanted.answered(
-        kind, "application/json", lambda found: _arrays(wanted, found).model_dump_json().encode()
+    """Return medians with 90 % intervals, mean entropy, the evidence of each K, lapses, and convergence."""
+    kind = f"json {wanted.standing.is_current}"  # the JSON contains `current`, pictures do not
+    return wanted.respond(
+        kind,
+        "application/json",
+        lambda posterior: _posterior_as_arrays(wanted, posterior).model_dump_json().encode(),
     )
 
 
 @router.get(
-    "/posterior.npz", summary="The same for NumPy", response_class=Response, responses={**NPZ, **COMING}
+    "/posterior.npz",
+    summary="Get maps with intervals for NumPy",
+    response_class=Response,
+    responses={**NPZ, **PENDING},
 )
 def get_posterior_npz(wanted: RequestedPosterior) -> Response:
-    """`probabilities`, `lower` and `upper`, (n, K) each, and `positions`."""
+    """Return `probabilities`, `lower` and `upper`, (n, K) each, and `positions`."""
     name = f'attachment; filename="{wanted.row.name}-{wanted.image}-posterior.npz"'
-    return wanted.answered("npz", "application/octet-stream", _saved, **{"Content-Disposition": name})
+    return wanted.respond(
+        "npz", "application/octet-stream", _posterior_as_npz, **{"Content-Disposition": name}
+    )
 
 
 @router.get(
     "/posterior/segmentation.png",
-    summary="Segments of the median",
+    summary="Draw segments of the posterior median",
     response_class=Response,
-    responses={**PNG, **COMING},
+    responses={**PNG, **PENDING},
 )
 def draw_segmentation(wanted: RequestedPosterior) -> Response:
-    """The most probable segment of each place by the posterior median, tinted over the image."""
+    """Draw the most probable segment at each location by the posterior median in colour over the image."""
 
-    def drawn(found: Believed) -> bytes:
-        png = store.studies.get_image(wanted.request.app.state.db, wanted.row.id, wanted.shown.sha256)
-        return tiles.segmentation(found.maps, png)
+    def draw(posterior: PosteriorSummary) -> bytes:
+        png = store.studies.get_image(get_state(wanted.request).db, wanted.row.id, wanted.image_row.sha256)
+        return tiles.render_segmentation(posterior.maps, png)
 
-    return wanted.picture("segmentation", drawn)
+    return wanted.respond_png("segmentation", draw)
 
 
 @router.get(
     "/posterior/width.png",
-    summary="How wide the intervals are",
+    summary="Draw the width of the intervals",
     response_class=Response,
-    responses={**PNG, **COMING},
+    responses={**PNG, **PENDING},
 )
 def draw_widest_interval(wanted: RequestedPosterior) -> Response:
-    """The widest 90 % interval of each place: black where its probabilities are known, white where nothing is."""
-    return wanted.picture(
-        "width", lambda found: tiles.width(found.maps, found.lower, found.upper, shape=wanted.shape)
+    """Draw the widest 90 % interval at each location: black for width 0, white for width 1."""
+    return wanted.respond_png(
+        "width",
+        lambda posterior: tiles.render_interval_width(
+            posterior.maps, posterior.lower, posterior.upper, shape=wanted.aspect
+        ),
     )
 
 
 @router.get(
     "/posterior/entropy.png",
-    summary="Entropy of the median",
+    summary="Draw the uncertainty of the posterior median",
     response_class=Response,
-    responses={**PNG, **COMING},
+    responses={**PNG, **PENDING},
 )
 def draw_entropy(wanted: RequestedPosterior) -> Response:
-    """The entropy of the median maps: black where sure, white where all segments are as likely."""
-    return wanted.picture("entropy", lambda found: tiles.entropy(found.maps, shape=wanted.shape))
+    """Draw the entropy of the median maps: black where one segment is certain, white where all are equally likely."""
+    return wanted.respond_png(
+        "entropy", lambda posterior: tiles.render_entropy(posterior.maps, shape=wanted.aspect)
+    )
 
 
 @router.get(
     "/posterior/probability-{k}.png",
-    summary="One segment's median",
+    summary="Draw one segment's median",
     response_class=Response,
-    responses={**PNG, **COMING},
+    responses={**PNG, **PENDING},
 )
 def draw_probability(wanted: RequestedPosterior, k: Segment) -> Response:
-    """The median probability of one segment, from black at 0 to its colour at 1."""
-    return wanted.picture(
-        f"probability {k}", lambda found: tiles.probability(found.maps, k, shape=wanted.shape)
+    """Draw the median probability of one segment, from black at 0 to the segment's colour at 1."""
+    return wanted.respond_png(
+        f"probability {k}", lambda posterior: tiles.render_probability(posterior.maps, k, shape=wanted.aspect)
     )
 
 
 @router.get(
     "/posterior/width-{k}.png",
-    summary="One segment's interval",
+    summary="Draw the width of one segment's intervals",
     response_class=Response,
-    responses={**PNG, **COMING},
+    responses={**PNG, **PENDING},
 )
 def draw_segment_interval(wanted: RequestedPosterior, k: Segment) -> Response:
-    """How wide the 90 % interval of one segment's probability is, from black at 0 to white at 1."""
+    """Draw the width of the 90 % interval of one segment's probability, from black at 0 to white at 1."""
 
-    def drawn(found: Believed) -> bytes:
-        if k >= found.segments:
+    def draw(posterior: PosteriorSummary) -> bytes:
+        if k >= posterior.segments:
             raise InvalidInput(
-                f"These maps have segments 0..{found.segments - 1}, got {k}; choose one of them."
+                f"These maps have segments 0..{posterior.segments - 1}, got {k}; choose one of them."
             )
-        one = slice(k, k + 1)
-        return tiles.width(found.maps, found.lower[:, one], found.upper[:, one], shape=wanted.shape)
+        column = slice(k, k + 1)
+        return tiles.render_interval_width(
+            posterior.maps, posterior.lower[:, column], posterior.upper[:, column], shape=wanted.aspect
+        )
 
-    return wanted.picture(f"width {k}", drawn)
+    return wanted.respond_png(f"width {k}", draw)
 
 
-def _counted(segments: str, locations: int) -> int | str:
+def _parse_segments(segments: str, locations: int) -> int | str:
     if segments in (CHOOSER, EVIDENCE):
         return EVIDENCE
     if not 2 <= int(segments) <= locations:
-        raise InvalidInput(f"The number of segments is 2 to {locations}, got {segments}.")
+        raise InvalidInput(f"The number of segments should be 2 to {locations}, got {segments}.")
     return int(segments)
 
 
-def _arrays(wanted: PosteriorRequest, found: Believed) -> PosteriorAsArrays:
+def _posterior_as_arrays(wanted: PosteriorRequest, posterior: PosteriorSummary) -> PosteriorAsArrays:
     return PosteriorAsArrays(
         image=wanted.image,
         participant=wanted.participant,
         mark=wanted.standing.mark,
         current=wanted.standing.is_current,
-        by_chooser=found.by_chooser,
-        segments=found.segments,
-        segments_by_evidence=found.chosen,
-        segments_plausible=found.plausible,
+        by_chooser=posterior.by_chooser,
+        segments=posterior.segments,
+        segments_by_evidence=posterior.chosen,
+        segments_plausible=posterior.plausible,
         segments_table=[
             SegmentsEvidence(segments=row["segments"], evidence=row["evidence"], below_best=row["below_best"])
-            for row in found.table
+            for row in posterior.table
         ],
-        confidence=found.confidence,
-        answers=found.trials,
-        distinct_pairs=found.pairs,
-        mean_entropy=found.entropy,
-        entropy_low=found.entropy_low,
-        entropy_high=found.entropy_high,
-        expected_error=found.expected_error,
-        lapses=list(found.lapses),
-        lapses_estimated=found.lapses_estimated,
-        warning=found.warning,
-        rhat=found.rhat,
-        effective_draws=found.effective_draws,
-        draws=found.draws,
-        seconds=found.seconds,
-        positions=found.maps.layout.positions.round(DIGITS).tolist(),
-        probabilities=found.maps.probabilities.round(DIGITS).tolist(),
-        lower=found.lower.round(DIGITS).tolist(),
-        upper=found.upper.round(DIGITS).tolist(),
-        labels=found.maps.labels.tolist(),
+        confidence=posterior.confidence,
+        answers=posterior.trials,
+        distinct_pairs=posterior.pairs,
+        mean_entropy=posterior.entropy,
+        entropy_low=posterior.entropy_low,
+        entropy_high=posterior.entropy_high,
+        expected_error=posterior.expected_error,
+        lapses=list(posterior.lapses),
+        lapses_estimated=posterior.lapses_estimated,
+        warning=posterior.warning,
+        rhat=posterior.rhat,
+        effective_draws=posterior.effective_draws,
+        draws=posterior.draws,
+        seconds=posterior.seconds,
+        positions=posterior.maps.layout.positions.round(DECIMALS).tolist(),
+        probabilities=posterior.maps.probabilities.round(DECIMALS).tolist(),
+        lower=posterior.lower.round(DECIMALS).tolist(),
+        upper=posterior.upper.round(DECIMALS).tolist(),
+        labels=posterior.maps.labels.tolist(),
     )
 
 
-def _saved(found: Believed) -> bytes:
+def _posterior_as_npz(posterior: PosteriorSummary) -> bytes:
     file = io.BytesIO()
     np.savez_compressed(
-        file, probabilities=found.maps.probabilities, lower=found.lower, upper=found.upper,
-        positions=found.maps.layout.positions,
+        file, probabilities=posterior.maps.probabilities, lower=posterior.lower, upper=posterior.upper,
+        positions=posterior.maps.layout.positions,
     )  # fmt: skip
     return file.getvalue()

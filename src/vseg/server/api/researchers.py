@@ -1,4 +1,4 @@
-"""Who has a login here, and taking one away."""
+"""The researchers of this server: list them, and remove one."""
 
 from typing import Annotated
 
@@ -6,15 +6,16 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from vseg import store
+from vseg.server.api.dependencies import get_state
 from vseg.store.researchers import Researcher
 
 router = APIRouter(tags=["researchers"])
 
 
-@router.get("/researchers", summary="Everyone with a login")
+@router.get("/researchers", summary="List all researchers")
 def list_researchers(request: Request) -> list[Researcher]:
-    """Names, and since when; all of them see all studies."""
-    return store.researchers.list_researchers(request.app.state.db)
+    """Return the name of each researcher and when it was created; every researcher sees all studies."""
+    return store.researchers.list_researchers(get_state(request).db)
 
 
 @router.delete("/researchers", status_code=204, summary="Remove a researcher", response_class=Response)
@@ -22,6 +23,6 @@ def remove_researcher(
     request: Request,
     name: Annotated[str, Query(max_length=64, description="The name as in the list.")],
 ) -> Response:
-    """End someone's logins, tokens and links at once, and a one-time link that waits; 409 for the last researcher."""
-    store.researchers.remove(request.app.state.db, name)
+    """End a researcher's logins, tokens and sign-in links, and revoke an unused one-time link; 409 for the last one."""
+    store.researchers.remove(get_state(request).db, name)
     return Response(status_code=204)

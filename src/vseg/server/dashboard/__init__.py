@@ -1,19 +1,19 @@
-"""The researcher's pages: how people see a study that runs, and steer it.
+"""The dashboard: the pages on which researchers watch and control their studies.
 
-visiting   who asks, forms of our own, pages and the live parts of them
-door       the first login, logging in and out, one-time links
-studies    all studies, and a new one
-study      one study, its people, its live map, and what can be done with it
-image      the maps of one image, by segments, smoothness and participant
-belief     the posterior of an image, as a page shows it
-person     one participant, and erasing them
-data       the export, the links, the study file
-settings   the password, API tokens, researchers
-glance     what a study looks like at this moment, computed once for all who look
-charts     numbers for the charts, with a sentence for each
+context      what all pages share: the login, forms, redirects, rendering
+login        setting up a researcher, logging in and out, one-time links
+studies      the list of studies, and creating one
+study        one study: progress, current map, data quality, participants, actions
+image        the maps of one image
+participant  one participant, and erasing them
+data         the export, links for participants, the study file
+settings     the password, API tokens, researchers
+overview     the current state of a study, computed once for all browsers
+posteriors   the posterior of an image as pages show it
+charts       the data of charts, with a sentence for each
 
-Every form brings the browser's token; every page that shows data needs the login, and leads to it. A page is whole
-without script; with it, its live parts are fetched again by themselves, by the same route and template.
+Pages work without scripts. With them, the live parts of a page are reloaded from the same route and the same template.
+Every form contains a token that belongs to the browser's cookie.
 """
 
 from vseg.server.dashboard.context import menu_values
@@ -34,7 +34,29 @@ from vseg.server.dashboard.studies import create_study, new_study_page, studies_
 from vseg.server.dashboard.study import change_status, start_simulation, study_page
 
 __all__ = [
-    "OverviewCache", "api_page", "change_password", "change_status", "create_study", "data_page", "erase_participant", "image_page", "create_links", "log_in",
-    "log_out", "menu_values", "new_study_page", "create_researcher_link", "create_token", "participant_page", "remove_researcher",
-    "revoke_links", "revoke_token", "settings_page", "set_up_researcher", "sign_in", "start_simulation", "studies_page", "study_page",
-]  # fmt: skip
+    "OverviewCache",
+    "api_page",
+    "change_password",
+    "change_status",
+    "create_links",
+    "create_researcher_link",
+    "create_study",
+    "create_token",
+    "data_page",
+    "erase_participant",
+    "image_page",
+    "log_in",
+    "log_out",
+    "menu_values",
+    "new_study_page",
+    "participant_page",
+    "remove_researcher",
+    "revoke_links",
+    "revoke_token",
+    "set_up_researcher",
+    "settings_page",
+    "sign_in",
+    "start_simulation",
+    "studies_page",
+    "study_page",
+]

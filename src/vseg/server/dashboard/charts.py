@@ -1,26 +1,32 @@
-"""Numbers for the charts: what the script draws, and the sentence and the table for those who do not see it."""
+"""The data of charts: what the script draws, and a sentence and a table for readers who do not see it."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Literal
 
 from vseg.monitor import Distribution
-from vseg.server import formatting
+from vseg.server.formatting import (
+    format_count,
+    format_milliseconds,
+    format_minutes,
+    format_number,
+    format_time,
+)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart: bars or dots over x, both axes labelled, and `said`, the same in a sentence."""
+    """One chart; `summary` describes it in a sentence, and `rows` are its numbers as a table."""
 
     title: str
-    kind: str
+    kind: Literal["bars", "dots"]
     x: Sequence[float]
     y: Sequence[float]
     x_label: str
     y_label: str
-    said: str
+    summary: str
     rows: list[tuple[str, str]]
     is_time: bool = False
 
@@ -31,43 +37,54 @@ class Chart:
 
     @property
     def json(self) -> str:
-        """What the script needs."""
-        shown = {
+        """The chart as the script reads it."""
+        data = {
             "kind": self.kind, "x": list(self.x), "y": list(self.y), "xLabel": self.x_label, "yLabel": self.y_label,
             "isTime": self.is_time,
         }  # fmt: skip
-        return json.dumps(shown, allow_nan=False, separators=(",", ":"))
+        return json.dumps(data, allow_nan=False, separators=(",", ":"))
 
 
-def histogram_chart(title: str, found: Distribution, *, counted: str, x_label: str) -> Chart:
-    """A distribution as bars."""
-    edges = found.edges
-    middles = [(low + high) / 2 for low, high in pairwise(edges)]
-    shown = formatting.format_minutes if found.unit == "minutes" else formatting.format_milliseconds
-    said = "Nothing yet."
-    if any(found.counts):
-        said = f"Half are below {shown(found.median)}; 8 of 10 lie between {shown(found.p10)} and {shown(found.p90)}."
-    ranges = [f"{low:g} to {high:g}" for low, high in pairwise(edges)]
-    rows = [
-        (name, formatting.format_number(count))
-        for name, count in zip(ranges, found.counts, strict=False)
-        if count
-    ]
-    return Chart(title, "bars", middles, found.counts, f"{x_label} ({found.unit})", counted, said, rows)
+def histogram_chart(title: str, distribution: Distribution, *, x_label: str, y_label: str) -> Chart:
+    """Return a distribution as a bar chart."""
+    bins = list(pairwise(distribution.edges))
+    format_value = format_minutes if distribution.unit == "minutes" else format_milliseconds
+    summary = "No data yet."
+    if any(distribution.counts):
+        median, p10, p90 = map(format_value, (distribution.median, distribution.p10, distribution.p90))
+        summary = f"The median is {median}; 80 % of the values are between {p10} and {p90}."
+    return Chart(
+        title,
+        "bars",
+        x=[(low + high) / 2 for low, high in bins],
+        y=distribution.counts,
+        x_label=f"{x_label} ({distribution.unit})",
+        y_label=y_label,
+        summary=summary,
+        rows=[
+            (f"{low:g} to {high:g}", format_number(count))
+            for (low, high), count in zip(bins, distribution.counts, strict=True)
+            if count
+        ],
+    )
 
 
-def hourly_chart(hours: Sequence[Any]) -> Chart:
-    """Answers of each of the last hours."""
-    x = [at_ms / 1000 for at_ms, _ in hours]
-    y = [count for _, count in hours]
-    said = "No answers in the last two days."
-    if any(y):
-        best = max(range(len(y)), key=y.__getitem__)
-        most = f"{formatting.format_number(y[best])} in the hour from {_hour(x[best])}"
-        said = f"{formatting.format_count(sum(y), 'answer')} in the last two days, at most {most}."
-    rows = [(_hour(at), formatting.format_number(count)) for at, count in zip(x, y, strict=True) if count]
-    return Chart("Answers per hour", "bars", x, y, "time (UTC)", "answers", said, rows, is_time=True)
-
-
-def _hour(at_s: float) -> str:
-    return formatting.format_time(at_s * 1000)
+def hourly_chart(hours: Sequence[tuple[int, int]]) -> Chart:
+    """Return the number of answers in each hour as a bar chart; `hours` are times in ms and counts."""
+    counts = [count for _, count in hours]
+    summary = "No answers in the last two days."
+    if any(counts):
+        at_ms, count = max(hours, key=lambda hour: hour[1])
+        peak = f"{format_number(count)} in the hour from {format_time(at_ms)}"
+        summary = f"{format_count(sum(counts), 'answer')} in the last two days, at most {peak}."
+    return Chart(
+        "Answers per hour",
+        "bars",
+        x=[at_ms / 1000 for at_ms, _ in hours],
+        y=counts,
+        x_label="time (UTC)",
+        y_label="answers",
+        summary=summary,
+        rows=[(format_time(at_ms), format_number(count)) for at_ms, count in hours if count],
+        is_time=True,
+    )

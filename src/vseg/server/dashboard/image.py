@@ -1,4 +1,4 @@
-"""The maps of one image: of everyone together or of one participant, by segments and smoothness; and the posterior."""
+"""The page of one image: its maps from all participants or one, by segments and smoothness; and its posterior."""
 
 import math
 from dataclasses import dataclass
@@ -8,22 +8,22 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vseg import monitor, store
+from vseg import monitor
 from vseg.errors import InvalidInput, NotFound, VsegError
-from vseg.monitor.maps import MOST_SEGMENTS
-from vseg.server import http
+from vseg.monitor.maps import MAX_SEGMENTS, answers_fingerprint
+from vseg.server.api.images import find_image
 from vseg.server.api.posteriors import CHOOSER, EVIDENCE, default_segments
-from vseg.server.dashboard.context import require_login
+from vseg.server.dashboard.context import get_state, load_study, require_login
 from vseg.server.dashboard.overview import Overview, render_live_page
 from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
 from vseg.store.studies import StudyRow
 
-SAME = "same"  # the posterior with as many segments as the classic map beside it
-MOST_DRAWINGS = 40  # drawn over each other; more would only hide the picture
+SAME = "same"  # the posterior with as many segments as the reconstruction next to it
+MAX_DRAWINGS = 40  # drawn on top of each other; more would hide the image
 SMOOTHNESS = {
-    "auto": "chosen by the answers",
+    "auto": "chosen by cross-validation",
     "0": "0: none",
-    "0.01": "0.01: hardly any",
+    "0.01": "0.01: very weak",
     "0.1": "0.1: weak",
     "1": "1: medium",
     "10": "10: strong",
@@ -33,7 +33,7 @@ SMOOTHNESS = {
 
 @dataclass(frozen=True)
 class MapSelection:
-    """Which maps are asked for."""
+    """Which maps a page shows; `participant` is "" for all participants, `posterior` a key of `posterior_options`."""
 
     image: str
     segments: int
@@ -42,142 +42,150 @@ class MapSelection:
     posterior: str
 
     @property
-    def strength(self) -> float | str:
-        """What `monitor.fitted` takes."""
+    def smoothness_value(self) -> float | str:
+        """λ as a number, or "auto"."""
         return "auto" if self.smoothness == "auto" else float(self.smoothness)
 
     @property
     def query(self) -> str:
-        """The same as part of an address: what the classic maps follow from."""
-        asked = {"segments": self.segments, "smoothness": self.smoothness}
-        return urlencode(asked | ({"participant": self.participant} if self.participant else {}))
+        """The query string of the reconstruction."""
+        parameters = {"segments": self.segments, "smoothness": self.smoothness}
+        return urlencode(parameters | ({"participant": self.participant} if self.participant else {}))
 
     @property
     def page_query(self) -> str:
-        """All of it, for the page itself."""
+        """The query string of the page."""
         return f"{self.query}&{urlencode({'posterior': self.posterior})}"
 
 
 @require_login
 async def image_page(request: Request) -> Response:
-    """The maps of one image; ?part=live its counts and pictures, ?part=fit the numbers of the fit."""
-    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
-    choice = parse_selection(request, row)
+    """Show the maps of one image; ?part=live returns its counts and pictures, ?part=fit the numbers of the fit."""
+    row = await load_study(request)
+    selection = parse_selection(request, row)
     if request.query_params.get("part") == "fit":
-        return await render_live_page(request, row, "image", lambda glance: _fit(choice, glance))
+        return await render_live_page(
+            request, row, "image", lambda overview: _fit_values(selection, overview)
+        )
     return await render_live_page(
         request,
         row,
         "image",
-        lambda glance: _values(request, row, choice, glance),
-        lambda glance: {choice.image: _belief(request, row, choice, glance)},
+        lambda overview: _page_values(request, row, selection, overview),
+        lambda overview: {selection.image: _get_posterior(request, row, selection, overview)},
     )
 
 
-def _belief(request: Request, row: StudyRow, choice: MapSelection, glance: Overview) -> PosteriorView:
-    segments = str(choice.segments) if choice.posterior == SAME else choice.posterior
+def _get_posterior(
+    request: Request, row: StudyRow, selection: MapSelection, overview: Overview
+) -> PosteriorView:
+    segments = str(selection.segments) if selection.posterior == SAME else selection.posterior
     return get_posterior_view(
-        request, row, glance.answers, choice.image, choice.participant or None, segments
+        request, row, overview.answers, selection.image, selection.participant or None, segments
     )
 
 
 def parse_selection(request: Request, row: StudyRow) -> MapSelection:
-    """What the address asks for, or what the study suggests."""
-    name, query = request.path_params["image"], request.query_params
-    if name not in {image.name for image in row.study.images}:
-        raise NotFound(f"Study {row.name!r} has no image {name!r:.80}.")
+    """Return the maps that the query selects; the defaults come from the study."""
+    image, query = request.path_params["image"], request.query_params
+    find_image(row, image)
     segments = query.get("segments", str(row.study.planned_segments))
-    if not (segments.isascii() and segments.isdecimal() and 2 <= int(segments[:3]) <= MOST_SEGMENTS):
-        raise InvalidInput(f"A map has 2 to {MOST_SEGMENTS} segments, got {segments!r:.20}.")
+    if not (segments.isascii() and segments.isdecimal() and 2 <= int(segments[:3]) <= MAX_SEGMENTS):
+        raise InvalidInput(f"A map has 2 to {MAX_SEGMENTS} segments, got {segments!r:.20}.")
     smoothness = query.get("smoothness", "auto")
-    if smoothness != "auto":
-        try:
-            strength = float(smoothness)
-        except ValueError:
-            strength = math.nan
-        if not 0 <= strength < math.inf:
-            raise InvalidInput(f'The smoothness is "auto" or a number from 0 up, got {smoothness!r:.20}.')
+    if smoothness != "auto" and not _is_non_negative(smoothness):
+        raise InvalidInput(f'The smoothness should be "auto" or a number from 0, got {smoothness!r:.20}.')
     participant = query.get("participant", "")
-    possible = posterior_options(row, participant)
+    options = posterior_options(row, participant)
     posterior = query.get("posterior", "")
-    return MapSelection(
-        name,
-        int(segments),
-        smoothness,
-        participant,
-        posterior if posterior in possible else next(iter(possible)),
-    )
+    if posterior not in options:
+        posterior = next(iter(options))
+    return MapSelection(image, int(segments), smoothness, participant, posterior)
+
+
+def _is_non_negative(text: str) -> bool:
+    try:
+        return 0 <= float(text) < math.inf
+    except ValueError:
+        return False
 
 
 def posterior_options(row: StudyRow, participant: str) -> dict[str, str]:
-    """Which posteriors there are to choose from, the usual one first."""
-    chooser = (
-        {CHOOSER: "what pairs are chosen by"} if default_segments(row, participant or None) == CHOOSER else {}
-    )
-    return {**chooser, EVIDENCE: "K chosen by the evidence", SAME: "K as in the classic map"}
+    """Return the posteriors that the page offers, with their labels; the default one comes first."""
+    has_chooser = default_segments(row, participant or None) == CHOOSER
+    chooser = {CHOOSER: "used to choose pairs"} if has_chooser else {}
+    return {**chooser, EVIDENCE: "K chosen by evidence", SAME: "K of the reconstruction"}
 
 
-def map_values(request: Request, row: StudyRow, glance: Overview, choice: MapSelection) -> dict[str, Any]:
-    """How many answers there are for these maps, how many they need, and what was drawn by hand."""
-    who = choice.participant or None
-    drawn = []
+def map_values(
+    request: Request, row: StudyRow, overview: Overview, selection: MapSelection
+) -> dict[str, Any]:
+    """Return how many answers these maps have and need, and the contours that participants drew."""
+    participant = selection.participant or None
+    drawings = []
     if row.study.contours.draw:
-        drawn = monitor.contours(request.app.state.db, row, choice.image, who, most=MOST_DRAWINGS)
+        db = get_state(request).db
+        drawings = monitor.load_contours(db, row, selection.image, participant, most=MAX_DRAWINGS)
     return {
-        "choice": choice,
-        "picture": row.images[choice.image],
-        "most_entropy": math.log(choice.segments),
-        "need": monitor.need(glance.answers, choice.image, participant=who, segments=choice.segments),
-        "state": monitor.maps.state(glance.answers, choice.image, who)[:12],
-        "drawn": len(drawn),
-        "most_drawings": MOST_DRAWINGS,
-        "lines": [_points(line) for each in drawn for line in each.data["contours"]],
+        "selection": selection,
+        "image_row": row.images[selection.image],
+        "max_entropy": math.log(selection.segments),
+        "readiness": monitor.check_map_readiness(
+            overview.answers, selection.image, participant=participant, segments=selection.segments
+        ),
+        "map_version": answers_fingerprint(overview.answers, selection.image, participant)[:12],
+        "drawings": len(drawings),
+        "max_drawings": MAX_DRAWINGS,
+        "lines": [_svg_points(line) for drawing in drawings for line in drawing.data["contours"]],
     }
 
 
-def _points(line: list[list[float]]) -> str:
-    """A drawn line as SVG wants it."""
+def _svg_points(line: list[list[float]]) -> str:
+    """Return a drawn line as the `points` of an SVG polyline."""
     return " ".join(f"{x:g},{y:g}" for x, y in line)
 
 
-def _values(request: Request, row: StudyRow, choice: MapSelection, glance: Overview | None) -> dict[str, Any]:
-    values = {
-        "picture": row.images[choice.image],
-        "choice": choice,
-        "smoothnesses": SMOOTHNESS
-        | ({} if choice.smoothness in SMOOTHNESS else {choice.smoothness: choice.smoothness}),
-        "most_segments": MOST_SEGMENTS,
-        "posteriors": posterior_options(row, choice.participant),
+def _page_values(
+    request: Request, row: StudyRow, selection: MapSelection, overview: Overview | None
+) -> dict[str, Any]:
+    smoothness_options = {**SMOOTHNESS}
+    smoothness_options.setdefault(selection.smoothness, selection.smoothness)
+    values: dict[str, Any] = {
+        "image_row": row.images[selection.image],
+        "selection": selection,
+        "smoothness_options": smoothness_options,
+        "max_segments": MAX_SEGMENTS,
+        "posterior_options": posterior_options(row, selection.participant),
+        "participants": [],
     }
-    if glance is None:
-        return values | {"participants": []}
-    people = [person for person in glance.people if choice.image in person.images]
-    names = sorted({person.participant for person in people})
-    if choice.participant and choice.participant not in {person.participant for person in glance.people}:
-        raise NotFound(f"Study {row.name!r} has no participant {choice.participant!r:.80}.")
-    found = next(each for each in glance.progress.images if each.name == choice.image)
-    return values | map_values(request, row, glance, choice) | {"participants": names, "found": found}
+    if overview is None:
+        return values
+    if selection.participant and not overview.sessions_of(selection.participant):
+        raise NotFound(f"Study {row.name!r} has no participant {selection.participant!r:.80}.")
+    values["participants"] = sorted(
+        {session.participant for session in overview.sessions if selection.image in session.images}
+    )
+    values["image_progress"] = next(each for each in overview.progress.images if each.name == selection.image)
+    return values | map_values(request, row, overview, selection)
 
 
-def _fit(choice: MapSelection, glance: Overview | None) -> dict[str, Any]:
-    """What the reconstruction says of itself; computed for the pictures anyway."""
-    if glance is None:
-        return {"choice": choice, "fit": None, "said": ""}
+def _fit_values(selection: MapSelection, overview: Overview | None) -> dict[str, Any]:
+    """Return the numbers of the reconstruction; the pictures of the page use the same fit."""
+    values: dict[str, Any] = {"selection": selection, "fit": None, "error": ""}
+    if overview is None:
+        return values
     try:
-        fit = monitor.fitted(
-            glance.answers,
-            choice.image,
-            participant=choice.participant or None,
-            segments=choice.segments,
-            smoothness=choice.strength,
+        fit = monitor.fit_maps(
+            overview.answers,
+            selection.image,
+            participant=selection.participant or None,
+            segments=selection.segments,
+            smoothness=selection.smoothness_value,
         )
     except VsegError as error:
-        return {"choice": choice, "fit": None, "said": str(error)}
-    shares = fit.maps.probabilities.mean(axis=0).tolist()
-    return {
-        "choice": choice,
+        return values | {"error": str(error)}
+    return values | {
         "fit": fit,
-        "said": "",
-        "shares": shares,
-        "most_entropy": math.log(choice.segments),
+        "shares": fit.maps.probabilities.mean(axis=0).tolist(),
+        "max_entropy": math.log(selection.segments),
     }

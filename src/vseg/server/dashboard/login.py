@@ -1,4 +1,4 @@
-"""The first login, logging in and out, and links that work once."""
+"""Setting up a researcher, logging in and out, and one-time links."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from vseg import store
 from vseg.errors import InvalidInput, NotAllowed, VsegError
 from vseg.server import auth, http
 from vseg.server.dashboard.context import (
+    get_state,
     get_visitor,
     local_path,
     read_form,
@@ -20,86 +21,95 @@ from vseg.server.dashboard.context import (
 
 
 async def set_up_researcher(request: Request) -> Response:
-    """The one-time link: choose a name and a password; a name that is there gets the new one."""
-    db = request.app.state.db
+    """Set a name and a password through a one-time link; an existing name gets the new password."""
+    state = get_state(request)
     if request.method == "GET":
         token = request.query_params.get("token", "")
-        if not await http.run_in_thread(auth.is_setup_token_valid, db, token):
-            return await render_page(request, "message.html", status=401, said=auth.SETUP_LINK_USED)
-        return await _choosing(request, token=token)
-    given = await read_form(request)
-    name, password, token = given.get("name", ""), given.get("password", ""), given.get("token", "")
-    attempts = request.app.state.login_attempts
+        if not await http.run_in_thread(auth.is_setup_token_valid, state.db, token):
+            return await _render_link_error(request, 401, auth.SETUP_LINK_USED)
+        return await _render_setup(request, token=token)
+    form = await read_form(request)
+    name, password, token = form.get("name", ""), form.get("password", ""), form.get("token", "")
     try:
-        await auth.set_up(db, attempts, token, name, password)
-        known = await auth.log_in(db, attempts, name, password)
+        await auth.set_up(state.db, state.login_attempts, token, name, password)
+        visitor = await auth.log_in(state.db, state.login_attempts, name, password)
     except InvalidInput as error:
-        return await _choosing(request, status=422, token=token, name=name, said=error)
+        return await _render_setup(request, status=422, token=token, name=name, error=error)
     except VsegError as error:
-        return await render_page(request, "message.html", status=http.get_status_code(error), said=error)
-    return redirect_with_cookie(request, known)
+        return await _render_link_error(request, http.get_status_code(error), str(error))
+    return redirect_with_cookie(request, visitor)
 
 
-async def _choosing(request: Request, **values: Any) -> Response:
-    """The form of a one-time link; the first researcher need not read what happens to those who are there."""
-    others = await http.run_in_thread(store.researchers.count_researchers, request.app.state.db)
-    return await render_page(request, "setup.html", has_others=others > 0, **values)
+async def _render_setup(request: Request, **values: Any) -> Response:
+    """Render the form of a one-time link; only if there are researchers, it explains what happens to a used name."""
+    researchers = await http.run_in_thread(store.researchers.count_researchers, get_state(request).db)
+    return await render_page(request, "setup.html", has_others=researchers > 0, **values)
+
+
+async def _render_link_error(request: Request, status: int, message: str) -> Response:
+    return await render_page(
+        request,
+        "error.html",
+        status=status,
+        heading="The link does not work",
+        message=message,
+        link="/login",
+    )
 
 
 async def log_in(request: Request) -> Response:
     """Log in with name and password."""
     if request.method == "GET":
         return await render_page(request, "login.html", next=request.query_params.get("next", ""))
-    given = await read_form(request)
-    wanted = given.get("next", "")
-    db, attempts = request.app.state.db, request.app.state.login_attempts
+    form = await read_form(request)
+    state, target, name = get_state(request), form.get("next", ""), form.get("name", "")
     try:
-        known = await auth.log_in(db, attempts, given.get("name", ""), given.get("password", ""))
+        visitor = await auth.log_in(state.db, state.login_attempts, name, form.get("password", ""))
     except NotAllowed as error:
-        name = given.get("name", "")
-        return await render_page(request, "login.html", status=401, name=name, said=error, next=wanted)
+        return await render_page(request, "login.html", status=401, name=name, error=error, next=target)
     except HTTPException as error:
-        late = await render_page(
-            request, "login.html", status=error.status_code, said=error.detail, next=wanted
+        response = await render_page(
+            request, "login.html", status=error.status_code, error=error.detail, next=target
         )
-        late.headers.update(error.headers or {})
-        return late
-    return redirect_with_cookie(request, known, local_path(wanted))
+        response.headers.update(error.headers or {})
+        return response
+    return redirect_with_cookie(request, visitor, local_path(target))
 
 
 async def sign_in(request: Request) -> Response:
-    """A link that logs in once, within a few minutes, such as the one that `vseg demo` opens.
+    """Log in through a one-time link, such as the one that `vseg demo` opens.
 
-    Whoever only asks for the head is a programme that looks ahead, not a person: the link still works afterwards.
+    HEAD requests come from programs that preview links; they do not use up the link.
     """
     if request.method == "HEAD":
         return Response(status_code=401)
-    db, token = request.app.state.db, request.query_params.get("token", "")
     try:
-        known = await http.run_in_thread(auth.sign_in, db, token)
+        visitor = await http.run_in_thread(
+            auth.sign_in, get_state(request).db, request.query_params.get("token", "")
+        )
     except NotAllowed as error:
-        return await render_page(request, "message.html", status=401, said=error)
-    return redirect_with_cookie(request, known, local_path(request.query_params.get("next", "")))
+        return await _render_link_error(request, 401, str(error))
+    return redirect_with_cookie(request, visitor, local_path(request.query_params.get("next", "")))
 
 
-def redirect_with_cookie(request: Request, known: auth.Visitor, path: str = "/") -> Response:
-    """Give the browser its cookie, and go on."""
-    answer = redirect(request, path)
-    request.app.state.logins.set_cookie(answer, request, known)
-    return answer
+def redirect_with_cookie(request: Request, visitor: auth.Visitor, path: str = "/") -> Response:
+    """Redirect to a path, and set the cookie of a browser that has just logged in."""
+    response = redirect(request, path)
+    get_state(request).logins.set_cookie(response, request, visitor)
+    return response
 
 
 async def log_out(request: Request) -> Response:
-    """End this researcher's logins, here and in every other browser."""
+    """End all logins of this researcher, in every browser."""
     await read_form(request)
     if (name := (await get_visitor(request)).name) is not None:
-        await http.run_in_thread(store.researchers.sign_out, request.app.state.db, name)
-    answer = redirect(request, "/login")
-    auth.delete_cookie(answer, request)
-    return answer
+        await http.run_in_thread(store.researchers.sign_out, get_state(request).db, name)
+    response = redirect(request, "/login")
+    auth.delete_cookie(response, request)
+    return response
 
 
 @require_login
 async def api_page(request: Request) -> Response:
-    """The API, to read and to try."""
+    """Show the documentation of the API, where requests can be tried."""
     return await render_page(request, "api.html")

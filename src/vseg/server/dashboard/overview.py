@@ -1,4 +1,4 @@
-"""What a study looks like at this moment: computed once for everyone who looks, until something new arrives."""
+"""The current state of a study, computed once for all browsers that show it, and the pages that update themselves."""
 
 import time
 from collections import OrderedDict
@@ -12,128 +12,140 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vseg import monitor, store
-from vseg.monitor import Answers, Person, Progress
+from vseg.monitor import Answers, ParticipantSummary, StudyProgress
 from vseg.server import http
 from vseg.server.api.dependencies import make_etag, not_modified_response
-from vseg.server.dashboard.context import get_visitor, render_fragment, render_page
+from vseg.server.dashboard.context import get_state, get_visitor, render_fragment, render_page
 from vseg.server.dashboard.posteriors import PosteriorView
 from vseg.store.studies import StudyRow
 
-MOST_STUDIES, MOST_BELIEFS = 8, 64
-LARGE, WAIT_S = 200_000, 0.1  # answers from which on a page does not wait longer for a new glance
-FRESH_S = 60  # how long ago things were changes without anything new
+MAX_STUDIES, MAX_POSTERIORS = 8, 64
+LARGE_STUDY = 200_000  # answers; pages about larger studies wait no longer than this for a new overview
+LARGE_STUDY_TIMEOUT_S = 0.1
+REFRESH_S = 60  # texts such as "5 min ago" change even if no data arrive
 
 
 @dataclass(frozen=True)
 class Overview:
-    """All answers of a study, and what they amount to."""
+    """All answers of a study with their summaries; `version` changes when the page has to."""
 
     version: str
     answers: Answers
-    progress: Progress
-    people: list[Person]
+    progress: StudyProgress
+    sessions: list[ParticipantSummary]
 
-    def of(self, participant: str) -> list[Person]:
-        """The sessions of one participant."""
-        return [person for person in self.people if person.participant == participant]
+    def sessions_of(self, participant: str) -> list[ParticipantSummary]:
+        """Return the sessions of one participant."""
+        return [session for session in self.sessions if session.participant == participant]
 
 
 class OverviewCache:
-    """The latest glance at each of a few studies; of a large one, the one before while a new one is being made."""
+    """The latest overview of the studies shown last.
 
-    def __init__(self, db: store.Database, watch: monitor.Watch):
-        self._db, self._watch = db, watch
+    While the overview of a large study is computed, pages show the previous one.
+    """
+
+    def __init__(self, db: store.Database, live_data: monitor.LiveData):
+        self._db, self._live_data = db, live_data
         self._latest: OrderedDict[int, Overview] = OrderedDict()
-        self._making: dict[int, Future[Overview]] = {}
-        self._beliefs: OrderedDict[tuple[int, str, str], PosteriorView] = OrderedDict()
-        self._makers = ThreadPoolExecutor(1, "vseg-glance")
+        self._computing: dict[int, Future[Overview]] = {}
+        self._posteriors: OrderedDict[tuple[int, str, str], PosteriorView] = OrderedDict()
+        self._executor = ThreadPoolExecutor(1, "vseg-overview")
         self._lock = Lock()
 
-    def at(self, row: StudyRow) -> Overview | None:
-        """A study now, or None while it is still being read for the first time."""
-        answers = self._watch.answers(row)
+    def get(self, row: StudyRow) -> Overview | None:
+        """Return the overview of a study, or None while its answers are read for the first time."""
+        answers = self._live_data.answers(row)
         if answers is None:
             return None
-        version = f"{answers.version} {row.status} {time.time() // FRESH_S}"
-        if len(answers) < LARGE:
-            known = self._latest.get(row.id)
-            return known if known and known.version == version else self._made(row, answers, version)
+        version = f"{answers.version} {row.status} {time.time() // REFRESH_S}"
+        if len(answers) < LARGE_STUDY:
+            latest = self._latest.get(row.id)
+            return latest if latest and latest.version == version else self._compute(row, answers, version)
         with self._lock:
-            known, making = self._latest.get(row.id), self._making.get(row.id)
-            if known is not None and known.version == version:
-                return known
-            if making is None or making.done():
-                making = self._makers.submit(self._made, row, answers, version)
-                self._making[row.id] = making
+            latest, future = self._latest.get(row.id), self._computing.get(row.id)
+            if latest is not None and latest.version == version:
+                return latest
+            if future is None or future.done():
+                future = self._executor.submit(self._compute, row, answers, version)
+                self._computing[row.id] = future
         try:
-            return making.result(timeout=WAIT_S)
+            return future.result(timeout=LARGE_STUDY_TIMEOUT_S)
         except TimeoutError:
-            return known  # a page that refreshes by itself is better a moment late than slow
+            return latest  # the page updates itself, so a quick answer matters more than the newest data
 
-    def remember(self, row: StudyRow, image: str, belief: PosteriorView) -> None:
-        """The posterior of everyone together that a page has shown last."""
+    def store_posterior(self, row: StudyRow, image: str, view: PosteriorView) -> None:
+        """Store the posterior from all participants that a page has shown last."""
         with self._lock:
-            self._beliefs[row.id, row.digest, image] = belief
-            self._beliefs.move_to_end((row.id, row.digest, image))
-            while len(self._beliefs) > MOST_BELIEFS:
-                self._beliefs.popitem(last=False)
+            self._posteriors[row.id, row.digest, image] = view
+            self._posteriors.move_to_end((row.id, row.digest, image))
+            while len(self._posteriors) > MAX_POSTERIORS:
+                self._posteriors.popitem(last=False)
 
-    def recalled(self, row: StudyRow, image: str, answers: Answers) -> PosteriorView | None:
-        """That posterior, if there is one, for a page that begins none; not once answers of it were erased."""
+    def get_posterior(self, row: StudyRow, image: str, answers: Answers) -> PosteriorView | None:
+        """Return the stored posterior, or None if there is none or some of its answers were erased since."""
         with self._lock:
-            belief = self._beliefs.get((row.id, row.digest, image))
-        if belief is None or belief.found is None or belief.found.trials > answers.tally(image).trials:
+            view = self._posteriors.get((row.id, row.digest, image))
+        if view is None or view.posterior is None or view.posterior.trials > answers.tally(image).trials:
             return None
-        return belief
+        return view
 
-    def _made(self, row: StudyRow, answers: Answers, version: str) -> Overview:
-        found = monitor.progress(self._db, row, answers)
-        glance = Overview(version, answers, found, monitor.people(row, answers))
+    def _compute(self, row: StudyRow, answers: Answers, version: str) -> Overview:
+        progress = monitor.compute_progress(self._db, row, answers)
+        overview = Overview(version, answers, progress, monitor.summarise_participants(row, answers))
         with self._lock:
-            self._latest[row.id] = glance
+            self._latest[row.id] = overview
             self._latest.move_to_end(row.id)
-            while len(self._latest) > MOST_STUDIES:
+            while len(self._latest) > MAX_STUDIES:
                 self._latest.popitem(last=False)
-        return glance
+        return overview
 
 
 async def render_live_page(
     request: Request,
     row: StudyRow,
     name: str,
-    values: Callable[[Overview | None], dict[str, Any]],
-    believed: Callable[[Overview], dict[str, PosteriorView]] | None = None,
+    get_values: Callable[[Overview | None], dict[str, Any]],
+    get_posteriors: Callable[[Overview], dict[str, PosteriorView]] | None = None,
 ) -> Response:
-    """The page NAME.html about a study, or with ?part=live its live part, 304 where nothing is new.
+    """Render the page NAME.html about a study, or with ?part=live its live part; 304 if that has not changed.
 
-    `values` says what is shown, from a glance, or from None while the answers are being read; `believed` asks for the
-    posteriors on the page, by image, which may be there, old, or still to come.
+    `get_values` returns the values of the template, from an overview or from None while the answers are being read;
+    `get_posteriors` returns the posteriors on the page by image, which may be current, outdated or pending.
     """
-    state = request.app.state
-    glance = await http.run_in_thread(state.glances.at, row)
-    reading = None if glance else state.watch.progress(row)
-    asked = request.query_params.get("part")
-    beliefs = await http.run_in_thread(believed, glance) if glance and believed else {}
-    tag = await _tag(request, row, glance, reading, [each.state for each in beliefs.values()])
-    if asked is not None and (same := not_modified_response(request, tag)) is not None:
-        return same
-    shown: dict[str, Any] = {"row": row, "study": row.study, "reading": reading, "beliefs": beliefs}
-    shown["is_coming"] = any(each.is_coming for each in beliefs.values())
-    shown |= await http.run_in_thread(values, glance)
-    if asked is None:
-        return await render_page(request, f"{name}.html", **shown)
-    template = "fit" if (name, asked) == ("image", "fit") else name
-    answer = await render_fragment(request, f"parts/{template}.html", **shown)
-    answer.headers["ETag"] = tag
-    return answer
+    state = get_state(request)
+    overview = await http.run_in_thread(state.overviews.get, row)
+    read_fraction = None if overview else state.live_data.progress(row)
+    part = request.query_params.get("part")
+    views: dict[str, PosteriorView] = {}
+    if overview is not None and get_posteriors is not None:
+        views = await http.run_in_thread(get_posteriors, overview)
+    etag = await _compute_etag(request, row, overview, read_fraction, list(views.values()))
+    if part is not None and (not_modified := not_modified_response(request, etag)) is not None:
+        return not_modified
+    values: dict[str, Any] = {"row": row, "study": row.study, "read_fraction": read_fraction, "views": views}
+    values["has_pending"] = any(view.is_pending for view in views.values())
+    values |= await http.run_in_thread(get_values, overview)
+    if part is None:
+        return await render_page(request, f"{name}.html", **values)
+    template = "fit" if (name, part) == ("image", "fit") else name
+    response = await render_fragment(request, f"parts/{template}.html", **values)
+    response.headers["ETag"] = etag
+    return response
 
 
-async def _tag(
-    request: Request, row: StudyRow, glance: Overview | None, reading: float | None, beliefs: list[object]
+async def _compute_etag(
+    request: Request,
+    row: StudyRow,
+    overview: Overview | None,
+    read_fraction: float | None,
+    views: list[PosteriorView],
 ) -> str:
-    """Of everything that a live part follows from, known before it is computed; its forms hold the login's token."""
-    job = request.app.state.simulations.find_job(row.name)
-    seen = glance.version if glance else f"{reading:.2f}"
-    asked = request.url.path, sorted(request.query_params.multi_items())
-    form_token = request.app.state.logins.form_token(await get_visitor(request))
-    return make_etag(asked, seen, row.status, job and job.to_json(), beliefs, form_token)
+    """Return the ETag of a live part, from what it depends on; its forms contain the login's form token."""
+    state = get_state(request)
+    job = state.simulations.find_job(row.name)
+    version = overview.version if overview else f"{read_fraction:.2f}"
+    query = request.url.path, sorted(request.query_params.multi_items())
+    form_token = state.logins.form_token(await get_visitor(request))
+    posteriors = [view.state for view in views]
+    return make_etag(query, version, row.status, job and job.to_json(), posteriors, form_token)

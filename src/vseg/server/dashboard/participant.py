@@ -1,4 +1,4 @@
-"""One participant: numbers, reasons to look closer, charts, maps of each image, and erasing them."""
+"""The page of one participant: numbers, warnings, charts and maps of each image; erasing the participant."""
 
 from typing import Any
 
@@ -8,127 +8,132 @@ from starlette.responses import Response
 
 from vseg import store
 from vseg.errors import InvalidInput, NotFound
-from vseg.monitor import Answers, Distribution, Person
-from vseg.server import formatting, http
+from vseg.monitor import Answers, Distribution, ParticipantSummary
+from vseg.server import http
 from vseg.server.api.posteriors import default_segments
 from vseg.server.dashboard.charts import Chart, histogram_chart
-from vseg.server.dashboard.context import read_form, render_page, require_login
+from vseg.server.dashboard.context import get_state, load_study, read_form, render_page, require_login
 from vseg.server.dashboard.image import MapSelection, map_values
 from vseg.server.dashboard.overview import Overview, render_live_page
 from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
+from vseg.server.formatting import format_count, format_number
 from vseg.store.studies import StudyRow
 
-LONGEST_RT_MS = 5000  # of the chart; slower answers are drawn at its top
+MAX_CHART_RT_MS = 5000  # slower answers are drawn at the top of the chart
 
 
 @require_login
 async def participant_page(request: Request) -> Response:
-    """One participant; with ?part=live what changes by itself."""
-    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
+    """Show one participant; with ?part=live only the part that updates itself."""
+    row = await load_study(request)
     return await render_live_page(
         request,
         row,
         "participant",
-        lambda glance: _values(request, row, glance),
-        lambda glance: _beliefs(request, row, glance),
+        lambda overview: _page_values(request, row, overview),
+        lambda overview: _get_posteriors(request, row, overview),
     )
 
 
 @require_login
 async def erase_participant(request: Request) -> Response:
-    """Erase a participant and everything of theirs, once it was confirmed."""
-    given = await read_form(request)
-    name, who = request.path_params["name"], request.path_params["participant"]
-    if given.get("confirmed") != "yes":
-        raise InvalidInput("Erasing cannot be undone: tick the box that says so, and send the form again.")
-    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, name)
-    erased = await http.run_in_thread(store.sessions.erase, request.app.state.db, row, who)
-    beyond = store.vacuum.OUT_OF_REACH
+    """Erase a participant and all their data if the form confirms it."""
+    form = await read_form(request)
+    participant = request.path_params["participant"]
+    if form.get("confirmed") != "yes":
+        raise InvalidInput("Erasing cannot be undone: tick the box to confirm, and send the form again.")
+    row = await load_study(request)
+    erased = await http.run_in_thread(store.sessions.erase, get_state(request).db, row, participant)
     return await render_page(
-        request, "erased.html", row=row, study=row.study, who=who, erased=erased, out_of_reach=beyond
+        request,
+        "erased.html",
+        row=row,
+        study=row.study,
+        participant=participant,
+        erased=erased,
+        out_of_reach=store.vacuum.OUT_OF_REACH,
     )
 
 
-def _values(request: Request, row: StudyRow, glance: Overview | None) -> dict[str, Any]:
-    who = request.path_params["participant"]
-    if glance is None:
-        return {"who": who}
-    people = glance.of(who)
-    if not people:
+def _page_values(request: Request, row: StudyRow, overview: Overview | None) -> dict[str, Any]:
+    participant = request.path_params["participant"]
+    if overview is None:
+        return {"participant": participant}
+    sessions = overview.sessions_of(participant)
+    if not sessions:
         raise NotFound(
-            f"Study {row.name!r} has no participant {who!r:.80} with data; they may have been erased."
+            f"Study {row.name!r} has no participant {participant!r:.80} with data; they may have been erased."
         )
-    usually = default_segments(row, who)
-    choices = [
-        MapSelection(image, row.study.planned_segments, "auto", who, usually)
-        for image in _images(row, people)
+    posterior = default_segments(row, participant)
+    selections = [
+        MapSelection(image, row.study.planned_segments, "auto", participant, posterior)
+        for image in _list_images(row, sessions)
     ]
     return {
-        "who": who,
-        "people": people,
-        "adapted": _adapted(request, row, glance.answers, who),
-        "reasons": list(dict.fromkeys(reason for person in people for reason in person.reasons)),
-        "maps": [map_values(request, row, glance, choice) for choice in choices],
-        "charts": _charts(glance.answers, who),
+        "participant": participant,
+        "sessions": sessions,
+        "adaptive_notes": _describe_outcomes(request, row, overview.answers, participant),
+        "reasons": list(dict.fromkeys(reason for session in sessions for reason in session.reasons)),
+        "images": [map_values(request, row, overview, selection) for selection in selections],
+        "charts": _make_charts(overview.answers, participant),
     }
 
 
-def _images(row: StudyRow, people: list[Person]) -> list[str]:
-    return list(dict.fromkeys(image for person in people for image in person.images if image in row.images))
+def _list_images(row: StudyRow, sessions: list[ParticipantSummary]) -> list[str]:
+    images = (image for session in sessions for image in session.images if image in row.images)
+    return list(dict.fromkeys(images))
 
 
-def _beliefs(request: Request, row: StudyRow, glance: Overview) -> dict[str, PosteriorView]:
-    """The posterior of each image from this participant's answers alone."""
-    who = request.path_params["participant"]
+def _get_posteriors(request: Request, row: StudyRow, overview: Overview) -> dict[str, PosteriorView]:
+    """Return the posterior of each image from this participant's answers only."""
+    participant = request.path_params["participant"]
+    segments = default_segments(row, participant)
     return {
-        image: get_posterior_view(request, row, glance.answers, image, who, default_segments(row, who))
-        for image in _images(row, glance.of(who))
+        image: get_posterior_view(request, row, overview.answers, image, participant, segments)
+        for image in _list_images(row, overview.sessions_of(participant))
     }
 
 
-def _adapted(request: Request, row: StudyRow, answers: Answers, who: str) -> list[str]:
-    """What an adaptive study knows of each image from this participant, a sentence each."""
+def _describe_outcomes(request: Request, row: StudyRow, answers: Answers, participant: str) -> list[str]:
+    """Describe, in a sentence per image, how precise the maps of an adaptive study are and whether it stopped early."""
     if not row.study.design.is_adaptive:
         return []
-    shared = row.study.design.shared
-    said = []
-    for each in store.choices.list_outcomes(request.app.state.db, row.id, who):
-        error, after = (
-            f"expected error {each.expected_error:.3f}",
-            formatting.format_count(each.answers, "answer"),
-        )
-        if not each.is_stop:
-            said.append(f"{each.image}: {error} after {after}{' of everybody' if shared else ''}.")
+    is_shared = row.study.design.shared
+    by_all = " by all participants" if is_shared else ""
+    sentences = []
+    for outcome in store.choices.list_outcomes(get_state(request).db, row.id, participant):
+        error = f"expected error {outcome.expected_error:.3f}"
+        count = format_count(outcome.answers, "answer")
+        if not outcome.is_stop:
+            sentences.append(f"{outcome.image}: {error} after {count}{by_all}.")
             continue
-        given = answers.tally(each.image, None if shared else who).trials  # some were on their way
-        by_all = " by everybody" if shared else ""
-        said.append(
-            f"{each.image}: known well enough after {after} ({error}); {formatting.format_number(given)} were given{by_all}."
+        # More answers than at the stop: some were already being given.
+        total = answers.tally(outcome.image, None if is_shared else participant).trials
+        sentences.append(
+            f"{outcome.image}: precise enough after {count} ({error}); {format_number(total)} were given{by_all}."
         )
-    return said
+    return sentences
 
 
-def _charts(answers: Answers, who: str) -> list[Chart]:
-    """Reaction times in the order of the answers, and how they are spread."""
-    mine = np.isin(answers.session, answers.places(who)) & answers.used  # those that the median counts
-    order = np.lexsort((answers.seq[mine], answers.session[mine]))
-    times = answers.rt_ms[mine][order]
-    spread = histogram_chart(
-        "Reaction times", Distribution.of(times, "ms"), counted="answers", x_label="reaction time"
-    )
-    drawn = times.clip(0, LONGEST_RT_MS).round(1).tolist()
-    numbers = list(range(1, len(drawn) + 1))
-    said = "No answers yet."
-    if drawn:
-        said = f"{formatting.format_count(len(drawn), 'answer')}, from {times.min():,.0f} to {times.max():,.0f} ms."
-    each = Chart(
+def _make_charts(answers: Answers, participant: str) -> list[Chart]:
+    """Return the reaction times in the order of the answers, and their distribution."""
+    rows = np.isin(answers.session, answers.places(participant)) & answers.used
+    order = np.lexsort((answers.seq[rows], answers.session[rows]))
+    times = answers.rt_ms[rows][order]
+    summary = "No answers yet."
+    if len(times):
+        summary = f"{format_count(len(times), 'answer')}, from {times.min():,.0f} to {times.max():,.0f} ms."
+    sequence = Chart(
         "Reaction time of each answer",
         "dots",
-        numbers,
-        drawn,
-        "answer that counts, in order",
-        "reaction time (ms)",
-        said,
-        [],
+        x=list(range(1, len(times) + 1)),
+        y=times.clip(0, MAX_CHART_RT_MS).round(1).tolist(),
+        x_label="answers in use, in order",
+        y_label="reaction time (ms)",
+        summary=summary,
+        rows=[],
     )
-    return [each, spread]
+    distribution = histogram_chart(
+        "Reaction times", Distribution.of(times, "ms"), x_label="reaction time", y_label="answers"
+    )
+    return [sequence, distribution]

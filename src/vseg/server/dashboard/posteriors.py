@@ -1,4 +1,4 @@
-"""The posterior of an image, as a page shows it: at once with what is there, while something newer is worked out."""
+"""The posterior of an image as pages show it: what there is, while a newer one is being computed."""
 
 import math
 from dataclasses import dataclass, replace
@@ -7,104 +7,124 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from vseg.errors import VsegError
-from vseg.monitor import Answers, Believed, Standing
-from vseg.server.api.posteriors import EVIDENCE, default_segments, get_posterior_state
+from vseg.monitor import Answers, PosteriorStatus, PosteriorSummary
+from vseg.server.api.posteriors import EVIDENCE, default_segments, request_posterior
+from vseg.server.dashboard.context import get_state
 from vseg.store.studies import StudyRow
 
-NONE = Standing(None, "", is_current=False)
+NO_POSTERIOR = PosteriorStatus(None, "", is_current=False)
 
 
 @dataclass(frozen=True)
 class PosteriorView:
-    """How a posterior stands; `said` is why there is none, or none of all answers."""
+    """A posterior on a page.
 
-    asked: dict[str, str]
+    Attributes
+    ----------
+    parameters : the query parameters of the API that select it
+    answers : the number of answers there are now
+    standing : the posterior, if there is one, and whether it is current
+    error : why there is none, or none from all answers; else ""
+    """
+
+    parameters: dict[str, str]
     answers: int
-    standing: Standing
-    said: str = ""
+    standing: PosteriorStatus
+    error: str = ""
 
     @property
-    def found(self) -> Believed | None:
-        """What there is to show."""
+    def posterior(self) -> PosteriorSummary | None:
+        """The posterior, or None if there is none yet."""
         return self.standing.latest
 
     @property
-    def is_coming(self) -> bool:
-        """Whether something new will be there soon."""
-        return not self.said and self.standing.is_coming
+    def is_pending(self) -> bool:
+        """Whether a newer posterior is being computed."""
+        return not self.error and self.standing.is_coming
 
     @property
-    def newer(self) -> int:
-        """How many answers have come since."""
-        return max(self.answers - self.found.trials, 0) if self.found else 0
+    def newer_answers(self) -> int:
+        """How many answers have arrived since this posterior."""
+        return max(self.answers - self.posterior.trials, 0) if self.posterior else 0
 
     @property
     def query(self) -> str:
-        """What the API is asked for this very posterior."""
-        return urlencode({**self.asked, "mark": self.standing.mark})
+        """The query string for this posterior."""
+        return urlencode({**self.parameters, "mark": self.standing.mark})
 
     @property
-    def plain_query(self) -> str:
-        """What the API is asked for the newest one of its kind."""
-        return urlencode(self.asked)
+    def newest_query(self) -> str:
+        """The query string for the newest posterior of this kind."""
+        return urlencode(self.parameters)
 
     @property
     def segments(self) -> str:
-        """K, and whose it is."""
-        if self.found is None:
+        """The number of segments, and how it was chosen."""
+        if self.posterior is None:
             return ""
-        if self.found.by_chooser:
-            return f"{self.found.segments}, the study’s; the evidence would choose {self.found.chosen}"
-        by_evidence = self.asked["segments"] == EVIDENCE
+        if self.posterior.by_chooser:
+            return (
+                f"{self.posterior.segments}, set by the study; the evidence favours {self.posterior.chosen}"
+            )
+        by_evidence = self.parameters["segments"] == EVIDENCE
         return (
-            f"{self.found.segments}, {'chosen by the evidence' if by_evidence else 'as in the classic map'}"
+            f"{self.posterior.segments}, {'chosen by evidence' if by_evidence else 'as in the classic map'}"
         )
 
     @property
     def plausible(self) -> str:
-        """Which of the K that were tried the evidence does not rule out; more may be where the last one is not."""
-        tried = [row["segments"] for row in self.found.table] if self.found else []
-        left = [k for k in tried if self.found and k in self.found.plausible]
-        if not left:
+        """The tried numbers of segments that the evidence does not rule out, as text."""
+        if self.posterior is None:
             return ""
-        is_run = len(left) > 2 and left == list(range(left[0], left[-1] + 1))
-        said = f"{left[0]} to {left[-1]}" if is_run else ", ".join(map(str, left))
-        return f"{said}; more were not tried" if left[-1] == tried[-1] else said
+        tried = [row["segments"] for row in self.posterior.table]
+        plausible = [k for k in tried if k in self.posterior.plausible]
+        if not plausible:
+            return ""
+        is_range = len(plausible) > 2 and plausible == list(range(plausible[0], plausible[-1] + 1))
+        text = f"{plausible[0]} to {plausible[-1]}" if is_range else ", ".join(map(str, plausible))
+        return f"{text}; larger K were not tried" if plausible[-1] == tried[-1] else text
 
     @property
-    def most_entropy(self) -> float:
-        """Where nothing is known: log K."""
-        return math.log(self.found.segments if self.found else 2)
+    def max_entropy(self) -> float:
+        """The entropy if all segments are equally likely, log K."""
+        return math.log(self.posterior.segments if self.posterior else 2)
 
     @property
-    def strip(self) -> tuple[float, float, float]:
-        """Where entropy lies between 0 and the most, in percent: lower end, median, upper end."""
-        if self.found is None:
+    def entropy_percentages(self) -> tuple[float, float, float]:
+        """Lower end, median and upper end of the mean entropy, in percent of the maximum."""
+        if self.posterior is None:
             return 0.0, 0.0, 0.0
-        ends = self.found.entropy_low, self.found.entropy, self.found.entropy_high
-        low, middle, high = (round(100 * value / self.most_entropy, 2) for value in ends)
+        ends = self.posterior.entropy_low, self.posterior.entropy, self.posterior.entropy_high
+        low, middle, high = (round(100 * value / self.max_entropy, 2) for value in ends)
         return low, middle, high
 
     @property
     def state(self) -> object:
-        """All that its looks follow from."""
-        return self.asked, self.answers, self.standing.mark, self.standing.is_current, self.said
+        """Everything that its part of the page depends on."""
+        return self.parameters, self.answers, self.standing.mark, self.standing.is_current, self.error
 
 
 def get_posterior_view(
     request: Request, row: StudyRow, answers: Answers, image: str, participant: str | None, segments: str
 ) -> PosteriorView:
-    """Ask for it, and say what is there."""
-    state = request.app.state
-    asked = {"segments": segments} | ({"participant": participant} if participant else {})
+    """Request a posterior and return what there is of it; the default one of an image is cached for other pages."""
+    state = get_state(request)
+    parameters = {"segments": segments} | ({"participant": participant} if participant else {})
     try:
         count = answers.tally(image, participant).trials
-        found = get_posterior_state(
-            state.db, state.watch.posteriors, row, answers, image, participant=participant, segments=segments
+        standing = request_posterior(
+            state.db,
+            state.live_data.posteriors,
+            row,
+            answers,
+            image,
+            participant=participant,
+            segments=segments,
         )
     except VsegError as error:
-        return PosteriorView(asked, 0, NONE, str(error))
-    belief = PosteriorView(asked, count, found, found.failed)
-    if found.latest is not None and participant is None and segments == default_segments(row, None):
-        state.glances.remember(row, image, replace(belief, said="", standing=replace(found, is_current=True)))
-    return belief
+        return PosteriorView(parameters, 0, NO_POSTERIOR, str(error))
+    view = PosteriorView(parameters, count, standing, standing.failed)
+    if standing.latest is not None and participant is None and segments == default_segments(row, None):
+        cached = replace(view, error="", standing=replace(standing, is_current=True))
+        state.overviews.store_posterior(row, image, cached)
+    return view

@@ -1,80 +1,103 @@
-"""All studies, and a new one: from a starter or from a file of one's own."""
+"""The list of all studies, and creating a study from a starter or from the researcher's own file."""
 
 import re
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vseg import store
 from vseg.errors import VsegError
-from vseg.server import api, http
+from vseg.server import http
 from vseg.server.api.dependencies import make_etag, not_modified_response
-from vseg.server.dashboard.context import read_form, redirect, render_fragment, render_page, require_login
+from vseg.server.api.schemas import StudySummary
+from vseg.server.api.studies import register_study, summarise_study
+from vseg.server.dashboard.context import (
+    get_state,
+    read_form,
+    redirect,
+    render_fragment,
+    render_page,
+    require_login,
+)
 from vseg.study.schema import LARGEST_FILE
 
 STARTERS = {
-    "patches": ("Coloured patches", "A short try-out: two minutes a person, answers that are known."),
+    "patches": ("Coloured patches", "A short test: two minutes per participant, with known segments."),
     "textures": (
         "Two textures",
-        "Oriented noise, as in the paper: one border that is easy to see, one that is not.",
+        "Oriented noise as in the paper: one boundary is easy to see, the other is not.",
     ),
-    "photographs": ("Photographs", "Pictures that come with vseg, each cut into five segments."),
+    "photographs": ("Photographs", "Photographs that come with vseg, with five segments each."),
 }
-MOST_THUMBNAILS = 4
+MAX_THUMBNAILS = 4
+
+
+@dataclass(frozen=True)
+class StudyCard:
+    """A study in the list; `thumbnails` are the SHA-256 of its first images."""
+
+    summary: StudySummary
+    thumbnails: list[str]
+    images: int
+    segments: int | Literal["free"]
+    layout: str
 
 
 @require_login
 async def studies_page(request: Request) -> Response:
-    """All studies, how far they are; the live part of it alone if asked for."""
-    shown = await http.run_in_thread(_cards, request)
+    """Show all studies; with ?part=live only the list, 304 if it has not changed."""
+    cards = await http.run_in_thread(_list_cards, request)
     if "part" not in request.query_params:
-        return await render_page(request, "studies.html", studies=shown)
-    tag = make_etag(shown)
-    answer = not_modified_response(request, tag) or await render_fragment(
-        request, "parts/studies.html", studies=shown
-    )
-    answer.headers["ETag"] = tag
-    return answer
+        return await render_page(request, "studies.html", cards=cards)
+    etag = make_etag(cards)
+    response = not_modified_response(request, etag)
+    if response is None:
+        response = await render_fragment(request, "parts/studies.html", cards=cards)
+    response.headers["ETag"] = etag
+    return response
 
 
 @require_login
 async def new_study_page(request: Request) -> Response:
-    """A form for the study file, with a starter in it."""
+    """Show a form with the text of a study file, filled from a starter."""
     sample = request.query_params.get("sample", "")
     text = read_starter(sample) if sample in STARTERS else ""
-    return await render_page(request, "new.html", starters=STARTERS, chosen=sample, text=text)
+    return await render_page(request, "new_study.html", starters=STARTERS, sample=sample, text=text)
 
 
 @require_login
 async def create_study(request: Request) -> Response:
-    """A new study from the text of its file; what is wrong with it is said above it."""
-    given = await read_form(request, most=2 * LARGEST_FILE)
-    text = given.get("text", "").replace("\r\n", "\n")
+    """Create a study from the text of its file; if it is not valid, show the form again with the error."""
+    form = await read_form(request, max_bytes=2 * LARGEST_FILE)
+    text = form.get("text", "").replace("\r\n", "\n")
     try:
-        row = await http.run_in_thread(api.register_study, request.app.state.db, text)
+        row = await http.run_in_thread(register_study, get_state(request).db, text)
     except VsegError as error:
         status = http.get_status_code(error)
-        return await render_page(request, "new.html", status=status, starters=STARTERS, text=text, said=error)
+        return await render_page(
+            request, "new_study.html", status=status, starters=STARTERS, text=text, error=error
+        )
     return redirect(request, f"/studies/{row.name}")
 
 
 def read_starter(name: str) -> str:
-    """The text of a starter's study file."""
+    """Return the study file of a starter."""
     folder = files("vseg.server.dashboard").joinpath("starters")
     return folder.joinpath(f"{name}.toml").read_text(encoding="utf-8")
 
 
-def _cards(request: Request) -> list[dict[str, Any]]:
-    db = request.app.state.db
+def _list_cards(request: Request) -> list[StudyCard]:
+    db = get_state(request).db
     return [
-        {
-            **api.summarise_study(db, row, request),
-            "pictures": [row.images[image.name].sha256 for image in row.study.images[:MOST_THUMBNAILS]],
-            "images": len(row.study.images),
-            "segments": row.study.segments,
-            "layout": re.sub(r"(\d)x(\d)", r"\1 × \2", str(row.study.layout.build())),
-        }
+        StudyCard(
+            summary=summarise_study(db, row, request),
+            thumbnails=[row.images[image.name].sha256 for image in row.study.images[:MAX_THUMBNAILS]],
+            images=len(row.study.images),
+            segments=row.study.segments,
+            layout=re.sub(r"(\d)x(\d)", r"\1 × \2", str(row.study.layout.build())),
+        )
         for row in store.studies.list_studies(db)
     ]

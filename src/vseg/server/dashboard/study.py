@@ -1,7 +1,8 @@
-"""One study: its people, its live map, how well it runs, and what can be done with it."""
+"""The page of one study: progress, current map, data quality, participants, and the actions of the researcher."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
@@ -10,36 +11,50 @@ from starlette.responses import Response
 
 from vseg import monitor, store
 from vseg.errors import InvalidInput
-from vseg.monitor import Person
-from vseg.server import api, http, simulated_participants
+from vseg.monitor import ParticipantSummary
+from vseg.monitor.maps import answers_fingerprint
+from vseg.server import http, simulated_participants
+from vseg.server.api.studies import participant_url
 from vseg.server.dashboard import charts
-from vseg.server.dashboard.context import read_form, redirect, require_login
+from vseg.server.dashboard.context import (
+    get_state,
+    load_study,
+    parse_whole_number,
+    read_form,
+    redirect,
+    require_login,
+)
 from vseg.server.dashboard.overview import Overview, render_live_page
 from vseg.server.dashboard.posteriors import PosteriorView
+from vseg.server.simulated_participants import Source
 from vseg.store.studies import StudyRow
 
-PEOPLE_A_PAGE = 50
-SHOWN = {"all": "Everyone", "look": "Worth a look", "active": "Under way", "completed": "Completed"}
-PACES = {"0": "as fast as they can", "0.1": "ten times as fast as people", "1": "as slowly as people"}
+SESSIONS_PER_PAGE = 50
+FILTERS = {"all": "All", "look": "Needs review", "active": "In progress", "completed": "Completed"}
+PACES = {"0": "without waiting", "0.1": "ten times as fast as people", "1": "at the speed of people"}
 SOURCES = {
-    "truth": "the true maps, where known",
-    "picture": "the picture itself",
-    "model": "your own model (--model)",
+    "truth": "the true maps, if known",
+    "picture": "the image",
+    "model": "your model",
 }
-OBSERVERS = {"lapsing:0.05": "attentive (5 % lapses)", "ideal": "flawless", "random": "guessing"}
-STATUS = {"pause": "paused", "close": "closed", "reopen": "open"}
+OBSERVERS = {"lapsing:0.05": "attentive (5 % lapses)", "ideal": "without errors", "random": "at random"}
+STATUS_CHANGES: dict[str, Callable[[store.Database, str], None]] = {
+    "pause": store.studies.pause,
+    "close": store.studies.close,
+    "reopen": store.studies.reopen,
+}
 
 
 @require_login
 async def study_page(request: Request) -> Response:
-    """One study; with ?part=live what changes by itself, 304 where nothing has."""
-    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, request.path_params["name"])
+    """Show one study; with ?part=live only the part that updates itself, 304 if it has not changed."""
+    row = await load_study(request)
     return await render_live_page(
         request,
         row,
         "study",
-        lambda glance: _values(request, row, glance),
-        lambda glance: _belief(request, row, glance),
+        lambda overview: _page_values(request, row, overview),
+        lambda overview: _cached_posterior(request, row, overview),
     )
 
 
@@ -47,118 +62,122 @@ async def study_page(request: Request) -> Response:
 async def change_status(request: Request) -> Response:
     """Pause, close or reopen a study."""
     await read_form(request)
-    name, what = request.path_params["name"], request.path_params["what"]
-    if what not in STATUS:
+    name, change = request.path_params["name"], STATUS_CHANGES.get(request.path_params["what"])
+    if change is None:
         raise HTTPException(404)
-    await http.run_in_thread(getattr(store.studies, what), request.app.state.db, name)
+    await http.run_in_thread(change, get_state(request).db, name)
     return redirect(request, f"/studies/{name}")
 
 
 @require_login
 async def start_simulation(request: Request) -> Response:
-    """Send simulated participants through the study."""
-    given = await read_form(request)
-    name = request.path_params["name"]
-    row = await http.run_in_thread(store.studies.get_study, request.app.state.db, name)
-    settings: dict[str, Any] = {
-        "count": parse_whole_number(given.get("count", ""), "The number of simulated participants"),
-        "source": given.get("source", "picture"),
-        "observer": given.get("observer", "lapsing:0.05"),
-        "pace": _pace(given.get("pace", "0")),
-    }
-    address = simulated_participants.own_address(request)
-    await http.run_in_thread(request.app.state.simulations.start, address, row, **settings)
-    return redirect(request, f"/studies/{name}#simulate")
+    """Send simulated participants to the study."""
+    form = await read_form(request)
+    row = await load_study(request)
+    await http.run_in_thread(
+        get_state(request).simulations.start,
+        simulated_participants.own_address(request),
+        row,
+        count=parse_whole_number(form.get("count", ""), "The number of simulated participants"),
+        source=cast(Source, form.get("source", "picture")),  # checked by `start`
+        observer=form.get("observer", "lapsing:0.05"),
+        pace=_parse_pace(form.get("pace", "0")),
+    )
+    return redirect(request, f"/studies/{row.name}#simulate")
 
 
-def parse_whole_number(text: str, what: str) -> int:
-    """The whole number in a field of a form."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        raise InvalidInput(f"{what} is a whole number, got {text!r:.20}.")
-    return int(text)
-
-
-def _pace(text: str) -> float:
+def _parse_pace(text: str) -> float:
     try:
         pace = float(text)
     except ValueError:
         pace = math.nan
     if not 0 <= pace <= 10:
-        raise InvalidInput(f"The pace is 0 (no waiting) to 10 (slower than people), got {text!r:.20}.")
+        raise InvalidInput(f"The pace should be 0 (no waiting) to 10 (slower than people), got {text!r:.20}.")
     return pace
 
 
-def _chosen(request: Request, row: StudyRow) -> str:
-    """The image whose map is shown."""
+def _selected_image(request: Request, row: StudyRow) -> str:
+    """Return the image whose map is shown: the one in the query, or the first."""
     names = [image.name for image in row.study.images]
-    return asked if (asked := request.query_params.get("image", "")) in names else names[0]
+    name = request.query_params.get("image", "")
+    return name if name in names else names[0]
 
 
-def _belief(request: Request, row: StudyRow, glance: Overview) -> dict[str, PosteriorView]:
-    """What the image's own page said last of its posterior: here nothing is worked out."""
-    chosen = _chosen(request, row)
-    known = request.app.state.glances.recalled(row, chosen, glance.answers)
-    return {chosen: known} if known else {}
+def _cached_posterior(request: Request, row: StudyRow, overview: Overview) -> dict[str, PosteriorView]:
+    """Return the posterior that the image's own page has shown last; this page does not compute any."""
+    image = _selected_image(request, row)
+    view = get_state(request).overviews.get_posterior(row, image, overview.answers)
+    return {image: view} if view else {}
 
 
-def _values(request: Request, row: StudyRow, glance: Overview | None) -> dict[str, Any]:
-    """Everything the page shows."""
-    state, query = request.app.state, request.query_params
-    chosen = _chosen(request, row)
+def _page_values(request: Request, row: StudyRow, overview: Overview | None) -> dict[str, Any]:
+    """Return the values of the page's template."""
+    state, query = get_state(request), request.query_params
+    image = _selected_image(request, row)
     values = {
         "locations": len(row.study.layout.build()),
-        "chosen": chosen,
+        "image": image,
         "job": state.simulations.find_job(row.name),
-        "link": api.participant_url(request, row.name),
+        "link": participant_url(request, row.name),
         "sources": {name: SOURCES[name] for name in state.simulations.sources},
         "paces": PACES,
         "observers": OBSERVERS,
-        "most_simulated": simulated_participants.MAX_PARTICIPANTS,
+        "max_simulated": simulated_participants.MAX_PARTICIPANTS,
         "query": urlencode({name: query[name] for name in ("image", "show", "page") if name in query}),
     }
-    if glance is None:
+    if overview is None:
         return values
-    values["adapted"] = monitor.adapted(row, glance.answers)
-    return values | _numbers(glance, chosen, row.study.planned_segments) | _people(glance.people, request)
+    values["adaptive_progress"] = monitor.count_choices(row, overview.answers)
+    return (
+        values
+        | _progress_values(overview, image, row.study.planned_segments)
+        | _session_values(overview.sessions, request)
+    )
 
 
-def _numbers(glance: Overview, chosen: str, segments: int) -> dict[str, Any]:
-    found = glance.progress
+def _progress_values(overview: Overview, image: str, segments: int) -> dict[str, Any]:
+    progress = overview.progress
     return {
-        "progress": found,
-        "hero": next(image for image in found.images if image.name == chosen),
-        "need": monitor.need(glance.answers, chosen, segments=segments),
-        "most_entropy": math.log(segments),
-        "state": monitor.maps.state(glance.answers, chosen)[:12],
-        "advised": sum(image.advised for image in found.images),
-        "last_at_ms": max((person.last_at_ms for person in glance.people if person.answers), default=None),
+        "progress": progress,
+        "image_progress": next(each for each in progress.images if each.name == image),
+        "readiness": monitor.check_map_readiness(overview.answers, image, segments=segments),
+        "max_entropy": math.log(segments),
+        "map_version": answers_fingerprint(overview.answers, image)[:12],
+        "recommended": sum(each.advised for each in progress.images),
+        "last_at_ms": max(
+            (session.last_at_ms for session in overview.sessions if session.answers), default=None
+        ),
         "charts": [
-            charts.hourly_chart(found.per_hour),
-            charts.histogram_chart("Reaction time", found.rt_ms, counted="answers", x_label="reaction time"),
-            charts.histogram_chart("Time to complete", found.minutes, counted="people", x_label="duration"),
+            charts.hourly_chart(progress.per_hour),
+            charts.histogram_chart(
+                "Reaction time", progress.rt_ms, x_label="reaction time", y_label="answers"
+            ),
+            charts.histogram_chart(
+                "Time to complete", progress.minutes, x_label="duration", y_label="participants"
+            ),
         ],
     }
 
 
-def _people(people: list[Person], request: Request) -> dict[str, Any]:
-    """One page of the people that are asked for: first those worth a look, then who answered last."""
+def _session_values(sessions: list[ParticipantSummary], request: Request) -> dict[str, Any]:
+    """Return one page of the selected sessions: first those that need review, then by the time of the last answer."""
     show = request.query_params.get("show", "all")
-    show = show if show in SHOWN else "all"
+    show = show if show in FILTERS else "all"
     groups = {
-        "all": people,
-        "look": [person for person in people if person.reasons],
-        "active": [person for person in people if person.status == "active"],
-        "completed": [person for person in people if person.status == "completed"],
+        "all": sessions,
+        "look": [session for session in sessions if session.reasons],
+        "active": [session for session in sessions if session.status == "active"],
+        "completed": [session for session in sessions if session.status == "completed"],
     }
-    wanted = sorted(groups[show], key=lambda person: (not person.reasons, -(person.last_at_ms or 0)))
-    pages = max(1, math.ceil(len(wanted) / PEOPLE_A_PAGE))
-    asked = request.query_params.get("page", "1")
-    number = min(int(asked), pages) if asked.isascii() and asked.isdecimal() and len(asked) < 6 else 1
-    start = (max(number, 1) - 1) * PEOPLE_A_PAGE
+    selected = sorted(groups[show], key=lambda session: (not session.reasons, -(session.last_at_ms or 0)))
+    pages = max(1, math.ceil(len(selected) / SESSIONS_PER_PAGE))
+    text = request.query_params.get("page", "1")
+    number = min(int(text), pages) if text.isascii() and text.isdecimal() and len(text) < 6 else 1
+    start = (max(number, 1) - 1) * SESSIONS_PER_PAGE
     return {
-        "people": wanted[start : start + PEOPLE_A_PAGE],
+        "sessions": selected[start : start + SESSIONS_PER_PAGE],
         "show": show,
-        "shown_choices": {name: (label, len(groups[name])) for name, label in SHOWN.items()},
+        "filters": {name: (label, len(groups[name])) for name, label in FILTERS.items()},
         "page_number": max(number, 1),
         "pages": pages,
     }

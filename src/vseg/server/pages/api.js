@@ -1,4 +1,4 @@
-// The API page: Swagger UI from our own files, sending the form token with every call that it makes.
+// The API page: Swagger UI from this server, which sends the form token with every request.
 const token = document.querySelector("meta[name=form-token]").content;
 SwaggerUIBundle({
   url: "openapi.json",
