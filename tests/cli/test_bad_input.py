@@ -50,7 +50,7 @@ def here(tmp_path, monkeypatch) -> None:
             "--grid that was used (locations count from 0).",
         ),
         ("", "bad.csv is empty; expected a header with the columns i, j, same."),
-        ("i,j,same\n", "bad.csv holds no responses; expected a row a trial."),
+        ("i,j,same\n", "bad.csv holds no responses; expected one row per trial."),
     ],
 )
 def test_files_of_responses(text, message, capsys):
@@ -67,7 +67,7 @@ def test_a_location_paired_with_itself(capsys):
 def test_no_file(capsys):
     assert failure("fit none.csv --grid 4 --segments 2", capsys) == (
         "No file or folder none.csv; expected a CSV or Parquet file with the columns i, j, same, "
-        "or a folder that vseg export wrote."
+        "or a folder written by vseg export."
     )
 
 
@@ -85,15 +85,15 @@ def test_not_a_parquet_file(capsys):
         ("--segments 2..3..4", f"{SEGMENTS}'2..3..4'."),
         ("--segments -3", f"{SEGMENTS}'-3'."),
         ("--segments 7..2", "--segments runs from the smaller number to the larger: 2..7, not '7..2'."),
-        ("--grid 2", "--grid is a whole number from 3 up, got '2'."),
-        ("--grid 4.5", "--grid is a whole number from 3 up, got '4.5'."),
+        ("--grid 2", "--grid: expected 3 or more, got '2'."),
+        ("--grid 4.5", "--grid: expected a whole number, got '4.5'."),
         ("--smoothness -1", "--smoothness is 'auto' or a number from 0 up, got '-1'."),
         ("--smoothness nan", "--smoothness is 'auto' or a number from 0 up, got 'nan'."),
         ("--smoothness much", "--smoothness is 'auto' or a number from 0 up, got 'much'."),
-        ("--seed -1", "--seed is a whole number from 0 up, got '-1'."),
-        ("--max-iterations 0", "--max-iterations is a whole number from 1 up, got '0'."),
-        ("--loss x", "Unknown loss 'x'; choose one of squared_error, cross_entropy."),
-        ("--solver x", "Unknown solver 'x'; choose one of coordinate_descent, exponentiated_gradient."),
+        ("--seed -1", "--seed: expected 0 or more, got '-1'."),
+        ("--max-iterations 0", "--max-iterations: expected 1 or more, got '0'."),
+        ("--loss x", "--loss: 'x' is not one of 'squared_error', 'cross_entropy'."),
+        ("--solver x", "--solver: 'x' is not one of 'coordinate_descent', 'exponentiated_gradient'."),
         ("--kernel x", "Unknown kernel 'x'; choose four, eight, gaussian:WIDTH, or give a matrix."),
         ("--kernel five", "Unknown kernel 'five'; choose four, eight, gaussian:WIDTH, or give a matrix."),
         ("--kernel gaussian:", "Unknown kernel 'gaussian:'; choose four, eight"),
@@ -101,9 +101,9 @@ def test_not_a_parquet_file(capsys):
         ("--kernel gaussian:inf", "Unknown kernel 'gaussian:inf'; choose four, eight"),
         ("--kernel gaussian:-1", "Unknown kernel 'gaussian:-1'; choose four, eight"),
         ("--kernel gaussian:1e300", "Unknown kernel 'gaussian:1e300'; choose four, eight"),
-        ("--weights x", "Unknown weights 'x'; choose one of trials, pairs."),
-        ("--by x", "Unknown --by 'x'; choose one of all, participant, image."),
-        ("--image x", "No responses of image 'x'; there are: image."),
+        ("--weights x", "--weights: 'x' is not one of 'trials', 'pairs'."),
+        ("--by x", "--by: 'x' is not one of 'all', 'participant', 'image'."),
+        ("--image x", "No responses with image 'x'; there are: image."),
         ("--picture x.png", "No picture at x.png; expected a file such as a PNG or JPEG."),
         ("--picture responses.csv", "responses.csv cannot be read as a picture"),
         ("--out /", "--out is the name of a new folder, got '/'."),
@@ -180,7 +180,7 @@ def bug(monkeypatch) -> None:
     def faulty(*_):
         raise RuntimeError("lost\ncount.")
 
-    monkeypatch.setattr("vseg.load", faulty)
+    monkeypatch.setattr("vseg.workflows.data_source.load", faulty)
 
 
 def test_a_bug_of_ours_is_one_line(bug, capsys, monkeypatch):

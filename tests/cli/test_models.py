@@ -296,7 +296,7 @@ def test_an_unfinished_run_goes_on(data, here, capsys):
         ("--models chance --folds 1", "--folds is a whole number from 2 up"),
         ("--models chance --by images --per image", "cannot be held out by images"),
         ("--models chance --by colour", "Unknown --by"),
-        ("--models chance --image moon", "No responses of image 'moon'"),
+        ("--models chance --image moon", "No responses with image 'moon'"),
         ("--models logistic --features taste", "There are no features 'taste'"),
     ],
 )

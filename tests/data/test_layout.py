@@ -121,22 +121,22 @@ def test_layouts_name_themselves():
     assert Grid(np.int64(4)) == Grid(4)
 
 
-WHOLE_PX = "An image has a whole number of pixels each way, got "
+WHOLE_PX = "Expected whole numbers of pixels, got "
 NEEDS = "A scatter needs at least 4 positions (x, y), got an array of shape "
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: Grid(2), "A grid has an integer size N of at least 3, got 2."),
-        (lambda: Grid(4.5), "A grid has an integer size N of at least 3, got 4.5."),
-        (lambda: Grid(True), "A grid has an integer size N of at least 3, got True."),
-        (lambda: Grid("16"), "A grid has an integer size N of at least 3, got '16'."),
-        (lambda: Grid(4).pixels(0, 5), "An image has at least one pixel each way, got 0x5."),
+        (lambda: Grid(2), "Expected an integer grid size of at least 3, got 2."),
+        (lambda: Grid(4.5), "Expected an integer grid size of at least 3, got 4.5."),
+        (lambda: Grid(True), "Expected an integer grid size of at least 3, got True."),
+        (lambda: Grid("16"), "Expected an integer grid size of at least 3, got '16'."),
+        (lambda: Grid(4).pixels(0, 5), "Expected an image of at least 1x1 pixels, got 0x5."),
         (lambda: Grid(4).pixels(float("nan"), 5), WHOLE_PX + "width nan and height 5."),
         (lambda: Grid(4).cells(5, 2.5), WHOLE_PX + "width 5 and height 2.5."),
         (lambda: Scatter([[0, 0], [1, 0], [0, 1], [1, 1]]).cells(5.0, 0), WHOLE_PX + "width 5.0 and height 0."),
-        (lambda: Grid(4).cells(5, -1), "An image has at least one pixel each way, got 5x-1."),
+        (lambda: Grid(4).cells(5, -1), "Expected an image of at least 1x1 pixels, got 5x-1."),
         (lambda: Scatter([[0, 0], [1, 1], [0, 1]]), NEEDS + "(3, 2)."),
         (lambda: Scatter([0.1, 0.2]), NEEDS + "(2,)."),
         (lambda: Scatter.from_pixels([[1, 2, 3]] * 4, 10, 10), NEEDS + "(4, 3)."),
@@ -147,7 +147,7 @@ NEEDS = "A scatter needs at least 4 positions (x, y), got an array of shape "
         ),
         (
             lambda: Scatter([[0, 0], [1, 0], [0, 1], [0, 1]]),
-            "Positions must differ from each other; 4 were given, some twice.",
+            "Expected distinct positions; some of these 4 are equal.",
         ),
         (
             lambda: Scatter([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3], [0.4, 0.4]]),
@@ -191,9 +191,9 @@ def test_refined_goes_where_the_interest_is():
     [
         ([1.0] * 9, 2, r"for each of the 16 locations of a 4x4 grid, got an array of shape \(9,\)"),
         ([-1.0] * 16, 2, "from 0 up"),
-        ([np.nan] * 16, 2, "with others"),
-        ([1.0] * 16, 0, "whole number from 1 up, got 0"),
-        ([1.0] * 16, 25, "has room for 24 points between neighbours of interest, got 25"),
+        ([np.nan] * 16, 2, "with negative or infinite values"),
+        ([1.0] * 16, 0, "whole number of points from 1 up, got 0"),
+        ([1.0] * 16, 25, "has room for 24 points between neighbours with interest, got 25"),
     ],
 )
 def test_refined_says_what_it_needs(interest, points, said):

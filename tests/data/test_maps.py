@@ -119,14 +119,14 @@ def test_maps_on_a_scatter_have_no_square_image(maps):
     with pytest.raises(InvalidInput) as caught:
         _ = maps.image
     assert str(caught.value) == (
-        f"Only maps on a grid have a square image, these lie on {maps.layout}; use render()."
+        f"Only maps on a grid have an image, these are on {maps.layout}; use render()."
     )
 
 
 @pytest.mark.parametrize(("width", "height"), [(0, 5), (-1, 5), (5, 0), (5, 2.5), (np.nan, 5)])
 def test_only_whole_images_are_rendered(width, height):
     with pytest.raises(
-        InvalidInput, match=r"An image has (at least one pixel|a whole number of pixels) each way"
+        InvalidInput, match=r"Expected (an image of at least 1x1|whole numbers of) pixels"
     ):
         Maps.one_hot(Grid(3), [0] * 9).render(width, height)
 
@@ -151,24 +151,24 @@ RULE = "Probabilities are non-negative and sum to 1 at every location; the small
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: Maps(Grid(3), HALVES[:8]), "Maps on a 3x3 grid have shape (9, K), got (8, 2)."),
-        (lambda: Maps(Grid(3), 1), "Maps on a 3x3 grid have shape (9, K), got ()."),
-        (lambda: Maps(Grid(3), np.zeros((3, 3, 0))), "Maps on a 3x3 grid have shape (9, K), got (3, 3, 0)."),
-        (lambda: Maps(CORNERS, HALVES), "Maps on a scatter of 4 points have shape (4, K), got (9, 2)."),
+        (lambda: Maps(Grid(3), HALVES[:8]), "Expected maps of shape (9, K) on a 3x3 grid, got (8, 2)."),
+        (lambda: Maps(Grid(3), 1), "Expected maps of shape (9, K) on a 3x3 grid, got ()."),
+        (lambda: Maps(Grid(3), np.zeros((3, 3, 0))), "Expected maps of shape (9, K) on a 3x3 grid, got (3, 3, 0)."),
+        (lambda: Maps(CORNERS, HALVES), "Expected maps of shape (4, K) on a scatter of 4 points, got (9, 2)."),
         (
             lambda: Maps(Grid(3), HALVES * np.nan),
-            "Probabilities must be finite numbers; some are NaN or infinite.",
+            "Expected finite probabilities; some are NaN or infinite.",
         ),
         (lambda: Maps(Grid(3), HALVES * 2), RULE + "1 and the sums run from 2 to 2."),
         (lambda: Maps(Grid(3), [[-0.5, 1.5]] * 9), RULE + "-0.5 and the sums run from 1 to 1."),
         (lambda: Maps(Grid(3), [["a", "b"]]), "Expected numbers for probabilities, got [['a', 'b']]."),
         (
             lambda: Maps.one_hot(Grid(3), [0, 1]),
-            "Expected 9 labels from 0 up, one a location, got array([0, 1]).",
+            "Expected 9 labels from 0 up, one for each location, got array([0, 1]).",
         ),
         (
             lambda: Maps.one_hot(Grid(3), [3] * 9, segments=3),
-            "Labels run up to 3, but 3 segments were asked for.",
+            "Labels are 0..3, but segments is 3.",
         ),
         (
             lambda: Maps(Grid(3), HALVES).permute([0, 0]),
@@ -180,11 +180,11 @@ RULE = "Probabilities are non-negative and sum to 1 at every location; the small
         ),
         (
             lambda: Maps(Grid(3), HALVES).align_to(Maps(CORNERS, HALVES[:4])),
-            "These maps lie on a 3x3 grid, the others on a scatter of 4 points: resample one first.",
+            "Expected maps on the same layout, got a 3x3 grid and a scatter of 4 points; use resample() first.",
         ),
         (
             lambda: Maps(Grid(3), HALVES).same_probability(Pairs(Grid(4), [0], [1])),
-            "The pairs lie on a 4x4 grid, the maps on a 3x3 grid.",
+            "Expected pairs on a 3x3 grid, as the maps, got pairs on a 4x4 grid.",
         ),
     ],
 )

@@ -102,7 +102,7 @@ def test_parts_put_together_are_the_whole(responses):
 
 @given(some_responses(grids()))
 def test_an_unknown_participant_is_not_found(responses):
-    with pytest.raises(NotFound, match="No responses of participant 'nobody at all'; there are: "):
+    with pytest.raises(NotFound, match="No responses with participant 'nobody at all'; there are: "):
         responses.select(participant="nobody at all")
 
 
@@ -121,12 +121,12 @@ def test_no_responses_at_all():
     assert len(Responses(Grid(3), [0], [1], [1]).tally().take([])) == 0
 
 
-def test_only_one_layout_can_be_put_together():
+def test_responses_on_several_layouts_are_not_concatenated():
     corners = Scatter([[0, 0], [1, 0], [0, 1], [1, 1]])
-    with pytest.raises(InvalidInput, match="Only responses on one layout can be put together"):
+    with pytest.raises(InvalidInput, match="Expected responses on one layout to concatenate"):
         concatenate([Responses(Grid(3), [0], [1], [1]), Responses(corners, [0], [1], [1])])
     with pytest.raises(
-        InvalidInput, match="Expected at least one set of responses to put together, got none"
+        InvalidInput, match="Expected at least one Responses to concatenate, got none"
     ):
         concatenate([])
 
@@ -134,8 +134,8 @@ def test_only_one_layout_can_be_put_together():
 @pytest.mark.parametrize(
     ("k", "n", "sentence"),
     [
-        ([2], [1], "Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times."),
-        ([0], [0], "Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times."),
+        ([2], [1], "Expected n ≥ 1 trials and 0 ≤ k ≤ n 'same' answers for each pair."),
+        ([0], [0], "Expected n ≥ 1 trials and 0 ≤ k ≤ n 'same' answers for each pair."),
         ([1, 1], [1], "Expected 1 counts k and n, got (2,) and (1,)."),
         ([0.7], [1], "Counts k are whole numbers, got 0.7."),
         ([1], [1.5], "Counts n are whole numbers, got 1.5."),

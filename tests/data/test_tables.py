@@ -59,7 +59,7 @@ def test_the_ways_of_writing_one_trial(tmp_path, text):
 
 
 WHOLE = "; expected a whole number from 0 up."
-TIME = "; expected a time in milliseconds from 0 up, or nothing."
+TIME = "; expected a time in milliseconds from 0 up, or an empty cell."
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ TIME = "; expected a time in milliseconds from 0 up, or nothing."
     [
         ("", "{path} is empty; expected a header with the columns i, j, same."),
         ("\n\n", "{path} is empty; expected a header with the columns i, j, same."),
-        ("i,j,same\n", "{path} holds no responses; expected a row a trial."),
+        ("i,j,same\n", "{path} holds no responses; expected one row per trial."),
         ("i,j\n0,1\n", "{path} has no column 'same'; expected i, j, same, found i, j."),
         ("a;b\n", "{path} has no column 'i', 'j', 'same'; expected i, j, same, found a, b."),
         ("i,j,same\n0,1,maybe\n", "{path}, line 2: column same is 'maybe'; expected 0 or 1 (false or true)."),
@@ -88,17 +88,17 @@ TIME = "; expected a time in milliseconds from 0 up, or nothing."
         (
             "i,j,same\n0,8,1\n\n0,9,1\n9,12,0\n",
             "{path}, line 4: location 9 is outside a 3x3 grid, whose locations are 0..8; "
-            "give the --grid that was used (locations count from 0).",
+            "give the layout that was used (locations count from 0).",
         ),
         (
             "i,j,same\n1,2,1\n9,1,1\n",
             "{path}, line 3: location 9 is outside a 3x3 grid, whose locations are 0..8; "
-            "the file's locations are 1..9, but they count from 0: take 1 off each.",
+            "the file's locations are 1..9, but locations count from 0: subtract 1 from each.",
         ),
         (
             'i,j,same,note\n0,1,1,"two\nlines"\n3,3,1,\n',
             "{path}, line 4: i and j are both location 3, but a pair joins two different locations; "
-            "correct the row or leave it out.",
+            "correct or remove the row.",
         ),
         ("i,j,same\n0,1,1\n0,1\n", "{path}, line 3: 2 cells, but the header has 3 columns."),
         ("i,j,same\n0,1,1,1\n", "{path}, line 2: 4 cells, but the header has 3 columns."),
@@ -275,7 +275,7 @@ def test_a_missing_file_is_answered_by_a_sentence(tmp_path):
         load(path, Grid(3))
     assert str(caught.value) == (
         f"No file or folder {path}; expected a CSV or Parquet file with the columns i, j, same, "
-        "or a folder that vseg export wrote."
+        "or a folder written by vseg export."
     )
 
 

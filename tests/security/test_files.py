@@ -34,7 +34,7 @@ from vseg.server.app import create_app
 from vseg.server.participants import make_trial_drawer
 from vseg.store.sessions import Identity
 from vseg.study import pictures
-from vseg.study.schema import parsed
+from vseg.study.schema import parse_study
 
 TRAVERSALS = (
     "../auth.py", "..%2fauth.py", "%2e%2e/auth.py", "%2e%2e%2fauth.py", "..%5cauth.py", "....//auth.py", "./../auth.py",
@@ -108,7 +108,7 @@ def test_an_export_writes_nowhere_else(tmp_path):
         study = store.studies.get_study(db, "tiny")
         whose = Identity(evil, "../evil", "/evil")  # the server takes no such name; the store does
         begun = store.sessions.begin(db, study, make_trial_drawer(study), identity=whose, now_ms=0)
-        state = {"token": begun.token, "trials": begun.session.trials.wire()}
+        state = {"token": begun.token, "trials": begun.session.trials.to_wire()}
         person = ParticipantClient(world.server.client, "tiny", state)
         said = event(1, "comment", text=evil, image=evil, **{evil: evil})
         assert person.send(response(0, 0, key=evil), said).status_code == 200
@@ -137,7 +137,7 @@ def test_names_that_would_be_paths_are_refused(name):
         STUDY.replace('name = "patches"', f"name = {json.dumps(name)}"),
     ):
         with pytest.raises(InvalidInput):
-            parsed(text)
+            parse_study(text)
 
 
 def test_over_http_no_study_reads_a_file(tmp_path):
@@ -156,9 +156,9 @@ def test_a_picture_that_is_none_tells_nothing_of_its_content(tmp_path):
     secret.write_text("the content of the secret\n" * 10)
     os.symlink(secret, tmp_path / "picture.png")
     for file in ("secret.txt", "picture.png", str(secret)):
-        study = parsed(STUDY.replace("colours = 2", f"file = {json.dumps(file)}"))
+        study = parse_study(STUDY.replace("colours = 2", f"file = {json.dumps(file)}"))
         with pytest.raises(VsegError, match="cannot be read as a picture") as refused:
-            pictures.shown(study, tmp_path)
+            pictures.render_pictures(study, tmp_path)
         assert "the content" not in str(refused.value)
 
 
@@ -181,10 +181,10 @@ def test_a_picture_that_unpacks_to_gigabytes(tmp_path, size):
     path = tmp_path / "bomb.png"
     path.write_bytes(png_that_says(*size))
     with pytest.raises(VsegError, match=r"cannot be read as a picture|has .* pixels"):
-        stimuli.read(path)
-    study = parsed(STUDY.replace("colours = 2", 'file = "bomb.png"'))
+        stimuli.read_image(path)
+    study = parse_study(STUDY.replace("colours = 2", 'file = "bomb.png"'))
     with pytest.raises(VsegError, match=r"cannot be read as a picture|has .* pixels"):
-        pictures.shown(study, tmp_path)
+        pictures.render_pictures(study, tmp_path)
 
 
 def test_maps_that_unpack_to_gigabytes(tmp_path):
@@ -264,11 +264,11 @@ except VsegError as error:
         ("more.parquet", lambda path: parquet_bomb(path, 2000, image="x" * 2_000_000),
          f"line 1: column image is 'x…, {TOO_LONG.format(2_000_000)}"),
         ("many.parquet", lambda path: parquet_bomb(path, 2**24 + 1),
-         "says it has 16777217 rows; expected at most 16777216: divide it."),
+         "declares 16777217 rows; expected at most 16777216: split the file."),
         ("wide.parquet", lambda path: parquet_bomb(path, 3_000_000, participant="x" * 256),
          "column participant has 3000000 rows and a name of 256 characters; in so many rows, expected at most 178"),
         ("catch.parquet", lambda path: parquet_bomb(path, 2**24 + 1, participant="x", catch="1", correct="1"),
-         "says it has 16777217 rows; expected at most 16777216: divide it."),
+         "declares 16777217 rows; expected at most 16777216: split the file."),
     ],
     ids=lambda value: value if isinstance(value, str) and "." in value[:15] else "",
 )  # fmt: skip
@@ -313,7 +313,7 @@ def test_a_table_that_says_it_unpacks_to_gigabytes(tmp_path, monkeypatch):
     monkeypatch.setattr("vseg.data.file_reading.LARGEST_BYTES", size)
     assert len(load(path, Grid(4))) == 100
     monkeypatch.setattr("vseg.data.file_reading.LARGEST_BYTES", size - 1)
-    with pytest.raises(InvalidInput, match=f"says it unpacks to {size} bytes; expected at most {size - 1}"):
+    with pytest.raises(InvalidInput, match=f"declares {size} bytes uncompressed; expected at most {size - 1}"):
         load(path, Grid(4))
 
 

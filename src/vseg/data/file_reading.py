@@ -1,4 +1,4 @@
-"""Files that were written elsewhere: what is wrong with one is said in a sentence, whoever reads it."""
+"""Read CSV and Parquet files that other software wrote; errors name the file and the problem."""
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
@@ -9,24 +9,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.data.responses import import_parquet, import_pyarrow
-from vseg.errors import InvalidInput
+from vseg.errors import InvalidInput, MissingExtra
 
-# A few kilobytes of Parquet can stand for any number of rows; a study of ten million answers is within these limits.
+# A few kilobytes of Parquet can unpack to any number of rows; ten million answers are within these limits.
 MOST_ROWS = 2**24
-LARGEST_BYTES = 2**32  # of the columns that are read, once unpacked
-LONGEST_REASON = 200
+LARGEST_BYTES = 2**32  # of the columns that are read, uncompressed
+LONGEST_REASON = 200  # characters
+TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+NUMBER_TYPES = ("integer", "floating", "boolean", "decimal", "null")
+
+
+def import_pyarrow() -> Any:
+    """Return the module pyarrow; `MissingExtra` if it is not installed."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingExtra('Parquet files need pyarrow: pip install "vseg[parquet]".') from error
+    return pyarrow
+
+
+def import_parquet() -> Any:
+    """Return the module pyarrow.parquet; `MissingExtra` if it is not installed."""
+    import_pyarrow()
+    import pyarrow.parquet
+
+    return pyarrow.parquet
 
 
 @contextmanager
 def translate_csv_errors(path: Path) -> Iterator[None]:
-    """While a CSV file is read: `InvalidInput` where it is none."""
+    """Raise `InvalidInput` for any error that means the file is not a readable CSV file."""
     try:
         yield
     except UnicodeDecodeError as error:
-        zipped = path.read_bytes()[:2] == b"PK"
-        what = "a zip archive, perhaps an Excel workbook" if zipped else "not UTF-8 text"
-        raise InvalidInput(f"{path} is {what}; save it as CSV (UTF-8).") from error
+        is_zip = path.read_bytes()[:2] == b"PK"
+        kind = "a zip archive, perhaps an Excel workbook" if is_zip else "not UTF-8 text"
+        raise InvalidInput(f"{path} is {kind}; save it as CSV (UTF-8).") from error
     except (csv.Error, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidInput(f"{path} cannot be read as a CSV file ({reason}).") from error
@@ -34,60 +52,66 @@ def translate_csv_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def translate_parquet_errors(path: Path) -> Iterator[None]:
-    """While a Parquet file is read, and what Arrow read is taken apart: `InvalidInput` where it is none."""
-    broken = (OSError, UnicodeDecodeError, import_pyarrow().ArrowException)
+    """Raise `InvalidInput` for any error that means the file is not a readable Parquet file."""
+    unreadable = (OSError, UnicodeDecodeError, import_pyarrow().ArrowException)
     try:
         yield
-    except broken as error:
+    except unreadable as error:
         reason = " ".join(str(error).split())[:LONGEST_REASON]
         raise InvalidInput(f"{path} cannot be read as a Parquet file ({reason}).") from error
 
 
-def read_parquet(path: Path, chosen: Callable[[list[str]], Sequence[str]]) -> Any:
-    """An Arrow table of those columns that are `chosen` from the names, each distinct text in it once.
+def read_parquet(path: Path, choose_columns: Callable[[list[str]], Sequence[str]]) -> Any:
+    """Read some columns of a Parquet file as a pyarrow Table, with text columns dictionary-encoded.
 
-    How large it is to become is known before it is read: text that comes as a dictionary takes no more memory than
-    the file says, however many rows repeat it.
+    The size is checked before reading: dictionary-encoded text takes no more memory than the file declares, however
+    many rows repeat it.
+
+    Parameters
+    ----------
+    path : Path
+    choose_columns : callable
+        Takes the names of all columns; returns those to read.
     """
-    reader = import_parquet()
+    parquet = import_parquet()
     with translate_parquet_errors(path):
-        with reader.ParquetFile(path) as file:
-            names = list(chosen(file.schema_arrow.names))
+        with parquet.ParquetFile(path) as file:
+            names = list(choose_columns(file.schema_arrow.names))
             check_unique_columns(path, file.schema_arrow.names, names)
             texts = [name for name in names if _is_text(path, file.schema_arrow.field(name))]
             _check_size(path, file.metadata, names)
-        with reader.ParquetFile(path, read_dictionary=texts) as file:
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
             return file.read(columns=names)
 
 
 def check_unique_columns(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Of two columns of one name, nobody knows which is meant."""
-    twice = [name for name in wanted if names.count(name) > 1]
-    if twice:
-        raise InvalidInput(f"{path} has the column {twice[0]!r} twice; expected each once.")
+    """Raise `InvalidInput` if a wanted column occurs twice."""
+    repeated = [name for name in wanted if names.count(name) > 1]
+    if repeated:
+        raise InvalidInput(f"{path} has the column {repeated[0]!r} twice; expected each once.")
 
 
 def distinct_cells(column: Any) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct cells of an Arrow column as text, and which of them each row holds; a missing one is empty."""
+    """Return the distinct cells of a pyarrow column as text, and the index of each row's cell; null is empty text."""
     if not import_pyarrow().types.is_dictionary(column.type):
         column = column.dictionary_encode()
     encoded = column.unify_dictionaries().combine_chunks()
-    none = len(encoded.dictionary)
-    code = encoded.indices.cast("int64").fill_null(none).to_numpy(zero_copy_only=False)
-    held = np.zeros(none + 1, np.bool_)  # a dictionary may hold what no row does
-    held[code] = True
-    values = encoded.dictionary.take(import_pyarrow().array(np.flatnonzero(held[:none]))).to_pylist()
-    cells = ["" if value is None else str(value) for value in values] + [""] * int(held[none])
-    return cells, (np.cumsum(held) - 1)[code]
+    null_code = len(encoded.dictionary)
+    code = encoded.indices.cast("int64").fill_null(null_code).to_numpy(zero_copy_only=False)
+    is_used = np.zeros(null_code + 1, np.bool_)  # a dictionary may hold values that no row has
+    is_used[code] = True
+    values = encoded.dictionary.take(import_pyarrow().array(np.flatnonzero(is_used[:null_code]))).to_pylist()
+    cells = ["" if value is None else str(value) for value in values] + [""] * int(is_used[null_code])
+    return cells, (np.cumsum(is_used) - 1)[code]
 
 
 def _is_text(path: Path, field: Any) -> bool:
-    """Whether a column is text, not numbers; a cell of any other kind may be as large as it likes."""
+    """Return whether a column is text; `InvalidInput` if it is neither text nor numbers."""
     types = import_pyarrow().types
     kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-    if any(getattr(types, f"is_{name}")(kind) for name in TEXTS):
+    if any(getattr(types, f"is_{name}")(kind) for name in TEXT_TYPES):
         return True
-    if any(getattr(types, f"is_{name}")(kind) for name in NUMBERS):
+    if any(getattr(types, f"is_{name}")(kind) for name in NUMBER_TYPES):
         return False
     raise InvalidInput(
         f"{path}: column {field.name} holds {str(kind)[:80]}; expected numbers, text, or true and false."
@@ -98,19 +122,15 @@ def _check_size(path: Path, metadata: Any, names: Sequence[str]) -> None:
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
     if rows > MOST_ROWS:
-        raise InvalidInput(f"{path} says it has {rows} rows; expected at most {MOST_ROWS}: divide it.")
-    read = [at for at in range(metadata.num_columns) if metadata.schema.column(at).path in names]
-    size = sum(group.column(at).total_uncompressed_size for group in groups for at in read)
+        raise InvalidInput(f"{path} declares {rows} rows; expected at most {MOST_ROWS}: split the file.")
+    indices = [n for n in range(metadata.num_columns) if metadata.schema.column(n).path in names]
+    size = sum(group.column(n).total_uncompressed_size for group in groups for n in indices)
     if size > LARGEST_BYTES:
         raise InvalidInput(
-            f"{path} says it unpacks to {size} bytes; expected at most {LARGEST_BYTES}: divide it."
+            f"{path} declares {size} bytes uncompressed; expected at most {LARGEST_BYTES}: split the file."
         )
 
 
 def guess_delimiter(header: str) -> str:
-    """Comma, or what spreadsheets write where the comma stands for the decimal point: semicolon or tab."""
+    """Return the delimiter of a CSV file from its header: comma, semicolon or tab."""
     return max(",;\t", key=header.count)
-
-
-TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
-NUMBERS = ("integer", "floating", "boolean", "decimal", "null")

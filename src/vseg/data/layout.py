@@ -1,7 +1,9 @@
-"""Where the tested locations are and who neighbours whom: the only geometry in vseg.
+"""Layouts: the positions of the tested locations and which of them are neighbours.
 
-Locations are numbered 0..n-1. `positions` are (x, y) as fractions of the image's width and height,
-so a layout fits any image size; in pixels, pixel k covers k..k+1 and the origin is the top-left corner.
+Locations are numbered 0..n-1. `positions` are (x, y) as fractions of the image's width and height, so a layout fits
+any image size. In pixels, the origin is the top-left corner and pixel k covers k..k+1. Only this module deals with
+geometry: other modules see positions and pairs of neighbours. A new kind of layout is a class with the members of
+`Layout`.
 """
 
 from dataclasses import dataclass
@@ -16,14 +18,14 @@ from vseg.errors import InvalidInput
 
 @runtime_checkable
 class Layout(Protocol):
-    """Positions in an image and their neighbourhood; Grid and Scatter are the two kinds."""
+    """Positions in an image and which of them are neighbours; `Grid` and `Scatter` are layouts."""
 
     def __len__(self) -> int: ...
 
     def __hash__(self) -> int: ...
 
     def __str__(self) -> str:
-        """What it is, for messages: 'a 16x16 grid'."""
+        """Return a description for messages, such as 'a 16x16 grid'."""
         ...
 
     @property
@@ -33,21 +35,26 @@ class Layout(Protocol):
 
     @property
     def neighbours(self) -> NDArray[np.int64]:
-        """(m, 2) pairs of adjacent locations, each once, the smaller number first."""
+        """(m, 2) pairs of neighbouring locations, each pair once, the smaller number first."""
         ...
 
     def pixels(self, width_px: int, height_px: int) -> NDArray[np.float64]:
-        """(n, 2) centres in the pixels of an image of that size."""
+        """Return (n, 2) the centres in pixels of an image of this size."""
         ...
 
     def cells(self, width_px: int, height_px: int) -> NDArray[np.int64]:
-        """(height_px, width_px) location to which each pixel belongs."""
+        """Return (height_px, width_px) the location to which each pixel belongs."""
         ...
 
 
 @dataclass(frozen=True)
 class Grid:
-    """An N×N grid covering the image, locations numbered row by row from the top left.
+    """An N×N grid over the image, with locations numbered row by row from the top left.
+
+    Parameters
+    ----------
+    size : int
+        N, at least 3.
 
     Examples
     --------
@@ -59,19 +66,19 @@ class Grid:
 
     def __post_init__(self) -> None:
         if isinstance(self.size, bool) or not isinstance(self.size, (int, np.integer)) or self.size < 3:
-            raise InvalidInput(f"A grid has an integer size N of at least 3, got {self.size!r}.")
+            raise InvalidInput(f"Expected an integer grid size of at least 3, got {self.size!r}.")
         object.__setattr__(self, "size", int(self.size))
 
     def __len__(self) -> int:
         return self.size**2
 
     def __str__(self) -> str:
-        spoken_with_vowel = self.size in (11, 18) or str(self.size).startswith("8")
-        return f"{'an' if spoken_with_vowel else 'a'} {self.size}x{self.size} grid"
+        starts_with_vowel = self.size in (11, 18) or str(self.size).startswith("8")
+        return f"{'an' if starts_with_vowel else 'a'} {self.size}x{self.size} grid"
 
     @cached_property
     def coordinates(self) -> NDArray[np.int64]:
-        """(n, 2) whole x, y of S2: -(N-1)/2..(N-1)/2 for odd N, -N/2..N/2-1 for even N."""
+        """(n, 2) integer x, y as in S2: -(N-1)/2..(N-1)/2 for odd N, -N/2..N/2-1 for even N."""
         axis = np.arange(self.size) - self.size // 2
         return as_read_only(np.stack([np.tile(axis, self.size), np.repeat(axis, self.size)], axis=1))
 
@@ -90,11 +97,11 @@ class Grid:
         return as_read_only(np.concatenate([across, down]))
 
     def pixels(self, width_px: int, height_px: int) -> NDArray[np.float64]:
-        """(n, 2) centres in the pixels of an image of that size."""
+        """Return (n, 2) the centres in pixels of an image of this size."""
         return self.positions * check_image_size(width_px, height_px)
 
     def cells(self, width_px: int, height_px: int) -> NDArray[np.int64]:
-        """(height_px, width_px) location to which each pixel belongs."""
+        """Return (height_px, width_px) the location to which each pixel belongs."""
         check_image_size(width_px, height_px)
         column = ((np.arange(width_px) + 0.5) * self.size / width_px).astype(np.int64)
         row = ((np.arange(height_px) + 0.5) * self.size / height_px).astype(np.int64)
@@ -103,7 +110,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """A free layout: any positions in the image, neighbours from their Delaunay triangulation.
+    """Any positions in the image; neighbours are those joined in the Delaunay triangulation.
 
     Parameters
     ----------
@@ -119,27 +126,27 @@ class Scatter:
     positions: NDArray[np.float64]
 
     def __init__(self, positions: ArrayLike):
-        given = as_floats(positions, "positions")
-        if given.ndim != 2 or given.shape[1] != 2 or len(given) < 4:
+        points = as_floats(positions, "positions")
+        if points.ndim != 2 or points.shape[1] != 2 or len(points) < 4:
             raise InvalidInput(
-                f"A scatter needs at least 4 positions (x, y), got an array of shape {given.shape}."
+                f"A scatter needs at least 4 positions (x, y), got an array of shape {points.shape}."
             )
-        if not np.isfinite(given).all() or given.min() < 0 or given.max() > 1:
+        if not np.isfinite(points).all() or points.min() < 0 or points.max() > 1:
             raise InvalidInput(
                 "Positions are fractions of the image's width and height from 0 to 1, got values "
-                f"from {given.min():g} to {given.max():g}; Scatter.from_pixels takes pixels."
+                f"from {points.min():g} to {points.max():g}; Scatter.from_pixels takes pixels."
             )
-        if len(np.unique(given, axis=0)) < len(given):
-            raise InvalidInput(f"Positions must differ from each other; {len(given)} were given, some twice.")
-        if np.linalg.matrix_rank(given - given.mean(axis=0), tol=1e-9) < 2:
+        if len(np.unique(points, axis=0)) < len(points):
+            raise InvalidInput(f"Expected distinct positions; some of these {len(points)} are equal.")
+        if np.linalg.matrix_rank(points - points.mean(axis=0), tol=1e-9) < 2:
             raise InvalidInput("All positions lie on one line; a scatter needs positions in two dimensions.")
-        object.__setattr__(self, "positions", as_read_only(given))
+        object.__setattr__(self, "positions", as_read_only(points))
 
     @classmethod
     def from_pixels(cls, positions: ArrayLike, width_px: int, height_px: int) -> "Scatter":
-        """A scatter from x, y in the pixels of an image of that size."""
-        given, size = as_floats(positions, "positions"), check_image_size(width_px, height_px)
-        return cls(given / size if given.ndim == 2 and given.shape[1] == 2 else given)
+        """Return a scatter from x, y in pixels of an image of this size."""
+        points, size = as_floats(positions, "positions"), check_image_size(width_px, height_px)
+        return cls(points / size if points.ndim == 2 and points.shape[1] == 2 else points)
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -163,11 +170,11 @@ class Scatter:
         return as_read_only(np.unique(np.sort(edges, axis=1), axis=0).astype(np.int64))
 
     def pixels(self, width_px: int, height_px: int) -> NDArray[np.float64]:
-        """(n, 2) centres in the pixels of an image of that size."""
+        """Return (n, 2) the centres in pixels of an image of this size."""
         return self.positions * check_image_size(width_px, height_px)
 
     def cells(self, width_px: int, height_px: int) -> NDArray[np.int64]:
-        """(height_px, width_px) nearest location of each pixel."""
+        """Return (height_px, width_px) the nearest location of each pixel."""
         from scipy.spatial import cKDTree
 
         tree = cKDTree(self.pixels(width_px, height_px))
@@ -177,18 +184,24 @@ class Scatter:
 
 
 def refine(layout: Layout, interest: ArrayLike, *, points: int) -> Scatter:
-    """More locations where there is more to see; those of before keep their numbers, and so do answers about them.
+    """Add locations where interest is high; existing locations keep their numbers, so answers remain valid.
 
-    New ones lie half-way between neighbours, where interest times distance is largest, each taking half of the
-    interest around it.
+    New locations lie half-way between neighbours, where interest times distance is largest. Each new location halves
+    the interest around it.
 
     Parameters
     ----------
     layout : Layout
     interest : array_like, shape (n,)
-        From 0 up, for each location: the width of a posterior's intervals, an entropy, the contrast of the image.
+        How much detail is wanted at each location, from 0 up: for example the width of a posterior's intervals, the
+        entropy, or the contrast of the image.
     points : int
-        How many to add.
+        The number of locations to add.
+
+    Returns
+    -------
+    Scatter
+        The old locations, then the new ones.
 
     Examples
     --------
@@ -196,20 +209,21 @@ def refine(layout: Layout, interest: ArrayLike, *, points: int) -> Scatter:
     >>> refine(Grid(3), edge, points=2).positions[9:].round(2).tolist()
     [[0.17, 0.33], [0.33, 0.83]]
     """
-    wanted = as_floats(interest, "the interest of each location")
-    if wanted.shape != (len(layout),) or not np.isfinite(wanted).all() or wanted.min() < 0:
+    weight = as_floats(interest, "the interest of each location")
+    if weight.shape != (len(layout),) or not np.isfinite(weight).all() or weight.min() < 0:
+        problem = "" if weight.shape != (len(layout),) else " with negative or infinite values"
         raise InvalidInput(
-            f"Interest is a number from 0 up for each of the {len(layout)} locations of {layout}, got "
-            f"an array of shape {wanted.shape}{'' if wanted.shape != (len(layout),) else ' with others'}."
+            f"Expected an interest from 0 up for each of the {len(layout)} locations of {layout}, got "
+            f"an array of shape {weight.shape}{problem}."
         )
     if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 1:
-        raise InvalidInput(f"The number of points to add is a whole number from 1 up, got {points!r}.")
+        raise InvalidInput(f"Expected a whole number of points from 1 up, got {points!r}.")
     positions, edges = layout.positions, layout.neighbours
     ends = positions[edges]
-    score = wanted[edges].mean(axis=1) * np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
+    score = weight[edges].mean(axis=1) * np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
     if np.count_nonzero(score) < points:
         raise InvalidInput(
-            f"{layout} has room for {np.count_nonzero(score)} points between neighbours of interest, got {points}."
+            f"{layout} has room for {np.count_nonzero(score)} points between neighbours with interest, got {points}."
         )
     chosen = []
     for _ in range(points):
@@ -220,26 +234,26 @@ def refine(layout: Layout, interest: ArrayLike, *, points: int) -> Scatter:
 
 
 def as_read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The array itself, contiguous and no longer writeable."""
+    """Return the array, contiguous and not writeable."""
     array = np.ascontiguousarray(array)
     array.flags.writeable = False
     return array
 
 
-def as_floats(values: ArrayLike, what: str) -> NDArray[np.float64]:
-    """A new float64 array, or a sentence that names what could not be read as numbers."""
+def as_floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return a new float64 array; `InvalidInput` names the values if they are not numbers."""
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"Expected numbers for {what}, got {values!r:.80}.") from error
+        raise InvalidInput(f"Expected numbers for {name}, got {values!r:.80}.") from error
 
 
 def check_image_size(width_px: int, height_px: int) -> NDArray[np.float64]:
-    """Width and height, or a sentence for what is no number of pixels."""
+    """Return width and height as an array; `InvalidInput` if they are not positive integers."""
     if not all(isinstance(side, (int, np.integer)) for side in (width_px, height_px)):
         raise InvalidInput(
-            f"An image has a whole number of pixels each way, got width {width_px!r} and height {height_px!r}."
+            f"Expected whole numbers of pixels, got width {width_px!r} and height {height_px!r}."
         )
     if width_px < 1 or height_px < 1:
-        raise InvalidInput(f"An image has at least one pixel each way, got {width_px}x{height_px}.")
+        raise InvalidInput(f"Expected an image of at least 1x1 pixels, got {width_px}x{height_px}.")
     return np.array([width_px, height_px], dtype=np.float64)

@@ -16,9 +16,9 @@ from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, NotFound
 
 SIMPLEX_TOLERANCE = 1e-6
-LARGEST_BYTES = 2**30  # of a file once unpacked; larger maps than any, and no way to fill the memory
-# What NumPy and zipfile raise where a file is not what it says it is.
-UNREADABLE = (
+LARGEST_BYTES = 2**30  # uncompressed; protects the memory from files that are not maps
+# The errors that NumPy and zipfile raise for an invalid file.
+INVALID_FILE_ERRORS = (
     ValueError, TypeError, OSError, EOFError, BadZipFile, zlib.error, MemoryError, AttributeError, NotImplementedError,
     KeyError, SyntaxError, OverflowError, RuntimeError, struct.error,
 )  # fmt: skip
@@ -26,7 +26,7 @@ UNREADABLE = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Maps:
-    """Probabilistic segmentation maps: one row on the K-simplex for every location.
+    """Probabilistic segmentation maps: for every location, the probability of each of K segments.
 
     Parameters
     ----------
@@ -51,10 +51,10 @@ class Maps:
             p = p.reshape(len(layout), -1)
         if p.ndim != 2 or len(p) != len(layout) or p.shape[1] < 1:
             raise InvalidInput(
-                f"Maps on {layout} have shape ({len(layout)}, K), got {np.shape(probabilities)}."
+                f"Expected maps of shape ({len(layout)}, K) on {layout}, got {np.shape(probabilities)}."
             )
         if not np.isfinite(p).all():
-            raise InvalidInput("Probabilities must be finite numbers; some are NaN or infinite.")
+            raise InvalidInput("Expected finite probabilities; some are NaN or infinite.")
         if p.min() < -SIMPLEX_TOLERANCE or np.abs(p.sum(axis=1) - 1).max() > SIMPLEX_TOLERANCE:
             raise InvalidInput(
                 "Probabilities are non-negative and sum to 1 at every location; the smallest is "
@@ -66,13 +66,15 @@ class Maps:
 
     @classmethod
     def one_hot(cls, layout: Layout, labels: ArrayLike, segments: int | None = None) -> "Maps":
-        """Certain maps from one label (0..K-1) for every location."""
+        """Return certain maps from one label (0..K-1) for every location."""
         flat = np.asarray(labels).reshape(-1)
         if flat.dtype.kind not in "iub" or len(flat) != len(layout) or flat.min() < 0:
-            raise InvalidInput(f"Expected {len(layout)} labels from 0 up, one a location, got {flat!r:.80}.")
+            raise InvalidInput(
+                f"Expected {len(layout)} labels from 0 up, one for each location, got {flat!r:.80}."
+            )
         count = int(flat.max()) + 1 if segments is None else segments
         if flat.max() >= count:
-            raise InvalidInput(f"Labels run up to {flat.max()}, but {count} segments were asked for.")
+            raise InvalidInput(f"Labels are 0..{flat.max()}, but segments is {count}.")
         return cls(layout, np.eye(count)[flat.astype(np.int64)])
 
     def __repr__(self) -> str:
@@ -95,21 +97,21 @@ class Maps:
     @property
     def image(self) -> NDArray[np.float64]:
         """(N, N, K) probabilities on a grid."""
-        return self.probabilities.reshape(*_square(self.layout), self.segments)
+        return self.probabilities.reshape(*_grid_shape(self.layout), self.segments)
 
     @cached_property
     def labels(self) -> NDArray[np.int64]:
-        """(n,) the most probable segment: the segmentation map."""
+        """(n,) the most probable segment of each location: the segmentation map."""
         return as_read_only(self.probabilities.argmax(axis=1))
 
     @property
     def segments_won(self) -> int:
-        """How many maps win at least one location."""
+        """The number of segments that are the most probable one at some location."""
         return len(np.unique(self.labels))
 
     @cached_property
     def entropy(self) -> NDArray[np.float64]:
-        """(n,) -Σ p log p in nats: 0 where sure, log K where all segments are equally likely."""
+        """(n,) -Σ p log p in nats: 0 if certain, log K if all segments are equally likely."""
         p = self.probabilities
         return as_read_only(-np.sum(p * np.log(np.where(p > 0, p, 1)), axis=1) + 0.0)
 
@@ -119,14 +121,14 @@ class Maps:
         return float(self.entropy.mean())
 
     def same_probability(self, pairs: Pairs) -> NDArray[np.float64]:
-        """P(same) of each pair (Eq. 2): the inner product of its two rows."""
+        """Return P(same) of each pair (Eq. 2): the inner product of its two rows."""
         if pairs.layout != self.layout:
-            raise InvalidInput(f"The pairs lie on {pairs.layout}, the maps on {self.layout}.")
+            raise InvalidInput(f"Expected pairs on {self.layout}, as the maps, got pairs on {pairs.layout}.")
         p = self.probabilities
         return np.clip(np.einsum("mk,mk->m", p[pairs.i], p[pairs.j]), 0, 1)
 
     def permute(self, order: ArrayLike) -> "Maps":
-        """The same maps under other labels: map `order[k]` becomes map k."""
+        """Return the maps in another order of the labels: map `order[k]` becomes map k."""
         index = np.asarray(order)
         if index.dtype.kind not in "iu" or sorted(index.tolist()) != list(range(self.segments)):
             raise InvalidInput(
@@ -135,50 +137,48 @@ class Maps:
         return Maps(self.layout, self.probabilities[:, index])
 
     def pad(self, segments: int) -> "Maps":
-        """With empty maps added up to that number."""
+        """Return the maps with empty ones added, up to this number of segments."""
         extra = max(segments - self.segments, 0)
         return Maps(self.layout, np.pad(self.probabilities, ((0, 0), (0, extra))))
 
     def align_to(self, other: "Maps") -> "Maps":
-        """Labels are arbitrary (Eq. 4): reordered to lie closest to `other` in L1 (Hungarian assignment).
+        """Reorder the labels, which are arbitrary (Eq. 4), to be closest to `other` in L1 (Hungarian assignment).
 
-        With fewer maps than `other`, empty ones are added; with more, the unmatched come last.
+        If there are fewer maps than in `other`, empty ones are added; if there are more, the unmatched come last.
         """
         return self.pad(other.segments).permute(self.matching_order(other))
 
     def matching_order(self, other: "Maps") -> NDArray[np.int64]:
-        """The order in which `align_to` puts these maps, for what else follows their labels."""
+        """Return the order of the labels that `align_to` applies, to reorder other arrays in the same way."""
         from scipy.optimize import linear_sum_assignment
 
         if other.layout != self.layout:
             raise InvalidInput(
-                f"These maps lie on {self.layout}, the others on {other.layout}: resample one first."
+                f"Expected maps on the same layout, got {self.layout} and {other.layout}; use resample() first."
             )
         mine, theirs = self.pad(other.segments), other.pad(self.segments)
         cost = np.abs(theirs.probabilities[:, :, None] - mine.probabilities[:, None, :]).sum(axis=0)
         return np.asarray(linear_sum_assignment(cost)[1])
 
     def distance_to(self, other: "Maps") -> float:
-        """The L1 distance of the two rows of a location, averaged over locations, under matching labels."""
+        """Return the L1 distance between the rows of the two maps, with labels aligned, averaged over locations."""
         mine = self.align_to(other)
-        return float(
-            np.abs(mine.probabilities - other.pad(mine.segments).probabilities).sum(axis=1).mean()
-        )
+        return float(np.abs(mine.probabilities - other.pad(mine.segments).probabilities).sum(axis=1).mean())
 
     def resample(self, layout: Layout) -> "Maps":
-        """On another layout, by interpolation between the locations (weights stay on the simplex)."""
-        return Maps(layout, self._interpolated(layout.positions))
+        """Return the maps on another layout, by linear interpolation between the locations."""
+        return Maps(layout, self._interpolate(layout.positions))
 
     def render(self, width_px: int, height_px: int) -> NDArray[np.float64]:
-        """(height_px, width_px, K) probabilities for every pixel of an image, interpolated."""
+        """Return (height_px, width_px, K) the interpolated probabilities for every pixel of an image."""
         size = check_image_size(width_px, height_px)
         y, x = np.mgrid[:height_px, :width_px] + 0.5
-        where = np.stack([x.ravel(), y.ravel()], axis=1) / size
-        return self._interpolated(where).reshape(height_px, width_px, self.segments)
+        positions = np.stack([x.ravel(), y.ravel()], axis=1) / size
+        return self._interpolate(positions).reshape(height_px, width_px, self.segments)
 
     def save(self, path: str | Path) -> None:
         """Write `probabilities`, (N, N, K) on a grid or (n, K) with `positions`, to an .npz file."""
-        # Through an open file, since NumPy adds .npz to names without it and `load` would not find them.
+        # An open file, since NumPy would append .npz to a name without it.
         with atomic_write(path, "wb") as file:
             if isinstance(self.layout, Grid):
                 np.savez_compressed(file, probabilities=self.image)
@@ -187,17 +187,17 @@ class Maps:
 
     @classmethod
     def load(cls, path: str | Path) -> "Maps":
-        """Read what `save` wrote."""
+        """Read maps that `save` wrote."""
         if not Path(path).is_file():
             raise NotFound(f"No maps at {path}; expected an .npz file written by vseg.")
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
                 if (size := sum(member.file_size for member in stored.zip.infolist())) > LARGEST_BYTES:
-                    raise ValueError(f"it would unpack to {size} bytes")
+                    raise ValueError(f"the file would unpack to {size} bytes")
                 arrays = {
                     name: stored[name] for name in stored.files if name in ("probabilities", "positions")
                 }
-        except UNREADABLE as error:
+        except INVALID_FILE_ERRORS as error:
             raise InvalidInput(
                 f"{path} is not an .npz file of maps; expected one written by vseg."
             ) from error
@@ -210,12 +210,12 @@ class Maps:
             raise InvalidInput(f"{path}: 'probabilities' has shape {p.shape}, expected (N, N, K).")
         return cls(Grid(p.shape[0]), p)
 
-    def _interpolated(self, where: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(m, K) at any positions: bilinear on a grid, linear on the triangles of a scatter."""
+    def _interpolate(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (m, K) probabilities at any positions: bilinear on a grid, linear on the triangles of a scatter."""
         if isinstance(self.layout, Grid):
             from scipy.ndimage import map_coordinates
 
-            rows_columns = (where.T * self.layout.size - 0.5)[::-1]
+            rows_columns = (positions.T * self.layout.size - 0.5)[::-1]
             channels = [
                 map_coordinates(p, rows_columns, order=1, mode="nearest")
                 for p in np.moveaxis(self.image, 2, 0)
@@ -225,15 +225,15 @@ class Maps:
             from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 
             centres = self.layout.positions
-            values = LinearNDInterpolator(centres, self.probabilities)(where)
+            values = LinearNDInterpolator(centres, self.probabilities)(positions)
             outside = np.isnan(values[:, 0])
             if outside.any():
-                values[outside] = NearestNDInterpolator(centres, self.probabilities)(where[outside])
+                values[outside] = NearestNDInterpolator(centres, self.probabilities)(positions[outside])
         values = np.maximum(values, 0)
         return values / values.sum(axis=1, keepdims=True)
 
 
-def _square(layout: Layout) -> tuple[int, int]:
+def _grid_shape(layout: Layout) -> tuple[int, int]:
     if not isinstance(layout, Grid):
-        raise InvalidInput(f"Only maps on a grid have a square image, these lie on {layout}; use render().")
+        raise InvalidInput(f"Only maps on a grid have an image, these are on {layout}; use render().")
     return layout.size, layout.size

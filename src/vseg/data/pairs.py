@@ -1,4 +1,4 @@
-"""Pairs: the unordered pairs of locations that one block of trials asks about."""
+"""Pairs: the unordered pairs of locations that one block tests."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Pairs:
         low, high = check_pairs(layout, i, j)
         key = low * len(layout) + high
         if not (np.diff(key) > 0).all() and len(np.unique(key)) < len(key):
-            raise InvalidInput("A block tests each pair once; some of these pairs are there twice.")
+            raise InvalidInput("A block tests each pair once, but some of these pairs occur twice.")
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "i", as_read_only(low))
         object.__setattr__(self, "j", as_read_only(high))
@@ -63,30 +63,30 @@ class Pairs:
 
     @cached_property
     def partners(self) -> NDArray[np.int64]:
-        """(n,) in how many pairs each location takes part."""
-        both = np.concatenate([self.i, self.j])
-        return as_read_only(np.bincount(both, minlength=len(self.layout)))
+        """(n,) the number of pairs that contain each location."""
+        ends = np.concatenate([self.i, self.j])
+        return as_read_only(np.bincount(ends, minlength=len(self.layout)))
 
     @property
     def distances(self) -> NDArray[np.float64]:
-        """(m,) distance between the two locations, as a fraction of the image's side."""
-        where = self.layout.positions
-        return np.hypot(*(where[self.i] - where[self.j]).T)
+        """(m,) the distance between the two locations of each pair, as a fraction of the image's side."""
+        positions = self.layout.positions
+        return np.hypot(*(positions[self.i] - positions[self.j]).T)
 
-    def take(self, chosen: ArrayLike) -> "Pairs":
-        """The pairs at these positions of the list."""
-        index = as_index(chosen)
+    def take(self, index: ArrayLike) -> "Pairs":
+        """Return the pairs selected by a boolean mask or by indices."""
+        index = as_index(index)
         return Pairs(self.layout, self.i[index], self.j[index])
 
 
 def check_pairs(layout: Layout, i: ArrayLike, j: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Both ends as int64, the smaller first; a sentence for what does not fit the layout."""
+    """Return both ends as int64, the smaller number first; `InvalidInput` if they do not fit the layout."""
     if not isinstance(layout, Layout):
-        raise InvalidInput(f"Pairs lie on a layout such as vseg.Grid(16), got {layout!r}.")
-    first, second = _whole_numbers(i), _whole_numbers(j)
+        raise InvalidInput(f"Expected a layout such as vseg.Grid(16), got {layout!r}.")
+    first, second = _as_integers(i), _as_integers(j)
     if first.ndim != 1 or first.shape != second.shape:
         raise InvalidInput(
-            f"i and j are two lists of one length, got shapes {first.shape} and {second.shape}."
+            f"Expected lists i and j of the same length, got shapes {first.shape} and {second.shape}."
         )
     if len(first):
         smallest, largest = min(first.min(), second.min()), max(first.max(), second.max())
@@ -104,13 +104,13 @@ def check_pairs(layout: Layout, i: ArrayLike, j: ArrayLike) -> tuple[NDArray[np.
     return np.minimum(first, second), np.maximum(first, second)
 
 
-def as_index(chosen: ArrayLike) -> NDArray[Any]:
-    """A boolean mask or row numbers; an empty list, which NumPy takes for floats, is no row."""
-    index = np.asarray(chosen)
+def as_index(values: ArrayLike) -> NDArray[Any]:
+    """Return a boolean mask or indices as an array; an empty list, a float array for NumPy, becomes integers."""
+    index = np.asarray(values)
     return index if index.size else index.astype(np.bool_ if index.dtype == np.bool_ else np.int64)
 
 
-def _whole_numbers(values: ArrayLike) -> NDArray[np.int64]:
+def _as_integers(values: ArrayLike) -> NDArray[np.int64]:
     given = np.asarray(values)
     if given.size == 0:
         return np.zeros(0, np.int64)
@@ -119,4 +119,4 @@ def _whole_numbers(values: ArrayLike) -> NDArray[np.int64]:
     if given.dtype.kind == "f" and (np.abs(given) < 2**53).all() and (given == np.rint(given)).all():
         return given.astype(np.int64)
     shown = ", ".join([*map(repr, given.ravel()[:4].tolist()), *(["…"] if given.size > 4 else [])])
-    raise InvalidInput(f"Locations are whole numbers, got [{shown}].")
+    raise InvalidInput(f"Expected whole numbers as locations, got [{shown}].")

@@ -1,4 +1,4 @@
-"""Responses, a row a trial, and Tally, the counts k_ij and n_ij that inference sees."""
+"""Responses: one row per trial. Tally: the counts k_ij and n_ij of each pair, which inference uses."""
 
 import csv
 from collections.abc import Iterable
@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vseg._support.atomic_files import atomic_write
+from vseg.data.file_reading import import_parquet, import_pyarrow
 from vseg.data.layout import Layout, as_floats, as_read_only
 from vseg.data.pairs import Pairs, as_index, check_pairs
-from vseg.errors import InvalidInput, MissingExtra, NotFound
+from vseg.errors import InvalidInput, NotFound
 
 COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
-LONGEST_NAME = 256  # characters; Prolific's have 24, those that vseg gives at most 63
+LONGEST_NAME = 256  # characters; Prolific IDs have 24, names made by vseg at most 63
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Responses:
-    """Same/different answers, a row a trial.
+    """Same/different answers, one row per trial.
 
     Parameters
     ----------
@@ -28,13 +29,13 @@ class Responses:
     i, j : array_like of int
         The two locations of each trial.
     same : array_like of bool or 0/1
-        Whether the participant said that they lie in the same segment.
+        Whether the participant answered that they lie in the same segment.
     participant, image : str or array_like of str, optional
-        Names of at most 256 characters: an array is as wide as the longest, in every row.
+        Names of at most 256 characters, one for all rows or one for each.
     block, trial : int or array_like of int, optional
         Counted from 0.
     rt_ms : array_like of float, optional
-        Reaction times; NaN where unknown.
+        Reaction times in milliseconds; NaN if unknown.
 
     Examples
     --------
@@ -69,27 +70,27 @@ class Responses:
         check_pairs(layout, i, j)
         count = len(np.asarray(i))
         columns: dict[str, NDArray[Any]] = {
-            "participant": _names(participant, "participant"),
-            "image": _names(image, "image"),
-            "block": _counts(block, "block"),
-            "trial": np.arange(count) if trial is None else _counts(trial, "trial"),
+            "participant": _check_names(participant, "participant"),
+            "image": _check_names(image, "image"),
+            "block": _check_counts(block, "block"),
+            "trial": np.arange(count) if trial is None else _check_counts(trial, "trial"),
             "i": np.asarray(i, dtype=np.int64),
             "j": np.asarray(j, dtype=np.int64),
             "same": as_booleans(same),
-            "rt_ms": _times(rt_ms),
+            "rt_ms": _check_times(rt_ms),
         }
         object.__setattr__(self, "layout", layout)
         for name, values in columns.items():
             if values.ndim and values.shape != (count,):
                 raise InvalidInput(f"Column {name} has shape {values.shape}, but there are {count} trials.")
-            object.__setattr__(self, name, _own(values, count))
+            object.__setattr__(self, name, _as_column(values, count))
 
     def __len__(self) -> int:
         return len(self.i)
 
     def __repr__(self) -> str:
-        people, images = len(self.participants), len(self.images)
-        return f"<Responses: {len(self)} trials on {self.layout}, participants: {people}, images: {images}>"
+        participants, images = len(self.participants), len(self.images)
+        return f"<Responses: {len(self)} trials on {self.layout}, participants: {participants}, images: {images}>"
 
     @property
     def participants(self) -> list[str]:
@@ -101,36 +102,44 @@ class Responses:
         """The images' names, sorted."""
         return sorted(np.unique(self.image).tolist())
 
-    def take(self, chosen: ArrayLike) -> "Responses":
-        """The rows of a boolean mask or of these numbers."""
-        rows = as_index(chosen)
+    def take(self, index: ArrayLike) -> "Responses":
+        """Return the rows selected by a boolean mask or by indices."""
+        rows = as_index(index)
         return Responses(self.layout, **{name: getattr(self, name)[rows] for name in COLUMNS})
 
     def select(self, *, participant: str | None = None, image: str | None = None) -> "Responses":
-        """The rows of one participant, of one image, or of both."""
-        chosen = np.ones(len(self), bool)
+        """Return the rows of one participant, of one image, or of both.
+
+        Parameters
+        ----------
+        participant, image : str, optional
+            A name in the columns of the same name; `NotFound` if there is no such row.
+        """
+        is_selected = np.ones(len(self), bool)
         for name, wanted in (("participant", participant), ("image", image)):
             if wanted is not None:
-                chosen &= getattr(self, name) == wanted
-                if not chosen.any():
-                    known = ", ".join(np.unique(getattr(self, name))[:10].tolist())
-                    raise NotFound(f"No responses of {name} {wanted!r}; there are: {known}.")
-        return self.take(chosen)
+                is_selected &= getattr(self, name) == wanted
+                if not is_selected.any():
+                    names = ", ".join(np.unique(getattr(self, name))[:10].tolist())
+                    raise NotFound(f"No responses with {name} {wanted!r}; there are: {names}.")
+        return self.take(is_selected)
 
     def with_layout(self, layout: Layout) -> "Responses":
-        """The same answers on a layout whose first locations are these, such as one that was refined."""
+        """Return the same answers on a layout that begins with the same locations, such as one from `refine`."""
         own = self.layout.positions
         if len(layout) < len(own) or not np.array_equal(layout.positions[: len(own)], own):
             raise InvalidInput(
-                f"The first {len(own)} locations of {layout} are not those of {self.layout}, which these answers are "
-                "about; vseg.data.layout.refine keeps them."
+                f"The first {len(own)} locations of {layout} are not those of {self.layout}, to which these answers "
+                "refer; vseg.data.layout.refine keeps them."
             )
         return Responses(layout, **{name: getattr(self, name) for name in COLUMNS})
 
     def tally(self) -> "Tally":
-        """How often each distinct pair was tested and answered 'same'."""
+        """Count how often each distinct pair was tested and answered 'same'."""
         key = np.minimum(self.i, self.j) * len(self.layout) + np.maximum(self.i, self.j)
-        row = np.sort(2 * key + self.same)  # the answer rides along: one sort instead of a sort and a look-up
+        row = np.sort(
+            2 * key + self.same
+        )  # the answer is the lowest bit: one sort instead of a sort and a look-up
         key, same = row >> 1, row & 1
         first = np.flatnonzero(np.diff(key, prepend=-1))
         n = np.diff(first, append=len(key))
@@ -139,7 +148,7 @@ class Responses:
         return Tally(Pairs(self.layout, i, j), k, n)
 
     def save(self, path: str | Path) -> None:
-        """Write a table: Parquet if the name ends in .parquet, else CSV; whole, or not at all."""
+        """Write a table: Parquet if the name ends in .parquet, else CSV. An error leaves no partial file."""
         table = {name: getattr(self, name) for name in COLUMNS}
         table["same"] = self.same.astype(np.int64)
         if Path(path).suffix == ".parquet":
@@ -156,13 +165,13 @@ class Responses:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tally:
-    """For each distinct pair, k 'same' answers out of n: all that inference needs, in no order.
+    """For each distinct pair, k 'same' answers in n trials: all that inference needs.
 
     Attributes
     ----------
     pairs : Pairs
         The tested pairs, sorted.
-    k, n : NDArray, shape (m,)
+    k, n : NDArray of int, shape (m,)
         'Same' answers and trials of each pair.
     """
 
@@ -171,11 +180,11 @@ class Tally:
     n: NDArray[np.int64]
 
     def __init__(self, pairs: Pairs, k: ArrayLike, n: ArrayLike):
-        same, tested = _tallied(k, "k"), _tallied(n, "n")
+        same, tested = _check_tally(k, "k"), _check_tally(n, "n")
         if same.shape != (len(pairs),) or tested.shape != (len(pairs),):
             raise InvalidInput(f"Expected {len(pairs)} counts k and n, got {same.shape} and {tested.shape}.")
         if len(pairs) and (tested.min() < 1 or same.min() < 0 or (same > tested).any()):
-            raise InvalidInput("Each pair was tested n ≥ 1 times and answered 'same' 0 ≤ k ≤ n times.")
+            raise InvalidInput("Expected n ≥ 1 trials and 0 ≤ k ≤ n 'same' answers for each pair.")
         key = pairs.i * len(pairs.layout) + pairs.j
         if not (np.diff(key) > 0).all():
             order = np.argsort(key)
@@ -192,34 +201,34 @@ class Tally:
 
     @property
     def layout(self) -> Layout:
-        """Where the pairs lie."""
+        """The layout of the pairs."""
         return self.pairs.layout
 
     @property
     def share(self) -> NDArray[np.float64]:
-        """(m,) the paper's k_ij: the share of 'same' answers."""
+        """(m,) the share of 'same' answers, the paper's k_ij."""
         return self.k / self.n
 
     @property
     def trials(self) -> int:
-        """All answers together."""
+        """The number of answers to all pairs."""
         return int(self.n.sum())
 
-    def take(self, chosen: ArrayLike) -> "Tally":
-        """The pairs of a boolean mask or of these numbers."""
-        index = as_index(chosen)
+    def take(self, index: ArrayLike) -> "Tally":
+        """Return the pairs selected by a boolean mask or by indices."""
+        index = as_index(index)
         return Tally(self.pairs.take(index), self.k[index], self.n[index])
 
 
 def concatenate(parts: Iterable[Responses]) -> Responses:
-    """The rows of several Responses on one layout, one after the other."""
-    listed = list(parts)
-    if not listed:
-        raise InvalidInput("Expected at least one set of responses to put together, got none.")
-    if any(part.layout != listed[0].layout for part in listed):
-        raise InvalidInput("Only responses on one layout can be put together; these lie on several.")
-    columns = {name: np.concatenate([getattr(part, name) for part in listed]) for name in COLUMNS}
-    return Responses(listed[0].layout, **columns)
+    """Concatenate the rows of several Responses, which must have the same layout."""
+    parts = list(parts)
+    if not parts:
+        raise InvalidInput("Expected at least one Responses to concatenate, got none.")
+    if any(part.layout != parts[0].layout for part in parts):
+        raise InvalidInput("Expected responses on one layout to concatenate, got several layouts.")
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
+    return Responses(parts[0].layout, **columns)
 
 
 def mark_used(
@@ -264,7 +273,7 @@ def mark_used(
 
 
 def as_booleans(same: ArrayLike) -> NDArray[np.bool_]:
-    """Answers as booleans, from booleans or 0/1."""
+    """Return answers as booleans, from booleans or 0 and 1."""
     given = np.asarray(same)
     if given.dtype.kind == "b":
         return given
@@ -278,16 +287,16 @@ def as_booleans(same: ArrayLike) -> NDArray[np.bool_]:
     raise InvalidInput(f"Column same holds 0 or 1 (false or true), got {odd[0]!r}.")
 
 
-def _own(values: NDArray[Any], count: int) -> NDArray[Any]:
-    """A column that nobody else can change: what can no longer be changed is taken as it is."""
+def _as_column(values: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return a read-only column; copy the values unless they are read-only already."""
     if values.shape == (count,) and values.flags.owndata and not values.flags.writeable:
         return values
     return as_read_only(np.array(np.broadcast_to(values, count)))
 
 
-def _names(values: ArrayLike, name: str) -> NDArray[np.str_]:
+def _check_names(values: ArrayLike, name: str) -> NDArray[np.str_]:
     given = np.asarray(values, dtype=np.str_)
-    # An array may be wider than its names, as a part of a larger one is; then they are measured.
+    # An array can be wider than its longest name, for example if it is part of another; only then measure the names.
     if given.itemsize > LONGEST_NAME * np.dtype("U1").itemsize and given.size:
         longest = int(np.strings.str_len(given).max())
         if longest > LONGEST_NAME:
@@ -297,7 +306,7 @@ def _names(values: ArrayLike, name: str) -> NDArray[np.str_]:
     return given
 
 
-def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
+def _check_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
     given = np.asarray(values)
     if given.dtype.kind in "iuf" and ((given >= 0) & (given < 2**53) & (given == np.rint(given))).all():
         return given.astype(np.int64)
@@ -305,7 +314,7 @@ def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
     raise InvalidInput(f"Column {name} holds whole numbers from 0 up, got {(odd or [None])[0]!r}.")
 
 
-def _times(values: ArrayLike) -> NDArray[np.float64]:
+def _check_times(values: ArrayLike) -> NDArray[np.float64]:
     given = as_floats(values, "rt_ms")
     odd = (given < 0) | np.isinf(given)
     if odd.any():
@@ -315,7 +324,7 @@ def _times(values: ArrayLike) -> NDArray[np.float64]:
     return given
 
 
-def _tallied(values: ArrayLike, name: str) -> NDArray[np.int64]:
+def _check_tally(values: ArrayLike, name: str) -> NDArray[np.int64]:
     given = np.asarray(values)
     if given.dtype.kind in "iub":
         return given.astype(np.int64)
@@ -323,23 +332,6 @@ def _tallied(values: ArrayLike, name: str) -> NDArray[np.int64]:
         return given.astype(np.int64)
     odd = [v for v in given.ravel().tolist() if not isinstance(v, int | float) or abs(v) >= 2**53 or v % 1]
     raise InvalidInput(f"Counts {name} are whole numbers, got {(odd or [None])[0]!r}.")
-
-
-def import_pyarrow() -> Any:
-    """pyarrow, or a sentence that says how to get it."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise MissingExtra('Parquet files need pyarrow: pip install "vseg[parquet]".') from error
-    return pyarrow
-
-
-def import_parquet() -> Any:
-    """pyarrow.parquet, likewise."""
-    import_pyarrow()
-    import pyarrow.parquet
-
-    return pyarrow.parquet
 
 
 assert [field.name for field in fields(Responses)][1:] == list(COLUMNS)

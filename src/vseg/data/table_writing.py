@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from vseg.data.columns import RESPONSES, Column, ColumnType
-from vseg.data.responses import import_parquet, import_pyarrow
+from vseg.data.file_reading import import_parquet, import_pyarrow
 from vseg.errors import MissingExtra
 
 Cell = str | float | bool | None
