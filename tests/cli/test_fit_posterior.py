@@ -96,14 +96,14 @@ def test_a_table_that_is_not_text_is_one_sentence(here, capsys, method):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--method magic", "--method"),
+        ("--method magic", "--method: 'magic' is not one of 'penalised', 'posterior'."),
         ("--prior group", "fit by participant to use it"),
         ("--prior image", "the data set has none; give its file as picture"),
-        ("--prior magic", "--prior"),
+        ("--prior magic", "--prior: 'magic' is not one of 'spatial', 'image', 'group'."),
         ("--lapses some", "--lapses is auto, none, estimate, or two rates"),
         ("--lapses 0.1,2", "--lapses is a number from 0 to 0.5, got '2'"),
-        ("--draws 7", "--draws"),
-        ("--draws 20000", "--draws"),
+        ("--draws 7", "--draws: expected 8 or more, got '7'."),
+        ("--draws 20000", "--draws: expected 10000 or less, got '20000'."),
         ("--loss squared_error", "loss is a setting of the method 'penalised', which was not chosen."),
         (
             "--smoothness 1 --loss cross_entropy --kernel hm --max-iterations 5",
@@ -117,10 +117,10 @@ def test_a_table_that_is_not_text_is_one_sentence(here, capsys, method):
             "--method penalised --prior image --lapses none",
             "prior, lapses are settings of the method 'posterior'",
         ),
-        ("--method penalised --loss nope", "--loss"),
+        ("--method penalised --loss nope", "--loss: 'nope' is not one of 'squared_error', 'cross_entropy'."),
         ("--method penalised --kernel hm", "hm"),
-        ("--method penalised --weights hm", "--weights"),
-        ("--method penalised --solver hm", "--solver"),
+        ("--method penalised --weights hm", "--weights: 'hm' is not one of 'trials', 'pairs'."),
+        ("--method penalised --solver hm", "--solver: 'hm' is not one of 'coordinate_descent',"),
     ],
 )
 def test_bad_input(simulated, here, capsys, options, message):

@@ -83,15 +83,15 @@ def test_bad_input_is_one_sentence(here, capsys):
         "layout = {points = [[0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9]]}\n"
     )
     for arguments, message in {
-        "plan --grid 2": "--grid",
+        "plan --grid 2": "--grid: expected 3 or more, got '2'.",
         "plan --entropy 0.8": "lies from 0 to below log 2 = 0.693 nats, got 0.8",
-        "plan --entropy much": "--entropy",
+        "plan --entropy much": "--entropy: expected a number, got 'much'.",
         "plan --against 0.2": "nothing to tell apart",
         "plan --trials 10": "A person on an 11x11 grid answers 61 trials (every location once)",
         "plan --trials few": "--trials are whole numbers with commas between them, such as 10,20,30, got 'few'",
         "plan --participants 1": "2 to 1000 participants",
         "plan --methods magic": "Unknown method 'magic'",
-        "plan --repeats 2": "--repeats",
+        "plan --repeats 2": "--repeats: expected 10 or more, got '2'.",
         "plan --executor cloud": "An executor is",
         "plan --spread 3": "got a spread of 3",
         "plan nowhere.toml": "No study file nowhere.toml",

@@ -94,7 +94,15 @@ def run_app(commands: typer.Typer, arguments: Sequence[str] | None = None, *, pr
         warnings.simplefilter("always", VsegWarning)
         warnings.showwarning = _show_warning
         try:
-            commands(arguments, prog_name=program)
+            code = commands(arguments, prog_name=program, standalone_mode=False)
+        except typer.BadParameter as error:
+            if error.__cause__ is None:  # a missing option, or one that another needs
+                _show_usage(error)
+            _fail(_describe_bad_value(error))
+        except typer.TyperException as error:
+            _show_usage(error)
+        except typer.Abort:
+            _fail("Aborted.")
         except VsegError as error:
             _fail(str(error))
         except MemoryError:
@@ -106,7 +114,31 @@ def run_app(commands: typer.Typer, arguments: Sequence[str] | None = None, *, pr
             sys.exit(130)
         except Exception as error:
             _confess(error)
-    sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_usage(error: typer.TyperException) -> NoReturn:
+    """Print the usage of the command and what is wrong, as Typer does."""
+    error.show()  # type: ignore[attr-defined]
+    sys.exit(error.exit_code)
+
+
+def _describe_bad_value(error: typer.BadParameter) -> str:
+    """Return a sentence with the option, what was expected and what was typed."""
+    option = error.param_hint or (error.param.opts[0] if error.param else "A value")
+    details: list[dict[str, Any]] = getattr(
+        error.__cause__, "errors", list
+    )()  # Typer checks values with pydantic
+    kind, limits = (details[0]["type"], details[0].get("ctx", {})) if details else ("", {})
+    expected = {
+        "int_parsing": "a whole number",
+        "float_parsing": "a number",
+        "greater_than_equal": f"{limits.get('ge', 0):g} or more",
+        "less_than_equal": f"{limits.get('le', 0):g} or less",
+    }.get(kind)
+    if expected is None:
+        return f"{option}: {error.message.removeprefix('Value error, ')}"
+    return f"{option}: expected {expected}, got {details[0]['input']!r}."
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
