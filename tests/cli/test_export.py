@@ -65,7 +65,7 @@ def test_one_image_or_everyone(there, capsys):
     assert len(list(Path("warm/participants").iterdir())) == 2
     code, _, err = vseg("fit exported --by all --out all", capsys)
     assert code == 1
-    assert "The responses are about 2 images (cold, warm); choose one with --image NAME" in err
+    assert "The responses are about 2 images (cold, warm); choose one image" in err
     assert vseg("fit exported --image cold --segments 2-3 --smoothness 1 --out cold", capsys)[0] == 0
     assert "segments_table" in json.loads(Path("cold/summary.json").read_text("utf-8"))
 
@@ -105,7 +105,7 @@ def test_a_free_number_of_segments_is_asked_for(there, capsys):
     Path("exported", dataset.STUDY).write_text(STUDY.format(segments='"free"'))
     code, _, err = vseg("fit exported", capsys)
     assert code == 1
-    assert "leaves the number of segments free; choose it by evidence with --segments auto" in err
+    assert "leaves the number of segments free; give a number, a range to choose from, or 'auto'" in err
 
 
 def test_force_replaces_an_export_and_nothing_else(there, capsys):

@@ -16,9 +16,9 @@ from vseg.data.maps import Maps
 from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.reconstruction.cross_validation import SmoothnessPath, cross_validate
-from vseg.reconstruction.objective import objective
-from vseg.reconstruction.smoothness import Kernel, smoothness as penalty_of
-from vseg.reconstruction.solvers import Solution, Solver, solver_of
+from vseg.reconstruction.objective import build_objective
+from vseg.reconstruction.smoothness import Kernel, build_smoothness as penalty_of
+from vseg.reconstruction.solvers import Solution, Solver, get_solver
 
 GROUPINGS = ("participant", "image")
 
@@ -185,7 +185,7 @@ def reconstruct(
         "kernel": penalty_of(tally.layout, kernel),  # built once, whatever it is
         "weights": weights,
     }
-    problem = objective(tally, segments, **terms)
+    problem = build_objective(tally, segments, **terms)
     warn_of_gaps(tally, segments)
     if starts is not None:
         options["starts"] = starts
@@ -196,7 +196,7 @@ def reconstruct(
         )
         smoothness = path.chosen
     problem = problem.at(_number(smoothness))
-    solution = solver_of(solver)(problem, start and start.probabilities, seed=seed, **options)
+    solution = get_solver(solver)(problem, start and start.probabilities, seed=seed, **options)
     if path is None and progress:
         progress(1)
     data_term, penalty = problem.parts(solution.probabilities)
@@ -242,7 +242,8 @@ def reconstruct_each(
 
     Returns
     -------
-    dict of Reconstruction, by name
+    dict of Reconstruction
+        By the name of the participant or image.
 
     Raises
     ------

@@ -123,13 +123,14 @@ def compare_groups(
     Examples
     --------
     >>> import vseg
-    >>> def simulate_group(entropy, names):
+    >>> from vseg.data.responses import concatenate
+    >>> def fit_group(entropy, names):
     ...     truth = vseg.stimuli.random_maps(vseg.Grid(4), segments=2, entropy=entropy, seed=0)
     ...     pairs = vseg.designs.all_pairs(truth.layout)
-    ...     each = [vseg.simulate(truth, pairs, seed=at, participant=name) for at, name in enumerate(names)]
-    ...     responses = vseg.data.responses.concatenate(each)
-    ...     return vseg.fit_dataset(responses, segments=2, by="participant", method="posterior", seed=1)
-    >>> compared = vseg.compare_groups(simulate_group(0.1, "abc"), simulate_group(0.5, "def"))
+    ...     each = [vseg.simulate(truth, pairs, seed=n, participant=name) for n, name in enumerate(names)]
+    ...     settings = {"segments": 2, "by": "participant", "method": "posterior", "draws": 256, "seed": 0}
+    ...     return vseg.fit_dataset(concatenate(each), **settings)
+    >>> compared = vseg.compare_groups(fit_group(0.1, "abc"), fit_group(0.5, "def"))
     >>> bool(compared.comparison.difference.value > 0)
     True
     """
