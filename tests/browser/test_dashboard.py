@@ -1,6 +1,6 @@
-"""The researcher's pages in a real Chromium: the whole way of a study, and every page looked at and checked.
+"""Test the dashboard in Chromium: a study from creation to export, and the accessibility of every page.
 
-Screenshots of every page, light and dark, wide and narrow, are written to the folder that VSEG_SCREENSHOTS names.
+Screenshots of every page, light and dark, wide and narrow, are written to the folder in VSEG_SCREENSHOTS.
 """
 
 import json
@@ -32,26 +32,26 @@ catch = {per_block = 4}
 calibration = {distance = false, gamma = false}
 """
 SIZES = {"wide": (1440, 900), "phone": (390, 844)}
-PATIENCE_MS = 60_000  # for simulated people on a busy machine
+TIMEOUT_MS = 60_000  # simulated participants are slow on a busy machine
 
 
 @pytest.fixture
-def entered(serve, context) -> Callable[..., tuple[str, Page]]:
-    """A running server's address, and a page on which Ann has logged in."""
+def dashboard(serve, context) -> Callable[..., tuple[str, Page]]:
+    """Return a function that starts a server and returns its address and a logged-in page."""
 
-    def enter(text: str = STUDY) -> tuple[str, Page]:
-        return ann_on(serve(text), context)
+    def start(text: str = STUDY) -> tuple[str, Page]:
+        return open_logged_in(serve(text), context)
 
-    return enter
+    return start
 
 
-def ann_on(server, context) -> tuple[str, Page]:
-    """The server's address, and a page on which Ann has logged in."""
+def open_logged_in(server, context) -> tuple[str, Page]:
+    """Return the server's address and a page on which a researcher is logged in."""
     base = server.url.split("/s/")[0]
     with store.open(server.db) as db:
         auth.set_password(db, NAME, PASSWORD)
     page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
+    page.set_default_timeout(TIMEOUT_MS)
     log_in(page, base)
     return base, page
 
@@ -64,82 +64,82 @@ def log_in(page: Page, base: str) -> None:
     page.wait_for_selector("h1:has-text('Studies')")
 
 
-def send(page: Page, count: int, observer: str = "lapsing:0.05") -> None:
-    """Some simulated participants, by the form at the end of the page."""
+def start_simulation(page: Page, count: int, observer: str = "lapsing:0.05") -> None:
+    """Send simulated participants with the form at the end of the page."""
     page.fill("#count", str(count))
     page.select_option("#source", "truth")
     page.select_option("#observer", observer)
-    page.click("text=Send them in")
+    page.click("text=Start simulation")
 
 
 def mark(page: Page) -> None:
-    """So that a page that was loaded again is found out."""
-    page.evaluate("window.never_left = true")
+    """Mark a page, to detect later whether it was reloaded."""
+    page.evaluate("window.not_reloaded = true")
 
 
-def assert_still_there(page: Page) -> None:
-    assert page.evaluate("window.never_left") is True
+def assert_not_reloaded(page: Page) -> None:
+    assert page.evaluate("window.not_reloaded") is True
 
 
 def wait_for_picture(page: Page, selector: str) -> None:
     page.wait_for_function(
         "(s) => { const at = document.querySelector(s); return at && at.complete && at.naturalWidth > 0; }",
         arg=selector,
-        timeout=PATIENCE_MS,
+        timeout=TIMEOUT_MS,
     )
 
 
-def test_the_whole_way(entered, tmp_path):
-    """Create, simulate, watch, steer, look closer, erase, export, reload."""
-    base, page = entered()
+def test_study_from_creation_to_export(dashboard, tmp_path):
+    """Create a study, simulate participants, select maps, erase a participant, export, and reload."""
+    base, page = dashboard()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.click("text=New study")
     page.click("text=Coloured patches")
-    page.click("text=Create the study")
+    page.click("text=Create study")
     page.wait_for_url(f"{base}/studies/colour-patches")
     assert page.get_attribute("[data-testid=preview]", "href").endswith("/s/colour-patches/?preview=1")
     expect(page.locator("main")).to_contain_text("200 pairs missing")
 
-    send(page, 5)
+    start_simulation(page, 5)
     mark(page)
-    expect(page.locator("[data-testid=completed]")).to_have_text("5", timeout=PATIENCE_MS)
+    expect(page.locator("[data-testid=completed]")).to_have_text("5", timeout=TIMEOUT_MS)
     wait_for_picture(page, "img[src*='segmentation.png']")
     assert int(page.inner_text("[data-testid=answers]").replace(",", "")) > 500
     assert page.locator(".plot canvas").count() >= 2
     page.click(".strip a >> nth=1")
     expect(page.locator("#map-title")).to_have_text("another")
     assert page.url.endswith("?image=another")
-    assert_still_there(page)
+    assert_not_reloaded(page)
 
     page.click("text=Explore this image")
     mark(page)
     wait_for_picture(page, "[data-key=segmentation] img")
     page.wait_for_selector("[data-testid=smoothness]")
     page.select_option("#segments", "2")
-    expect(page.locator("[data-key^=segment-]")).to_have_count(2, timeout=PATIENCE_MS)
+    expect(page.locator("[data-key^=segment-]")).to_have_count(2, timeout=TIMEOUT_MS)
     wait_for_picture(page, "[data-key=segmentation] img[src*='segments=2']")
     assert "segments=2" in page.url
     page.select_option("#smoothness", "10")
-    expect(page.locator("[data-testid=smoothness]")).to_have_text("10", timeout=PATIENCE_MS)
-    assert_still_there(page)
+    expect(page.locator("[data-testid=smoothness]")).to_have_text("10", timeout=TIMEOUT_MS)
+    assert_not_reloaded(page)
 
     page.goto(f"{base}/studies/colour-patches")
-    send(page, 6, "random")  # of six who guess, one at least misses the catch trials
+    start_simulation(page, 6, "random")  # at least one of six random observers fails the catch trials
     mark(page)
-    page.wait_for_selector("tr.look .reasons", timeout=PATIENCE_MS)
-    assert_still_there(page)
-    expect(page.locator("[data-testid=completed]")).to_have_text("11", timeout=PATIENCE_MS)
+    page.wait_for_selector("tr.look .reasons", timeout=TIMEOUT_MS)
+    assert_not_reloaded(page)
+    expect(page.locator("[data-testid=completed]")).to_have_text("11", timeout=TIMEOUT_MS)
     guesser = page.inner_text("tr.look a >> nth=0")
     page.click("tr.look a >> nth=0")
     assert "catch trials" in page.inner_text(".card.look")
     page.click("text=Erase this participant…")
     page.check("[name=confirmed]")
-    page.click(f"text=Erase {guesser} for good")
+    page.click(f"text=Erase {guesser} permanently")
     page.wait_for_selector(f"h1:has-text('{guesser} was erased')")
     page.click("text=Back to the study")
     expect(page.locator("[data-testid=completed]")).to_have_text("10")
-    assert guesser not in page.inner_text("#people")
+    assert guesser not in page.inner_text("#participants")
 
     with page.expect_download() as download:
         page.click("text=Download")
@@ -151,8 +151,8 @@ def test_the_whole_way(entered, tmp_path):
     assert problems == []
 
 
-def test_two_researchers_see_what_the_other_does(entered, browser):
-    base, page = entered()
+def test_page_shows_changes_by_another_researcher(dashboard, browser):
+    base, page = dashboard()
     page.goto(f"{base}/studies/served")
     mark(page)
     other = browser.new_context()
@@ -160,29 +160,29 @@ def test_two_researchers_see_what_the_other_does(entered, browser):
     log_in(second, base)
     second.goto(f"{base}/studies/served")
     second.click("text=Pause")
-    expect(page.locator("h1 .pill")).to_have_text("paused", timeout=PATIENCE_MS)
-    assert_still_there(page)
+    expect(page.locator("h1 .pill")).to_have_text("paused", timeout=TIMEOUT_MS)
+    assert_not_reloaded(page)
     other.close()
 
 
-def test_what_was_opened_stays_open_and_focus_stays(entered):
-    base, page = entered()
+def test_update_keeps_open_hints_and_focus(dashboard):
+    base, page = dashboard()
     page.goto(f"{base}/studies/served")
     page.focus(".hint summary >> nth=0")
     page.keyboard.press("Enter")
     mark(page)
     page.evaluate("window.before = document.querySelector('.hint')")
     page.request.post(f"{base}/s/served/sessions", data={"consented": True, "entry": "a" * 32})
-    expect(page.locator(".tiles >> nth=0")).to_contain_text("11 places left", timeout=PATIENCE_MS)
+    expect(page.locator(".tiles >> nth=0")).to_contain_text("11 places left", timeout=TIMEOUT_MS)
     assert page.evaluate(
         "window.before.open && window.before.isConnected && window.before.contains(document.activeElement)"
     )
-    assert_still_there(page)
+    assert_not_reloaded(page)
 
 
-def test_a_server_that_is_gone_is_said_and_comes_back(serve, context):
+def test_banner_while_the_server_is_away_or_the_login_has_ended(serve, context):
     server = serve(STUDY)
-    base, page = ann_on(server, context)
+    base, page = open_logged_in(server, context)
     page.goto(f"{base}/studies/served")
     mark(page)
     server.kill()
@@ -192,26 +192,26 @@ def test_a_server_that_is_gone_is_said_and_comes_back(serve, context):
     with store.open(server.db) as db:
         store.researchers.sign_out(db, NAME)
     page.wait_for_selector("#banner:has-text('logged out')")
-    assert_still_there(page)
+    assert_not_reloaded(page)
 
 
-def test_without_script_forms_do_the_same(entered, browser):
-    base, page = entered()
+def test_forms_work_without_scripts(dashboard, browser):
+    base, page = dashboard()
     plain = browser.new_context(java_script_enabled=False, storage_state=page.context.storage_state())
-    still = plain.new_page()
-    still.goto(f"{base}/studies/served/images/left")
-    still.select_option("#segments", "4")
-    still.click("text=Show")
-    assert "segments=4" in still.url
-    assert "108 pairs missing" in still.inner_text("main")
+    static = plain.new_page()
+    static.goto(f"{base}/studies/served/images/left")
+    static.select_option("#segments", "4")
+    static.click("text=Show")
+    assert "segments=4" in static.url
+    assert "108 pairs missing" in static.inner_text("main")
     plain.close()
 
 
-def test_by_keyboard_alone(entered):
-    base, page = entered()
+def test_keyboard_reaches_everything(dashboard):
+    base, page = dashboard()
     page.goto(f"{base}/studies/served")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
     reached = set()
@@ -220,33 +220,32 @@ def test_by_keyboard_alone(entered):
         reached.add(
             page.evaluate("(document.activeElement.textContent || document.activeElement.name || '').trim()")
         )
-    assert {"Preview", "Pause", "Close", "Download", "Send them in", "Copy"} <= reached
+    assert {"Preview", "Pause", "Close", "Download", "Start simulation", "Copy"} <= reached
 
 
-def test_every_page_is_looked_at_and_accessible(entered, tmp_path):
-    """Each page once, in both schemes and both widths; axe-core finds nothing serious in either scheme.
+def test_every_page_is_accessible_and_fits(dashboard, tmp_path):
+    """Check each page in both colour schemes and both widths with axe-core, and that it is not wider than the window.
 
-    A page is loaded once and then turned over: of neighbours in the list one begins light and narrow and becomes dark
-    and wide, the other begins dark and narrow and becomes light and wide. The structure that axe-core looks at is the
-    same in both, so that the second look asks about colours alone.
+    A page is loaded once, narrow and in one scheme, and then switched to wide and the other scheme; pages alternate
+    between light and dark. Its structure is the same in both, so that the second check is about colours only.
     """
-    base, page = entered()
-    answered_by_some(page, base)
+    base, page = dashboard()
+    simulate_careless_participants(page, base)
     page.wait_for_selector("tr.look")
-    who = page.inner_text("tr.look a >> nth=0")
-    image, person = "/studies/served/images/left", f"/studies/served/participants/{who}"
-    for asked in (image, person):
-        page.request.get(base + asked)  # their posteriors are worked out while other pages are looked at
+    name_in_review = page.inner_text("tr.look a >> nth=0")
+    image, participant = "/studies/served/images/left", f"/studies/served/participants/{name_in_review}"
+    for path in (image, participant):
+        page.request.get(base + path)  # their posteriors are computed while other pages are checked
     pages = {
         "studies": "/",
         "new": "/new?sample=patches",
         "study": "/studies/served",
-        "too-few": f"{image}?segments=12&participant={who}",
+        "too-few": f"{image}?segments=12&participant={name_in_review}",
         "data": "/studies/served/data",
         "settings": "/settings",
         "not-found": "/foo",
         "image": image,
-        "participant": person,
+        "participant": participant,
         "login": "/login",
     }
     folder = Path(os.environ.get("VSEG_SCREENSHOTS") or tmp_path)
@@ -255,34 +254,34 @@ def test_every_page_is_looked_at_and_accessible(entered, tmp_path):
     page.on("pageerror", lambda error: findings.append(f"{page.url}: {error}"))
     page.on(
         "console",
-        lambda said: "Content Security" in said.text and findings.append(f"{page.url}: {said.text}"),
+        lambda message: "Content Security" in message.text and findings.append(f"{page.url}: {message.text}"),
     )
     for number, (name, path) in enumerate(pages.items()):
         if name == "login":
             page.context.clear_cookies()
-        first, then = ("light", "dark") if number % 2 else ("dark", "light")
+        first, second = ("light", "dark") if number % 2 else ("dark", "light")
         show(page, first, "phone")
         page.goto(base + path)
-        settled(page)
+        wait_until_loaded(page)
         page.evaluate(AXE.read_text(encoding="utf-8"))
-        findings += looked_at(page, folder / f"{name}-{first}-phone.png", EVERYTHING)
-        show(page, then, "wide")
-        findings += looked_at(page, folder / f"{name}-{then}-wide.png", COLOURS)
+        findings += check_page(page, folder / f"{name}-{first}-phone.png", ALL_RULES)
+        show(page, second, "wide")
+        findings += check_page(page, folder / f"{name}-{second}-wide.png", COLOUR_RULES)
     assert findings == []
 
 
-EVERYTHING = "{resultTypes: ['violations']}"
-COLOURS = "{resultTypes: ['violations'], runOnly: ['color-contrast', 'link-in-text-block']}"
+ALL_RULES = "{resultTypes: ['violations']}"
+COLOUR_RULES = "{resultTypes: ['violations'], runOnly: ['color-contrast', 'link-in-text-block']}"
 
 
-def answered_by_some(page: Page, base: str) -> None:
-    """Five simulated people who look now and then: their maps can be seen, and some are worth a look."""
+def simulate_careless_participants(page: Page, base: str) -> None:
+    """Simulate five participants with many lapses, so that there are maps and some need review."""
     token = page.request.get(f"{base}/api/me").json()["csrf_token"]
     address, headers = f"{base}/api/studies/served/simulate", {"X-CSRF-Token": token}
-    wish = {"count": 5, "source": "truth", "observer": "lapsing:0.7", "seed": 3}
-    assert page.request.post(address, data=wish, headers=headers).ok
+    settings = {"count": 5, "source": "truth", "observer": "lapsing:0.7", "seed": 3}
+    assert page.request.post(address, data=settings, headers=headers).ok
     page.goto(f"{base}/studies/served")
-    expect(page.locator("[data-testid=completed]")).to_have_text("5", timeout=PATIENCE_MS)
+    expect(page.locator("[data-testid=completed]")).to_have_text("5", timeout=TIMEOUT_MS)
 
 
 def show(page: Page, scheme: str, size: str) -> None:
@@ -291,25 +290,25 @@ def show(page: Page, scheme: str, size: str) -> None:
     page.emulate_media(color_scheme=scheme)
 
 
-def settled(page: Page) -> None:
-    """Everything that fills in by itself has."""
-    for waiting in ("[data-live-now]", "[data-key=coming]"):
-        page.wait_for_selector(waiting, state="detached", timeout=PATIENCE_MS)
+def wait_until_loaded(page: Page) -> None:
+    """Wait until all parts and pictures that load later are there."""
+    for pending in ("[data-live-now]", "[data-key=pending]"):
+        page.wait_for_selector(pending, state="detached", timeout=TIMEOUT_MS)
     page.wait_for_function(
-        "() => [...document.images].every((each) => each.complete || each.loading === 'lazy')",
-        timeout=PATIENCE_MS,
+        "() => [...document.images].every((image) => image.complete || image.loading === 'lazy')",
+        timeout=TIMEOUT_MS,
     )
 
 
-def looked_at(page: Page, file: Path, asked: str) -> list[str]:
-    """What is wrong with the page as it is shown now, after a picture of it was taken."""
+def check_page(page: Page, file: Path, options: str) -> list[str]:
+    """Take a screenshot of the page and return its problems."""
     page.screenshot(path=file, full_page=True)
     problems = []
     if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
         problems.append(f"{file.stem}: wider than the window")
-    found = json.loads(page.evaluate(f"axe.run({asked}).then((found) => JSON.stringify(found.violations))"))
+    found = json.loads(page.evaluate(f"axe.run({options}).then((found) => JSON.stringify(found.violations))"))
     return problems + [
-        f"{file.stem}: {each['id']} {each['nodes'][0]['html'][:200]}"
-        for each in found
-        if each["impact"] in ("serious", "critical")
+        f"{file.stem}: {violation['id']} {violation['nodes'][0]['html'][:200]}"
+        for violation in found
+        if violation["impact"] in ("serious", "critical")
     ]

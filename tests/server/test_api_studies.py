@@ -1,4 +1,4 @@
-"""A script creates, previews, pauses, closes and reopens studies, with a personal token."""
+"""Test the API routes for studies and personal tokens."""
 
 import httpx
 import pytest
@@ -12,15 +12,15 @@ from vseg.server.simulated_participants import Simulations
 
 @pytest.fixture
 def api(database_url):
-    with run_server_with_api_client(database_url) as script:
-        yield script
+    with run_server_with_api_client(database_url) as client:
+        yield client
 
 
 @pytest.fixture
-def small(tmp_path):
-    """On SQLite alone: for what is the same on every database."""
-    with run_server_with_api_client(f"sqlite:///{tmp_path}/vseg.db") as script:
-        yield script
+def sqlite_api(tmp_path):
+    """Return a client of a server on SQLite, for what does not depend on the database."""
+    with run_server_with_api_client(f"sqlite:///{tmp_path}/vseg.db") as client:
+        yield client
 
 
 def test_creating_a_study(api):
@@ -35,7 +35,7 @@ def test_creating_a_study(api):
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "said"),
+    ("body", "status", "message"),
     [
         (
             {"text": STUDY.replace("colours = 2", 'file = "cat.png"')},
@@ -49,13 +49,13 @@ def test_creating_a_study(api):
         ({"text": "x", "more": 1}, 422, "more"),
     ],
 )
-def test_studies_that_cannot_be_created(small, body, status, said):
-    answer = small.post("studies", json=body)
-    assert (answer.status_code, said in answer.json()["message"]) == (status, True), answer.text
+def test_invalid_studies_are_rejected(sqlite_api, body, status, message):
+    answer = sqlite_api.post("studies", json=body)
+    assert (answer.status_code, message in answer.json()["message"]) == (status, True), answer.text
 
 
-def test_bodies_are_looked_at_once_it_is_clear_who_sends_them(small):
-    with httpx.Client(base_url=small.server.base, trust_env=False) as stranger:
+def test_bodies_are_read_after_the_login_is_checked(sqlite_api):
+    with httpx.Client(base_url=sqlite_api.server.base, trust_env=False) as stranger:
         assert stranger.post("api/studies", json={"text": STUDY}).status_code == 401
         assert (
             stranger.post(
@@ -63,24 +63,24 @@ def test_bodies_are_looked_at_once_it_is_clear_who_sends_them(small):
             ).status_code
             == 401
         )
-    assert small.post("studies", content=b"{}").status_code == 415
-    assert small.post("studies", json={"text": "x" * 7_000_000}).status_code == 413
+    assert sqlite_api.post("studies", content=b"{}").status_code == 415
+    assert sqlite_api.post("studies", json={"text": "x" * 7_000_000}).status_code == 413
 
 
 def test_pausing_closing_and_reopening(api):
-    inside = api.server.begin(prolific_pid="one")
+    participant = api.server.begin(prolific_pid="one")
     assert api.post("studies/tiny/pause").json()["status"] == "paused"
     assert api.client.get("s/tiny/study.json").json()["reason"] == "paused"
     refused = api.client.post("s/tiny/sessions", json={"consented": True})
     assert (refused.status_code, refused.json()["reason"]) == (409, "paused")
-    assert inside.answer_all() == 28
-    assert api.server.begin(prolific_pid="one").state["session"] == inside.state["session"]
+    assert participant.answer_all() == 28
+    assert api.server.begin(prolific_pid="one").state["session"] == participant.state["session"]
     assert api.post("studies/tiny/close").json()["status"] == "closed"
     assert api.post("studies/tiny/reopen").json()["status"] == "open"
     assert api.server.begin().items == 28
 
 
-def test_a_preview_is_what_a_participant_gets_and_leaves_nothing(api):
+def test_preview_matches_a_session_and_stores_nothing(api):
     shown = api.get("studies/tiny/preview").json()
     assert shown["token"] == ""
     assert not store.sessions.list_sessions(api.server.db, store.studies.get_study(api.server.db, "tiny"))
@@ -92,15 +92,15 @@ def test_a_preview_is_what_a_participant_gets_and_leaves_nothing(api):
     for image in shown["images"].values():
         assert api.client.get(f"s/tiny/{image['url']}").status_code == 200
     api.post("studies/tiny/close")
-    assert api.get("studies/tiny/preview").status_code == 200, "closed, but one can look"
+    assert api.get("studies/tiny/preview").status_code == 200, "closed studies can be previewed"
 
 
-def test_tokens_open_the_api_and_nothing_else(api):
+def test_tokens_give_access_to_the_api_only(api):
     assert api.get("me").json() == {"name": "Ann", "csrf_token": ""}
     made = api.post("tokens", json={"label": "second"})
     assert made.status_code == 201
     listed = api.get("tokens").json()
-    assert [each["label"] for each in listed] == ["tests", "second"]
+    assert [token["label"] for token in listed] == ["tests", "second"]
     assert listed[0]["last_used_at_ms"] is not None
     assert made.json()["token"] not in api.get("tokens").text
     with httpx.Client(base_url=api.server.base, trust_env=False) as other:
@@ -109,26 +109,26 @@ def test_tokens_open_the_api_and_nothing_else(api):
         assert other.get("").headers["location"].endswith("/login"), "pages need the login"
         assert other.get("s/tiny/session").status_code == 401
         assert api.delete(f"tokens/{listed[1]['id']}").status_code == 204
-        gone = other.get("api/me")
-        assert (gone.status_code, "revoked" in gone.json()["message"]) == (401, True)
+        revoked = other.get("api/me")
+        assert (revoked.status_code, "revoked" in revoked.json()["message"]) == (401, True)
     assert api.delete(f"tokens/{listed[1]['id']}").status_code == 404
     assert api.post("tokens", json={"label": " "}).status_code == 422
 
 
-def test_a_token_needs_no_other_proof_but_has_to_be_one(small):
+def test_wrong_tokens_are_rejected(sqlite_api):
     for wrong in ("vseg_", "vseg_wrong", "x"):
-        answer = small.get("studies", headers={"Authorization": f"Bearer {wrong}"})
+        answer = sqlite_api.get("studies", headers={"Authorization": f"Bearer {wrong}"})
         assert (answer.status_code, answer.json()["error"]) == (401, "NotAllowed")
-    assert small.get("studies", headers={"Authorization": "Basic eDp5"}).status_code == 401
+    assert sqlite_api.get("studies", headers={"Authorization": "Basic eDp5"}).status_code == 401
 
 
-def test_everything_is_described(small):
-    """Each operation has a summary and a description, each parameter a description, each body an example."""
-    described = small.get("openapi.json").json()
-    assert described["info"]["description"].count("Authorization: Bearer") == 2
+def test_schema_describes_everything(sqlite_api):
+    """Check that operations have summaries and descriptions, parameters descriptions, and bodies examples."""
+    schema = sqlite_api.get("openapi.json").json()
+    assert schema["info"]["description"].count("Authorization: Bearer") == 2
     operations = [
         (f"{method} {path}", operation)
-        for path, methods in described["paths"].items()
+        for path, methods in schema["paths"].items()
         for method, operation in methods.items()
     ]
     assert len(operations) >= 25
@@ -140,11 +140,11 @@ def test_everything_is_described(small):
             assert parameter.get("description"), (name, parameter["name"])
         for body in operation.get("requestBody", {}).get("content", {}).values():
             assert body["example"], name
-    assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    assert schema["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 
-def test_all_workers_know_of_simulated_people(tmp_path):
-    """Whichever worker a request reaches, the group is there, and another one has to wait for it."""
+def test_all_workers_see_a_simulation(tmp_path):
+    """Every worker reports the running group, and none starts another."""
     with run_server_with_api_client(f"sqlite:///{tmp_path}/vseg.db") as api:
         one, other = Simulations(), Simulations()
         for worker in (one, other):

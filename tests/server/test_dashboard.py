@@ -1,4 +1,4 @@
-"""The researcher's pages over plain HTTP: who may see them, what their forms need, and what they say."""
+"""Test the dashboard over HTTP: access, forms and texts."""
 
 import asyncio
 import re
@@ -33,27 +33,28 @@ NEW = STUDY.replace('"tiny"', '"fresh"').replace("A tiny study", "Fresh")
 
 @pytest.fixture
 def stranger(tmp_path):
+    """Return a server on which nobody is logged in."""
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as running:
         yield running
 
 
 @pytest.fixture
 def server(stranger):
-    """With Ann logged in."""
+    """Return the same server with a researcher logged in."""
     log_in(stranger)
     return stranger
 
 
-def test_pages_lead_strangers_to_the_login(stranger):
+def test_pages_redirect_to_the_login(stranger):
     for path in (*PAGES, "studies/nope", "studies/tiny/participants/p-1"):
-        login, _, wanted = stranger.client.get(path).headers["location"].partition("?")
+        login, _, query = stranger.client.get(path).headers["location"].partition("?")
         assert login == "/login", path
-        assert wanted == (urlencode({"next": f"/{path}"}) if path else ""), "where one is led afterwards"
+        assert query == (urlencode({"next": f"/{path}"}) if path else ""), "the page after the login"
     for path in ("?part=live", "studies/tiny?part=live", "studies/tiny/images/patches?part=fit"):
         assert stranger.client.get(path).status_code == 401, path
 
 
-def test_forms_do_nothing_for_strangers_nor_without_the_token(server):
+def test_forms_require_the_login_and_the_form_token(server):
     for path in FORMS:
         assert server.client.post(path, data={"count": "1"}).status_code == 403, path
     with httpx.Client(base_url=server.base, trust_env=False) as stranger:
@@ -62,9 +63,9 @@ def test_forms_do_nothing_for_strangers_nor_without_the_token(server):
     assert store.studies.get_study(server.db, "tiny").status == "open"
 
 
-def test_every_page_is_whole_without_script(server):
-    who = server.complete_session()
-    for path in (*PAGES, f"studies/tiny/participants/{who}"):
+def test_every_page_works_without_scripts(server):
+    name = server.complete_session()
+    for path in (*PAGES, f"studies/tiny/participants/{name}"):
         page = server.client.get(path)
         assert page.status_code == 200, path
         assert "<h1" in page.text
@@ -73,7 +74,7 @@ def test_every_page_is_whole_without_script(server):
         assert not re.search(r'(?:src|href)="(?:https?:)?//', page.text.replace(server.base, "/")), path
 
 
-def test_what_is_not_there_is_a_page_for_people_and_json_for_scripts(server):
+def test_not_found_is_html_for_browsers_and_json_for_scripts(server):
     paths = (
         "foo",
         "studies/nope",
@@ -84,16 +85,16 @@ def test_what_is_not_there_is_a_page_for_people_and_json_for_scripts(server):
     for path in paths:
         page = server.client.get(path, headers=BROWSER_HEADERS)
         assert page.status_code == 404
-        assert "There is nothing here" in page.text
+        assert "Page not found" in page.text
         assert page.headers["content-type"].startswith("text/html")
-        assert f'<span class="who">{NAME}</span>' in page.text, "the menu stays for who is logged in"
+        assert f'<span class="who">{NAME}</span>' in page.text, "the menu is shown to logged-in researchers"
         assert server.client.get(path).json()["error"] == "NotFound"
     assert server.client.get("api/nope", headers=BROWSER_HEADERS).json()["error"] == "NotFound"
     assert "&lt;b&gt;" in server.client.get("studies/<b>", headers=BROWSER_HEADERS).text
     assert "<b>" not in server.client.get("studies/<b>", headers=BROWSER_HEADERS).text
 
 
-def test_what_people_write_is_shown_as_they_wrote_it(server):
+def test_user_texts_are_escaped(server):
     bold = NEW.replace("Fresh", "<b>Bold</b> & co") + "# <script>alert(1)</script>"
     assert post_form(server.client, "studies", text=bold).headers["location"] == "/studies/fresh"
     for path in ("", "studies/fresh", "studies/fresh/data", "studies/fresh/images/patches"):
@@ -104,7 +105,7 @@ def test_what_people_write_is_shown_as_they_wrote_it(server):
     assert "&lt;script&gt;alert(1)" in server.client.get("studies/fresh/data").text
 
 
-def test_a_new_study_from_each_starter(server):
+def test_each_starter_creates_a_study(server):
     names = re.findall(r"/new\?sample=([a-z]+)", server.client.get("new").text)
     assert len(names) == 3
     for name in names:
@@ -116,7 +117,7 @@ def test_a_new_study_from_each_starter(server):
         assert server.client.get(made.headers["location"].lstrip("/")).status_code == 200
 
 
-def test_a_study_that_cannot_be_says_why_and_keeps_the_text(server):
+def test_invalid_study_shows_the_error_and_keeps_the_text(server):
     wrong = NEW.replace("segments = 2", "segments = 99")
     page = post_form(server.client, "studies", text=wrong)
     assert page.status_code == 422
@@ -127,19 +128,22 @@ def test_a_study_that_cannot_be_says_why_and_keeps_the_text(server):
     assert len(store.studies.list_studies(server.db)) == 1
 
 
-def test_a_live_part_is_sent_again_only_when_something_is_new(server):
+def test_live_part_returns_304_if_unchanged(server):
     for path in ("?part=live", "studies/tiny?part=live", "studies/tiny/images/patches?part=live"):
         first = server.client.get(path)
         assert "<html" not in first.text
         assert "data-live" in first.text
         again = {"If-None-Match": first.headers["etag"]}
-        assert server.client.get(path, headers=again).status_code in (200, 304)  # 200 if a minute has passed
+        assert server.client.get(path, headers=again).status_code in (
+            200,
+            304,
+        )  # 200 if a new minute has begun
         server.begin()
         assert server.client.get(path, headers=again).status_code == 200
 
 
-def test_a_live_part_is_sent_again_to_another_login(server):
-    """Its forms hold the login's token, so that those of the login before would be refused."""
+def test_live_part_is_sent_again_after_a_new_login(server):
+    """Its forms contain the form token of the login; those of an earlier login would be rejected."""
     first = server.client.get("studies/tiny?part=live")
     assert post_form(server.client, "logout").status_code == 303
     assert post_form(server.client, "login", name=NAME, password=PASSWORD).status_code == 303
@@ -147,31 +151,31 @@ def test_a_live_part_is_sent_again_to_another_login(server):
     assert server.client.get("studies/tiny?part=live", headers=again).status_code == 200
 
 
-def test_who_has_only_begun_has_given_no_answer(server):
+def test_session_without_answers(server):
     server.begin()
-    for part in ("live", "fit"):  # the latter is a part of an image's page alone
+    for part in ("live", "fit"):  # only the page of an image has the latter
         assert "no answer yet" in server.client.get(f"studies/tiny?part={part}").text
 
 
-def test_who_fell_silent_is_not_under_way(server):
+def test_inactive_session_is_not_in_progress(server):
     study = store.studies.get_study(server.db, "tiny")
     store.sessions.begin(server.db, study, participants.make_trial_drawer(study), now_ms=1)
     found = server.client.get("api/studies").json()[0]
     assert (found["active"], found["silent"]) == (0, 1)
-    assert "0, 1 silent" in server.client.get("").text
+    assert "0, 1 inactive" in server.client.get("").text
 
 
-def test_a_form_that_is_none_of_ours_is_refused_in_words(stranger):
-    refused = stranger.client.post("login", content="&".join(f"field{n}=1" for n in range(21)))
-    assert refused.status_code == 422
-    assert "at most 20 fields" in refused.json()["message"]
+def test_form_with_too_many_fields_is_rejected(stranger):
+    rejected = stranger.client.post("login", content="&".join(f"field{n}=1" for n in range(21)))
+    assert rejected.status_code == 422
+    assert "at most 20 fields" in rejected.json()["message"]
 
 
-def test_too_few_answers_say_how_many_are_missing(server):
+def test_too_few_answers_show_how_many_pairs_are_missing(server):
     page = server.client.get("studies/tiny/images/patches?segments=3").text
     assert "32 pairs missing" in page
     assert "segmentation.png" not in page
-    block = range(2, 15)  # after two of practice: twelve pairs and a catch trial
+    block = range(2, 15)  # after two practice trials: twelve pairs and a catch trial
     server.begin().send(*(response(seq, item) for seq, item in enumerate(block)))
     page = server.client.get("studies/tiny/images/patches").text
     assert "4 pairs missing" in page
@@ -181,37 +185,37 @@ def test_too_few_answers_say_how_many_are_missing(server):
 @pytest.mark.parametrize(
     "query", ["segments=1", "segments=x", "segments=99", "smoothness=-1", "smoothness=nan"]
 )
-def test_maps_that_cannot_be(server, query):
+def test_invalid_map_selections(server, query):
     page = server.client.get(f"studies/tiny/images/patches?{query}", headers=BROWSER_HEADERS)
     assert page.status_code == 422
     assert "got" in page.text
 
 
-def test_pausing_closing_and_opening(server):
-    for what, status in (("pause", "paused"), ("reopen", "open"), ("close", "closed"), ("reopen", "open")):
-        assert post_form(server.client, f"studies/tiny/{what}").headers["location"] == "/studies/tiny"
+def test_pausing_closing_and_reopening(server):
+    for change, status in (("pause", "paused"), ("reopen", "open"), ("close", "closed"), ("reopen", "open")):
+        assert post_form(server.client, f"studies/tiny/{change}").headers["location"] == "/studies/tiny"
         assert store.studies.get_study(server.db, "tiny").status == status
         assert f'class="pill {status}"' in server.client.get("studies/tiny").text
     assert post_form(server.client, "studies/tiny/explode").status_code == 404
     assert post_form(server.client, "studies/nope/pause").status_code == 404
 
 
-def test_erasing_needs_a_word_and_is_for_good(server):
-    who = server.complete_session()
-    path = f"studies/tiny/participants/{who}"
-    assert who in server.client.get("studies/tiny").text
+def test_erasing_requires_confirmation_and_is_permanent(server):
+    name = server.complete_session()
+    path = f"studies/tiny/participants/{name}"
+    assert name in server.client.get("studies/tiny").text
     refused = post_form(server.client, f"{path}/erase")
     assert refused.status_code == 422
     assert "cannot be undone" in refused.text
     done = post_form(server.client, f"{path}/erase", confirmed="yes")
     assert "1 session, 28 answers" in done.text
     assert server.client.get(path, headers=BROWSER_HEADERS).status_code == 404
-    assert who not in server.client.get("studies/tiny").text
+    assert name not in server.client.get("studies/tiny").text
     assert post_form(server.client, f"{path}/erase", confirmed="yes").status_code == 404
     assert server.responses() == []
 
 
-def test_simulations_that_cannot_be(server):
+def test_invalid_simulations(server):
     for fields in (
         {"count": "0"},
         {"count": "x"},
@@ -236,7 +240,7 @@ def test_tokens_are_shown_once_and_can_be_revoked(server):
     assert post_form(server.client, "settings/tokens/revoke", token="x").status_code == 422
 
 
-def test_another_password(server):
+def test_changing_the_password(server):
     wrong = post_form(
         server.client, "settings/password", old="not this one", password="another horse battery"
     )
@@ -248,7 +252,7 @@ def test_another_password(server):
     token = store.tokens.create(server.db, NAME, "notebook")
     changed = post_form(server.client, "settings/password", old=PASSWORD, password="another horse battery")
     assert changed.headers["location"].startswith("/settings")
-    assert "Tokens for scripts still work" in server.client.get("settings?changed=password").text
+    assert "Your tokens for scripts still work" in server.client.get("settings?changed=password").text
     assert store.tokens.find_researcher(server.db, token) == NAME
     again = {"old": "another horse battery", "password": PASSWORD, "revoke": "yes"}
     assert "changed=tokens" in post_form(server.client, "settings/password", **again).headers["location"]
@@ -257,10 +261,10 @@ def test_another_password(server):
     assert httpx.get(f"{server.base}settings", headers=copied, trust_env=False).status_code == 303
 
 
-def test_links_that_log_in_once(stranger):
+def test_sign_in_links_work_once(stranger):
     store.researchers.set_password(stranger.db, NAME, CHEAP_HASHER.hash(PASSWORD))
     token = auth.create_sign_in_token(stranger.db, NAME)
-    for _ in range(2):  # as those do who show what a link leads to
+    for _ in range(2):  # as programs that preview links do
         assert stranger.client.head(f"signin?token={token}").status_code == 401
     assert stranger.client.get(f"signin?token={token}").headers["location"] == "/"
     assert stranger.client.get("").status_code == 200
@@ -270,68 +274,72 @@ def test_links_that_log_in_once(stranger):
         assert "log in with your name and password" in page.text
 
 
-def test_a_link_for_another_researcher(server):
+def test_one_time_link_for_another_researcher(server):
     page = post_form(server.client, "settings/researchers").text
     link = re.search(r'value="(http[^"]*/setup\?token=[^"]+)"', page)[1]
     assert "Choose a name and a password" in httpx.get(link, trust_env=False).text
 
 
-def test_only_who_is_not_the_first_reads_of_the_others(server):
-    others = "has a name here already"
+def test_setup_explains_existing_names_only_if_there_are_any(server):
+    explanation = "If the name already exists"
     link = f"setup?token={auth.create_setup_token(server.db)}"
-    assert others in server.client.get(link).text
+    assert explanation in server.client.get(link).text
     with run_server(f"sqlite:///{server.db.address}-new") as new:
         link = f"setup?token={auth.create_setup_token(new.db)}"
-        assert others not in new.client.get(link).text
+        assert explanation not in new.client.get(link).text
 
 
-def test_removing_a_researcher_needs_a_word(server):
+def test_removing_a_researcher_requires_confirmation(server):
     store.researchers.set_password(server.db, "Bob <b>", "hash")
     assert 'aria-label="Remove Bob &lt;b&gt;…"' in server.client.get("settings").text
     unconfirmed = post_form(server.client, "settings/researchers/remove", name="Bob <b>")
     assert (unconfirmed.status_code, "Tick the box" in unconfirmed.text) == (422, True)
     done = post_form(server.client, "settings/researchers/remove", name="Bob <b>", confirmed="yes")
     assert (done.status_code, done.headers["location"]) == (303, "/settings#researchers")
-    assert "Remove" not in server.client.get("settings").text, "the last one stays"
-    for name, status, said in ((NAME, 409, "the only researcher"), ("Bob <b>", 404, "removed before")):
+    assert "Remove" not in server.client.get("settings").text, "the last researcher cannot be removed"
+    for name, status, message in ((NAME, 409, "the only researcher"), ("Bob <b>", 404, "removed before")):
         refused = post_form(server.client, "settings/researchers/remove", name=name, confirmed="yes")
-        assert (refused.status_code, said in refused.text) == (status, True)
-    assert [each.name for each in store.researchers.list_researchers(server.db)] == [NAME]
+        assert (refused.status_code, message in refused.text) == (status, True)
+    assert [researcher.name for researcher in store.researchers.list_researchers(server.db)] == [NAME]
 
 
-def test_who_removes_themselves_is_out(server):
+def test_researcher_who_removes_themselves_is_logged_out(server):
     store.researchers.set_password(server.db, "Bob", "hash")
     done = post_form(server.client, "settings/researchers/remove", name=NAME, confirmed="yes")
     assert done.headers["location"] == "/login"
     assert server.client.get("settings").status_code == 303
 
 
-def test_a_mistyped_address_gives_no_cookie_and_shows_no_menu(stranger):
+def test_unknown_address_sets_no_cookie_and_shows_no_menu(stranger):
     page = stranger.client.get("foo", headers=BROWSER_HEADERS)
     assert "set-cookie" not in page.headers
     assert "Log out" not in page.text
 
 
-def test_the_icon(stranger):
+def test_favicon(stranger):
     assert stranger.client.get("favicon.ico").headers["location"] == "/pages/favicon.svg"
     assert stranger.client.get("pages/favicon.svg").headers["content-type"].startswith("image/svg")
 
 
-def test_a_report_is_for_researchers_and_says_when_it_will_not_come(tmp_path):
-    """Its process is ended as soon as it begins, as by a machine without memory."""
+def test_report_requires_login_and_tells_if_it_failed(tmp_path):
+    """The process of the report is killed at its start, as for lack of memory."""
 
-    async def look(db: store.Database) -> None:
-        shown, simulations = demo.prepare(db, tmp_path), Simulations()
+    async def check_report(db: store.Database) -> None:
+        demo_study, simulations = demo.prepare(db, tmp_path), Simulations()
         transport = httpx.ASGITransport(create_app(db, report=tmp_path))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             assert (await client.get("/report")).headers["location"] == "/login?next=%2Freport"
-            assert (await client.get(shown.sign_in)).status_code == 303
-            soon = await client.get("/report")
-            assert (soon.status_code, soon.headers["refresh"], soon.headers["retry-after"]) == (503, "5", "5")
-            assert "still being written" in soon.text
-            assert 'class="alert"' not in soon.text
+            assert (await client.get(demo_study.sign_in)).status_code == 303
+            pending = await client.get("/report")
+            assert (pending.status_code, pending.headers["refresh"], pending.headers["retry-after"]) == (
+                503,
+                "5",
+                "5",
+            )
+            assert "still being written" in pending.text
+            assert 'class="alert"' not in pending.text
             simulations.stop()
-            demo.start(simulations, shown, "http://127.0.0.1:9/", tmp_path, seed=1)
+            demo.start(simulations, demo_study, "http://127.0.0.1:9/", tmp_path, seed=1)
             while (answer := await client.get("/report")).status_code == 503:
                 pass
             assert answer.status_code == 404
@@ -341,4 +349,4 @@ def test_a_report_is_for_researchers_and_says_when_it_will_not_come(tmp_path):
             assert (await client.get("/report")).text == "here it is"
 
     with store.open(f"sqlite:///{tmp_path}/demo.db") as db:
-        asyncio.run(look(db))
+        asyncio.run(check_report(db))

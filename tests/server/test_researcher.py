@@ -1,4 +1,4 @@
-"""The researcher's door: the one-time link, the password, the cookie, forms of our own, and the API behind it."""
+"""Test the researchers' login (one-time link, password, cookie, form token) and what it gives access to."""
 
 import html
 import io
@@ -25,7 +25,7 @@ def server(tmp_path):
 
 @pytest.fixture
 def on_both(database_url):
-    """The same, on PostgreSQL too: for what asks the database something new."""
+    """Return a server on each database, for what depends on the database."""
     with run_server(database_url) as running:
         yield running
 
@@ -42,7 +42,7 @@ def logged_in_on_both(on_both):
     return on_both
 
 
-def test_the_one_time_link_works_once(on_both):
+def test_one_time_link_works_once(on_both):
     client, token = on_both.client, auth.create_setup_token(on_both.db)
     assert "Choose a name and a password" in client.get(f"setup?token={token}").text
     assert post_form(client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 303
@@ -54,14 +54,14 @@ def test_the_one_time_link_works_once(on_both):
     assert client.get("api/me").json()["name"] == NAME
 
 
-def test_a_newer_link_replaces_the_one_before(server):
+def test_new_link_replaces_an_unused_one(server):
     old, new = auth.create_setup_token(server.db), auth.create_setup_token(server.db)
     assert server.client.get(f"setup?token={old}").status_code == 401
     assert server.client.get(f"setup?token={new}").status_code == 200
     assert server.client.get("setup").status_code == 401
 
 
-def test_neither_token_nor_password_is_stored(server):
+def test_only_hashes_of_token_and_password_are_stored(server):
     token = auth.create_setup_token(server.db)
     assert token not in (store.researchers.get_setting(server.db, auth.SETUP_SETTING) or "")
     post_form(server.client, "setup", token=token, name=NAME, password=PASSWORD)
@@ -70,7 +70,7 @@ def test_neither_token_nor_password_is_stored(server):
     assert PASSWORD not in stored
 
 
-def test_a_short_password_leaves_the_link_good(server):
+def test_rejected_password_does_not_use_up_the_link(server):
     token = auth.create_setup_token(server.db)
     short = post_form(server.client, "setup", token=token, name=NAME, password="short")
     assert short.status_code == 422
@@ -85,14 +85,14 @@ def test_wrong_passwords(server):
         unknown = post_form(stranger, "login", name="Nobody", password=PASSWORD)
         wrong = post_form(stranger, "login", name=NAME, password="wrong password")
         assert unknown.status_code == wrong.status_code == 401
-        said = "The name or the password is wrong; please try again."
-        assert said in unknown.text
-        assert said in wrong.text
+        message = "The name or the password is wrong; please try again."
+        assert message in unknown.text
+        assert message in wrong.text
         assert stranger.get("api/me").status_code == 401
 
 
-def test_guessing_has_to_wait(server):
-    """Waits grow, so that however slow this machine is, one of a few attempts comes too early."""
+def test_repeated_wrong_passwords_have_to_wait(server):
+    """The waits grow, so that one of the attempts comes too early however slow the machine is."""
     log_in(server)
     with httpx.Client(base_url=server.base, trust_env=False) as stranger:
         guesses = (post_form(stranger, "login", name=NAME, password=f"wrong password {n}") for n in range(20))
@@ -102,7 +102,7 @@ def test_guessing_has_to_wait(server):
         assert int(late.headers["retry-after"]) >= 0
 
 
-def test_waits_grow_and_end():
+def test_waits_grow_and_are_cleared_by_a_login():
     now = [0.0]
     attempts = auth.LoginAttempts(clock=lambda: now[0])
     for _ in range(auth.FREE_ATTEMPTS):
@@ -120,7 +120,7 @@ def test_waits_grow_and_end():
     attempts.check_wait("Ann")
 
 
-def test_the_cookie_is_out_of_reach_of_scripts(server):
+def test_attributes_of_the_cookie(server):
     log_in(server)
     client = server.client
     answer = post_form(client, "login", name=NAME, password=PASSWORD)
@@ -132,7 +132,7 @@ def test_the_cookie_is_out_of_reach_of_scripts(server):
     assert SimpleCookie(secured.headers["set-cookie"])[auth.COOKIE]["secure"]
 
 
-def test_cookies_made_by_others_open_nothing(logged_in):
+def test_forged_cookies_are_rejected(logged_in):
     cookie = logged_in.client.cookies[auth.COOKIE]
     for forged in ("", "x", cookie[:-2] + "aa", "eyJhIjoxfQ.x.y", cookie[:-1]):
         answer = httpx.get(
@@ -148,8 +148,8 @@ def test_logging_out(logged_in):
     assert logged_in.client.get("").headers["location"] == "/login"
 
 
-def test_logging_out_ends_the_login_everywhere(logged_in_on_both):
-    """A cookie that someone copied, or left in another browser, opens nothing; a new login does at once."""
+def test_logging_out_ends_all_logins(logged_in_on_both):
+    """A copied cookie is no longer valid after logging out; a new login works at once."""
     server = logged_in_on_both
     copied = {"Cookie": f"{auth.COOKIE}={server.client.cookies[auth.COOKIE]}"}
     assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 200
@@ -161,13 +161,13 @@ def test_logging_out_ends_the_login_everywhere(logged_in_on_both):
     assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 401
 
 
-def test_a_new_link_gives_a_new_password_or_another_researcher(logged_in_on_both):
+def test_one_time_link_sets_a_new_password_or_adds_a_researcher(logged_in_on_both):
     server, other = logged_in_on_both, "another horse battery"
     with httpx.Client(base_url=server.base, trust_env=False) as client:
         for name in (NAME, "Bob"):
             token = auth.create_setup_token(server.db)
             assert post_form(client, "setup", token=token, name=name, password=other).status_code == 303
-        assert server.client.get("api/me").status_code == 401, "whoever was logged in with the old password"
+        assert server.client.get("api/me").status_code == 401, "logins with the old password have ended"
         assert post_form(client, "login", name=NAME, password=PASSWORD).status_code == 401
         for name in (NAME, "Bob"):
             assert post_form(client, "login", name=name, password=other).status_code == 303
@@ -175,8 +175,8 @@ def test_a_new_link_gives_a_new_password_or_another_researcher(logged_in_on_both
     assert store.researchers.count_researchers(server.db) == 2
 
 
-def test_forms_of_other_sites_do_nothing(logged_in):
-    """The browser sends the cookie along; the token, and where the form came from, it cannot fake."""
+def test_forms_from_other_sites_are_rejected(logged_in):
+    """The browser sends the cookie, but another site has neither the form token nor the right origin."""
     client, token = logged_in.client, form_token(logged_in.client.get("login").text)
     bad = [
         ({}, {}),
@@ -197,11 +197,11 @@ def test_forms_of_other_sites_do_nothing(logged_in):
     assert store.studies.get_study(logged_in.db, "tiny").status == "closed"
 
 
-def test_the_researchers_cookie_opens_no_session(logged_in):
+def test_researchers_cookie_is_no_session_token(logged_in):
     assert logged_in.client.get("s/tiny/session").status_code == 401
 
 
-def test_everything_of_the_api_needs_the_login(server):
+def test_api_requires_the_login(server):
     for path in (
         "me",
         "studies",
@@ -239,7 +239,7 @@ def test_studies_and_sessions(logged_in_on_both):
     assert "1 of 3" in page
 
 
-def test_closing_and_links_by_the_api(logged_in_on_both):
+def test_closing_and_links_in_the_api(logged_in_on_both):
     client = logged_in_on_both.client
     headers = {"X-CSRF-Token": client.get("api/me").json()["csrf_token"]}
     assert client.post("api/studies/tiny/close", headers=headers).json()["status"] == "closed"
@@ -256,7 +256,7 @@ def test_closing_and_links_by_the_api(logged_in_on_both):
         assert (client.get(path).status_code, client.get(path).json()["error"]) == (404, "NotFound")
 
 
-def test_links_by_the_page(logged_in):
+def test_links_on_the_page(logged_in):
     page = post_form(logged_in.client, "studies/tiny/links", count="3").text
     assert len(re.findall(r"/s/tiny/\?link=[\w-]{32}", page)) == 3
     for count in ("x", "0", "10001", "9" * 30, "²"):
@@ -264,8 +264,8 @@ def test_links_by_the_page(logged_in):
     assert post_form(logged_in.client, "studies/tiny/explode").status_code == 404
 
 
-def test_the_data_page_says_how_a_command_finds_the_database(logged_in_on_both, tmp_path):
-    """A file by its name; of PostgreSQL's address, which may hold a password, nothing."""
+def test_data_page_shows_the_export_command(logged_in_on_both, tmp_path):
+    """A SQLite file is shown by its name; nothing of PostgreSQL's address is, since it may contain a password."""
     page = logged_in_on_both.client.get("studies/tiny/data").text
     assert "vseg export tiny --out FOLDER</code>" in page
     if logged_in_on_both.db.is_sqlite:
@@ -280,42 +280,42 @@ def test_the_data_page_says_how_a_command_finds_the_database(logged_in_on_both, 
         assert str(tmp_path) not in page
 
 
-def test_links_are_revoked_by_the_page(logged_in):
+def test_revoking_links_on_the_page(logged_in):
     page = post_form(logged_in.client, "studies/tiny/links", count="3").text
     used, *others = re.findall(r"/s/tiny/\?link=([\w-]{32})", page)
     logged_in.begin(link=used)
-    assert "Revoke 2 links that nobody has used" in logged_in.client.get("studies/tiny/data").text
+    assert "Revoke 2 unused links" in logged_in.client.get("studies/tiny/data").text
     page = post_form(logged_in.client, "studies/tiny/links/revoke").text
     assert "2 personal links revoked." in page
-    assert "nobody has used" not in page
+    assert "unused link" not in page
     logged_in.begin(link=used)
     for link in others:
         refused = logged_in.client.post("s/tiny/sessions", json={"consented": True, "link": link})
         assert (refused.status_code, refused.json()["reason"]) == (409, "link")
 
 
-def test_the_export(logged_in_on_both):
+def test_export(logged_in_on_both):
     person = logged_in_on_both.begin(prolific_pid="secret-pid")
     person.post("complete", {"count": person.answer_all()})
     answer = logged_in_on_both.client.get("api/studies/tiny/export.zip")
     assert answer.headers["content-type"] == "application/zip"
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as found:
-        assert "tiny/dataset_description.json" in found.namelist()
-        assert all(b"secret-pid" not in found.read(name) for name in found.namelist())
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert "tiny/dataset_description.json" in archive.namelist()
+        assert all(b"secret-pid" not in archive.read(name) for name in archive.namelist())
 
 
-def test_the_api_page_is_ours_alone(logged_in):
+def test_api_page_loads_nothing_from_other_sites(logged_in):
     page = logged_in.client.get("api/").text
     assert not re.findall(r'(?:src|href)="(?:https?:)?//', page)
     assert "<script>" not in page
-    described = logged_in.client.get("api/openapi.json").json()
-    assert described["servers"] == [{"url": "/api"}]
-    assert "/studies/{name}/export.zip" in described["paths"]
+    schema = logged_in.client.get("api/openapi.json").json()
+    assert schema["servers"] == [{"url": "/api"}]
+    assert "/studies/{name}/export.zip" in schema["paths"]
 
 
 @pytest.mark.parametrize("strips", [True, False])
 def test_behind_a_proxy_with_a_prefix(tmp_path, strips):
-    """Whether or not the proxy takes the prefix off, links and cookies have it."""
+    """Links and cookies contain the prefix, whether or not the proxy strips it."""
     forwarded = {"X-Forwarded-Proto": "https", "Host": "lab.example.org"}
     with run_server(f"sqlite:///{tmp_path}/vseg.db", prefix="/vseg", headers=forwarded) as server:
         reached = server.base.replace("/vseg/", "/") if strips else server.base
@@ -345,14 +345,14 @@ def test_behind_a_proxy_with_a_prefix(tmp_path, strips):
 
 
 @pytest.mark.parametrize("prefix", ["vseg", "/a b", "/s", "/api/x", "/<b>"])
-def test_prefixes_that_cannot_be(prefix):
+def test_invalid_prefixes(prefix):
     from vseg.server.app import check_prefix
 
     with pytest.raises(VsegError, match="--prefix"):
         check_prefix(prefix)
 
 
-def test_a_prefix_is_no_path_of_ours(tmp_path):
+def test_reserved_paths_are_complete(tmp_path):
     from roles import list_routes
     from vseg.server.app import RESERVED_PATHS
 
@@ -361,7 +361,7 @@ def test_a_prefix_is_no_path_of_ours(tmp_path):
     assert paths - {"", "favicon.ico"} == RESERVED_PATHS
 
 
-def test_removing_a_researcher_ends_all_they_had(on_both):
+def test_removing_a_researcher_ends_logins_tokens_and_links(on_both):
     db, client = on_both.db, on_both.client
     for name in ("Ann", "Bob/ä"):
         store.researchers.set_password(db, name, "hash")
@@ -371,31 +371,34 @@ def test_removing_a_researcher_ends_all_they_had(on_both):
     visitor, sign_in = auth.Visitor.new(), auth.create_sign_in_token(db, "Bob/ä")
     store.researchers.log_in(db, "Bob/ä", visitor.token, 0)
     setup = auth.create_setup_token(db)
-    assert [each["name"] for each in client.get("api/researchers", headers=bob).json()] == ["Ann", "Bob/ä"]
+    assert [researcher["name"] for researcher in client.get("api/researchers", headers=bob).json()] == [
+        "Ann",
+        "Bob/ä",
+    ]
     removed = client.delete("api/researchers", params={"name": "Bob/ä"}, headers=ann)
     assert (removed.status_code, removed.text) == (204, "")
     assert client.get("api/me", headers=bob).status_code == 401
     assert client.get("", headers={"Cookie": f"{auth.COOKIE}={visitor.token}"}).status_code == 303
     assert client.get(f"signin?token={sign_in}").status_code == 401
-    assert client.get(f"setup?token={setup}").status_code == 401, "it may be theirs"
+    assert client.get(f"setup?token={setup}").status_code == 401, "the removed researcher may know it"
     for name, status, reason in (("Bob/ä", 404, None), ("Ann", 409, "last")):
         refused = client.delete("api/researchers", params={"name": name}, headers=ann)
         assert (refused.status_code, refused.json().get("reason")) == (status, reason)
     assert client.get("api/me", headers=ann).json()["name"] == "Ann"
 
 
-def test_health_is_that_of_the_database(tmp_path):
+def test_health_reports_the_database(tmp_path):
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
-        well = server.client.get("health")
-        assert (well.status_code, well.json()) == (200, {"status": "ok"})
-        assert "set-cookie" not in well.headers
+        healthy = server.client.get("health")
+        assert (healthy.status_code, healthy.json()) == (200, {"status": "ok"})
+        assert "set-cookie" not in healthy.headers
         with server.db.writing() as connection:
             connection.exec_driver_sql("ALTER TABLE researchers RENAME TO elsewhere")
-        ill = server.client.get("health")
-        assert (ill.status_code, ill.json()) == (503, {"status": "unavailable"})
+        failing = server.client.get("health")
+        assert (failing.status_code, failing.json()) == (503, {"status": "unavailable"})
 
 
-def test_two_studies_on_one_page(tmp_path):
+def test_list_of_two_studies(tmp_path):
     other = STUDY.replace('"tiny"', '"other"').replace("A tiny study", "<b>Bold</b>")
     with run_server(f"sqlite:///{tmp_path}/vseg.db", STUDY, other) as server:
         log_in(server)

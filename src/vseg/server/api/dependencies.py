@@ -65,7 +65,7 @@ def load_answers(request: Request, study: StudyRow) -> Answers:
     live_data = get_state(request).live_data
     answers = live_data.answers(study, FIRST_READ_TIMEOUT_S)
     if answers is None:
-        progress = f"{live_data.progress(study):.0%} so far"
+        progress = f"{live_data.loading_progress(study):.0%} so far"
         message = f"The answers of {study.name} are being read ({progress}); try again in a moment."
         raise HTTPException(503, message, {"Retry-After": "1"})
     return answers

@@ -43,7 +43,7 @@ def get_progress(request: Request, row: RequestedStudy) -> Response:
     """Return counts, distributions, timing, catch trials and consistency, and all participants who did not withdraw."""
     answers = load_answers(request, row)
     progress = PROGRESS.dump_json(monitor.compute_progress(get_state(request).db, row, answers))
-    people = answers.kept("people as JSON", lambda: PEOPLE.dump_json(monitor.summarise_participants(row, answers)))
+    people = answers.cached("people as JSON", lambda: PEOPLE.dump_json(monitor.summarise_participants(row, answers)))
     etag = make_etag(answers.version, progress)
     if (not_modified := not_modified_response(request, etag)) is not None:
         return not_modified
@@ -71,7 +71,7 @@ def erase_participant(request: Request, row: RequestedStudy, participant: Partic
 
 
 def _answer_columns(answers: Answers, participant: str) -> AnswerColumns:
-    rows = np.flatnonzero(np.isin(answers.session, answers.places(participant)))
+    rows = np.flatnonzero(np.isin(answers.session, answers.session_indices(participant)))
     return AnswerColumns(
         seq=answers.seq[rows].tolist(),
         shown_at_ms=answers.shown_at_ms[rows].tolist(),

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from vseg import __version__, monitor, store
 from vseg.errors import InvalidInput
 from vseg.monitor import Answers, PosteriorStatus, PosteriorSummary, posterior_summary, tiles
-from vseg.monitor.adaptive_progress import has_chooser, read_chooser_answers
 from vseg.monitor.maps import answers_fingerprint
+from vseg.monitor.posterior_summary import has_chooser, read_chooser_answers
 from vseg.server.api.dependencies import (
     RequestedStudy,
     get_state,
@@ -106,7 +106,7 @@ class PosteriorRequest:
         self.request, self.row, self.image, self.participant = request, row, image, participant or None
         self.image_row = find_image(row, image)
         state = get_state(request)
-        self.standing = request_posterior(
+        self.status = request_posterior(
             state.db, state.live_data.posteriors, row, load_answers(request, row), image,
             participant=self.participant, segments=segments or default_segments(row, self.participant), mark=mark,
         )  # fmt: skip
@@ -120,13 +120,13 @@ class PosteriorRequest:
         self, kind: str, media_type: str, make_body: Callable[[PosteriorSummary], bytes], **headers: str
     ) -> Response:
         """Respond with `make_body` of the posterior; 202 if there is none yet, 304 if the client has it."""
-        posterior = self.standing.latest
-        if posterior is None and self.standing.failed:
-            raise InvalidInput(self.standing.failed)
+        posterior = self.status.latest
+        if posterior is None and self.status.failed:
+            raise InvalidInput(self.status.failed)
         if posterior is None:
             pending = PosteriorIsComing(message="The posterior is being computed; try again in a moment.")
             return Response(pending.model_dump_json(), 202, RETRY_SOON, "application/json")
-        etag = make_etag(__version__, kind, self.image_row.sha256, self.standing.mark)
+        etag = make_etag(__version__, kind, self.image_row.sha256, self.status.mark)
         if (not_modified := not_modified_response(self.request, etag)) is not None:
             return not_modified
         body = make_body(posterior)
@@ -146,7 +146,7 @@ Segment = Annotated[int, Path(ge=0, le=11, description="The segment, counted fro
 )
 def get_posterior_json(wanted: RequestedPosterior) -> Response:
     """Return medians with 90 % intervals, mean entropy, the evidence of each K, lapses, and convergence."""
-    kind = f"json {wanted.standing.is_current}"  # the JSON contains `current`, pictures do not
+    kind = f"json {wanted.status.is_current}"  # the JSON contains `current`, pictures do not
     return wanted.respond(
         kind,
         "application/json",
@@ -260,8 +260,8 @@ def _posterior_as_arrays(wanted: PosteriorRequest, posterior: PosteriorSummary) 
     return PosteriorAsArrays(
         image=wanted.image,
         participant=wanted.participant,
-        mark=wanted.standing.mark,
-        current=wanted.standing.is_current,
+        mark=wanted.status.mark,
+        current=wanted.status.is_current,
         by_chooser=posterior.by_chooser,
         segments=posterior.segments,
         segments_by_evidence=posterior.chosen,

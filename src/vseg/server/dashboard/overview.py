@@ -115,7 +115,7 @@ async def render_live_page(
     """
     state = get_state(request)
     overview = await http.run_in_thread(state.overviews.get, row)
-    read_fraction = None if overview else state.live_data.progress(row)
+    read_fraction = None if overview else state.live_data.loading_progress(row)
     part = request.query_params.get("part")
     views: dict[str, PosteriorView] = {}
     if overview is not None and get_posteriors is not None:

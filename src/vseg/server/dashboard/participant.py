@@ -117,7 +117,7 @@ def _describe_outcomes(request: Request, row: StudyRow, answers: Answers, partic
 
 def _make_charts(answers: Answers, participant: str) -> list[Chart]:
     """Return the reaction times in the order of the answers, and their distribution."""
-    rows = np.isin(answers.session, answers.places(participant)) & answers.used
+    rows = np.isin(answers.session, answers.session_indices(participant)) & answers.used
     order = np.lexsort((answers.seq[rows], answers.session[rows]))
     times = answers.rt_ms[rows][order]
     summary = "No answers yet."
@@ -134,6 +134,6 @@ def _make_charts(answers: Answers, participant: str) -> list[Chart]:
         rows=[],
     )
     distribution = histogram_chart(
-        "Reaction times", Distribution.of(times, "ms"), x_label="reaction time", y_label="answers"
+        "Reaction times", Distribution.from_values(times, "ms"), x_label="reaction time", y_label="answers"
     )
     return [sequence, distribution]

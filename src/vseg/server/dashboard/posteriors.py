@@ -23,24 +23,24 @@ class PosteriorView:
     ----------
     parameters : the query parameters of the API that select it
     answers : the number of answers there are now
-    standing : the posterior, if there is one, and whether it is current
+    status : the posterior, if there is one, and whether it is current
     error : why there is none, or none from all answers; else ""
     """
 
     parameters: dict[str, str]
     answers: int
-    standing: PosteriorStatus
+    status: PosteriorStatus
     error: str = ""
 
     @property
     def posterior(self) -> PosteriorSummary | None:
         """The posterior, or None if there is none yet."""
-        return self.standing.latest
+        return self.status.latest
 
     @property
     def is_pending(self) -> bool:
         """Whether a newer posterior is being computed."""
-        return not self.error and self.standing.is_coming
+        return not self.error and self.status.is_coming
 
     @property
     def newer_answers(self) -> int:
@@ -50,7 +50,7 @@ class PosteriorView:
     @property
     def query(self) -> str:
         """The query string for this posterior."""
-        return urlencode({**self.parameters, "mark": self.standing.mark})
+        return urlencode({**self.parameters, "mark": self.status.mark})
 
     @property
     def newest_query(self) -> str:
@@ -68,7 +68,7 @@ class PosteriorView:
             )
         by_evidence = self.parameters["segments"] == EVIDENCE
         return (
-            f"{self.posterior.segments}, {'chosen by evidence' if by_evidence else 'as in the classic map'}"
+            f"{self.posterior.segments}, {'chosen by evidence' if by_evidence else 'as in the reconstruction'}"
         )
 
     @property
@@ -101,7 +101,7 @@ class PosteriorView:
     @property
     def state(self) -> object:
         """Everything that its part of the page depends on."""
-        return self.parameters, self.answers, self.standing.mark, self.standing.is_current, self.error
+        return self.parameters, self.answers, self.status.mark, self.status.is_current, self.error
 
 
 def get_posterior_view(
@@ -112,7 +112,7 @@ def get_posterior_view(
     parameters = {"segments": segments} | ({"participant": participant} if participant else {})
     try:
         count = answers.tally(image, participant).trials
-        standing = request_posterior(
+        status = request_posterior(
             state.db,
             state.live_data.posteriors,
             row,
@@ -123,8 +123,8 @@ def get_posterior_view(
         )
     except VsegError as error:
         return PosteriorView(parameters, 0, NO_POSTERIOR, str(error))
-    view = PosteriorView(parameters, count, standing, standing.failed)
-    if standing.latest is not None and participant is None and segments == default_segments(row, None):
-        cached = replace(view, error="", standing=replace(standing, is_current=True))
+    view = PosteriorView(parameters, count, status, status.failed)
+    if status.latest is not None and participant is None and segments == default_segments(row, None):
+        cached = replace(view, error="", status=replace(status, is_current=True))
         state.overviews.store_posterior(row, image, cached)
     return view

@@ -1,4 +1,4 @@
-"""Links that log in once, and a password that its owner changes."""
+"""Test sign-in links and changing a password."""
 
 import httpx
 import pytest
@@ -19,25 +19,25 @@ def server(database_url):
         yield running
 
 
-def test_a_link_logs_in_once(server):
+def test_sign_in_link_works_once(server):
     token = auth.create_sign_in_token(server.db, "Ann")
     assert server.client.get(f"signin?token={token}").status_code == 303
     assert server.client.get("api/me").json()["name"] == "Ann"
-    with httpx.Client(base_url=server.base, trust_env=False) as late:
-        again = late.get(f"signin?token={token}")
+    with httpx.Client(base_url=server.base, trust_env=False) as stranger:
+        again = stranger.get(f"signin?token={token}")
         assert (again.status_code, "used before or is too old" in again.text) == (401, True)
-        assert late.get("signin").status_code == 401
-        assert late.get("api/me").status_code == 401
+        assert stranger.get("signin").status_code == 401
+        assert stranger.get("api/me").status_code == 401
 
 
-def test_a_login_by_link_ends_like_any_other(server):
+def test_signing_out_ends_a_login_by_link(server):
     server.client.get(f"signin?token={auth.create_sign_in_token(server.db, 'Ann')}")
     store.researchers.sign_out(server.db, "Ann")
     assert server.client.get("api/me").status_code == 401
 
 
 @pytest.mark.anyio
-async def test_changing_a_password_needs_the_old_one(server):
+async def test_changing_a_password_requires_the_old_one(server):
     db, attempts = server.db, auth.LoginAttempts()
     before = await auth.log_in(db, attempts, "Ann", OLD)
     with pytest.raises(NotAllowed, match="name or the password is wrong"):
@@ -45,7 +45,10 @@ async def test_changing_a_password_needs_the_old_one(server):
     with pytest.raises(InvalidInput, match="at least 12 characters, got 5"):
         await auth.change_password(db, attempts, "Ann", OLD, "short")
     after = await auth.change_password(db, attempts, "Ann", OLD, NEW)
-    assert [store.researchers.find_logged_in(db, each.token) for each in (before, after)] == [None, "Ann"]
+    assert [store.researchers.find_logged_in(db, visitor.token) for visitor in (before, after)] == [
+        None,
+        "Ann",
+    ]
     assert (await auth.log_in(db, attempts, "Ann", NEW)).name == "Ann"
     with pytest.raises((NotAllowed, HTTPException)):
         await auth.log_in(db, attempts, "Ann", OLD)
