@@ -1,4 +1,4 @@
-"""A real Chromium, and `vseg serve` as a process of its own, so that neither slows the other's clock."""
+"""Chromium, and `vseg serve` in a process of its own, so that neither disturbs the timing of the other."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ WINDOW = {"width": 1280, "height": 900}
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Closed after each module: while Playwright runs, its event loop does, and no test could have one of its own."""
+    """Return a browser, closed after each module: other tests cannot run an event loop while Playwright does."""
     with launched() as browser:
         yield browser
 
@@ -28,7 +28,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 
 class Server:
-    """`vseg serve` on a study; `kill` and `start` it as often as you like, on the same port and database."""
+    """`vseg serve` on a study; it can be killed and started again on the same port and database."""
 
     def __init__(self, study: Path, db: str, *options: str):
         self.study, self.db, self.options, self.port = study, db, options, "0"
@@ -60,7 +60,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
 @pytest.fixture
 def visitor(context: BrowserContext) -> Iterator[Callable[..., BrowserParticipant]]:
-    """Someone at the door of a study; whatever the page complained of fails the test."""
+    """Return a function that opens a study as a participant; errors on the page fail the test."""
     visitors: list[BrowserParticipant] = []
 
     def come(url: str, query: str = "", truth: TruthFunction = always_same) -> BrowserParticipant:
@@ -68,5 +68,5 @@ def visitor(context: BrowserContext) -> Iterator[Callable[..., BrowserParticipan
         return visitors[-1]
 
     yield come
-    for each in visitors:
-        assert each.problems == []
+    for participant in visitors:
+        assert participant.problems == []

@@ -1,4 +1,4 @@
-"""A participant in an adaptive study: chosen pairs are shown and stored, whatever happens to the page or the server."""
+"""Test an adaptive study: chosen pairs are shown and stored, also after failures of the page or the server."""
 
 import io
 
@@ -24,7 +24,7 @@ timing = {preview_ms = 50, cue_ms = 100, image_ms = 100, pause_ms = 300}
 display = {full_screen = false}
 prolific = {completion_code = "THANKS42"}
 """
-"""41 items; the first six pairs are fixed. The pause gives a loaded machine time to choose."""
+"""41 items; the first six pairs are fixed. The pauses give a busy machine time to choose."""
 
 
 def stored(server):
@@ -41,7 +41,7 @@ def replayed(server, folder):
 
 
 def by_item(rows):
-    """The last answer to each real item, and that an item which was asked again kept its pair."""
+    """Return the pair of each item without catch trials; check that repeated items kept their pair."""
     found = {}
     for row in rows:
         if not row["catch"]:
@@ -50,8 +50,8 @@ def by_item(rows):
     return found
 
 
-def test_by_keyboard_with_a_reload_and_another_server_in_the_middle(serve, visitor, tmp_path):
-    """Each answer is stored once, to the pair that was chosen for it; the choices follow from the answers."""
+def test_choices_survive_a_reload_and_a_restart(serve, visitor, tmp_path):
+    """Each answer is stored once with its chosen pair, and a replay of the answers gives the same choices."""
     server = serve(STUDY)
     person = visitor(server.url).walk(trials=15)
     person.page.reload()
@@ -68,15 +68,15 @@ def test_by_keyboard_with_a_reload_and_another_server_in_the_middle(serve, visit
     pairs = {
         item: pair
         for batch in batches
-        for item, pair in zip(batch.items, zip(batch.then.i, batch.then.j, strict=True), strict=True)
+        for item, pair in zip(batch.items, zip(batch.original.i, batch.original.j, strict=True), strict=True)
     }
     assert all(items[item][:2] == pairs[item] for item in chosen)
     assert all(batch.is_same for batch in batches)
 
 
 @pytest.mark.chaos  # long
-def test_a_network_that_is_away_makes_it_fall_back_and_say_so(serve, visitor):
-    """Trials never wait: what was buffered is used up, then come the fixed pairs, and all of it is recorded."""
+def test_network_outage_falls_back_to_fixed_pairs(serve, visitor):
+    """Trials do not wait: buffered choices are shown first, then fixed pairs, and both are recorded as such."""
     server = serve(STUDY)
     person = visitor(server.url).walk(trials=12)
     page = person.page
@@ -93,8 +93,8 @@ def test_a_network_that_is_away_makes_it_fall_back_and_say_so(serve, visitor):
 
 
 @pytest.mark.chaos  # long
-def test_what_is_chosen_is_what_is_seen(serve, visitor):
-    """The circles on the screen stand where the stored pair lies."""
+def test_screen_shows_the_stored_pair(serve, visitor):
+    """The circles on the screen are at the locations of the stored pair."""
     server = serve(STUDY.replace("cue_ms = 100", "cue_ms = 1500"))
     person = visitor(server.url).walk(trials=12)
     page = person.page
@@ -102,7 +102,7 @@ def test_what_is_chosen_is_what_is_seen(serve, visitor):
         person.take(person.step())
     item = int(page.evaluate("document.body.dataset.item"))
     page.wait_for_timeout(900)  # the pause before the cue, and some of the cue
-    seen = red_places(page.screenshot())
+    seen = find_red_spots(page.screenshot())
     person.walk()
     row = next(row for row in stored(server) if row["item"] == item)
     assert row["chosen"]
@@ -113,8 +113,8 @@ def test_what_is_chosen_is_what_is_seen(serve, visitor):
     assert (row["i"], row["j"]) != (fixed["i"][item], fixed["j"][item])
 
 
-def red_places(png: bytes) -> list[tuple[float, float]]:
-    """Centres of red spots on the screen, x first."""
+def find_red_spots(png: bytes) -> list[tuple[float, float]]:
+    """Return the centres (x, y) of the red spots on the screen."""
     pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
     red = (pixels[..., 0] > 150) & (pixels[..., 1:].max(axis=2) < 90)
     spots, count = ndimage.label(ndimage.binary_dilation(red, iterations=8))
@@ -122,11 +122,11 @@ def red_places(png: bytes) -> list[tuple[float, float]]:
 
 
 def centre(number: int) -> tuple[float, float]:
-    """On an image of 512 pixels, from its corner."""
+    """Return the centre of a location in pixels, on an image of 512 pixels."""
     return 128 * (number % 4) + 64, 128 * (number // 4) + 64
 
 
-def test_it_ends_when_enough_is_known(serve, visitor):
+def test_session_ends_early_at_the_target_error(serve, visitor):
     server = serve(STUDY.replace("trials = 40}", "trials = 40, target_error = 0.9, least_trials = 12}"))
     visitor(server.url).walk()
     rows = stored(server)

@@ -1,4 +1,4 @@
-"""Who can't take part is told why, in words."""
+"""Test that the page explains why someone cannot take part."""
 
 import pytest
 
@@ -18,7 +18,7 @@ timing = {preview_ms = 50, cue_ms = 50, image_ms = 50}
 """
 
 
-def test_phone_and_a_browser_whose_clock_stands_still(serve, browser, context):
+def test_phone_and_browser_without_a_frame_clock(serve, browser, context):
     server = serve(STUDY)
     blurred = context.new_page()
     blurred.add_init_script(
@@ -34,7 +34,7 @@ def test_phone_and_a_browser_whose_clock_stands_still(serve, browser, context):
     phone.close()
 
 
-def test_small_window_is_told_the_sizes_and_may_grow(serve, visitor, browser):
+def test_small_window_shows_the_sizes_and_can_be_enlarged(serve, visitor, browser):
     server = serve(STUDY + "display = {full_screen = false, window_px = [800, 600]}")
     context = browser.new_context(viewport={"width": 700, "height": 500})
     page = context.new_page()
@@ -74,13 +74,13 @@ def test_full_study(serve, visitor, browser):
     other.close()
 
 
-def test_closed_study_sends_only_strangers_away(serve, visitor, context):
+def test_closed_study_refuses_new_participants(serve, visitor, context):
     server = serve(STUDY)
     query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
     with store.open(server.db) as database:
         store.studies.close(database, "doors")
     assert "closed" in visitor(server.url).walk("refused").words()
-    known = visitor(server.url, query).walk("consent")  # the server may know them
+    known = visitor(server.url, query).walk("consent")  # the server may know this participant
     context.route("**/sessions", lambda route: route.abort())
     known.choose("consent_agree")
     known.page.wait_for_selector("#delivery:not(:empty)")

@@ -1,4 +1,4 @@
-"""The lab: a patch that a photodiode sees, and one participant in a browser of their own, offline."""
+"""Test the lab: the photodiode patch, and `vseg lab` with a local browser."""
 
 import csv
 import io
@@ -34,7 +34,7 @@ LAB = """
 markers = true
 photodiode = {corner = "CORNER", size_px = 60, phase = "PHASE"}
 """
-# At the start of each frame, before the page draws: what the last one left in the middle of the patch and beside it.
+# At the start of each frame, before the page draws, read the grey of the last frame in the patch and next to it.
 WATCH = """([x, y, beside]) => {
   const context = document.getElementById("trial-canvas").getContext("2d");
   const grey = (x, y) => context.getImageData(x < 0 ? innerWidth + x : x, y < 0 ? innerHeight + y : y, 1, 1).data[0];
@@ -63,13 +63,13 @@ def stored(db: str):
     ("corner", "phase", "eye"),
     [("bottom-left", "image", (30, -30, 70)), ("top-right", "cue", (-30, 30, -70))],
 )
-def test_patch_is_white_with_the_frames_of_its_phase_and_black_otherwise(serve, visitor, corner, phase, eye):
+def test_patch_is_white_during_its_phase_and_black_otherwise(serve, visitor, corner, phase, eye):
     server = serve(STUDY + LAB.replace("CORNER", corner).replace("PHASE", phase))
     person = visitor(server.url).walk("block")
-    assert corner_of(person.page, eye[:2]) == (0, 0, 0)  # between trials too
+    assert read_pixel(person.page, eye[:2]) == (0, 0, 0)  # also between trials
     person.page.evaluate(WATCH, eye)
     person.walk("debriefing")
-    assert corner_of(person.page, eye[:2]) == (0, 0, 0)
+    assert read_pixel(person.page, eye[:2]) == (0, 0, 0)
     seen = person.page.evaluate("frames_seen")
     person.walk("done")
 
@@ -78,7 +78,7 @@ def test_patch_is_white_with_the_frames_of_its_phase_and_black_otherwise(serve, 
     during = [min(start for start, _ in shown) <= at <= max(end for _, end in shown) for at, *_ in seen]
     seen = [frame for frame, inside in zip(seen, during, strict=True) if inside]
     assert len(seen) > 100
-    half = 500 / rows[0]["refresh_hz"]  # a stamp is that of a frame, so that half of one decides
+    half = 500 / rows[0]["refresh_hz"]  # time stamps are those of frames: tolerate half a frame
     for at, patch, beside in seen:
         lit = any(start - half < at < end - half for start, end in shown)
         assert patch == (255 if lit else 0), (at, shown)
@@ -87,16 +87,16 @@ def test_patch_is_white_with_the_frames_of_its_phase_and_black_otherwise(serve, 
     assert screen["photodiode"] == {"corner": corner, "size_px": 60, "phase": phase}
 
 
-def corner_of(page, eye) -> tuple[int, ...]:
-    """What the eye sees of the whole page, not of the canvas alone."""
+def read_pixel(page, eye) -> tuple[int, ...]:
+    """Return the colour of a pixel of the whole page, not only of the canvas."""
     window = page.viewport_size
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     return picture.getpixel((eye[0] % window["width"], eye[1] % window["height"]))
 
 
 @pytest.mark.chaos  # long
-def test_a_patch_leaves_the_image_and_the_way_out_alone(serve, visitor):
-    """A window so narrow that the patch has to be smaller than asked for."""
+def test_patch_does_not_cover_the_image_or_the_leave_button(serve, visitor):
+    """The window is so narrow that the patch has to be smaller than requested."""
     lab = (
         LAB.replace("CORNER", "bottom-right")
         .replace("PHASE", "image")
@@ -112,13 +112,13 @@ def test_a_patch_leaves_the_image_and_the_way_out_alone(serve, visitor):
     assert screen["photodiode"]["size_px"] == (1280 - 800) / 2
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands before the browser")
-def test_one_participant_in_a_browser_of_their_own(browser, tmp_path):
-    """`vseg lab` opens the real browser, fetches nothing from outside, and ends with the session."""
+@pytest.mark.skipif(sys.platform == "win32", reason="the test wraps the browser in a shell script")
+def test_lab_command_with_a_local_browser(browser, tmp_path):
+    """`vseg lab` opens the browser, loads nothing from other hosts, and ends with the session."""
     study, told, script = tmp_path / "study.toml", tmp_path / "told", tmp_path / "headless"
     study.write_text(STUDY + LAB.replace("CORNER", "top-left").replace("PHASE", "image"), encoding="utf-8")
     os.mkfifo(told)
-    # The script makes the browser one that needs no screen, and that this test can reach.
+    # The script starts the browser headless and with a debugging port for this test.
     script.write_text(
         f"#!/bin/sh\necho \"$@\" > {tmp_path}/flags\n"
         f"exec {shlex.quote(chromium())} --headless=new --remote-debugging-port=0 \"$@\" 2> {told}\n"
@@ -131,7 +131,7 @@ def test_one_participant_in_a_browser_of_their_own(browser, tmp_path):
             devtools = next(line.split()[-1] for line in lines if "DevTools listening" in line)
             opened = browser.browser_type.connect_over_cdp(devtools)
             page = opened.contexts[0].pages[0]
-            page.wait_for_url("**/s/**")  # it is still being opened, and cannot be loaded again before
+            page.wait_for_url("**/s/**")  # the page cannot be reloaded before it is open
             person = BrowserParticipant(page, page.url)
             requested = []
             page.on("request", lambda request: requested.append(request.url))
@@ -158,7 +158,7 @@ def test_one_participant_in_a_browser_of_their_own(browser, tmp_path):
 
 
 def check_markers(folder: Path) -> None:
-    """What was answered is in the file beside the study, and its markers can be exported."""
+    """Check that the answers are in the file next to the study, and that their markers can be exported."""
     database_url = f"sqlite:///{folder}/lab-lab.db"
     rows, _ = stored(database_url)
     data = folder / "data"
@@ -174,6 +174,4 @@ def check_markers(folder: Path) -> None:
     images = [float(event["page_ms"]) for event in events if event["trial_type"] == "image"]
     assert images == pytest.approx([row["image_onset_ms"] for row in rows], abs=0.001)
     first = float(events[0]["epoch_ms"])
-    assert first == pytest.approx(
-        rows[0]["shown_at_ms"], abs=100
-    )  # the page's word and the trial's own two clocks
+    assert first == pytest.approx(rows[0]["shown_at_ms"], abs=100)  # two clocks: the event's and the trial's

@@ -1,4 +1,4 @@
-"""Reloads, crashes, dead networks and dead servers: every answer arrives, once, and none is asked for again."""
+"""Test that every answer is stored once despite reloads, crashes, and failures of network and server."""
 
 import json
 import re
@@ -34,8 +34,8 @@ def stored(server):
         return [dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows]
 
 
-def happened(server, kind):
-    """The events of a kind: (seq, data)."""
+def stored_events(server, kind):
+    """Return the events of a kind as (seq, data)."""
     with store.open(server.db) as database:
         study = store.studies.get_study(database, "short")
         rows = [row for rows in store.responses.stream_events(database, study.id) for row in rows]
@@ -43,13 +43,13 @@ def happened(server, kind):
 
 
 def crash(page):
-    """Kill the tab, not close it: nothing on the page can still say a word."""
+    """Crash the tab, so that the page cannot send anything more."""
     with page.expect_event("crash"), suppress(Error):
         page.goto("chrome://crash", timeout=2000)  # which never answers
 
 
-def all_there(server):
-    """Each of the 16 pairs has one good answer, unless three were shown wrong; and no number is there twice."""
+def is_complete(server):
+    """Check that each of the 16 pairs has one good answer, or three flagged ones, and that no `seq` occurs twice."""
     rows = stored(server)
     assert len({row["session"] for row in rows}) == 1
     good = Counter(row["item"] for row in rows if not row["flags"])
@@ -59,25 +59,25 @@ def all_there(server):
     return True
 
 
-def test_reload_goes_on_with_the_next_trial(serve, visitor):
+def test_reload_continues_with_the_next_trial(serve, visitor):
     server = serve(STUDY)
     person = visitor(server.url).walk(trials=5)
     person.page.reload()
     person.walk()
     assert list(dict.fromkeys(row["item"] for row in stored(server))) == list(range(16))
-    assert all_there(server)
+    assert is_complete(server)
 
 
 def test_crash_of_the_tab(serve, visitor):
     server = serve(STUDY)
     crash(visitor(server.url).walk(trials=7).page)
     visitor(server.url).walk()
-    assert all_there(server)
+    assert is_complete(server)
 
 
 @pytest.mark.parametrize("policy", ["resume", "repeat-block"])
 def test_crash_with_answers_that_were_never_sent(serve, visitor, policy):
-    """They are sent before the page asks where to go on: nothing is lost, or asked for as if it were."""
+    """The next page sends them before it asks where to continue, so that they are not asked again."""
     server = serve(STUDY + f'interruption = {{policy = "{policy}", after_minutes = 0}}')
     first = visitor(server.url)
     first.page.route("**/records", lambda route: route.abort())
@@ -87,18 +87,18 @@ def test_crash_with_answers_that_were_never_sent(serve, visitor, policy):
     second = visitor(server.url).walk("done")
     rows = stored(server)
     assert [row["item"] for row in rows[:7]] == first.answered
-    ((seq, resumed),) = happened(server, "resumed")
+    ((seq, resumed),) = stored_events(server, "resumed")
     assert resumed["repeat"] == (0 if policy == "repeat-block" else None)
     assert rows[6]["seq"] < seq < rows[7]["seq"]
     if policy == "resume":
         assert not set(first.answered) & set(second.answered) - {row["item"] for row in rows if row["flags"]}
-        assert all_there(server)
+        assert is_complete(server)
     else:
         assert set(second.answered) == set(range(16))
 
 
-def test_reply_to_the_beginning_is_lost(serve, visitor, context):
-    """Asking to begin again, even in a new tab, begins no second session."""
+def test_lost_reply_to_begin(serve, visitor, context):
+    """Beginning again, even in a new tab, does not create a second session."""
     server = serve(STUDY)
 
     def lose_the_reply(route):
@@ -117,7 +117,7 @@ def test_reply_to_the_beginning_is_lost(serve, visitor, context):
 
 
 def test_someone_else_at_a_shared_computer(serve, visitor):
-    """Begins anew; what the one before answered is kept, as of someone who left."""
+    """The second participant gets a new session; the first one's answers are kept, and their session is `left`."""
     server = serve(STUDY)
     first = visitor(server.url).walk(trials=5)
     first.page.close()
@@ -134,8 +134,8 @@ def test_someone_else_at_a_shared_computer(serve, visitor):
     assert [row["item"] for row in stored(server) if row["session"] == left] == first.answered
 
 
-def test_answer_the_server_will_not_take(serve, visitor, context):
-    """An event takes its place, and it is asked again; so the session is completed."""
+def test_rejected_answer_is_asked_again(serve, visitor, context):
+    """An event replaces the rejected answer, the pair is asked again, and the session is completed."""
     server = serve(STUDY)
 
     def spoil(route):
@@ -153,13 +153,13 @@ def test_answer_the_server_will_not_take(serve, visitor, context):
     person = visitor(server.url).walk("done")
     assert len(spoilt) == 1
     assert person.answered.count(15) > 1
-    ((_, data),) = happened(server, "interruption")
+    ((_, data),) = stored_events(server, "interruption")
     assert (data["reason"], data["item"]) == ("refused", 15)
-    assert all_there(server)
+    assert is_complete(server)
 
 
 def test_crash_while_leaving(serve, visitor):
-    """What was chosen is done by the next page."""
+    """The next page finishes what the participant chose."""
     server = serve(STUDY)
     person = visitor(server.url, "?PROLIFIC_PID=someone").walk(trials=5)
     person.page.route("**/leave", lambda route: route.abort())
@@ -173,8 +173,8 @@ def test_crash_while_leaving(serve, visitor):
     assert stored(server) == []
 
 
-def test_network_gone_for_a_while(serve, visitor, context):
-    """Trials go on without it; the code waits for it."""
+def test_network_outage(serve, visitor, context):
+    """Trials continue without network; the completion code is shown when it is back."""
     server = serve(STUDY)
     person = visitor(server.url).walk(trials=2)
     context.set_offline(True)
@@ -184,7 +184,7 @@ def test_network_gone_for_a_while(serve, visitor, context):
     context.set_offline(False)
     person.walk("done")
     assert "THANKS42" in person.words()
-    assert all_there(server)
+    assert is_complete(server)
 
 
 def test_server_killed_and_started_again(serve, visitor):
@@ -194,10 +194,10 @@ def test_server_killed_and_started_again(serve, visitor):
     person.walk(trials=6)
     server.start()
     person.walk("done")
-    assert all_there(server)
+    assert is_complete(server)
 
 
-def test_second_tab_says_so_and_takes_over(serve, visitor):
+def test_second_tab_waits_and_takes_over(serve, visitor):
     server = serve(STUDY)
     first = visitor(server.url).walk(trials=3)
     second = visitor(server.url).walk("other-tab")
@@ -205,25 +205,25 @@ def test_second_tab_says_so_and_takes_over(serve, visitor):
     first.page.close()
     second.page.wait_for_selector("body:not([data-step=other-tab])")
     second.walk("done")
-    assert all_there(server)
+    assert is_complete(server)
 
 
 def test_answers_sent_twice_count_once(serve, visitor, context):
-    """A reply that never arrives makes the page send again what the server already has."""
+    """If a reply is lost, the page sends again what the server already has."""
     server = serve(STUDY)
     swallowed = []
 
     def lose_the_reply(route):
         if len(swallowed) < 3:
-            swallowed.append(route.fetch().status)  # the server has it
-            route.abort()  # but the page never hears of it
+            swallowed.append(route.fetch().status)  # the server has stored it
+            route.abort()  # but the page gets no reply
         else:
             route.continue_()
 
     context.route("**/records", lose_the_reply)
     visitor(server.url).walk("done")
     assert swallowed == [200, 200, 200]
-    assert all_there(server)
+    assert is_complete(server)
 
 
 @pytest.mark.parametrize("choice", ["keep", "withdraw"])
@@ -236,14 +236,14 @@ def test_leaving(serve, visitor, choice):
     assert len(stored(server)) == (5 if choice == "keep" else 0)
 
 
-def test_paused_trial_is_asked_anew(serve, visitor):
-    """Escape and stay: nothing is recorded of the trial that was on the screen."""
+def test_paused_trial_is_repeated(serve, visitor):
+    """Pressing Escape and staying records nothing of the trial that was on the screen."""
     server = serve(STUDY)
     person = visitor(server.url).walk(trials=5)
     person.page.keyboard.press("Escape")
     person.choose("leave_stay")
     person.walk("done")
-    assert all_there(server)
+    assert is_complete(server)
 
 
 def test_long_absence_repeats_the_block(serve, visitor):
@@ -264,8 +264,8 @@ def test_long_absence_ends_the_session(serve, visitor):
     assert len(stored(server)) == 5
 
 
-def test_prolific_participant_goes_on_in_another_browser(serve, visitor, browser):
-    """The session moves; the page that is left behind says so, and offers what it still has as a file."""
+def test_prolific_participant_continues_in_another_browser(serve, visitor, browser):
+    """The session moves; the first page says so, and offers its unsent answers as a file."""
     server = serve(STUDY)
     query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
     first = visitor(server.url, query).walk(trials=5)
@@ -277,12 +277,12 @@ def test_prolific_participant_goes_on_in_another_browser(serve, visitor, browser
     assert first.page.get_attribute("[data-testid=download]", "download").endswith(".json")
     second.walk("done")
     elsewhere.close()
-    assert all_there(server)
+    assert is_complete(server)
 
 
 @pytest.mark.parametrize("answers", [0, 3])
-def test_prolific_participant_comes_back_to_the_first_browser(serve, visitor, browser, answers):
-    """What they answered there meanwhile is sent if its number is free, and else asked again: nobody is stuck."""
+def test_prolific_participant_returns_to_the_first_browser(serve, visitor, browser, answers):
+    """Unsent answers of the first browser are sent if their `seq` is free, else asked again; the session completes."""
     server = serve(STUDY)
     query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
     first = visitor(server.url, query).walk(trials=5)
@@ -301,8 +301,8 @@ def test_prolific_participant_comes_back_to_the_first_browser(serve, visitor, br
     assert len({row["session"] for row in stored(server)}) == 1
 
 
-def test_erased_meanwhile(serve, visitor):
-    """Someone without a name is told that their session is gone, in the study's language, and may begin anew."""
+def test_session_erased_meanwhile(serve, visitor):
+    """An anonymous participant is told so in the study's language, and can begin again."""
     server = serve(STUDY + 'language = "de"')
     person = visitor(server.url).walk(trials=5)
     with store.open(server.db) as database:
@@ -316,14 +316,16 @@ def test_erased_meanwhile(serve, visitor):
     with person.page.expect_download() as download:
         person.page.click("[data-testid=download]")
     saved = json.loads(download.value.path().read_text(encoding="utf-8"))
-    assert set(person.answered) == {each["item"] for each in saved["records"] if each["kind"] == "response"}
+    assert set(person.answered) == {
+        record["item"] for record in saved["records"] if record["kind"] == "response"
+    }
     person.choose("gone_new")
     person.walk("done")
-    assert all_there(server)
+    assert is_complete(server)
 
 
 def test_personal_link(serve, visitor, browser, capsys):
-    """It brings its person back, and nobody a second time."""
+    """A personal link resumes its session, and cannot be used for a second one."""
     server = serve(STUDY + "personal_links_only = true")
     assert "link" in visitor(server.url).walk("refused").words()
     _, printed, _ = vseg(f"links short --db {server.db}", capsys)
@@ -334,4 +336,4 @@ def test_personal_link(serve, visitor, browser, capsys):
     again.choose("consent_agree")
     again.walk("refused")
     elsewhere.close()
-    assert all_there(server)
+    assert is_complete(server)

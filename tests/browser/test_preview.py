@@ -1,4 +1,4 @@
-"""A researcher looks at a study as a participant would, and nothing of it is stored anywhere."""
+"""Test that a researcher can preview a study, and that nothing of the preview is stored."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def log_in(server, context) -> None:
 
 
 def rows(server) -> int:
-    """Everything a participant could leave in the database."""
+    """Count everything that a participant could leave in the database."""
     with store.open(server.db) as database:
         study = store.studies.get_study(database, "look")
         assert study.frozen_at_ms is None
@@ -40,7 +40,7 @@ def rows(server) -> int:
         return len(sessions) + sum(map(len, store.responses.stream_events(database, study.id)))
 
 
-def test_the_whole_way_and_nothing_stored(serve, visitor, context):
+def test_whole_preview_stores_nothing(serve, visitor, context):
     server = serve(STUDY)
     log_in(server, context)
     posted = []
@@ -71,7 +71,7 @@ def test_the_whole_way_and_nothing_stored(serve, visitor, context):
 
 
 @pytest.mark.chaos  # long
-def test_nothing_lies_over_a_trial(serve, visitor, context):
+def test_banner_is_hidden_during_trials(serve, visitor, context):
     server = serve(
         STUDY.replace("timing = {", "timing = {pause_ms = 300, ") + "display = {full_screen = false}\n"
     )
@@ -84,7 +84,7 @@ def test_nothing_lies_over_a_trial(serve, visitor, context):
 
 @pytest.mark.chaos  # long
 def test_two_tabs_and_a_study_that_is_full_or_closed(serve, visitor, context):
-    """Whoever prepares a study may look at it at any time, and beside a tab that takes part."""
+    """A preview is possible at any time, and in several tabs."""
     server = serve(STUDY)
     log_in(server, context)
     with store.open(server.db) as database:
@@ -111,7 +111,7 @@ def test_leaving_a_preview_sends_nothing(serve, visitor, context):
     ("language", "words"),
     [("en", "researcher who is logged in"), ("fr", "chercheur connecté"), ("de", "angemeldet")],
 )
-def test_nobody_is_logged_in(serve, visitor, language, words):
+def test_preview_requires_the_login(serve, visitor, language, words):
     server = serve(STUDY + f'language = "{language}"\n')
     person = visitor(server.url, "?preview=1").walk("refused")
     assert words in person.words()

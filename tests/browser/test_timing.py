@@ -1,4 +1,4 @@
-"""What is shown, and for how long, in a real browser at its own refresh."""
+"""Test how long cue and image are shown, in a real browser at its own refresh rate."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def column(rows, name):
 
 
 def test_durations_over_a_hundred_trials(serve, visitor):
-    """Median within 1 ms of 300, 95 % within half a frame; whatever is not is flagged and asked again."""
+    """The median is within 1 ms of 300 ms, 95 % within half a frame; other trials are flagged and repeated."""
     server = serve(STUDY)
     visitor(server.url).walk("done")
     rows = stored(server)
@@ -50,8 +50,8 @@ def test_durations_over_a_hundred_trials(serve, visitor):
     assert (column(rows, "rt_ms") > 0).all()
 
 
-def test_busy_page_drops_frames_and_asks_again(serve, visitor):
-    """A script that keeps the page busy across the end of the cue."""
+def test_dropped_frames_are_flagged_and_the_trial_is_repeated(serve, visitor):
+    """A script keeps the page busy over the end of the cue."""
     server = serve(STUDY.replace("trials = 100", "trials = 40"))
     person = visitor(server.url).walk(trials=3)
     person.page.wait_for_selector("body[data-step=trial]")
@@ -66,7 +66,7 @@ def test_busy_page_drops_frames_and_asks_again(serve, visitor):
     assert again[-1]["seq"] > first["seq"] + 30  # at the end of the block
 
 
-def test_leaving_full_screen_flags_the_trial_and_asks_for_it_back(serve, visitor):
+def test_leaving_full_screen_flags_and_repeats_the_trial(serve, visitor):
     server = serve(STUDY.replace("trials = 100", "trials = 40"))
     person = visitor(server.url).walk(trials=3)
     person.page.wait_for_selector("body[data-step=trial]")

