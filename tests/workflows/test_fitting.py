@@ -244,7 +244,7 @@ def test_a_fit_is_saved_to_a_new_or_empty_folder(data, tmp_path):
         ({"method": "posterior", "prior": "image"}, "The image prior needs the image"),
         ({"method": "posterior", "lapses": "some"}, "Lapses are 'auto', 'none', 'estimate' or two rates"),
         ({"method": "posterior", "lapses": (0.6, 0.6)}, "add up to less than 1"),
-        ({"image": "boat"}, "No responses of image 'boat'"),
+        ({"image": "boat"}, "No responses with image 'boat'"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

@@ -6,7 +6,7 @@ A method is a function `(participant, trials, seed) -> ParticipantEstimate`; a m
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from vseg.data.pairs import Pairs
 from vseg.data.responses import Responses, concatenate
 from vseg.errors import NotConverged, VsegWarning
 from vseg.observers import LapsingObserver, simulate
-from vseg.reconstruction.reconstruct import reconstruct
+from vseg.reconstruction.reconstruct import Reconstruction, reconstruct
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def run_paper_method(participant: SimulatedParticipant, trials: int, seed: int) 
             threads=1,
         ).maps
     except NotConverged as error:  # a forecast leaves out no participant
-        maps = error.result.maps
+        maps = cast(Reconstruction, error.result).maps
     return ParticipantEstimate(maps, maps.mean_entropy, None)
 
 

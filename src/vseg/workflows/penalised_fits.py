@@ -113,10 +113,9 @@ class PenalisedMethod:
         try:
             return reconstruct(answers, segments=segments, progress=progress, seed=self.seed, **self.settings)
         except NotConverged as error:
-            if error.result is None:
+            if not isinstance(error.result, Reconstruction):
                 raise
-            stopped: Reconstruction = error.result
-            return stopped
+            return error.result
 
     def _compare_evidence(
         self, answers: Responses, counts: list[int], progress: Progress
