@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 import vseg
 from strategies import seeds
 from vseg import Grid, Pairs
-from vseg.adaptive import RULES, State, choose, next_pairs
+from vseg.adaptive import RULES, State, next_pairs, select_candidates
 from vseg.errors import InvalidInput
 
 LAYOUT = Grid(6)
@@ -83,7 +83,7 @@ def test_the_first_choice_lowers_the_variance_most(seed, target):
     draws = rng.dirichlet(np.full(3, 0.5), (20, 9))
     i, j = np.triu_indices(9, 1)
     candidates = np.stack([i, j], axis=1)
-    found = choose(draws, candidates, 3, target=target, rng=np.random.default_rng(1))
+    found = select_candidates(draws, candidates, 3, target=target, rng=np.random.default_rng(1))
     q = np.einsum("smk,smk->sm", draws[:, i], draws[:, j])
     if target == "maps":
         Y = draws.reshape(20, -1)
@@ -105,7 +105,7 @@ def test_the_second_choice_knows_the_first(seed):
     rng = np.random.default_rng(seed)
     draws = rng.dirichlet(np.full(2, 0.5), (30, 9))
     i, j = np.triu_indices(9, 1)
-    first, second = choose(draws, np.stack([i, j], axis=1), 2, rng=rng)
+    first, second = select_candidates(draws, np.stack([i, j], axis=1), 2, rng=rng)
     q = np.einsum("smk,smk->sm", draws[:, i], draws[:, j])
     noise = np.maximum((q * (1 - q)).mean(axis=0), 1e-3)
     Y, Q = draws.reshape(30, -1) - draws.reshape(30, -1).mean(axis=0), q - q.mean(axis=0)
@@ -129,7 +129,10 @@ def test_what_does_not_fit_is_told(state):
             lambda: next_pairs(state, 2, pending=Pairs(Grid(3), [0], [1]), seed=0),
             "pending pairs lie on a 3x3 grid",
         ),
-        (lambda: choose(state.draws, np.array([[0, 1]]), 1, target="all", rng=None), "Unknown target 'all'"),
+        (
+            lambda: select_candidates(state.draws, np.array([[0, 1]]), 1, target="all", rng=None),
+            "Unknown target 'all'",
+        ),
     ]:
         with pytest.raises(InvalidInput, match=sentence):
             call()

@@ -73,7 +73,7 @@ def test_a_crowd_without_someone_who_withdrew_says_what_it_cannot_tell(tmp_path)
         store.sessions.erase(server.db, row, store.sessions.list_sessions(server.db, row)[0]["participant"])
         taken(server, 1, seed=1)
         batches = list(replay(exported(server, tmp_path / "out")))
-    assert any(batch.again is None for batch in batches)
+    assert any(batch.repeated is None for batch in batches)
     last = max(batches, key=lambda batch: batch.batch)
     after = [batch for batch in batches if batch.session == last.session]
     assert all(batch.is_same for batch in after), "who came after the withdrawal followed from what is there"

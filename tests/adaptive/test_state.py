@@ -3,7 +3,7 @@ import pytest
 
 import vseg
 from vseg import Grid
-from vseg.adaptive import State, next_pairs, stop
+from vseg.adaptive import State, next_pairs, stop_reason
 from vseg.errors import InvalidInput
 
 LAYOUT = Grid(7)
@@ -64,14 +64,14 @@ def test_the_expected_error_falls_until_it_stops(observed):
     _, responses = observed
     state = State(LAYOUT, segments=2, seed=0)
     assert state.expected_error == 1
-    assert stop(state, target=0.5) is None
+    assert stop_reason(state, target=0.5) is None
     state.add(responses.i[:30], responses.j[:30], responses.same[:30])
     early = state.expected_error
     state.add(responses.i[30:], responses.j[30:], responses.same[30:])
     assert 0 < state.expected_error < early
-    assert stop(state, target=early, minimum=500) is None
-    assert "as small as wanted" in stop(state, target=early)
-    assert stop(state, target=1e-6, maximum=100) == "All 120 trials were asked."
+    assert stop_reason(state, target=early, minimum=500) is None
+    assert "as small as wanted" in stop_reason(state, target=early)
+    assert stop_reason(state, target=1e-6, maximum=100) == "All 120 trials were asked."
 
 
 def test_without_answers_all_is_level():
@@ -107,4 +107,4 @@ def test_bad_answers_change_nothing(observed):
     with pytest.raises(InvalidInput, match="from 8 up, got 3"):
         State(LAYOUT, segments=2, draws=3, seed=0)
     with pytest.raises(InvalidInput, match="between 0 and 1, got 0"):
-        stop(state, target=0)
+        stop_reason(state, target=0)

@@ -1,4 +1,4 @@
-"""When to choose and for which items: pure, for every way through a session."""
+"""When pairs are needed and for which items: tested without a server, for every course of a session."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -7,21 +7,24 @@ from adaptive_participants import ADAPTIVE_STUDY, SHARED_STUDY, TWO_IMAGE_STUDY
 from servers import register_studies
 from vseg import store
 from vseg.server.participants import make_trial_drawer
-from vseg.server.pending_choices import Ahead
+from vseg.server.pending_choices import PendingChoices
 
 MARGIN = 4
 
 
 @pytest.fixture(scope="module")
 def sessions(tmp_path_factory):
-    """A study and a new session of each kind."""
-    found = {}
+    """A study and a new session of each kind, by name."""
+    sessions = {}
     for name, text in {"solo": ADAPTIVE_STUDY, "crowd": SHARED_STUDY, "two": TWO_IMAGE_STUDY}.items():
         with store.open(f"sqlite:///{tmp_path_factory.mktemp(name)}/vseg.db") as db:
             register_studies(db, text)
             study = store.studies.get_study(db, "ada")
-            found[name] = study, store.sessions.begin(db, study, make_trial_drawer(study), now_ms=0).session
-    return found
+            sessions[name] = (
+                study,
+                store.sessions.begin(db, study, make_trial_drawer(study), now_ms=0).session,
+            )
+    return sessions
 
 
 def real_items(row) -> list[int]:
@@ -30,54 +33,54 @@ def real_items(row) -> list[int]:
 
 
 @given(kind=st.sampled_from(["solo", "crowd", "two"]), size=st.integers(3, 30), late=st.integers(0, 2))
-def test_every_trial_has_its_choice_if_choosing_takes_no_longer_than_two(sessions, kind, size, late):
-    """Whatever the size of batches: who asks for more when four are left has two left when they come."""
+def test_every_trial_gets_a_choice_if_choosing_takes_at_most_two_trials(sessions, kind, size, late):
+    """For any batch size: a session that requests pairs when four trials are left has two left when they come."""
     study, row = sessions[kind]
-    ahead = Ahead.of(study, row)
+    pending = PendingChoices.for_session(study, row)
     waiting: list[tuple[int, list[int]]] = []
-    start = 0 if kind == "crowd" else study.study.start
+    start = 0 if kind == "crowd" else study.study.initial_pairs
     for item in range(len(row.trials)):
         while waiting and waiting[0][0] <= item:
-            ahead.choices |= dict.fromkeys(waiting.pop(0)[1], (0, 1))
-        if not waiting and (need := ahead.need(MARGIN)) is not None:
-            items = need.part.items[need.first : need.first + size]
-            assert not ahead.choices.keys() & set(items)
-            assert min(items) > ahead.asked
+            pending.choices |= dict.fromkeys(waiting.pop(0)[1], (0, 1))
+        if not waiting and (need := pending.find_need(MARGIN)) is not None:
+            items = need.trials.items[need.first : need.first + size]
+            assert not pending.choices.keys() & set(items)
+            assert min(items) > pending.last_item
             waiting.append((item + late, items))
-        part = next((part for part in ahead.parts if item in part.items), None)
-        if part is not None and start <= part.items.index(item) and item > real_items(row)[0] + late:
-            assert item in ahead.choices, (item, ahead.choices)
-        ahead.answered([item])
+        trials = next((trials for trials in pending.images if item in trials.items), None)
+        if trials is not None and start <= trials.items.index(item) and item > real_items(row)[0] + late:
+            assert item in pending.choices, (item, pending.choices)
+        pending.note_answered([item])
 
 
-@given(asked=st.integers(-1, 63), known=st.integers(0, 63))
-def test_what_is_told_lies_ahead(sessions, asked, known):
+@given(last=st.integers(-1, 63), known=st.integers(0, 63))
+def test_a_message_holds_the_choices_behind_the_last_answer(sessions, last, known):
     study, row = sessions["solo"]
-    ahead = Ahead.of(study, row)
-    ahead.choices = {item: (0, 1) for item in real_items(row) if item < known}
-    ahead.answered([asked] if asked >= 0 else [])
-    told = ahead.told()["choices"]
-    assert told["item"] == [item for item in ahead.choices if item > asked]
-    assert {len(column) for column in told.values()} == {len(told["item"])}
+    pending = PendingChoices.for_session(study, row)
+    pending.choices = {item: (0, 1) for item in real_items(row) if item < known}
+    pending.note_answered([last] if last >= 0 else [])
+    columns = pending.to_message()["choices"]
+    assert columns["item"] == [item for item in pending.choices if item > last]
+    assert {len(column) for column in columns.values()} == {len(columns["item"])}
 
 
-def test_who_ran_dry_gets_choices_from_the_trial_after_next(sessions):
-    """The trial under way and the next may begin before a choice can arrive."""
+def test_a_session_that_ran_out_gets_choices_from_the_trial_after_next(sessions):
+    """The trial under way and the next one may begin before a choice arrives."""
     study, row = sessions["solo"]
-    ahead = Ahead.of(study, row)
+    pending = PendingChoices.for_session(study, row)
     items = real_items(row)
-    ahead.answered(items[:20])
-    need = ahead.need(MARGIN)
-    assert need.part.items[need.first] == items[22]
+    pending.note_answered(items[:20])
+    need = pending.find_need(MARGIN)
+    assert need.trials.items[need.first] == items[22]
 
 
-def test_nothing_is_wanted_of_an_image_that_is_done(sessions):
+def test_no_pairs_are_needed_for_an_image_that_was_stopped(sessions):
     study, row = sessions["two"]
-    ahead = Ahead.of(study, row)
-    first, second = ahead.parts
-    ahead.answered([first.items[25]])
-    assert ahead.need(MARGIN).part == first
-    ahead.stops = [store.choices.EarlyStop(first.image, first.items[26], first.until, 26, 0.01)]
-    assert ahead.need(MARGIN) is None  # the second begins with fixed pairs
-    ahead.answered([second.items[3]])
-    assert ahead.need(MARGIN).part == second
+    pending = PendingChoices.for_session(study, row)
+    first, second = pending.images
+    pending.note_answered([first.items[25]])
+    assert pending.find_need(MARGIN).trials == first
+    pending.stops = [store.choices.EarlyStop(first.image, first.items[26], first.until, 26, 0.01)]
+    assert pending.find_need(MARGIN) is None  # the second image begins with fixed pairs
+    pending.note_answered([second.items[3]])
+    assert pending.find_need(MARGIN).trials == second

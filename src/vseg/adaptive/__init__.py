@@ -1,11 +1,12 @@
 """Adaptive designs: ask next the pairs whose answers are expected to reduce the uncertainty of the maps most.
 
-state         State: everything learnt from the responses of one image so far; stop(): whether that is enough
+state         State: the posterior of an image given the answers so far; stop_reason(): whether that is enough
 acquisition   next_pairs(): the pairs with the highest expected reduction of variance
-chooser       Chooser: choose batches of pairs for a session of a study
-replay        replay(): make every choice of an exported study again from its responses
+history       the order in which the answers of a study are taken
+chooser       Chooser: takes the answers of a study about an image and chooses the next pairs
+replay        replay(): make every choice of an exported study again from its answers
 
-All choices follow from the responses in their order and from seeds, so that a session can be replayed from its data.
+All choices follow from the answers in their order and from seeds, so a study can be replayed from its data.
 Names are loaded when first used: the server imports the chooser without loading the sampler.
 """
 

@@ -1,2 +1,2 @@
-from .acquisition import RULES as RULES, choose as choose, next_pairs as next_pairs
-from .state import State as State, stop as stop
+from .acquisition import RULES as RULES, next_pairs as next_pairs, select_candidates as select_candidates
+from .state import State as State, stop_reason as stop_reason

@@ -1,17 +1,23 @@
-"""Choosing pairs from posterior draws: pure functions.
+"""Choose the pairs to ask next from draws of the posterior: pure functions.
+
+next_pairs          the pairs to ask next, given a state
+select_candidates   the best of some candidate pairs, given draws
+pick_greedily       the compiled core of it: sums in a fixed order, no BLAS
 
 With S draws, q_c (S,) what they say about P(same) of a candidate pair c, and Y what they say about the target, an
 answer to c is expected to lower the target's variance by |Cov(Y, q_c)|² / (Var q_c + E[q_c(1 - q_c)]). Covariances of
-draws are products of S columns, so everything happens in S×S: the target enters as G = YᵀY alone, and asking a pair
-deflates the draws, Q ← QM and G ← MGM with M² = I - qqᵀ/(V + R), before the next one is chosen. A batch so spreads out.
+draws are products of S columns, so everything is done in S×S: the target enters only as G = YᵀY, and after a pair is
+chosen the draws are deflated, Q ← QM and G ← MGM with M² = I - qqᵀ/(V + R), before the next one is chosen. This
+spreads a batch over different pairs.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg._support.numba_cache import compiled
 from vseg._support.seeds import check_seed
-from vseg.adaptive.greedy_selection import picked, squares
 from vseg.adaptive.state import State
+from vseg.bayes.linear_algebra import dot4
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
 from vseg.designs import covering
@@ -21,9 +27,9 @@ RULES = ("variance_reduction", "bald", "random")
 TARGETS = ("maps", "pairs")
 CANDIDATES = 1000
 TARGET_PAIRS = 800
-MANY_SEGMENTS = 5  # from here on labels of draws are too loose to be compared entry by entry
-OPENING_SHARE = 3  # a session opens with n/3 covering pairs
-LEAST_NOISE = 1e-3  # variance of an answer, at least
+MANY_SEGMENTS = 5  # from here on labels differ too much between draws to compare probabilities one by one
+OPENING_DIVISOR = 3  # a session opens with n/3 covering pairs
+MIN_NOISE = 1e-3  # smallest variance of an answer
 
 Indices = NDArray[np.int64]
 
@@ -36,21 +42,28 @@ def next_pairs(
     pending: Pairs | None = None,
     seed: int,
 ) -> Pairs:
-    """The pairs to ask next.
+    """Choose the pairs to ask next.
 
     A session opens with n/3 covering pairs, in the same order for everyone who shares the state. No pair is asked
-    twice while there are others, so that the last ones before all were asked may be fewer than `count`.
+    twice while others are left, so fewer than `count` pairs are returned when the last ones are chosen.
 
     Parameters
     ----------
     state : State
+        The posterior given the answers so far.
     count : int
+        Number of pairs.
     rule : "variance_reduction", "bald" or "random"
-        What is expected to be learnt about the maps, or about the answer alone, or nothing.
+        Choose the pairs that are expected to reduce the variance of the maps most; whose answers are most uncertain
+        because of the maps; or random pairs.
     pending : Pairs, optional
-        Pairs that were chosen before and are not answered yet: they are taken as asked.
+        Pairs that were chosen before and are not answered yet: they count as asked.
     seed : int
         The same answers, pending pairs and seed give the same pairs.
+
+    Returns
+    -------
+    Pairs
 
     Examples
     --------
@@ -63,37 +76,36 @@ def next_pairs(
         raise InvalidInput(f"Unknown rule {rule!r}; choose one of {', '.join(RULES)}.")
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
         raise InvalidInput(f"The number of pairs is a whole number from 1 up, got {count!r}.")
-    layout, waiting = state.layout, _checked(pending, state.layout)
-    asked = _keys(state.pairs, layout)
-    taken = np.union1d(asked, _keys(waiting, layout))
-    opening = _opening(layout, taken, state.trials + len(waiting), count, state.seed)
+    layout, waiting = state.layout, _check_pending(pending, state.layout)
+    taken = np.union1d(_keys(state.pairs, layout), _keys(waiting, layout))
+    opening = _opening_pairs(layout, taken, state.trials + len(waiting), count, state.seed)
     if len(opening) == count:
         return opening
     taken = np.union1d(taken, _keys(opening, layout))
     rng = np.random.default_rng([check_seed(seed), state.trials, len(waiting)])
-    candidates = _candidates(layout, taken, max(CANDIDATES, count), rng)
-    wanted = min(count - len(opening), len(candidates))
+    candidates = _draw_candidates(layout, taken, max(CANDIDATES, count), rng)
+    missing = min(count - len(opening), len(candidates))
     if rule == "random" or not state.trials:
-        chosen = candidates[:wanted]
+        chosen = candidates[:missing]
     else:
-        first = np.concatenate([_both(waiting), _both(opening)])
+        asked = np.concatenate([_as_rows(waiting), _as_rows(opening)])
         target = "pairs" if state.segments >= MANY_SEGMENTS else "maps"
-        found = choose(
+        best = select_candidates(
             state.draws,
             candidates,
-            wanted,
+            missing,
             rule=rule,
             target=target,
             lapses=state.lapses,
-            asked=first,
+            asked=asked,
             rng=rng,
         )
-        chosen = candidates[found]
-    i, j = np.concatenate([_both(opening), chosen]).T
+        chosen = candidates[best]
+    i, j = np.concatenate([_as_rows(opening), chosen]).T
     return Pairs(layout, i, j)
 
 
-def choose(
+def select_candidates(
     draws: NDArray[np.float64],
     candidates: Indices,
     count: int,
@@ -104,56 +116,152 @@ def choose(
     asked: Indices | None = None,
     rng: np.random.Generator,
 ) -> Indices:
-    """Rows of the candidates (m, 2) to ask, in order of choice.
+    """Return the numbers of the best candidates, in the order in which they are chosen.
 
     Parameters
     ----------
-    draws : (S, n, K) maps drawn from the posterior
+    draws : (S, n, K)
+        Maps drawn from the posterior.
+    candidates : (m, 2)
+        Pairs to choose from.
+    count : int
+        Number of pairs to choose.
+    rule : "variance_reduction" or "bald"
+        As for `next_pairs`.
     target : "maps" or "pairs"
-        What is to become certain: all probabilities, or P(same) of random pairs, which knows no labels.
-    asked : (a, 2) pairs that will be answered anyway
+        What is to become certain: all probabilities, or P(same) of random pairs, which does not depend on labels.
+    lapses : (γ₀, γ₁)
+        P('same') where all is different, P('different') where all is the same.
+    asked : (a, 2), optional
+        Pairs that will be answered anyway.
+    rng : numpy.random.Generator
+        Draws the random pairs of the target "pairs".
+
+    Returns
+    -------
+    (count,) array of int
     """
     if target not in TARGETS:
         raise InvalidInput(f"Unknown target {target!r}; choose one of {', '.join(TARGETS)}.")
     S, n, _ = draws.shape
-    known = np.zeros((0, 2), np.int64) if asked is None else asked
-    listed = np.concatenate([known, candidates])
-    q = lapses[0] + (1 - sum(lapses)) * _same(draws, listed)
-    noise = np.maximum(np.mean(q * (1 - q), axis=1), LEAST_NOISE)
+    first = np.zeros((0, 2), np.int64) if asked is None else asked
+    pairs = np.concatenate([first, candidates])
+    q = lapses[0] + (1 - sum(lapses)) * _same_probabilities(draws, pairs)
+    noise = np.maximum(np.mean(q * (1 - q), axis=1), MIN_NOISE)
     Q = (q - q.mean(axis=1, keepdims=True)) / np.sqrt(S)
     if target == "maps":
         Y = draws.reshape(S, -1).T
     else:
-        Y = _same(draws, _random_pairs(n, TARGET_PAIRS, rng))
+        Y = _same_probabilities(draws, _random_pairs(n, TARGET_PAIRS, rng))
     Y = (Y - Y.mean(axis=1, keepdims=True)) / np.sqrt(S)
-    wanted = min(count, len(candidates))
-    return picked(Q, squares(np.ascontiguousarray(Y)), noise, len(known), wanted, rule == "bald")
+    G = gram_matrix(np.ascontiguousarray(Y))
+    return pick_greedily(Q, G, noise, len(first), min(count, len(candidates)), rule == "bald")
 
 
-def _same(draws: NDArray[np.float64], pairs: Indices) -> NDArray[np.float64]:
-    """(m, S) P(same) of each pair in each draw."""
+@compiled
+def pick_greedily(Q, G, noise, first, count, by_variance):
+    """Return the `count` best rows of Q, one after the other, given that its first `first` rows are asked anyway.
+
+    With Q (m, S) what the draws say about each pair, around its mean, and G (S, S) the scalar products of what they say
+    about the target: the squared covariance of pair c with the target is N_c = q_cᵀGq_c. Asking a pair with q, variance
+    V and noise R changes N_c to N_c - 2 a_c b_c/(V + R) + a_c² qᵀGq/(V + R)², with a_c = q_cᵀq and b_c = q_cᵀGq, and
+    the variance V_c to V_c - a_c²/(V + R). So a pick costs two products of Q with a vector. Rows are numbered from
+    `first` on. If `by_variance`, pairs are scored by their own variance over noise instead. Q and G are overwritten.
+    """
+    m = Q.shape[0]
+    value = np.empty(m)
+    variance = np.empty(m)
+    for c in range(m):
+        row = multiply_symmetric(G, Q[c])
+        value[c] = dot4(row, Q[c])
+        variance[c] = dot4(Q[c], Q[c])
+    is_open = np.ones(m, np.bool_)
+    chosen = np.empty(count, np.int64)
+    for t in range(first + count):
+        best = t
+        if t >= first:
+            top = -np.inf
+            for c in range(first, m):
+                if is_open[c]:
+                    score = variance[c] / noise[c] if by_variance else value[c] / (variance[c] + noise[c])
+                    if score > top:
+                        top = score
+                        best = c
+            chosen[t - first] = best - first
+        is_open[best] = False
+        deflate(Q, G, best, noise[best], value, variance)
+    return chosen
+
+
+@compiled
+def deflate(Q, G, best, noise, value, variance):
+    """Update Q, G, value and variance for the answer to row `best`."""
+    m, S = Q.shape
+    q = Q[best].copy()
+    product = multiply_symmetric(G, q)
+    total = dot4(q, q) + noise
+    own = dot4(q, product)
+    share = 1.0 / (total + np.sqrt(noise * total))  # of M = I - share·qqᵀ, with M² = I - qqᵀ/(V + R)
+    for c in range(m):
+        a = dot4(Q[c], q)
+        b = dot4(Q[c], product)
+        value[c] += a / total * (a / total * own - 2.0 * b)
+        variance[c] -= a * a / total
+        for s in range(S):
+            Q[c, s] -= share * a * q[s]
+    for s in range(S):  # G ← MGM
+        for r in range(S):
+            G[s, r] -= share * (q[s] * product[r] + product[s] * q[r] - share * own * q[s] * q[r])
+
+
+@compiled
+def multiply_symmetric(G, q):
+    """Return Gq for a symmetric G."""
+    y = np.zeros(q.shape[0])
+    for r in range(q.shape[0]):
+        weight = q[r]
+        for s in range(q.shape[0]):
+            y[s] += weight * G[r, s]
+    return y
+
+
+@compiled
+def gram_matrix(Y):
+    """Return YᵀY for Y (y, S)."""
+    S = Y.shape[1]
+    G = np.zeros((S, S))
+    for y in range(Y.shape[0]):
+        for r in range(S):
+            weight = Y[y, r]
+            for s in range(S):
+                G[r, s] += weight * Y[y, s]
+    return G
+
+
+def _same_probabilities(draws: NDArray[np.float64], pairs: Indices) -> NDArray[np.float64]:
+    """Return P(same) of each pair in each draw, (m, S)."""
     rows = np.ascontiguousarray(draws.transpose(1, 0, 2))
     return np.einsum("msk,msk->ms", rows[pairs[:, 0]], rows[pairs[:, 1]])
 
 
-def _opening(layout: Layout, taken: Indices, asked: int, count: int, seed: int) -> Pairs:
-    """What is left of the session's opening, `count` pairs at most."""
+def _opening_pairs(layout: Layout, taken: Indices, asked: int, count: int, seed: int) -> Pairs:
+    """Return what is left of the session's opening, at most `count` pairs."""
     n = len(layout)
-    length = -(-n // OPENING_SHARE)
+    length = -(-n // OPENING_DIVISOR)
     if asked >= length:
         return Pairs(layout, [], [])
-    whole = covering(layout, trials=-(-n // 2), seed=seed).take(np.arange(length))
-    fresh = np.flatnonzero(~np.isin(_keys(whole, layout), taken))
-    return whole.take(fresh[: min(count, length - asked)])
+    opening = covering(layout, trials=-(-n // 2), seed=seed).take(np.arange(length))
+    fresh = np.flatnonzero(~np.isin(_keys(opening, layout), taken))
+    return opening.take(fresh[: min(count, length - asked)])
 
 
-def _candidates(layout: Layout, taken: Indices, count: int, rng: np.random.Generator) -> Indices:
-    """(m, 2) random pairs that were not asked; any pairs once all have been."""
+def _draw_candidates(layout: Layout, taken: Indices, count: int, rng: np.random.Generator) -> Indices:
+    """Draw pairs, (m, 2), that were not asked; any pairs once all have been."""
     n = len(layout)
-    most = n * (n - 1) // 2
-    if len(taken) >= most:
+    total = n * (n - 1) // 2
+    if len(taken) >= total:
         taken = taken[:0]
-    if 2 * (len(taken) + count) > most:
+    if 2 * (len(taken) + count) > total:
         i, j = np.triu_indices(n, 1)
         keys = rng.permutation(np.setdiff1d(i * n + j, taken))[:count]
     else:
@@ -165,13 +273,13 @@ def _candidates(layout: Layout, taken: Indices, count: int, rng: np.random.Gener
 
 
 def _random_pairs(n: int, count: int, rng: np.random.Generator) -> Indices:
-    """(count, 2) pairs of different locations, the smaller number first."""
+    """Draw pairs of different locations, (count, 2), the smaller number first."""
     i = rng.integers(n, size=count)
     j = (i + rng.integers(1, n, size=count)) % n
     return np.stack([np.minimum(i, j), np.maximum(i, j)], axis=1)
 
 
-def _checked(pending: Pairs | None, layout: Layout) -> Pairs:
+def _check_pending(pending: Pairs | None, layout: Layout) -> Pairs:
     if pending is None:
         return Pairs(layout, [], [])
     if pending.layout != layout:
@@ -179,9 +287,11 @@ def _checked(pending: Pairs | None, layout: Layout) -> Pairs:
     return pending
 
 
-def _both(pairs: Pairs) -> Indices:
+def _as_rows(pairs: Pairs) -> Indices:
+    """Return the pairs as an array (count, 2)."""
     return np.stack([pairs.i, pairs.j], axis=1)
 
 
 def _keys(pairs: Pairs, layout: Layout) -> Indices:
+    """Return one number for each pair, to compare pairs by."""
     return pairs.i * len(layout) + pairs.j

@@ -1,44 +1,53 @@
-"""Between a study and the engine in `vseg.adaptive`: what is known of an image, and what to ask next.
+"""Chooser: takes the answers of a study about one image, in their order, and chooses the next pairs.
 
-The engine takes a second to load, which a server that starts again has no time for: it is loaded with the first state.
+State and acquisition take a second to load, too long for a server that starts again: they are loaded with the first
+chooser, not with this module.
 """
 
 import zlib
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Generic, NamedTuple
 
 import numpy as np
 
+from vseg.adaptive.history import AdaptiveAnswer, AnswerHistory, Pair, Session
 from vseg.data.layout import Grid
 from vseg.data.pairs import Pairs
 from vseg.study.schema import Study
 
-BATCH, BATCH_SHARE = 16, 0.08  # pairs chosen at once: so many, or this share of the answers so far
-LAPSES = (0.02, 0.02)  # anybody slips now and then; estimates would depend on when they were made
+BATCH, BATCH_SHARE = (
+    16,
+    0.08,
+)  # pairs chosen at a time: at least this many, or this share of the answers so far
+LAPSES = (0.02, 0.02)  # everyone lapses now and then; estimates would depend on when they were made
 
 
-class Answered(NamedTuple):
-    """What the state takes of an answer."""
-
-    i: int
-    j: int
-    same: bool
-
-
-class Chosen(NamedTuple):
-    """A batch: the first and the second dot of each pair."""
+class ChosenPairs(NamedTuple):
+    """A batch of pairs: the locations of the first and of the second dot of each."""
 
     i: list[int]
     j: list[int]
 
 
-class Chooser:
-    """What is known of one image from some answers, and what to ask next.
+class Chooser(Generic[Session]):
+    """Chooses pairs about one image of an adaptive study from the answers of one session or of several.
+
+    Parameters
+    ----------
+    study : Study
+        An adaptive study.
+    image : str
+        Name of the image.
+
+    Attributes
+    ----------
+    history : AnswerHistory
+        Which answers have been taken, and which pairs were chosen for whom.
 
     Examples
     --------
-    >>> from vseg.study.schema import parsed
-    >>> study = parsed('''
+    >>> from vseg.study.schema import parse_study
+    >>> study = parse_study('''
     ... name = "patches"
     ... segments = 2
     ... participants = 1
@@ -46,8 +55,9 @@ class Chooser:
     ... images = [{name = "patches", colours = 2}]
     ... design = {name = "adaptive", trials = 60}
     ... ''')
-    >>> chooser = Chooser(study, "patches")
-    >>> chooser.take([Answered(0, 1, True), Answered(0, 15, False)])
+    >>> chooser = Chooser[str](study, "patches")
+    >>> answer = AdaptiveAnswer(seq=0, item=0, image="patches", i=0, j=15, same=False, good=True, chosen=False)
+    >>> chooser.take("s1", [answer], records=1)
     >>> len(chooser.choose(3, seed=0).i)
     3
     """
@@ -55,54 +65,81 @@ class Chooser:
     def __init__(self, study: Study, image: str):
         from vseg import adaptive
 
+        self.history: AnswerHistory[Session] = AnswerHistory(image)
         self._rule = study.design.rule or "variance_reduction"
         self._state = adaptive.State(
-            study.layout.build(), segments=study.planned_segments, lapses=LAPSES, seed=seed_of(study, image)
+            study.layout.build(),
+            segments=study.planned_segments,
+            lapses=LAPSES,
+            seed=derive_seed(study, image),
         )
 
     @property
     def answers(self) -> int:
-        """How many answers it has taken."""
+        """The number of answers that the chooser has learnt from."""
         return self._state.trials
-
-    def take(self, answers: Iterable[Answered]) -> None:
-        """Learn from answers, in their order."""
-        new = list(answers)
-        if new:
-            self._state.add(*zip(*new, strict=True))
 
     @property
     def expected_error(self) -> float:
-        """How far the maps are expected to be from what the person sees: the mean over their entries."""
+        """The expected error of one probability of the maps: the mean over all of them."""
         return float(self._state.expected_error)
 
+    @property
     def batch_size(self) -> int:
-        """How many pairs to choose at once; more as each answer changes less."""
+        """How many pairs to choose at a time: more as each answer changes less."""
         return max(BATCH, int(BATCH_SHARE * self.answers))
 
-    def choose(self, count: int, *, pending: Collection[tuple[int, int]] = (), seed: int) -> Chosen:
-        """The next pairs, given that the pending ones will be answered too.
+    def take(self, session: Session, answers: Iterable[AdaptiveAnswer], records: int) -> None:
+        """Take the answers of a session among its records below `records` that were not taken before."""
+        self._add(self.history.take(session, answers, records))
 
-        Which of two locations is the first dot is left to chance.
+    def take_basis(
+        self, basis: Mapping[Session, int], answers: Mapping[Session, Iterable[AdaptiveAnswer]]
+    ) -> None:
+        """Take the answers that a stored batch rests on, see `AnswerHistory.take_basis`."""
+        self._add(self.history.take_basis(basis, answers))
+
+    def _add(self, answers: list[AdaptiveAnswer]) -> None:
+        if answers:
+            i, j, same = zip(*((answer.i, answer.j, answer.same) for answer in answers), strict=True)
+            self._state.add(i, j, same)
+
+    def choose(self, count: int, *, pending: Collection[Pair] = (), seed: int) -> ChosenPairs:
+        """Choose the next pairs, given that the pending ones will be answered too.
+
+        Which of the two locations is the first dot is random.
+
+        Parameters
+        ----------
+        count : int
+            Number of pairs; fewer are chosen if fewer are left that were not asked.
+        pending : list of (i, j)
+            Pairs that will be answered before these.
+        seed : int
+            The same answers, pending pairs and seed give the same pairs.
         """
         from vseg import adaptive
 
-        first, second = (np.random.SeedSequence(seed).generate_state(2, np.uint64) >> np.uint64(1)).tolist()
+        pair_seed, swap_seed = (
+            np.random.SeedSequence(seed).generate_state(2, np.uint64) >> np.uint64(1)
+        ).tolist()
         waiting = sorted({(min(pair), max(pair)) for pair in pending})
         i, j = zip(*waiting, strict=True) if waiting else ((), ())
         pairs = adaptive.next_pairs(
-            self._state, count, rule=self._rule, pending=Pairs(self._state.layout, i, j), seed=first
+            self._state, count, rule=self._rule, pending=Pairs(self._state.layout, i, j), seed=pair_seed
         )
-        swap = np.random.default_rng(second).random(len(pairs)) < 0.5
-        return Chosen(np.where(swap, pairs.j, pairs.i).tolist(), np.where(swap, pairs.i, pairs.j).tolist())
+        swap = np.random.default_rng(swap_seed).random(len(pairs)) < 0.5
+        return ChosenPairs(
+            np.where(swap, pairs.j, pairs.i).tolist(), np.where(swap, pairs.i, pairs.j).tolist()
+        )
 
 
-def rehearse() -> None:
-    """Load, or compile, all that a choice needs: seconds, which the first to be served should not wait for.
+def preload_engine() -> None:
+    """Load, or compile, everything that a choice needs; it takes seconds that no participant should wait for.
 
     Examples
     --------
-    >>> rehearse()
+    >>> preload_engine()
     """
     from vseg import adaptive
 
@@ -111,15 +148,23 @@ def rehearse() -> None:
     adaptive.next_pairs(state, 1, seed=0)
 
 
-def seed_of(study: Study, image: str, session: str = "", item: int = 0) -> int:
-    """What starts chance: of an image's state, or of the batch of a session whose first item this is.
+def derive_seed(study: Study, image: str, session: str = "", item: int = 0) -> int:
+    """Derive the seed of an image's state, or of the batch of a session that begins with this item.
 
     Examples
     --------
-    >>> from vseg.study.schema import parsed
-    >>> study = parsed('name="a"\\nsegments=2\\nparticipants=1\\nlayout={grid=4}\\nimages=[{name="b", colours=2}]')
-    >>> seed_of(study, "b") == seed_of(study, "b"), seed_of(study, "b", "s1", 7) == seed_of(study, "b", "s1", 8)
-    (True, False)
+    >>> from vseg.study.schema import parse_study
+    >>> study = parse_study('''
+    ... name = "patches"
+    ... segments = 2
+    ... participants = 1
+    ... layout = {grid = 4}
+    ... images = [{name = "patches", colours = 2}]
+    ... ''')
+    >>> derive_seed(study, "patches") == derive_seed(study, "patches")
+    True
+    >>> derive_seed(study, "patches", "s1", 7) == derive_seed(study, "patches", "s1", 8)
+    False
     """
     words = [zlib.crc32(text.encode()) for text in (image, session)]
     root = np.random.SeedSequence((study.seed, *words, item))

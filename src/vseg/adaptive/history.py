@@ -6,12 +6,12 @@ records. A stored batch has a basis: how many records of each session were taken
 a restarted server, the dashboard and a replay of exported data all take the same answers in the same order.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 Pair = tuple[int, int]
-Session = TypeVar("Session", int, str)
+Session = TypeVar("Session", bound=Hashable)
 """What identifies a session: its id in the database, its name in exported data."""
 
 
@@ -66,8 +66,10 @@ class AnswerHistory(Generic[Session]):
     --------
     >>> answers = [AdaptiveAnswer(seq, seq, "a", 0, 1, True, good=seq != 1, chosen=False) for seq in range(3)]
     >>> history = AnswerHistory[str]("a")
-    >>> [answer.seq for answer in history.take("s1", answers, 2)], [answer.seq for answer in history.take("s1", answers, 3)]
-    ([0], [2])
+    >>> [answer.seq for answer in history.take("s1", answers, 2)]
+    [0]
+    >>> [answer.seq for answer in history.take("s1", answers, 3)]
+    [2]
     """
 
     def __init__(self, image: str):
@@ -84,6 +86,10 @@ class AnswerHistory(Generic[Session]):
         own.answered.update(answer.item for answer in good)
         own.last_item = max([own.last_item, *(answer.item for answer in new)])
         return good
+
+    def add_choices(self, session: Session, pairs: Mapping[int, Pair]) -> None:
+        """Add pairs that were chosen for a session, by item."""
+        self.sessions.setdefault(session, SessionHistory()).chosen.update(pairs)
 
     def take_basis(
         self, basis: Mapping[Session, int], answers: Mapping[Session, Iterable[AdaptiveAnswer]]
@@ -120,5 +126,5 @@ def order_answers(
     -------
     list of AdaptiveAnswer
     """
-    history = AnswerHistory[Session](image)
+    history: AnswerHistory[Session] = AnswerHistory(image)
     return [answer for basis in bases for answer in history.take_basis(basis, answers)]

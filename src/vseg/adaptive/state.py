@@ -1,21 +1,21 @@
-"""State: a posterior that follows the answers as they come.
+"""State: a posterior that is updated as answers come in.
 
-Scale and length are chosen anew and chains warmed up whenever the answers have grown by half, from the answers up to
-that point; in between, the mode and the chains move on from there. So the state after T answers depends on those
-answers in their order and on the seed, not on the batches in which they came nor on what was asked of it before.
+Scale and length are chosen again, and chains are warmed up again, whenever the number of answers has grown by half,
+from the answers up to that point. In between, the mode and the chains start from there, and are ready after a few
+trajectories. So the state after T answers depends on these answers in their order and on the seed, but not on the
+batches in which they came nor on when draws were requested.
 """
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vseg._support.blas import single_blas_thread
 from vseg._support.seeds import check_seed
-from vseg.bayes import lapses as slips
 from vseg.bayes.draw_summaries import expected_error, interval, median_maps
 from vseg.bayes.evidence import LaplaceFit, allocate_chains, find_mode, initial_fields, search
 from vseg.bayes.hmc import (
@@ -29,8 +29,9 @@ from vseg.bayes.hmc import (
     run_chain,
     whiten_low_rank,
 )  # fmt: skip
+from vseg.bayes.lapses import CatchCounts, LapseOption, check_lapses, estimate_lapses
 from vseg.bayes.model import AnswerCounts, compute_maps, count_answers, helmert_contrasts
-from vseg.bayes.priors import make_prior
+from vseg.bayes.priors import Prior, make_prior
 from vseg.bayes.segment_evidence import check_segment_counts
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
@@ -39,31 +40,40 @@ from vseg.data.responses import Responses, Tally, as_booleans
 from vseg.errors import InvalidInput
 from vseg.reconstruction.reconstruct import about_one_image
 
-FRESH = 1.5  # hyper-parameters are chosen anew whenever the answers have grown by this factor
-FIRST = 8  # answers before they are chosen for the first time
-FOLLOWING = 1e-5  # tolerance of a mode that follows
+REFIT_FACTOR = 1.5  # scale and length are chosen again whenever the answers have grown by this factor
+FIRST_REFIT = 8  # answers at which they are chosen for the first time
+TOLERANCE = 1e-5  # of a mode that starts from an earlier one
 DRAWS = 64
 WARM_UP = 16  # trajectories that tune the step size of a chain
 SETTLE = 4  # trajectories after new answers, before the first draw
 ACCEPTANCE = 0.65  # share of trajectories to accept
 MAX_STEPS = 8
-MANY_SEGMENTS = 5  # from here on a draw takes one trajectory, else two: with many fields each knows less
+MANY_SEGMENTS = 5  # from here on a draw takes one trajectory instead of two
 
 
 class State:
-    """Maps and draws that stay warm while answers come in.
+    """The posterior of one image given the answers so far.
 
     Parameters
     ----------
-    layout, segments, prior, image, group
-        As in `vseg.posterior`, with a number of segments.
+    layout : Layout
+        The locations of the image.
+    segments : int
+        Number of segments K.
+    prior : Prior, "spatial", "image", "group", or (n, n) matrix
+        As for `vseg.posterior`.
     lapses : None, "estimate", or (γ₀, γ₁)
-        Estimated lapses follow at every fresh choice of scale and length.
+        As for `vseg.posterior`; they are estimated again whenever scale and length are.
     draws : int
+        Maps to draw, 8 or more.
+    image : (H, W) or (H, W, 3) uint8, optional
+        The image, for the image prior.
+    group : Maps or list of Maps, optional
+        Maps of other participants, for the group prior.
     responses : Responses, optional
         Answers to begin with, in their order.
     threads : int
-        Chains and fits at once; changes nothing but the time.
+        Fits and chains at a time; the result does not depend on it.
     seed : int
         The same answers and seed give the same draws.
 
@@ -81,11 +91,11 @@ class State:
         layout: Layout,
         *,
         segments: int,
-        prior: Any = "spatial",
-        lapses: Any = None,
+        prior: Prior | str | ArrayLike = "spatial",
+        lapses: LapseOption = None,
         draws: int = DRAWS,
-        image: Any = None,
-        group: Any = None,
+        image: ArrayLike | None = None,
+        group: Maps | Sequence[Maps] | None = None,
         responses: Responses | None = None,
         threads: int = 1,
         seed: int,
@@ -94,8 +104,8 @@ class State:
             self._prior = make_prior(prior, layout, image, group)
         self.layout = layout
         self.segments = check_segment_counts([segments], layout)[0]
-        self._estimate = isinstance(lapses, str) and lapses == "estimate"
-        self.lapses = (0.01, 0.01) if self._estimate else slips.check_lapses(lapses)
+        self._estimates_lapses = isinstance(lapses, str) and lapses == "estimate"
+        self.lapses = (0.01, 0.01) if self._estimates_lapses else check_lapses(lapses)
         if not isinstance(draws, (int, np.integer)) or draws < 2 * MIN_CHAINS:
             raise InvalidInput(
                 f"The number of draws is a whole number from {2 * MIN_CHAINS} up, got {draws!r}."
@@ -107,8 +117,8 @@ class State:
         self._same = np.zeros(0, np.bool_)
         self._fits: list[LaplaceFit] = []
         self._chains: list[WarmChain] = []
-        self._chosen_at = 0
-        self._drawn: tuple[int, NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._refitted_at = 0
+        self._current: _Draws | None = None
         if responses is not None:
             if responses.layout != layout:
                 raise InvalidInput(f"The responses lie on {responses.layout}, expected {layout}.")
@@ -116,7 +126,15 @@ class State:
             self.add(responses.i, responses.j, responses.same)
 
     def add(self, i: ArrayLike, j: ArrayLike, same: ArrayLike) -> None:
-        """Take one answer or several, in the order in which they were given."""
+        """Add one answer or several, in the order in which they were given.
+
+        Parameters
+        ----------
+        i, j : int or list of int
+            The two locations of each pair.
+        same : bool or list of bool
+            The answers.
+        """
         low, high = check_pairs(self.layout, np.atleast_1d(i), np.atleast_1d(j))
         answers = as_booleans(np.atleast_1d(same))
         if answers.shape != low.shape:
@@ -127,18 +145,18 @@ class State:
 
     @property
     def trials(self) -> int:
-        """How many answers it has taken."""
+        """The number of answers so far."""
         return len(self._i)
 
     @property
     def pairs(self) -> Pairs:
-        """The distinct pairs that were answered."""
+        """The different pairs that were answered."""
         return self._tally(self.trials).pairs
 
     @property
     def draws(self) -> NDArray[np.float64]:
-        """(S, n, K) maps drawn from the posterior, under the labels of its mode; uniform maps without answers."""
-        return self._posterior()[1]
+        """(S, n, K) maps drawn from the posterior, under the labels of the mode; uniform maps without answers."""
+        return self._update().draws
 
     @property
     def maps(self) -> Maps:
@@ -148,7 +166,7 @@ class State:
     @property
     def mode(self) -> Maps:
         """The most probable maps."""
-        return Maps(self.layout, self._posterior()[2])
+        return Maps(self.layout, self._update().mode)
 
     @property
     def bounds(self) -> NDArray[np.float64]:
@@ -157,66 +175,74 @@ class State:
 
     @property
     def expected_error(self) -> float:
-        """The expected error of one probability, mean |p - median|: compared with a study's target by `stop`."""
+        """The expected error of one probability, mean |p - median|, which `stop_reason` compares with a target."""
         if not self.trials:
             return 1.0
         return expected_error(self.draws, median_maps(self.draws))
 
-    def _posterior(self) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-        if self._drawn is None or self._drawn[0] != self.trials:
-            with single_blas_thread:  # a BLAS with more would round otherwise, and other pairs be chosen
-                self._drawn = (self.trials, *self._draw())
-        return self._drawn
+    def _update(self) -> "_Draws":
+        """Return draws and mode for the answers so far, computed on the first request."""
+        if self._current is None or self._current.trials != self.trials:
+            with (
+                single_blas_thread
+            ):  # with more threads results are rounded differently, and other pairs chosen
+                self._current = self._draw()
+        return self._current
 
-    def _draw(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _draw(self) -> "_Draws":
         if not self.trials:
-            level = np.full((self._count, len(self.layout), self.segments), 1 / self.segments)
-            return level, level[0]
-        self._choose(self._milestone())
-        answers, best = self._answers(self.trials), self._fits[0]
-        chance = np.random.SeedSequence([self.seed, self.trials])
-        draws = draw_maps(answers, self._chains, self._count, chance, self._threads)
-        followed = find_mode(answers, best.root, [best.mode.weights], tolerance=FOLLOWING)
-        likely = compute_maps(followed.weights, best.root, helmert_contrasts(self.segments))
-        return align_labels(draws, likely), likely
+            uniform = np.full((self._count, len(self.layout), self.segments), 1 / self.segments)
+            return _Draws(0, uniform, uniform[0])
+        self._refit(self._last_refit())
+        answers, best = count_answers(self._tally(self.trials), *self.lapses), self._fits[0]
+        seeds = np.random.SeedSequence([self.seed, self.trials])
+        draws = draw_maps(answers, self._chains, self._count, seeds, self._threads)
+        found = find_mode(answers, best.root, [best.mode.weights], tolerance=TOLERANCE)
+        mode = compute_maps(found.weights, best.root, helmert_contrasts(self.segments))
+        return _Draws(self.trials, align_labels(draws, mode), mode)
 
-    def _milestone(self) -> int:
-        """The number of answers at which scale and length were last to be chosen: the same whoever asks when."""
-        last, after = self.trials, FIRST
-        while after <= self.trials:
-            last, after = after, int(np.ceil(FRESH * after))
+    def _last_refit(self) -> int:
+        """Return the number of answers at which scale and length were last chosen; it depends on `trials` alone."""
+        last, following = self.trials, FIRST_REFIT
+        while following <= self.trials:
+            last, following = following, int(np.ceil(REFIT_FACTOR * following))
         return last
 
-    def _choose(self, trials: int) -> None:
-        """Scale, length, lapses and warm chains from the first so many answers."""
-        if self._fits and self._chosen_at == trials:
+    def _refit(self, trials: int) -> None:
+        """Choose scale, length and lapses, and warm up chains, from the first `trials` answers."""
+        if self._fits and self._refitted_at == trials:
             return
         tally = self._tally(trials)
         first = initial_fields(tally, self.segments, np.random.default_rng([self.seed, trials]))
         answers = count_answers(tally, *self.lapses)
-        if self._estimate and trials >= FIRST:
-            answers, self._fits = slips.estimate_lapses(
-                answers, self._prior, first, catch=slips.CatchCounts(0, 0), threads=self._threads
+        if self._estimates_lapses and trials >= FIRST_REFIT:
+            answers, self._fits = estimate_lapses(
+                answers, self._prior, first, catch=CatchCounts(0, 0), threads=self._threads
             )
             self.lapses = answers.gamma0, answers.gamma1
         else:
             self._fits = search(answers, self._prior, first, threads=self._threads)
-        chance = np.random.SeedSequence([self.seed, trials, 1])
-        self._chains = warm_up_chains(answers, allocate_chains(self._fits, MIN_CHAINS), chance, self._threads)
-        self._fits = self._fits[:1]  # the others hold megabytes
-        self._chosen_at = trials
-
-    def _answers(self, trials: int) -> AnswerCounts:
-        return count_answers(self._tally(trials), *self.lapses)
+        seeds = np.random.SeedSequence([self.seed, trials, 1])
+        self._chains = warm_up_chains(answers, allocate_chains(self._fits, MIN_CHAINS), seeds, self._threads)
+        self._fits = self._fits[:1]  # the others take megabytes
+        self._refitted_at = trials
 
     def _tally(self, trials: int) -> Tally:
         upto = slice(trials)
         return Responses(self.layout, self._i[upto], self._j[upto], self._same[upto]).tally()
 
 
+class _Draws(NamedTuple):
+    """The draws (S, n, K) and the most probable maps (n, K) given so many trials."""
+
+    trials: int
+    draws: NDArray[np.float64]
+    mode: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class WarmChain:
-    """A chain in one fit after warming up: its coordinates, its step size, and its position."""
+    """A chain after warming up: the fit it belongs to, its coordinates, its step size, and its position."""
 
     fit: LaplaceFit
     whitening: Whitening
@@ -227,7 +253,7 @@ class WarmChain:
 def warm_up_chains(
     answers: AnswerCounts, fits: Sequence[LaplaceFit], seeds: np.random.SeedSequence, threads: int = 1
 ) -> list[WarmChain]:
-    """Return a chain for each fit, with a tuned step size, under the lapses of that fit."""
+    """Warm up a chain for each fit, which tunes its step size, under the lapses of that fit."""
     whitened = {fit: whiten_low_rank(_with_lapses(answers, fit), fit) for fit in dict.fromkeys(fits)}
     schedule = Schedule(WARM_UP, WARM_UP, 1, ACCEPTANCE, MAX_STEPS)
 
@@ -278,20 +304,28 @@ def _with_lapses(answers: AnswerCounts, fit: LaplaceFit) -> AnswerCounts:
     return answers._replace(gamma0=fit.lapses[0], gamma1=fit.lapses[1])
 
 
-def stop(state: State, *, target: float, minimum: int = 0, maximum: int | None = None) -> str | None:
-    """Why a session is over, as a sentence, or None while it is not.
+def stop_reason(state: State, *, target: float, minimum: int = 0, maximum: int | None = None) -> str | None:
+    """Return why a session may end, as a sentence, or None if it should go on.
 
     Parameters
     ----------
+    state : State
+        The posterior given the answers so far.
     target : float
-        The expected error of one probability at which enough is known; it may be a tenth too small.
-    minimum, maximum : int
-        Trials before which it never stops, and after which it always does.
+        The expected error of one probability at which to stop. The true error may be a tenth larger.
+    minimum : int
+        Trials before which a session never ends.
+    maximum : int, optional
+        Trials after which it always ends.
+
+    Returns
+    -------
+    str or None
 
     Examples
     --------
     >>> from vseg import Grid
-    >>> stop(State(Grid(5), segments=2, seed=0), target=0.05, maximum=0)
+    >>> stop_reason(State(Grid(5), segments=2, seed=0), target=0.05, maximum=0)
     'All 0 trials were asked.'
     """
     if not 0 < target < 1:

@@ -1,10 +1,10 @@
-"""Choosing pairs in the background: a thread or two for all sessions of this process, never the hot route.
+"""PairScheduler: chooses the pairs of adaptive sessions in background threads, outside of requests.
 
-A session that has few chosen trials left asks for more; who has the fewest is served first. A second thread helps only
-where someone is about to run out: otherwise it would take the core from those whose answers are being stored. A job
-brings the state of the session (of the image, where people share it) up to date from the database, chooses, stores,
-and only then lets replies know. If it comes too late, the page has shown the pair that was fixed when the session
-began, and said so.
+A session with few chosen trials left requests more pairs; the session with the fewest is served first. A second thread
+helps only when a session is about to run out: otherwise it would take the core from requests that store answers. A job
+brings the chooser of the session (or of the image, if sessions share it) up to date from the database, chooses a batch,
+stores it, and only then makes it available to replies. If a choice comes too late, the page has shown the pair that was
+fixed when the session began, and reports so.
 """
 
 import logging
@@ -15,221 +15,338 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vseg import store
-from vseg.adaptive.chooser import rehearse, seed_of
-from vseg.server.adaptive_history import Knowledge
+from vseg.adaptive.chooser import Chooser, derive_seed, preload_engine
+from vseg.adaptive.history import AdaptiveAnswer, Pair
 from vseg.server.lazy_app import IMPORT_LOCK, LOAD_DELAY_S
-from vseg.server.pending_choices import Ahead, Need
-from vseg.store.choices import ChoiceBatch, EarlyStop, SessionBasis
+from vseg.server.pending_choices import NeededPairs, PendingChoices
+from vseg.store.choices import ChoiceBatch, ContributingSession, EarlyStop, SessionBasis
+from vseg.study.schema import Study
 
-THREADS = min(2, os.cpu_count() or 1)
-HURRY, LOOK_AGAIN_S = 3, 0.2  # the second thread helps whoever has so few trials left
-MOST_STATES = 256
-LEAST_AHEAD, MOST_AHEAD = 4, 32  # trials: a choice made after one reply travels with the next
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+MAX_THREADS = min(2, os.cpu_count() or 1)
+URGENT_TRIALS = 3  # the second thread serves only sessions with at most this many trials left
+RECHECK_S = 0.2
+MAX_CHOOSERS = 256
+MIN_MARGIN, MAX_MARGIN = 4, 32  # trials: a choice made after one reply is sent with the next
 QUICK_ANSWER_S = 0.4
-FINISH_S = 5
-PATIENCE = 4  # trials to wait after a job that chose nothing
+CLOSE_TIMEOUT_S = 5
+RETRY_AFTER = 4  # trials to wait after a job that chose nothing
+IDLE_S = 300  # a session without answers for this long is not expected to answer the pairs chosen for it
+REFRESH_S = 1.0  # shared answers are read this often; requests in between use the same draws
+MAX_PENDING = 200  # pairs of other sessions that a choice takes into account
+
+Key = tuple[str, int]
 
 log = logging.getLogger("vseg.server")
 
 
-class Adapting:
-    """Everybody's choices; `heard` is all that the hot route calls."""
+class PairScheduler:
+    """Chooses pairs for all sessions of this process; requests call only `note_records` and `is_choosing`."""
 
-    def __init__(self, db: store.Database, threads: int = THREADS):
-        self._db, self._most_threads = db, threads
+    def __init__(self, db: store.Database, max_threads: int = MAX_THREADS):
+        self._db, self._max_threads = db, max_threads
         self._changed = threading.Condition()
-        self._waiting: dict[int, tuple[Ahead, float]] = {}  # by session, and since when
-        self._busy: set[tuple[str, int]] = set()
+        self._waiting: dict[
+            int, tuple[PendingChoices, float]
+        ] = {}  # by session, with the time of the request
+        self._busy: set[Key] = set()
         self._threads: list[threading.Thread] = []
-        self._states: OrderedDict[tuple[tuple[str, int], str], Knowledge] = OrderedDict()
-        self._lock = threading.Lock()
+        self._choosers: OrderedDict[tuple[Key, str], LiveChooser] = OrderedDict()
+        self._lock = threading.Lock()  # of the choosers; requests never wait for it
         self._closed = False
-        self._turn_s = 0.2  # from a wish to stored choices, lately
+        self._latency_s = 0.2  # from a request to stored choices, averaged over the last ones
 
-    def heard(self, ahead: Ahead, records: Iterable[Mapping[str, Any]] = ()) -> None:
-        """Take note of what a session answered, and choose more if few are left."""
+    def note_records(self, pending: PendingChoices, records: Iterable[Mapping[str, Any]] = ()) -> None:
+        """Take note of the records that a session has sent, and request more pairs if few are left."""
         if not self._threads:
-            self._rehearse()
-        ahead.answered([record["item"] for record in records if record["kind"] == "response"])
-        if ahead.asked >= ahead.quiet_until and ahead.need(self._margin(ahead)) is not None:
-            self._want(ahead)
+            self._start_first_thread()
+        pending.note_answered([record["item"] for record in records if record["kind"] == "response"])
+        if pending.last_item >= pending.quiet_until and pending.find_need(self._margin(pending)) is not None:
+            self._request(pending)
 
-    def is_choosing(self, ahead: Ahead) -> bool:
-        """Whether choices for this session are under way."""
-        return ahead.session in self._waiting or _key(ahead) in self._busy
+    def is_choosing(self, pending: PendingChoices) -> bool:
+        """Return whether pairs are being chosen for this session."""
+        return pending.session in self._waiting or _get_key(pending) in self._busy
 
     def close(self) -> None:
-        """Finish what is being chosen, if that does not take long, and no more."""
+        """Stop all threads; wait a little for choices under way."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
         for thread in self._threads:
-            thread.join(FINISH_S)
+            thread.join(CLOSE_TIMEOUT_S)
 
-    def _margin(self, ahead: Ahead) -> int:
-        timing = ahead.study.study.timing
+    def _margin(self, pending: PendingChoices) -> int:
+        """Return how many trials before a session runs out it should request more pairs."""
+        timing = pending.study.study.timing
         trial_s = (timing.cue_ms + timing.image_ms + timing.pause_ms) / 1000 + QUICK_ANSWER_S
-        return min(max(LEAST_AHEAD, 2 + math.ceil(2 * self._turn_s / trial_s)), MOST_AHEAD)
+        return min(max(MIN_MARGIN, 2 + math.ceil(2 * self._latency_s / trial_s)), MAX_MARGIN)
 
-    def _want(self, ahead: Ahead) -> None:
+    def _request(self, pending: PendingChoices) -> None:
         with self._changed:
-            if self._closed or ahead.session in self._waiting:
+            if self._closed or pending.session in self._waiting:
                 return
-            self._waiting[ahead.session] = ahead, time.monotonic()
-            if len(self._threads) < self._most_threads:
-                self._start(helps=len(self._threads) > 0)
+            self._waiting[pending.session] = pending, time.monotonic()
+            if len(self._threads) < self._max_threads:
+                self._start_thread(is_helper=len(self._threads) > 0)
             self._changed.notify_all()
 
-    def _rehearse(self) -> None:
-        """Load the engine while fixed pairs are answered, before the first choice is wanted."""
+    def _start_first_thread(self) -> None:
+        """Start the first thread, which loads the engine while fixed pairs are answered."""
         with self._changed:
             if not self._threads and not self._closed:
-                self._start(helps=False)
+                self._start_thread(is_helper=False)
 
-    def _start(self, *, helps: bool) -> None:
-        thread = threading.Thread(target=self._run, args=(helps,), name="vseg-adapting", daemon=True)
+    def _start_thread(self, *, is_helper: bool) -> None:
+        thread = threading.Thread(
+            target=self._run, args=(is_helper,), name="vseg-pair-scheduler", daemon=True
+        )
         self._threads.append(thread)
         thread.start()
 
-    def _rehearsed(self) -> None:
-        with self._changed:  # after a restart those who answer come first, as before the researchers' part
+    def _preload(self) -> None:
+        with self._changed:  # after a restart requests come first, as they do before the researchers' pages
             self._changed.wait_for(lambda: self._closed, LOAD_DELAY_S)
         try:
             with IMPORT_LOCK:
                 import_module("vseg.adaptive.acquisition")
-            rehearse()
-        except Exception:  # whoever is served first meets it again, and goes on with the pairs they have
-            log.exception("Choosing pairs could not be rehearsed.")
+            preload_engine()
+        except (
+            Exception
+        ):  # the first choice meets the same error, and its session goes on with the pairs it has
+            log.exception("The adaptive engine could not be loaded.")
 
-    def _run(self, helps: bool) -> None:
-        if not helps:
-            self._rehearsed()
+    def _run(self, is_helper: bool) -> None:
+        if not is_helper:
+            self._preload()
         while True:
             with self._changed:
-                while (taken := self._next(helps)) is None and not self._closed:
-                    self._changed.wait(LOOK_AGAIN_S if helps and self._waiting else None)
-                if taken is None or self._closed:
+                while (job := self._take_job(is_helper)) is None and not self._closed:
+                    self._changed.wait(RECHECK_S if is_helper and self._waiting else None)
+                if job is None or self._closed:
                     return
-                ahead, since = taken
+                pending, requested_s = job
             try:
-                self._serve(ahead)
-                self._turn_s += 0.2 * (time.monotonic() - since - self._turn_s)
+                self._serve(pending)
+                self._latency_s += 0.2 * (time.monotonic() - requested_s - self._latency_s)
             except Exception:  # the session goes on with the pairs it has
                 if not self._closed:
-                    log.exception("Choosing pairs for session %s failed.", ahead.name)
-                self._forget(ahead)
-                ahead.quiet_until = ahead.asked + PATIENCE
+                    log.exception("Choosing pairs for session %s failed.", pending.name)
+                self._forget(pending)
+                pending.quiet_until = pending.last_item + RETRY_AFTER
             finally:
                 with self._changed:
-                    self._busy.discard(_key(ahead))
+                    self._busy.discard(_get_key(pending))
                     self._changed.notify_all()
 
-    def _next(self, helps: bool) -> tuple[Ahead, float] | None:
-        """Whoever has the fewest trials left, of those whose state nobody else is at."""
-        free = [(ahead, since) for ahead, since in self._waiting.values() if _key(ahead) not in self._busy]
+    def _take_job(self, is_helper: bool) -> tuple[PendingChoices, float] | None:
+        """Take the waiting session with the fewest trials left whose chooser is not in use; None if there is none."""
+        free = [job for job in self._waiting.values() if _get_key(job[0]) not in self._busy]
         if not free:
             return None
-        ahead, since = min(free, key=lambda each: (_left(each[0]), each[1]))
-        if helps and _left(ahead) > HURRY:
+        pending, requested_s = min(free, key=lambda job: (_count_trials_left(job[0]), job[1]))
+        if is_helper and _count_trials_left(pending) > URGENT_TRIALS:
             return None
-        self._busy.add(_key(ahead))  # first: at no moment is it neither waiting nor busy
-        del self._waiting[ahead.session]
-        return ahead, since
+        self._busy.add(_get_key(pending))  # before it is removed: it is always either waiting or busy
+        del self._waiting[pending.session]
+        return pending, requested_s
 
-    def _serve(self, ahead: Ahead) -> None:
-        ahead.reload(self._db)
-        need = ahead.need(self._margin(ahead))
+    def _serve(self, pending: PendingChoices) -> None:
+        """Choose and store a batch for a session, or store that its image is known well enough."""
+        pending.reload(self._db)
+        need = pending.find_need(self._margin(pending))
         if need is None:  # another worker was quicker
             return
-        ahead.quiet_until = ahead.asked + PATIENCE
+        pending.quiet_until = pending.last_item + RETRY_AFTER
         with self._db.reading() as connection:
-            known = self._known(connection, ahead, need.part.image)
-            known.take_all(connection, ahead.session)
-        if known.chooser.answers < known.least:
-            self._forget(ahead)
-        elif (stop := _stop(ahead, need, known)) is not None:
-            store.choices.save_stop(self._db, ahead.session, ahead.name, stop)
-            ahead.reload(self._db)
-            self._forget(ahead)
+            live = self._get_chooser(connection, pending, need.trials.image)
+            live.take_new_answers(connection, pending.session)
+        if pending.session not in live.sessions or live.chooser.answers < live.min_answers:
+            self._forget(pending)
+        elif (stop := _find_stop(pending, need, live)) is not None:
+            store.choices.save_stop(self._db, pending.session, pending.name, stop)
+            pending.reload(self._db)
+            self._forget(pending)
         else:
-            self._choose(ahead, need, known)
+            self._choose(pending, need, live)
 
-    def _choose(self, ahead: Ahead, need: Need, known: Knowledge) -> None:
-        # More at once when choosing takes long.
-        size = max(known.chooser.batch_size(), 2 * self._margin(ahead))
-        batch = _chosen(ahead, need, known, size)
-        number = store.choices.save_batch(self._db, batch, after=known.last, session_ids=list(known.sessions))
-        if number is None:
-            ahead.reload(self._db)  # another worker's choices, if that is why, can be told at once
-            self._forget(ahead)
-            return
-        known.last = number
-        pairs = dict(zip(batch.items, zip(batch.i, batch.j, strict=True), strict=True))
-        known.given[ahead.session] |= pairs
-        ahead.choices = ahead.choices | pairs
-        ahead.quiet_until = -1
-
-    def _known(self, connection: Any, ahead: Ahead, image: str) -> Knowledge:
-        """What was known last, if that still holds; else nothing, to be read anew in the order of the batches."""
-        key, sessions = (_key(ahead), image), Knowledge.of_whom(connection, ahead, image)
-        known = self._states.get(key)
-        if known is None or not known.holds(connection, sessions):
-            known = Knowledge(ahead.study.study, image, sessions)
-            known.take_in_order(connection)
-        known.sessions = sessions
-        with self._lock:  # not the one that the hot route may wait for
-            self._states[key] = known
-            self._states.move_to_end(key)
-            while len(self._states) > MOST_STATES:
-                self._states.popitem(last=False)
-        return known
-
-    def _forget(self, ahead: Ahead) -> None:
-        """Nothing was stored: a crowd's answers are to be taken anew, since batches alone tell their order."""
-        if ahead.study.study.design.shared:
-            with self._lock:
-                for key in [key for key in self._states if key[0] == _key(ahead)]:
-                    del self._states[key]
-
-
-def _stop(ahead: Ahead, need: Need, known: Knowledge) -> EarlyStop | None:
-    """Where the questions end, if the image is known well enough."""
-    study, own = ahead.study.study, len(known.good[ahead.session])
-    if study.design.target_error is None or own < study.fewest_pairs:
-        return None
-    if (error := known.chooser.expected_error) > study.design.target_error:
-        return None
-    part = need.part
-    return EarlyStop(part.image, max(ahead.asked + 1, part.items[0]), part.until, own, error)
-
-
-def _chosen(ahead: Ahead, need: Need, known: Knowledge, size: int) -> ChoiceBatch:
-    study, image = ahead.study.study, need.part.image
-    pending, items = known.pending(ahead, need), list(need.part.items[need.first : need.first + size])
-    seed = seed_of(study, image, ahead.name, items[0])
-    i, j = known.chooser.choose(len(items), pending=pending.pairs, seed=seed)
-    items = items[: len(i)]  # fewer pairs may be left that nobody was asked
-    taken = {
-        session: SessionBasis(
-            records, items[0] if session == ahead.session else pending.ahead.get(session, 0)
+    def _choose(self, pending: PendingChoices, need: NeededPairs, live: "LiveChooser") -> None:
+        # More pairs at a time if choosing takes long.
+        size = max(live.chooser.batch_size, 2 * self._margin(pending))
+        batch = _choose_batch(pending, need, live, size)
+        number = store.choices.save_batch(
+            self._db, batch, after=live.last_batch, session_ids=list(live.sessions)
         )
-        for session, records in known.records.items()
+        if number is None:
+            pending.reload(self._db)  # another worker may have chosen; its choices can be sent at once
+            self._forget(pending)
+            return
+        live.last_batch = number
+        pairs = dict(zip(batch.items, zip(batch.i, batch.j, strict=True), strict=True))
+        live.chooser.history.add_choices(pending.session, pairs)
+        pending.choices = pending.choices | pairs
+        pending.quiet_until = -1
+
+    def _get_chooser(self, connection: "Connection", pending: PendingChoices, image: str) -> "LiveChooser":
+        """Return the cached chooser if it is current, else a new one that has taken the stored batches."""
+        key, sessions = (_get_key(pending), image), _list_sessions(connection, pending, image)
+        live = self._choosers.get(key)
+        if live is None or not live.is_current(connection, sessions):
+            live = LiveChooser(pending.study.study, image, sessions)
+            live.take_stored_batches(connection)
+        live.sessions = sessions
+        with self._lock:
+            self._choosers[key] = live
+            self._choosers.move_to_end(key)
+            while len(self._choosers) > MAX_CHOOSERS:
+                self._choosers.popitem(last=False)
+        return live
+
+    def _forget(self, pending: PendingChoices) -> None:
+        """Drop a shared chooser that took answers without storing a batch: only batches record the order of answers."""
+        if pending.study.study.design.shared:
+            with self._lock:
+                for key in [key for key in self._choosers if key[0] == _get_key(pending)]:
+                    del self._choosers[key]
+
+
+class OtherPairs(NamedTuple):
+    """Pairs that other sessions are to answer, and for each of these sessions the first item behind its pairs."""
+
+    pairs: list[Pair]
+    ahead: dict[int, int]
+
+
+class LiveChooser:
+    """The chooser of an image, kept up to date from the database.
+
+    Attributes
+    ----------
+    chooser : Chooser
+    sessions : dict
+        The sessions whose answers it takes, by id: one, or all that share their answers about the image.
+    min_answers : int
+        How many answers it takes before it chooses.
+    last_batch : int
+        The last batch about the image that it has taken into account.
+    """
+
+    def __init__(self, study: Study, image: str, sessions: Mapping[int, ContributingSession]):
+        self.chooser: Chooser[int] = Chooser(study, image)
+        self.sessions = dict(sessions)
+        self.min_answers = study.initial_pairs if study.design.shared else 1
+        self.last_batch = 0
+        self._image = image
+        self._refresh_s = REFRESH_S if study.design.shared else 0.0
+        self._refreshed_s = -math.inf
+        self._finished: set[int] = set()  # sessions that are over and completely taken
+        self._active_s: dict[int, float] = {}  # when records of each session were last taken
+
+    def is_current(self, connection: "Connection", sessions: Mapping[int, ContributingSession]) -> bool:
+        """Return whether all sessions it took answers from still exist, and no other worker has chosen since."""
+        for session in self.chooser.history.sessions:
+            if session not in sessions or sessions[session].name != self.sessions[session].name:
+                return False
+        return not store.choices.list_bases(connection, self._image, list(sessions), self.last_batch)
+
+    def take_stored_batches(self, connection: "Connection") -> None:
+        """Take the answers that stored batches rest on, batch by batch."""
+        session_ids = list(self.sessions)
+        answers = {
+            session: store.choices.read_answers(connection, session).answers for session in session_ids
+        }
+        for number, basis in store.choices.list_bases(connection, self._image, session_ids).items():
+            self.chooser.take_basis(basis, answers)
+            self.last_batch = number
+        for session, pairs in store.choices.list_chosen_pairs(connection, self._image, session_ids).items():
+            self.chooser.history.add_choices(session, pairs)
+        self._active_s = dict.fromkeys(self.chooser.history.sessions, time.monotonic())
+
+    def take_new_answers(self, connection: "Connection", asker: int) -> None:
+        """Take the answers since; skip this if shared answers, including the asker's, were read a moment ago."""
+        taken = self.chooser.history.sessions
+        if asker in taken and time.monotonic() - self._refreshed_s < self._refresh_s:
+            return
+        for session, contributing in self.sessions.items():
+            if session in self._finished:
+                continue
+            before = taken[session].records if session in taken else -1
+            new = store.choices.read_answers(connection, session, max(before, 0))
+            self._take(session, new.answers, new.records, before)
+            if not contributing.is_active:
+                self._finished.add(session)
+        self._refreshed_s = time.monotonic()
+
+    def _take(self, session: int, answers: list[AdaptiveAnswer], records: int, before: int) -> None:
+        if records > before:
+            self.chooser.take(session, answers, records)
+            self._active_s[session] = time.monotonic()
+
+    def list_open_pairs(self, asker: int) -> OtherPairs:
+        """Return the pairs that other sessions are still to answer, at most MAX_PENDING; idle sessions are skipped."""
+        others, now = OtherPairs([], {}), time.monotonic()
+        for session, history in self.chooser.history.sessions.items():
+            if session == asker or now - self._active_s[session] > IDLE_S:
+                continue
+            choices = history.get_open_choices()
+            if choices and len(others.pairs) + len(choices) <= MAX_PENDING:
+                others.pairs.extend(choices.values())
+                others.ahead[session] = max(choices) + 1
+        return others
+
+
+def _list_sessions(
+    connection: "Connection", pending: PendingChoices, image: str
+) -> dict[int, ContributingSession]:
+    """Return the sessions whose answers count for this one: its own, or all about the image if they are shared."""
+    if not pending.study.study.design.shared:
+        return {pending.session: ContributingSession(pending.name)}
+    return store.choices.list_contributing_sessions(connection, pending.study.id, image)
+
+
+def _find_stop(pending: PendingChoices, need: NeededPairs, live: LiveChooser) -> EarlyStop | None:
+    """Return where to stop asking about the image, or None unless it is known well enough."""
+    study = pending.study.study
+    own = len(live.chooser.history.sessions[pending.session].answered)
+    if study.design.target_error is None or own < study.min_pairs:
+        return None
+    if (error := live.chooser.expected_error) > study.design.target_error:
+        return None
+    trials = need.trials
+    return EarlyStop(trials.image, max(pending.last_item + 1, trials.items[0]), trials.until, own, error)
+
+
+def _choose_batch(pending: PendingChoices, need: NeededPairs, live: LiveChooser, size: int) -> ChoiceBatch:
+    """Choose pairs for the next items of a session, given what it and other sessions are still to answer."""
+    study, chooser, image = pending.study.study, live.chooser, need.trials.image
+    own = chooser.history.sessions[pending.session].list_unanswered(need.iterate_fixed())
+    others = live.list_open_pairs(pending.session)
+    items = list(need.trials.items[need.first : need.first + size])
+    seed = derive_seed(study, image, pending.name, items[0])
+    i, j = chooser.choose(len(items), pending=own + others.pairs, seed=seed)
+    items = items[: len(i)]  # fewer pairs may be left that were not asked
+    ahead = others.ahead | {pending.session: items[0]}
+    basis = {
+        session: SessionBasis(history.records, ahead.get(session, 0))
+        for session, history in chooser.history.sessions.items()
     }
     return ChoiceBatch(
-        ahead.session, ahead.name, image, str(study.design.rule), seed, known.chooser.answers,
-        known.chooser.expected_error, taken, items, i, j,
+        pending.session, pending.name, image, str(study.design.rule), seed, chooser.answers,
+        chooser.expected_error, basis, items, i, j,
     )  # fmt: skip
 
 
-def _left(ahead: Ahead) -> int:
-    need = ahead.need(10**6)
+def _count_trials_left(pending: PendingChoices) -> int:
+    need = pending.find_need(10**6)
     return need.left if need else 10**6
 
 
-def _key(ahead: Ahead) -> tuple[str, int]:
-    """What only one thread is at: the states of a session, or of a study whose people share them."""
-    shared = ahead.study.study.design.shared
-    return ("study", ahead.study.id) if shared else ("session", ahead.session)
+def _get_key(pending: PendingChoices) -> Key:
+    """Return what only one thread works on at a time: a session, or a study whose sessions share their answers."""
+    shared = pending.study.study.design.shared
+    return ("study", pending.study.id) if shared else ("session", pending.session)

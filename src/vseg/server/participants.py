@@ -26,7 +26,7 @@ from vseg.server.compression import PrecompressedFiles, json_response
 from vseg.server.html import render_template
 from vseg.server.http import error_response, read_json, run_in_thread
 from vseg.server.pair_scheduler import PairScheduler
-from vseg.server.pending_choices import PendingChoices
+from vseg.server.pending_choices import ChoicesMessage, PendingChoices
 from vseg.server.records import MAX_BODY_BYTES, POSTED_RECORDS, STRICT
 from vseg.server.resume_policy import MAX_ATTEMPTS, Answers, ResumePoint, find_resume_point
 from vseg.server.session_cache import CachedSession, SessionCache
@@ -131,10 +131,10 @@ async def store_records(request: Request) -> Response:
     await asyncio.wrap_future(stored)
     reply: dict[str, Any] = {"stored": [record["seq"] for record in records]}
     if pending is not None:
-        context.pair_scheduler.heard(pending, records)
+        context.pair_scheduler.note_records(pending, records)
         # Read before the choices: a pair that is chosen in between is in this reply, or announced by `choosing`.
         is_choosing = context.pair_scheduler.is_choosing(pending)
-        reply |= pending.told() | {"choosing": is_choosing}
+        reply |= {**pending.to_message(), "choosing": is_choosing}
     return JSONResponse(reply)
 
 
@@ -222,7 +222,7 @@ async def begin_session(request: Request) -> Response:
         pending = session.pending_choices
         state = _session_state(context.db, study, started.session, pending, is_new=not started.resumed)
         if pending is not None:
-            context.pair_scheduler.heard(pending)
+            context.pair_scheduler.note_records(pending)
         return json_response(request, state | {"token": started.token}, 201)
 
     async with context.begin_limit:
@@ -241,7 +241,7 @@ async def get_session(request: Request) -> Response:
     """Return the state of a session."""
     db, (study, row) = _context(request).db, await _load_session(request)
     return await run_in_thread(
-        lambda: json_response(request, _session_state(db, study, row, PendingChoices.of(study, row)))
+        lambda: json_response(request, _session_state(db, study, row, PendingChoices.for_session(study, row)))
     )
 
 
@@ -271,7 +271,7 @@ def _session_state(
         store.sessions.end(db, row)
         _check_not_ended("ended")
     state = describe_session(study, row, resume, next_seq=progress.next_seq, repeat=repeat)
-    return state if pending is None else state | _open_choices(db, pending, progress.answers, resume)
+    return state if pending is None else {**state, **_open_choices(db, pending, progress.answers, resume)}
 
 
 def _check_not_ended(status: str) -> None:
@@ -311,11 +311,11 @@ def describe_session(
 
 def _open_choices(
     db: store.Database, pending: PendingChoices, answers: Answers, resume: ResumePoint
-) -> dict[str, Any]:
+) -> ChoicesMessage:
     """Return the chosen pairs of items that are still to be asked, without those already asked with a fixed pair."""
-    pending.answered([item for _, item, _ in answers])
+    pending.note_answered([item for _, item, _ in answers])
     closed = store.choices.list_fixed_items(db, pending.session) | set(resume.answered)
-    return pending.told(among=[item for item in pending.choices if item not in closed])
+    return pending.to_message([item for item in pending.choices if item not in closed])
 
 
 async def complete_session(request: Request) -> Response:

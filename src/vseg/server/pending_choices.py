@@ -1,30 +1,49 @@
-"""What is chosen ahead for one session of an adaptive study, as this process knows it.
+"""The pairs chosen ahead for one session of an adaptive study, as far as this process knows them.
 
-The database has the choices; this is what the hot route needs of them: which to send with a reply, and whether it is
-time to choose more. Items count through the session; a part is the real trials of one image.
+The database holds the choices. This is what the participant's routes need of them: which pairs to send with a reply,
+and whether it is time to choose more. Items are numbered through the session.
 """
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from vseg import store
-from vseg.store.choices import EarlyStop, Pair
+from vseg.adaptive.history import Pair
+from vseg.store.choices import EarlyStop
 from vseg.store.sessions import SessionTrials
 from vseg.store.studies import StudyRow
 from vseg.study.trials import Trials
 
-PLACES = ("x1", "y1", "x2", "y2")
-Places = tuple[float, float]
+Position = tuple[float, float]
+
+
+class ChoiceColumns(TypedDict):
+    """Chosen pairs as the page takes them: items, locations, and the dots' positions in pixels of the image."""
+
+    item: list[int]
+    i: list[int]
+    j: list[int]
+    x1: list[float]
+    y1: list[float]
+    x2: list[float]
+    y2: list[float]
+
+
+class ChoicesMessage(TypedDict):
+    """What a page is told about choices: the pairs, and the items from which on an image is no longer asked about."""
+
+    choices: ChoiceColumns
+    stops: list[int]
 
 
 @dataclass(frozen=True)
-class Part:
-    """The real trials of one image: items in order, each with its own pair; `until` is the first item behind.
+class ImageItems:
+    """The real trials of one image: their items in order, each with its fixed pair.
 
-    As arrays, since this is kept of thousands of sessions.
+    `until` is the first item behind the image's trials. The columns are arrays, since thousands of sessions are cached.
     """
 
     image: str
@@ -35,106 +54,130 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Need:
-    """Where pairs are wanted: in this part from its item number `first` on; `left` trials before they are needed."""
+class NeededPairs:
+    """Where pairs are needed: `trials.items[first:]`, after `left` more trials."""
 
-    part: Part
+    trials: ImageItems
     first: int
     left: int
 
+    def iterate_fixed(self) -> Iterator[tuple[int, Pair]]:
+        """Iterate over the items of the image before the needed ones, each with its fixed pair."""
+        trials = self.trials
+        return zip(trials.items[: self.first], zip(trials.i, trials.j, strict=True), strict=False)
+
 
 @dataclass
-class Ahead:
-    """The choices of one session; `asked` is the highest item that was answered so far, -1 before the first."""
+class PendingChoices:
+    """The chosen pairs of one session, by item.
+
+    Attributes
+    ----------
+    study : StudyRow
+    session, name
+        The session's id and its name.
+    images : list of ImageItems
+        The real trials of each image, in the order in which the images are shown.
+    choices : dict
+        All pairs that were chosen for the session, by item.
+    stops : list of EarlyStop
+        Where an image is known well enough and no longer asked about.
+    last_item : int
+        The highest item that was answered, -1 before the first.
+    quiet_until : int
+        No more pairs are requested before this item was answered.
+    """
 
     study: StudyRow
     session: int
     name: str
-    parts: list[Part]
+    images: list[ImageItems]
     choices: dict[int, Pair] = field(default_factory=dict)
     stops: list[EarlyStop] = field(default_factory=list)
-    asked: int = -1
+    last_item: int = -1
     quiet_until: int = -1
-    _centres: dict[str, list[Places]] = field(default_factory=dict)
+    _positions: dict[str, list[Position]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, study: StudyRow, row: SessionTrials) -> "Ahead | None":
-        """Of a session that has just begun or was not heard of before; None if its study chooses nothing."""
-        return cls(study, row.id, row.name, _parts(row.trials)) if study.study.design.adaptive else None
+    def for_session(cls, study: StudyRow, row: SessionTrials) -> "PendingChoices | None":
+        """Return the choices of a session, none loaded yet; None unless the study is adaptive."""
+        if not study.study.design.is_adaptive:
+            return None
+        return cls(study, row.id, row.name, _group_by_image(row.trials))
 
     def reload(self, db: store.Database) -> None:
-        """Read what was chosen, perhaps by another worker."""
+        """Load all choices and stops, including those of other workers."""
         self.choices = store.choices.get_chosen_pairs(db, self.session)
         with db.reading() as connection:
             self.stops = store.choices.list_stops(connection, self.session)
 
-    def answered(self, items: list[int]) -> None:
-        """These items were answered."""
-        self.asked = max([self.asked, *items])
+    def note_answered(self, items: list[int]) -> None:
+        """Take note that these items were answered."""
+        self.last_item = max([self.last_item, *items])
 
-    def need(self, margin: int) -> Need | None:
-        """Where pairs are wanted now: where the next trial without a choice is at most `margin` trials ahead."""
-        away = 0
+    def find_need(self, margin: int) -> NeededPairs | None:
+        """Return where pairs are needed, if the next trial without a choice is at most `margin` trials ahead."""
+        ahead = 0
         stopped = {stop.image for stop in self.stops}
-        for part in self.parts:
-            done = bisect_right(part.items, self.asked)
-            if done == len(part.items) or part.image in stopped:
+        for trials in self.images:
+            done = bisect_right(trials.items, self.last_item)
+            if done == len(trials.items) or trials.image in stopped:
                 continue
-            first = self._first_without(part, done)
-            if first < len(part.items) and away + first - done <= margin:
-                return Need(part, first, away + first - done)
-            away += len(part.items) - done
-            if away > margin:
+            first = self._first_without_choice(trials, done)
+            if first < len(trials.items) and ahead + first - done <= margin:
+                return NeededPairs(trials, first, ahead + first - done)
+            ahead += len(trials.items) - done
+            if ahead > margin:
                 return None
         return None
 
-    def _first_without(self, part: Part, done: int) -> int:
-        """Behind all that is chosen; and behind the trial under way and the next, which may begin any moment."""
-        last = max((item for item in self.choices if item <= part.items[-1]), default=-1)
-        chosen = bisect_right(part.items, last)
+    def _first_without_choice(self, trials: ImageItems, done: int) -> int:
+        """Return the number of the first trial that can still get a choice.
+
+        It comes after all chosen trials, after the fixed ones at the start, and after the trial under way and the next
+        one, which may begin before a choice arrives.
+        """
+        last = max((item for item in self.choices if item <= trials.items[-1]), default=-1)
+        chosen = bisect_right(trials.items, last)
         if chosen > done:
             return chosen
-        start = 0 if self.study.study.design.shared else self.study.study.start
-        return max(start, done + 2 if self.asked >= part.items[0] else done)
+        start = 0 if self.study.study.design.shared else self.study.study.initial_pairs
+        return max(start, done + 2 if self.last_item >= trials.items[0] else done)
 
-    def pending(self, need: Need, good: Collection[int]) -> list[Pair]:
-        """The pairs of the items before those that are wanted, but for items that have a good answer."""
-        part = need.part
-        before = zip(part.items[: need.first], part.i, part.j, strict=False)
-        return [self.choices.get(item, (i, j)) for item, i, j in before if item not in good]
-
-    def told(self, among: Iterable[int] | None = None) -> dict[str, Any]:
-        """What a page is told: chosen pairs as columns, of these items or of all still ahead; where questions end."""
-        items = [item for item in self.choices if item > self.asked] if among is None else among
-        columns: dict[str, list[Any]] = {name: [] for name in ("item", "i", "j", *PLACES)}
+    def to_message(self, items: Iterable[int] | None = None) -> ChoicesMessage:
+        """Return what the page is told: the pairs of these items, by default of all still ahead, and the stops."""
+        if items is None:
+            items = [item for item in self.choices if item > self.last_item]
+        columns: ChoiceColumns = {"item": [], "i": [], "j": [], "x1": [], "y1": [], "x2": [], "y2": []}
         for item in items:
             i, j = self.choices[item]
-            centres = self._places_on(self._image(item))
-            values = (item, i, j, *centres[i], *centres[j])
+            positions = self._get_positions(self._get_image(item))
+            values = (item, i, j, *positions[i], *positions[j])
             for column, value in zip(columns.values(), values, strict=True):
-                column.append(value)
+                column.append(value)  # type: ignore[attr-defined]
         return {"choices": columns, "stops": [stop.item for stop in self.stops]}
 
-    def _image(self, item: int) -> str:
-        return next(part.image for part in self.parts if item < part.until)
+    def _get_image(self, item: int) -> str:
+        return next(trials.image for trials in self.images if item < trials.until)
 
-    def _places_on(self, image: str) -> list[Places]:
-        if image not in self._centres:
-            shown, layout = self.study.images[image], self.study.study.layout.build()
-            centres = layout.pixels(shown.width_px, shown.height_px).round(2).tolist()
-            self._centres[image] = [(x, y) for x, y in centres]
-        return self._centres[image]
+    def _get_positions(self, image: str) -> list[Position]:
+        """Return the position of each location on an image, in pixels."""
+        if image not in self._positions:
+            size, layout = self.study.images[image], self.study.study.layout.build()
+            positions = layout.pixels(size.width_px, size.height_px).round(2).tolist()
+            self._positions[image] = [(x, y) for x, y in positions]
+        return self._positions[image]
 
 
-def _parts(trials: Trials) -> list[Part]:
-    """One for each image, in the order in which they are shown: an adaptive design has one block."""
+def _group_by_image(trials: Trials) -> list[ImageItems]:
+    """Return the real trials of each image, in the order in which the images are shown; each is one block."""
     items: dict[str, list[int]] = {}
     for item, image in enumerate(trials.image):
         if not (trials.practice[item] or trials.catch[item]):
             items.setdefault(image, []).append(item)
     firsts = [own[0] - trials.trial[own[0]] for own in items.values()]  # a catch trial may come first
     return [
-        Part(
+        ImageItems(
             image,
             array("i", own),
             array("i", map(trials.i.__getitem__, own)),

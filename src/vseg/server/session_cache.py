@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Any, Self
 
 from vseg.errors import InvalidInput
-from vseg.server.pending_choices import Ahead
+from vseg.server.pending_choices import PendingChoices
 from vseg.server.records import DEFAULTS
 from vseg.store.sessions import SessionTrials
 from vseg.store.studies import StudyRow
@@ -36,7 +36,7 @@ class CachedSession:
 
     __slots__ = ("_flags", "_image", "_images", "_numbers", "id", "limits", "pending_choices", "study")
 
-    def __init__(self, id: int, study: str, trials: Trials, pending_choices: Ahead | None = None):
+    def __init__(self, id: int, study: str, trials: Trials, pending_choices: PendingChoices | None = None):
         self.id = id
         self.study = study
         self.pending_choices = pending_choices
@@ -52,7 +52,7 @@ class CachedSession:
     @classmethod
     def from_row(cls, study: StudyRow, row: SessionTrials) -> Self:
         """Return the session stored in this row."""
-        return cls(row.id, study.name, row.trials, Ahead.of(study, row))
+        return cls(row.id, study.name, row.trials, PendingChoices.for_session(study, row))
 
     def __len__(self) -> int:
         return len(self._image)

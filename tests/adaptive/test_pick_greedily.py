@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from vseg.adaptive.greedy_selection import picked, squares
+from vseg.adaptive.acquisition import gram_matrix, pick_greedily
 
 
 def plainly(q, y, noise, known, count, alone):
@@ -30,16 +30,16 @@ def test_each_pick_is_the_best_given_those_before(seed, known, alone):
     rng = np.random.default_rng(seed)
     q, y, noise = rng.standard_normal((30, 8)), rng.standard_normal((12, 8)), rng.uniform(0.1, 2, 30)
     expected = plainly(q.copy(), y, noise, known, 6, alone)
-    found = picked(q.copy(), squares(y), noise, known, 6, alone)
+    found = pick_greedily(q.copy(), gram_matrix(y), noise, known, 6, alone)
     np.testing.assert_array_equal(found, expected)
 
 
-def test_squares():
+def test_gram_matrix():
     y = np.random.default_rng(0).standard_normal((9, 5))
-    np.testing.assert_allclose(squares(y), y.T @ y, atol=1e-12)
+    np.testing.assert_allclose(gram_matrix(y), y.T @ y, atol=1e-12)
 
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_pair_that_says_the_same_as_one_before_comes_last(alone):
     q = np.array([[3.0, 0, 0], [2.9, 0, 0], [0, 1.0, 0]])
-    assert picked(q, np.eye(3), np.full(3, 0.1), 0, 3, alone).tolist() == [0, 2, 1]
+    assert pick_greedily(q, np.eye(3), np.full(3, 0.1), 0, 3, alone).tolist() == [0, 2, 1]
