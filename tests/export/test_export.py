@@ -240,7 +240,7 @@ def test_missing_pyarrow_gives_a_warning(db, tmp_path, monkeypatch):
 def test_study_without_sessions_is_exported(db, tmp_path):
     folder = export_study(db, register_study(db, "a"), tmp_path / "out")
     assert read_sessions(folder) == []
-    with pytest.raises(InvalidInput, match="holds no responses that count"):
+    with pytest.raises(InvalidInput, match="holds no responses with used = 1"):
         vseg.load(folder)
 
 
