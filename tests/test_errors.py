@@ -1,4 +1,4 @@
-"""The tree of errors."""
+"""The errors that vseg raises, and their base classes."""
 
 import pytest
 
@@ -16,19 +16,19 @@ from vseg import errors
         ("SchemaMismatch", Exception),
     ],
 )
-def test_each_error_is_a_vseg_error_and_its_builtin_kin(name, builtin):
+def test_each_error_is_a_vseg_error_and_a_builtin_error(name, builtin):
     error = getattr(errors, name)("A sentence.")
     assert isinstance(error, errors.VsegError)
     assert isinstance(error, builtin)
     assert str(error) == "A sentence."
 
 
-def test_tree_in_the_docstring_is_the_tree_in_the_code():
+def test_the_docstring_lists_all_errors():
     names = {error.__name__ for error in errors.VsegError.__subclasses__()}
-    drawn = {line.split()[1] for line in errors.__doc__.splitlines() if line[:1] in ("├", "└")}
-    assert drawn == names
+    listed = {line.split()[1] for line in errors.__doc__.splitlines() if line[:1] in ("├", "└")}
+    assert listed == names
 
 
-def test_not_converged_carries_what_it_had_reached():
+def test_not_converged_has_the_unfinished_result():
     assert errors.NotConverged("It stopped early.", result=[1]).result == [1]
     assert errors.NotConverged("It stopped early.").result is None

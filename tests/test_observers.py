@@ -1,3 +1,5 @@
+"""Simulated observers answer with the probabilities of Eq. 2, with lapses and reaction times."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -20,8 +22,8 @@ def test_frequencies_match_the_probabilities():
     """630 pairs of 400 answers: z-scores have mean 0 and s.d. 1 (margins 0.15 and 0.1), none beyond 5."""
     tally = simulate(TRUTH, ALL, blocks=400, seed=1).tally()
     q = TRUTH.same_probability(tally.pairs)
-    sure = np.minimum(q, 1 - q) < 0.01
-    z = (tally.share - q)[~sure] / np.sqrt(q * (1 - q) / 400)[~sure]
+    certain = np.minimum(q, 1 - q) < 0.01
+    z = (tally.share - q)[~certain] / np.sqrt(q * (1 - q) / 400)[~certain]
     assert abs(z.mean()) < 0.15
     assert z.std() == pytest.approx(1, abs=0.1)
     assert np.abs(z).max() < 5
@@ -44,7 +46,7 @@ def test_lapses_in_both_notations(lapse, bias):
     np.testing.assert_allclose(again(TRUTH, ALL), observer(TRUTH, ALL), atol=1e-12)
 
 
-def test_lapsing_observer_errs_as_often_as_told():
+def test_a_lapsing_observer_makes_the_expected_share_of_errors():
     """63000 trials: standard error below 0.002, margin 0.008."""
     responses = simulate(CERTAIN, ALL, blocks=100, observer=LapsingObserver(0.1, bias=0.8), seed=0)
     same = CERTAIN.labels[responses.i] == CERTAIN.labels[responses.j]
@@ -53,7 +55,7 @@ def test_lapsing_observer_errs_as_often_as_told():
 
 
 def test_several_annotators_are_drawn_trial_by_trial():
-    """Two who disagree give 'same' in half of the trials; 400 answers, standard error 0.025, margin 0.12."""
+    """Two annotators who disagree: 'same' in half of the trials (400 answers, standard error 0.025, margin 0.12)."""
     halves = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])
     whole = Maps.one_hot(Grid(3), [0] * 9)
     tally = simulate([halves, whole], Pairs(Grid(3), [0, 0], [1, 8]), blocks=400, seed=0).tally()
@@ -69,7 +71,7 @@ def test_an_observer_is_any_function():
 
 @settings(max_examples=20, deadline=None)
 @given(blocks=st.integers(1, 5), seed=st.integers(0, 2**32))
-def test_each_block_asks_every_pair_once_in_its_own_order(blocks, seed):
+def test_each_block_tests_every_pair_once_in_its_own_order(blocks, seed):
     responses = simulate(TRUTH, ALL, blocks=blocks, seed=seed)
     assert (responses.tally().n == blocks).all()
     assert responses.trial.tolist() == list(range(630 * blocks))
@@ -88,7 +90,7 @@ def test_pairs_may_differ_by_block():
     assert len(simulate(TRUTH, parts, blocks=2, seed=0)) == 150
 
 
-def test_same_seed_same_answers_whatever_the_reaction_times():
+def test_the_seed_determines_the_answers_whatever_the_reaction_times():
     first, again, other = (simulate(TRUTH, ALL, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.same, again.same)
     np.testing.assert_array_equal(first.rt_ms, again.rt_ms)
@@ -99,12 +101,12 @@ def test_same_seed_same_answers_whatever_the_reaction_times():
 
 
 def test_uncertain_pairs_take_longer():
-    """The median of the paper's trials is 730 ms beyond the presentation; ours at moderate maps within 80."""
+    """The paper's median is 730 ms after the presentation; ours for moderately uncertain maps is within 80 ms."""
     responses = simulate(TRUTH, ALL, blocks=20, seed=0)
     q = np.einsum("tk,tk->t", TRUTH.probabilities[responses.i], TRUTH.probabilities[responses.j])
-    doubtful = np.abs(q - 0.5) < 0.15
-    sure = np.abs(q - 0.5) > 0.45
-    gap = np.median(responses.rt_ms[doubtful]) - np.median(responses.rt_ms[sure])
+    uncertain = np.abs(q - 0.5) < 0.15
+    certain = np.abs(q - 0.5) > 0.45
+    gap = np.median(responses.rt_ms[uncertain]) - np.median(responses.rt_ms[certain])
     assert gap == pytest.approx(200, abs=50)
     assert np.median(responses.rt_ms) == pytest.approx(730, abs=80)
     assert responses.rt_ms.min() >= 150
@@ -119,11 +121,11 @@ def test_reaction_times_are_ex_gaussian():
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
-        (lambda: simulate(TRUTH, ALL, blocks=0, seed=0), "one block or more"),
+        (lambda: simulate(TRUTH, ALL, blocks=0, seed=0), "whole number of blocks from 1 up"),
         (lambda: simulate(TRUTH, [ALL, ALL], blocks=3, seed=0), "2 entries and blocks=3"),
-        (lambda: simulate(TRUTH, ALL, blocks=1.5, seed=0), "a whole number, got blocks=1.5"),
+        (lambda: simulate(TRUTH, ALL, blocks=1.5, seed=0), "from 1 up, got blocks=1.5"),
         (lambda: simulate(TRUTH, ALL, seed=-1), "A seed is a whole number from 0 up, got -1"),
         (lambda: simulate(TRUTH, ALL, seed=None), "A seed is a whole number from 0 up, got None"),
         (lambda: simulate(TRUTH, [], seed=0), "0 entries"),
@@ -131,13 +133,13 @@ def test_reaction_times_are_ex_gaussian():
         (lambda: simulate(TRUTH, Pairs(Grid(4), [0], [1]), seed=0), "4x4 grid"),
         (lambda: simulate(TRUTH, ALL, observer=lambda m, p: np.full(len(p), 1.2), seed=0), "to 1.2"),
         (lambda: simulate(TRUTH, ALL, observer=lambda m, p: np.zeros(3), seed=0), "630 pairs, got shape"),
-        (lambda: LapsingObserver(1.2), "lapse is a share"),
-        (lambda: LapsingObserver.from_errors(0.6, 0.6), "add up to 1"),
+        (lambda: LapsingObserver(1.2), "a lapse from 0 to 1"),
+        (lambda: LapsingObserver.from_errors(0.6, 0.6), "a sum of at most 1"),
         (lambda: ReactionTimes(tail_ms=-1), "tail_ms"),
     ],
 )
-def test_what_cannot_be_simulated_is_said_in_a_sentence(call, says):
-    with pytest.raises(InvalidInput, match=says):
+def test_invalid_input(call, message):
+    with pytest.raises(InvalidInput, match=message):
         call()
 
 

@@ -1,22 +1,23 @@
-"""Everything that can go wrong, as one tree.
+"""The errors that vseg raises.
 
 VsegError
 ├── InvalidInput    a value, file or option is not what was expected      (also a ValueError)
-├── NotConverged    a fit stopped before its tolerance; `.result` holds what it had reached
-├── NotFound        a file, participant or image is not there             (also a LookupError)
-├── Conflict        something is in the way, such as an output folder that exists; `.reason` is a word for it
+├── NotConverged    a fit stopped before reaching its tolerance; `.result` is what it had reached
+├── NotFound        a file, participant or image does not exist           (also a LookupError)
+├── Conflict        something prevents the action, such as an output folder that exists; `.reason` is a code for it
 ├── NotAllowed      a token or a password is missing or wrong
 ├── MissingExtra    an optional dependency is not installed               (also an ImportError)
 └── SchemaMismatch  a file was written by another version of vseg
 
-A message says what was expected, what came, and what to do.
+A message says what was expected, what was found, and what to do. The command line prints it and exits with 1; the
+server returns it as JSON.
 """
 
 from typing import Any
 
 
 class VsegError(Exception):
-    """Anything vseg raises on purpose."""
+    """Base class of the errors that vseg raises."""
 
 
 class InvalidInput(VsegError, ValueError):  # noqa: N818
@@ -24,7 +25,7 @@ class InvalidInput(VsegError, ValueError):  # noqa: N818
 
 
 class NotConverged(VsegError, RuntimeError):  # noqa: N818
-    """A fit stopped before its tolerance; `.result` holds what it had reached."""
+    """A fit stopped before reaching its tolerance; `.result` is what the function would have returned."""
 
     def __init__(self, message: str, result: Any = None):
         super().__init__(message)
@@ -32,11 +33,11 @@ class NotConverged(VsegError, RuntimeError):  # noqa: N818
 
 
 class NotFound(VsegError, LookupError):  # noqa: N818
-    """A file, participant or image is not there."""
+    """A file, participant or image does not exist."""
 
 
 class Conflict(VsegError):  # noqa: N818
-    """Something is in the way, such as an output folder that exists; `.reason` is a word for programs."""
+    """Something prevents the action, such as an output folder that exists; `.reason` is a code for programs."""
 
     def __init__(self, message: str, reason: str = "conflict"):
         super().__init__(message)
@@ -56,4 +57,4 @@ class SchemaMismatch(VsegError):  # noqa: N818
 
 
 class VsegWarning(UserWarning):
-    """The result stands, but the reader should know something about it."""
+    """A warning about a valid result that needs the reader's attention."""

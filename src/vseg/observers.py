@@ -1,8 +1,7 @@
-"""Simulated participants.
+"""Simulated observers, who answer same/different questions about given maps.
 
-An observer is a function `(maps, pairs) -> P(same)`, an array of one probability a pair: how someone who sees
-these maps would answer. `ideal` is Eq. 2; `Lapsing` adds finger errors to it or to any other. Any function of
-that shape will do.
+An observer is a function `(maps, pairs) -> P(same)` that returns one probability per pair. `ideal_observer` is Eq. 2;
+`LapsingObserver` adds lapses to another observer. `simulate` draws the answers; it takes any such function.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +20,12 @@ Observer = Callable[[Maps, Pairs], NDArray[np.float64]]
 
 
 def ideal_observer(maps: Maps, pairs: Pairs) -> NDArray[np.float64]:
-    """P(same) = <p_i, p_j> (Eq. 2): both labels drawn from the maps, independently, at every trial.
+    """Return P(same) = <p_i, p_j> of each pair (Eq. 2): both labels are drawn from the maps at every trial.
 
     Examples
     --------
     >>> from vseg import Grid
-    >>> ideal(Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1]), Pairs(Grid(3), [0, 0], [1, 8]))
+    >>> ideal_observer(Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1]), Pairs(Grid(3), [0, 0], [1, 8]))
     array([1., 0.])
     """
     return maps.same_probability(pairs)
@@ -34,22 +33,22 @@ def ideal_observer(maps: Maps, pairs: Pairs) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class LapsingObserver:
-    """An observer who, at some trials, answers without looking: q becomes (1 - lapse) q + lapse · bias.
+    """An observer who answers some trials without looking: P(same) = (1 - lapse) q + lapse · bias.
 
     Parameters
     ----------
     lapse : float
-        Share of trials answered without looking.
+        The share of trials answered without looking.
     bias : float
-        Share of 'same' among those.
-    observer : Observer
-        Who answers the other trials.
+        The share of 'same' among these answers.
+    observer : callable
+        The observer who answers the other trials, with probability q of 'same'.
 
     Examples
     --------
     >>> from vseg import Grid
-    >>> certain = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])
-    >>> Lapsing(0.1, bias=0.8)(certain, Pairs(Grid(3), [0, 0], [1, 8])).round(3)
+    >>> maps = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])
+    >>> LapsingObserver(0.1, bias=0.8)(maps, Pairs(Grid(3), [0, 0], [1, 8])).round(3)
     array([0.98, 0.08])
     """
 
@@ -60,40 +59,53 @@ class LapsingObserver:
     def __post_init__(self) -> None:
         for name in ("lapse", "bias"):
             if not 0 <= getattr(self, name) <= 1:
-                raise InvalidInput(f"An observer's {name} is a share from 0 to 1, got {getattr(self, name)}.")
+                raise InvalidInput(f"Expected a {name} from 0 to 1, got {getattr(self, name)}.")
 
     @classmethod
-    def from_errors(cls, gamma0: float, gamma1: float, observer: Observer = ideal_observer) -> "LapsingObserver":
-        """The observer with q = γ₀ + (1 - γ₀ - γ₁) q: γ₀ and γ₁ are the errors at q = 0 and at q = 1."""
+    def from_errors(
+        cls, gamma0: float, gamma1: float, observer: Observer = ideal_observer
+    ) -> "LapsingObserver":
+        """Return the observer with P(same) = γ₀ + (1 - γ₀ - γ₁) q, which has errors γ₀ at q = 0 and γ₁ at q = 1."""
         if min(gamma0, gamma1) < 0 or gamma0 + gamma1 > 1:
             raise InvalidInput(
-                f"gamma0 and gamma1 are shares that add up to 1 at most, got {gamma0}, {gamma1}."
+                f"Expected gamma0 and gamma1 from 0 up with a sum of at most 1, got {gamma0}, {gamma1}."
             )
         lapse = gamma0 + gamma1
         return cls(lapse, gamma0 / lapse if lapse else 0.5, observer)
 
     @property
     def gamma0(self) -> float:
-        """P('same') where the observer would surely say 'different'."""
+        """P('same') for a pair to which the observer would certainly answer 'different'."""
         return self.lapse * self.bias
 
     @property
     def gamma1(self) -> float:
-        """P('different') where the observer would surely say 'same'."""
+        """P('different') for a pair to which the observer would certainly answer 'same'."""
         return self.lapse * (1 - self.bias)
 
     def __call__(self, maps: Maps, pairs: Pairs) -> NDArray[np.float64]:
-        """P(same) of each pair."""
+        """Return P(same) of each pair."""
         return (1 - self.lapse) * self.observer(maps, pairs) + self.lapse * self.bias
 
 
 @dataclass(frozen=True)
 class ReactionTimes:
-    """Ex-Gaussian reaction times in ms, slower where the answer is uncertain.
+    """Ex-Gaussian reaction times in ms, longer for uncertain answers.
 
-    The normal part has the mean mean_ms + slowing_ms · (1 - |2q - 1|). With the defaults the median is about
-    0.63 s for sure answers and 0.88 s for coin flips; the paper's median is 0.73 s (1.33 s a trial, 0.6 s of
-    them for the presentation). The shape is ours.
+    The normal part has the mean mean_ms + slowing_ms · (1 - |2q - 1|), where q is P(same). With the defaults the
+    median is about 0.63 s for certain answers and 0.88 s for q = 0.5; the paper's median is 0.73 s (1.33 s per trial,
+    of which 0.6 s are the presentation). The paper does not specify a distribution; this one is ours.
+
+    Parameters
+    ----------
+    mean_ms, sd_ms : float
+        Mean and standard deviation of the normal part for certain answers.
+    tail_ms : float
+        Mean of the exponential part.
+    slowing_ms : float
+        How much the mean increases for q = 0.5.
+    fastest_ms : float
+        The shortest time; shorter ones are set to it.
     """
 
     mean_ms: float = 500.0
@@ -105,10 +117,10 @@ class ReactionTimes:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not (np.isfinite(value) and value >= 0):
-                raise InvalidInput(f"Reaction times need a {name} of 0 or more, got {value}.")
+                raise InvalidInput(f"Expected a {name} of 0 or more, got {value}.")
 
     def draw(self, same_probability: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """A time for each trial, given its P(same)."""
+        """Draw a reaction time for each trial, given its P(same)."""
         centre = self.mean_ms + self.slowing_ms * (1 - np.abs(2 * same_probability - 1))
         tail = self.tail_ms * rng.standard_exponential(len(centre))
         return np.maximum(centre + self.sd_ms * rng.standard_normal(len(centre)) + tail, self.fastest_ms)
@@ -125,23 +137,28 @@ def simulate(
     image: str = "image",
     seed: Seed,
 ) -> Responses:
-    """Answer the pairs of every block as an observer of these maps would.
+    """Simulate the responses of an observer who sees these maps.
 
     Parameters
     ----------
-    maps : Maps, or a sequence of Maps
-        What the participant sees. Of several maps, such as those of several annotators, one is drawn for
-        each trial; give a single one for a session with one annotator.
-    pairs : Pairs, or a sequence of Pairs
-        The same pairs in every block, or the pairs of each block; shown in a new random order each time.
+    maps : Maps or sequence of Maps
+        What the observer sees. If there are several, such as the maps of several annotators, one is drawn for each
+        trial.
+    pairs : Pairs or sequence of Pairs
+        The pairs of every block, or a sequence with the pairs of each block; shown in a new random order each time.
     blocks : int, optional
-        N_b, 1 by default; with a sequence of pairs, their number.
+        The number of blocks N_b, 1 by default; with a sequence of pairs, its length.
     observer : callable, optional
-        `(maps, pairs) -> P(same)`: `ideal` by default, `Lapsing(...)` or a function of your own.
+        `(maps, pairs) -> P(same)`: `ideal_observer` by default, a `LapsingObserver`, or your own function.
     reaction_times : ReactionTimes, optional
+        The distribution of the reaction times.
     participant, image : str
-        Names to write into the responses.
+        Names of the participant and the image in the responses.
     seed : int, SeedSequence or Generator
+
+    Returns
+    -------
+    Responses
 
     Examples
     --------
@@ -151,45 +168,47 @@ def simulate(
     >>> responses.tally().k
     array([10,  0])
     """
-    listed = [maps] if isinstance(maps, Maps) else list(maps)
-    if not listed:
+    all_maps = [maps] if isinstance(maps, Maps) else list(maps)
+    if not all_maps:
         raise InvalidInput("Expected maps to simulate responses from, got an empty list.")
-    ordering, answering, timing = np.random.default_rng(check_seed(seed)).spawn(3)
-    shown = [block.take(ordering.permutation(len(block))) for block in _blocks(pairs, blocks)]
-    q = np.concatenate([_same_probability(listed, block, observer or ideal_observer) for block in shown])
+    order_rng, answer_rng, time_rng = np.random.default_rng(check_seed(seed)).spawn(3)
+    shuffled = [block.take(order_rng.permutation(len(block))) for block in _list_blocks(pairs, blocks)]
+    q = np.concatenate(
+        [_mean_same_probability(all_maps, block, observer or ideal_observer) for block in shuffled]
+    )
     return Responses(
-        shown[0].layout,
-        np.concatenate([block.i for block in shown]),
-        np.concatenate([block.j for block in shown]),
-        answering.random(len(q)) < q,
+        shuffled[0].layout,
+        np.concatenate([block.i for block in shuffled]),
+        np.concatenate([block.j for block in shuffled]),
+        answer_rng.random(len(q)) < q,
         participant=participant,
         image=image,
-        block=np.repeat(np.arange(len(shown)), [len(block) for block in shown]),
-        rt_ms=(reaction_times or ReactionTimes()).draw(q, timing),
+        block=np.repeat(np.arange(len(shuffled)), [len(block) for block in shuffled]),
+        rt_ms=(reaction_times or ReactionTimes()).draw(q, time_rng),
     )
 
 
-def _blocks(pairs: Pairs | Sequence[Pairs], blocks: int | None) -> list[Pairs]:
+def _list_blocks(pairs: Pairs | Sequence[Pairs], blocks: int | None) -> list[Pairs]:
     if isinstance(pairs, Pairs):
         count = 1 if blocks is None else blocks
         if not isinstance(count, (int, np.integer)) or count < 1:
-            raise InvalidInput(f"Expected one block or more, a whole number, got blocks={count!r}.")
+            raise InvalidInput(f"Expected a whole number of blocks from 1 up, got blocks={count!r}.")
         return [pairs] * count
-    listed = list(pairs)
-    if not listed or (blocks is not None and blocks != len(listed)):
+    pairs_of_blocks = list(pairs)
+    if not pairs_of_blocks or (blocks is not None and blocks != len(pairs_of_blocks)):
         raise InvalidInput(
-            f"A list of pairs has one entry a block: got {len(listed)} entries and blocks={blocks}; "
+            f"A list of pairs has one entry per block: got {len(pairs_of_blocks)} entries and blocks={blocks}; "
             "leave `blocks` out, or give one Pairs for all blocks."
         )
-    return listed
+    return pairs_of_blocks
 
 
-def _same_probability(maps: list[Maps], pairs: Pairs, observer: Observer) -> NDArray[np.float64]:
-    """P(same) of a trial for which one of the maps is drawn: the mean over the maps."""
-    q = np.mean([observer(each, pairs) for each in maps], axis=0)
+def _mean_same_probability(all_maps: list[Maps], pairs: Pairs, observer: Observer) -> NDArray[np.float64]:
+    """Return P(same) of each pair if one of the maps is drawn for each trial: the mean over the maps."""
+    q = np.mean([observer(maps, pairs) for maps in all_maps], axis=0)
     if q.shape != (len(pairs),) or not ((q >= 0) & (q <= 1)).all():
         raise InvalidInput(
-            f"An observer gives a probability from 0 to 1 for each of the {len(pairs)} pairs, "
+            f"Expected an observer that returns a probability from 0 to 1 for each of the {len(pairs)} pairs, "
             f"got shape {q.shape}{f' from {q.min():g} to {q.max():g}' if q.size else ''}."
         )
     return q

@@ -137,8 +137,8 @@ def test_force_replaces_an_import_and_nothing_else(capsys):
         (f"data.json {PLACE}", "Which answer means 'same'? The column response holds j (120), f (96): map it "
                                "as same=response:VALUE with the value that means 'same'."),
         (f"data.json {PLACE} --map same=key:f",
-         "Column mapping same=key: there is no column 'key'; found trial_type, stimulus, response, subject, trial_index, "
-         "dots, rt."),
+         "Column mapping same=key: there is no column 'key'; found trial_type, stimulus, response, subject, "
+         "trial_index, dots, rt."),
         ("data.json --grid 6 --map same=response:f", "data.json, trial 2: the dots are in pixels, but the size of "
                                                      "the image 'img/halves.png' is unknown; give the image size"),
         ("trials.csv --grid 7 --image-size 300x300", "of the distance between locations"),

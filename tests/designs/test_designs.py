@@ -1,3 +1,5 @@
+"""Designs: covering, balanced and scattered pairs, blocks, splitting, coverage."""
+
 import warnings
 
 import numpy as np
@@ -9,7 +11,7 @@ from vseg import Grid, Pairs, Scatter, designs
 from vseg.designs import pair_designs
 from vseg.errors import InvalidInput, VsegWarning
 
-DRAWN = [designs.covering, designs.balanced, designs.scattered]
+RANDOM_DESIGNS = [designs.covering, designs.balanced, designs.scattered]
 
 
 @st.composite
@@ -32,11 +34,11 @@ def keys(pairs):
     return set(pairs)
 
 
-@pytest.mark.parametrize("design", DRAWN)
+@pytest.mark.parametrize("design", RANDOM_DESIGNS)
 @given(case=layouts_and_trials(), seed=st.integers(0, 2**31))
 @settings(max_examples=60, deadline=None)
 def test_every_design_covers_without_duplicates(design, case, seed):
-    """`Pairs` refuses duplicates and identical points, so it is enough that the number is right."""
+    """`Pairs` rejects duplicates and identical points, so only the number needs checking."""
     layout, trials = case
     pairs = design(layout, trials=trials, seed=seed)
     assert len(pairs) == trials
@@ -53,14 +55,14 @@ def test_balanced_designs_use_every_location_equally(design, case, seed):
     assert np.ptp(pairs.partners) <= (0 if 2 * trials % len(layout) == 0 else 1)
 
 
-@pytest.mark.parametrize("design", DRAWN)
-def test_the_seed_decides(design):
+@pytest.mark.parametrize("design", RANDOM_DESIGNS)
+def test_the_seed_determines_the_pairs(design):
     one, again, other = (design(Grid(8), segments=3, seed=seed) for seed in (1, 1, 2))
     assert one == again
     assert keys(one) != keys(other)
 
 
-@pytest.mark.parametrize("design", DRAWN)
+@pytest.mark.parametrize("design", RANDOM_DESIGNS)
 def test_the_default_is_the_recommended_number(design):
     assert len(design(Grid(16), segments=3, seed=0)) == designs.recommended_trials(Grid(16), 3) == 768
 
@@ -70,28 +72,28 @@ def test_minimal_trials_of_the_paper():
     assert designs.minimal_trials(Grid(16), 5) == 1024
 
 
-def test_small_layouts_take_all_pairs_when_fewer_than_advised():
+def test_small_layouts_use_all_pairs_if_they_have_fewer_than_advised():
     assert len(designs.covering(Grid(3), segments=8, seed=0)) == 36
 
 
 @pytest.mark.parametrize("segments", [2, 3, 5])
 @pytest.mark.parametrize("layout", [Grid(14), Scatter(np.random.default_rng(0).random((211, 2)))], ids=str)
 def test_scattered_partners_lie_in_different_regions(layout, segments):
-    """Every location meets nearly every other region once; rounding spoils a few at the regions' borders."""
+    """Every location has a partner in nearly every other region; rounding affects a few at the borders."""
     pairs = designs.scattered(layout, segments=segments, seed=3)
-    region = pair_designs._regions(layout.positions, 2 * segments + 1, np.random.default_rng(3))
-    met = np.zeros((len(layout), 2 * segments + 1), int)
-    np.add.at(met, (pairs.i, region[pairs.j]), 1)
-    np.add.at(met, (pairs.j, region[pairs.i]), 1)
+    region = pair_designs._divide_into_regions(layout.positions, 2 * segments + 1, np.random.default_rng(3))
+    partners = np.zeros((len(layout), 2 * segments + 1), int)
+    np.add.at(partners, (pairs.i, region[pairs.j]), 1)
+    np.add.at(partners, (pairs.j, region[pairs.i]), 1)
     assert np.bincount(region).max() - np.bincount(region).min() <= 1
-    assert (met > 0).sum(axis=1).mean() > 2 * segments - 0.35
+    assert (partners > 0).sum(axis=1).mean() > 2 * segments - 0.35
     assert np.median(pairs.distances) > np.median(
         designs.balanced(layout, segments=segments, seed=3).distances
     )
 
 
-def test_switching_takes_the_regularity_of_the_circulant_away():
-    """A circulant graph has about n·C(shifts, 2) closed walks of four pairs; a random one a handful."""
+def test_switching_removes_the_regularity_of_the_circulant_graph():
+    """A circulant graph has about n·C(shifts, 2) closed walks of four pairs; a random graph has few."""
     pairs = designs.balanced(Grid(16), segments=3, seed=0)
     joined = np.zeros((256, 256), int)
     joined[pairs.i, pairs.j] = joined[pairs.j, pairs.i] = 1
@@ -104,7 +106,7 @@ def test_switching_takes_the_regularity_of_the_circulant_away():
 @given(st.integers(3, 12), st.integers(0, 100))
 @settings(max_examples=20, deadline=None)
 def test_a_single_cycle_is_connected(size, seed):
-    """N² trials: two partners a location in one random cycle."""
+    """N² trials give each location two partners, in one random cycle."""
     pairs = designs.balanced(Grid(size), trials=size**2, seed=seed)
     assert designs.coverage(pairs).connected
 
@@ -114,34 +116,34 @@ def test_all_pairs():
     assert keys(designs.all_pairs(Grid(4), seed=1)) == keys(designs.all_pairs(Grid(4)))
     with pytest.raises(InvalidInput, match="2147450880"):
         designs.all_pairs(Grid(256))
-    with pytest.raises(InvalidInput, match="120, but 50"):
+    with pytest.raises(InvalidInput, match="120 pairs, but trials is 50"):
         designs.all_pairs(Grid(4), trials=50)
 
 
 @given(st.integers(4, 3000), st.data())
 def test_ranks_and_pairs_correspond(n, data):
     rank = data.draw(st.integers(0, n * (n - 1) // 2 - 1))
-    i, j = divmod(int(pair_designs._unranked(n, np.array([rank]))[0]), n)
+    i, j = divmod(int(pair_designs._key_of_rank(n, np.array([rank]))[0]), n)
     assert 0 <= i < j < n
     assert j * (j - 1) // 2 + i == rank
 
 
 def test_ranks_are_exact_on_the_largest_grid():
-    """Square roots of 17 significant digits must not round a rank of 2³¹ into the next row."""
+    """A square root with 17 significant digits must not round a rank of 2³¹ into the next row."""
     n = 65536
     j = np.array([n - 1, n - 2, n - 1])
     i = np.array([0, n - 3, n - 2])
-    assert (pair_designs._unranked(n, j * (j - 1) // 2 + i) == i * n + j).all()
+    assert (pair_designs._key_of_rank(n, j * (j - 1) // 2 + i) == i * n + j).all()
 
 
-@pytest.mark.parametrize("design", DRAWN)
+@pytest.mark.parametrize("design", RANDOM_DESIGNS)
 def test_blocks_repeat_the_same_pairs(design):
     same = designs.draw_blocks(design, Grid(6), blocks=3, segments=2, seed=0)
     assert keys(same[0]) == keys(same[1]) == keys(same[2])
     assert same[0] != same[1]
 
 
-@pytest.mark.parametrize("design", DRAWN)
+@pytest.mark.parametrize("design", RANDOM_DESIGNS)
 def test_fresh_blocks_share_no_pair(design):
     fresh = designs.draw_blocks(design, Grid(8), blocks=6, fresh=True, segments=3, seed=0)
     assert len(set().union(*map(keys, fresh))) == 6 * 192
@@ -154,7 +156,7 @@ def test_fresh_blocks_share_no_pair(design):
     ("layout", "blocks", "trials"), [(Grid(8), 4, 504), (Grid(3), 2, 18), (Grid(8), 3, 600)]
 )
 @pytest.mark.parametrize("seed", range(5))
-def test_fresh_covering_blocks_use_every_pair_before_they_repeat_one(layout, blocks, trials, seed):
+def test_fresh_covering_blocks_use_every_pair_before_repeating_one(layout, blocks, trials, seed):
     fresh = designs.draw_blocks(designs.covering, layout, blocks=blocks, fresh=True, trials=trials, seed=seed)
     assert len(set().union(*map(keys, fresh))) == blocks * trials
     assert all(len(block) == trials and block.partners.min() >= 1 for block in fresh)
@@ -162,23 +164,23 @@ def test_fresh_covering_blocks_use_every_pair_before_they_repeat_one(layout, blo
 
 @given(case=layouts_and_trials(), seed=st.integers(0, 2**31))
 @settings(max_examples=60, deadline=None)
-def test_a_covering_block_repeats_only_what_it_must(case, seed):
-    """All new pairs are asked, or as many as fit; only who has no new partner left is asked an old pair."""
+def test_a_covering_block_repeats_only_necessary_pairs(case, seed):
+    """All new pairs are used, or as many as fit; only locations without a new partner repeat a pair."""
     layout, trials = case
     first = designs.covering(layout, trials=trials, seed=seed)
     second = designs.covering(layout, trials=trials, avoid=[first], seed=seed + 1)
     n = len(layout)
     left = n * (n - 1) // 2 - trials
-    stranded = int((first.partners == n - 1).sum())
+    without_new_partner = int((first.partners == n - 1).sum())
     assert (len(second), second.partners.min() >= 1) == (trials, True)
-    if trials >= n:  # below, a cover may need a matching that the new pairs do not hold
-        assert len(keys(first) & keys(second)) <= max(trials - left, 0) + stranded
+    if trials >= n:  # with fewer trials, a cover may need a matching that the new pairs do not contain
+        assert len(keys(first) & keys(second)) <= max(trials - left, 0) + without_new_partner
 
 
-@pytest.mark.parametrize("design", DRAWN)
+@pytest.mark.parametrize("design", RANDOM_DESIGNS)
 @pytest.mark.parametrize("seed", range(3))
 def test_fresh_blocks_repeat_when_pairs_run_out(design, seed):
-    """3 · 18 pairs of 36: after two blocks without a repeat, the third can only repeat, unwarned."""
+    """3 · 18 pairs of 36: after two blocks without a repeat, the third must repeat, without a warning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fresh = designs.draw_blocks(design, Grid(3), blocks=3, fresh=True, trials=18, seed=seed)
@@ -190,10 +192,10 @@ def test_fresh_blocks_repeat_when_pairs_run_out(design, seed):
 
 
 @pytest.mark.parametrize("design", [designs.balanced, designs.scattered])
-def test_needless_repeats_are_warned_of(design):
-    """504 pairs do not give 64 locations equally many partners, so the fourth block cannot be what is left."""
+def test_avoidable_repeats_give_a_warning(design):
+    """504 pairs cannot give 64 locations equally many partners, so the fourth block cannot use all remaining pairs."""
     with pytest.warns(
-        VsegWarning, match="of 2016 pairs were asked in an earlier block although new"
+        VsegWarning, match="of 2016 pairs repeat those of an earlier block although new"
     ) as caught:
         fresh = designs.draw_blocks(design, Grid(8), blocks=4, fresh=True, trials=504, seed=0)
     repeated = 2016 - len(set().union(*map(keys, fresh)))
@@ -201,8 +203,8 @@ def test_needless_repeats_are_warned_of(design):
     assert 0 < repeated < 100
 
 
-def test_perfect_matchings_run_out_late():
-    """63 matchings of 32 pairs hold all pairs of 64 locations; the last of them may not fit together."""
+def test_perfect_matchings_use_nearly_all_pairs():
+    """63 matchings of 32 pairs contain all pairs of 64 locations, but the last ones may not fit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)
         fresh = designs.draw_blocks(designs.covering, Grid(8), blocks=63, fresh=True, trials=32, seed=0)
@@ -210,13 +212,13 @@ def test_perfect_matchings_run_out_late():
     assert len(set().union(*map(keys, fresh))) > 2016 - 10
 
 
-def test_blocks_of_all_pairs_repeat_unwarned():
+def test_blocks_of_all_pairs_repeat_without_a_warning():
     assert len(designs.draw_blocks(designs.all_pairs, Grid(3), blocks=2, fresh=True, seed=0)) == 2
 
 
 @given(case=layouts_and_trials(), sessions=st.integers(1, 9), seed=st.integers(0, 2**31))
 @settings(max_examples=25, deadline=None)
-def test_split_deals_every_pair_once(case, sessions, seed):
+def test_split_assigns_every_pair_to_one_session(case, sessions, seed):
     layout, trials = case
     pairs = designs.covering(layout, trials=trials, seed=seed)
     parts = designs.split(pairs, min(sessions, trials), seed=seed)
@@ -226,7 +228,7 @@ def test_split_deals_every_pair_once(case, sessions, seed):
 
 
 def test_sessions_of_the_paper_cover_the_image():
-    """1024 trials on a 16x16 grid over 8 people: 128 pairs touch at most 256 locations."""
+    """1024 trials on a 16x16 grid over 8 sessions: 128 pairs can include all 256 locations."""
     parts = designs.split(designs.balanced(Grid(16), trials=1024, seed=0), 8, seed=1)
     assert [len(part) for part in parts] == [128] * 8
     assert min((part.partners > 0).sum() for part in parts) > 238
@@ -257,15 +259,15 @@ def test_ambiguous_locations(design, trials, share, margin):
     assert abs(np.mean(found) - share) < margin
 
 
-def test_ambiguity_by_hand():
-    """K=2: one partner settles a label, none leaves it open."""
+def test_ambiguity_of_a_small_example():
+    """K=2: one partner determines a label; without a partner it is ambiguous."""
     found = designs.coverage(Pairs(Grid(3), [0, 1], [4, 8]), segments=2)
     assert found.ambiguous == pytest.approx(5 / 9)
     assert found.tested == pytest.approx(4 / 9)
     assert (found.fewest, found.most, found.connected, found.advised) == (0, 1, False, 18)
 
 
-def test_coverage_is_a_sentence():
+def test_coverage_as_text():
     pairs = designs.all_pairs(Grid(3))
     assert str(designs.coverage(pairs)) == (
         "36 pairs on a 3x3 grid test 100% of 9 locations, each with 8 partners "
@@ -274,12 +276,12 @@ def test_coverage_is_a_sentence():
     assert "18 trials are advised, and 0.0% of the" in str(designs.coverage(pairs, segments=2))
 
 
-def test_no_pairs_cover_nothing():
+def test_coverage_of_no_pairs():
     found = designs.coverage(Pairs(Grid(3), [], []), segments=2)
     assert (found.tested, found.ambiguous) == (0, 1)
 
 
-@pytest.mark.parametrize("design", DRAWN)
+@pytest.mark.parametrize("design", RANDOM_DESIGNS)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -291,19 +293,19 @@ def test_no_pairs_cover_nothing():
         ({"trials": 30.5}, "got trials=30.5"),
     ],
 )
-def test_impossible_designs_are_refused_in_a_sentence(design, options, message):
+def test_invalid_designs(design, options, message):
     with pytest.raises(InvalidInput, match=message):
         design(Grid(4), seed=0, **options)
 
 
-def test_other_refusals():
+def test_invalid_blocks_sessions_and_names():
     pairs = designs.covering(Grid(4), segments=2, seed=0)
-    with pytest.raises(InvalidInput, match="1 to 32 sessions, got 33"):
+    with pytest.raises(InvalidInput, match="1 to 32 sessions for 32 pairs, got 33"):
         designs.split(pairs, 33, seed=0)
-    with pytest.raises(InvalidInput, match=r"1 to 32 sessions, got 1\.5"):
+    with pytest.raises(InvalidInput, match=r"1 to 32 sessions for 32 pairs, got 1\.5"):
         designs.split(pairs, 1.5, seed=0)
     for blocks in (0, 1.5):
-        with pytest.raises(InvalidInput, match=f"at least one block, a whole number, got blocks={blocks}"):
+        with pytest.raises(InvalidInput, match=f"whole number of blocks from 1 up, got blocks={blocks}"):
             designs.draw_blocks(designs.covering, Grid(4), blocks=blocks, segments=2, seed=0)
     with pytest.raises(InvalidInput, match="covering, balanced, scattered, all, got 'sobol'"):
         designs.get_design("sobol")
@@ -312,7 +314,7 @@ def test_other_refusals():
 @pytest.mark.parametrize(
     "draw",
     [
-        *(lambda seed, design=design: design(Grid(4), segments=2, seed=seed) for design in DRAWN),
+        *(lambda seed, design=design: design(Grid(4), segments=2, seed=seed) for design in RANDOM_DESIGNS),
         lambda seed: designs.all_pairs(Grid(4), seed=seed),
         lambda seed: designs.draw_blocks(designs.covering, Grid(4), blocks=2, segments=2, seed=seed),
         lambda seed: designs.split(designs.all_pairs(Grid(4)), 2, seed=seed),
@@ -320,27 +322,27 @@ def test_other_refusals():
     ],
 )
 def test_seeds(draw):
-    """Whole numbers from 0 up, or NumPy's own; blocks of seed 1 are those of SeedSequence(1)."""
+    """A seed is a whole number from 0 up, a SeedSequence or a Generator; seed 1 means SeedSequence(1)."""
     assert draw(1) == draw(np.int64(1)) == draw(np.random.SeedSequence(1)) == draw(np.random.default_rng(1))
     for seed in (-1, 1.5, "a"):
         with pytest.raises(InvalidInput, match=f"A seed is a whole number from 0 up, got {seed!r}"):
             draw(seed)
 
 
-def test_every_named_design_is_called_alike():
+def test_every_design_has_the_same_parameters():
     for name in designs.DESIGNS:
         assert len(designs.get_design(name)(Grid(4), segments=2, trials=None, seed=0)) in (32, 120)
 
 
-def test_a_trial_list_for_another_program(tmp_path):
-    """Dots in image pixels; with a column `same` added, the file is one of responses."""
-    shown = designs.draw_blocks("covering", Grid(4), blocks=2, segments=2, seed=0)
-    designs.save_trials(shown, tmp_path / "trials.csv", width_px=400, height_px=200)
+def test_save_trials(tmp_path):
+    """The file has dots in image pixels; with a column `same` added, `load` reads it."""
+    blocks = designs.draw_blocks("covering", Grid(4), blocks=2, segments=2, seed=0)
+    designs.save_trials(blocks, tmp_path / "trials.csv", width_px=400, height_px=200)
     rows = [line.split(",") for line in (tmp_path / "trials.csv").read_text().splitlines()]
     assert rows[0] == ["block", "trial", "i", "j", "x1", "y1", "x2", "y2"]
     assert len(rows) == 1 + 2 * 32
     i, j = int(rows[1][2]), int(rows[1][3])
-    assert (i, j) == next(iter(shown[0]))
+    assert (i, j) == next(iter(blocks[0]))
     centres = Grid(4).pixels(400, 200)
     assert [float(cell) for cell in rows[1][4:]] == [*centres[i], *centres[j]]
     answered = [[*rows[0], "same"], *([*row, "1"] for row in rows[1:])]

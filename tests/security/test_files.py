@@ -157,7 +157,7 @@ def test_a_picture_that_is_none_tells_nothing_of_its_content(tmp_path):
     os.symlink(secret, tmp_path / "picture.png")
     for file in ("secret.txt", "picture.png", str(secret)):
         study = parse_study(STUDY.replace("colours = 2", f"file = {json.dumps(file)}"))
-        with pytest.raises(VsegError, match="cannot be read as a picture") as refused:
+        with pytest.raises(VsegError, match="cannot be read as an image") as refused:
             pictures.render_pictures(study, tmp_path)
         assert "the content" not in str(refused.value)
 
@@ -180,10 +180,10 @@ def png_that_says(width: int, height: int) -> bytes:
 def test_a_picture_that_unpacks_to_gigabytes(tmp_path, size):
     path = tmp_path / "bomb.png"
     path.write_bytes(png_that_says(*size))
-    with pytest.raises(VsegError, match=r"cannot be read as a picture|has .* pixels"):
+    with pytest.raises(VsegError, match=r"cannot be read as an image|has .* pixels"):
         stimuli.read_image(path)
     study = parse_study(STUDY.replace("colours = 2", 'file = "bomb.png"'))
-    with pytest.raises(VsegError, match=r"cannot be read as a picture|has .* pixels"):
+    with pytest.raises(VsegError, match=r"cannot be read as an image|has .* pixels"):
         pictures.render_pictures(study, tmp_path)
 
 

@@ -1,3 +1,5 @@
+"""Images of coloured locations."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -17,7 +19,7 @@ def test_labels_follow_the_probabilities():
 
 
 def test_colours_are_gaussian_around_each_segments_mean():
-    """About 768 colours a segment: standard errors 0.004 of the mean, 0.003 of the s.d.; margin 0.015."""
+    """About 768 colours per segment: standard errors 0.004 of the mean, 0.003 of the s.d.; margin 0.015."""
     picture = colour_image(random_maps(Grid(48), segments=3, entropy=0.2, min_area=0.2, seed=0), seed=1)
     assert picture.image.shape == (48, 48, 3)
     assert picture.features.min() >= 0
@@ -29,8 +31,8 @@ def test_colours_are_gaussian_around_each_segments_mean():
     assert picture.clipped < 0.01
 
 
-def test_one_hot_maps_are_read_off_the_colours():
-    """Nearest default mean, distance 0.4√2 at a spread of 0.1: Φ(-2.8) is 0.2 % a rival; margin 2 %."""
+def test_one_hot_maps_can_be_recovered_from_the_colours():
+    """Default means are 0.4√2 apart at a spread of 0.1: Φ(-2.8) = 0.2 % errors per other segment; margin 2 %."""
     maps = random_maps(Grid(48), segments=3, entropy=0, seed=0)
     picture = colour_image(maps, seed=1)
     nearest = np.linalg.norm(picture.features[:, None] - PALETTE[:3], axis=2).argmin(axis=1)
@@ -40,22 +42,22 @@ def test_one_hot_maps_are_read_off_the_colours():
 
 @settings(max_examples=20, deadline=None)
 @given(spread=st.floats(0, 1), seed=st.integers(0, 2**32))
-def test_clipped_share_is_the_real_one(spread, seed):
-    """A drawn value lies on the border only if it was cut off, as means are inside."""
+def test_the_share_of_clipped_values(spread, seed):
+    """A value is 0 or 1 only if it was clipped, since the means are inside."""
     picture = colour_image(random_maps(Grid(6), segments=3, seed=0), spread=spread, seed=seed)
     assert picture.clipped == pytest.approx(np.isin(picture.features, (0, 1)).mean())
 
 
-def test_scatter_is_rendered_cell_by_cell():
+def test_a_scatter_is_rendered_by_cells():
     layout = Scatter([[0.1, 0.1], [0.9, 0.2], [0.5, 0.5], [0.2, 0.9]])
     picture = colour_image(Maps.one_hot(layout, [0, 1, 0, 1]), spread=0, seed=0)
     assert picture.render(10)[0, 0].tolist() == np.rint(255 * PALETTE[0]).tolist()
     assert picture.render(10)[1, 9].tolist() == np.rint(255 * PALETTE[1]).tolist()
-    with pytest.raises(InvalidInput, match="rendered"):
+    with pytest.raises(InvalidInput, match="use render"):
         _ = picture.image
 
 
-def test_same_seed_same_colours():
+def test_the_seed_determines_the_colours():
     maps = random_maps(Grid(8), segments=2, seed=0)
     first, again, other = (colour_image(maps, seed=seed).features for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
@@ -63,7 +65,7 @@ def test_same_seed_same_colours():
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"means": [[0, 0, 0]]}, "Expected 2 mean colours"),
         ({"means": [[0, 0, 0], [0, 0, 2]]}, "from 0 to 1"),
@@ -72,8 +74,8 @@ def test_same_seed_same_colours():
         ({"spread": [0.1, 0.2]}, r"\(2, 3\)"),
     ],
 )
-def test_wrong_colours_are_said_in_a_sentence(options, says):
-    with pytest.raises(InvalidInput, match=says):
+def test_invalid_input(options, message):
+    with pytest.raises(InvalidInput, match=message):
         colour_image(random_maps(Grid(6), segments=2, seed=0), **{"seed": 0, **options})
 
 

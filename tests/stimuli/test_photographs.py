@@ -1,3 +1,5 @@
+"""Reading and cropping photographs, samples and BSDS500."""
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -25,7 +27,7 @@ def write_photograph(image_path, truth_path, annotators=(HALVES, ROWS)):
 
 
 @pytest.fixture
-def beside(tmp_path):
+def same_folder(tmp_path):
     for name in ("22", "101"):
         write_photograph(tmp_path / f"{name}.jpg", tmp_path / f"{name}.mat")
     (tmp_path / "stray.jpg").write_bytes(b"")
@@ -40,16 +42,16 @@ def official(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("folder", ["beside", "official"])
-def test_bsds_is_found_in_either_tree(folder, request):
+@pytest.mark.parametrize("folder", ["same_folder", "official"])
+def test_bsds_in_one_folder_or_in_the_official_ones(folder, request):
     bsds = Bsds(request.getfixturevalue(folder))
     assert bsds.ids == ["101", "22"]
     assert bsds.image("22").shape == (6, 6, 3)
     assert bsds.image("22", 12).shape == (12, 12, 3)
 
 
-def test_bsds_labels_are_cut_to_the_same_square(beside):
-    bsds = Bsds(beside)
+def test_bsds_labels_are_cropped_as_the_image(same_folder):
+    bsds = Bsds(same_folder)
     halves, rows = bsds.labels("22")
     np.testing.assert_array_equal(halves, HALVES[:, 2:8])
     np.testing.assert_array_equal(rows, ROWS[:, 2:8])
@@ -57,53 +59,53 @@ def test_bsds_labels_are_cut_to_the_same_square(beside):
     np.testing.assert_array_equal(bsds.image("22")[:, :, 0] > 100, halves == 7)
 
 
-def test_annotator_maps_are_one_hot_and_renumbered(beside):
-    halves, rows = Bsds(beside).annotator_maps("22", Grid(3))
+def test_annotator_maps_are_one_hot_and_renumbered(same_folder):
+    halves, rows = Bsds(same_folder).annotator_maps("22", Grid(3))
     assert (halves.segments, rows.segments) == (2, 3)
     assert halves.labels.tolist() == [0, 1, 1] * 3
     assert rows.labels.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert halves.mean_entropy == 0
 
 
-def test_bsds_says_what_is_missing(tmp_path, beside):
+def test_missing_files_of_bsds(tmp_path, same_folder):
     with pytest.raises(NotFound, match="No folder"):
         Bsds(tmp_path / "nowhere")
     with pytest.raises(NotFound, match="no photograph '7'; it has 2: 101, 22"):
-        Bsds(beside).image("7")
+        Bsds(same_folder).image("7")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(NotFound, match="side by side"):
+    with pytest.raises(NotFound, match="in the same folder"):
         Bsds(tmp_path / "empty")
 
 
-def test_a_foreign_mat_file_is_named(beside):
-    savemat(beside / "22.mat", {"other": np.zeros(3)})
+def test_a_mat_file_of_another_kind(same_folder):
+    savemat(same_folder / "22.mat", {"other": np.zeros(3)})
     with pytest.raises(InvalidInput, match=r"22\.mat is not a segmentation file"):
-        Bsds(beside).labels("22")
-    (beside / "22.mat").write_bytes(b"nonsense")
+        Bsds(same_folder).labels("22")
+    (same_folder / "22.mat").write_bytes(b"nonsense")
     with pytest.raises(InvalidInput, match=r"22\.mat is not a segmentation file"):
-        Bsds(beside).labels("22")
+        Bsds(same_folder).labels("22")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_sample_is_there_without_a_network(name):
+def test_every_sample_is_available_offline(name):
     picture = load_sample(name, 32)
     assert picture.shape[:2] == (32, 32)
     assert picture.dtype == np.uint8
 
 
-def test_unknown_sample_lists_the_known():
-    with pytest.raises(InvalidInput, match=r"no sample 'dog'.*astronaut.*rocket"):
+def test_an_unknown_sample():
+    with pytest.raises(InvalidInput, match=r"Unknown sample 'dog'.*astronaut.*rocket"):
         load_sample("dog")
 
 
-def test_square_cuts_the_centre():
+def test_the_centre_is_cropped():
     image = np.zeros((4, 8), np.uint8)
     image[:, 2:6] = 255
     np.testing.assert_array_equal(crop_square(image, 4), np.full((4, 4), 255))
     np.testing.assert_array_equal(crop_square(image, 9), np.full((9, 9), 255))
 
 
-def test_square_does_not_alias():
+def test_resizing_does_not_alias():
     """A checkerboard of single pixels becomes grey, not a coarser checkerboard."""
     board = (np.indices((64, 64)).sum(axis=0) % 2).astype(float)
     inner = crop_square(board, 20)[3:-3, 3:-3].astype(float)
@@ -111,7 +113,7 @@ def test_square_does_not_alias():
 
 
 @pytest.mark.parametrize(
-    ("image", "says"),
+    ("image", "message"),
     [
         (np.zeros((4, 4, 2)), "shape"),
         (np.full((4, 4), 2.0), "floats from 0 to 1"),
@@ -119,12 +121,12 @@ def test_square_does_not_alias():
         (np.full((4, 4), np.nan), "nan"),
     ],
 )
-def test_square_says_what_is_no_image(image, says):
-    with pytest.raises(InvalidInput, match=says):
+def test_invalid_images(image, message):
+    with pytest.raises(InvalidInput, match=message):
         crop_square(image, 4)
 
 
-def test_read_turns_pictures_upright_and_drops_transparency(tmp_path):
+def test_images_are_read_upright_and_without_transparency(tmp_path):
     grey = np.arange(12, dtype=np.uint8).reshape(3, 4)
     turned = Image.fromarray(grey)
     exif = turned.getexif()
@@ -137,9 +139,9 @@ def test_read_turns_pictures_upright_and_drops_transparency(tmp_path):
     np.testing.assert_array_equal(read_image(tmp_path / "deep.png"), np.full((3, 4), 200))
 
 
-def test_read_says_what_is_wrong(tmp_path):
-    with pytest.raises(NotFound, match="No picture"):
+def test_unreadable_images(tmp_path):
+    with pytest.raises(NotFound, match="No image"):
         read_image(tmp_path / "none.png")
     (tmp_path / "text.png").write_text("hello")
-    with pytest.raises(InvalidInput, match="cannot be read as a picture"):
+    with pytest.raises(InvalidInput, match="cannot be read as an image"):
         read_image(tmp_path / "text.png")

@@ -1,3 +1,5 @@
+"""Random maps have the entropy, areas and covariance that were asked for (S2)."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -13,7 +15,7 @@ few = settings(max_examples=40, deadline=None)
 
 @few
 @given(layout=layouts, segments=st.integers(2, 4), sigma=st.floats(0.05, 30), seed=st.integers(0, 2**32))
-def test_simplex_is_kept(layout, segments, sigma, seed):
+def test_rows_are_probabilities(layout, segments, sigma, seed):
     p = random_maps(layout, segments=segments, sigma=sigma, seed=seed).probabilities
     assert p.shape == (len(layout), segments)
     assert p.min() >= 0
@@ -30,7 +32,7 @@ def test_entropy_is_reached_from_one_hot_to_near_uniform(layout, segments, share
 
 @few
 @given(layout=layouts, segments=st.integers(2, 3), share=st.floats(0, 0.15), seed=st.integers(0, 2**32))
-def test_each_segment_wins_its_smallest_area(layout, segments, share, seed):
+def test_each_segment_has_the_smallest_area(layout, segments, share, seed):
     labels = random_maps(layout, segments=segments, min_area=share, seed=seed).labels
     assert np.bincount(labels, minlength=segments).min() >= share * len(layout)
 
@@ -42,7 +44,7 @@ def test_default_area_leaves_no_segment_empty_even_with_nine():
 
 
 @pytest.mark.parametrize("layout", [Grid(11), Grid(12), SOME_POINTS], ids=str)
-def test_a_seed_gives_one_draw(layout):
+def test_the_seed_determines_the_maps(layout):
     first, again, other = (random_maps(layout, segments=3, seed=seed) for seed in (5, 5, 6))
     assert first == again
     assert first != other
@@ -51,16 +53,18 @@ def test_a_seed_gives_one_draw(layout):
 def test_entropy_zero_is_the_one_hot_limit_of_the_same_areas():
     certain = random_maps(Grid(12), segments=3, entropy=0, seed=1)
     assert set(np.unique(certain.probabilities)) == {0, 1}
-    for how in ({"sigma": 40}, {"sigma": 0.3}, {"entropy": 1.0}):
-        np.testing.assert_array_equal(random_maps(Grid(12), segments=3, seed=1, **how).labels, certain.labels)
+    for options in ({"sigma": 40}, {"sigma": 0.3}, {"entropy": 1.0}):
+        np.testing.assert_array_equal(
+            random_maps(Grid(12), segments=3, seed=1, **options).labels, certain.labels
+        )
     assert random_maps(Grid(12), segments=3, sigma=40, seed=1).mean_entropy < 0.01
 
 
 @pytest.mark.parametrize("xi", [0.5, 2.0, 6.3])
 @pytest.mark.parametrize("layout", [Grid(5), Grid(6), Scatter(SOME_POINTS.positions[:30])], ids=str)
 def test_field_has_the_standard_deviation_of_s2(layout, xi):
-    """σ²ξ√π at every location, edges included. Over 2000 fields a standard deviation is known to 1.6 %;
-    margin 6 % for the worst of about 30 locations."""
+    """The s.d. is σ²ξ√π at every location, edges included. Over 2000 fields its standard error is 1.6 %; margin 6 %
+    for the worst of about 30 locations."""
     draws = [
         gaussian_fields(layout, segments=len(layout), sigma=1.3, xi=xi, seed=seed)
         for seed in range(2000 // len(layout))
@@ -84,7 +88,7 @@ def test_fields_do_not_wrap_around(size):
 
 
 def test_scatter_on_cell_centres_gives_the_grid_maps():
-    """A layout is only positions: the same centres as a scatter see the same fields."""
+    """A grid and a scatter with the same positions get the same fields."""
     grid = Grid(10)
     same = Scatter(grid.positions)
     np.testing.assert_allclose(
@@ -108,7 +112,7 @@ def test_moderate_default():
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"sigma": 1, "entropy": 0.5}, "not both"),
         ({"entropy": np.log(3)}, "below log 3"),
@@ -116,10 +120,10 @@ def test_moderate_default():
         ({"entropy": np.nan}, "nats, got nan"),
         ({"sigma": 0}, "above 0"),
         ({"sigma": np.inf}, "entropy=0"),
-        ({"sigma": 1e200}, "1e[+]06 at most, got 1e[+]200"),
-        ({"sigma": np.nan}, "at most, got nan"),
+        ({"sigma": 1e200}, "at most 1e[+]06, got 1e[+]200"),
+        ({"sigma": np.nan}, "at most 1e[+]06, got nan"),
         ({"xi": 0}, "cells"),
-        ({"xi": 1e200}, "up to 1e[+]06, got 1e[+]200"),
+        ({"xi": 1e200}, "to 1e[+]06 cells, got 1e[+]200"),
         ({"xi": np.nan}, "got nan"),
         ({"seed": -1}, "A seed is a whole number from 0 up, got -1"),
         ({"seed": None}, "A seed is a whole number from 0 up, got None"),
@@ -130,23 +134,23 @@ def test_moderate_default():
         ({"min_area": 1 / 3, "xi": 40}, "2000 draws"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_in_a_sentence(options, says):
-    with pytest.raises(InvalidInput, match=says):
+def test_invalid_input(options, message):
+    with pytest.raises(InvalidInput, match=message):
         random_maps(Grid(8), **{"segments": 3, "seed": 0, **options})
 
 
 @pytest.mark.parametrize("sigma", [1e-200, 1e6])
-def test_the_ends_of_sigma(sigma):
+def test_extreme_values_of_sigma(sigma):
     assert np.isfinite(random_maps(Grid(8), segments=2, sigma=sigma, xi=1e6, min_area=0, seed=0).mean_entropy)
 
 
-def test_fields_are_refused_like_maps():
-    for options, says in (
-        ({"sigma": 1e200}, "sigma is"),
-        ({"xi": np.inf}, "xi is"),
+def test_invalid_input_for_fields():
+    for options, message in (
+        ({"sigma": 1e200}, "Expected sigma"),
+        ({"xi": np.inf}, "Expected xi"),
         ({"seed": -1}, "A seed is"),
     ):
-        with pytest.raises(InvalidInput, match=says):
+        with pytest.raises(InvalidInput, match=message):
             gaussian_fields(Grid(8), **{"segments": 2, "sigma": 1, "xi": 2, "seed": 0, **options})
 
 

@@ -1,3 +1,5 @@
+"""Textures have the contrast, orientation, frequency and spread of Table 1."""
+
 from functools import cache
 from itertools import pairwise
 
@@ -17,28 +19,28 @@ SIZE = 256
 
 @cache
 def uniform(segment, parameters=LOW, seed=0):
-    """An image filled with one texture, in floats around 0."""
+    """Return an image filled with one texture, as floats around 0."""
     p = np.zeros((SIZE, SIZE, 2))
     p[:, :, segment] = 1
     return texture(p, parameters, seed=seed).image - 128.0
 
 
 def power(image):
-    """Windowed power spectrum with its frequency (cycles/px) and angle (counter-clockwise)."""
+    """Return the windowed power spectrum with its frequency (cycles/px) and angle (counter-clockwise)."""
     window = np.hanning(SIZE)[:, None] * np.hanning(SIZE)
     f = np.fft.fftfreq(SIZE)
     return np.abs(np.fft.fft2(image * window)) ** 2, np.hypot(f, f[:, None]), np.arctan2(-f[:, None], f)
 
 
 def gradient_angle(image):
-    """Angle across the contours, from the structure tensor: no Fourier transform involved."""
+    """Return the angle across the contours from the structure tensor, without a Fourier transform."""
     right, down = (ndimage.gaussian_filter(image, 3, order=order) for order in ((0, 1), (1, 0)))
     up = -down
     return np.rad2deg(np.arctan2(2 * np.mean(right * up), np.mean(right**2 - up**2)) / 2)
 
 
 def spread(image):
-    """Standard deviation of the energy over orientations, from the length of the mean vector at 2θ."""
+    """Return the standard deviation of the energy over orientations, from the length of the mean vector at 2θ."""
     energy, _, angle = power(image)
     length = np.abs(np.sum(energy * np.exp(2j * angle))) / energy.sum()
     return np.rad2deg(np.sqrt(-np.log(length) / 2))
@@ -51,7 +53,7 @@ def test_presets_are_those_of_table_1():
 
 
 def test_frequency_follows_the_geometry():
-    """S2: r0 = m_r / (px/cm) (1 + σ_r²), and (1 + σ_r²) = exp(ln(2)/8 · 2²) = √2, at 1 cm a degree."""
+    """S2: r0 = m_r / (px/cm) (1 + σ_r²), and (1 + σ_r²) = exp(ln(2)/8 · 2²) = √2, at 1 cm per degree."""
     assert LOW.distance_cm == pytest.approx(57.3, abs=0.01)
     assert LOW.peak_cycles_per_px == pytest.approx(2.45 / 40 * np.sqrt(2), rel=1e-12)
     assert Texture(distance_cm=2 * LOW.distance_cm).px_per_degree == pytest.approx(80)
@@ -73,14 +75,16 @@ def test_contours_lie_five_degrees_from_the_vertical(segment, angle):
 
 
 def test_frequency_has_the_mode_of_table_1():
-    """log power is a parabola in log r with its top at r0; divided by r (the log-normal density) it tops
+    """log power is a parabola in log r with its peak at r0; divided by r (the log-normal density) the peak is
     at m_r. Standard errors over sets of 24 images (measured): 2, 4 and 7 %; margins three times that."""
     energy = np.mean([power(uniform(0, seed=seed))[0] for seed in range(24)], axis=0)
     _, r, _ = power(np.zeros((SIZE, SIZE)))
     edges = LOW.peak_cycles_per_px * 2 ** np.linspace(-1.5, 1.5, 16)
     middle = np.log(np.sqrt(edges[1:] * edges[:-1]))
     rings = [energy[(r >= low) & (r < high)].mean() for low, high in pairwise(edges)]
-    curve, slope, _ = np.polyfit(middle, np.log(rings), 2, w=np.exp(middle))  # as many samples as r²
+    curve, slope, _ = np.polyfit(
+        middle, np.log(rings), 2, w=np.exp(middle)
+    )  # weighted by the number of samples, r²
     assert np.exp(-slope / (2 * curve)) == pytest.approx(LOW.peak_cycles_per_px, rel=0.06)
     assert np.exp(-(slope - 1) / (2 * curve)) == pytest.approx(2.45 / 40, rel=0.12)
     assert -1 / (2 * curve) == pytest.approx(LOW.log_variance, rel=0.21)
@@ -102,7 +106,7 @@ def test_texture_does_not_wrap_around():
 
 
 def test_interpolated_orientations_keep_the_contrast():
-    """On a ramp of orientations the standard deviation stays level (margin 12 %, eighths of 8 images)."""
+    """On a ramp of orientations the standard deviation is constant (margin 12 %, eighths of 8 images)."""
     ramp = np.broadcast_to(np.linspace(0, 1, SIZE)[None, :], (SIZE, SIZE))
     p = np.stack([1 - ramp, ramp], axis=2)
     images = np.stack([texture(p, LOW, seed=seed).image.astype(float) for seed in range(8)])
@@ -114,7 +118,7 @@ def test_interpolated_orientations_keep_the_contrast():
 
 @settings(max_examples=30, deadline=None)
 @given(values=st.lists(st.floats(-400, 600), min_size=1, max_size=50))
-def test_clipped_share_is_the_real_one(values):
+def test_the_share_of_clipped_pixels(values):
     image, clipped = round_to_grey_levels(np.array(values))
     outside = [round(value) < 0 or round(value) > 255 for value in values]
     assert clipped == pytest.approx(np.mean(outside))
@@ -151,7 +155,7 @@ def test_truth_is_read_at_the_locations(layout):
     assert maps.segments == 2
 
 
-def test_same_seed_same_image():
+def test_the_seed_determines_the_image():
     first, again, other = (composite(size_px=64, seed=seed).image for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
@@ -164,15 +168,15 @@ def test_three_segments_from_maps():
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
-        (lambda: Texture(spread_deg=0), "spread_deg is a finite number above 0"),
+        (lambda: Texture(spread_deg=0), "a finite spread_deg above 0"),
         (lambda: Texture(spread_deg=0.01), "63165 px long, more than 4096; raise spread_deg .now 0.01."),
         (lambda: Texture(spread_deg=1e-320), "px long"),
-        (lambda: Texture(mean_grey=np.nan), "mean_grey is a grey level from 0 to 255, got nan"),
+        (lambda: Texture(mean_grey=np.nan), "a mean_grey from 0 to 255, got nan"),
         (lambda: Texture(mean_grey=256), "from 0 to 255, got 256"),
-        (lambda: Texture(bandwidth_oct=1e200), "10 octaves at most, got 1e[+]200"),
-        (lambda: texture(random_maps(Grid(5), segments=2, seed=0), size_px=0, seed=0), "one pixel each way"),
+        (lambda: Texture(bandwidth_oct=1e200), "at most 10 octaves, got 1e[+]200"),
+        (lambda: texture(random_maps(Grid(5), segments=2, seed=0), size_px=0, seed=0), "at least 1x1 pixels"),
         (lambda: texture(np.full((8, 8, 2), 0.5), seed=-1), "A seed is a whole number from 0 up, got -1"),
         (lambda: composite(size_px=64, seed=None), "A seed is a whole number from 0 up, got None"),
         (lambda: Texture(orientations_deg=(5,)), "two or more"),
@@ -182,12 +186,12 @@ def test_three_segments_from_maps():
             "2 orientations",
         ),
         (lambda: texture(np.ones((8, 8)), seed=0), "shape"),
-        (lambda: texture(np.ones((8, 8, 2)), seed=0), "sums to 1"),
+        (lambda: texture(np.ones((8, 8, 2)), seed=0), "sum to 1"),
         (lambda: texture(np.full((8, 8, 2), 0.5), size_px=9, seed=0), "size_px is 9"),
         (lambda: composite(size_px=8, seed=0), "at least 32"),
         (lambda: composite(size_px=32, xi=2, seed=0), "larger xi"),
     ],
 )
-def test_what_cannot_be_made_is_said_in_a_sentence(call, says):
-    with pytest.raises(InvalidInput, match=says):
+def test_invalid_input(call, message):
+    with pytest.raises(InvalidInput, match=message):
         call()

@@ -106,7 +106,7 @@ def test_people_and_their_shares():
         (
             'design = {pairs = "fresh", blocks = 15}',
             {},
-            "pairs were asked in an earlier block although new ones were",
+            "pairs repeat those of an earlier block although new ones were",
         ),
         (
             'design = {pairs = "fresh"}',

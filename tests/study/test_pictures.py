@@ -89,7 +89,8 @@ def test_a_missing_file(tmp_path):
     with pytest.raises(NotFound) as error:
         render_pictures(study('{name = "a", file = "no.png"}'), tmp_path)
     assert str(error.value) == (
-        f"Study s: there is no file {tmp_path / 'no.png'} for image 'a'; paths are relative to the folder of the study file."
+        f"Study s: there is no file {tmp_path / 'no.png'} for image 'a'; paths are relative to the folder of the "
+        "study file."
     )
 
 
@@ -119,7 +120,9 @@ def test_an_image_too_small_for_the_grid(tmp_path):
 
 
 def test_an_unknown_sample():
-    with pytest.raises(InvalidInput, match="image 'a' has the unknown sample 'cat'; expected one of astronaut, brick"):
+    with pytest.raises(
+        InvalidInput, match="image 'a' has the unknown sample 'cat'; expected one of astronaut, brick"
+    ):
         render_pictures(study('{name = "a", sample = "cat"}'), ".")
 
 

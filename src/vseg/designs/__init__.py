@@ -1,4 +1,9 @@
-"""Designs: which pairs to test, over how many blocks and people, and what that covers."""
+"""Designs: which pairs to test, over how many blocks and sessions, and how well they cover the image.
+
+pair_designs      covering, balanced, scattered and all_pairs: the pairs of one block; add a design there
+division          the pairs of several blocks, and splitting them over sessions
+coverage_report   coverage(): what a design tests and leaves open
+"""
 
 from vseg.designs.coverage_report import Coverage, coverage, find_ambiguous_locations
 from vseg.designs.division import draw_blocks, save_trials, split
@@ -15,6 +20,19 @@ from vseg.designs.pair_designs import (
 )
 
 __all__ = [
-    "DESIGNS", "Coverage", "Design", "all_pairs", "find_ambiguous_locations", "balanced", "draw_blocks", "coverage", "covering",
-    "minimal_trials", "get_design", "recommended_trials", "save_trials", "scattered", "split",
+    "DESIGNS",
+    "Coverage",
+    "Design",
+    "all_pairs",
+    "balanced",
+    "coverage",
+    "covering",
+    "draw_blocks",
+    "find_ambiguous_locations",
+    "get_design",
+    "minimal_trials",
+    "recommended_trials",
+    "save_trials",
+    "scattered",
+    "split",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Coverage: what a design tests, and what it would leave undecided."""
+"""Coverage: what a design tests, and what it leaves undecided."""
 
 from dataclasses import dataclass
 
@@ -16,24 +16,25 @@ AMBIGUITY_SEED = 20240
 
 @dataclass(frozen=True)
 class Coverage:
-    """How well a set of pairs covers a layout; `str` says it in a sentence.
+    """How well a set of pairs covers a layout; `str` gives it as a sentence.
 
     Attributes
     ----------
+    layout : Layout
     locations, pairs : int
+        The number of locations and of pairs.
     tested : float
         The share of locations in at least one pair.
-    fewest, most : int
-    mean : float
-        Partners of a location.
+    fewest, mean, most : float
+        The smallest, mean and largest number of partners of a location.
     median_distance : float
-        Between the two locations of a pair, as a fraction of the image's side.
+        The median distance between the two locations of a pair, as a fraction of the image's side.
     connected : bool
-        Whether one walk along pairs can reach every location.
+        Whether every location can be reached from every other along pairs.
     segments, advised : int or None
-        K and KN², where K was given.
+        K and the advised number of trials KN², if K was given.
     ambiguous : float or None
-        The share of locations whose label a one-hot map of K segments would leave open.
+        The share of locations whose label would remain ambiguous for one-hot maps of K segments.
     """
 
     layout: Layout
@@ -75,27 +76,30 @@ class Coverage:
 
 
 def coverage(pairs: Pairs, *, segments: int | None = None, seed: Seed = AMBIGUITY_SEED) -> Coverage:
-    """How well these pairs cover their layout.
+    """Measure how well pairs cover their layout.
 
-    Given K, also the share of ambiguous locations: even if the labels of all its partners were known,
-    the answers of such a location fit more than one label, because none was 'same' and its partners
-    show fewer than K-1 of the other labels. It is a mean over random one-hot maps of K segments of
-    about equal size.
+    Given K, the share of ambiguous locations is computed too: even if the labels of all its partners were known, the
+    answers about such a location fit more than one label, because none was 'same' and its partners have fewer than
+    K-1 other labels. It is a mean over random one-hot maps of K segments of about equal size.
 
     Parameters
     ----------
     pairs : Pairs
     segments : int, optional
-        K.
+        K, the number of segments.
     seed : int, SeedSequence or Generator
-        Of the random maps; the default is fixed, so that designs are compared on the same maps.
+        Seed of the random maps; the default is fixed, so that designs are compared on the same maps.
+
+    Returns
+    -------
+    Coverage
 
     Examples
     --------
     >>> from vseg import Grid
     >>> from vseg.designs import balanced
-    >>> found = coverage(balanced(Grid(16), segments=3, seed=0), segments=3)
-    >>> found.connected, found.ambiguous < 0.02
+    >>> report = coverage(balanced(Grid(16), segments=3, seed=0), segments=3)
+    >>> report.connected, report.ambiguous < 0.02
     (True, True)
     """
     layout, partners = pairs.layout, pairs.partners
@@ -107,14 +111,14 @@ def coverage(pairs: Pairs, *, segments: int | None = None, seed: Seed = AMBIGUIT
         mean=float(partners.mean()),
         most=int(partners.max()),
         median_distance=float(np.median(pairs.distances)) if len(pairs) else float("nan"),
-        connected=_connected(pairs),
+        connected=_is_connected(pairs),
         segments=segments,
         advised=None if segments is None else recommended_trials(layout, segments),
-        ambiguous=None if segments is None else _ambiguous(pairs, segments, seed),
+        ambiguous=None if segments is None else _share_ambiguous(pairs, segments, seed),
     )
 
 
-def _connected(pairs: Pairs) -> bool:
+def _is_connected(pairs: Pairs) -> bool:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -124,29 +128,29 @@ def _connected(pairs: Pairs) -> bool:
 
 
 def find_ambiguous_locations(pairs: Pairs, labels: Indices, segments: int) -> NDArray[np.bool_]:
-    """(n,) which locations have no 'same' answer and fewer than K-1 other labels around.
+    """Return (n,) whether each location has no 'same' answer and partners with fewer than K-1 other labels.
 
     Examples
     --------
     >>> from vseg import Grid, Pairs
-    >>> int(ambiguous_locations(Pairs(Grid(3), [0], [1]), np.arange(9) % 3, 3).sum())
+    >>> int(find_ambiguous_locations(Pairs(Grid(3), [0], [1]), np.arange(9) % 3, 3).sum())
     9
     """
-    met = np.zeros((len(labels), segments), bool)
-    met[pairs.i, labels[pairs.j]] = True
-    met[pairs.j, labels[pairs.i]] = True
-    return ~met[np.arange(len(labels)), labels] & (met.sum(axis=1) < segments - 1)
+    has_partner = np.zeros((len(labels), segments), bool)
+    has_partner[pairs.i, labels[pairs.j]] = True
+    has_partner[pairs.j, labels[pairs.i]] = True
+    return ~has_partner[np.arange(len(labels)), labels] & (has_partner.sum(axis=1) < segments - 1)
 
 
-def _ambiguous(pairs: Pairs, segments: int, seed: Seed) -> float:
-    """The share of ambiguous locations, over random one-hot maps."""
+def _share_ambiguous(pairs: Pairs, segments: int, seed: Seed) -> float:
+    """Return the share of ambiguous locations, averaged over random one-hot maps."""
     rng = np.random.default_rng(check_seed(seed))
-    maps = (_patches(pairs.layout, segments, rng) for _ in range(AMBIGUITY_MAPS))
+    maps = (_draw_labels(pairs.layout, segments, rng) for _ in range(AMBIGUITY_MAPS))
     return float(np.mean([find_ambiguous_locations(pairs, labels, segments).mean() for labels in maps]))
 
 
-def _patches(layout: Layout, segments: int, rng: np.random.Generator) -> Indices:
-    """(n,) labels of a random smooth one-hot map: Voronoi cells of four points a segment."""
+def _draw_labels(layout: Layout, segments: int, rng: np.random.Generator) -> Indices:
+    """Draw (n,) labels of a random one-hot map: Voronoi cells of four points per segment."""
     from scipy.spatial import cKDTree
 
     centres = rng.random((4 * segments, 2))

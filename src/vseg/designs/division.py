@@ -1,4 +1,4 @@
-"""A design over time and over people: several blocks, several sessions."""
+"""Divide a design over blocks and sessions."""
 
 import csv
 import warnings
@@ -27,79 +27,90 @@ def draw_blocks(
     seed: Seed,
     **options: Any,
 ) -> list[Pairs]:
-    """The pairs of several blocks.
+    """Draw the pairs of several blocks.
 
     Parameters
     ----------
-    design : function or name
-        `covering`, `balanced`, `scattered`, `all_pairs`, or any function with their keywords.
+    design : callable or str
+        `covering`, `balanced`, `scattered`, `all_pairs`, the name of one, or a function with the same keywords.
     layout : Layout
     blocks : int
-        N_b.
+        The number of blocks N_b.
     fresh : bool
-        False: the same pairs every block, as in the paper, each time in another order. True: new pairs
-        every block, as long as there are enough. When blocks nearly exhaust the pairs, `covering` repeats
-        none that it need not to fill a block or to reach every location, while `balanced` and `scattered`
-        may repeat some; a VsegWarning says how many repeat although new pairs were left.
+        False: the same pairs in every block, as in the paper, in a new order each time. True: new pairs in every
+        block while there are enough. When few new pairs are left, `covering` repeats a pair only if it must, to fill
+        a block or to reach every location; `balanced` and `scattered` may repeat more. A VsegWarning gives the number
+        of pairs that were repeated although new ones were left.
     seed : int, SeedSequence or Generator
     **options
-        Handed on to the design, such as `segments` or `trials`.
+        Passed to the design, such as `segments` or `trials`.
+
+    Returns
+    -------
+    list of Pairs
+        The pairs of each block.
 
     Examples
     --------
     >>> from vseg import Grid
     >>> from vseg.designs import covering
-    >>> first, second = blocks(covering, Grid(8), blocks=2, fresh=True, segments=2, seed=0)
+    >>> first, second = draw_blocks(covering, Grid(8), blocks=2, fresh=True, segments=2, seed=0)
     >>> set(first) & set(second)
     set()
     """
     if not isinstance(blocks, (int, np.integer)) or blocks < 1:
-        raise InvalidInput(f"An experiment has at least one block, a whole number, got blocks={blocks!r}.")
+        raise InvalidInput(f"Expected a whole number of blocks from 1 up, got blocks={blocks!r}.")
     if isinstance(design, str):
         design = get_design(design)
     children = np.random.default_rng(check_seed(seed)).spawn(int(blocks))
     seeds = [int(child.bit_generator.seed_seq.generate_state(1)[0]) for child in children]
-    shown = [design(layout, seed=seeds[0], **options)]
+    drawn = [design(layout, seed=seeds[0], **options)]
     for block_seed in seeds[1:]:
         if fresh:
-            shown.append(design(layout, seed=block_seed, avoid=shown, **options))
+            drawn.append(design(layout, seed=block_seed, avoid=drawn, **options))
         else:
-            shown.append(shown[0].take(np.random.default_rng(block_seed).permutation(len(shown[0]))))
+            drawn.append(drawn[0].take(np.random.default_rng(block_seed).permutation(len(drawn[0]))))
     if fresh:
-        _warn_of_repeats(shown)
-    return shown
+        _warn_of_repeats(drawn)
+    return drawn
 
 
-def _warn_of_repeats(shown: list[Pairs]) -> None:
-    """Of the pairs asked before, those in whose place a new pair could have been asked."""
-    n = len(shown[0].layout)
-    taken, again = np.zeros(0, np.int64), 0
-    for block in shown:
+def _warn_of_repeats(blocks: list[Pairs]) -> None:
+    """Warn about the pairs that were repeated although new ones were left."""
+    n = len(blocks[0].layout)
+    used, avoidable = np.zeros(0, np.int64), 0
+    for block in blocks:
         key = block.i * n + block.j
-        repeated, left = int(np.isin(key, taken).sum()), n * (n - 1) // 2 - len(taken)
-        again += max(repeated - max(len(block) - left, 0), 0)
-        taken = np.union1d(taken, key)
-    if again:
+        repeated, left = int(np.isin(key, used).sum()), n * (n - 1) // 2 - len(used)
+        avoidable += max(repeated - max(len(block) - left, 0), 0)
+        used = np.union1d(used, key)
+    if avoidable:
         warnings.warn(
-            f"{again} of {sum(map(len, shown))} pairs were asked in an earlier block although new ones were "
-            "left; a design of fewer trials or blocks, or a covering one, repeats fewer.",
+            f"{avoidable} of {sum(map(len, blocks))} pairs repeat those of an earlier block although new ones were "
+            "left; fewer trials or blocks, or a covering design, repeat fewer.",
             VsegWarning,
             stacklevel=3,
         )
 
 
 def split(pairs: Pairs, sessions: int, *, seed: Seed) -> list[Pairs]:
-    """One image's pairs dealt over several sessions, each of which covers the image as well as it can.
+    """Split the pairs of one image over several sessions, so that each session covers the image well.
 
-    The sessions are equal in size (±1) and hold every pair exactly once. Exchanging pairs between
-    sessions evens out how often a session uses each location: in the paper's split of 1024 trials
-    over 8 people, a session of 128 pairs can touch all 256 locations.
+    The sessions are equal in size (±1), and together they hold every pair exactly once. Pairs are exchanged between
+    sessions until each session uses the locations evenly: in the paper's split of 1024 trials over 8 participants, a
+    session of 128 pairs can include all 256 locations.
 
     Parameters
     ----------
     pairs : Pairs
     sessions : int
+        The number of sessions.
     seed : int, SeedSequence or Generator
+
+    Returns
+    -------
+    list of Pairs
+        The pairs of each session.
 
     Examples
     --------
@@ -111,21 +122,21 @@ def split(pairs: Pairs, sessions: int, *, seed: Seed) -> list[Pairs]:
     """
     if not isinstance(sessions, (int, np.integer)) or not 1 <= sessions <= len(pairs):
         raise InvalidInput(
-            f"{len(pairs)} pairs can be split over 1 to {len(pairs)} sessions, got {sessions}; "
-            "ask for fewer sessions or more trials."
+            f"Expected 1 to {len(pairs)} sessions for {len(pairs)} pairs, got {sessions}; "
+            "use fewer sessions or more trials."
         )
     rng = np.random.default_rng(check_seed(seed))
     session = rng.permutation(np.arange(len(pairs)) % sessions)
     for _ in range(int(np.clip(SPLIT_WORK // len(pairs), *SPLIT_ROUNDS))):
-        if _exchange(pairs, session, sessions, rng):
+        if _exchange_pairs(pairs, session, sessions, rng):
             break
     return [pairs.take(rng.permutation(np.flatnonzero(session == s))) for s in range(sessions)]
 
 
-def _exchange(pairs: Pairs, session: Indices, sessions: int, rng: np.random.Generator) -> bool:
-    """One round, in place: two pairs swap sessions where that evens out the use of the locations.
+def _exchange_pairs(pairs: Pairs, session: Indices, sessions: int, rng: np.random.Generator) -> bool:
+    """Exchange pairs between sessions, in place, if that makes the use of the locations more even.
 
-    True once the use of every location is even.
+    Return True once every location is used evenly.
     """
     n, m = len(pairs.layout), len(pairs)
     ends = np.stack([pairs.i, pairs.j])
@@ -149,16 +160,25 @@ def _exchange(pairs: Pairs, session: Indices, sessions: int, rng: np.random.Gene
 
 
 def save_trials(blocks: Sequence[Pairs], path: str | Path, *, width_px: int, height_px: int) -> None:
-    """Write a trial list for another experiment program: a CSV with the dots' centres in image pixels.
+    """Write a list of trials for other experiment software: a CSV file with the dots' centres in image pixels.
 
-    The columns are block, trial, i, j, x1, y1, x2, y2. Ask the participant, add the column `same`, and
-    `vseg fit` takes the file as it is.
+    The columns are block, trial, i, j, x1, y1, x2, y2. With the answers in an additional column `same`, `vseg.load`
+    and `vseg fit` read the file.
+
+    Parameters
+    ----------
+    blocks : sequence of Pairs
+        The pairs of each block.
+    path : str or Path
+        The CSV file to write.
+    width_px, height_px : int
+        Size of the image.
 
     Examples
     --------
     >>> from vseg import Grid
-    >>> save_trials(blocks("scattered", Grid(16), blocks=5, segments=3, seed=0), "trials.csv",
-    ...             width_px=512, height_px=512)  # doctest: +SKIP
+    >>> blocks = draw_blocks("scattered", Grid(16), blocks=5, segments=3, seed=0)
+    >>> save_trials(blocks, "trials.csv", width_px=512, height_px=512)  # doctest: +SKIP
     """
     if not blocks:
         raise InvalidInput("Expected at least one block of pairs to write, got none.")

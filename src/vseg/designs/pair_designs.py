@@ -1,11 +1,20 @@
-"""Which pairs to test in a block: covering, balanced, scattered or all.
+"""Designs: which pairs to test in a block.
 
-A design returns the `Pairs` of one block. Balanced and scattered designs are circulant graphs (each
-location joined with those a few fixed shifts away in some order of the locations), which are balanced
-and free of duplicates by construction; random switches then take their regularity away and keep both.
+covering    random pairs; every location is in at least one
+balanced    random pairs; every location is in equally many
+scattered   balanced pairs; the partners of a location lie in different regions of the image
+all_pairs   every pair
+
+To add a design, write a function with the parameters of `Design` and add it to `DESIGNS`, by its name in the study
+file; then add that name to `vseg.study.sections.DesignSection`. tests/designs checks every entry of `DESIGNS`.
+
+Balanced and scattered designs start from circulant graphs: in some order of the locations, each is joined with those
+a few fixed shifts away. Such graphs are balanced and free of duplicates; random switches of partners then remove their
+regularity and keep both properties.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +25,31 @@ from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
 
 Indices = NDArray[np.int64]
-Design = Callable[..., Pairs]
 
-MOST_PAIRS = 50_000_000
-MIXING_ROUNDS = 8
-REPAIR_ROUNDS = 200
-WALK_STEPS = 1000
+MOST_PAIRS = 50_000_000  # in a block
+MIXING_ROUNDS = 8  # of switching partners, which make a circulant graph random
+REPAIR_ROUNDS = 200  # at most, to remove pairs that should be avoided
+WALK_STEPS = 1000  # at most, of an alternating walk to the next unmatched location
+
+
+class Design(Protocol):
+    """A function that draws the pairs of one block; `covering` describes the parameters."""
+
+    def __call__(
+        self,
+        layout: Layout,
+        *,
+        segments: int | None = None,
+        trials: int | None = None,
+        avoid: Sequence[Pairs] = (),
+        seed: Seed,
+    ) -> Pairs:
+        """Draw the pairs of one block."""
+        ...
 
 
 def minimal_trials(layout: Layout, segments: int) -> int:
-    """(K-1)N², the number of unknowns in K maps.
+    """Return (K-1)N², the number of unknowns in K maps.
 
     Examples
     --------
@@ -33,11 +57,11 @@ def minimal_trials(layout: Layout, segments: int) -> int:
     >>> minimal_trials(Grid(16), 5)
     1024
     """
-    return (_checked_segments(segments) - 1) * len(layout)
+    return (_check_segments(segments) - 1) * len(layout)
 
 
 def recommended_trials(layout: Layout, segments: int) -> int:
-    """KN², the number of trials the paper collects for K segments.
+    """Return KN², the number of trials the paper collects for K segments.
 
     Examples
     --------
@@ -45,7 +69,7 @@ def recommended_trials(layout: Layout, segments: int) -> int:
     >>> recommended_trials(Grid(16), 3)
     768
     """
-    return _checked_segments(segments) * len(layout)
+    return _check_segments(segments) * len(layout)
 
 
 def covering(
@@ -56,23 +80,28 @@ def covering(
     avoid: Sequence[Pairs] = (),
     seed: Seed,
 ) -> Pairs:
-    """Random pairs, every location in at least one.
+    """Draw random pairs such that every location is in at least one.
 
-    A random matching covers the locations; the other pairs are drawn uniformly from all that remain. Where
-    most pairs are to be avoided, both come from those that are not.
+    A random matching covers the locations; the other pairs are drawn uniformly from all remaining ones. If most pairs
+    are to be avoided, both are drawn from the others.
 
     Parameters
     ----------
     layout : Layout
     segments : int, optional
-        K; without `trials` there are KN² pairs, or all pairs on a layout that has fewer.
+        The number of segments K; without `trials` there are KN² pairs, or all pairs if the layout has fewer.
     trials : int, optional
         The number of pairs.
     avoid : sequence of Pairs, optional
-        Pairs not to ask again. The covering design repeats one only if too few others are left, or if
-        they cannot cover every location; the balanced and the scattered design, which also keep
-        everybody's number of partners, may run into a few earlier.
+        Pairs not to repeat, such as those of earlier blocks. The covering design repeats one only if too few others
+        are left, or if they cannot cover every location; the balanced and the scattered design, which also keep the
+        number of partners of each location, may repeat a few more.
     seed : int, SeedSequence or Generator
+
+    Returns
+    -------
+    Pairs
+        In random order.
 
     Examples
     --------
@@ -81,22 +110,22 @@ def covering(
     >>> len(pairs), int(pairs.partners.min()) >= 1
     (768, True)
     """
-    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
+    count, rng = _check_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
     n = len(layout)
     order = rng.permutation(n)
     if n % 2:
         order = np.append(order, order[0])
     matched = _keys(n, order[::2], order[1::2])
-    drawn = _unranked(n, rng.choice(_pairs_of(n), count, replace=False))
+    drawn = _key_of_rank(n, rng.choice(_count_pairs(n), count, replace=False))
     others = drawn[~np.isin(drawn, matched)][: count - len(matched)]
     i, j = np.divmod(np.concatenate([matched, others]), n)
-    taken, most = _taken(n, avoid), _pairs_of(n)
-    scarce = 2 * (len(taken) + count) > most
-    if not (scarce and len(taken)):
-        block = _block(layout, i, j, np.zeros(n, np.int64), taken, rng, mixing=0)
-        if most > MOST_PAIRS or not np.isin(_keys(n, block.i, block.j), taken).any():
+    avoided, most = _avoided_keys(n, avoid), _count_pairs(n)
+    is_scarce = 2 * (len(avoided) + count) > most
+    if not (is_scarce and len(avoided)):
+        block = _switch_partners(layout, i, j, np.zeros(n, np.int64), avoided, rng, mixing=0)
+        if most > MOST_PAIRS or not np.isin(_keys(n, block.i, block.j), avoided).any():
             return block
-    i, j = np.divmod(_covering_from_new(n, count, taken, rng), n)
+    i, j = np.divmod(_cover_with_new_pairs(n, count, avoided, rng), n)
     return Pairs(layout, i, j)
 
 
@@ -108,9 +137,16 @@ def balanced(
     avoid: Sequence[Pairs] = (),
     seed: Seed,
 ) -> Pairs:
-    """Random pairs, every location in equally many (±1 where that does not divide).
+    """Draw random pairs such that every location is in equally many (±1 if the number does not divide).
 
-    Parameters are those of `covering`.
+    Parameters
+    ----------
+    layout, segments, trials, avoid, seed
+        As for `covering`.
+
+    Returns
+    -------
+    Pairs
 
     Examples
     --------
@@ -118,14 +154,15 @@ def balanced(
     >>> set(balanced(Grid(16), segments=3, seed=0).partners.tolist())
     {6}
     """
-    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
+    count, rng = _check_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
     n = len(layout)
-    whole, last = _random_shifts(n, count, rng)
+    whole, last = _draw_shifts(n, count, rng)
     order = rng.permutation(n)
     a, b = _circulant(n, count, whole, last)
-    # A single shift is a random cycle already, and one cycle is connected; switches could break it up.
+    # A single shift gives a random cycle, which is connected; switches could break it into several.
     mixing = MIXING_ROUNDS if len(whole) else 0
-    return _block(layout, order[a], order[b], np.zeros(n, np.int64), _taken(n, avoid), rng, mixing)
+    region = np.zeros(n, np.int64)
+    return _switch_partners(layout, order[a], order[b], region, _avoided_keys(n, avoid), rng, mixing)
 
 
 def scattered(
@@ -136,11 +173,20 @@ def scattered(
     avoid: Sequence[Pairs] = (),
     seed: Seed,
 ) -> Pairs:
-    """Balanced pairs in which the partners of a location lie in different regions of the image.
+    """Draw balanced pairs such that the partners of a location lie in different regions of the image.
 
-    The paper's advice for images whose segments are unknown. With KN² pairs the image falls into 2K+1
-    regions of equal size, and every location meets one random location in each of the 2K others (±1
-    where the regions cannot be equal). Parameters are those of `covering`.
+    This is the paper's advice for images with unknown segments. With KN² pairs the image is divided into 2K+1 regions
+    of equal size, and every location is paired with one random location in each of the 2K others (±1 if the regions
+    cannot be equal).
+
+    Parameters
+    ----------
+    layout, segments, trials, avoid, seed
+        As for `covering`.
+
+    Returns
+    -------
+    Pairs
 
     Examples
     --------
@@ -149,15 +195,15 @@ def scattered(
     >>> len(pairs), set(pairs.partners.tolist())
     (768, {6})
     """
-    count, rng = _checked_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
+    count, rng = _check_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
     n = len(layout)
     parts = min(2 * -(-count // n) + 1, n)
-    region = _regions(layout.positions, parts, rng)
+    region = _divide_into_regions(layout.positions, parts, rng)
     whole, last = _even_shifts(n, count)
     order = np.lexsort([rng.random(n), region])
     a, b = _circulant(n, count, whole, last)
     mixing = MIXING_ROUNDS if len(whole) else 0
-    return _block(layout, order[a], order[b], region, _taken(n, avoid), rng, mixing)
+    return _switch_partners(layout, order[a], order[b], region, _avoided_keys(n, avoid), rng, mixing)
 
 
 def all_pairs(
@@ -168,10 +214,20 @@ def all_pairs(
     avoid: Sequence[Pairs] = (),
     seed: Seed | None = None,
 ) -> Pairs:
-    """Every pair of locations, in random order if there is a seed.
+    """Return every pair of locations, in random order if there is a seed.
 
-    The other keywords are those of `covering`, so that any design can be called alike: `segments` and `avoid`
-    change nothing, and `trials` must be the number of all pairs if it is given.
+    Parameters
+    ----------
+    layout : Layout
+    segments, avoid
+        Ignored; they are parameters so that all designs can be called in the same way.
+    trials : int, optional
+        The number of all pairs; any other number is an error.
+    seed : int, SeedSequence or Generator, optional
+
+    Returns
+    -------
+    Pairs
 
     Examples
     --------
@@ -179,16 +235,15 @@ def all_pairs(
     >>> len(all_pairs(Grid(4)))
     120
     """
-    n, count = len(layout), _pairs_of(len(layout))
+    n, count = len(layout), _count_pairs(len(layout))
     if count > MOST_PAIRS:
         raise InvalidInput(
-            f"All pairs of {layout} are {count}, more than the {MOST_PAIRS} that fit a block; "
+            f"{layout} has {count} pairs, more than the {MOST_PAIRS} that a block can have; "
             "use a covering, balanced or scattered design."
         )
     if trials is not None and trials != count:
         raise InvalidInput(
-            f"All pairs of {layout} are {count}, but {trials} trials were asked for; "
-            "leave trials out or use another design."
+            f"{layout} has {count} pairs, but trials is {trials}; leave trials out or use another design."
         )
     i, j = np.triu_indices(n, k=1)
     pairs = Pairs(layout, i, j)
@@ -204,11 +259,11 @@ DESIGNS: dict[str, Design] = {
 
 
 def get_design(name: str) -> Design:
-    """The design of that name: covering, balanced, scattered or all.
+    """Return the design with this name: covering, balanced, scattered or all.
 
     Examples
     --------
-    >>> named("balanced").__name__
+    >>> get_design("balanced").__name__
     'balanced'
     """
     if name not in DESIGNS:
@@ -216,103 +271,104 @@ def get_design(name: str) -> Design:
     return DESIGNS[name]
 
 
-def _checked_segments(segments: int) -> int:
+def _check_segments(segments: int) -> int:
     if not isinstance(segments, (int, np.integer)) or segments < 2:
-        raise InvalidInput(f"The number of segments is a whole number from 2 up, got segments={segments!r}.")
+        raise InvalidInput(f"Expected a whole number of segments from 2 up, got segments={segments!r}.")
     return int(segments)
 
 
-def _checked_trials(layout: Layout, segments: int | None, trials: int | None) -> int:
-    """How many pairs to draw; by default KN², or all pairs where a small layout has fewer."""
-    n, most = len(layout), _pairs_of(len(layout))
+def _check_trials(layout: Layout, segments: int | None, trials: int | None) -> int:
+    """Return the number of pairs to draw: `trials`, or by default KN², or all pairs if the layout has fewer."""
+    n, most = len(layout), _count_pairs(len(layout))
     if segments is not None:
-        _checked_segments(segments)
+        _check_segments(segments)
     if trials is None:
         if segments is None:
-            raise InvalidInput("A design needs segments (K, for KN² trials) or trials; neither was given.")
+            raise InvalidInput("Expected segments (K, for KN² trials) or trials, got neither.")
         return min(recommended_trials(layout, segments), most)
     fewest = -(-n // 2)
     if not isinstance(trials, (int, np.integer)) or not fewest <= trials <= most:
         raise InvalidInput(
-            f"A block on {layout} has {fewest} trials (every location once) to {most} (every pair once), "
+            f"Expected {fewest} trials (every location once) to {most} (every pair once) on {layout}, "
             f"got trials={trials!r}."
         )
     return int(trials)
 
 
-def _pairs_of(n: int) -> int:
+def _count_pairs(n: int) -> int:
     return n * (n - 1) // 2
 
 
 def _keys(n: int, i: Indices, j: Indices) -> Indices:
-    """One number for each unordered pair."""
+    """Return one number for each unordered pair."""
     return np.minimum(i, j) * n + np.maximum(i, j)
 
 
-def _unranked(n: int, rank: Indices) -> Indices:
-    """The key of the pair (i, j), i < j, of rank j(j-1)/2 + i."""
+def _key_of_rank(n: int, rank: Indices) -> Indices:
+    """Return the key of the pair (i, j), i < j, with rank j(j-1)/2 + i."""
     j = ((1 + np.sqrt(1 + 8 * rank)) / 2).astype(np.int64)
     j -= j * (j - 1) // 2 > rank
     j += (j + 1) * j // 2 <= rank
     return (rank - j * (j - 1) // 2) * n + j
 
 
-def _taken(n: int, avoid: Sequence[Pairs]) -> Indices:
-    """The keys of the pairs to avoid, sorted."""
+def _avoided_keys(n: int, avoid: Sequence[Pairs]) -> Indices:
+    """Return the keys of the pairs to avoid, sorted."""
     keys = [_keys(n, pairs.i, pairs.j) for pairs in avoid]
     return np.unique(np.concatenate([np.zeros(0, np.int64), *keys]))
 
 
-# ── when few new pairs are left: cover the locations with those, then take more of them ──
+# ── covering designs when few new pairs are left ──
 
 
-def _covering_from_new(n: int, count: int, taken: Indices, rng: np.random.Generator) -> Indices:
-    """Keys in random order; taken pairs only where new ones do not suffice or do not reach a location."""
-    everything = _unranked(n, rng.permutation(_pairs_of(n)))
-    is_new = ~np.isin(everything, taken)
-    cover = _cover(n, count, everything[is_new], rng)
-    rest = np.concatenate([everything[is_new], everything[~is_new]])
+def _cover_with_new_pairs(n: int, count: int, avoided: Indices, rng: np.random.Generator) -> Indices:
+    """Return keys in random order; avoided pairs only if the new ones do not suffice or cannot reach a location."""
+    every_key = _key_of_rank(n, rng.permutation(_count_pairs(n)))
+    is_new = ~np.isin(every_key, avoided)
+    cover = _find_cover(n, count, every_key[is_new], rng)
+    rest = np.concatenate([every_key[is_new], every_key[~is_new]])
     rest = rest[~np.isin(rest, cover)][: count - len(cover)]
     return rng.permutation(np.concatenate([cover, rest]))
 
 
-def _cover(n: int, count: int, new: Indices, rng: np.random.Generator) -> Indices:
-    """Keys of at most `count` pairs that touch every location, of the new ones wherever possible."""
+def _find_cover(n: int, count: int, new: Indices, rng: np.random.Generator) -> Indices:
+    """Return keys of at most `count` pairs that include every location, new ones if possible."""
     i, j = np.divmod(new, n)
     ends, others = np.concatenate([i, j]), np.concatenate([j, i])
     order = np.argsort(ends, kind="stable")
-    around = np.split(others[order], np.searchsorted(ends[order], np.arange(1, n)))
-    partner = _matching(around, rng)
+    partners = np.split(others[order], np.searchsorted(ends[order], np.arange(1, n)))
+    partner = _find_matching(partners, rng)
     first = np.flatnonzero(partner > np.arange(n))
-    lonely = sorted(np.flatnonzero(partner < 0).tolist(), key=lambda a: len(around[a]))
-    # A pair of two lonely locations is a taken one, but saves a pair where trials are few.
-    stranded = sum(not len(around[a]) for a in lonely)
-    forced = 2 * max(-(-stranded // 2), len(lonely) - (count - len(first)))
-    joined = [(a, int(rng.choice(around[a]))) for a in lonely[forced:]]
-    paired = list(zip(lonely[:forced:2], lonely[1:forced:2], strict=False))
-    if forced > len(lonely):
-        paired.append((lonely[-1], (lonely[-1] + 1 + int(rng.integers(n - 1))) % n))
+    unmatched = sorted(np.flatnonzero(partner < 0).tolist(), key=lambda a: len(partners[a]))
+    # Pairing two unmatched locations repeats an avoided pair, but needs one trial less when trials are few.
+    without_partner = sum(not len(partners[a]) for a in unmatched)
+    forced = 2 * max(-(-without_partner // 2), len(unmatched) - (count - len(first)))
+    joined = [(a, int(rng.choice(partners[a]))) for a in unmatched[forced:]]
+    paired = list(zip(unmatched[:forced:2], unmatched[1:forced:2], strict=False))
+    if forced > len(unmatched):
+        paired.append((unmatched[-1], (unmatched[-1] + 1 + int(rng.integers(n - 1))) % n))
     a, b = np.array(joined + paired, np.int64).reshape(-1, 2).T
     return np.unique(np.concatenate([_keys(n, first, partner[first]), _keys(n, a, b)]))
 
 
-def _matching(around: list[Indices], rng: np.random.Generator) -> Indices:
-    """(n,) a partner for as many locations as random alternating walks can find one; -1 for the others.
+def _find_matching(partners: list[Indices], rng: np.random.Generator) -> Indices:
+    """Return (n,) a partner for as many locations as random alternating walks can match; -1 for the others.
 
-    A lonely location takes a new partner, whose old one is then lonely, until a walk ends at another.
+    An unmatched location takes a possible partner from another location, which is then unmatched, until a walk reaches
+    another unmatched location.
     """
-    partner = np.full(len(around), -1)
-    for lonely in rng.permutation(len(around)).tolist():
+    partner = np.full(len(partners), -1)
+    for current in rng.permutation(len(partners)).tolist():
         for _ in range(WALK_STEPS):
-            if partner[lonely] >= 0 or not len(around[lonely]):
+            if partner[current] >= 0 or not len(partners[current]):
                 break
-            unmatched = around[lonely][partner[around[lonely]] < 0]
-            chosen = int(rng.choice(unmatched if len(unmatched) else around[lonely]))
+            unmatched = partners[current][partner[partners[current]] < 0]
+            chosen = int(rng.choice(unmatched if len(unmatched) else partners[current]))
             left = int(partner[chosen])
-            partner[lonely], partner[chosen] = chosen, lonely
+            partner[current], partner[chosen] = chosen, current
             if left < 0:
                 break
-            partner[left], lonely = -1, left
+            partner[left], current = -1, left
     return partner
 
 
@@ -320,21 +376,21 @@ def _matching(around: list[Indices], rng: np.random.Generator) -> Indices:
 
 
 def _circulant(n: int, trials: int, whole: Indices, last: int) -> tuple[Indices, Indices]:
-    """All pairs at the shifts `whole` and, for the rest, as even a part of those at the shift `last`."""
+    """Return all pairs at the shifts `whole` and, for the rest, an even part of those at the shift `last`."""
     a = np.tile(np.arange(n), len(whole))
     b = (a + np.repeat(whole, n)) % n
     rest = trials - len(a)
     if 2 * last == n:
         start = np.arange(rest)
     else:
-        # The shift is coprime with n, so its pairs form one cycle, and every other pair is a matching.
+        # The shift is coprime with n, so its pairs form one cycle, and every second pair belongs to a matching.
         walk = np.arange(n) * last % n
         start = walk[::2][:rest] if 2 * rest <= n else np.delete(walk, 2 * np.arange(n - rest))
     return np.concatenate([a, start]), np.concatenate([b, (start + last) % n])
 
 
-def _random_shifts(n: int, trials: int, rng: np.random.Generator) -> tuple[Indices, int]:
-    """Different shifts at random: those used whole and the last, coprime with n."""
+def _draw_shifts(n: int, trials: int, rng: np.random.Generator) -> tuple[Indices, int]:
+    """Draw different shifts: those used for all pairs, and the last, which is coprime with n."""
     shifts = np.arange(1, (n - 1) // 2 + 1)
     wanted = -(-trials // n)
     if wanted > len(shifts):
@@ -344,7 +400,7 @@ def _random_shifts(n: int, trials: int, rng: np.random.Generator) -> tuple[Indic
 
 
 def _even_shifts(n: int, trials: int) -> tuple[Indices, int]:
-    """Shifts that divide a round of n evenly, so that the partners of a location lie evenly in the order."""
+    """Return shifts that divide n evenly, so that the partners of a location lie evenly in the order."""
     shifts = np.arange(1, (n - 1) // 2 + 1)
     wanted = -(-trials // n)
     if wanted > len(shifts):
@@ -359,8 +415,8 @@ def _coprime(shifts: Indices, n: int) -> Indices:
     return shifts[np.gcd(shifts, n) == 1]
 
 
-def _regions(positions: NDArray[np.float64], parts: int, rng: np.random.Generator) -> Indices:
-    """(n,) the region of each location: parts of equal size (±1), by halving the longer side."""
+def _divide_into_regions(positions: NDArray[np.float64], parts: int, rng: np.random.Generator) -> Indices:
+    """Return (n,) the region of each location: regions of equal size (±1), by halving the longer side."""
     region = np.zeros(len(positions), np.int64)
     waiting = [(np.arange(len(positions)), 0, parts)]
     while waiting:
@@ -376,37 +432,37 @@ def _regions(positions: NDArray[np.float64], parts: int, rng: np.random.Generato
     return region
 
 
-# ── switching: (a, b), (c, d) become (a, d), (c, b), which keeps everybody's number of partners ──
+# ── switching: (a, b), (c, d) become (a, d), (c, b), which keeps the number of partners of each location ──
 
 
-def _block(
+def _switch_partners(
     layout: Layout,
     i: Indices,
     j: Indices,
     region: Indices,
-    taken: Indices,
+    avoided: Indices,
     rng: np.random.Generator,
     mixing: int,
 ) -> Pairs:
-    """The pairs after so many rounds of switching, clear of those to avoid, in random order."""
+    """Switch partners for `mixing` rounds, then until no pair is to be avoided; return the pairs in random order."""
     n = len(layout)
     i, j = i.copy(), j.copy()
     for done in range(REPAIR_ROUNDS):
-        if done >= mixing and not np.isin(_keys(n, i, j), taken).any():
+        if done >= mixing and not np.isin(_keys(n, i, j), avoided).any():
             break
-        # Few pairs join some regions; what they cannot repair among themselves is switched with any other.
-        stuck = done >= mixing + REPAIR_ROUNDS // 4
-        _switch(n, i, j, np.zeros_like(region) if stuck else region, taken, rng, level=stuck)
+        # Some regions are joined by few pairs; if these cannot be repaired among themselves, ignore the regions.
+        is_stuck = done >= mixing + REPAIR_ROUNDS // 4
+        _switch_once(n, i, j, np.zeros_like(region) if is_stuck else region, avoided, rng, level=is_stuck)
     order = rng.permutation(len(i))
     return Pairs(layout, i[order], j[order])
 
 
-def _switch(
-    n: int, i: Indices, j: Indices, region: Indices, taken: Indices, rng: np.random.Generator, level: bool
+def _switch_once(
+    n: int, i: Indices, j: Indices, region: Indices, avoided: Indices, rng: np.random.Generator, level: bool
 ) -> None:
-    """One round, in place: pairs that join the same two regions swap partners, unless that repeats a pair.
+    """Switch partners once, in place, between pairs that join the same two regions, unless that repeats a pair.
 
-    With `level`, two pairs of which some are taken may also become two of which no more are.
+    With `level`, two pairs may also become two with the same number of avoided ones.
     """
     flip = np.where(region[i] == region[j], rng.random(len(i)) < 0.5, region[i] > region[j])
     i[flip], j[flip] = j[flip], i[flip]
@@ -417,10 +473,10 @@ def _switch(
     first, second = first[alike], second[alike]
     new = np.stack([_keys(n, i[first], j[second]), _keys(n, i[second], j[first])])
     now = _keys(n, i, j)
-    repeats = np.isin(new, taken).sum(axis=0)
-    allowed = np.isin(now, taken)[np.stack([first, second])].sum(axis=0) if level else 0
-    _, where, times = np.unique(new, return_inverse=True, return_counts=True)
-    once = times[where].reshape(new.shape) == 1
+    repeats = np.isin(new, avoided).sum(axis=0)
+    allowed = np.isin(now, avoided)[np.stack([first, second])].sum(axis=0) if level else 0
+    _, index, times = np.unique(new, return_inverse=True, return_counts=True)
+    once = times[index].reshape(new.shape) == 1
     other = (i[first] != j[second]) & (i[second] != j[first])
     good = other & (once & ~np.isin(new, now)).all(axis=0) & (repeats <= allowed)
     first, second = first[good], second[good]

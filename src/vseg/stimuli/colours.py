@@ -1,4 +1,4 @@
-"""Images of coloured locations, each segment a Gaussian cloud of colours (the paper's colour simulation)."""
+"""Images of coloured locations: the colours of a segment have a Gaussian distribution (the paper's simulation)."""
 
 from dataclasses import dataclass
 
@@ -14,22 +14,22 @@ PALETTE = np.array(
     [[0.7, 0.3, 0.3], [0.3, 0.7, 0.3], [0.3, 0.3, 0.7], [0.7, 0.7, 0.7],
      [0.7, 0.7, 0.3], [0.7, 0.3, 0.7], [0.3, 0.7, 0.7], [0.3, 0.3, 0.3]]
 )  # fmt: skip
-"""Default mean colours: the corners of a cube within the RGB cube, the first four farthest apart."""
+"""Default mean colours: the corners of a cube inside the RGB cube; the first four are the farthest apart."""
 
 
 @dataclass(frozen=True, eq=False)
 class ColourImage:
-    """A colour for every location, and what is true of it.
+    """A colour for every location, and the segment from which it was drawn.
 
     Attributes
     ----------
     layout : Layout
     features : NDArray[np.float64], shape (n, 3)
-        Red, green and blue of each location, from 0 to 1, as shown.
+        Red, green and blue of each location, from 0 to 1.
     labels : NDArray[np.int64], shape (n,)
-        The segment that each location's colour was drawn from.
+        The segment from which each location's colour was drawn.
     clipped : float
-        Share of the values that fell outside 0..1 and were cut off.
+        The share of the values outside 0..1, which were clipped.
     """
 
     layout: Layout
@@ -39,13 +39,15 @@ class ColourImage:
 
     @property
     def image(self) -> NDArray[np.float64]:
-        """(N, N, 3) colours on a grid, a pixel a location."""
+        """(N, N, 3) colours on a grid, one pixel per location."""
         if not isinstance(self.layout, Grid):
-            raise InvalidInput(f"A pixel a location needs a grid, got {self.layout}; use render(size_px).")
+            raise InvalidInput(
+                f"An image with one pixel per location needs a grid, got {self.layout}; use render(size_px)."
+            )
         return self.features.reshape(self.layout.size, self.layout.size, 3)
 
     def render(self, size_px: int) -> NDArray[np.uint8]:
-        """(size_px, size_px, 3) image in which each location's cell has its colour."""
+        """Return a (size_px, size_px, 3) image in which the cell of each location has its colour."""
         return np.rint(255 * self.features[self.layout.cells(size_px, size_px)]).astype(np.uint8)
 
 
@@ -54,16 +56,20 @@ def colour_image(
 ) -> ColourImage:
     """Draw a label for each location from its probabilities, and a colour from that segment's Gaussian.
 
-    The paper does not give its generator of colours; this one is ours.
+    The paper does not specify how its colours were generated; this method is ours.
 
     Parameters
     ----------
     maps : Maps
     means : array_like, shape (K, 3), optional
-        Mean colour of each segment, red, green and blue from 0 to 1; PALETTE by default.
+        Mean colour of each segment: red, green and blue from 0 to 1; PALETTE by default.
     spread : float or array_like, optional
-        Standard deviation around the mean: one for all, or of shape (K, 3).
+        Standard deviation around the mean: one for all, or an array of shape (K, 3).
     seed : int, SeedSequence or Generator
+
+    Returns
+    -------
+    ColourImage
 
     Examples
     --------
@@ -73,20 +79,20 @@ def colour_image(
     >>> picture.image.shape, picture.features.shape
     ((48, 48, 3), (2304, 3))
     """
-    centres, width = _means(means, maps.segments), _spread(spread, maps.segments)
+    centres, width = _check_means(means, maps.segments), _check_spread(spread, maps.segments)
     rng = np.random.default_rng(check_seed(seed))
-    up_to = maps.probabilities.cumsum(axis=1)[:, :-1]
-    labels = (rng.random((len(up_to), 1)) >= up_to).sum(axis=1)
-    drawn = centres[labels] + width[labels] * rng.standard_normal((len(labels), 3))
-    clipped = float(np.mean((drawn < 0) | (drawn > 1)))
-    return ColourImage(maps.layout, np.clip(drawn, 0, 1), labels, clipped)
+    cumulative = maps.probabilities.cumsum(axis=1)[:, :-1]
+    labels = (rng.random((len(cumulative), 1)) >= cumulative).sum(axis=1)
+    colours = centres[labels] + width[labels] * rng.standard_normal((len(labels), 3))
+    clipped = float(np.mean((colours < 0) | (colours > 1)))
+    return ColourImage(maps.layout, np.clip(colours, 0, 1), labels, clipped)
 
 
-def _means(means: ArrayLike | None, segments: int) -> NDArray[np.float64]:
+def _check_means(means: ArrayLike | None, segments: int) -> NDArray[np.float64]:
     if means is None:
         if segments > len(PALETTE):
             raise InvalidInput(
-                f"There are default colours for {len(PALETTE)} segments, got {segments}; give `means`."
+                f"There are default colours for at most {len(PALETTE)} segments, got {segments}; give `means`."
             )
         return PALETTE[:segments]
     given = as_floats(means, "means")
@@ -97,7 +103,7 @@ def _means(means: ArrayLike | None, segments: int) -> NDArray[np.float64]:
     return given
 
 
-def _spread(spread: ArrayLike, segments: int) -> NDArray[np.float64]:
+def _check_spread(spread: ArrayLike, segments: int) -> NDArray[np.float64]:
     given = as_floats(spread, "spread")
     if given.shape not in ((), (segments, 3)) or not (np.isfinite(given) & (given >= 0)).all():
         raise InvalidInput(

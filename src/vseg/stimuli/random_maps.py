@@ -9,7 +9,7 @@ from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 
 MODERATE_SD = 3.0
-"""Standard deviation of the log-odds fields when neither sigma nor entropy is given."""
+"""Standard deviation of the fields if neither sigma nor entropy is given."""
 
 TRIES = 2000
 SMALLEST_XI, LARGEST_XI = 0.25, 1e6
@@ -26,7 +26,7 @@ def random_maps(
     min_area: float | None = None,
     seed: Seed,
 ) -> Maps:
-    """Draw probabilistic maps whose segments are smooth random areas (appendix S2).
+    """Draw probabilistic maps with smooth random segments (appendix S2).
 
     p_i[k] = exp(f_i[k]) / Σ_l exp(f_i[l]), where each f[k] is white noise convolved with
     σ² exp(-|i|²/2ξ²), a field of standard deviation σ²ξ√π. Nothing wraps around the edges.
@@ -34,22 +34,26 @@ def random_maps(
     Parameters
     ----------
     layout : Layout
-        A grid, or a scatter of n points, on which a cell is the image's side divided by √n.
+        A grid, or a scatter of n points, in which a cell is the image's side divided by √n.
     segments : int
         K, at least 2.
     sigma : float, optional
-        Large values make the maps certain, small ones uncertain. When neither `sigma` nor `entropy` is
-        given, the fields have a standard deviation of 3, a moderate uncertainty.
+        Large values give certain maps, small ones uncertain maps. If neither `sigma` nor `entropy` is given, the
+        fields have a standard deviation of 3, a moderate uncertainty.
     xi : float, optional
         Size of the segments in grid cells; N/(2.5 √K) by default, so N/5 for four segments.
     entropy : float, optional
-        Instead of `sigma`, the wanted mean entropy in nats: 0 for one-hot maps, towards log K for
-        uniform ones. It is reached by scaling the fields, so a seed gives the same areas at any entropy
-        (and, for the same xi/N, at any resolution).
+        The mean entropy in nats, instead of `sigma`: 0 for one-hot maps, close to log K for uniform ones. The fields
+        are scaled to reach it, so a seed gives the same areas at any entropy (and, for the same xi/N, at any
+        resolution).
     min_area : float, optional
-        Smallest share of the locations that each segment must win, held by redrawing; 0.3/K by default,
-        about a third of its fair share: no segment is empty, and areas still differ. 0 takes any draw.
+        The smallest share of the locations at which each segment must be the most probable; maps are redrawn until it
+        is reached. 0.3/K by default, so that no segment is empty and areas still differ; 0 accepts any draw.
     seed : int, SeedSequence or Generator
+
+    Returns
+    -------
+    Maps
 
     Examples
     --------
@@ -60,30 +64,45 @@ def random_maps(
     """
     _check_segments(layout, segments)
     if sigma is not None and entropy is not None:
-        raise InvalidInput(f"Give sigma or entropy, not both; got sigma={sigma:g} and entropy={entropy:g}.")
+        raise InvalidInput(
+            f"Expected sigma or entropy, not both, got sigma={sigma:g} and entropy={entropy:g}."
+        )
     if entropy is not None and not 0 <= entropy < np.log(segments):
         raise InvalidInput(
-            f"The mean entropy of {segments} segments lies from 0 to below log {segments} = "
+            f"Expected a mean entropy of {segments} segments from 0 to below log {segments} = "
             f"{np.log(segments):.3f} nats, got {entropy:g}."
         )
     rng = np.random.default_rng(check_seed(seed))
-    width = _default_xi(layout, segments) if xi is None else _checked_xi(xi)
+    width = _default_xi(layout, segments) if xi is None else _check_xi(xi)
     scale = MODERATE_SD if sigma is None else _field_sd(sigma, width)
     share = 0.3 / segments if min_area is None else min_area
-    fields = _unit_fields_with_areas(layout, segments, width, share, rng)
+    fields = _draw_fields_with_areas(layout, segments, width, share, rng)
     if entropy == 0:
         return Maps.one_hot(layout, fields.argmax(axis=1), segments)
     if entropy is not None:
-        return Maps(layout, softmax(_scale_of_entropy(fields, entropy) * fields))
+        return Maps(layout, softmax(_find_scale(fields, entropy) * fields))
     return Maps(layout, softmax(scale * fields))
 
 
 def gaussian_fields(
     layout: Layout, *, segments: int, sigma: float, xi: float, seed: Seed
 ) -> NDArray[np.float64]:
-    """Draw the fields f = G ∗ white noise of S2, with G_i = σ² exp(-|i|²/2ξ²); shape (n, K).
+    """Draw the fields of S2: white noise convolved with G_i = σ² exp(-|i|²/2ξ²).
 
-    Their standard deviation is σ²ξ√π, and the correlation at a distance d is exp(-d²/4ξ²), both in cells.
+    Their standard deviation is σ²ξ√π, and the correlation at a distance of d cells is exp(-d²/4ξ²).
+
+    Parameters
+    ----------
+    layout : Layout
+    segments : int
+        K, the number of fields.
+    sigma, xi : float
+        σ and ξ, the latter in cells.
+    seed : int, SeedSequence or Generator
+
+    Returns
+    -------
+    NDArray of float, shape (n, K)
 
     Examples
     --------
@@ -93,11 +112,11 @@ def gaussian_fields(
     """
     _check_segments(layout, segments)
     rng = np.random.default_rng(check_seed(seed))
-    return _field_sd(sigma, _checked_xi(xi)) * _unit_fields(layout, segments, xi, rng)
+    return _field_sd(sigma, _check_xi(xi)) * _draw_fields(layout, segments, xi, rng)
 
 
 def softmax(fields: NDArray[np.float64]) -> NDArray[np.float64]:
-    """exp(f_k) / Σ exp(f_l) over the last axis, without overflow."""
+    """Return exp(f_k) / Σ exp(f_l) over the last axis, without overflow."""
     e = np.exp(fields - fields.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
@@ -110,50 +129,47 @@ def _check_segments(layout: Layout, segments: int) -> None:
 
 
 def _default_xi(layout: Layout, segments: int) -> float:
-    """An area of a segment goes with 1/K, so its width goes with 1/√K."""
+    """Return ξ in proportion to the width of a segment, 1/√K of the image's side."""
     return max(float(np.sqrt(len(layout) / segments) / 2.5), 2 * SMALLEST_XI)
 
 
 def _field_sd(sigma: float, xi: float) -> float:
     if not 0 < sigma <= LARGEST_SIGMA:
         raise InvalidInput(
-            f"sigma is a finite number above 0, {LARGEST_SIGMA:g} at most, got {sigma:g}; "
-            "entropy=0 gives one-hot maps."
+            f"Expected sigma above 0 and at most {LARGEST_SIGMA:g}, got {sigma:g}; entropy=0 gives one-hot maps."
         )
     return float(sigma**2 * xi * np.sqrt(np.pi))
 
 
-def _checked_xi(xi: float) -> float:
+def _check_xi(xi: float) -> float:
     if not SMALLEST_XI <= xi <= LARGEST_XI:
-        raise InvalidInput(f"xi is a number of cells from {SMALLEST_XI} up to {LARGEST_XI:g}, got {xi}.")
+        raise InvalidInput(f"Expected xi from {SMALLEST_XI} to {LARGEST_XI:g} cells, got {xi}.")
     return xi
 
 
-def _unit_fields_with_areas(
+def _draw_fields_with_areas(
     layout: Layout, segments: int, xi: float, min_area: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Fields of standard deviation 1, redrawn until each is the largest on its share of locations."""
+    """Draw fields of standard deviation 1 until each is the largest at a share `min_area` of the locations."""
     if not 0 <= min_area <= 1 / segments:
-        raise InvalidInput(
-            f"min_area is a share of the locations from 0 to 1/K = {1 / segments:.3f}, got {min_area}."
-        )
+        raise InvalidInput(f"Expected min_area from 0 to 1/K = {1 / segments:.3f}, got {min_area}.")
     for _ in range(TRIES):
-        fields = _unit_fields(layout, segments, xi, rng)
+        fields = _draw_fields(layout, segments, xi, rng)
         areas = np.bincount(fields.argmax(axis=1), minlength=segments) / len(layout)
         if areas.min() >= min_area:
             return fields
     raise InvalidInput(
         f"In {TRIES} draws, no map on {layout} gave each of {segments} segments {min_area:.1%} of the "
-        f"locations at xi = {xi:g} cells; take a smaller min_area or xi."
+        f"locations at xi = {xi:g} cells; use a smaller min_area or xi."
     )
 
 
-def _unit_fields(layout: Layout, segments: int, xi: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """(n, K) smoothed white noise of standard deviation 1, evaluated at the locations.
+def _draw_fields(layout: Layout, segments: int, xi: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw (n, K) smoothed white noise of standard deviation 1 at the locations.
 
-    The noise lives on a lattice that reaches 5ξ beyond the image, so nothing wraps around. Its spacing of
-    ξ/2 gives the same covariance as the continuum to 1e-16 (the Poisson sum of a Gaussian) at a cost that
-    does not grow with ξ, and lets any location be evaluated, on the grid or off it.
+    The noise is drawn on a lattice that reaches 5ξ beyond the image, so nothing wraps around. Its spacing of ξ/2 gives
+    the same covariance as the continuum to 1e-16 (the Poisson sum of a Gaussian), at a cost that does not grow with
+    ξ, and for locations on a grid or anywhere else.
     """
     side = float(np.sqrt(len(layout)))
     points = int(np.ceil(2 * side / xi - 1e-9)) + 21
@@ -166,14 +182,14 @@ def _unit_fields(layout: Layout, segments: int, xi: float, rng: np.random.Genera
     return np.stack([np.sum((y @ field) * x, axis=1) for field in noise], axis=1)
 
 
-def _weights(at: NDArray[np.float64], lattice: NDArray[np.float64], xi: float) -> NDArray[np.float64]:
-    """exp(-d²/2ξ²) of one axis, scaled so that the field's variance is 1."""
-    weights = np.exp(-((at[:, None] - lattice) ** 2) / (2 * xi**2))
+def _weights(positions: NDArray[np.float64], lattice: NDArray[np.float64], xi: float) -> NDArray[np.float64]:
+    """Return exp(-d²/2ξ²) along one axis, scaled so that the variance of the field is 1."""
+    weights = np.exp(-((positions[:, None] - lattice) ** 2) / (2 * xi**2))
     return weights / np.sqrt(2 * np.sqrt(np.pi))
 
 
-def _scale_of_entropy(fields: NDArray[np.float64], entropy: float) -> float:
-    """The factor at which softmax(factor · f) has that mean entropy, which falls as the factor grows."""
+def _find_scale(fields: NDArray[np.float64], entropy: float) -> float:
+    """Return the factor at which softmax(factor · f) has this mean entropy, which decreases with the factor."""
     low, high = -14.0, 14.0
     for _ in range(50):
         middle = (low + high) / 2

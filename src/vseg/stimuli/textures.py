@@ -1,6 +1,6 @@
 """Composite oriented textures: white noise filtered at an orientation that varies over the image (S2).
 
-Angles are in degrees, counter-clockwise as seen on the screen. A texture of (Fourier) orientation θ₀ has its
+Angles are in degrees, counter-clockwise as seen on the screen. A texture with the (Fourier) orientation θ₀ has
 contours at θ₀ + 90: the paper's ±5° are contours 5° to either side of the vertical.
 """
 
@@ -20,7 +20,7 @@ from vseg.stimuli.random_maps import random_maps
 DEGREE_CM = 1 / (2 * np.tan(np.deg2rad(0.5)))
 """57.29 cm: the viewing distance at which 1 cm on the screen spans 1 degree."""
 
-EDGE_PX = 2.5
+EDGE_PX = 2.5  # s.d. of the smoothing between two areas
 TRIES = 1000
 WIDEST_OCT = 10
 LONGEST_KERNEL_PX = 4096
@@ -30,8 +30,8 @@ LONGEST_KERNEL_PX = 4096
 class Texture:
     """The parameters of a composite texture (Table 1) and the geometry that turns degrees into pixels.
 
-    The paper divides cycles per degree by pixels per centimetre, which is right at the default distance of
-    57.3 cm, where 1 cm spans 1 degree; it states no pixel density, and 40 px/cm (102 dpi) is ours.
+    The paper divides cycles per degree by pixels per centimetre, which is correct at the default distance of 57.3 cm,
+    where 1 cm spans 1 degree. It does not state a pixel density; 40 px/cm (102 dpi) is our choice.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class Texture:
     spread_deg : float
         σ_θ, the standard deviation of the energy over orientations.
     mode_cpd : float
-        m_r in cycles per degree, the mode of the log-normal density of frequencies. The power spectrum
-        as printed in S2 lacks that density's factor 1/r and peaks at r₀ = m_r (1 + σ_r²), 3.46 cycles
-        per degree for the paper's values.
+        m_r in cycles per degree, the mode of the log-normal density of frequencies. The power spectrum printed in S2
+        lacks the factor 1/r of that density and peaks at r₀ = m_r (1 + σ_r²), 3.46 cycles per degree for the paper's
+        values.
     bandwidth_oct : float
         B_r in octaves.
     rms_contrast, mean_grey : float
@@ -70,17 +70,15 @@ class Texture:
         for name in ("spread_deg", "mode_cpd", "bandwidth_oct", "rms_contrast", "px_per_cm", "distance_cm"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"A texture's {name} is a finite number above 0, got {value}.")
+                raise InvalidInput(f"Expected a finite {name} above 0, got {value}.")
         if not 0 <= self.mean_grey <= 255:
-            raise InvalidInput(f"A texture's mean_grey is a grey level from 0 to 255, got {self.mean_grey}.")
+            raise InvalidInput(f"Expected a mean_grey from 0 to 255, got {self.mean_grey}.")
         if self.bandwidth_oct > WIDEST_OCT:
             raise InvalidInput(
-                f"A texture's bandwidth_oct is {WIDEST_OCT} octaves at most, got {self.bandwidth_oct}."
+                f"Expected a bandwidth_oct of at most {WIDEST_OCT} octaves, got {self.bandwidth_oct}."
             )
         if len(self.orientations_deg) < 2 or not np.isfinite(self.orientations_deg).all():
-            raise InvalidInput(
-                f"A composite texture needs two or more orientations_deg, got {self.orientations_deg}."
-            )
+            raise InvalidInput(f"Expected two or more finite orientations_deg, got {self.orientations_deg}.")
         if self.peak_cycles_per_px >= 0.5:
             raise InvalidInput(
                 f"The texture's peak frequency is {self.peak_cycles_per_px:.2f} cycles/px, but a screen "
@@ -94,7 +92,7 @@ class Texture:
 
     @property
     def px_per_degree(self) -> float:
-        """Pixels in the degree of visual angle around fixation."""
+        """Pixels per degree of visual angle at fixation."""
         return float(self.px_per_cm * self.distance_cm / DEGREE_CM)
 
     @property
@@ -124,7 +122,7 @@ PRESETS = {"low": LOW, "high": HIGH}
 
 @dataclass(frozen=True, eq=False)
 class TextureImage:
-    """A texture image and what is true of it.
+    """A texture image, and its true segments and orientations.
 
     Attributes
     ----------
@@ -134,7 +132,7 @@ class TextureImage:
     orientation_deg : NDArray[np.float64], shape (H, W)
         θ₀ of each pixel.
     clipped : float
-        Share of the pixels whose grey level fell outside 0..255 and was cut off.
+        The share of the pixels with a grey level outside 0..255, which were clipped.
     parameters : Texture
     """
 
@@ -150,25 +148,29 @@ class TextureImage:
         return len(self.parameters.orientations_deg)
 
     def truth_maps(self, layout: Layout) -> Maps:
-        """The one-hot maps on a layout: the label of the pixel at each location."""
+        """Return the one-hot maps on a layout: the label of the pixel at each location."""
         return Maps.one_hot(layout, sample_labels(self.labels, layout), self.segments)
 
 
 def texture(
     probabilities: Maps | ArrayLike, parameters: Texture = LOW, *, size_px: int | None = None, seed: Seed
 ) -> TextureImage:
-    """Fill segments with oriented textures, the orientation following the probabilities (S2).
+    """Fill segments with oriented textures (S2).
 
-    White noise is convolved with the kernel of S2, whose orientation at a pixel is Σ_k p[k] θ₀[k].
+    White noise is convolved with the kernel of S2, which has the orientation Σ_k p[k] θ₀[k] at each pixel.
 
     Parameters
     ----------
     probabilities : Maps, or array_like of shape (H, W, K)
-        K segments, as many as `parameters` has orientations.
+        The probabilities of K segments, as many as `parameters` has orientations.
     parameters : Texture
     size_px : int, optional
-        Side of the image for maps, 512 by default; an array brings its own size.
+        Side of the image if `probabilities` are Maps, 512 by default; an array has its own size.
     seed : int, SeedSequence or Generator
+
+    Returns
+    -------
+    TextureImage
 
     Examples
     --------
@@ -178,15 +180,15 @@ def texture(
     >>> stimulus.image.shape, stimulus.image.dtype
     ((128, 128), dtype('uint8'))
     """
-    p = _probability_image(probabilities, size_px)
+    p = _check_probability_image(probabilities, size_px)
     if p.shape[2] != len(parameters.orientations_deg):
         raise InvalidInput(
-            f"The parameters have {len(parameters.orientations_deg)} orientations_deg, one a segment, "
-            f"but there are {p.shape[2]} segments."
+            f"Expected one orientation per segment, got {len(parameters.orientations_deg)} orientations_deg "
+            f"for {p.shape[2]} segments."
         )
     rng = np.random.default_rng(check_seed(seed))
     orientation_deg = p @ np.array(parameters.orientations_deg)
-    noise = _filtered_noise(orientation_deg, parameters, rng)
+    noise = _filter_noise(orientation_deg, parameters, rng)
     grey = parameters.mean_grey + parameters.rms_contrast * (noise - noise.mean()) / noise.std()
     image, clipped = round_to_grey_levels(grey)
     return TextureImage(image, p.argmax(axis=2), orientation_deg, clipped, parameters)
@@ -195,21 +197,25 @@ def texture(
 def composite(
     *, size_px: int = 512, preset: Texture = LOW, xi: float | None = None, min_area: float = 0.35, seed: Seed
 ) -> TextureImage:
-    """Draw a stimulus of the texture experiment: two random areas, each filled with its texture (S2).
+    """Draw a stimulus of the texture experiment: two random areas, each with its own texture (S2).
 
-    The areas come from the generator of `random_maps` at entropy 0, smoothed with a Gaussian of 2.5 px.
+    The areas are drawn by `random_maps` at entropy 0 and smoothed with a Gaussian of 2.5 px.
 
     Parameters
     ----------
     size_px : int
         Side of the image, at least 32.
     preset : Texture
-        LOW, HIGH, or parameters of your own with two orientations.
+        LOW, HIGH, or your own parameters with two orientations.
     xi : float, optional
-        Width of the smoothing of the areas' fields in pixels; a third of the image by default.
+        Width of the areas in pixels, ξ of `random_maps`; a third of the image by default.
     min_area : float
-        Smallest share of the image that each area takes; each is one connected region.
+        The smallest share of the image of each area; each is one connected region.
     seed : int, SeedSequence or Generator
+
+    Returns
+    -------
+    TextureImage
 
     Examples
     --------
@@ -221,48 +227,46 @@ def composite(
     from scipy.ndimage import gaussian_filter
 
     if size_px < 32:
-        raise InvalidInput(f"A composite texture needs a side of at least 32 px, got {size_px}.")
+        raise InvalidInput(f"Expected a size_px of at least 32, got {size_px}.")
     rng = np.random.default_rng(check_seed(seed))
-    labels = _two_areas(size_px, size_px / 3 if xi is None else xi, min_area, rng)
+    labels = _draw_two_areas(size_px, size_px / 3 if xi is None else xi, min_area, rng)
     second = gaussian_filter(labels.astype(np.float64), EDGE_PX, mode="nearest")
     stimulus = texture(np.stack([1 - second, second], axis=2), preset, seed=rng)
     return TextureImage(stimulus.image, labels, stimulus.orientation_deg, stimulus.clipped, preset)
 
 
 def round_to_grey_levels(values: NDArray[np.float64]) -> tuple[NDArray[np.uint8], float]:
-    """Rounded and cut off to 0..255, with the share of pixels that were cut off."""
+    """Round and clip to 0..255; return the grey levels and the share of clipped pixels."""
     rounded = np.rint(values)
     clipped = float(np.mean((rounded < 0) | (rounded > 255)))
     return np.clip(rounded, 0, 255).astype(np.uint8), clipped
 
 
 def sample_labels(labels: NDArray[np.int64], layout: Layout) -> NDArray[np.int64]:
-    """(n,) the label of the pixel at each location of the layout."""
+    """Return (n,) the label of the pixel at each location of the layout."""
     height, width = labels.shape
     x, y = layout.pixels(width, height).astype(np.int64).T
     return labels[np.minimum(y, height - 1), np.minimum(x, width - 1)]
 
 
-def _probability_image(probabilities: Maps | ArrayLike, size_px: int | None) -> NDArray[np.float64]:
+def _check_probability_image(probabilities: Maps | ArrayLike, size_px: int | None) -> NDArray[np.float64]:
     if isinstance(probabilities, Maps):
         side = 512 if size_px is None else size_px
         return probabilities.render(side, side)
     p = as_floats(probabilities, "a probability image")
     if p.ndim != 3 or min(p.shape) < 2:
-        raise InvalidInput(f"A probability image has shape (height, width, K), got {p.shape}.")
+        raise InvalidInput(f"Expected a probability image of shape (height, width, K), got {p.shape}.")
     if size_px is not None and p.shape[:2] != (size_px, size_px):
         raise InvalidInput(
-            f"size_px is {size_px}, but the probability image has {p.shape[1]}x{p.shape[0]} px."
+            f"size_px is {size_px}, but the probability image has {p.shape[1]}x{p.shape[0]} px; leave size_px out."
         )
     if not np.isfinite(p).all() or p.min() < -1e-6 or np.abs(p.sum(axis=2) - 1).max() > 1e-6:
-        raise InvalidInput(
-            "A probability image is non-negative and sums to 1 at every pixel; this one does not."
-        )
+        raise InvalidInput("Expected probabilities that are non-negative and sum to 1 at every pixel.")
     return p
 
 
-def _two_areas(size_px: int, xi: float, min_area: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """(size_px, size_px) labels 0 and 1, redrawn until each is one connected region."""
+def _draw_two_areas(size_px: int, xi: float, min_area: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw (size_px, size_px) labels 0 and 1 until each is one connected region."""
     from scipy.ndimage import label
 
     for _ in range(TRIES):
@@ -270,17 +274,17 @@ def _two_areas(size_px: int, xi: float, min_area: float, rng: np.random.Generato
         labels = maps.labels.reshape(size_px, size_px)
         if label(labels)[1] == label(1 - labels)[1] == 1:
             return np.array(labels)
-    raise InvalidInput(f"In {TRIES} draws, none had two connected areas at xi = {xi:g} px; take a larger xi.")
+    raise InvalidInput(f"In {TRIES} draws, none had two connected areas at xi = {xi:g} px; use a larger xi.")
 
 
-def _filtered_noise(
+def _filter_noise(
     orientation_deg: NDArray[np.float64], parameters: Texture, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """White noise filtered at each pixel's orientation, of standard deviation 1 on average.
+    """Filter white noise at each pixel's orientation; the standard deviation is 1 on average.
 
-    The noise is filtered as a whole at a few orientations, a quarter of the spread apart, and each pixel
-    interpolates linearly between the two nearest: its standard deviation is off by 0.2 % at most. The
-    noise is larger than the image by the kernel's length, so nothing wraps around.
+    The whole noise is filtered at a few orientations, a quarter of the spread apart, and each pixel interpolates
+    linearly between the two nearest, which changes its standard deviation by at most 0.2 %. The noise is larger than
+    the image by the length of the kernel, so nothing wraps around.
     """
     from scipy.fft import irfft2, next_fast_len, rfft2
 
@@ -288,28 +292,28 @@ def _filtered_noise(
     reach = parameters.reach_px
     shape = next_fast_len(height + reach, real=True), next_fast_len(width + reach, real=True)
     spectrum = rfft2(rng.standard_normal(shape))
-    angles, place = _orientations_between(orientation_deg, parameters)
+    angles, position = _filter_orientations(orientation_deg, parameters)
     total = np.zeros((height, width))
-    for number, kernel in enumerate(_kernels(shape, angles, parameters)):
-        weight = np.maximum(1 - np.abs(place - number), 0)
+    for number, kernel in enumerate(_make_kernels(shape, angles, parameters)):
+        weight = np.maximum(1 - np.abs(position - number), 0)
         total += weight * irfft2(spectrum * kernel, s=shape)[:height, :width]
     return total
 
 
-def _orientations_between(
+def _filter_orientations(
     orientation_deg: NDArray[np.float64], parameters: Texture
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The orientations to filter at, and where each pixel lies among them (0 the first, 1 the second…)."""
+    """Return the orientations at which to filter, and each pixel's position among them (0 for the first)."""
     low, high = min(parameters.orientations_deg), max(parameters.orientations_deg)
     count = max(int(np.ceil(4 * (high - low) / parameters.spread_deg)), 1) + 1
     step = max((high - low) / (count - 1), 1e-9)
     return np.linspace(low, high, count), (orientation_deg - low) / step
 
 
-def _kernels(
+def _make_kernels(
     shape: tuple[int, int], angles_deg: NDArray[np.float64], parameters: Texture
 ) -> Iterator[NDArray[np.float64]]:
-    """κ̂ of S2 at each angle, on the half plane of a real FFT, with a mean power of 1."""
+    """Yield κ̂ of S2 at each angle, on the half plane of a real FFT, with a mean power of 1."""
     fy, fx = -np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1])[None, :]
     r = np.hypot(fx, fy)
     inside = (r > 0) & (r <= 0.5)
@@ -319,7 +323,7 @@ def _kernels(
     cos_2theta, sin_2theta = (fx**2 - fy**2) / r**2, 2 * fx * fy / r**2
     width = 4 * np.deg2rad(parameters.spread_deg) ** 2
     for angle in np.deg2rad(angles_deg):
-        # The paper's cos(2(θ - θ₀)) less 1, so that the peak is 1 however narrow the spread.
+        # Minus 1, unlike the paper's cos(2(θ - θ₀)), so that the peak is 1 for any spread.
         angular = cos_2theta * np.cos(2 * angle) + sin_2theta * np.sin(2 * angle) - 1
         kernel = np.exp((angular / width + radial) / 2)
         yield kernel / np.sqrt(2 * np.sum(kernel**2) / np.prod(shape))
