@@ -1,4 +1,4 @@
-"""`vseg models` and `vseg bench`, typed as a modeller would."""
+"""Test the commands `vseg models` and `vseg bench`."""
 
 import json
 import signal
@@ -26,7 +26,7 @@ def tilted(image):
 def broken(image):
     raise ValueError("no idea")
 """
-# Counts how often it is fitted, and stops as if Ctrl+C had been pressed until it may go on.
+# Counts its fits, and is interrupted in its third one until the file go_on exists.
 INTERRUPTED = """from pathlib import Path
 
 import numpy as np
@@ -50,7 +50,7 @@ NETWORK = """import torch
 def model(inputs, segments):
     return torch.nn.Sequential(torch.nn.Linear(inputs, 4), torch.nn.Tanh(), torch.nn.Linear(4, segments))
 """
-# One function for each way in which a model may go wrong.
+# One function for each way in which a model may fail.
 WRONG = """import numpy as np
 
 
@@ -101,7 +101,7 @@ def sized(features, pairs):
 
 sized.features = dict.fromkeys(("coffee", "rocket"), np.zeros((10, 10, 2)))
 """
-WHY = {
+REASONS = {
     "shape": "gave an array of shape (3, 3)",
     "nan": "Probabilities are finite numbers",
     "outside": "Probabilities lie from 0 to 1",
@@ -116,17 +116,19 @@ SCORED = {"table.md", "table.csv", "scores.json", "forest.png", "calibration.png
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory) -> Path:
+def sample_dataset(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("data") / "samples"
     folder.mkdir()
-    datasets.write_sample_dataset(folder, images=("coffee", "rocket"), observers=2, blocks=2, grid=6, segments=2)
+    datasets.write_sample_dataset(
+        folder, images=("coffee", "rocket"), observers=2, blocks=2, grid=6, segments=2
+    )
     return folder
 
 
 @pytest.fixture
-def data(made, here) -> str:
+def data(sample_dataset, here) -> str:
     (here / "mine.py").write_text(HALVES)
-    return str(made)
+    return str(sample_dataset)
 
 
 def test_list_names_models_and_features(capsys):
@@ -144,9 +146,9 @@ def test_fit_writes_parameters_maps_and_figures(data, here, capsys):
         "parameters.json", "calibration.png", "maps.png",
         *(f"maps/observer-{n}/{image}.npz" for n in (1, 2) for image in ("coffee", "rocket")),
     }  # fmt: skip
-    told = json.loads((here / "fitted/parameters.json").read_text())
-    assert told["fits"]["observer-1"]["parameters"]
-    assert -1 < told["fits"]["observer-1"]["bits_fitted"] < 0
+    written = json.loads((here / "fitted/parameters.json").read_text())
+    assert written["fits"]["observer-1"]["parameters"]
+    assert -1 < written["fits"]["observer-1"]["bits_fitted"] < 0
     assert Maps.load(here / "fitted/maps/observer-1/coffee.npz").segments == 2
 
 
@@ -176,7 +178,7 @@ def test_scores_are_the_same_for_any_number_of_workers(data, here, capsys):
         assert (here / "one" / name).read_bytes() == (here / "two" / name).read_bytes()
 
 
-def test_a_model_that_fails_is_told_of_and_the_others_are_scored(data, here, capsys):
+def test_a_model_that_fails_is_reported_and_the_others_are_scored(data, here, capsys):
     code, out, err = vseg(
         f"models score {data} --models base_rate,mine.py:broken,nowhere.py,variance --segments 3 --per all",
         capsys,
@@ -186,11 +188,11 @@ def test_a_model_that_fails_is_told_of_and_the_others_are_scored(data, here, cap
     assert [line.split(" was not scored")[0] for line in sorted(err.splitlines())] == [
         f"vseg: warning: {name}" for name in ("mine.py:broken", "nowhere.py", "variance")
     ]
-    assert files(here / "scores") == SCORED - {"maps.png"}  # no model that is left has any
+    assert files(here / "scores") == SCORED - {"maps.png"}  # no scored model predicts maps
 
 
 @pytest.mark.chaos  # long
-def test_a_network_of_the_users_own_is_scored(data, here, capsys):
+def test_a_users_network_is_scored(data, here, capsys):
     pytest.importorskip("torch", reason="networks need PyTorch")
     (here / "net.py").write_text(NETWORK)
     code, out, err = vseg(f"models score {data} --models net.py --features lab --per all --folds 2", capsys)
@@ -199,18 +201,20 @@ def test_a_network_of_the_users_own_is_scored(data, here, capsys):
     assert files(here / "scores") == SCORED
 
 
-def test_whatever_a_model_does_is_one_sentence_and_the_others_are_scored(data, here, capsys):
+def test_every_failure_is_one_line_and_the_others_are_scored(data, here, capsys):
     (here / "wrong.py").write_text(WRONG)
-    own = ",".join(f"wrong.py:{name}" for name in WHY)
+    own = ",".join(f"wrong.py:{name}" for name in REASONS)
     code, out, err = vseg(
         f"models score {data} --models mine.py,{own} --per all --folds 2 --memory 600", capsys
     )
     assert code == 0
     assert "scores: 1 model scored" in out
-    told = dict(line.removeprefix("vseg: warning: ").split(" was not scored: ") for line in err.splitlines())
-    assert set(told) == {f"wrong.py:{name}" for name in WHY}
-    for name, why in WHY.items():
-        assert why in told[f"wrong.py:{name}"]
+    reasons = dict(
+        line.removeprefix("vseg: warning: ").split(" was not scored: ") for line in err.splitlines()
+    )
+    assert set(reasons) == {f"wrong.py:{name}" for name in REASONS}
+    for name, reason in REASONS.items():
+        assert reason in reasons[f"wrong.py:{name}"]
 
 
 def test_models_that_hang_are_ended_and_the_others_are_scored(data, here, capsys):
@@ -240,7 +244,7 @@ def test_a_fit_that_hangs_is_ended(data, here, capsys):
 
 
 def test_without_torch_the_others_are_scored(data, here, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)  # Python's own way to say that there is none
+    monkeypatch.setitem(sys.modules, "torch", None)  # makes the import fail
     code, out, err = vseg(
         f"models score {data} --models base_rate,multilayer,convolutional --per all", capsys
     )
@@ -252,8 +256,8 @@ def test_without_torch_the_others_are_scored(data, here, capsys, monkeypatch):
     ]
 
 
-def test_a_run_that_was_killed_goes_on(data, here, capsys):
-    """Killed outright in its third fit, it begins there again, and has the numbers of a run that was not."""
+def test_a_killed_run_is_resumed(data, here, capsys):
+    """Killed in its third fit, it continues there, and has the same scores as a run that was not killed."""
     killing = "__import__('os').kill(__import__('os').getppid(), 9), __import__('os')._exit(1)"
     (here / "cut.py").write_text(INTERRUPTED.replace("raise KeyboardInterrupt", killing))
     command = f"models score {data} --models cut.py --folds 4 --per all --out"
@@ -262,13 +266,12 @@ def test_a_run_that_was_killed_goes_on(data, here, capsys):
     assert (here / "fits.txt").read_text() == "x" * 2
     (here / "go_on").touch()
     assert vseg(f"{command} scores", capsys)[0] == 0
-    assert (here / "fits.txt").read_text() == "x" * 5  # four folds, and once more all answers
+    assert (here / "fits.txt").read_text() == "x" * 5  # four folds, and one fit to all answers
     assert vseg(f"{command} others", capsys)[0] == 0
     assert (here / "scores/scores.json").read_bytes() == (here / "others/scores.json").read_bytes()
 
 
-def test_an_unfinished_run_goes_on(data, here, capsys):
-    """What was finished is not fitted again; a finished run is not replaced unasked."""
+def test_an_interrupted_run_is_resumed_and_a_finished_one_is_not_replaced(data, here, capsys):
     (here / "cut.py").write_text(INTERRUPTED)
     command = f"models score {data} --models cut.py --folds 4 --per all --out scores"
     assert vseg(command, capsys)[0] == 130
@@ -276,7 +279,7 @@ def test_an_unfinished_run_goes_on(data, here, capsys):
     assert not (here / "scores/table.md").exists()
     (here / "go_on").touch()
     assert vseg(command, capsys)[0] == 0
-    # Two before and two after the interruption, and once more on all answers for maps.
+    # Two fits before and two after the interruption, and one to all answers for maps.
     assert (here / "fits.txt").read_text() == "x" * 5
     assert not (here / "scores/unfinished").exists()
     code, _, err = vseg(command, capsys)
@@ -287,7 +290,7 @@ def test_an_unfinished_run_goes_on(data, here, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ("--models nothing", "There is no model 'nothing'"),
         ("--models ,", "at least one model"),
@@ -300,15 +303,15 @@ def test_an_unfinished_run_goes_on(data, here, capsys):
         ("--models logistic --features taste", "There are no features 'taste'"),
     ],
 )
-def test_what_cannot_be_scored_is_one_line(arguments, said, data, here, capsys):
+def test_invalid_arguments_are_one_line(arguments, message, data, here, capsys):
     code, _, err = vseg(f"models score {data} {arguments} --out scores", capsys)
     assert code == 1
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert not (here / "scores").exists()
 
 
-def test_no_dataset(here, capsys):
+def test_a_missing_dataset_is_reported(here, capsys):
     for command in (
         "models score nowhere --models chance",
         "models fit nowhere --model chance",
@@ -326,7 +329,7 @@ def test_results_are_not_mixed_with_other_files(data, here, capsys):
     assert (code, "thesis.txt" in err) == (1, True)
 
 
-def test_a_submission_reaches_the_leaderboard_and_stays_the_same(data, here, capsys):
+def test_submissions_are_added_to_the_leaderboard_with_repeatable_scores(data, here, capsys):
     command = (
         f"bench run {data} --model mine.py --model mine.py:tilted --model mine.py:broken --leaderboard board"
     )
@@ -347,14 +350,14 @@ def test_a_submission_reaches_the_leaderboard_and_stays_the_same(data, here, cap
     assert len({entry["dataset"] for entry in first}) == 1
 
 
-def test_nothing_is_entered_if_nothing_could_be_scored(data, here, capsys):
+def test_no_leaderboard_is_written_if_nothing_could_be_scored(data, here, capsys):
     code, _, err = vseg(f"bench run {data} --model mine.py:broken --leaderboard board", capsys)
     assert code == 1
     assert err.startswith("vseg: No model could be scored; mine.py:broken: The model failed on image coffee")
     assert not (here / "board").exists()
 
 
-def test_a_dataset_of_samples(here, capsys):
+def test_a_sample_dataset_is_written(here, capsys):
     command = "bench dataset --samples --images coffee --grid 4 --segments 2 --out samples"
     code, out, _ = vseg(command, capsys)
     assert code == 0
@@ -365,7 +368,7 @@ def test_a_dataset_of_samples(here, capsys):
 
 
 @pytest.mark.parametrize("arguments", ["", "--samples --bsds ."])
-def test_a_dataset_is_made_of_one_thing(arguments, here, capsys):
+def test_a_dataset_has_exactly_one_source(arguments, here, capsys):
     code, _, err = vseg(f"bench dataset {arguments} --out new", capsys)
     assert (code, err) == (
         1, "vseg: Expected either --bsds FOLDER or --samples.\n",

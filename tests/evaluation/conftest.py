@@ -1,4 +1,4 @@
-"""A task of four people and two pictures; a dataset of two pictures; files to submit."""
+"""Fixtures: a task of four participants and two images, a dataset of two images, and submission files."""
 
 from pathlib import Path
 
@@ -27,17 +27,19 @@ def task():
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("samples")
-    datasets.write_sample_dataset(folder, images=("coffee", "rocket"), observers=2, blocks=2, grid=6, segments=2)
+    datasets.write_sample_dataset(
+        folder, images=("coffee", "rocket"), observers=2, blocks=2, grid=6, segments=2
+    )
     return folder
 
 
 @pytest.fixture
 def submit(tmp_path):
-    """A function that writes a submission's file and names it."""
+    """Return a function that writes a submission's file and returns its path."""
 
-    def written(body: str, name: str = "mine.py") -> str:
+    def write(body: str, name: str = "mine.py") -> str:
         path = tmp_path / name
         path.write_text(f"import numpy as np\n\n\ndef model(image):\n    {body}\n", encoding="utf-8")
         return str(path)
 
-    return written
+    return write

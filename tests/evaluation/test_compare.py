@@ -1,4 +1,4 @@
-"""Comparing: the numbers do not depend on who computes them, and what fails leaves the rest."""
+"""Test compare(): scores, failures, checkpoints and progress."""
 
 import json
 
@@ -19,8 +19,8 @@ MODELS = {
 }
 
 
-class Counted:
-    """A model that counts how often it is fitted, and may fail."""
+class CountingModel:
+    """A model that counts its fits, and fails if `fails` is a message."""
 
     def __init__(self, family, *, fails=""):
         self.family, self.fails, self.fits = family, fails, 0
@@ -32,7 +32,7 @@ class Counted:
         return self.family(task, seed=seed)
 
 
-def test_the_better_model_wins(task):
+def test_better_models_have_higher_scores(task):
     result = compare(task, MODELS, per="all", seed=0, resamples=200)
     rows = {row["model"]: row for row in result.table()}
     assert rows["coin"]["bits"] == -1
@@ -46,9 +46,15 @@ def test_the_better_model_wins(task):
     assert rows["rate"]["entropy_r"] is rows["rate"]["mae"] is None  # it has no maps
 
 
-def test_a_failing_model_leaves_the_others(task):
-    bad = {"bad": Counted(None, fails="out of ideas"), "nan": lambda task, *, seed: Said(np.nan)}
-    bad |= {"far": lambda task, *, seed: Said(1.5), "short": lambda task, *, seed: Said([0.5])}
+def test_a_failing_model_does_not_affect_the_others(task):
+    bad = {
+        "bad": CountingModel(None, fails="out of ideas"),
+        "nan": lambda task, *, seed: FixedPrediction(np.nan),
+    }
+    bad |= {
+        "far": lambda task, *, seed: FixedPrediction(1.5),
+        "short": lambda task, *, seed: FixedPrediction([0.5]),
+    }
     result = compare(task, {**bad, "coin": chance()}, per="all", seed=0, resamples=20)
     assert list(result.predictions) == ["coin"]
     assert result.failures == {
@@ -63,7 +69,9 @@ def test_a_failing_model_leaves_the_others(task):
     assert "- bad was not scored: ValueError: out of ideas" in result.markdown()
 
 
-class Said:
+class FixedPrediction:
+    """A fitted model that predicts `q` for all pairs."""
+
     def __init__(self, q):
         self.q = q
 
@@ -71,46 +79,54 @@ class Said:
         return np.asarray(self.q) if np.ndim(self.q) else np.full(len(pairs), self.q)
 
 
-def test_maps_that_cannot_be_drawn_leave_the_score(task):
-    def drawn(task, *, seed):
-        fitted = Said(0.4)
+def test_a_failure_of_maps_is_a_warning_and_does_not_affect_the_score(task):
+    def broken_maps(task, *, seed):
+        fitted = FixedPrediction(0.4)
         fitted.maps = lambda image: 1 / 0
         return fitted
 
     with pytest.warns(VsegWarning, match="no maps by half of all: ZeroDivisionError"):
-        result = compare(task, {"half": drawn}, per="all", seed=0, resamples=20)
+        result = compare(task, {"half": broken_maps}, per="all", seed=0, resamples=20)
     assert list(result.predictions) == ["half"]
     assert result.maps == {}
 
 
-def test_a_run_that_was_cut_goes_on(task, tmp_path):
-    """Finished fits are not repeated, and a damaged file is as good as none."""
-    models = {name: Counted(MODELS[name]) for name in ("colour", "alike")}
-    first = compare(task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "kept")
+def test_an_interrupted_run_resumes_from_its_checkpoints(task, tmp_path):
+    """Finished fits are not repeated; a damaged file is fitted again."""
+    models = {name: CountingModel(MODELS[name]) for name in ("colour", "alike")}
+    first = compare(
+        task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "checkpoints"
+    )
     assert {name: each.fits for name, each in models.items()} == {"colour": 4, "alike": 4}
-    again = compare(task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "kept")
+    again = compare(
+        task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "checkpoints"
+    )
     assert {name: each.fits for name, each in models.items()} == {"colour": 4, "alike": 4}
     assert again.json() == first.json()
     assert again.maps == first.maps
-    for victim in (tmp_path / "kept").iterdir():
+    for victim in (tmp_path / "checkpoints").iterdir():
         victim.write_bytes(victim.read_bytes()[:40])
-    mended = compare(task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "kept")
+    mended = compare(
+        task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "checkpoints"
+    )
     assert {name: each.fits for name, each in models.items()} == {"colour": 8, "alike": 8}
     assert mended.json() == first.json()
 
 
-def test_other_pictures_or_seeds_are_other_runs(task, tmp_path):
-    model = Counted(chance())
+def test_checkpoints_depend_on_images_and_seed(task, tmp_path):
+    model = CountingModel(chance())
     darker = {name: picture // 2 for name, picture in task.images.items()}
     for each, seed in ((task, 0), (Task(task.responses, darker, 2), 0), (task, 1)):
-        compare(each, {"coin": model}, per="all", folds=2, seed=seed, resamples=20, checkpoint_folder=tmp_path)
+        compare(
+            each, {"coin": model}, per="all", folds=2, seed=seed, resamples=20, checkpoint_folder=tmp_path
+        )
     assert model.fits == 9
 
 
 @pytest.mark.parametrize(
     ("by", "per"), [("blocks", "participant"), ("participants", "all"), ("images", "all")]
 )
-def test_what_is_held_out(task, by, per):
+def test_blocks_participants_and_images_can_be_held_out(task, by, per):
     result = compare(
         task, {"colour": MODELS["colour"], "free": MODELS["free"]}, by=by, per=per, seed=0, resamples=20
     )
@@ -120,20 +136,27 @@ def test_what_is_held_out(task, by, per):
         assert "had no answers" in result.failures["free"]
 
 
-def test_a_folder_that_cannot_be_written_is_no_models_fault(task, tmp_path):
+def test_an_unwritable_checkpoint_folder_raises_an_os_error(task, tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OSError, match="file"):
-        compare(task, {"coin": chance()}, per="all", folds=2, seed=0, checkpoint_folder=tmp_path / "file" / "kept")
+        compare(
+            task,
+            {"coin": chance()},
+            per="all",
+            folds=2,
+            seed=0,
+            checkpoint_folder=tmp_path / "file" / "checkpoints",
+        )
 
 
 def test_progress_counts_every_fit(task):
     done = []
     compare(task, {"a": chance(), "b": chance()}, folds=3, seed=0, resamples=20, progress=done.append)
-    # Models, folds and once more all answers, people; and what each of them saw.
+    # Two models, three folds and one fit to all answers, four participants; and the human maps of each.
     assert done == [1] * (2 * (3 + 1) * 4 + 4)
 
 
-def test_tables(task):
+def test_csv_json_and_repr(task):
     result = compare(task, {"rate": base_rate(), "coin": chance()}, per="all", seed=0, resamples=20)
     lines = result.csv().splitlines()
     assert lines[0].split(",")[:8] == [
@@ -147,14 +170,14 @@ def test_tables(task):
 
 
 def test_normalised_scores_are_not_clipped(task):
-    """Worse than the floor is below 0."""
+    """A model worse than the floor scores below 0."""
     wrong = compare(
-        task, {"wrong": lambda task, *, seed: Said(0.01)}, per="all", seed=0, resamples=20
+        task, {"wrong": lambda task, *, seed: FixedPrediction(0.01)}, per="all", seed=0, resamples=20
     ).table()[0]
     assert wrong["normalised"] < 0
 
 
-def test_without_repeats_the_ceiling_within_is_not_faked(task):
+def test_ceilings_are_not_available_without_repeated_answers(task):
     once = task.responses.take((task.responses.block == 0) & (task.responses.participant == "p0"))
     result = compare(Task(once, task.images, 2), {"coin": chance()}, seed=0, resamples=20)
     assert "within: (not available: nobody answered a pair twice)" in result.markdown()
@@ -177,6 +200,6 @@ def test_without_repeats_the_ceiling_within_is_not_faked(task):
         ({"models": {"floor": chance()}}, "floor is the name of a reference; give the model another name"),
     ],
 )
-def test_what_cannot_be_compared(task, settings, message):
+def test_invalid_arguments_are_refused(task, settings, message):
     with pytest.raises(InvalidInput, match=message):
         compare(task, settings.pop("models", {"coin": chance()}), seed=0, **settings)

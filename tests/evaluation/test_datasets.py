@@ -1,4 +1,4 @@
-"""Datasets that models are tried on are folders like any export."""
+"""Test that datasets to try models on are written and loaded like exports."""
 
 import numpy as np
 import pytest
@@ -11,15 +11,15 @@ from vseg.evaluation import datasets
 from vseg.models import Task
 
 
-def bsds_folder(folder, people=3):
-    """As BSDS500 lies on a disk: photographs beside what annotators drew."""
+def bsds_folder(folder, annotators=3):
+    """Write two photographs and their annotations as in BSDS500."""
     folder.mkdir()
     for number in range(2):
         pixels = np.zeros((60, 80, 3), np.uint8)
         pixels[:, 40:] = 200
         Image.fromarray(pixels).save(folder / f"{100 + number}.jpg")
-        cell = np.zeros((1, people), object)
-        for person in range(people):
+        cell = np.zeros((1, annotators), object)
+        for person in range(annotators):
             labels = np.ones((60, 80), np.uint16)
             labels[:, 40 + 2 * person :] = 2
             cell[0, person] = np.array([[(labels,)]], dtype=[("Segmentation", object)])
@@ -27,7 +27,7 @@ def bsds_folder(folder, people=3):
     return folder
 
 
-def test_samples_load_as_an_export_does(samples):
+def test_a_sample_dataset_is_loaded_like_an_export(samples):
     responses = vseg.load(samples)
     assert responses.images == ["coffee", "rocket"]
     assert responses.participants == ["observer-1", "observer-2"]
@@ -50,25 +50,25 @@ def test_the_same_seed_gives_the_same_dataset(samples, tmp_path):
     assert first == again != other
 
 
-def test_annotators_answer_as_they_drew(tmp_path):
+def test_annotators_answer_according_to_their_annotation(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     datasets.write_bsds_dataset(bsds_folder(tmp_path / "bsds"), out, grid=6, segments=2)
     task = Task.load(out)
     answers = task.responses
-    assert len(answers.participants) == 6  # nobody is taken for the same person on two photographs
-    assert set(np.unique(answers.block)) == {0}  # an annotator asked twice would only repeat what was drawn
+    assert len(answers.participants) == 6  # annotators of two photographs are different participants
+    assert set(np.unique(answers.block)) == {0}  # a second block would only repeat the annotation
     first = answers.select(participant="100-a1")
     x = answers.layout.positions[:, 0]
     assert (first.same == ((x[first.i] < 0.5) == (x[first.j] < 0.5))).all()
 
 
-def test_one_image_or_another_number_of_segments(samples):
+def test_load_one_image_or_another_number_of_segments(samples):
     task = Task.load(samples, segments=4, image="rocket")
     assert (task.segments, task.responses.images, list(task.images)) == (4, ["rocket"], ["rocket"])
 
 
-def test_a_study_that_leaves_segments_free_says_so(samples, tmp_path):
+def test_segments_are_required_if_the_study_leaves_them_free(samples, tmp_path):
     import shutil
 
     copy = tmp_path / "copy"
@@ -80,7 +80,7 @@ def test_a_study_that_leaves_segments_free_says_so(samples, tmp_path):
     assert Task.load(copy, segments=3).segments == 3
 
 
-def test_no_folder(tmp_path):
+def test_a_missing_folder_or_study_is_reported(tmp_path):
     with pytest.raises(NotFound, match="no folder"):
         Task.load(tmp_path / "nowhere")
     with pytest.raises(NotFound, match="without study"):

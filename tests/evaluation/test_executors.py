@@ -1,4 +1,4 @@
-"""Where fits run changes no number, and what cannot be sent there is told of."""
+"""Test that scores do not depend on the executor, and that models that cannot be pickled are reported."""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -21,7 +21,7 @@ MODELS = {
 
 
 @pytest.fixture(scope="module")
-def alone(task):
+def sequential(task):
     return compare(task, MODELS, **SETTINGS)
 
 
@@ -33,32 +33,32 @@ def alone(task):
         lambda: ProcessPoolExecutor(2, multiprocessing.get_context("spawn")),
         lambda: SandboxExecutor(2),
     ],
-    ids=["one thread", "three threads", "two processes", "two fenced processes"],
+    ids=["one thread", "three threads", "two processes", "two sandboxed processes"],
 )
-def test_numbers_do_not_depend_on_the_workers(task, alone, executor):
-    with executor() as place:
-        again = compare(task, MODELS, **SETTINGS, executor=place)
-    for name, q in alone.predictions.items():
+def test_scores_do_not_depend_on_the_executor(task, sequential, executor):
+    with executor() as pool:
+        again = compare(task, MODELS, **SETTINGS, executor=pool)
+    for name, q in sequential.predictions.items():
         assert again.predictions[name].tolist() == q.tolist()
-    assert again.json() == alone.json()
-    assert again.maps == alone.maps
-    assert again.human_maps == alone.human_maps
+    assert again.json() == sequential.json()
+    assert again.maps == sequential.maps
+    assert again.human_maps == sequential.human_maps
 
 
 @pytest.mark.parametrize(
     "executor", [lambda: ProcessPoolExecutor(1, multiprocessing.get_context("spawn")), SandboxExecutor]
 )
-def test_what_cannot_be_sent_is_told_of_and_the_others_are_scored(task, executor):
+def test_models_that_cannot_be_pickled_fail_and_the_others_are_scored(task, executor):
     models = {"here": lambda task, *, seed: None, "alike": MODELS["alike"]}
-    with executor() as place:
-        found = compare(task, models, per="all", folds=2, seed=0, resamples=20, executor=place)
+    with executor() as pool:
+        found = compare(task, models, per="all", folds=2, seed=0, resamples=20, executor=pool)
     assert list(found.predictions) == ["alike"]
     assert found.failures["here"].startswith("It cannot be sent to another process (")
     assert "name it as FILE.py:NAME" in found.failures["here"]
 
 
-def test_a_score_does_not_depend_on_its_rivals(task, alone):
-    """Seeds go with a model's name, not with its place in the list."""
+def test_a_score_does_not_depend_on_the_other_models(task, sequential):
+    """Seeds depend on a model's name, not on its place in the list."""
     by_itself = compare(task, {"clouds": MODELS["clouds"]}, **SETTINGS)
-    assert by_itself.predictions["clouds"].tolist() == alone.predictions["clouds"].tolist()
-    assert by_itself.table()[0] == next(row for row in alone.table() if row["model"] == "clouds")
+    assert by_itself.predictions["clouds"].tolist() == sequential.predictions["clouds"].tolist()
+    assert by_itself.table()[0] == next(row for row in sequential.table() if row["model"] == "clouds")

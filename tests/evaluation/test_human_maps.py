@@ -1,4 +1,4 @@
-"""What people saw is found from their answers, whichever models are compared."""
+"""Test the human maps, and the agreement of models' maps with them."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def truth():
     return stimuli.random_maps(Grid(6), segments=2, entropy=0.2, seed=0)
 
 
-def test_people_do_not_depend_on_the_models(task):
+def test_human_maps_do_not_depend_on_the_models(task):
     settings = {"per": "all", "folds": 2, "seed": 0, "resamples": 20}
     without = compare(task, {"colour": logistic("lab", starts=2)}, **settings)
     beside = compare(task, {"colour": logistic("lab", starts=2), "free_maps": free_maps()}, **settings)
@@ -26,7 +26,7 @@ def test_people_do_not_depend_on_the_models(task):
     assert rows["free_maps"]["mae"] < 0.05 < rows["colour"]["mae"]  # they are nearly the same maps
 
 
-def test_agreement_is_that_of_the_core_and_of_matched_labels(truth):
+def test_agreement_averages_the_metrics_of_shared_images_with_matched_labels(truth):
     other = stimuli.random_maps(Grid(6), segments=3, entropy=0.2, seed=1)
     people = {("p", "a"): truth, ("p", "b"): truth, ("q", "c"): truth}
     found = compute_agreement({("p", "a"): truth.permute([1, 0]), ("p", "b"): other}, people)
@@ -36,7 +36,7 @@ def test_agreement_is_that_of_the_core_and_of_matched_labels(truth):
     assert found["boundary_f"] == pytest.approx((1 + one["boundary_f"]) / 2)
 
 
-def test_nothing_is_made_up_without_maps(truth):
+def test_agreement_is_none_without_maps(truth):
     nothing = dict.fromkeys(("entropy_r", *MAP_SCORES))
     assert compute_agreement({}, {("p", "a"): truth}) == nothing
     assert compute_agreement({("p", "a"): truth}, {("p", "b"): truth}) == nothing
@@ -44,7 +44,7 @@ def test_nothing_is_made_up_without_maps(truth):
     assert compute_agreement({("p", "a"): certain}, {("p", "a"): truth})["entropy_r"] is None
 
 
-def test_each_group_has_maps_of_its_own(task):
+def test_each_group_has_its_own_maps(task):
     groups = {name: np.flatnonzero(task.responses.participant == name) for name in ("p0", "p1")}
     found = reconstruct_human_maps(task, groups, seed=0)
     assert set(found) == {(group, image) for group in groups for image in ("one", "two")}

@@ -1,4 +1,4 @@
-"""The leaderboard is a file to read by programs and a page to read by people, with nothing to load."""
+"""Test the leaderboard's stored entries and its page."""
 
 import json
 import re
@@ -26,9 +26,9 @@ ENTRY = LeaderboardEntry(
 @pytest.fixture(scope="module")
 def picture():
     halves = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])
-    drawn = figures.side_by_side({"coffee": {"people": halves, "mine": halves}})
-    drawn.set_dpi(40)
-    return drawn
+    figure = figures.side_by_side({"coffee": {"people": halves, "mine": halves}})
+    figure.set_dpi(40)
+    return figure
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def board(tmp_path):
     return Leaderboard(tmp_path / "board")
 
 
-def test_entries_come_back_as_they_went(board, picture):
+def test_entries_are_stored_and_loaded(board, picture):
     assert board.entries() == []
     assert board.add(ENTRY, picture) is None
     other = replace(ENTRY, name="other", scores=SCORES | {"bits": -0.4, "high": -0.3})
@@ -45,7 +45,7 @@ def test_entries_come_back_as_they_went(board, picture):
     assert json.loads((board.folder / "leaderboard.json").read_text())["entries"][0]["file"] == "a" * 64
 
 
-def test_the_same_submission_stands_once(board, picture):
+def test_the_same_submission_is_listed_once(board, picture):
     board.add(ENTRY, picture)
     again = replace(ENTRY, seconds=9.0)
     assert board.add(again, picture) == ENTRY
@@ -61,12 +61,12 @@ def test_the_page_is_one_file_without_scripts(board, picture):
     assert "<script" not in page
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert page.count("data:image/png;base64,") == 2
-    assert page.index("better") < page.index("alert(1)")  # the best first
+    assert page.index("better") < page.index("alert(1)")  # best first
     assert ".peek:focus .maps" in page
     _Balanced().feed(page)
 
 
-def test_datasets_have_tables_of_their_own(board, picture):
+def test_each_dataset_has_its_own_table(board, picture):
     board.add(ENTRY, picture)
     board.add(replace(ENTRY, dataset="e" * 64, dataset_name="other pictures"), picture)
     page = (board.folder / "index.html").read_text()
@@ -75,7 +75,7 @@ def test_datasets_have_tables_of_their_own(board, picture):
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"entries": [{}]}', "nothing"])
-def test_a_file_that_is_something_else(content, board):
+def test_a_file_that_is_not_a_leaderboard_is_refused(content, board):
     board.folder.mkdir()
     (board.folder / "leaderboard.json").write_text(content)
     with pytest.raises(InvalidInput, match="not a leaderboard"):
@@ -83,7 +83,7 @@ def test_a_file_that_is_something_else(content, board):
 
 
 class _Balanced(HTMLParser):
-    """Every element is closed in the order in which it was opened."""
+    """Check that every element is closed in the right order."""
 
     VOID = ("meta", "img")
 

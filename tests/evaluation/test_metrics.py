@@ -79,7 +79,7 @@ def test_variation_of_information_is_scikit_images_in_nats(both):
 
 
 def test_mae_by_hand():
-    """Half the locations off by (0.5, 0.5), the others right: 1/2 · 1."""
+    """Half of the locations are off by (0.5, 0.5), the others are right: 1/2 · 1."""
     truth = Maps.one_hot(Grid(4), [0] * 8 + [1] * 8)
     maps = Maps(Grid(4), np.concatenate([np.eye(2)[[0] * 8], np.full((8, 2), 0.5)]))
     assert metrics.mae(maps, truth) == pytest.approx(0.5)
@@ -88,14 +88,14 @@ def test_mae_by_hand():
 
 
 def test_the_largest_error_is_two():
-    """Certain about one segment where the truth is certain of another, with a third to take the alignment."""
+    """The maps are certain of one segment and the truth of another; a third segment absorbs the alignment."""
     truth = Maps.one_hot(Grid(3), [0] * 9, segments=3)
     maps = Maps(Grid(3), np.full((9, 3), 1 / 3))
     assert metrics.mae(maps, truth) == pytest.approx(4 / 3)
 
 
 def test_label_accuracy_matches_labels_not_probabilities():
-    """Five locations barely agree and four surely disagree: in L1, swapped labels lie closer."""
+    """Five locations barely agree and four clearly disagree: swapped labels are closer in L1."""
     truth = Maps(Grid(3), [[0.51, 0.49]] * 5 + [[0, 1]] * 4)
     maps = Maps(Grid(3), [[0.51, 0.49]] * 5 + [[1, 0]] * 4)
     assert np.mean(maps.align_to(truth).labels == truth.labels) == 4 / 9
@@ -113,7 +113,7 @@ def test_label_accuracy_is_the_best_of_all_matchings(both):
 
 
 def test_covering_by_hand():
-    """Segments of 8 and 8; the maps cut 4 off the second: (8 · 8/12 + 8 · 4/8) / 16."""
+    """Two segments of 8 locations; the maps move 4 of the second to the first: (8 · 8/12 + 8 · 4/8) / 16."""
     truth = Maps.one_hot(Grid(4), [0] * 8 + [1] * 8)
     maps = Maps.one_hot(Grid(4), [0] * 12 + [1] * 4)
     assert metrics.covering(maps, truth) == pytest.approx((8 * 8 / 12 + 8 * 4 / 8) / 16)
@@ -137,7 +137,7 @@ def test_boundaries_match_within_the_tolerance(apart, f):
 
 
 def test_boundaries_match_one_to_one():
-    """Two lines near one true line: only one of them can be right."""
+    """Of two lines near one true line, only one can be matched."""
     two = edge(199) + edge(201)
     assert metrics.boundary_scores(two, edge(200)) == pytest.approx((0.5, 1, 2 / 3))
 
@@ -153,7 +153,7 @@ def test_a_thick_mask_of_contours_is_thinned():
     assert metrics.boundary_scores(mask, mask).f == 1
 
 
-def test_boundaries_without_boundaries():
+def test_images_without_boundaries():
     none, some = edge(400), edge(200)
     assert metrics.boundary_scores(none, none) == (1, 1, 1)
     assert metrics.boundary_scores(none, some) == (0, 0, 0)
@@ -168,7 +168,7 @@ def test_boundaries_without_boundaries():
         (edge(5), edge(5), 2, "fraction of the image's diagonal .* got 2"),
     ],
 )
-def test_unfit_images_are_refused_in_a_sentence(image, truth, tolerance, message):
+def test_invalid_images_are_refused(image, truth, tolerance, message):
     with pytest.raises(InvalidInput, match=message):
         metrics.boundary_scores(image, truth, tolerance=tolerance)
 
@@ -185,12 +185,12 @@ def test_mean_entropy_of_participants():
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_another_layout_is_refused_with_both_sizes(score):
+def test_maps_on_another_layout_are_refused(score):
     with pytest.raises(InvalidInput, match=r"a 4x4 grid, the truth on a 3x3 grid.*resample"):
         score(random_maps(Grid(4), 2, 0), random_maps(Grid(3), 2, 0))
 
 
-def test_free_layouts_are_judged_too():
+def test_scattered_layouts_are_scored_too():
     layout = Scatter(np.random.default_rng(0).random((30, 2)))
     scores = metrics.evaluate(random_maps(layout, 3, 0), random_maps(layout, 2, 1))
     assert np.isfinite(list(scores.values())).all()

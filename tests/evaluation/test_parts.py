@@ -1,4 +1,4 @@
-"""The parts of a comparison against values by hand: folds, scores, ceilings, resampling."""
+"""Test folds, scores, ceilings and resampling against values computed by hand."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from vseg.evaluation.scores import (
     mean_bits,
 )
 
-# Two people; pair (0, 1) four times, pair (0, 2) once by each, pair (3, 4) once by the first.
+# Two participants; pair (0, 1) four times, pair (0, 2) once by each, pair (3, 4) once by the first.
 TINY = Responses(
     Grid(3),
     [0, 1, 0, 0, 0, 2, 3],
@@ -34,7 +34,7 @@ TINY = Responses(
     st.integers(2, 6),
     st.sampled_from(["pairs", "blocks", "participants", "images"]),
 )
-def test_folds_keep_together_what_belongs_together(responses, seed, count, by):
+def test_a_unit_is_never_split_between_folds(responses, seed, count, by):
     unit = {"pairs": pair_keys(responses), "blocks": responses.block, "participants": responses.participant,
             "images": responses.image}[by]  # fmt: skip
     units = len(np.unique(unit))
@@ -50,7 +50,7 @@ def test_folds_keep_together_what_belongs_together(responses, seed, count, by):
 
 
 @given(some_responses(grids(4)))
-def test_pair_keys_know_no_order(responses):
+def test_pair_keys_do_not_depend_on_the_order_of_locations(responses):
     turned = Responses(
         responses.layout, responses.j, responses.i, responses.same, image=responses.image, participant="x"
     )
@@ -68,7 +68,7 @@ def test_pair_keys_know_no_order(responses):
 
 
 @given(some_responses(grids(4)), st.sampled_from(["participant", "image", "all"]))
-def test_groups_part_the_rows(responses, per):
+def test_groups_partition_the_rows(responses, per):
     groups = group_rows(responses, per, "pairs")
     assert np.sort(np.concatenate(list(groups.values()))).tolist() == list(range(len(responses)))
 
@@ -92,7 +92,7 @@ def test_the_floor_by_hand():
 
 
 def test_the_ceiling_within_by_hand():
-    """From the two other answers of person a about (0, 1), each with half an answer either way."""
+    """Predicted from the two other answers of participant a to (0, 1), plus half an answer of each kind."""
     found = scores.predict_within(TINY)
     assert found.q == pytest.approx([1.5 / 3, 1.5 / 3, 2.5 / 3, *[np.nan] * 4], nan_ok=True)
     assert found.is_available
@@ -118,31 +118,35 @@ def test_a_reference_that_is_not_available():
     assert not scores.predict_between(alone).is_available
 
 
-def crossed(people, images, seed):
-    """Answers of everyone about every image, unequal in number, and a value for each."""
+def simulate_values(participants, images, seed):
+    """Return answers of every participant about every image, unequal in number, and a value for each."""
     rng = np.random.default_rng(seed)
-    count = rng.integers(30, 90, (people, images))
-    who, what = (np.repeat(each.ravel(), count.ravel()) for each in np.indices(count.shape))
-    m = len(who)
-    values = rng.standard_normal(people)[who] + rng.standard_normal(images)[what] + rng.standard_normal(m)
+    count = rng.integers(30, 90, (participants, images))
+    participant, image = (np.repeat(each.ravel(), count.ravel()) for each in np.indices(count.shape))
+    m = len(participant)
+    values = (
+        rng.standard_normal(participants)[participant]
+        + rng.standard_normal(images)[image]
+        + rng.standard_normal(m)
+    )
     responses = Responses(
-        Grid(8), np.zeros(m, int), rng.integers(1, 64, m), np.ones(m, bool), participant=who.astype(str),
-        image=what.astype(str),
+        Grid(8), np.zeros(m, int), rng.integers(1, 64, m), np.ones(m, bool), participant=participant.astype(str),
+        image=image.astype(str),
     )  # fmt: skip
     return responses, values
 
 
 @pytest.mark.parametrize(
-    ("people", "images", "what"),
+    ("participants", "images", "units"),
     [(8, 5, "participants and images"), (8, 1, "participants"), (2, 6, "images"), (1, 1, "pairs")],
 )
-def test_intervals_against_a_plain_bootstrap(people, images, what):
-    """Rows are copied as often as their person and picture were drawn: the same quantiles, but for chance."""
-    responses, values = crossed(people, images, seed=people)
+def test_intervals_agree_with_a_direct_bootstrap(participants, images, units):
+    """Rows are copied as often as their participant and image are drawn: the quantiles agree up to random error."""
+    responses, values = simulate_values(participants, images, seed=participants)
     found = draw_bootstrap_weights(responses, 3000, seed=0)
-    assert found.units == what
+    assert found.units == units
     rng = np.random.default_rng(1)
-    units = {
+    index = {
         "participants": np.unique(responses.participant, return_inverse=True)[1],
         "images": np.unique(responses.image, return_inverse=True)[1],
         "pairs": np.unique(pair_keys(responses), return_inverse=True)[1],
@@ -150,10 +154,10 @@ def test_intervals_against_a_plain_bootstrap(people, images, what):
     plain = []
     for _ in range(3000):
         weight = np.ones(len(values))
-        for name in what.split(" and "):
-            count = units[name].max() + 1
+        for name in units.split(" and "):
+            count = index[name].max() + 1
             drawn = np.bincount(rng.integers(0, count, count), minlength=count)
-            weight *= drawn[units[name]]
+            weight *= drawn[index[name]]
         plain.append(np.average(values, weights=weight))
     spread = np.std(plain)
     for level in (0.025, 0.5, 0.975):
@@ -162,8 +166,8 @@ def test_intervals_against_a_plain_bootstrap(people, images, what):
         )
 
 
-def test_resampled_means_pass_over_what_is_not_there():
-    responses, values = crossed(12, 3, seed=0)
+def test_resampled_means_ignore_nan():
+    responses, values = simulate_values(12, 3, seed=0)
     values[responses.participant == "0"] = np.nan
     found = draw_bootstrap_weights(responses, 200, seed=0)
     rest = responses.participant != "0"

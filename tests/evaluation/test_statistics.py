@@ -21,7 +21,7 @@ def groups():
     return st.tuples(varied, varied)
 
 
-def two_groups_like_the_papers():
+def two_groups_as_in_the_paper():
     """15 + 15 values with d = 1.003 and variances 1 ± x, x² = 28/25.5 - 1, for 25.5 degrees of freedom."""
     z = stats.norm.ppf((np.arange(15) + 0.5) / 15)
     z /= z.std(ddof=1)
@@ -31,7 +31,7 @@ def two_groups_like_the_papers():
 
 def test_the_papers_comparison_is_consistent():
     """Texture experiment, 15 + 15 participants: d = 1.003, t = 2.746, p = 0.0109; t = d √(n/2)."""
-    found = group_tests.compare_values(*two_groups_like_the_papers())
+    found = group_tests.compare_values(*two_groups_as_in_the_paper())
     assert found.cohens_d.value == pytest.approx(1.003)
     assert found.welch.t == pytest.approx(1.003 * np.sqrt(15 / 2))
     assert found.welch.t == pytest.approx(2.746, abs=2e-3)
@@ -102,8 +102,8 @@ def test_huge_effects_have_an_interval_in_python_floats(a, b):
 
 
 @pytest.mark.parametrize("freedom", [2, 4, 28, 1000])
-def test_the_interval_of_large_effects_meets_the_exact_one(freedom):
-    """At the largest t for which the exact one is taken, to a thousandth of its width."""
+def test_the_approximate_interval_agrees_with_the_exact_one(freedom):
+    """At the largest t of the exact interval, they agree to a thousandth of its width."""
     exact = group_tests._exact_noncentralities(group_tests.MAX_EXACT_T, freedom, 0.95)
     found = group_tests._large_noncentralities(group_tests.MAX_EXACT_T, freedom, 0.95)
     assert found == pytest.approx(exact, abs=1e-3 * (exact[1] - exact[0]))
@@ -136,14 +136,14 @@ def test_bootstrap_of_equal_values_is_a_point():
 )
 @pytest.mark.parametrize("values", [[0, 0, 0, 0, 1], [0, 1, 1, 1, 1], [0, 1]])
 def test_a_bootstrap_interval_is_never_nan(values, statistic):
-    """Where no resample or all of them lie below the estimate, BCa has no interval."""
+    """If none or all resamples are below the estimate, there is no BCa interval."""
     value, low, high = group_tests.bootstrap_interval(values, statistic, resamples=500, seed=0)
     assert low <= high
     assert np.isfinite([value, low, high]).all()
 
 
-def test_a_comparison_is_a_sentence():
-    a, b = (0.31 + 0.13 * np.array(group) for group in two_groups_like_the_papers())
+def test_a_comparison_prints_as_a_sentence():
+    a, b = (0.31 + 0.13 * np.array(group) for group in two_groups_as_in_the_paper())
     found = str(group_tests.compare_values(a, b, quantity="mean entropy", unit="nats"))
     assert found == (
         "mean entropy 0.31 vs 0.44 nats, Welch t(25.5) = 2.75, p = 0.011, Cohen's d = 1.00 [0.23, 1.76]"
@@ -168,20 +168,20 @@ def test_a_comparison_is_a_sentence():
         (lambda: group_tests.compare_values([0, 1e300], [1, 1]), "double precision"),
     ],
 )
-def test_bad_values_are_refused_in_a_sentence(call, message):
+def test_invalid_values_are_refused(call, message):
     with pytest.raises(InvalidInput, match=message):
         call()
 
 
 def measured(rng, mean, between, spreads):
-    """People around a mean, each measured with an error of known size."""
+    """Draw participants around a mean, each measured with an error of known size."""
     people = mean + between * rng.standard_normal(len(spreads))
     return people + spreads * rng.standard_normal(len(spreads))
 
 
 @given(groups(), st.floats(0.5, 0.99))
 @settings(max_examples=40, deadline=None)
-def test_people_known_exactly_are_compared_by_welchs_test(both, confidence):
+def test_exact_measurements_give_welchs_test(both, confidence):
     """The same difference, p, degrees of freedom and interval as scipy's, for any two groups."""
     a, b = both
     found = random_effects.compare_uncertain(a, b, np.zeros(len(a)), np.zeros(len(b)), confidence=confidence)
@@ -192,16 +192,16 @@ def test_people_known_exactly_are_compared_by_welchs_test(both, confidence):
     assert found.groups[0].between == pytest.approx(np.std(a, ddof=1))
 
 
-def test_hardly_any_uncertainty_changes_hardly_anything():
-    """From spreads of 1e-6, where τ is searched for, to 0, where it is known: no jump."""
+def test_small_spreads_change_little():
+    """There is no jump between spreads of 1e-6, where τ is searched for, and 0."""
     a, b = np.array(MPG_AUTOMATIC), np.array(MPG_MANUAL)
     sure = random_effects.compare_uncertain(a, b, 0 * a, 0 * b)
     nearly = random_effects.compare_uncertain(a, b, 0 * a + 1e-6, 0 * b + 1e-6)
     assert nearly.difference == pytest.approx(sure.difference, rel=1e-5)
 
 
-def test_equal_errors_are_taken_off_the_variance():
-    """With equal s the restricted likelihood has τ² = max(S² - s², 0), and the mean is the plain one."""
+def test_equal_errors_are_subtracted_from_the_variance():
+    """With equal s the restricted likelihood has τ² = max(S² - s², 0), and the mean is unweighted."""
     a = np.array(WEIGHT_AUTOMATIC)
     group = random_effects.estimate_group(a, np.full(len(a), 0.3))
     assert group.between**2 == pytest.approx(a.var(ddof=1) - 0.09, rel=1e-6)
@@ -212,7 +212,7 @@ def test_equal_errors_are_taken_off_the_variance():
     assert large.standard_error == pytest.approx(3 / np.sqrt(len(a)))
 
 
-def test_known_groups_are_recovered_and_covered():
+def test_intervals_cover_the_true_difference():
     """400 studies of 10 + 10: intervals of 90 % hold the difference in 90 ± 4 % (two standard errors: 3 %)."""
     rng = np.random.default_rng(5)
     spreads = np.geomspace(0.01, 0.15, 10)
@@ -230,13 +230,13 @@ def test_known_groups_are_recovered_and_covered():
     assert np.var(differences) < 0.8 * 2 * np.mean(unweighted) / 9, "who is well known counts more"
 
 
-def test_who_is_hardly_known_hardly_counts():
+def test_uncertain_measurements_count_less():
     values = [0.2, 0.2001, 0.1999, 5.0]
     group = random_effects.estimate_group(values, [0.01, 0.01, 0.01, 100.0])
     assert group.mean == pytest.approx(0.2, abs=1e-4)
 
 
-def test_order_of_the_groups_turns_the_sign():
+def test_swapping_the_groups_of_measurements_swaps_the_sign():
     rng = np.random.default_rng(0)
     a, b, s = rng.normal(0, 1, 6), rng.normal(1, 1, 6), np.full(6, 0.5)
     forth, back = (
@@ -247,7 +247,7 @@ def test_order_of_the_groups_turns_the_sign():
     assert (back.p, 1 - back.probability_larger) == pytest.approx((forth.p, forth.probability_larger))
 
 
-def test_the_sentence_of_an_uncertain_comparison():
+def test_an_uncertain_comparison_prints_as_a_sentence():
     found = random_effects.compare_uncertain(
         [0.2, 0.3, 0.25], [0.4, 0.5, 0.6], [0.02] * 3, [0.02] * 3, quantity="mean entropy", unit="nats"
     )
@@ -256,7 +256,7 @@ def test_the_sentence_of_an_uncertain_comparison():
 
 
 @pytest.mark.parametrize(
-    ("spreads", "said"),
+    ("spreads", "message"),
     [
         ((0.2, 0.2), "; no difference between people could be distinguished from measurement error"),
         (
@@ -269,16 +269,16 @@ def test_the_sentence_of_an_uncertain_comparison():
         ),
     ],
 )
-def test_no_difference_between_people_is_not_said_as_a_finding(spreads, said):
-    """Spreads of 0.2 are more than what these values vary by."""
+def test_a_spread_below_measurement_error_is_not_reported(spreads, message):
+    """Spreads of 0.2 are larger than the variation of these values."""
     a, b = ([spread] * 3 for spread in spreads)
     found = str(random_effects.compare_uncertain([0.2, 0.3, 0.25], [0.4, 0.5, 0.6], a, b))
-    assert said in found
+    assert message in found
     assert "0.000" not in found.split(";", 1)[1]
 
 
 @pytest.mark.parametrize(
-    ("values", "spreads", "said"),
+    ("values", "spreads", "message"),
     [
         ([1, 2, 3], [0.1, 0.1], "a spread for each value"),
         ([1, 2, 3], [0.1, -0.1, 0], "0 or more"),
@@ -287,6 +287,6 @@ def test_no_difference_between_people_is_not_said_as_a_finding(spreads, said):
         ([1, 1, 1], [0, 0, 0], "groups that vary"),
     ],
 )
-def test_uncertain_comparisons_refuse_what_they_cannot_compare(values, spreads, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_invalid_spreads_are_refused(values, spreads, message):
+    with pytest.raises(InvalidInput, match=message):
         random_effects.compare_uncertain(values, values, spreads, spreads)

@@ -1,4 +1,4 @@
-"""Features: gratings are found at their angle, energies add up, and any layout or array will do."""
+"""Test features: oriented energies of gratings, cell means, colours, contrast, and invalid input."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ GRID = Grid(4)
 
 
 def grating(stripes_deg, cycles_per_px, side=128, amplitude=60.0):
-    """Stripes at an angle, counter-clockwise from horizontal: they vary at right angles to it."""
+    """Return stripes at an angle, counter-clockwise from horizontal."""
     row, column = np.mgrid[:side, :side]
     across = np.deg2rad(stripes_deg + 90)
     phase = 2 * np.pi * cycles_per_px * (column * np.cos(across) - row * np.sin(across))
@@ -24,14 +24,14 @@ def grating(stripes_deg, cycles_per_px, side=128, amplitude=60.0):
 
 @pytest.mark.parametrize("bands", [4, 9, 36])
 @pytest.mark.parametrize("cycles_per_px", [0.2, 0.11])
-def test_each_grating_is_found_in_its_band(bands, cycles_per_px):
+def test_a_grating_has_its_energy_in_its_band(bands, cycles_per_px):
     for band, angle in enumerate(orientations_deg(bands)):
         found = features.orientation(
             _image(grating(angle, cycles_per_px, side=round(14 / cycles_per_px))), GRID, bands=bands
         ).mean(axis=0)
         assert found.argmax() == band
         around = found[[band - 1, band, (band + 1) % bands]].sum()
-        assert around > 0.6 * found.sum()  # edges of the image leak to other orientations
+        assert around > 0.6 * found.sum()  # the edges of the image add energy at other orientations
 
 
 def test_gabor_finds_scale_and_orientation():
@@ -43,7 +43,7 @@ def test_gabor_finds_scale_and_orientation():
 @pytest.mark.parametrize("cycles_per_px", [12 / 128, 24 / 128, 6 / 128])
 @pytest.mark.parametrize("bands", [5, 36])
 def test_the_bands_tile_the_plane(bands, cycles_per_px):
-    """All energies together are the variance of the luminance, whatever the frequency between the octaves."""
+    """The energies sum to the variance of the luminance at any frequency between the octaves."""
     picture = _image(grating(90, cycles_per_px))
     found = features.orientation(picture, GRID, bands=bands).sum(axis=1).mean()
     assert found == pytest.approx(luminance(picture).var(), rel=0.01)
@@ -51,8 +51,8 @@ def test_the_bands_tile_the_plane(bands, cycles_per_px):
 
 @settings(max_examples=8)
 @given(st.integers(0, 35), st.integers(6, 30))
-def test_energies_of_a_sum_of_distant_orientations(band, apart):
-    """Two gratings far apart in orientation have the energies of both."""
+def test_energies_of_two_orientations_add_up(band, apart):
+    """The energies of two gratings with distant orientations add up."""
     angles = orientations_deg()[[band, (band + apart) % 36]]
     one, two = (grating(angle, 1 / 8, amplitude=50).astype(np.int64) - 128 for angle in angles)
     both = _image((128 + one + two).astype(np.uint8))
@@ -79,7 +79,7 @@ def test_every_location_has_features(layout):
     assert np.isfinite(found).all()
 
 
-def test_a_cell_without_a_pixel_takes_the_one_it_lies_in():
+def test_a_cell_without_a_pixel_takes_the_pixel_it_lies_in():
     picture = np.arange(4, dtype=np.uint8).reshape(2, 2)
     assert features.rgb(features.as_image(picture), Grid(4)).shape == (16, 3)
     assert (
@@ -101,7 +101,7 @@ def test_colours():
     assert features.extract("lab", red, Grid(3))[0] == pytest.approx([53.24, 80.09, 67.20], abs=0.05)
 
 
-def test_contrast_is_where_luminance_varies():
+def test_contrast_is_high_where_luminance_varies():
     picture = np.full((96, 96), 128, np.uint8)
     picture[:, :48] += np.random.default_rng(0).integers(-60, 60, (96, 48)).astype(np.int8).view(np.uint8)
     found = features.extract("contrast", picture, Grid(3)).reshape(3, 3)
@@ -129,7 +129,7 @@ def test_standardised_columns():
 
 
 @pytest.mark.parametrize(
-    ("what", "message"),
+    ("source", "message"),
     [
         ("colour", "There are no features 'colour'; there are rgb, lab, orientation, gabor, contrast"),
         ("lab:3", "Only orientation and gabor take a number of bands, from 2 to 360, got 'lab:3'"),
@@ -142,13 +142,13 @@ def test_standardised_columns():
         (lambda image, layout: np.ones((len(layout), 0)), r"<lambda> gave \(16, 0\)"),
     ],
 )
-def test_what_is_no_feature(what, message):
+def test_invalid_features_are_refused(source, message):
     with pytest.raises(InvalidInput, match=message):
-        features.extract(what, grating(0, 1 / 8, side=64), GRID)
+        features.extract(source, grating(0, 1 / 8, side=64), GRID)
 
 
 @pytest.mark.parametrize("image", [np.zeros(5, np.uint8), np.zeros((5, 5)), np.zeros((5, 5, 2), np.uint8)])
-def test_what_is_no_image(image):
+def test_invalid_images_are_refused(image):
     with pytest.raises(InvalidInput, match="An image is uint8 of shape"):
         features.extract("rgb", image, GRID)
 

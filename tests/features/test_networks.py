@@ -1,4 +1,4 @@
-"""Activations of any torch network at the locations."""
+"""Test the activations of torch networks as features."""
 
 import sys
 
@@ -12,8 +12,8 @@ from vseg.features.networks import activations
 IMAGE = np.random.default_rng(0).integers(0, 256, (36, 48, 3)).astype(np.uint8)
 
 
-def test_without_torch_there_is_a_sentence(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)  # Python's own way to say that there is none
+def test_missing_torch_is_reported(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # makes the import fail
     with pytest.raises(MissingExtra, match=r'need PyTorch: pip install "vseg\[torch\]"'):
         activations(None, "0")
 
@@ -38,8 +38,8 @@ def test_a_layer_at_the_locations(torch):
     assert not net[1]._forward_hooks
 
 
-def test_the_values_are_those_of_the_place(torch):
-    """A network that leaves the image as it is gives its own pixels, where locations are centres of pixels."""
+def test_activations_are_sampled_at_the_locations(torch):
+    """The identity network returns the pixels if locations are the centres of pixels."""
     small = IMAGE[:6, :6]
     found = features.extract(activations(torch.nn.Sequential(torch.nn.Identity()), "0"), small, Grid(6))
     assert found == pytest.approx(small.reshape(36, 3) / 255, abs=1e-6)
@@ -47,7 +47,7 @@ def test_the_values_are_those_of_the_place(torch):
     assert features.extract(doubled, small, Grid(6)) == pytest.approx(2 * found, abs=1e-6)
 
 
-def test_layers_that_will_not_do(torch):
+def test_invalid_layers_are_refused(torch):
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36 * 48 * 3, 4))
     with pytest.raises(InvalidInput, match="The network has no layer 'head'; it has 0, 1"):
         activations(net, "head")

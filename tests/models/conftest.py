@@ -1,4 +1,4 @@
-"""One picture of three colours, and answers of someone who sees its segments."""
+"""Fixtures: an image of three colours, and simulated answers about its segments."""
 
 import numpy as np
 import pytest
@@ -14,18 +14,18 @@ def truth():
 
 @pytest.fixture(scope="session")
 def task(truth):
-    picture = stimuli.colour_image(truth, spread=0.04, seed=1).render(90)
+    image = stimuli.colour_image(truth, spread=0.04, seed=1).render(90)
     pairs = designs.scattered(truth.layout, segments=3, seed=2)
-    return Task(simulate(truth, pairs, blocks=3, seed=3), {"image": picture}, 3)
+    return Task(simulate(truth, pairs, blocks=3, seed=3), {"image": image}, 3)
 
 
 @pytest.fixture(scope="session")
 def nats(task):
-    """Minus the log-likelihood of the answers under a fitted model, per answer."""
+    """Return a function that computes the negative log-likelihood per answer of a fitted model."""
     tally = task.tallies()["image"]
 
-    def of(fitted):
+    def compute_nats(fitted):
         q = np.clip(fitted.same_probability("image", tally.pairs), 1e-3, 1 - 1e-3)
         return -np.sum(tally.k * np.log(q) + (tally.n - tally.k) * np.log(1 - q)) / tally.trials
 
-    return of
+    return compute_nats

@@ -1,4 +1,4 @@
-"""Chance, the base rate, the free maps and the posterior."""
+"""Test chance, the base rate, the free maps and the posterior."""
 
 import numpy as np
 import pytest
@@ -11,19 +11,19 @@ from vseg.models import Task, base_rate, chance, free_maps, posterior_maps
 PAIRS = Pairs(Grid(3), [0, 1], [5, 6])
 
 
-def test_chance_is_a_coin(task):
+def test_chance_predicts_one_half(task):
     assert chance()(task, seed=0).same_probability("any", PAIRS).tolist() == [0.5, 0.5]
 
 
-def test_the_base_rate_is_each_images_own():
+def test_each_image_has_its_own_base_rate():
     yes, no = ([1, 1, 1, 0], [0, 0, 0, 1])
     both = concatenate(
         Responses(Grid(3), [0, 0, 0, 0], [1, 2, 3, 4], same, image=name)
         for same, name in ((yes, "a"), (no, "b"))
     )
     fitted = base_rate()(Task(both), seed=0)
-    said = [fitted.same_probability(name, PAIRS)[0] for name in ("a", "b", "unseen")]
-    assert said == pytest.approx([3.5 / 5, 1.5 / 5, 0.5])
+    predictions = [fitted.same_probability(name, PAIRS)[0] for name in ("a", "b", "unseen")]
+    assert predictions == pytest.approx([3.5 / 5, 1.5 / 5, 0.5])
     assert fitted.parameters == {"a": 0.7, "b": 0.3}
 
 
@@ -40,7 +40,7 @@ def test_free_maps_are_those_of_reconstruct(task, truth, smoothness):
 
 
 def test_free_maps_of_few_answers(task):
-    """Too few pairs to choose a smoothness, and gaps that reconstruct() would warn of: a fold must still be fitted."""
+    """Too few pairs for cross-validation and untested locations: a fold must still be fitted, without warnings."""
     fitted = free_maps()(task.take(np.arange(8)), seed=0)
     assert fitted.maps("image").segments == 3
     assert fitted.parameters == {"image": 1.0}
@@ -53,14 +53,14 @@ def test_free_maps_of_an_image_without_answers(task):
         free_maps(1.0)(task, seed=0).maps("other")
 
 
-def test_the_posterior_predicts_better_than_the_base_rate_and_keeps_lapses_in_mind(task, truth):
+def test_the_posterior_predicts_better_than_the_base_rate_and_includes_lapses(task, truth):
     pairs = task.responses.tally().pairs
-    wanted = truth.same_probability(pairs)
-    plain = posterior_maps(draws=16)(task, seed=0)
-    said = plain.same_probability("image", pairs)
+    expected = truth.same_probability(pairs)
+    fitted = posterior_maps(draws=16)(task, seed=0)
+    predictions = fitted.same_probability("image", pairs)
     rate = base_rate()(task, seed=0).same_probability("image", pairs)
-    assert np.abs(said - wanted).mean() < 0.5 * np.abs(rate - wanted).mean()
-    assert plain.maps("image").segments == task.segments
+    assert np.abs(predictions - expected).mean() < 0.5 * np.abs(rate - expected).mean()
+    assert fitted.maps("image").segments == task.segments
     lapsing = posterior_maps((0.1, 0.05), draws=16)(task, seed=0).same_probability("image", pairs)
     assert lapsing.min() >= 0.1
     assert lapsing.max() <= 0.95

@@ -1,4 +1,4 @@
-"""Functions as models: what they may return, how their settings are found, and the classical ones."""
+"""Test functions as models: their output, the search for their settings, and the classical algorithms."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ IMAGE = np.zeros((6, 9, 3), np.uint8)
 
 
 @given(seeds, st.floats(0, 0.4), st.floats(0, 0.4))
-def test_slips_are_recovered(seed, low, high):
+def test_lapse_rates_are_recovered(seed, low, high):
     rng = np.random.default_rng(seed)
     alike, count = rng.integers(0, 2, 400).astype(float), np.full(400, 50.0)
     q = low + (1 - low - high) * alike
@@ -25,7 +25,7 @@ def test_slips_are_recovered(seed, low, high):
     assert np.isfinite(cost)
 
 
-def test_labels_that_say_nothing_become_the_base_rate(task, nats):
+def test_uninformative_labels_predict_the_base_rate(task, nats):
     fitted = black_box(lambda image: np.zeros(image.shape[:2], int))(task, seed=0)
     assert nats(fitted) == pytest.approx(nats(base_rate()(task, seed=0)), abs=0.002)
 
@@ -52,7 +52,7 @@ def test_probabilities_and_maps():
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("segmentation", "message"),
     [
         (np.zeros((6, 8), int), r"of an image of 6 x 9 pixels, got an array of shape \(6, 8\)"),
         (np.full((6, 9), 0.5), "Labels are whole numbers, got float64 from 0.5 to 0.5"),
@@ -65,9 +65,9 @@ def test_probabilities_and_maps():
         (Maps(Grid(4), np.full((16, 2), 0.5)), "Expected maps on a 3x3 grid, got maps on a 4x4 grid"),
     ],
 )
-def test_what_is_no_segmentation(said, message):
+def test_invalid_segmentations_are_refused(segmentation, message):
     with pytest.raises(InvalidInput, match=message):
-        to_location_probabilities(said, IMAGE, Grid(3))
+        to_location_probabilities(segmentation, IMAGE, Grid(3))
 
 
 @given(seeds)
@@ -84,20 +84,20 @@ def test_a_search_finds_a_simple_minimum(seed):
     assert value < 2
 
 
-def test_a_search_without_ranges_asks_once():
+def test_a_search_without_ranges_calls_the_cost_once():
     asked = []
     assert minimise(lambda at: asked.append(at) or 1.0, {}, seed=0) == ({}, 1.0)
     assert asked == [{}]
 
 
 @pytest.mark.parametrize("given_", [(1, 1), (3, 2), (1, 2, 3), [], "ab", 5])
-def test_what_is_no_range(given_):
+def test_invalid_ranges_are_refused(given_):
     with pytest.raises(InvalidInput, match="The range of x is"):
         minimise(lambda at: 0.0, {"x": given_}, seed=0)
 
 
-def test_a_threshold_is_found(task, truth, nats):
-    """Only the setting that tells one colour from the rest fits; other folds do not ask again of what all try."""
+def test_the_best_threshold_is_found(task, truth, nats):
+    """Only the setting that separates one colour fits; settings that all folds try are computed once."""
     asked = []
 
     def level(image, cut):
@@ -114,7 +114,7 @@ def test_a_threshold_is_found(task, truth, nats):
     assert len(asked) - first <= first // 2 + 1
 
 
-def test_segments_are_told_to_those_who_ask(task):
+def test_segments_are_passed_to_functions_that_take_them(task):
     def stripes(image, segments):
         return np.tile(np.arange(image.shape[1]) * segments // image.shape[1], (len(image), 1))
 
@@ -123,7 +123,7 @@ def test_segments_are_told_to_those_who_ask(task):
 
 @pytest.mark.parametrize("name", CLASSICAL)
 def test_classical_algorithms(task, nats, name):
-    """Three flat colours: better than the base rate, the same at every run, and no trouble with a flat image."""
+    """On three flat colours: better than the base rate, deterministic, and no failure on a uniform image."""
     function, search = CLASSICAL[name]
     fitted, again = (black_box(function, search, trials=10)(task, seed=0) for _ in range(2))
     assert nats(fitted) < nats(base_rate()(task, seed=0))
@@ -133,13 +133,13 @@ def test_classical_algorithms(task, nats, name):
     assert function(task.get_image("image")).shape[:2] == (90, 90)
 
 
-def test_a_large_picture_is_answered_in_its_own_size():
+def test_the_output_has_the_size_of_a_large_image():
     picture = np.random.default_rng(0).integers(0, 256, (150, 210, 3)).astype(np.uint8)
     for function, _ in CLASSICAL.values():
         assert function(picture).shape[:2] == (150, 210)
 
 
-def test_a_judge_of_pairs(task, nats):
+def test_a_pair_model(task, nats):
     def alike(x, pairs, reach):
         return np.exp(-np.linalg.norm(x[pairs.i] - x[pairs.j], axis=1) / reach)
 
@@ -150,10 +150,10 @@ def test_a_judge_of_pairs(task, nats):
     assert pair_model(alike, "lab").__name__ == "alike[lab]"
 
 
-@pytest.mark.parametrize("said", [[0.5], np.nan, 2.0])
-def test_a_judge_that_gives_no_probabilities(task, said):
+@pytest.mark.parametrize("output", [[0.5], np.nan, 2.0])
+def test_a_pair_model_without_probabilities_is_refused(task, output):
     with pytest.raises(InvalidInput, match=r"P\(same\)"):
-        pair_model(lambda x, pairs: np.asarray(said) if np.ndim(said) else np.full(len(pairs), said))(
+        pair_model(lambda x, pairs: np.broadcast_to(output, len(pairs) if np.ndim(output) == 0 else 1))(
             task, seed=0
         )
 

@@ -1,4 +1,4 @@
-"""Models by name, and a user's own of every kind."""
+"""Test models by name, and users' models of every kind."""
 
 import subprocess
 import sys
@@ -71,8 +71,8 @@ def test_networks_by_name(task, name):
     assert fitted.maps("image").segments == 3
 
 
-def test_every_name_has_a_sentence_and_some_take_features():
-    assert all(said.endswith(".") and len(said) > 15 for said in MODEL_DESCRIPTIONS.values())
+def test_every_model_has_a_description_and_some_take_features():
+    assert all(text.endswith(".") and len(text) > 15 for text in MODEL_DESCRIPTIONS.values())
     for name in set(MODELS_WITH_FEATURES) - set(TORCH):
         assert "rgb" in get_model(name, features="rgb").__name__
     assert get_model("slic", features="rgb").__name__ == "slic"
@@ -82,7 +82,7 @@ def test_every_name_has_a_sentence_and_some_take_features():
     ("function", "kind"),
     [("model", "maps"), ("levels", "maps"), ("alike", "pairs"), ("family", "family")],
 )
-def test_a_users_own(mine, task, function, kind):
+def test_users_models_of_every_kind_are_fitted(mine, task, function, kind):
     from vseg._support.user_code import load_function as function_of
 
     assert detect_kind(function_of(f"mine.py:{function}")) == kind
@@ -101,27 +101,27 @@ def test_a_users_own(mine, task, function, kind):
         ("mine.py:odd", InvalidInput, "A model's kind is one of family, maps, logits, pairs, got 'picture'"),
     ],
 )
-def test_what_is_no_model(mine, source, error, message):
+def test_invalid_models_are_refused(mine, source, error, message):
     with pytest.raises(error, match=message):
         get_model(source)
 
 
-def test_settings_that_a_model_does_not_have():
+def test_unknown_settings_are_refused():
     with pytest.raises(InvalidInput, match=r"Model chance: .*unexpected keyword argument 'width'"):
         get_model("chance", width=3)
     with pytest.raises(InvalidInput, match="A model is a callable, got int"):
         as_family(5)
 
 
-def test_a_kind_that_is_told():
-    def given(a, b):
+def test_a_declared_kind_is_used():
+    def family(a, b):
         return 0
 
-    given.kind = "family"
-    assert as_family(given) is given
+    family.kind = "family"
+    assert as_family(family) is family
 
 
-def test_nothing_loads_torch_that_does_not_need_it():
+def test_torch_is_not_imported_unless_needed():
     program = (
         "import sys, vseg, vseg.models, vseg.features, vseg.evaluation.compare; vseg.models.get_model('logistic')\n"
         "vseg.models.catalogue.detect_kind(lambda image: image[:, :, 0])\n"
@@ -139,11 +139,11 @@ def test_nothing_loads_torch_that_does_not_need_it():
         lambda: models.load_weights(None, "x.pt"),
     ],
 )
-def test_without_torch_there_is_a_sentence(monkeypatch, call):
-    monkeypatch.setitem(sys.modules, "torch", None)  # Python's own way to say that there is none
+def test_missing_torch_is_reported(monkeypatch, call):
+    monkeypatch.setitem(sys.modules, "torch", None)  # makes the import fail
     with pytest.raises(MissingExtra, match=r'Fitting a network needs PyTorch: pip install "vseg\[torch\]"\.'):
         call()
 
 
-def test_modules_are_known_without_torch():
+def test_torch_modules_are_detected_without_importing_torch():
     assert not models.catalogue.is_torch_module(np.zeros(3))

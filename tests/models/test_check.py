@@ -1,4 +1,4 @@
-"""What will not work with a model is said in sentences before a long run."""
+"""Test that check() finds the problems of a model."""
 
 import numpy as np
 import pytest
@@ -10,23 +10,25 @@ IMAGE = np.random.default_rng(0).integers(0, 256, (48, 64, 3)).astype(np.uint8)
 CALLS = []
 
 
-def sees(said):
-    """A model of images that gives what it is told, in the shape of the image where it is a number or numbers."""
+def image_model(function):
+    """Return a model of images that calls the function; kinds are detected by the argument names."""
 
     def model(image):
-        return said(image)
+        return function(image)
 
     return model
 
 
-def pairs_said(said):
+def pair_model(function):
+    """Return a model of pairs that calls the function with the number of pairs."""
+
     def model(features, pairs):
-        return said(len(pairs))
+        return function(len(pairs))
 
     return model
 
 
-def raising(*given):
+def raising(*arguments):
     raise ValueError("too hot")
 
 
@@ -45,14 +47,14 @@ def changes(image):
     [
         "logistic",
         "distance",
-        sees(lambda image: image[:, :, 0] > 9),
-        sees(lambda image: np.full((*image.shape[:2], 2), 0.5)),
-        pairs_said(lambda m: np.full(m, 0.2)),
+        image_model(lambda image: image[:, :, 0] > 9),
+        image_model(lambda image: np.full((*image.shape[:2], 2), 0.5)),
+        pair_model(lambda m: np.full(m, 0.2)),
         lambda task, *, seed: Half(),
         logistic("rgb"),
     ],
 )
-def test_what_works(model):
+def test_models_without_problems(model):
     assert check(model, IMAGE) == []
 
 
@@ -60,7 +62,7 @@ def test_maps_on_the_layout():
     assert check(lambda image: Maps(Grid(5), np.full((25, 2), 0.5)), IMAGE, layout=Grid(5)) == []
     assert (
         check(
-            sees(lambda image: image[:, :, 1] > 99),
+            image_model(lambda image: image[:, :, 1] > 99),
             IMAGE,
             layout=Scatter(np.random.default_rng(0).random((9, 2))),
         )
@@ -71,30 +73,33 @@ def test_maps_on_the_layout():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (sees(lambda image: image[:, :, 0] / 0.7), "Labels are whole numbers"),
-        (sees(lambda image: np.full(image.shape[:2], np.nan)), "Labels are whole numbers"),
-        (sees(lambda image: np.full((*image.shape[:2], 2), 0.7)), "sum to 1"),
-        (sees(lambda image: np.full((*image.shape[:2], 2), np.nan)), "Probabilities are finite numbers"),
-        (sees(lambda image: np.zeros((3, 3), int)), r"the model gave an array of shape \(3, 3\)"),
-        (sees(raising), "failed on a small picture .*ValueError: too hot"),
+        (image_model(lambda image: image[:, :, 0] / 0.7), "Labels are whole numbers"),
+        (image_model(lambda image: np.full(image.shape[:2], np.nan)), "Labels are whole numbers"),
+        (image_model(lambda image: np.full((*image.shape[:2], 2), 0.7)), "sum to 1"),
         (
-            sees(lambda image: np.random.default_rng().random(image.shape[:2]) > 0.5),
+            image_model(lambda image: np.full((*image.shape[:2], 2), np.nan)),
+            "Probabilities are finite numbers",
+        ),
+        (image_model(lambda image: np.zeros((3, 3), int)), r"the model gave an array of shape \(3, 3\)"),
+        (image_model(raising), "failed on a small picture .*ValueError: too hot"),
+        (
+            image_model(lambda image: np.random.default_rng().random(image.shape[:2]) > 0.5),
             "It is not deterministic",
         ),
         (changes, "It changes its input image; work on a copy"),
         (
-            sees(lambda image: np.arange(image[:, :, 0].size).reshape(image.shape[:2])),
+            image_model(lambda image: np.arange(image[:, :, 0].size).reshape(image.shape[:2])),
             "It finds 3072 segments at 64 loc",
         ),
-        (pairs_said(lambda m: np.full(m, 2.0)), "P.same. is a number from 0 to 1, got values from 2 to 2"),
-        (pairs_said(lambda m: np.full(m, np.nan)), "63 of 63 are not finite"),
+        (pair_model(lambda m: np.full(m, 2.0)), "P.same. is a number from 0 to 1, got values from 2 to 2"),
+        (pair_model(lambda m: np.full(m, np.nan)), "63 of 63 are not finite"),
         (
-            pairs_said(lambda m: np.full((m, 2), 0.5)),
+            pair_model(lambda m: np.full((m, 2), 0.5)),
             r"Expected P.same. of 63 pairs, got an array of shape \(63, 2\)",
         ),
-        (pairs_said(lambda m: "cat"), "Expected P.same. as numbers, got str"),
-        (pairs_said(lambda m: np.random.default_rng().random(m)), "It is not deterministic"),
-        (pairs_said(raising), "It fails: ValueError: too hot"),
+        (pair_model(lambda m: "cat"), "Expected P.same. as numbers, got str"),
+        (pair_model(lambda m: np.random.default_rng().random(m)), "It is not deterministic"),
+        (pair_model(raising), "It fails: ValueError: too hot"),
         (lambda task, *, seed: 1 / 0, "It fails: ZeroDivisionError"),
         (
             lambda task, *, seed: None,
@@ -104,19 +109,19 @@ def test_maps_on_the_layout():
         (5, "A model is a callable, got int"),
     ],
 )
-def test_what_does_not_work(model, message):
+def test_models_with_a_problem(model, message):
     import re
 
-    found = check(model, IMAGE)
-    assert len(found) == 1
-    assert re.search(message, found[0])
+    problems = check(model, IMAGE)
+    assert len(problems) == 1
+    assert re.search(message, problems[0])
 
 
-def test_a_bad_image_or_bad_features():
+def test_an_invalid_image_or_invalid_features_are_reported():
     assert check("logistic", np.zeros((4, 4))) == [
         "An image is uint8 of shape (H, W) or (H, W, 3), got float64 (4, 4)."
     ]
-    assert check(pairs_said(lambda m: np.full(m, 0.2)), IMAGE, features="colours")[0].startswith(
+    assert check(pair_model(lambda m: np.full(m, 0.2)), IMAGE, features="colours")[0].startswith(
         "There are no features"
     )
 
@@ -126,7 +131,7 @@ def test_networks():
     nn = torch.nn
 
     class Cut(nn.Module):
-        """Its weights never reach its logits."""
+        """A module whose logits do not depend on its weights."""
 
         def __init__(self):
             super().__init__()
@@ -143,10 +148,10 @@ def test_networks():
         def forward(self, x):
             return x[:, :2] * self.weight / 0
 
-    def made(inputs, segments):
+    def build(inputs, segments):
         return nn.Linear(inputs, segments)
 
-    assert check(made, IMAGE) == []
+    assert check(build, IMAGE) == []
     assert check(nn.Linear(3, 2), IMAGE) == []
     assert check(nn.Linear(3, 5), IMAGE) == [
         "Expected logits of shape (64, 2), a row for each location, got (64, 5)."

@@ -1,4 +1,4 @@
-"""P(same) from distances: slopes, recovery of the rule, and which features carry it."""
+"""Test the discrimination model: gradients, recovery of parameters, and weights of feature blocks."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from vseg.models.discrimination import _predict, cost
 
 
 @given(seeds, st.integers(1, 3))
-def test_slopes_equal_finite_differences(seed, blocks):
+def test_gradients_equal_finite_differences(seed, blocks):
     rng = np.random.default_rng(seed)
     theta = rng.standard_normal(blocks + 3)
     apart, count = rng.gamma(1.0, 1.0, (30, blocks)) + 0.01, rng.integers(1, 5, 30).astype(float)
@@ -33,7 +33,7 @@ def test_predictions_are_probabilities_that_fall_with_distance(seed):
 
 
 def observed(x, rule, blocks=12):
-    """Answers on an 8x8 grid of someone who follows a rule of the distance of x."""
+    """Simulate answers on an 8x8 grid that follow a rule of the distance of x."""
     rng = np.random.default_rng(0)
     pairs = designs.scattered(Grid(8), segments=3, seed=1)
     i, j = np.tile(pairs.i, blocks), np.tile(pairs.j, blocks)
@@ -60,8 +60,8 @@ def test_a_rule_of_distance_is_recovered():
     assert np.abs(fitted.same_probability("image", pairs) - q).mean() < 0.03
 
 
-def test_the_block_that_matters_has_the_weight(task, nats):
-    """Answers follow colours; local contrast tells nothing of them."""
+def test_the_informative_block_has_the_larger_weight(task, nats):
+    """The answers depend on colour and not on local contrast."""
     both = discrimination("lab+contrast")(task, seed=0)
     colour, near = both.parameters["weights"]
     assert colour > 5 * near

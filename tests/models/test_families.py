@@ -1,4 +1,4 @@
-"""A family that was sent elsewhere is the same family."""
+"""Test that families and tasks can be pickled."""
 
 import pickle
 
@@ -18,18 +18,18 @@ def model(image):
 
 @pytest.mark.parametrize(
     "family",
-    [get_model(name, **({"trials": 2} if name in CLASSICAL else {})) for name in MODEL_DESCRIPTIONS if name != "variance"
-     and name not in ("multilayer", "convolutional")]
+    [get_model(name, **({"trials": 2} if name in CLASSICAL else {})) for name in MODEL_DESCRIPTIONS
+     if name not in ("variance", "multilayer", "convolutional")]
     + [models.black_box(CLASSICAL["kmeans"][0], {"clusters": [2, 3]}, trials=2)],
     ids=lambda family: family.__name__,
 )  # fmt: skip
-def test_a_family_that_was_sent_says_the_same(task, family):
+def test_an_unpickled_family_predicts_the_same(task, family):
     pairs = task.tallies()["image"].pairs
     here, there = (each(task, seed=1) for each in (family, pickle.loads(pickle.dumps(family))))
     assert there.same_probability("image", pairs).tolist() == here.same_probability("image", pairs).tolist()
 
 
-def test_networks_are_sent_too(task):
+def test_networks_can_be_pickled(task):
     torch = pytest.importorskip("torch", reason="networks need PyTorch")
     module = torch.nn.Linear(3, 3)
     family = models.network(module, "lab", starts=1, steps=5)
@@ -38,7 +38,7 @@ def test_networks_are_sent_too(task):
     assert there.same_probability("image", pairs).tolist() == here.same_probability("image", pairs).tolist()
 
 
-def test_a_users_file_is_run_when_it_is_needed_and_once(task, tmp_path, monkeypatch):
+def test_a_users_file_is_run_once_and_only_when_needed(task, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(MINE)
     sent = pickle.dumps(get_model_lazily("mine.py"))
@@ -48,8 +48,8 @@ def test_a_users_file_is_run_when_it_is_needed_and_once(task, tmp_path, monkeypa
     assert (tmp_path / "runs.txt").read_text() == "x"
 
 
-def test_a_task_is_sent_without_what_was_computed(task):
-    task.compute_once("what cannot be sent", lambda: lambda: 0)
+def test_a_task_is_pickled_without_its_cache(task):
+    task.compute_once("cannot be pickled", lambda: lambda: 0)
     again = pickle.loads(pickle.dumps(task))
     assert again.features("lab", "image").tolist() == task.features("lab", "image").tolist()
     assert (again.responses.same == task.responses.same).all()

@@ -6,23 +6,25 @@ from strategies import grids, seeds, some_responses
 from vseg import Grid, designs, simulate, stimuli
 from vseg.models.fisher_scoring import ROWS_PER_BATCH, build_problem, compute_derivatives, minimise_cost
 from vseg.reconstruction.losses import CROSS_ENTROPY, SQUARED_ERROR
-from vseg.reconstruction.smoothness import smoothness
+from vseg.reconstruction.smoothness import build_smoothness
 
 CODES = st.sampled_from([SQUARED_ERROR, CROSS_ENTROPY])
 
 
-def drawn(responses, segments, parameters, seed, *, images=1, **manner):
-    """A problem with random designs, the same answers to each image; and parameters."""
+def draw_problem(responses, segments, parameters, seed, *, images=1, **settings):
+    """Return a problem with random designs and the same answers to each image, and parameters."""
     rng = np.random.default_rng(seed)
     shown = rng.standard_normal((images, len(responses.layout), segments, parameters))
-    return build_problem(list(shown), [responses.tally()] * images, **manner), rng.standard_normal(parameters)
+    return build_problem(list(shown), [responses.tally()] * images, **settings), rng.standard_normal(
+        parameters
+    )
 
 
 @settings(max_examples=20)
 @given(some_responses(grids(4)), st.integers(2, 4), st.integers(1, 2), seeds, CODES, st.booleans())
-def test_slopes_equal_finite_differences(responses, segments, images, seed, code, smooth):
-    penalty = {"strength": 0.7, "smoothness": smoothness(responses.layout)} if smooth else {}
-    shown, theta = drawn(responses, segments, 5, seed, images=images, code=code, **penalty)
+def test_gradients_equal_finite_differences(responses, segments, images, seed, code, smooth):
+    penalty = {"strength": 0.7, "smoothness": build_smoothness(responses.layout)} if smooth else {}
+    shown, theta = draw_problem(responses, segments, 5, seed, images=images, code=code, **penalty)
     slope, step = compute_derivatives(shown, theta)[1], 1e-5
     found = [
         (compute_derivatives(shown, theta + step * e)[0] - compute_derivatives(shown, theta - step * e)[0])
@@ -34,8 +36,8 @@ def test_slopes_equal_finite_differences(responses, segments, images, seed, code
 
 @settings(max_examples=20)
 @given(some_responses(grids(4)), seeds)
-def test_scoring_ends_where_the_slope_is_nothing(responses, seed):
-    shown, start = drawn(responses, 2, 4, seed)
+def test_the_gradient_is_zero_at_the_minimum(responses, seed):
+    shown, start = draw_problem(responses, 2, 4, seed)
     fit = minimise_cost(shown, start)
     assert fit.converged
     assert fit.value <= compute_derivatives(shown, start)[0]
@@ -44,12 +46,12 @@ def test_scoring_ends_where_the_slope_is_nothing(responses, seed):
 
 @pytest.mark.parametrize("code", [SQUARED_ERROR, CROSS_ENTROPY])
 @pytest.mark.parametrize("parameters", [3, ROWS_PER_BATCH + 5])
-def test_the_information_is_that_of_all_rows_at_once(code, parameters):
-    """JᵀVJ with J by finite differences, however many rows the kernel adds at a time."""
+def test_the_information_does_not_depend_on_the_batch_size(code, parameters):
+    """It equals JᵀVJ with J by finite differences, for any number of rows per batch."""
     maps = stimuli.random_maps(Grid(8), segments=3, seed=0)
     answers = simulate(maps, designs.scattered(maps.layout, segments=3, seed=1), blocks=2, seed=2)
     assert len(answers.tally()) > ROWS_PER_BATCH
-    shown, theta = drawn(answers, 3, parameters, 3, code=code)
+    shown, theta = draw_problem(answers, 3, parameters, 3, code=code)
     theta *= 0.1
 
     def same(at):
@@ -71,8 +73,8 @@ def test_the_information_is_that_of_all_rows_at_once(code, parameters):
 def test_images_add_up():
     maps = stimuli.random_maps(Grid(4), segments=2, seed=0)
     answers = simulate(maps, designs.scattered(maps.layout, segments=2, seed=1), blocks=2, seed=2)
-    penalty = {"strength": 0.3, "smoothness": smoothness(maps.layout)}
-    both, theta = drawn(answers, 2, 3, 3, images=2, **penalty)
+    penalty = {"strength": 0.3, "smoothness": build_smoothness(maps.layout)}
+    both, theta = draw_problem(answers, 2, 3, 3, images=2, **penalty)
     n = len(maps.layout)
     parts = [
         compute_derivatives(build_problem([design], [answers.tally()], **penalty), theta)

@@ -18,7 +18,7 @@ def rate(fitted):
 
 @pytest.fixture(scope="module")
 def people():
-    """Six people whose bias to 'same' differs widely, 72 answers each."""
+    """Six participants whose bias to 'same' differs widely, 72 answers each."""
     pairs = designs.scattered(GRID, segments=2, seed=0)
     rng, parts = np.random.default_rng(1), []
     for place, bias in enumerate(np.linspace(0.1, 0.9, 6)):
@@ -28,8 +28,8 @@ def people():
 
 
 @pytest.mark.parametrize("over", ["trials", "model"])
-def test_a_rate_varies_as_a_binomial(over):
-    """√(q(1 - q)/n) of 720 answers; the standard error of that from 400 resamples is 3.5 %."""
+def test_the_error_of_a_rate_is_binomial(over):
+    """√(q(1 - q)/n) for 720 answers; its standard error with 400 resamples is 3.5 %."""
     pairs = designs.scattered(GRID, segments=2, seed=0)
     same = np.random.default_rng(1).random((10, len(pairs))) < 0.3
     task = Task(Responses(GRID, np.tile(pairs.i, 10), np.tile(pairs.j, 10), same.ravel()))
@@ -40,8 +40,8 @@ def test_a_rate_varies_as_a_binomial(over):
     assert (high - low) / 2 == pytest.approx(1.645 * np.sqrt(q * (1 - q) / n), rel=0.15)
 
 
-def test_people_differ_more_than_their_trials(people):
-    """The mean of six people varies with who took part; their own trials hardly move it."""
+def test_resampling_participants_gives_wider_intervals(people):
+    """The mean of six participants depends on who took part, and little on their trials."""
     by_trials, by_people = (
         bootstrap(base_rate(), people, rate, over=over, count=200, seed=0).standard_error
         for over in ("trials", "participants")
@@ -51,7 +51,7 @@ def test_people_differ_more_than_their_trials(people):
     assert by_people > 3 * by_trials
 
 
-def test_who_is_drawn_twice_is_two_people(people):
+def test_a_participant_drawn_twice_counts_as_two(people):
     counts = bootstrap(
         lambda task, *, seed: task, people, lambda task: len(task.responses.participants),
         over="participants", count=5, seed=0,
@@ -59,7 +59,7 @@ def test_who_is_drawn_twice_is_two_people(people):
     assert counts.values.tolist() == [6] * 5
 
 
-def test_trials_are_drawn_within_each_person(people):
+def test_trials_are_drawn_within_each_participant(people):
     counts = bootstrap(
         lambda task, *, seed: task, people,
         lambda task: np.unique(task.responses.participant, return_counts=True)[1], count=5, seed=0,
@@ -68,7 +68,7 @@ def test_trials_are_drawn_within_each_person(people):
 
 
 def test_intervals_of_weights_agree_with_the_curvature():
-    """One contrast of a two-segment logistic model with enough answers: both tell the same standard error."""
+    """With enough answers, both give the same standard error of one contrast of a two-segment logistic model."""
     truth = stimuli.random_maps(GRID, segments=2, entropy=0.2, seed=0)
     x = np.log(truth.probabilities[:, :1] / truth.probabilities[:, 1:])
     pairs = designs.scattered(GRID, segments=3, seed=1)
@@ -96,7 +96,7 @@ def test_draws_do_not_depend_on_workers(people):
     assert done == [1] * 8
 
 
-def test_what_cannot_be_resampled(people):
+def test_invalid_arguments_are_refused(people):
     with pytest.raises(
         InvalidInput, match="Cannot resample over 'pears'; choose one of trials, participants"
     ):

@@ -1,4 +1,4 @@
-"""Models with linear logits: their slopes, the paper's colour simulation, and the texture experiment's weights."""
+"""Test models with linear logits: the paper's colour simulation and the weights of the texture experiment."""
 
 from functools import cache
 
@@ -20,7 +20,7 @@ TEXTURES = [(preset, seed) for preset in (stimuli.LOW, stimuli.HIGH) for seed in
 
 @cache
 def coloured(seed):
-    """The paper's colour simulation at N = 48: true maps, the picture, the fitted model."""
+    """Return the true maps, the image and the fitted model of the paper's colour simulation at N = 48."""
     truth = stimuli.random_maps(Grid(48), segments=3, entropy=0.0, seed=seed)
     picture = stimuli.colour_image(truth, spread=SPREAD, seed=seed + 1)
     pairs = designs.scattered(truth.layout, segments=3, seed=seed + 2)
@@ -32,8 +32,8 @@ def coloured(seed):
     )
 
 
-def test_the_colour_model_does_as_well_as_the_ideal_observer_of_the_colours():
-    """MAE within 10 % of that of whoever knows the clouds of colours, on average over the pictures."""
+def test_the_colour_model_is_close_to_the_ideal_observer():
+    """Its MAE is within 10 % of that of an observer who knows the colour distributions, averaged over images."""
     errors, ideals = [], []
     for truth, picture, fitted in map(coloured, SEEDS):
         apart = np.sum((picture.features[:, None] - PALETTE[None, :3]) ** 2, axis=2)
@@ -43,8 +43,8 @@ def test_the_colour_model_does_as_well_as_the_ideal_observer_of_the_colours():
     assert np.mean(errors) < 1.1 * np.mean(ideals)
 
 
-def test_separating_planes_lie_within_5_degrees():
-    """Where clouds of one spread overlap, the plane between two is at right angles to the line of their means."""
+def test_separating_planes_are_within_5_degrees():
+    """If distributions of equal spread overlap, the plane between two is perpendicular to the line of their means."""
     angles, from_known_labels = [], []
     for truth, picture, fitted in map(coloured, SEEDS):
         order = linear_sum_assignment(
@@ -56,7 +56,7 @@ def test_separating_planes_lie_within_5_degrees():
         for k, other in ((0, 1), (0, 2), (1, 2)):
             angles.append(_angle(normals[k] - normals[other], PALETTE[k] - PALETTE[other]))
             from_known_labels.append(_angle(normals[k] - normals[other], known[k] - known[other]))
-    # 4.3 here, from 2.3 to 9.8 in single pictures: the colours drawn leave 3.5 even to whoever knows every label.
+    # 4.3 here, from 2.3 to 9.8 in single images; with known labels, the sampled colours still leave 3.5.
     assert np.mean(angles) < 5
     assert np.mean(from_known_labels) < 3
 
@@ -67,7 +67,7 @@ def _angle(one, other):
 
 @cache
 def textured(place):
-    """An observer of a texture whose weights are known: their ω₁ - ω₂, the model fitted to 605 answers and to coins."""
+    """Return the known ω₁ - ω₂ of a texture's observer, and the model fitted to 605 answers and to random ones."""
     preset, seed = TEXTURES[place]
     grid, rng = Grid(11), np.random.default_rng(seed)
     stimulus = stimuli.composite(preset=preset, size_px=384, seed=seed)
@@ -84,8 +84,7 @@ def textured(place):
     coins = Responses(grid, answers.i, answers.j, rng.random(len(answers)) < 0.5)
     given = {"image": energy}
     fitted, flipped = (
-        variance(given)(Task(each, segments=2), seed=0).align_to({"image": maps})
-        for each in (answers, coins)
+        variance(given)(Task(each, segments=2), seed=0).align_to({"image": maps}) for each in (answers, coins)
     )
     return gain * weights, fitted, flipped
 
@@ -100,15 +99,15 @@ def _correlations(drawn, weights):
 
 
 def test_the_texture_weights_are_recovered():
-    """Signed correlation of ω₁ - ω₂ with the truth, on average over textures; 90 % intervals cover."""
+    """The signed correlation of ω₁ - ω₂ with the truth, averaged over textures; 90 % intervals cover."""
     found = [textured(place)[:2] for place in range(len(TEXTURES))]
     assert np.mean([np.corrcoef(fitted.difference, weights)[0, 1] for weights, fitted in found]) >= 0.8
     bounds = [(weights, *fitted.interval(0.9)) for weights, fitted in found]
     assert np.mean([(low <= weights) & (weights <= high) for weights, low, high in bounds]) >= 0.85
 
 
-def test_real_answers_tell_the_weights_and_coins_do_not():
-    """90 % intervals of the correlation: one in ten of the coins' may miss 0 (1 of the 12 textures we tried did)."""
+def test_answers_determine_the_weights_and_random_answers_do_not():
+    """90 % intervals of the correlation: one in ten for random answers may miss 0 (1 of 12 textures tried did)."""
     missed = 0
     for place in range(len(TEXTURES)):
         weights, fitted, flipped = textured(place)
@@ -118,7 +117,7 @@ def test_real_answers_tell_the_weights_and_coins_do_not():
     assert missed <= 1
 
 
-def test_alignment_turns_both_segments():
+def test_alignment_swaps_both_segments():
     _, fitted, _ = textured(0)
     turned = fitted.align_to({"image": fitted.maps("image").permute([1, 0])})
     assert turned.difference.tolist() == (-fitted.difference).tolist()
@@ -139,7 +138,7 @@ def test_a_seed_gives_the_same_fit(task):
     assert one.theta.tolist() == two.theta.tolist()
 
 
-def test_one_set_of_weights_serves_a_picture_without_answers(task):
+def test_shared_weights_predict_an_image_without_answers(task):
     other = stimuli.random_maps(Grid(8), segments=2, entropy=0.0, seed=7)
     pictures = {**task.images, "other": stimuli.colour_image(other, seed=8).render(64)}
     fitted = logistic("lab")(Task(task.responses, pictures, 2), seed=0)
@@ -153,13 +152,13 @@ def test_settings_of_the_cost(task, settings):
     assert fitted.maps("image").segments == 2
 
 
-def test_names_say_the_features():
+def test_names_contain_the_features():
     assert logistic("lab+contrast").__name__ == "logistic[lab+contrast]"
     assert variance({}).__name__ == "variance[given]"
     assert logistic(features.lab).__name__ == "logistic[lab]"
 
 
-def test_what_cannot_be_fitted(task):
+def test_invalid_arguments_are_refused(task):
     with pytest.raises(InvalidInput, match="The variance model has 2 segments, the task 3; use logistic"):
         variance("lab")(Task(task.responses, task.images, 3), seed=0)
     with pytest.raises(NotFound, match="There is no picture of image image, which this model looks at"):

@@ -1,4 +1,4 @@
-"""Mixtures: clouds that are there are found, and answers set the smoothing."""
+"""Test mixtures: recovery of components, and smoothing fitted to answers."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from vseg.models.mixture import log_posterior, smoothing
 
 @settings(max_examples=10)
 @given(seeds)
-def test_clouds_far_apart_are_found(seed):
+def test_components_far_apart_are_found(seed):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 3, 150)
     x = np.array([[0, 0], [8, 0], [0, 8]])[labels] + rng.standard_normal((150, 2))
@@ -35,12 +35,12 @@ def test_smoothing_weights(layout):
 def test_a_mixture_of_colours(task, truth, nats, tails):
     fitted, again = (mixture("lab", tails=tails)(task, seed=seed) for seed in (0, 1))
     assert nats(fitted) < nats(base_rate()(task, seed=0)) - 0.1
-    assert fitted.parameters == again.parameters  # the clouds are the image's own
+    assert fitted.parameters == again.parameters  # the components do not depend on the seed
     assert set(fitted.parameters) == {"width_cells", "temperature"}
     assert fitted.maps("image").distance_to(truth) < 0.6
 
 
-def test_features_that_tell_nothing(task, nats):
+def test_uninformative_features(task, nats):
     flat = {"image": np.ones((81, 2))}
     assert np.isfinite(nats(mixture(flat)(task, seed=0)))
 

@@ -1,4 +1,4 @@
-"""Torch networks: the bridge's slopes, networks fitted by it, and weights that load only safely."""
+"""Test torch networks: the gradient of the cost, fitted networks, and safe loading of weights."""
 
 import pickle
 
@@ -14,7 +14,7 @@ from vseg.data.responses import concatenate  # noqa: E402
 from vseg.errors import InvalidInput, NotConverged, NotFound  # noqa: E402
 from vseg.models import Task, base_rate, image_network, load_weights, logistic, network  # noqa: E402
 from vseg.models.networks import compute_cost, convolutional, multilayer, sample_at_locations  # noqa: E402
-from vseg.reconstruction.objective import objective  # noqa: E402
+from vseg.reconstruction.objective import build_objective  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -24,8 +24,8 @@ def linear(inputs, segments):
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "cross_entropy"])
-def test_the_bridge_knows_its_slope(task, loss):
-    problem = objective(task.tallies()["image"], 3, loss=loss, strength=0.7)
+def test_the_gradient_of_the_cost(task, loss):
+    problem = build_objective(task.tallies()["image"], 3, loss=loss, strength=0.7)
     logits = torch.randn(
         81, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True
     )
@@ -35,7 +35,7 @@ def test_the_bridge_knows_its_slope(task, loss):
 
 
 def test_a_linear_network_is_the_logistic_model(task):
-    """The same model fitted by another road: the same maps, but for the two priors."""
+    """The same model fitted in another way has the same maps, except for the difference of the priors."""
     ours = logistic("lab", prior_width=8.0)(task, seed=0).maps("image")
     theirs = network(linear, "lab", decay=1e-5)(task, seed=0).maps("image")
     assert theirs.distance_to(ours) < 0.1
@@ -50,7 +50,7 @@ def test_a_hidden_layer(task, nats, method):
     assert fitted.parameters["weights"] == (3 + 1) * 16 + (16 + 1) * 3
 
 
-def test_a_module_is_copied_and_drawn_anew(task):
+def test_a_module_is_copied_and_initialised_again(task):
     module = torch.nn.Linear(3, 3)
     before = module.weight.detach().clone()
     fitted = network(module, "lab", steps=20)(task, seed=0)
@@ -70,7 +70,7 @@ def test_a_convolutional_network_is_shared_by_images(truth, task):
     assert image_network().__name__ == "convolutional"
 
 
-def test_chance_outside_is_left_alone(task):
+def test_the_global_random_state_is_not_changed(task):
     torch.manual_seed(3)
     wanted = torch.rand(1)
     torch.manual_seed(3)
@@ -95,7 +95,7 @@ def test_weights_are_saved_and_loaded(task, tmp_path):
 
 
 class Trap:
-    """Unpickling it would run code of its own."""
+    """An object that runs code when it is unpickled."""
 
     def __reduce__(self):
         return (open, ("opened", "w"))
@@ -112,24 +112,28 @@ def test_a_file_with_code_in_it_is_refused(tmp_path, monkeypatch):
 
 
 class Fixed(torch.nn.Module):
-    """Gives what it was told, whatever it is shown."""
+    """A module with fixed output."""
 
-    def __init__(self, said):
+    def __init__(self, output):
         super().__init__()
-        self.weight, self.said = torch.nn.Parameter(torch.ones(1)), said
+        self.weight, self.output = torch.nn.Parameter(torch.ones(1)), output
 
     def forward(self, x):
         return (
             torch.full((len(x), 3), 1.0, dtype=x.dtype)
-            if self.said is None
-            else self.said.expand(len(x), -1) * self.weight
+            if self.output is None
+            else self.output.expand(len(x), -1) * self.weight
         )
 
 
 @pytest.mark.parametrize(
     ("module", "kind", "message"),
     [
-        (linear(3, 4), InvalidInput, r"Expected logits of shape \(81, 3\), a row for each location, got \(81, 4\)"),
+        (
+            linear(3, 4),
+            InvalidInput,
+            r"Expected logits of shape \(81, 3\), a row for each location, got \(81, 4\)",
+        ),
         (Fixed(torch.full((1, 3), torch.nan)), InvalidInput, "logits are not all finite numbers"),
         (Fixed(None), InvalidInput, "do not depend on its weights: there is no gradient"),
         (lambda inputs, segments: 5, InvalidInput, "to return a torch.nn.Module, got int"),
@@ -140,13 +144,13 @@ def test_networks_that_cannot_be_fitted(task, module, kind, message):
         network(module)(task, seed=0)
 
 
-def test_settings_that_are_none():
+def test_invalid_settings_are_refused():
     with pytest.raises(InvalidInput, match="A network is fitted by lbfgs or adam, got 'sgd'"):
         network(linear, method="sgd")
     with pytest.raises(InvalidInput, match="Expected at least one start and one step"):
         image_network(convolutional, starts=0)
 
 
-def test_a_rate_that_is_too_high(task):
+def test_a_learning_rate_that_is_too_high(task):
     with pytest.raises((NotConverged, InvalidInput), match="finite"):
         network(multilayer, method="adam", rate=1e300, steps=3, starts=1)(task, seed=0)

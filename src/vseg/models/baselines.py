@@ -20,9 +20,9 @@ from vseg.errors import NotConverged, NotFound
 from vseg.models.families import picklable
 from vseg.models.task import Task
 from vseg.reconstruction.cross_validation import FOLDS, cross_validate
-from vseg.reconstruction.objective import objective
-from vseg.reconstruction.smoothness import smoothness as penalty_of
-from vseg.reconstruction.solvers import solver_of
+from vseg.reconstruction.objective import build_objective
+from vseg.reconstruction.smoothness import build_smoothness as penalty_of
+from vseg.reconstruction.solvers import get_solver
 
 FEW_PAIRS_SMOOTHNESS = 1.0  # λ if there are too few pairs for cross-validation
 PSEUDO_COUNT = 0.5  # added to the counts of both answers, as for the ceilings
@@ -144,9 +144,9 @@ def free_maps(smoothness: float | str = "auto", *, loss: str = "squared_error") 
         for name, tally in task.tallies().items():
             # Not by reconstruct(): it would warn in every fold that held-out pairs leave locations untested.
             terms: dict[str, Any] = {"loss": loss, "kernel": penalty}
-            problem = objective(tally, task.segments, **terms)
+            problem = build_objective(tally, task.segments, **terms)
             strengths[name] = _choose_smoothness(smoothness, tally, task.segments, seed, terms)
-            solution = solver_of("coordinate_descent")(problem.at(strengths[name]), None, seed=seed)
+            solution = get_solver("coordinate_descent")(problem.at(strengths[name]), None, seed=seed)
             if not solution.converged:
                 raise NotConverged(f"Image {name}: {solution.status}", solution)
             maps[name] = Maps(task.layout, solution.probabilities)

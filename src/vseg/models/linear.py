@@ -21,8 +21,8 @@ from vseg.features.extraction import describe_features
 from vseg.models.families import picklable
 from vseg.models.fisher_scoring import ScoringResult, build_problem, minimise_cost, probabilities
 from vseg.models.task import Task
-from vseg.reconstruction.losses import code_of
-from vseg.reconstruction.smoothness import smoothness as penalty_of
+from vseg.reconstruction.losses import loss_code
+from vseg.reconstruction.smoothness import build_smoothness as penalty_of
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of the prior, in units of weight per s.d. of a feature
 STARTS = 8
@@ -209,7 +209,7 @@ def _fit(
     problem = build_problem(
         [design(task.features(features, name)) for name in tallies],
         list(tallies.values()),
-        code=code_of(loss),
+        code=loss_code(loss),
         strength=strength,
         smoothness=penalty_of(task.layout) if strength else None,
     )

@@ -24,8 +24,8 @@ from vseg.features import FeatureSource, standardise
 from vseg.features.extraction import describe_features
 from vseg.models.families import picklable
 from vseg.models.task import Task
-from vseg.reconstruction.objective import Objective, objective
-from vseg.reconstruction.smoothness import smoothness as penalty_of
+from vseg.reconstruction.objective import Objective, build_objective
+from vseg.reconstruction.smoothness import build_smoothness as penalty_of
 
 if TYPE_CHECKING:
     import torch
@@ -333,7 +333,7 @@ def _fit(
 
     penalty = penalty_of(task.layout)
     problems = {
-        name: objective(
+        name: build_objective(
             tally, task.segments, loss=training.loss, strength=training.smoothness, kernel=penalty
         )
         for name, tally in task.tallies().items()
