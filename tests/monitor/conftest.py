@@ -1,4 +1,4 @@
-"""An open database for each test, of either kind."""
+"""An open database for each test, SQLite and PostgreSQL."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Progress and people: the numbers are those of the export, and each reason is given when it is one."""
+"""Test the progress of a study and the summaries of participants, with each reason to check a session."""
 
 import json
 from dataclasses import asdict
@@ -10,75 +10,84 @@ import pytest
 from servers import STUDY, register_studies
 from stored_sessions import event, response
 from vseg import monitor, store
-from vseg.monitor.summaries import Distribution, median_of_each, rough_median_of_each
-from vseg.study import pictures, trials as trials_module
-from vseg.study.schema import parsed
+from vseg.monitor.summaries import Distribution, rough_session_medians, session_medians
+from vseg.study import pictures
+from vseg.study.schema import parse_study
+from vseg.study.trials import draw_trials
 
 LONG_S = 60
-ASKED = STUDY.replace("participants = 3", "participants = 50").replace(
+LARGER_STUDY = STUDY.replace("participants = 3", "participants = 50").replace(
     "trials = 12, blocks = 2", "trials = 24, blocks = 4"
 )
 
 
 @pytest.fixture
 def db(tmp_path):
-    """The numbers come from memory, whatever the database; test_watch.py has both kinds."""
+    """Open a SQLite database; test_live_data.py tests both kinds."""
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as opened:
-        register_studies(opened, ASKED)
+        register_studies(opened, LARGER_STUDY)
         yield opened
 
 
 def take_part(
-    db, *, now_ms=1_800_000_000_000, same=None, known=True, complete=True, simulated=False, **shown
+    db, *, now_ms=1_800_000_000_000, same=None, right=True, complete=True, simulated=False, **columns
 ):
-    """Someone who answers everything: by `same` of the pair and the item, and known ones right or not."""
+    """Answer all trials by `same(i, j, item)`; catch and practice trials right or wrong. Return the participant."""
     study = store.studies.get_study(db, "tiny")
     sizes = {name: (image.width_px, image.height_px) for name, image in study.images.items()}
     begun = store.sessions.begin(
-        db, study, lambda units: trials_module.trials(study.study, units, sizes), now_ms=now_ms
+        db, study, lambda units: draw_trials(study.study, units, sizes), now_ms=now_ms
     )
     trials, rows = begun.session.trials, []
     for item in range(len(trials)):
-        right = trials.answer[item]
-        said = (right == known) if right is not None else bool(same(trials.i[item], trials.j[item], item))
-        asked = {
+        expected = trials.answer[item]
+        if expected is not None:
+            is_same = expected == right
+        else:
+            is_same = bool(same(trials.i[item], trials.j[item], item))
+        trial = {
             name: getattr(trials, name)[item]
             for name in ("image", "block", "trial", "i", "j", "practice", "catch")
         }
-        rows.append(response(item + 1, item, same=said, **asked) | shown)
-    told = [event(0, "consent", simulated=simulated)]
-    store.responses.append(db, begun.session.id, rows, told, now_ms=now_ms + 60_000).result()
+        rows.append(response(item + 1, item, same=is_same, **trial) | columns)
+    events = [event(0, "consent", simulated=simulated)]
+    store.responses.append(db, begun.session.id, rows, events, now_ms=now_ms + 60_000).result()
     if complete:
         assert store.sessions.complete(db, begun.session, len(rows) + 1) == []
     return begun.session.participant
 
 
-def seen(db):
+def summarise(db):
+    """Return the study, its answers, and the summaries by participant."""
     study = store.studies.get_study(db, "tiny")
-    answers = monitor.Watch(db).answers(study, LONG_S)
-    return study, answers, {person.participant: person for person in monitor.people(study, answers)}
+    answers = monitor.LiveData(db).answers(study, LONG_S)
+    return (
+        study,
+        answers,
+        {summary.participant: summary for summary in monitor.summarise_participants(study, answers)},
+    )
 
 
 def by_pair(i, j, item):
-    """The same answer to a pair whenever it is asked."""
+    """Answer a pair always in the same way."""
     return min(i, j) % 2 == 0
 
 
-def test_someone_who_takes_care_is_fine(db):
-    who = take_part(db, same=by_pair)
-    _, _, people = seen(db)
-    person = people[who]
-    assert person.reasons == []
-    assert (person.catch.right, person.catch.of, person.catch.value) == (4, 4, 1.0)
-    assert (person.practice.right, person.practice.of) == (2, 2)
-    assert (person.consistency.right, person.consistency.of) == (72, 72), "24 pairs, three times again"
-    assert (person.answers, person.used, person.flagged) == (102, 96, 0)
-    assert (person.median_rt_ms, person.timing.refresh_hz, person.timing.within_half_frame) == (
+def test_a_careful_participant_has_no_reasons(db):
+    participant = take_part(db, same=by_pair)
+    _, _, summaries = summarise(db)
+    summary = summaries[participant]
+    assert summary.reasons == []
+    assert (summary.catch.right, summary.catch.of, summary.catch.value) == (4, 4, 1.0)
+    assert (summary.practice.right, summary.practice.of) == (2, 2)
+    assert (summary.consistency.right, summary.consistency.of) == (72, 72), "24 pairs, three repeats of each"
+    assert (summary.answers, summary.used, summary.flagged) == (102, 96, 0)
+    assert (summary.median_rt_ms, summary.timing.refresh_hz, summary.timing.within_half_frame) == (
         412.5,
         60.0,
         1.0,
     )
-    assert person.status == "completed"
+    assert summary.status == "completed"
 
 
 def guessing(i, j, item):
@@ -86,10 +95,10 @@ def guessing(i, j, item):
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("behaviour", "message"),
     [
         (
-            {"same": by_pair, "known": False},
+            {"same": by_pair, "right": False},
             "Only 0 of 4 attention checks (catch trials) were answered right.",
         ),
         ({"same": by_pair, "rt_ms": 120.0}, "Half of the answers came within 120 ms"),
@@ -100,106 +109,109 @@ def guessing(i, j, item):
         ({"same": by_pair, "flags": "late", "complete": False}, "100% of the trials were not shown right"),
     ],
 )
-def test_reasons_for_a_second_look(db, how, said):
-    fine, odd = take_part(db, same=by_pair), take_part(db, **how)
-    people = seen(db)[2]
-    assert people[fine].reasons == []
-    assert [said in reason for reason in people[odd].reasons].count(True) == 1, people[odd].reasons
+def test_reasons_to_check_a_session(db, behaviour, message):
+    fine, suspicious = take_part(db, same=by_pair), take_part(db, **behaviour)
+    summaries = summarise(db)[2]
+    assert summaries[fine].reasons == []
+    reasons = summaries[suspicious].reasons
+    assert [message in reason for reason in reasons].count(True) == 1, reasons
 
 
-def test_always_the_same_answer_is_as_consistent_as_chance_has_it(db):
-    """Two answers of someone who only says 'same' always agree: chance is 1, and nothing better can be asked."""
-    who = take_part(db, same=lambda *_: True)
-    person = seen(db)[2][who]
-    assert (person.consistency.value, person.chance) == (1.0, 1.0)
-    assert len(person.reasons) == 1
+def test_consistency_of_a_participant_who_always_answers_same(db):
+    """Test that chance is 1, so that consistency is not a second reason."""
+    participant = take_part(db, same=lambda *_: True)
+    summary = summarise(db)[2][participant]
+    assert (summary.consistency.value, summary.chance) == (1.0, 1.0)
+    assert len(summary.reasons) == 1
 
 
 def test_progress_counts(db):
     take_part(db, same=by_pair)
     take_part(db, same=by_pair, simulated=True)
     take_part(db, same=by_pair, complete=False)
-    study, answers, _ = seen(db)
-    found = monitor.progress(db, study, answers)
-    assert (found.started, found.completed, found.wanted, found.simulated) == (3, 2, 50, 1)
-    assert found.active + found.silent == 1
-    assert found.places_left == 50 - 2 - found.active
-    assert (found.answers, found.used) == (306, 288)
-    assert (found.catch.right, found.catch.of, found.practice.of) == (12, 12, 6)
-    assert found.consistency.value == 1.0
-    assert sum(found.rt_ms.counts) == 288
-    assert found.rt_ms.median == 412.5
-    assert len(found.per_hour) == 48
-    image = found.images[0]
+    study, answers, _ = summarise(db)
+    progress = monitor.compute_progress(db, study, answers)
+    assert (progress.started, progress.completed, progress.wanted, progress.simulated) == (3, 2, 50, 1)
+    assert progress.active + progress.silent == 1
+    assert progress.places_left == 50 - 2 - progress.active
+    assert (progress.answers, progress.used) == (306, 288)
+    assert (progress.catch.right, progress.catch.of, progress.practice.of) == (12, 12, 6)
+    assert progress.consistency.value == 1.0
+    assert sum(progress.rt_ms.counts) == 288
+    assert progress.rt_ms.median == 412.5
+    assert len(progress.per_hour) == 48
+    image = progress.images[0]
     assert (image.name, image.wanted, image.completed, image.answers) == ("patches", 50, 2, 288)
     assert (image.needed, image.advised) == (16, 32)
     assert image.distinct_pairs == len(answers.tally("patches"))
-    assert json.loads(json.dumps(asdict(found)))["minutes"]["unit"] == "minutes"
+    assert json.loads(json.dumps(asdict(progress)))["minutes"]["unit"] == "minutes"
 
 
-def test_time_is_kept_to_the_second(db):
-    """What a page shows as seconds was once rounded to tenths of a minute."""
+def test_minutes_are_exact_to_a_second(db):
     begun_ms = store.database.now_ms() - 4_000
-    who = take_part(db, same=by_pair, now_ms=begun_ms)
-    person = seen(db)[2][who]
-    assert person.minutes * 60 == pytest.approx((person.finished_at_ms - begun_ms) / 1000, abs=0.01)
+    participant = take_part(db, same=by_pair, now_ms=begun_ms)
+    summary = summarise(db)[2][participant]
+    assert summary.minutes * 60 == pytest.approx((summary.finished_at_ms - begun_ms) / 1000, abs=0.01)
 
 
-def test_nobody_yet(db):
-    study, answers, people = seen(db)
-    found = monitor.progress(db, study, answers)
-    assert (people, found.started, found.used, found.rt_ms.counts) == ({}, 0, 0, [])
-    assert (found.timing.median_off_ms, found.catch.value, found.consistency.value, found.chance) == (
-        None,
-    ) * 4
+def test_a_study_without_sessions(db):
+    study, answers, summaries = summarise(db)
+    progress = monitor.compute_progress(db, study, answers)
+    assert (summaries, progress.started, progress.used, progress.rt_ms.counts) == ({}, 0, 0, [])
+    assert (
+        progress.timing.median_off_ms,
+        progress.catch.value,
+        progress.consistency.value,
+        progress.chance,
+    ) == (None,) * 4
 
 
-def test_someone_who_has_not_answered_yet(db):
+def test_a_session_without_answers(db):
     study = store.studies.get_study(db, "tiny")
     sizes = {name: (image.width_px, image.height_px) for name, image in study.images.items()}
     begun = store.sessions.begin(
-        db, study, lambda units: trials_module.trials(study.study, units, sizes), now_ms=10**12
+        db, study, lambda units: draw_trials(study.study, units, sizes), now_ms=10**12
     )
-    person = seen(db)[2][begun.session.participant]
-    assert (person.answers, person.median_rt_ms, person.same_share, person.reasons) == (0, None, None, [])
+    summary = summarise(db)[2][begun.session.participant]
+    assert (summary.answers, summary.median_rt_ms, summary.same_share, summary.reasons) == (0, None, None, [])
 
 
-def test_known_answers_are_those_of_the_trials(db):
-    """They are worked out from the practice picture; the trials that were drawn say the same."""
-    take_part(db, same=by_pair, known=True)
-    take_part(db, same=by_pair, known=False)
-    _, answers, _ = seen(db)
+def test_correct_answers_are_those_of_the_trials(db):
+    """Test that `correct`, from the practice picture's maps, agrees with the answers stored with the trials."""
+    take_part(db, same=by_pair, right=True)
+    take_part(db, same=by_pair, right=False)
+    _, answers, _ = summarise(db)
     known = answers.practice | answers.catch
     assert (answers.correct[known] == (answers.session[known] == 0)).all()
     assert (answers.correct[~known] == -1).all()
 
 
-def test_medians_are_medians():
+def test_medians_of_sessions():
     rng = np.random.default_rng(1)
     session = rng.integers(0, 7, 500).astype(np.int32)
     values = rng.gamma(4, 180, 500).round(1)
     expected = [np.median(values[session == number]) for number in range(7)]
-    assert np.allclose(median_of_each(session, values, 8)[:7], expected, atol=0.051)
-    assert np.isnan(median_of_each(session, values, 8)[7])
+    assert np.allclose(session_medians(session, values, 8)[:7], expected, atol=0.051)
+    assert np.isnan(session_medians(session, values, 8)[7])
     off = rng.exponential(3, 500).astype(np.float32)
     expected = [np.median(off[session == number]) for number in range(7)]
-    assert np.allclose(rough_median_of_each(session, off, 8)[:7], expected, atol=0.4)
+    assert np.allclose(rough_session_medians(session, off, 8)[:7], expected, atol=0.4)
 
 
-def test_distributions_hold_everything():
+def test_distributions_count_all_values():
     values = np.random.default_rng(0).gamma(4, 180, 1000)
-    found = Distribution.of(values, "ms")
-    assert sum(found.counts) == 1000
-    assert len(found.edges) == len(found.counts) + 1
-    assert found.median == pytest.approx(np.median(values), abs=0.01)
-    assert Distribution.of(np.zeros(3), "ms").counts == [3]
+    distribution = Distribution.from_values(values, "ms")
+    assert sum(distribution.counts) == 1000
+    assert len(distribution.edges) == len(distribution.counts) + 1
+    assert distribution.median == pytest.approx(np.median(values), abs=0.01)
+    assert Distribution.from_values(np.zeros(3), "ms").counts == [3]
 
 
-def test_a_study_file_with_no_practice_knows_no_answers(tmp_path):
-    text = ASKED.replace("trials = 2}", "trials = 0}").replace("per_block = 1", "per_block = 0")
-    study = parsed(text)
+def test_a_study_without_practice_and_catch_trials(tmp_path):
+    text = LARGER_STUDY.replace("trials = 2}", "trials = 0}").replace("per_block = 1", "per_block = 0")
+    study = parse_study(text)
     with store.open(f"sqlite:///{tmp_path}/plain.db") as db:
-        store.studies.register(db, text, study, pictures.shown(study, Path()))
-        who = take_part(db, same=by_pair)
-        person = seen(db)[2][who]
-        assert (person.catch.of, person.practice.of, person.catch.value) == (0, 0, None)
+        store.studies.register(db, text, study, pictures.render_pictures(study, Path()))
+        participant = take_part(db, same=by_pair)
+        summary = summarise(db)[2][participant]
+        assert (summary.catch.of, summary.practice.of, summary.catch.value) == (0, 0, None)

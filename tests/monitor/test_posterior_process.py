@@ -1,4 +1,4 @@
-"""The posterior of an image as its answers stand: what it follows from, and how it is worked out in the background."""
+"""Test the posterior of an image: what it depends on, and its computation in the background."""
 
 import pickle
 import threading
@@ -14,8 +14,8 @@ from vseg import Grid, Responses, adaptive, bayes, monitor, stimuli, store
 from vseg.designs import all_pairs, scattered
 from vseg.errors import InvalidInput
 from vseg.monitor import posterior_process, posterior_summary
-from vseg.monitor.adaptive_progress import has_chooser, learnt
-from vseg.monitor.posterior_process import Posteriors
+from vseg.monitor.posterior_process import PosteriorService
+from vseg.monitor.posterior_summary import has_chooser, read_chooser_answers
 from vseg.observers import simulate
 
 LONG_S = 60
@@ -29,29 +29,29 @@ def db(tmp_path):
         yield opened
 
 
-def seen(db, pairs=PAIRS, people=2):
-    """People who answer these pairs of image "a" by the truth."""
+def answer_pairs(db, pairs=PAIRS, participants=2):
+    """Store right answers to these pairs of image "a"; return the study and its answers."""
     study = register_study(db, participants=10)
-    for _ in range(people):
+    for _ in range(participants):
         begun = begin_session(db, study)
         rows = [
             response(seq, seq, i=i, j=j, same=(i in TOP) == (j in TOP)) for seq, (i, j) in enumerate(pairs)
         ]
         store.responses.append(db, begun.session.id, rows, []).result()
-    return study, monitor.Watch(db).answers(study, LONG_S)
+    return study, monitor.LiveData(db).answers(study, LONG_S)
 
 
 def some_question(entropy=0.2, seed=0, **other):
     truth = stimuli.random_maps(Grid(5), segments=2, entropy=entropy, seed=seed)
     answers = simulate(truth, scattered(truth.layout, segments=2, seed=1), blocks=3, seed=2)
-    return posterior_summary.Question(answers.tally(), 2, **other)
+    return posterior_summary.PosteriorQuestion(answers.tally(), 2, **other)
 
 
-def test_it_is_the_posterior_of_the_answers_under_the_names_of_the_classic_map(db):
-    _, answers = seen(db)
-    found = posterior_summary.believed(posterior_summary.question(answers, "a"))
+def test_the_summary_is_the_posterior_with_the_segments_of_the_reconstruction(db):
+    _, answers = answer_pairs(db)
+    found = posterior_summary.compute_posterior(posterior_summary.make_question(answers, "a"))
     direct = bayes.posterior(
-        answers.of("a"), segments="auto", lapses="estimate", draws=found.draws, seed=0, threads=1
+        answers.responses("a"), segments="auto", lapses="estimate", draws=found.draws, seed=0, threads=1
     )
     assert (found.trials, found.pairs, found.segments) == (2 * len(PAIRS), len(PAIRS), 2)
     assert (found.chosen, found.plausible) == (direct.table.chosen, direct.table.plausible)
@@ -59,16 +59,16 @@ def test_it_is_the_posterior_of_the_answers_under_the_names_of_the_classic_map(d
         direct.entropy,
         *direct.entropy_interval,
     )
-    classic = monitor.fitted(answers, "a", segments=2).maps
+    classic = monitor.fit_maps(answers, "a", segments=2).maps
     assert np.array_equal(found.maps.labels, classic.labels)
-    assert np.array_equal(found.upper, direct.aligned_to(classic).upper)
+    assert np.array_equal(found.upper, direct.align_to(classic).upper)
     assert ((found.width >= 0) & (found.width <= 1)).all()
     assert found.lapses_estimated
     assert found.warning == ""
 
 
-def test_catch_trials_are_those_of_who_answered_about_the_image(db):
-    study, _ = seen(db)
+def test_catch_trials_are_those_of_participants_who_saw_the_image(db):
+    study, _ = answer_pairs(db)
     for image, right in (("a", True), ("b", False)):
         begun = begin_session(db, study)
         rows = [
@@ -77,63 +77,67 @@ def test_catch_trials_are_those_of_who_answered_about_the_image(db):
             response(3, 3, i=0, j=1, same=right, catch=True, image="practice", flags="late"),
         ]
         store.responses.append(db, begun.session.id, rows, []).result()
-    answers = monitor.Watch(db).answers(study, LONG_S)
-    known = answers.correct.copy()
-    known[answers.catch] = answers.same[answers.catch]  # this study has no practice picture to know it from
-    object.__setattr__(answers, "correct", known)
-    assert posterior_summary.catch_of(answers, "a") == (2, 2)
-    assert posterior_summary.catch_of(answers, "b") == (0, 2)
-    assert posterior_summary.catch_of(answers, "a", answers.sessions[0].participant) == (0, 0)
+    answers = monitor.LiveData(db).answers(study, LONG_S)
+    correct = answers.correct.copy()
+    correct[answers.catch] = answers.same[answers.catch]  # this study has no practice picture
+    object.__setattr__(answers, "correct", correct)
+    assert posterior_summary.count_catch_trials(answers, "a") == (2, 2)
+    assert posterior_summary.count_catch_trials(answers, "b") == (0, 2)
+    assert posterior_summary.count_catch_trials(answers, "a", answers.sessions[0].participant) == (0, 0)
 
 
 def test_too_few_answers(db):
-    _, answers = seen(db, PAIRS[:7], people=1)
+    _, answers = answer_pairs(db, PAIRS[:7], participants=1)
     with pytest.raises(InvalidInput, match="at least 8 answers that count, got 7"):
-        posterior_summary.question(answers, "a")
+        posterior_summary.make_question(answers, "a")
 
 
 @pytest.mark.parametrize("text", [ADAPTIVE_STUDY, SHARED_STUDY])
-def test_an_adaptive_study_shows_what_its_pairs_are_chosen_by(tmp_path, text):
-    """The very state: the error that the chooser stored with its last batch is that of the same answers here."""
+def test_the_posterior_of_a_chooser(tmp_path, text):
+    """Test that its expected error equals the one that the chooser stored with its last batch."""
     with run_server(f"sqlite:///{tmp_path}/vseg.db", text) as running:
-        people = (
+        participants = (
             [begin_adaptive_session(running)]
             if text == ADAPTIVE_STUDY
             else [begin_adaptive_session(running), begin_adaptive_session(running)]
         )
         for item in range(24):
-            for one in people:
-                one.answer_patiently([item])
+            for participant in participants:
+                participant.answer_patiently([item])
         study = store.studies.get_study(running.db, "ada")
-        answers = monitor.Watch(running.db).answers(study, LONG_S)
-        who = people[-1].person.state["participant"]
-        subject = who if text == ADAPTIVE_STUDY else None
+        answers = monitor.LiveData(running.db).answers(study, LONG_S)
+        name = participants[-1].person.state["participant"]
+        subject = name if text == ADAPTIVE_STUDY else None
         assert has_chooser(study, subject)
-        assert not has_chooser(study, None if text == ADAPTIVE_STUDY else who)
-        order = learnt(running.db, study, answers, "patches", subject)
+        assert not has_chooser(study, None if text == ADAPTIVE_STUDY else name)
+        order = read_chooser_answers(running.db, study, answers, "patches", subject)
         assert len(order) == answers.tally("patches", subject).trials
-        last = max(store.choices.list_outcomes(running.db, study.id, who), key=lambda each: each.answers)
-        then = slice(last.answers)
-        known = Responses(order.layout, order.i[then], order.j[then], order.same[then])
-        found = posterior_summary.believed(posterior_summary.chooser_question(study.study, "patches", known))
+        last = max(
+            store.choices.list_outcomes(running.db, study.id, name), key=lambda outcome: outcome.answers
+        )
+        taken = slice(last.answers)
+        taken_answers = Responses(order.layout, order.i[taken], order.j[taken], order.same[taken])
+        found = posterior_summary.compute_posterior(
+            posterior_summary.make_chooser_question(study.study, "patches", taken_answers)
+        )
         assert found.expected_error == pytest.approx(last.expected_error, rel=1e-9)
         assert (found.by_chooser, found.segments, found.lapses_estimated) == (True, 2, False)
 
 
-def test_draws_that_cannot_be_trusted_are_said(monkeypatch):
-    """Chains too short to agree, by a rule that nothing can pass."""
+def test_chains_that_do_not_agree_give_a_warning(monkeypatch):
+    """Test it with a limit of R-hat that no chains can pass."""
     monkeypatch.setattr("vseg.bayes.diagnostics.HIGHEST_RHAT", 0.0)
-    found = posterior_summary.believed(some_question())
+    found = posterior_summary.compute_posterior(some_question())
     assert found.warning.startswith("The chains do not agree (R-hat")
     assert found.warning.endswith("may be too narrow.")
     assert found.draws == posterior_summary.MORE_DRAWS
 
 
-# ── in the background ──
+# ── computation in the background ──
 
 
 class Clock:
-    """Moves when told to."""
+    """A clock that tests set."""
 
     def __init__(self):
         self.now = 0.0
@@ -144,49 +148,47 @@ class Clock:
 
 @pytest.fixture(scope="module")
 def background():
-    """One for all tests, since each process takes a while to begin; every test asks about subjects of its own."""
+    """Share one service, since its process takes a while to start; every test has subjects of its own."""
     clock = Clock()
-    made = Posteriors(clock)
-    made.clock = clock
-    yield made
-    made.close()
+    service = PosteriorService(clock)
+    service.clock = clock
+    yield service
+    service.close()
 
 
-def settled(background, ask):
-    """Ask until nothing more is coming, as a page does."""
-    while (found := ask()).is_coming:
+def wait_for_result(background, request):
+    """Repeat a request until nothing is pending, as a page does."""
+    while (status := request()).is_pending:
         background.wait(1)
-    return found
+    return status
 
 
-def test_asking_never_waits_and_the_answer_comes(background):
-    ask = partial(background.ask, "first image", "1", some_question)
-    first = ask()
-    assert (first.latest, first.is_coming) == (None, True)
-    found = settled(background, ask)
-    assert found.is_current
-    assert background.found(found.mark, "first image") is found.latest
-    assert background.found(found.mark, "another image") is None
-    direct = posterior_summary.believed(some_question())
-    # Not to the last digit: the other process has one BLAS thread, and chains amplify how sums are rounded.
-    assert np.abs(found.latest.maps.probabilities - direct.maps.probabilities).max() < 0.05
-    assert found.latest.seconds > 0
+def test_a_request_returns_at_once_and_the_result_comes_later(background):
+    request = partial(background.request, "first image", "1", some_question)
+    first = request()
+    assert (first.latest, first.is_pending) == (None, True)
+    status = wait_for_result(background, request)
+    assert status.is_current
+    assert background.find("first image", status.mark) is status.latest
+    assert background.find("another image", status.mark) is None
+    direct = posterior_summary.compute_posterior(some_question())
+    # Not exactly: the child has one BLAS thread, and chains amplify differences in rounding.
+    assert np.abs(status.latest.maps.probabilities - direct.maps.probabilities).max() < 0.05
+    assert status.latest.seconds > 0
 
 
-def test_newer_answers_keep_what_is_there_until_the_next_is_there(background):
-    old = settled(background, partial(background.ask, "newer image", "1", some_question))
-    newer = partial(background.ask, "newer image", "2", partial(some_question, seed=5))
+def test_the_old_posterior_stays_until_the_new_one_is_computed(background):
+    old = wait_for_result(background, partial(background.request, "newer image", "1", some_question))
+    newer = partial(background.request, "newer image", "2", partial(some_question, seed=5))
     between = newer()
-    assert (between.mark, between.is_current, between.is_coming) == (old.mark, False, True)
-    background.clock.now += 1000  # it has rested
-    assert settled(background, newer).mark != old.mark
-    assert background.found(old.mark, "newer image") is old.latest, (
-        "pictures of a page that is a moment old can still be had"
-    )
+    assert (between.mark, between.is_current, between.is_pending) == (old.mark, False, True)
+    background.clock.now += 1000  # after its pause
+    assert wait_for_result(background, newer).mark != old.mark
+    assert background.find("newer image", old.mark) is old.latest, "an older page can still load its pictures"
 
 
-def test_answers_that_come_while_one_waits_replace_it(background):
-    """Of a hundred versions nobody wants the ninety-nine in between."""
+def test_newer_answers_replace_a_waiting_request(background):
+    """Test that only the last of a hundred versions is computed."""
     made = []
     release = threading.Event()
 
@@ -198,84 +200,88 @@ def test_answers_that_come_while_one_waits_replace_it(background):
         made.append(version)
         return some_question()
 
-    background.ask("replaced other", "1", first)
+    background.request("replaced other", "1", first)
     for version in range(100):
-        background.ask("replaced image", str(version), partial(make, version))
+        background.request("replaced image", str(version), partial(make, version))
     release.set()
-    settled(background, partial(background.ask, "replaced image", "99", partial(make, 99)))
+    wait_for_result(background, partial(background.request, "replaced image", "99", partial(make, 99)))
     assert made == [99]
 
 
-def test_what_nobody_asks_for_any_more_is_dropped(background):
+def test_a_request_that_is_not_repeated_is_dropped(background):
     release, made = threading.Event(), []
 
     def first():
         release.wait(LONG_S)
         return some_question()
 
-    background.ask("dropped other", "1", first)
-    background.ask("dropped image", "1", lambda: made.append("image") or some_question())
-    background.clock.now += posterior_process.FORGOTTEN_S + 1
+    background.request("dropped other", "1", first)
+    background.request("dropped image", "1", lambda: made.append("image") or some_question())
+    background.clock.now += posterior_process.FORGET_AFTER_S + 1
     release.set()
-    settled(background, partial(background.ask, "dropped third", "1", some_question))
+    wait_for_result(background, partial(background.request, "dropped third", "1", some_question))
     assert made == []
-    assert background.ask("dropped other", "1", some_question).latest is None, "given up half-way"
+    assert background.request("dropped other", "1", some_question).latest is None, "it was given up"
 
 
-def test_what_cannot_be_worked_out_is_said_once(background):
+def test_a_failure_is_reported_and_not_repeated(background):
     made = []
 
     def make():
         made.append(1)
         raise InvalidInput("Nothing to see.")
 
-    found = settled(background, partial(background.ask, "failed image", "1", make))
-    assert (found.failed, found.latest, found.is_coming) == ("Nothing to see.", None, False)
-    assert background.ask("failed image", "1", make).failed == "Nothing to see."
+    status = wait_for_result(background, partial(background.request, "failed image", "1", make))
+    assert (status.failed, status.latest, status.is_pending) == ("Nothing to see.", None, False)
+    assert background.request("failed image", "1", make).failed == "Nothing to see."
     assert made == [1]
 
 
-def test_what_took_long_and_failed_rests_before_newer_answers_begin_it_again(background):
-    """Or a study whose posterior takes too long would keep a core busy with every answer that comes."""
+def test_pause_after_a_long_failure(background):
+    """Test that a posterior which takes too long does not keep a core busy with every new answer."""
     made = []
 
     def failing():
         background.clock.now += posterior_process.LONGEST_S
-        for _ in range(2):  # a page asks on meanwhile
-            background.ask("long image", "1", failing)
+        for _ in range(2):  # a page repeats its request meanwhile
+            background.request("long image", "1", failing)
         raise InvalidInput(posterior_process.TOO_LONG)
 
     def newer():
         made.append(1)
         return some_question()
 
-    assert settled(background, partial(background.ask, "long image", "1", failing)).failed
-    background.clock.now += (posterior_process.REST - 0.1) * posterior_process.LONGEST_S
-    ask = partial(background.ask, "long image", "2", newer)
-    still = ask()
-    assert (still.failed, still.is_coming) == (posterior_process.TOO_LONG, False), (
-        "nobody waits for what is not begun"
+    assert wait_for_result(background, partial(background.request, "long image", "1", failing)).failed
+    background.clock.now += (posterior_process.PAUSE_FACTOR - 0.1) * posterior_process.LONGEST_S
+    request = partial(background.request, "long image", "2", newer)
+    paused = request()
+    assert (paused.failed, paused.is_pending) == (posterior_process.TOO_LONG, False), (
+        "nothing is pending during the pause"
     )
-    settled(background, partial(background.ask, "long other", "1", some_question))  # it is another's turn
-    ask()
+    wait_for_result(
+        background, partial(background.request, "long other", "1", some_question)
+    )  # another subject is computed meanwhile
+    request()
     assert made == []
     background.clock.now += 0.2 * posterior_process.LONGEST_S
-    assert settled(background, ask).is_current
-    assert (made, ask().failed) == ([1], "")
+    assert wait_for_result(background, request).is_current
+    assert (made, request().failed) == ([1], "")
 
 
-def test_a_process_that_dies_is_said_and_replaced(background):
-    """As one that takes too much memory does."""
-    dying = some_question(catch=_Deadly())
+def test_a_child_that_dies_is_reported_and_replaced(background):
+    """Test a child that exits, as one that needs too much memory does."""
+    dying = some_question(catch=_ExitsWhenUnpickled())
     assert (
-        settled(background, partial(background.ask, "dying image", "1", lambda: dying)).failed
+        wait_for_result(background, partial(background.request, "dying image", "1", lambda: dying)).failed
         == posterior_process.STOPPED
     )
-    assert settled(background, partial(background.ask, "dying image", "2", some_question)).is_current
+    assert wait_for_result(
+        background, partial(background.request, "dying image", "2", some_question)
+    ).is_current
 
 
-class _Deadly:
-    """Ends the process that unpickles it."""
+class _ExitsWhenUnpickled:
+    """End the process that unpickles it."""
 
     def __reduce__(self):
         import os
@@ -283,28 +289,28 @@ class _Deadly:
         return os._exit, (1,)
 
 
-def test_questions_and_answers_travel():
+def test_questions_and_summaries_can_be_pickled():
     asked = some_question()
     assert np.array_equal(pickle.loads(pickle.dumps(asked)).answers.k, asked.answers.k)
-    found = posterior_summary.believed(asked)
+    found = posterior_summary.compute_posterior(asked)
     assert np.array_equal(pickle.loads(pickle.dumps(found)).lower, found.lower)
 
 
-def test_a_chooser_is_a_state():
-    """Made by hand, it has the same intervals, up to the names of segments."""
+def test_the_posterior_of_a_chooser_is_that_of_its_state():
+    """Test that both have the same intervals, up to the order of segments."""
     truth = stimuli.random_maps(Grid(4), segments=2, entropy=0.1, seed=0)
     answers = simulate(truth, scattered(truth.layout, segments=2, seed=1), blocks=1, seed=2)
-    found = posterior_summary.believed(posterior_summary.Question(answers, 2, chooser=7))
+    found = posterior_summary.compute_posterior(posterior_summary.PosteriorQuestion(answers, 2, chooser=7))
     state = adaptive.State(truth.layout, segments=2, lapses=(0.02, 0.02), responses=answers, seed=7)
     assert np.allclose(np.sort(found.upper), np.sort(state.bounds[1]))
 
 
-def test_a_chooser_s_entropy_lies_within_its_interval():
-    """Four segments of which nothing is known have more than one nat, which no probability reaches."""
+def test_the_entropy_of_a_chooser_lies_within_its_interval():
+    """Test four segments of which nothing is known, with an entropy of more than one nat."""
     pairs = all_pairs(Grid(4))
     same = np.repeat([True, False, False, False], len(pairs))
     answers = Responses(pairs.layout, np.tile(pairs.i, 4), np.tile(pairs.j, 4), same)
-    found = posterior_summary.believed(posterior_summary.Question(answers, 4, chooser=7))
+    found = posterior_summary.compute_posterior(posterior_summary.PosteriorQuestion(answers, 4, chooser=7))
     state = adaptive.State(pairs.layout, segments=4, lapses=(0.02, 0.02), responses=answers, seed=7)
     logs = np.log(state.draws, where=state.draws > 0, out=np.zeros_like(state.draws))
     entropies = np.sort(-(state.draws * logs).sum(axis=2).mean(axis=1))

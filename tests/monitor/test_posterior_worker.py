@@ -1,5 +1,6 @@
-"""The process in which posteriors are worked out ends with whoever started it."""
+"""Test that the process which computes posteriors ends with its parent."""
 
+import io
 import pickle
 import subprocess
 import sys
@@ -7,19 +8,30 @@ import sys
 import pytest
 
 from vseg import Grid, Responses
-from vseg.monitor.posterior_summary import Question
+from vseg._support.subprocesses import write_message
+from vseg.monitor.posterior_summary import PosteriorQuestion
 
-ASKED = pickle.dumps(Question(Responses(Grid(3), [0, 1], [1, 2], [True, False]).tally(), 2))
+
+def question_in_bytes() -> bytes:
+    question = PosteriorQuestion(Responses(Grid(3), [0, 1], [1, 2], [True, False]).tally(), 2)
+    pipe = io.BytesIO()
+    write_message(pipe, pickle.dumps(question))
+    return pipe.getvalue()
 
 
-@pytest.mark.parametrize("said", [b"", ASKED[: len(ASKED) // 2]], ids=["nothing more", "cut in mid-question"])
-def test_it_ends_when_its_input_does(said):
+QUESTION = question_in_bytes()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", QUESTION[: len(QUESTION) // 2], QUESTION], ids=["nothing", "half a question", "a question"]
+)
+def test_it_exits_when_its_input_ends(sent):
     command, pipe, nowhere = (
         [sys.executable, "-m", "vseg.monitor.posterior_worker"],
         subprocess.PIPE,
         subprocess.DEVNULL,
     )
     with subprocess.Popen(command, stdin=pipe, stdout=nowhere, stderr=nowhere) as process:
-        process.stdin.write(said)
+        process.stdin.write(sent)
         process.stdin.close()
         assert process.wait(60) == 0

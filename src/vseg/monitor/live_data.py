@@ -1,4 +1,4 @@
-"""Keeps the answers of running studies in memory: each look reads what is new, and no more."""
+"""The answers of running studies in memory; each refresh reads only what is new."""
 
 import threading
 import time
@@ -6,112 +6,114 @@ from collections import OrderedDict
 
 from vseg import store
 from vseg.monitor.answers import Answers
-from vseg.monitor.buffer import Held
-from vseg.monitor.posterior_process import Posteriors
+from vseg.monitor.buffer import StudyBuffer
+from vseg.monitor.posterior_process import PosteriorService
 from vseg.store.changes import read_study
 from vseg.store.studies import StudyRow
 
 WAIT_S = 0.2
-MOST_ROWS = 5_000_000  # of all studies together; those looked at longest ago make room
+MAX_ROWS = 5_000_000  # of all studies together; the least recently used study is dropped
 
 
-class Watch:
-    """The studies of one database as this process sees them; any thread may ask.
+class LiveData:
+    """The studies of one database in the memory of this process; any thread may call it.
 
-    Reading goes on in a thread of its own, one a study: everyone who asks meanwhile waits for the same look, and
-    nobody longer than they said. `posteriors` are those of the same process.
+    Each study is read in a thread of its own. All callers during one refresh wait for the same refresh, and none longer
+    than its `wait_s`. `posteriors` computes posteriors in the background.
     """
 
     def __init__(self, db: store.Database):
         self._db = db
-        self.posteriors = Posteriors()
+        self.posteriors = PosteriorService()
         self._lock = threading.Lock()
-        self._watched: OrderedDict[int, _Watched] = OrderedDict()
+        self._readers: OrderedDict[int, _BackgroundReader] = OrderedDict()
 
     def answers(self, study: StudyRow, wait_s: float = WAIT_S) -> Answers | None:
-        """The answers of a study as they are now.
+        """Return the current answers of a study.
 
-        After `wait_s` it is those of the last look, or None if the first one, which reads everything, is not over.
+        If reading takes longer than `wait_s`, return those of the last refresh, or None during the first one, which
+        reads everything.
         """
-        return self._of(study).looked_at(study, wait_s)
+        return self._reader(study).refresh(study, wait_s)
 
-    def progress(self, study: StudyRow) -> float:
-        """Which share of what is new has been read, 0 to 1; 1 when nothing is being read."""
-        return self._of(study).fraction
+    def loading_progress(self, study: StudyRow) -> float:
+        """Return which share of the new sessions has been read, 0 to 1; 1 if nothing is being read."""
+        return self._reader(study).fraction
 
     def close(self) -> None:
-        """Begin nothing more in the background."""
+        """Stop the work in the background."""
         self.posteriors.close()
 
-    def _of(self, study: StudyRow) -> "_Watched":
+    def _reader(self, study: StudyRow) -> "_BackgroundReader":
         with self._lock:
-            watched = self._watched.get(study.id)
-            if watched is None:
-                watched = self._watched[study.id] = _Watched(self._db)
-            self._watched.move_to_end(study.id)
-            rows = sum(len(each) for each in self._watched.values())
-            while rows > MOST_ROWS and len(self._watched) > 1:
-                rows -= len(self._watched.popitem(last=False)[1])
-            return watched
+            reader = self._readers.get(study.id)
+            if reader is None:
+                reader = self._readers[study.id] = _BackgroundReader(self._db)
+            self._readers.move_to_end(study.id)
+            rows = sum(len(each) for each in self._readers.values())
+            while rows > MAX_ROWS and len(self._readers) > 1:
+                rows -= len(self._readers.popitem(last=False)[1])
+            return reader
 
 
-class _Watched:
-    """One study, and the thread that reads it when someone has asked."""
+class _BackgroundReader:
+    """One study, and the thread that reads it on request."""
 
     def __init__(self, db: store.Database):
         self._db = db
         self._changed = threading.Condition()
-        self._asked = self._done = 0
+        self._requested = self._done = 0
         self._reading = False
-        self._failed: Exception | None = None
+        self._error: Exception | None = None
         self._study: StudyRow | None = None
-        self._held: Held | None = None
+        self._buffer: StudyBuffer | None = None
         self._answers: Answers | None = None
         self.fraction = 0.0
 
     def __len__(self) -> int:
         return 0 if self._answers is None else len(self._answers)
 
-    def looked_at(self, study: StudyRow, wait_s: float) -> Answers | None:
-        """The answers of a look that began after this call, if it is over in time."""
+    def refresh(self, study: StudyRow, wait_s: float) -> Answers | None:
+        """Return the answers of a refresh that began after this call, or the last ones if it takes too long."""
         with self._changed:
             self._study = study
-            self._asked += 1
-            mine = self._asked
+            self._requested += 1
+            request = self._requested
             if not self._reading:
                 self._reading = True
-                threading.Thread(target=self._read, name="vseg-watch", daemon=True).start()
-            self._changed.wait_for(lambda: self._done >= mine, wait_s)
-            if self._done >= mine and self._failed is not None:
-                raise self._failed
+                threading.Thread(target=self._run, name="vseg-live-data", daemon=True).start()
+            self._changed.wait_for(lambda: self._done >= request, wait_s)
+            if self._done >= request and self._error is not None:
+                raise self._error
             return self._answers
 
-    def _read(self) -> None:
+    def _run(self) -> None:
+        """Refresh until no request is left."""
         while True:
             with self._changed:
-                if self._done >= self._asked:
+                if self._done >= self._requested:
                     self._reading = False
                     return
-                target, study = self._asked, self._study
-            failed, answers = None, self._answers
+                request, study = self._requested, self._study
+            error, answers = None, self._answers
             try:
                 assert study is not None
-                answers = self._look(study)
-            except Exception as error:  # whoever asked is told
-                failed = error
+                answers = self._read(study)
+            except Exception as caught:  # raised in the threads that wait
+                error = caught
             with self._changed:
-                self._answers, self._failed, self._done = answers, failed, target
+                self._answers, self._error, self._done = answers, error, request
                 self._changed.notify_all()
 
-    def _look(self, study: StudyRow) -> Answers:
-        if self._held is None or self._held.digest != study.digest:
-            self._held = Held(study)
+    def _read(self, study: StudyRow) -> Answers:
+        if self._buffer is None or self._buffer.digest != study.digest:
+            self._buffer = StudyBuffer(study)
         self.fraction = 0.0
-        with read_study(self._db, study.id) as now:
-            answers = self._held.refresh(now, study, self._told)
+        with read_study(self._db, study.id) as reader:
+            answers = self._buffer.refresh(reader, study, self._set_fraction)
         self.fraction = 1.0
         return answers
 
-    def _told(self, fraction: float) -> None:
+    def _set_fraction(self, fraction: float) -> None:
         self.fraction = fraction
-        time.sleep(0)  # requests come first: this lets go of the interpreter after each session
+        time.sleep(0)  # release the GIL after each session, since requests come first

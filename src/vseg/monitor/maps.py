@@ -1,10 +1,11 @@
-"""Maps of an image as its answers stand, and contours as participants drew them."""
+"""Maps of an image from its answers so far, and contours that participants drew."""
 
 import hashlib
 import json
 import math
 import warnings
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 MIN_SEGMENTS, MAX_SEGMENTS = 2, 12
 MAX_SMOOTHNESS = 1e6
 MAX_CACHED_FITS = 256
-DRAWINGS_A_SESSION = 2  # usually one; who comes back may draw again
-SEED = 0  # the same answers give the same maps
+DRAWINGS_PER_SESSION = 2  # usually one; a participant who comes back may draw again
+SEED = 0  # fixed, so that the same answers give the same maps
 
 
 @dataclass(frozen=True)
 class MapReadiness:
-    """How many answers there are for a map of so many segments, and how many distinct pairs it takes."""
+    """Whether the answers suffice for a map: distinct pairs answered, needed (at least) and advised."""
 
     segments: int
     answers: int
@@ -41,12 +42,12 @@ class MapReadiness:
 
     @property
     def missing(self) -> int:
-        """Distinct pairs still to be answered before there is a map."""
+        """Number of distinct pairs still to be answered before a map can be fitted."""
         return max(self.needed - self.distinct_pairs, 0)
 
     @property
-    def sentence(self) -> str:
-        """What is missing, or "" if there is enough for a map."""
+    def message(self) -> str:
+        """A sentence about what is missing, or "" if a map can be fitted."""
         if not self.missing:
             return ""
         return (
@@ -60,7 +61,7 @@ class MapReadiness:
 class Contours:
     """What one participant drew on one image.
 
-    `data` has `contours`, lines of x, y in the pixels of a picture of `width_px` by `height_px`.
+    `data` has `contours`, lists of points (x, y) in the pixels of a picture of `width_px` by `height_px`.
     """
 
     participant: str
@@ -71,18 +72,24 @@ class Contours:
 
 
 def count_pairs_needed(layout: Layout, segments: int) -> tuple[int, int]:
-    """Distinct pairs that maps of K segments need, (K-1)n, and that are advised, Kn; never more than there are."""
+    """Return how many distinct pairs maps of K segments need, (K-1)n, and how many are advised, Kn.
+
+    Neither is more than the number of pairs of the layout.
+    """
     n = len(layout)
-    there = n * (n - 1) // 2
-    return min((segments - 1) * n, there), min(segments * n, there)
+    total = n * (n - 1) // 2
+    return min((segments - 1) * n, total), min(segments * n, total)
 
 
 def check_map_readiness(
     answers: Answers, image: str, *, participant: str | None = None, segments: int
 ) -> MapReadiness:
-    """How many answers there are, and how many a map takes; `NotFound` for an unknown image or participant."""
+    """Compare the distinct pairs answered with those a map needs.
+
+    `NotFound` is raised for an unknown image or participant.
+    """
     tally = answers.tally(image, participant)
-    needed, advised = count_pairs_needed(answers.layout, _checked_segments(segments))
+    needed, advised = count_pairs_needed(answers.layout, _check_segments(segments))
     asked = int((tally.pairs.partners > 0).sum())
     return MapReadiness(segments, tally.trials, len(tally), needed, advised, len(answers.layout), asked)
 
@@ -95,20 +102,20 @@ def fit_maps(
     segments: int,
     smoothness: float | str = "auto",
 ) -> "Reconstruction":
-    """The maps of an image from all answers that count, or from one participant's.
+    """Fit the maps of an image to all answers that count, or to one participant's.
 
-    `InvalidInput` says how many distinct pairs are missing where there are too few. A fit that stopped before its
-    tolerance is shown all the same; its `message` says so.
+    `InvalidInput` says how many distinct pairs are missing. A fit that stopped before it reached its tolerance is
+    returned as well; its `message` says so.
     """
-    smoothness = _checked_smoothness(smoothness)
-    wanted = check_map_readiness(answers, image, participant=participant, segments=segments)
-    if wanted.missing:
-        raise InvalidInput(wanted.sentence)
-    return _fits.of(answers.tally(image, participant), segments, smoothness)
+    smoothness = _check_smoothness(smoothness)
+    readiness = check_map_readiness(answers, image, participant=participant, segments=segments)
+    if readiness.missing:
+        raise InvalidInput(readiness.message)
+    return _fit_cache.fit(answers.tally(image, participant), segments, smoothness)
 
 
 def answers_fingerprint(answers: Answers, image: str, participant: str | None = None) -> str:
-    """A word for the answers that maps follow from: others give another one."""
+    """Return a short text that changes whenever the answers to an image change."""
     return _fingerprint(answers.tally(image, participant)).hex()
 
 
@@ -120,58 +127,58 @@ def load_contours(
     *,
     most: int | None = None,
 ) -> list[Contours]:
-    """The contours that were drawn on an image, the last drawing of each session; at `most` of so many sessions.
+    """Load the contours that were drawn on an image: the last drawing of each session, of at most `most` sessions.
 
-    A drawing is large and takes a millisecond to read, so that those who show a few ask for a few.
+    A drawing is large and takes a millisecond to read, so pages that show only a few limit their number.
     """
     last = {}
-    newest = None if most is None else DRAWINGS_A_SESSION * most
+    newest = None if most is None else DRAWINGS_PER_SESSION * most
     about = f'"image":{json.dumps(image)}'  # as the store writes it
     found = list_events(db, study.id, ["contours"], participant=participant, containing=about, newest=newest)
     for event in found:
-        if event["data"].get("image") == image and (drawn := _drawn(event)) is not None:
-            last[drawn.session] = drawn
+        if event["data"].get("image") == image and (drawing := _parse_drawing(event)) is not None:
+            last[drawing.session] = drawing
     return list(last.values())[-most if most else 0 :]
 
 
-class _Fits:
-    """Reconstructions by what they are made from, the last ones kept; one is made at a time."""
+class _FitCache:
+    """The most recent reconstructions, by the answers and settings they were fitted to; one fit runs at a time."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Any, Reconstruction] = OrderedDict()
+        self._fits: OrderedDict[Hashable, Reconstruction] = OrderedDict()
         self._lock = Lock()
         self._fitting = Lock()
 
-    def of(self, tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
+    def fit(self, tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
         key = (_fingerprint(tally), tally.layout, segments, smoothness)
-        if (found := self._found(key)) is not None:
-            return found
-        with self._fitting:  # on a page of many maps the first cores would only take time from each other
-            if (found := self._found(key)) is None:
-                found = fit_tally(tally, segments, smoothness)
+        if (fit := self._get(key)) is not None:
+            return fit
+        with self._fitting:  # the fits of a page with many maps would only compete for the cores
+            if (fit := self._get(key)) is None:
+                fit = fit_tally(tally, segments, smoothness)
                 with self._lock:
-                    self._kept[key] = found
-                    while len(self._kept) > MAX_CACHED_FITS:
-                        self._kept.popitem(last=False)
-            return found
+                    self._fits[key] = fit
+                    while len(self._fits) > MAX_CACHED_FITS:
+                        self._fits.popitem(last=False)
+            return fit
 
-    def _found(self, key: Any) -> "Reconstruction | None":
+    def _get(self, key: Hashable) -> "Reconstruction | None":
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+            if key in self._fits:
+                self._fits.move_to_end(key)
+            return self._fits.get(key)
 
 
-_fits = _Fits()
+_fit_cache = _FitCache()
 
 
 def fit_tally(tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
-    """Of these answers, made anew; one that stopped before its tolerance is shown all the same."""
-    # loaded with the first map, not with the server
+    """Fit maps to these answers; a fit that stopped before it reached its tolerance is returned as well."""
+    # imported with the first map, not with the server
     from vseg.reconstruction.reconstruct import Reconstruction, reconstruct
 
     with warnings.catch_warnings():
-        # Locations that nobody was asked about yet are no news while a study runs; `Need` counts them.
+        # While a study runs, some locations have no answers yet; `MapReadiness` counts them.
         warnings.simplefilter("ignore", VsegWarning)
         try:
             return reconstruct(tally, segments=segments, smoothness=smoothness, seed=SEED)
@@ -188,7 +195,7 @@ def _fingerprint(tally: Tally) -> bytes:
     return digest.digest()
 
 
-def _checked_segments(segments: int) -> int:
+def _check_segments(segments: int) -> int:
     if not MIN_SEGMENTS <= segments <= MAX_SEGMENTS:
         raise InvalidInput(
             f"A map has {MIN_SEGMENTS} to {MAX_SEGMENTS} segments, got {segments}; choose a number between."
@@ -196,7 +203,7 @@ def _checked_segments(segments: int) -> int:
     return segments
 
 
-def _checked_smoothness(smoothness: float | str) -> float | str:
+def _check_smoothness(smoothness: float | str) -> float | str:
     if smoothness == "auto":
         return smoothness
     try:
@@ -210,8 +217,8 @@ def _checked_smoothness(smoothness: float | str) -> float | str:
     return number
 
 
-def _drawn(event: EventRow) -> Contours | None:
-    """A drawing as a page reported it, which may be anything: None where it is not one."""
+def _parse_drawing(event: EventRow) -> Contours | None:
+    """Return the drawing that a page reported, or None if the data are not a valid drawing."""
     data = event["data"]
     try:
         cleaned = {
@@ -225,6 +232,6 @@ def _drawn(event: EventRow) -> Contours | None:
 
 def _finite(value: Any) -> float:
     number = float(value)
-    if not math.isfinite(number):  # "inf" is a number to Python, and none in JSON
+    if not math.isfinite(number):  # float() accepts "inf", which is not valid JSON
         raise ValueError
     return number

@@ -1,4 +1,4 @@
-"""One row a session: what it did, and why it may be worth a second look."""
+"""Summaries of each session: counts, medians, and reasons to check it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,25 +6,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.monitor.answers import SUMS, Answers, SessionHead
-from vseg.monitor.summaries import NO_TIMING, Share, Timing, median_of_each, rough_median_of_each
+from vseg.monitor.answers import SESSION_SUMS, Answers, LiveSession
+from vseg.monitor.summaries import NO_TIMING, Share, Timing, rough_session_medians, session_medians
 from vseg.store.studies import StudyRow
 
-LOWEST_CATCH, FEWEST_CATCH = 0.75, 4
-FASTEST_MS = 250
-MOST_ALIKE, FEWEST_ANSWERS = 0.95, 40
-MOST_FLAGGED = 0.2
-FEWEST_REPEATS, GUESSING_P = 30, 0.05
-MOST_CHANCE = 0.9  # beyond, nearly all answers are one and the same, and alike whatever was asked
-SLOWEST_HZ = 50
+# A session is worth checking beyond these limits.
+MIN_CATCH_SHARE, MIN_CATCH_TRIALS = 0.75, 4
+MIN_MEDIAN_RT_MS = 250
+MAX_SAME_SHARE, MIN_ANSWERS = 0.95, 40
+MAX_FLAGGED_SHARE = 0.2
+MIN_REPEATS, GUESSING_P = 30, 0.05
+MAX_CHANCE = 0.9  # above, nearly all answers are the same, and agree whatever was shown
+MIN_REFRESH_HZ = 50
 
 
 @dataclass(frozen=True)
-class Person:
-    """One participant's session; `reasons` say in plain sentences why it is worth a look, none if it is fine.
+class ParticipantSummary:
+    """One session of a participant; `reasons` are sentences about why it is worth checking, empty if it is fine.
 
     `minutes` run from the beginning to the end, or to the last answer; `flagged` counts answers to trials that were
-    not shown right; `median_rt_ms` and `same_share` are of the answers that count.
+    not shown right; `median_rt_ms` and `same_share` are those of the answers that count.
     """
 
     participant: str
@@ -49,20 +50,24 @@ class Person:
     reasons: list[str]
 
 
-def people(study: StudyRow, answers: Answers) -> list[Person]:
-    """Everyone in a study who has not withdrawn, in the order in which they began."""
+def summarise_participants(study: StudyRow, answers: Answers) -> list[ParticipantSummary]:
+    """Return a summary of each session that is not withdrawn, in the order in which they began."""
     del study
-    return answers.kept("people", lambda: list(_people(answers)))
+    return answers.cached("participants", lambda: list(_summarise_sessions(answers)))
 
 
-def person(study: StudyRow, answers: Answers, participant: str) -> Person:
-    """One of them, by the last session; `NotFound` if there is none of that name."""
-    return people(study, answers)[answers.places(participant)[-1]]
+def summarise_participant(study: StudyRow, answers: Answers, participant: str) -> ParticipantSummary:
+    """Return the summary of a participant's last session; raise `NotFound` for an unknown participant."""
+    return summarise_participants(study, answers)[answers.session_indices(participant)[-1]]
 
 
 @dataclass(frozen=True)
-class Sums:
-    """Counts and medians of each session, as columns in the order of `Answers.sessions`."""
+class SessionSums:
+    """Counts and medians of each session, as columns in the order of `Answers.sessions`.
+
+    `repeats` are answers to pairs that were answered before, `alike` those that agree with the earlier ones, and
+    `chance` is the agreement expected from guessing.
+    """
 
     answers: NDArray[np.int64]
     used: NDArray[np.int64]
@@ -82,79 +87,79 @@ class Sums:
     refresh_hz: NDArray[np.float64]
 
 
-def sums(answers: Answers) -> Sums:
-    """All sessions at once; made once for each version of the answers."""
-    return answers.kept(SUMS, lambda: _brought_up_to_date(answers))
+def sum_sessions(answers: Answers) -> SessionSums:
+    """Return the sums of all sessions; computed once for each version of the answers."""
+    return answers.cached(SESSION_SUMS, lambda: _update_sums(answers))
 
 
-def _brought_up_to_date(answers: Answers) -> Sums:
-    """Only sessions that have changed are summed again."""
-    if answers.earlier is None:
-        return _sums(answers)
-    before, changed = answers.earlier
-    new = _sums(answers.where(np.flatnonzero(changed[answers.session])))
+def _update_sums(answers: Answers) -> SessionSums:
+    """Sum only the sessions that have changed since the previous version."""
+    if answers.previous is None:
+        return _compute_sums(answers)
+    previous, changed = answers.previous
+    new = _compute_sums(answers.select(np.flatnonzero(changed[answers.session])))
     columns = {}
     for name, values in vars(new).items():
-        kept = np.zeros(len(values), values.dtype)
-        kept[: len(before.answers)] = vars(before)[name]
-        columns[name] = np.where(changed, values, kept)
-    return Sums(**columns)
+        unchanged = np.zeros(len(values), values.dtype)
+        unchanged[: len(previous.answers)] = vars(previous)[name]
+        columns[name] = np.where(changed, values, unchanged)
+    return SessionSums(**columns)
 
 
-def off_ms(answers: Answers) -> NDArray[np.float32]:
-    """How far the cue or the image, whichever was further, lasted from what was asked."""
-    found: NDArray[np.float32] = answers.kept(
-        "off", lambda: np.maximum(np.abs(answers.cue_off_ms), np.abs(answers.image_off_ms))
+def timing_errors_ms(answers: Answers) -> NDArray[np.float32]:
+    """Return |measured - planned| duration of cue or image of each trial, whichever is larger."""
+    errors: NDArray[np.float32] = answers.cached(
+        "timing errors", lambda: np.maximum(np.abs(answers.cue_off_ms), np.abs(answers.image_off_ms))
     )
-    return found
+    return errors
 
 
-def _sums(answers: Answers) -> Sums:
-    number = len(answers.sessions)
+def _compute_sums(answers: Answers) -> SessionSums:
+    sessions = len(answers.sessions)
 
-    def count(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.bincount(answers.session[chosen], minlength=number)
+    def count(rows: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.bincount(answers.session[rows], minlength=sessions)
 
-    session, off = answers.session, off_ms(answers)
+    session, errors_ms = answers.session, timing_errors_ms(answers)
     total, used, same = (
-        np.bincount(session, minlength=number),
+        np.bincount(session, minlength=sessions),
         count(answers.used),
         count(answers.used & answers.same),
     )
     right = answers.correct == 1
-    known = answers.correct >= 0
-    alike, repeats = _repeats(answers, number)
+    has_right_answer = answers.correct >= 0
+    alike, repeats = _count_repeats(answers, sessions)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = same / used
-        refresh = np.bincount(session, weights=answers.refresh_hz, minlength=number) / total
+        refresh = np.bincount(session, weights=answers.refresh_hz, minlength=sessions) / total
     dropped = np.flatnonzero(answers.frames_dropped)
-    return Sums(
+    return SessionSums(
         answers=total,
         used=used,
         same=same,
         flagged=count(answers.flagged),
         catch_right=count(answers.catch & right),
-        catch=count(answers.catch & known),
+        catch=count(answers.catch & has_right_answer),
         practice_right=count(answers.practice & right),
-        practice=count(answers.practice & known),
+        practice=count(answers.practice & has_right_answer),
         alike=alike,
         repeats=repeats,
         chance=share**2 + (1 - share) ** 2,
-        median_rt_ms=median_of_each(session[answers.used], answers.rt_ms[answers.used], number),
-        median_off_ms=rough_median_of_each(session, off, number),
-        within_half_frame=count(off * answers.refresh_hz <= 500),
+        median_rt_ms=session_medians(session[answers.used], answers.rt_ms[answers.used], sessions),
+        median_off_ms=rough_session_medians(session, errors_ms, sessions),
+        within_half_frame=count(errors_ms * answers.refresh_hz <= 500),
         dropped=np.bincount(
-            session[dropped], weights=answers.frames_dropped[dropped], minlength=number
+            session[dropped], weights=answers.frames_dropped[dropped], minlength=sessions
         ).astype(np.int64),
         refresh_hz=refresh,
     )
 
 
-def _repeats(answers: Answers, number: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """For each session, answers to pairs that were asked before, and how many of them were like those before.
+def _count_repeats(answers: Answers, sessions: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return for each session how many repeats agree with earlier answers to the same pair, and how many there are.
 
-    Of n answers to a pair, k of them 'same', n-1 are repeats; as many as two answers drawn from the n agree on average
-    count as alike. So the order in which a pair was answered does not matter.
+    Of n answers to a pair, k of them 'same', n-1 are repeats. Their agreement is the probability that two of the n
+    answers agree, so that the order of the answers does not matter.
     """
     rows = answers.used
     key = answers.session[rows].astype(np.int64)
@@ -168,92 +173,92 @@ def _repeats(answers: Answers, number: int) -> tuple[NDArray[np.float64], NDArra
     pair = key >> 1
     first = np.flatnonzero(np.diff(pair, prepend=-1))
     n = np.diff(first, append=len(pair))
-    again = np.flatnonzero(n > 1)
-    if not len(again):
-        return np.zeros(number), np.zeros(number, np.int64)
-    k = np.add.reduceat(key & 1, first)[again]
-    n = n[again]
-    whose = pair[first[again]] // (len(answers.images) * len(answers.layout) ** 2)
-    agree = (k * (k - 1) + (n - k) * (n - k - 1)) / (n * (n - 1))
-    alike = np.bincount(whose, weights=(n - 1) * agree, minlength=number).astype(np.float64)
-    return alike, np.bincount(whose, weights=n - 1, minlength=number).astype(np.int64)
+    repeated = np.flatnonzero(n > 1)
+    if not len(repeated):
+        return np.zeros(sessions), np.zeros(sessions, np.int64)
+    k = np.add.reduceat(key & 1, first)[repeated]
+    n = n[repeated]
+    session = pair[first[repeated]] // (len(answers.images) * len(answers.layout) ** 2)
+    agreement = (k * (k - 1) + (n - k) * (n - k - 1)) / (n * (n - 1))
+    alike = np.bincount(session, weights=(n - 1) * agreement, minlength=sessions).astype(np.float64)
+    return alike, np.bincount(session, weights=n - 1, minlength=sessions).astype(np.int64)
 
 
-def _people(answers: Answers) -> Iterator[Person]:
-    table = {name: column.tolist() for name, column in vars(sums(answers)).items()}
-    guessing = _guessing(sums(answers)).tolist()
-    for place, head in enumerate(answers.sessions):
-        numbers = {name: column[place] for name, column in table.items()}
-        yield _person(head, numbers, guessing[place])
+def _summarise_sessions(answers: Answers) -> Iterator[ParticipantSummary]:
+    columns = {name: column.tolist() for name, column in vars(sum_sessions(answers)).items()}
+    guessing = _detect_guessing(sum_sessions(answers)).tolist()
+    for index, session in enumerate(answers.sessions):
+        sums = {name: column[index] for name, column in columns.items()}
+        yield _summarise_session(session, sums, guessing[index])
 
 
-def _person(head: SessionHead, of: dict[str, float], guessing: bool) -> Person:
-    total, used = int(of["answers"]), int(of["used"])
+def _summarise_session(session: LiveSession, sums: dict[str, float], is_guessing: bool) -> ParticipantSummary:
+    total, used = int(sums["answers"]), int(sums["used"])
     timing = NO_TIMING
     if total:
         timing = Timing(
-            median_off_ms=round(of["median_off_ms"], 1),
-            within_half_frame=round(of["within_half_frame"] / total, 4),
-            late=round(of["flagged"] / total, 4),
-            dropped_per_100=round(100 * of["dropped"] / total, 2),
-            refresh_hz=round(of["refresh_hz"], 1),
+            median_off_ms=round(sums["median_off_ms"], 1),
+            within_half_frame=round(sums["within_half_frame"] / total, 4),
+            late=round(sums["flagged"] / total, 4),
+            dropped_per_100=round(100 * sums["dropped"] / total, 2),
+            refresh_hz=round(sums["refresh_hz"], 1),
         )
-    person = Person(
-        participant=head.participant,
-        session=head.name,
-        status=head.status,
-        simulated=head.simulated,
-        started_at_ms=head.started_at_ms,
-        finished_at_ms=head.finished_at_ms,
-        last_at_ms=head.last_at_ms,
-        minutes=round(((head.finished_at_ms or head.last_at_ms) - head.started_at_ms) / 60_000, 4),
-        images=[unit.image for unit in head.units],
+    summary = ParticipantSummary(
+        participant=session.participant,
+        session=session.name,
+        status=session.status,
+        simulated=session.simulated,
+        started_at_ms=session.started_at_ms,
+        finished_at_ms=session.finished_at_ms,
+        last_at_ms=session.last_at_ms,
+        minutes=round(((session.finished_at_ms or session.last_at_ms) - session.started_at_ms) / 60_000, 4),
+        images=[unit.image for unit in session.units],
         answers=total,
         used=used,
-        flagged=int(of["flagged"]),
-        catch=Share.counted(of["catch_right"], of["catch"]),
-        practice=Share.counted(of["practice_right"], of["practice"]),
-        median_rt_ms=round(of["median_rt_ms"], 1) if used else None,
-        same_share=round(of["same"] / used, 4) if used else None,
-        consistency=Share.counted(of["alike"], of["repeats"]),
-        chance=round(of["chance"], 4) if used else None,
+        flagged=int(sums["flagged"]),
+        catch=Share.from_counts(sums["catch_right"], sums["catch"]),
+        practice=Share.from_counts(sums["practice_right"], sums["practice"]),
+        median_rt_ms=round(sums["median_rt_ms"], 1) if used else None,
+        same_share=round(sums["same"] / used, 4) if used else None,
+        consistency=Share.from_counts(sums["alike"], sums["repeats"]),
+        chance=round(sums["chance"], 4) if used else None,
         timing=timing,
         reasons=[],
     )
-    person.reasons.extend(_reasons(person, guessing))
-    return person
+    summary.reasons.extend(_reasons_to_check(summary, is_guessing))
+    return summary
 
 
-def _reasons(person: Person, guessing: bool) -> Iterator[str]:
-    catch, median, same = person.catch, person.median_rt_ms, person.same_share
-    if catch.value is not None and catch.of >= FEWEST_CATCH and catch.value < LOWEST_CATCH:
+def _reasons_to_check(summary: ParticipantSummary, is_guessing: bool) -> Iterator[str]:
+    catch, median, same = summary.catch, summary.median_rt_ms, summary.same_share
+    if catch.value is not None and catch.of >= MIN_CATCH_TRIALS and catch.value < MIN_CATCH_SHARE:
         yield f"Only {catch.right} of {catch.of} attention checks (catch trials) were answered right."
-    if median is not None and median < FASTEST_MS:
+    if median is not None and median < MIN_MEDIAN_RT_MS:
         yield f"Half of the answers came within {median:.0f} ms, faster than people can look and decide."
-    if same is not None and person.used >= FEWEST_ANSWERS:
-        if same > MOST_ALIKE:
+    if same is not None and summary.used >= MIN_ANSWERS:
+        if same > MAX_SAME_SHARE:
             yield f"{same:.0%} of the answers were “same”."
-        elif same < 1 - MOST_ALIKE:
+        elif same < 1 - MAX_SAME_SHARE:
             yield f"{1 - same:.0%} of the answers were “different”."
-    if person.timing.late is not None and person.timing.late > MOST_FLAGGED:
-        yield f"{person.timing.late:.0%} of the trials were not shown right (late, hidden or in a small window)."
-    if guessing:
+    if summary.timing.late is not None and summary.timing.late > MAX_FLAGGED_SHARE:
+        yield f"{summary.timing.late:.0%} of the trials were not shown right (late, hidden or in a small window)."
+    if is_guessing:
         yield (
-            f"Pairs asked again were answered alike {person.consistency.right} of {person.consistency.of} times, "
-            f"no better than guessing ({person.chance:.0%})."
+            f"Pairs asked again were answered alike {summary.consistency.right} of {summary.consistency.of} times, "
+            f"no better than guessing ({summary.chance:.0%})."
         )
-    if person.timing.refresh_hz is not None and person.timing.refresh_hz < SLOWEST_HZ:
-        yield f"The screen showed only {person.timing.refresh_hz:.0f} pictures a second."
+    if summary.timing.refresh_hz is not None and summary.timing.refresh_hz < MIN_REFRESH_HZ:
+        yield f"The screen showed only {summary.timing.refresh_hz:.0f} pictures a second."
 
 
-def _guessing(of: Sums) -> NDArray[np.bool_]:
-    """Whether so many alike would not surprise in someone who guesses (binomial, one-sided)."""
+def _detect_guessing(sums: SessionSums) -> NDArray[np.bool_]:
+    """Return for each session whether its repeats agree no better than by guessing (binomial test, one-sided)."""
     from scipy.special import bdtrc
 
-    enough = (of.repeats >= FEWEST_REPEATS) & (of.chance <= MOST_CHANCE)
-    found = np.zeros(len(enough), np.bool_)
-    alike = np.rint(of.alike[enough])
-    # P(at least as many alike) = P(more than one less); with none alike it is certain.
-    p = np.where(alike > 0, bdtrc(alike - 1, of.repeats[enough], of.chance[enough]), 1.0)
-    found[enough] = p > GUESSING_P
-    return found
+    testable = (sums.repeats >= MIN_REPEATS) & (sums.chance <= MAX_CHANCE)
+    guessing = np.zeros(len(testable), np.bool_)
+    alike = np.rint(sums.alike[testable])
+    # P(X >= alike) = P(X > alike - 1); it is 1 if none are alike.
+    p = np.where(alike > 0, bdtrc(alike - 1, sums.repeats[testable], sums.chance[testable]), 1.0)
+    guessing[testable] = p > GUESSING_P
+    return guessing

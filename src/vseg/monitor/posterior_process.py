@@ -1,131 +1,133 @@
-"""Posteriors in the background: asked for by pages again and again, worked out one at a time, beside the server.
+"""Compute posteriors in the background, one at a time, in a child process of the server.
 
-Whoever asks gets at once what is there, and what is not is begun. Questions wait in a line, one for each subject: newer
-answers replace a question that waits, and one that nobody has asked for lately is dropped. The one being worked out
-is finished even if newer answers have come, since a busy study would never see a result otherwise; it is given up when
-nobody looks any more, or when it takes too long. The work is done by a process of its own (`believing`), so that the
-requests of participants share neither the interpreter nor, by its niceness, much of the processor with it.
+Pages request a posterior again and again, and get at once what is there; a missing one is queued. The queue holds one
+request for each subject: newer answers replace a request that waits, and a request that was not repeated lately is
+dropped. The request that is being computed is finished even if newer answers have come, since a busy study would never
+see a result otherwise; it is given up if nobody requests it any more, or if it takes too long. The work is done by a
+child process with low priority (posterior_worker), so that it slows the requests of participants as little as possible.
 """
 
 import hashlib
-import os
 import pickle
-import queue
-import subprocess
-import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
+from vseg._support.subprocesses import ONE_THREAD, ChildEndedError, PipeWorker
 from vseg.errors import VsegError
-from vseg.monitor.posterior_summary import Believed, Question
+from vseg.monitor.posterior_summary import PosteriorQuestion, PosteriorSummary
 
-MOST_KEPT = 128
-FORGOTTEN_S = 30.0  # pages that are open ask every few seconds
-LONGEST_S = 600.0  # the first one may have to be compiled
-REST = 3.0  # times as long as the last one of a subject took, before a newer one of it begins
-IDLE_S = 30.0  # without a question, after which the process ends
-LOOK_S = 0.25
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
+MAX_CACHED = 128
+FORGET_AFTER_S = 30.0  # open pages repeat their requests every few seconds
+LONGEST_S = 600.0  # the first posterior may have to be compiled
+PAUSE_FACTOR = 3.0  # pause before a subject is computed again, in durations of its last computation
+IDLE_S = 30.0  # without a request, after which the child ends
+POLL_S = 0.25
 TOO_LONG = (
-    f"The posterior took longer than {LONGEST_S:.0f} s and was given up; export the data and call: "
-    "vseg fit FOLDER --method posterior."
+    f"The posterior took longer than {LONGEST_S:.0f} s and was given up; export the data and compute it with "
+    "vseg.posterior."
 )
-STOPPED = "The process that works out posteriors stopped; perhaps there was not enough memory."
+STOPPED = "The process that computes posteriors stopped; perhaps there was not enough memory."
 
-Make = Callable[[], Question]
+MakeQuestion = Callable[[], PosteriorQuestion]
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a question stands: what is known, if anything, and whether a newer one is on its way.
+class PosteriorStatus:
+    """The latest posterior of a subject, if any, and whether a newer one is being computed.
 
-    `mark` names what is known, and `failed` says why the newest one is not.
+    `mark` identifies the latest one; `failed` says why the newest one could not be computed.
     """
 
-    latest: Believed | None
+    latest: PosteriorSummary | None
     mark: str
     is_current: bool
     failed: str = ""
 
     @property
-    def is_coming(self) -> bool:
-        """Whether something new will be there soon."""
+    def is_pending(self) -> bool:
+        """Whether a newer posterior will be there soon."""
         return not (self.is_current or self.failed)
 
 
 @dataclass
-class _Asked:
+class _Request:
+    """A request in the queue; times are those of the service's clock."""
+
     subject: Hashable
     version: str
-    make: Make
-    asked_s: float
-    began_s: float = 0.0
+    make_question: MakeQuestion
+    requested_s: float
+    started_s: float = 0.0
 
 
 @dataclass
-class _Known:
+class _SubjectState:
+    """The version of the latest posterior of a subject, and of the latest failure."""
+
     version: str = ""
     mark: str = ""
     failed_version: str = ""
     failed: str = ""
-    rested_s: float = 0.0
+    pause_until_s: float = 0.0
 
 
-class Posteriors:
-    """All posteriors of this process; any thread may ask."""
+class GivenUpError(Exception):
+    """Nobody requests the posterior any more, or the service is closed."""
+
+
+class PosteriorService:
+    """All posteriors of this process; any thread may request them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        self._waiting: OrderedDict[Hashable, _Asked] = OrderedDict()
-        self._running: _Asked | None = None
-        self._known: OrderedDict[Hashable, _Known] = OrderedDict()
-        self._found: OrderedDict[tuple[Hashable, str], Believed] = OrderedDict()
+        self._waiting: OrderedDict[Hashable, _Request] = OrderedDict()
+        self._running: _Request | None = None
+        self._states: OrderedDict[Hashable, _SubjectState] = OrderedDict()
+        self._cache: OrderedDict[tuple[Hashable, str], PosteriorSummary] = OrderedDict()
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def ask(self, subject: Hashable, version: str, make: Make) -> Standing:
-        """What is known of a subject; where that is not this version, `make` is called in the background.
+    def request(self, subject: Hashable, version: str, make_question: MakeQuestion) -> PosteriorStatus:
+        """Return the latest posterior of a subject; if it is not of this version, compute that in the background.
 
-        A subject is who and what a question is about, a version the answers it follows from.
+        A subject is what a posterior is about, such as an image and a participant; a version identifies the answers
+        that it follows from. `make_question` is called in the background.
         """
         with self._changed:
-            known = self._known.setdefault(subject, _Known())
-            self._known.move_to_end(subject)
-            while len(self._known) > 4 * MOST_KEPT:
-                self._known.popitem(last=False)
-            if version not in (known.version, known.failed_version) and not self._closed:
-                self._enqueue(_Asked(subject, version, make, self._clock()))
+            state = self._states.setdefault(subject, _SubjectState())
+            self._states.move_to_end(subject)
+            while len(self._states) > 4 * MAX_CACHED:
+                self._states.popitem(last=False)
+            if version not in (state.version, state.failed_version) and not self._closed:
+                self._enqueue(_Request(subject, version, make_question, self._clock()))
             else:
                 self._waiting.pop(subject, None)
-            latest = self._found.get((subject, known.mark))
-            if latest is None and known.version == version:  # it had to make room
-                known.version = ""
-            # While it rests, what failed with the answers before is all there is to say.
-            rests = self._clock() < known.rested_s
-            failed = known.failed if known.failed_version == version or rests else ""
-            return Standing(latest, known.mark, latest is not None and known.version == version, failed)
+            latest = self._cache.get((subject, state.mark))
+            if latest is None and state.version == version:  # it was dropped from the cache
+                state.version = ""
+            # During the pause, the failure with the earlier answers is all there is to say.
+            is_pausing = self._clock() < state.pause_until_s
+            failed = state.failed if state.failed_version == version or is_pausing else ""
+            is_current = latest is not None and state.version == version
+            return PosteriorStatus(latest, state.mark, is_current, failed)
 
-    def found(self, mark: str, subject: Hashable) -> Believed | None:
-        """What an earlier `Standing` of this subject named by this mark, if it is still kept."""
+    def find(self, subject: Hashable, mark: str) -> PosteriorSummary | None:
+        """Return the posterior with the mark of an earlier `PosteriorStatus`, if it is still in the cache."""
         with self._changed:
-            return self._found.get((subject, mark))
+            return self._cache.get((subject, mark))
 
     def wait(self, seconds: float) -> None:
-        """Until one is there, or has failed, or so long."""
+        """Wait until a posterior was computed or has failed, at most so long."""
         with self._changed:
             self._changed.wait(seconds)
 
     def close(self) -> None:
-        """Give up what is being worked out; nothing more is begun."""
+        """Give up what is being computed, and begin nothing more."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -134,146 +136,130 @@ class Posteriors:
         if thread is not None:
             thread.join()
 
-    def _enqueue(self, asked: _Asked) -> None:
+    def _enqueue(self, request: _Request) -> None:
         running = self._running
-        if running is not None and running.subject == asked.subject:
-            running.asked_s = asked.asked_s
-            if running.version == asked.version:
+        if running is not None and running.subject == request.subject:
+            running.requested_s = request.requested_s
+            if running.version == request.version:
                 return
-        waiting = self._waiting.setdefault(asked.subject, asked)  # newer answers keep the place in the line
-        waiting.version, waiting.make, waiting.asked_s = asked.version, asked.make, asked.asked_s
+        waiting = self._waiting.setdefault(
+            request.subject, request
+        )  # newer answers keep the place in the queue
+        waiting.version, waiting.make_question = request.version, request.make_question
+        waiting.requested_s = request.requested_s
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="vseg-posteriors", daemon=True)
             self._thread.start()
         self._changed.notify_all()
 
     def _run(self) -> None:
-        with _Child() as child:
-            while (asked := self._next()) is not None:
-                came: Believed | str | None
+        with _PosteriorChild() as child:
+            while (request := self._next()) is not None:
+                result: PosteriorSummary | str | None
                 try:
-                    came = child.answer(asked.make(), partial(self._is_given_up, asked))
+                    result = child.answer(request.make_question(), partial(self._is_given_up, request))
                 except VsegError as error:
-                    came = str(error)
+                    result = str(error)
                 except Exception as error:
-                    came = f"The answers could not be read: {type(error).__name__}: {error}"
-                self._note(asked, came)
+                    result = f"The answers could not be read: {type(error).__name__}: {error}"
+                self._store(request, result)
 
-    def _next(self) -> _Asked | None:
-        """The question that has waited longest, of those that are due; None when nobody has asked for a while."""
+    def _next(self) -> _Request | None:
+        """Return the request that has waited longest and is due; None if there was none for a while."""
         until = self._clock() + IDLE_S
         with self._changed:
             while True:
                 now = self._clock()
-                for subject in [
-                    each.subject for each in self._waiting.values() if now - each.asked_s > FORGOTTEN_S
-                ]:
+                forgotten = [
+                    request.subject
+                    for request in self._waiting.values()
+                    if now - request.requested_s > FORGET_AFTER_S
+                ]
+                for subject in forgotten:
                     del self._waiting[subject]
-                due = [each for each in self._waiting.values() if self._rested_s(each.subject) <= now]
+                due = [
+                    request
+                    for request in self._waiting.values()
+                    if self._pause_until_s(request.subject) <= now
+                ]
                 if due:
                     until = now + IDLE_S
                     self._running = self._waiting.pop(due[0].subject)
-                    self._running.began_s = now
+                    self._running.started_s = now
                     return self._running
                 if self._closed or now > until:
                     self._thread = None
                     return None
-                self._changed.wait(LOOK_S if self._waiting else until - now + LOOK_S)
+                self._changed.wait(POLL_S if self._waiting else until - now + POLL_S)
 
-    def _rested_s(self, subject: Hashable) -> float:
-        known = self._known.get(subject)
-        return known.rested_s if known else 0.0
+    def _pause_until_s(self, subject: Hashable) -> float:
+        state = self._states.get(subject)
+        return state.pause_until_s if state else 0.0
 
-    def _is_given_up(self, asked: _Asked) -> bool:
-        return self._closed or self._clock() - asked.asked_s > FORGOTTEN_S
+    def _is_given_up(self, request: _Request) -> bool:
+        return self._closed or self._clock() - request.requested_s > FORGET_AFTER_S
 
-    def _note(self, asked: _Asked, came: Believed | str | None) -> None:
+    def _store(self, request: _Request, result: PosteriorSummary | str | None) -> None:
+        """Store a posterior or a failure; None is a request that was given up."""
         with self._changed:
             self._running = None
-            known = self._known.setdefault(asked.subject, _Known())
-            if isinstance(came, Believed):
-                known.version, known.mark = asked.version, _mark(asked)
-                known.failed_version = known.failed = ""
-                known.rested_s = self._clock() + REST * came.seconds
-                self._found[asked.subject, known.mark] = came
-                self._found.move_to_end((asked.subject, known.mark))
-                while len(self._found) > MOST_KEPT:
-                    self._found.popitem(last=False)
-            elif came is not None:
-                known.failed_version, known.failed = asked.version, came
+            state = self._states.setdefault(request.subject, _SubjectState())
+            if isinstance(result, PosteriorSummary):
+                state.version, state.mark = request.version, _make_mark(request)
+                state.failed_version = state.failed = ""
+                state.pause_until_s = self._clock() + PAUSE_FACTOR * result.seconds
+                self._cache[request.subject, state.mark] = result
+                self._cache.move_to_end((request.subject, state.mark))
+                while len(self._cache) > MAX_CACHED:
+                    self._cache.popitem(last=False)
+            elif result is not None:
+                state.failed_version, state.failed = request.version, result
                 now = self._clock()
-                known.rested_s = now + REST * (now - asked.began_s)
+                state.pause_until_s = now + PAUSE_FACTOR * (now - request.started_s)
             self._changed.notify_all()
 
 
-class _Child:
-    """The process, started when it is needed; one that was given up is replaced by another."""
+class _PosteriorChild:
+    """The child process: started when it is needed, and again after it was killed."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._worker: PipeWorker | None = None
 
-    def __enter__(self) -> "_Child":
+    def __enter__(self) -> "_PosteriorChild":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        if self._worker is not None:
+            self._worker.kill()
 
-    def answer(self, asked: Question, is_given_up: Callable[[], bool]) -> Believed | str | None:
-        """What came of a question; None if it was given up."""
+    def answer(
+        self, question: PosteriorQuestion, is_given_up: Callable[[], bool]
+    ) -> PosteriorSummary | str | None:
+        """Return the posterior, or a sentence if there is none; None if the question was given up."""
         if is_given_up():  # while its answers were read
             return None
-        process = self._started()
-        replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=_exchange, args=(process, asked, replies), daemon=True).start()
-        until = time.monotonic() + LONGEST_S
-        while True:
-            try:
-                came: Believed | str | None = replies.get(timeout=LOOK_S)
-            except queue.Empty:
-                if is_given_up():
-                    self._end()
-                    return None
-                if time.monotonic() > until:
-                    self._end()
-                    return TOO_LONG
-            else:
-                if came is None:
-                    self._end()
-                    return STOPPED
-                return came
+        deadline = time.monotonic() + LONGEST_S
 
-    def _started(self) -> "subprocess.Popen[bytes]":
-        if self._process is None:
-            command = [sys.executable, "-m", "vseg.monitor.posterior_worker"]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                env={**os.environ, **ONE_THREAD},
-                start_new_session=True,  # Ctrl+C is the server's to answer
-            )  # fmt: skip
-        return self._process
+        def check() -> None:
+            if is_given_up():
+                raise GivenUpError
+            if time.monotonic() > deadline:
+                raise TimeoutError
 
-    def _end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout):
-                assert pipe is not None
-                with suppress(OSError):  # what was to be written has nobody to read it
-                    pipe.close()
-            self._process = None
+        worker = self._worker or PipeWorker(["-m", "vseg.monitor.posterior_worker"], environment=ONE_THREAD)
+        self._worker = None  # after an exception it has been killed
+        try:
+            reply = worker.request(pickle.dumps(question), check)
+        except GivenUpError:
+            return None
+        except TimeoutError:
+            return TOO_LONG
+        except ChildEndedError:
+            return STOPPED
+        self._worker = worker
+        result: PosteriorSummary | str = pickle.loads(reply)
+        return result
 
 
-def _exchange(process: "subprocess.Popen[bytes]", asked: Question, replies: "queue.SimpleQueue[Any]") -> None:
-    """Send a question and wait for its reply; None if the process ends first."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        pickle.dump(asked, process.stdin)
-        process.stdin.flush()
-        replies.put(pickle.load(process.stdout))
-    except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-        replies.put(None)
-
-
-def _mark(asked: _Asked) -> str:
-    return hashlib.blake2b(repr((asked.subject, asked.version)).encode(), digest_size=9).hexdigest()
+def _make_mark(request: _Request) -> str:
+    return hashlib.blake2b(repr((request.subject, request.version)).encode(), digest_size=9).hexdigest()

@@ -1,8 +1,7 @@
-"""What the posterior says of an image: the question, its answer, and how one follows from the other.
+"""The posterior of an image: the question, which another process can answer, and the summary of the posterior.
 
-A question holds all that an answer follows from, so that it can be sent to another process. For an adaptive study it
-may be the chooser's own: the same answers in the same order, with the same seed, give the very draws that its pairs
-were chosen from.
+For an adaptive study it may be the posterior of its chooser: the same answers in the same order, with the same seed,
+give the same draws that its pairs were chosen from.
 """
 
 import warnings
@@ -12,26 +11,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.adaptive.chooser import LAPSES, seed_of
+from vseg import store
+from vseg.adaptive.chooser import LAPSES, derive_seed
+from vseg.adaptive.history import order_answers
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, VsegWarning
 from vseg.monitor.answers import Answers
-from vseg.monitor.maps import SEED, fit_of, pairs_wanted
+from vseg.monitor.maps import SEED, count_pairs_needed, fit_tally
+from vseg.store.studies import StudyRow
 from vseg.study.schema import Study
 
 if TYPE_CHECKING:
     from vseg.bayes.segment_evidence import SegmentsRow
 
-FEWEST = 8  # answers; below, intervals would only repeat the prior
-DRAWS, MORE_DRAWS = 128, 512  # the latter where chains do not agree after the former
+MIN_ANSWERS = 8  # with fewer, intervals would only repeat the prior
+DRAWS, MORE_DRAWS = 128, 512  # more if the chains do not agree
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """What is asked: these answers, K or "auto", and the catch trials (right, asked) that tell of lapses.
+class PosteriorQuestion:
+    """All that a posterior depends on, so that another process can compute it.
 
-    `chooser` is the seed of an adaptive study's state, whose `answers` then are in the order in which it took them.
+    Attributes
+    ----------
+    answers : Tally or Responses
+        The answers; for a chooser, in the order in which it takes them.
+    segments : int or "auto"
+        K.
+    catch : tuple of int
+        Catch trials answered right, and all, from which lapses are estimated.
+    chooser : int, optional
+        The seed of an adaptive study's chooser, if it is its posterior.
     """
 
     answers: Tally | Responses
@@ -41,19 +52,35 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Believed:
-    """What came out: the median maps, the 90 % interval of every probability, and everything said beside them.
+class PosteriorSummary:
+    """A posterior: median maps, the 90 % interval of every probability, and what else pages show.
 
     Attributes
     ----------
-    maps : the posterior median of every probability, renormalised
-    lower, upper : (n, K) ends of the 90 % intervals
-    entropy, entropy_low, entropy_high : mean over locations, in nats, and its 90 % interval
-    table : the evidence of each K that was tried, a dict each; empty where K was given
-    chosen, plausible : the K that the evidence chooses, and those that it does not rule out
-    lapses : (γ₀, γ₁), `lapses_estimated` or assumed
-    warning : a sentence where the draws cannot be trusted, else ""
-    by_chooser : whether these are the draws that an adaptive study's pairs were chosen from
+    maps : Maps
+        Posterior median of every probability, renormalised.
+    lower, upper : NDArray
+        Ends of the 90 % intervals (n, K).
+    entropy, entropy_low, entropy_high : float
+        Mean entropy over locations in nats, and its 90 % interval.
+    expected_error : float
+        Expected distance of the maps from the truth.
+    table : list of dict
+        The evidence of each K that was tried; empty if K was given.
+    chosen, plausible : int and list of int
+        The K with the highest evidence, and those that the evidence does not rule out.
+    lapses, lapses_estimated : tuple of float and bool
+        Lapse rates (γ₀, γ₁), and whether they were estimated or assumed.
+    warning : str
+        A sentence if the draws cannot be trusted, otherwise "".
+    rhat, effective_draws : float or None
+        Diagnostics of the chains; None for a chooser.
+    draws, trials, pairs : int
+        Number of draws, of answers and of distinct pairs.
+    seconds : float
+        How long the computation took.
+    by_chooser : bool
+        Whether these are the draws that an adaptive study's pairs were chosen from.
     """
 
     maps: Maps
@@ -79,124 +106,163 @@ class Believed:
 
     @property
     def segments(self) -> int:
-        """K."""
+        """Number of segments."""
         return self.maps.segments
 
     @property
     def width(self) -> NDArray[np.float64]:
-        """(n, K) how wide each interval is, 0 to 1."""
+        """Width of each interval (n, K), 0 to 1."""
         return self.upper - self.lower
 
     @property
     def confidence(self) -> float:
-        """Of all intervals."""
+        """Confidence level of the intervals."""
         from vseg.bayes.draw_summaries import CONFIDENCE
 
         return CONFIDENCE
 
 
-def question(
+def make_question(
     answers: Answers, image: str, *, participant: str | None = None, segments: int | str = "auto"
-) -> Question:
-    """About all answers that count on an image, or one participant's; `InvalidInput` if there are too few."""
+) -> PosteriorQuestion:
+    """Return the question about all answers that count on an image, or about one participant's.
+
+    `InvalidInput` is raised if there are too few answers.
+    """
     tally = answers.tally(image, participant)
-    _check(tally.trials)
-    return Question(tally, segments, catch_of(answers, image, participant))
+    _check_answers(tally.trials)
+    return PosteriorQuestion(tally, segments, count_catch_trials(answers, image, participant))
 
 
-def chooser_question(study: Study, image: str, answers: Responses) -> Question:
-    """What an adaptive study's chooser knows of an image from these answers, in the order in which it took them."""
-    _check(len(answers))
-    return Question(answers, study.planned_segments, chooser=seed_of(study, image))
+def make_chooser_question(study: Study, image: str, answers: Responses) -> PosteriorQuestion:
+    """Return the question about an adaptive study's chooser, with the answers in the order in which it takes them."""
+    _check_answers(len(answers))
+    return PosteriorQuestion(answers, study.planned_segments, chooser=derive_seed(study, image))
 
 
-def catch_of(answers: Answers, image: str, participant: str | None = None) -> tuple[int, int]:
-    """Catch trials (right, asked) of those who answered about an image: how attentive they were."""
-    return answers.kept(("catch", image, participant), lambda: _catch_of(answers, image, participant))
+def has_chooser(study: StudyRow, participant: str | None) -> bool:
+    """Return whether pairs are chosen from these answers: a participant's own, or everybody's (None) if shared."""
+    design = study.study.design
+    return design.is_adaptive and (participant is None) == bool(design.shared)
 
 
-def _catch_of(answers: Answers, image: str, participant: str | None) -> tuple[int, int]:
-    about = answers.used & (answers.image == answers.images.index(image))
-    people = np.unique(answers.session[about])
+def read_chooser_answers(
+    db: store.Database, study: StudyRow, answers: Answers, image: str, participant: str | None
+) -> Responses:
+    """Read the answers that the chooser of an image has taken, and those since, in the order in which it takes them.
+
+    A participant with several sessions has a chooser for each; it is that of the last one with answers about the image.
+    """
+    with db.reading() as connection:
+        if participant is None:
+            session_ids = list(store.choices.list_contributing_sessions(connection, study.id, image))
+        else:
+            about_image = answers.used & (answers.image == answers.images.index(image))
+            indices = np.intersect1d(answers.session[about_image], answers.session_indices(participant))
+            session_ids = [answers.sessions[index].id for index in indices[-1:]]
+        read = {session: store.choices.read_answers(connection, session) for session in session_ids}
+        bases = store.choices.list_bases(connection, image, session_ids)
+    everything = {session: own.records for session, own in read.items()}
+    order = order_answers(
+        image, [*bases.values(), everything], {session: own.answers for session, own in read.items()}
+    )
+    i, j, same = ([getattr(answer, name) for answer in order] for name in ("i", "j", "same"))
+    return Responses(answers.layout, i, j, same, image=image)
+
+
+def count_catch_trials(answers: Answers, image: str, participant: str | None = None) -> tuple[int, int]:
+    """Return the catch trials, answered right and all, of the participants who answered about an image."""
+    return answers.cached(("catch", image, participant), lambda: _count_catch(answers, image, participant))
+
+
+def _count_catch(answers: Answers, image: str, participant: str | None) -> tuple[int, int]:
+    about_image = answers.used & (answers.image == answers.images.index(image))
+    sessions = np.unique(answers.session[about_image])
     if participant is not None:
-        people = np.intersect1d(people, answers.places(participant))
-    asked = answers.catch & ~answers.flagged & (answers.correct >= 0) & np.isin(answers.session, people)
-    return int(answers.correct[asked].sum()), int(asked.sum())
+        sessions = np.intersect1d(sessions, answers.session_indices(participant))
+    rows = answers.catch & ~answers.flagged & (answers.correct >= 0) & np.isin(answers.session, sessions)
+    return int(answers.correct[rows].sum()), int(rows.sum())
 
 
-def believed(asked: Question) -> Believed:
-    """Work it out, with one thread; the same question has the same answer."""
+def compute_posterior(question: PosteriorQuestion) -> PosteriorSummary:
+    """Compute the posterior with one thread; the same question always has the same answer."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VsegWarning)  # chains that do not agree are said in `warning`
-        return _of_answers(asked) if asked.chooser is None else _of_chooser(asked, asked.chooser)
+        warnings.simplefilter("ignore", VsegWarning)  # the summary's `warning` says if chains do not agree
+        if question.chooser is None:
+            return _posterior_of_answers(question)
+        return _posterior_of_chooser(question, question.chooser)
 
 
-def _of_answers(asked: Question) -> Believed:
+def _posterior_of_answers(question: PosteriorQuestion) -> PosteriorSummary:
     from vseg import bayes
 
-    tally = _tally(asked)
-    about: dict[str, Any] = {"lapses": "estimate", "catch": asked.catch, "seed": SEED, "threads": 1}
-    found = bayes.posterior(tally, segments=asked.segments, draws=DRAWS, **about)
-    if not found.converged:
-        more = bayes.posterior(tally, segments=found.segments, draws=MORE_DRAWS, **about)
-        found = replace(more, table=found.table)
-    like = _classic(tally, found.segments)
-    found = found if like is None else found.align_to(like)
-    table = found.table
-    return Believed(
-        found.maps, found.lower, found.upper, found.entropy, *found.entropy_interval, found.expected_error,
+    tally = _tally(question)
+    settings: dict[str, Any] = {"lapses": "estimate", "catch": question.catch, "seed": SEED, "threads": 1}
+    posterior = bayes.posterior(tally, segments=question.segments, draws=DRAWS, **settings)
+    if not posterior.converged:
+        longer = bayes.posterior(tally, segments=posterior.segments, draws=MORE_DRAWS, **settings)
+        posterior = replace(longer, table=posterior.table)
+    reference = _fit_reference(tally, posterior.segments)
+    posterior = posterior if reference is None else posterior.align_to(reference)
+    table = posterior.table
+    return PosteriorSummary(
+        posterior.maps, posterior.lower, posterior.upper, posterior.entropy, *posterior.entropy_interval,
+        posterior.expected_error,
         table=[] if table is None else table.rows(),
-        chosen=found.segments if table is None else table.chosen,
-        plausible=[found.segments] if table is None else table.plausible,
-        lapses=found.lapses, lapses_estimated=True,
-        warning="" if found.converged else f"{found.diagnostics.message.partition(';')[0]}.",
-        rhat=_finite(found.diagnostics.rhat), effective_draws=found.diagnostics.ess,
-        draws=len(found.draws), trials=found.trials, pairs=found.pairs,
+        chosen=posterior.segments if table is None else table.chosen,
+        plausible=[posterior.segments] if table is None else table.plausible,
+        lapses=posterior.lapses, lapses_estimated=True,
+        warning="" if posterior.converged else f"{posterior.diagnostics.message.partition(';')[0]}.",
+        rhat=_finite(posterior.diagnostics.rhat), effective_draws=posterior.diagnostics.ess,
+        draws=len(posterior.draws), trials=posterior.trials, pairs=posterior.pairs,
     )  # fmt: skip
 
 
-def _of_chooser(asked: Question, seed: int) -> Believed:
-    """From the chooser's draws; which K the evidence would choose is looked at beside, with the chooser's lapses."""
+def _posterior_of_chooser(question: PosteriorQuestion, seed: int) -> PosteriorSummary:
+    """Summarise the chooser's draws; the evidence of each K is computed separately, with the chooser's lapse rates."""
     from vseg import adaptive, bayes
     from vseg.bayes.draw_summaries import equal_tailed, mean_entropies
 
-    answers, tally = asked.answers, _tally(asked)
-    if not isinstance(answers, Responses) or isinstance(asked.segments, str):
-        raise InvalidInput("A chooser takes answers in their order and a number of segments.")
-    state = adaptive.State(tally.layout, segments=asked.segments, lapses=LAPSES, seed=seed)
+    answers, tally = question.answers, _tally(question)
+    if not isinstance(answers, Responses) or isinstance(question.segments, str):
+        raise InvalidInput("A chooser needs answers in their order, and a number of segments.")
+    state = adaptive.State(tally.layout, segments=question.segments, lapses=LAPSES, seed=seed)
     state.add(answers.i, answers.j, answers.same)
     maps, draws, bounds = state.maps, state.draws, state.bounds
-    like = _classic(tally, maps.segments)
-    if like is not None:
-        order = maps.matching_order(like)
+    reference = _fit_reference(tally, maps.segments)
+    if reference is not None:
+        order = maps.matching_order(reference)
         maps, draws, bounds = maps.permute(order), draws[:, :, order], bounds[:, :, order]
-    beside = bayes.posterior(tally, segments="auto", lapses=LAPSES, seed=SEED, threads=1)
-    assert beside.table is not None
+    evidence = bayes.posterior(tally, segments="auto", lapses=LAPSES, seed=SEED, threads=1)
+    assert evidence.table is not None
     entropies = mean_entropies(draws)
     low, high = equal_tailed(entropies)
-    return Believed(
+    return PosteriorSummary(
         maps, bounds[0], bounds[1], float(np.median(entropies)), float(low), float(high),
         expected_error=state.expected_error,
-        table=beside.table.rows(), chosen=beside.table.chosen, plausible=beside.table.plausible,
+        table=evidence.table.rows(), chosen=evidence.table.chosen, plausible=evidence.table.plausible,
         lapses=LAPSES, lapses_estimated=False, warning="", rhat=None, effective_draws=None,
         draws=len(draws), trials=state.trials, pairs=len(tally), by_chooser=True,
     )  # fmt: skip
 
 
-def _classic(tally: Tally, segments: int) -> Maps | None:
-    """The classic map, after which segments are called and coloured, so that both can be compared at a glance."""
-    if len(tally) < pairs_wanted(tally.layout, segments)[0]:
+def _fit_reference(tally: Tally, segments: int) -> Maps | None:
+    """Fit the maps whose order of segments the posterior takes, so that both have the same names and colours.
+
+    None if there are too few answers.
+    """
+    if len(tally) < count_pairs_needed(tally.layout, segments)[0]:
         return None
-    return fit_of(tally, segments, "auto").maps
+    return fit_tally(tally, segments, "auto").maps
 
 
-def _tally(asked: Question) -> Tally:
-    return asked.answers if isinstance(asked.answers, Tally) else asked.answers.tally()
+def _tally(question: PosteriorQuestion) -> Tally:
+    return question.answers if isinstance(question.answers, Tally) else question.answers.tally()
 
 
-def _check(answers: int) -> None:
-    if answers < FEWEST:
-        raise InvalidInput(f"A posterior needs at least {FEWEST} answers that count, got {answers}.")
+def _check_answers(answers: int) -> None:
+    if answers < MIN_ANSWERS:
+        raise InvalidInput(f"A posterior needs at least {MIN_ANSWERS} answers that count, got {answers}.")
 
 
 def _finite(value: float) -> float | None:

@@ -1,55 +1,37 @@
-"""The process in which posteriors are worked out: `python -m vseg.monitor.posterior_worker`, driven by `posteriors`.
+"""The child process that computes posteriors: `python -m vseg.monitor.posterior_worker`, started by posterior_process.
 
-It reads pickled questions from its standard input and writes what came of each to its standard output, one at a time,
-with a lower claim on the processor, and ends when its input does: with the server, or when it is not needed.
+It answers one pickled question at a time, with low priority, and exits when its standard input ends: with the server,
+or when it is not needed any more.
 """
 
 import os
 import pickle
-import queue
-import sys
-import threading
 import time
 from dataclasses import replace
-from typing import BinaryIO
 
+from vseg._support.subprocesses import serve_requests
 from vseg.errors import VsegError
-from vseg.monitor.posterior_summary import Believed, Question, believed
+from vseg.monitor.posterior_summary import PosteriorQuestion, PosteriorSummary, compute_posterior
 
-MODEST = 5  # niceness: whoever answers participants comes first, with three times the claim
+NICENESS = 5  # the server, which answers participants, gets three times the processor time
 
 
 def main() -> None:
-    """Answer until there are no more questions."""
+    """Answer questions until standard input ends."""
     if hasattr(os, "nice"):
-        os.nice(MODEST)
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints is no reply
-    waiting: queue.SimpleQueue[Question] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, waiting), daemon=True).start()
-    while True:
-        pickle.dump(answer_to(waiting.get()), replies)
-        replies.flush()
+        os.nice(NICENESS)
+    serve_requests(lambda message: pickle.dumps(answer_question(pickle.loads(message))))
 
 
-def answer_to(asked: Question) -> Believed | str:
-    """What came of a question; a sentence if it could not be answered."""
-    began = time.perf_counter()
+def answer_question(question: PosteriorQuestion) -> PosteriorSummary | str:
+    """Return the posterior, or a sentence if it could not be computed."""
+    started = time.perf_counter()
     try:
-        return replace(believed(asked), seconds=time.perf_counter() - began)
+        return replace(compute_posterior(question), seconds=time.perf_counter() - started)
     except VsegError as error:
         return str(error)
     except Exception as error:
-        return f"The posterior could not be worked out: {type(error).__name__}: {error}"
-
-
-def _listen(questions: BinaryIO, waiting: "queue.SimpleQueue[Question]") -> None:
-    """In a thread, so that a process in the midst of a question ends with the server, too."""
-    try:
-        while True:
-            waiting.put(pickle.load(questions))
-    finally:  # at the end, or in the midst of a question if the server was killed
-        os._exit(0)
+        return f"The posterior could not be computed: {type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

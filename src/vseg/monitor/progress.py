@@ -1,16 +1,16 @@
-"""How far a study is, at one glance."""
+"""The progress of a study: sessions, answers, timing and consistency, for all images and each of them."""
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vseg import store
-from vseg.monitor.answers import MOST_CELLS, Answers
-from vseg.monitor.maps import pairs_wanted
-from vseg.monitor.participants import Sums, off_ms, sums
+from vseg.monitor.answers import MAX_CELLS, Answers
+from vseg.monitor.maps import count_pairs_needed
+from vseg.monitor.participants import SessionSums, sum_sessions, timing_errors_ms
 from vseg.monitor.summaries import NO_TIMING, Distribution, Share, Timing, quantile
 from vseg.store.studies import StudyRow
 
@@ -19,9 +19,9 @@ HOURS, HOUR_MS = 48, 3_600_000
 
 @dataclass(frozen=True)
 class ImageProgress:
-    """One image: completed and active sessions of those wanted, its answers that count, and what maps need.
+    """One image: completed and active sessions of those wanted, answers that count, and pairs that maps need.
 
-    With K segments on n locations, maps need (K-1)n distinct pairs at least (`needed`), and Kn are `advised`.
+    With K segments on n locations, maps need at least (K-1)n distinct pairs (`needed`), and Kn are `advised`.
     """
 
     name: str
@@ -36,21 +36,39 @@ class ImageProgress:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """One study at a glance; counts are sessions.
+class StudyProgress:
+    """The progress of one study; counts are sessions unless said otherwise.
 
     Attributes
     ----------
-    started : all there ever were; active : alive, heard of lately; silent : begun, but not heard of lately
-    completed, left, ended, withdrawn : how the others ended
-    wanted, places_left : how many are to complete, and how many can still begin
-    answers, used : all answers, and those that count
-    minutes : of completed sessions, from beginning to end
-    rt_ms, timing : of the answers that count, of all answers
-    catch, practice : trials with a known answer that were answered right
-    consistency : answers to a pair asked before that are like the earlier ones; chance : what guessing would reach
-    simulated : sessions of simulated participants
-    per_hour : [hour as epoch ms, answers] of the last 48 hours
+    started : int
+        All sessions that ever began.
+    active, silent : int
+        Sessions that have not ended, with records lately and without.
+    completed, left, ended, withdrawn : int
+        How the other sessions ended.
+    wanted, places_left : int
+        How many are to complete, and how many can still begin.
+    simulated : int
+        Sessions of simulated participants.
+    answers, used : int
+        All answers, and those that count.
+    minutes : Distribution
+        Durations of completed sessions.
+    rt_ms : Distribution
+        Reaction times of the answers that count.
+    timing : Timing
+        Timing of all trials.
+    catch, practice : Share
+        Trials with a known right answer that were answered right.
+    consistency : Share
+        Answers to a pair answered before that agree with the earlier ones.
+    chance : float or None
+        The consistency expected from guessing.
+    per_hour : list of tuple
+        Start of the hour (ms since the epoch) and answers in it, for the last 48 hours.
+    images : list of ImageProgress
+        Each image of the study.
     """
 
     study: str
@@ -78,12 +96,27 @@ class Progress:
     images: list[ImageProgress]
 
 
-def progress(db: store.Database, study: StudyRow, answers: Answers) -> Progress:
-    """How far a study is. What depends on the answers alone is counted once for each version of them."""
+class _AnswerSummary(TypedDict):
+    """The fields of `StudyProgress` that depend on the answers alone."""
+
+    simulated: int
+    answers: int
+    used: int
+    minutes: Distribution
+    rt_ms: Distribution
+    timing: Timing
+    catch: Share
+    practice: Share
+    consistency: Share
+    chance: float | None
+
+
+def compute_progress(db: store.Database, study: StudyRow, answers: Answers) -> StudyProgress:
+    """Return the progress of a study; what depends on the answers alone is computed once for each version of them."""
     counts = store.sessions.count_sessions(db, study)
     statuses = {name: getattr(counts, name) for name in ("completed", "left", "ended", "withdrawn")}
     hour = time.time_ns() // 1_000_000 // HOUR_MS
-    return Progress(
+    return StudyProgress(
         study=study.name,
         status=study.status,
         started=counts.active + sum(statuses.values()),
@@ -92,67 +125,71 @@ def progress(db: store.Database, study: StudyRow, answers: Answers) -> Progress:
         **statuses,
         wanted=study.study.participants,
         places_left=max(study.study.participants - counts.completed - counts.alive, 0),
-        per_hour=answers.kept(("per hour", hour), lambda: _per_hour(answers, hour)),
+        per_hour=answers.cached(("per hour", hour), lambda: _count_per_hour(answers, hour)),
         images=[
             replace(
                 image,
                 completed=counts.images[image.name]["completed"],
                 active=counts.images[image.name]["alive"],
             )
-            for image in answers.kept("images", lambda: _images(study, answers))
+            for image in answers.cached("images", lambda: _summarise_images(study, answers))
         ],
-        **answers.kept("progress", lambda: _of_answers(answers)),
+        **answers.cached("progress", lambda: _summarise_answers(answers)),
     )
 
 
-def _of_answers(answers: Answers) -> dict[str, Any]:
-    of = sums(answers)
-    ended = [
-        (head.finished_at_ms, head.started_at_ms) for head in answers.sessions if head.status == "completed"
-    ]
-    minutes = np.array([(end - start) / 60_000 for end, start in ended if end is not None])
-    repeats = int(of.repeats.sum())
+def _summarise_answers(answers: Answers) -> _AnswerSummary:
+    sums = sum_sessions(answers)
+    completed = [session for session in answers.sessions if session.status == "completed"]
+    minutes = np.array(
+        [
+            (session.finished_at_ms - session.started_at_ms) / 60_000
+            for session in completed
+            if session.finished_at_ms is not None
+        ]
+    )
+    repeats = int(sums.repeats.sum())
     return {
-        "simulated": sum(head.simulated for head in answers.sessions),
+        "simulated": sum(session.simulated for session in answers.sessions),
         "answers": len(answers),
-        "used": int(of.used.sum()),
-        "minutes": Distribution.of(np.maximum(minutes, 0), "minutes"),
-        "rt_ms": Distribution.of(answers.rt_ms[answers.used], "ms"),
-        "timing": _timing(answers, of),
-        "catch": Share.counted(of.catch_right.sum(), of.catch.sum()),
-        "practice": Share.counted(of.practice_right.sum(), of.practice.sum()),
-        "consistency": Share.counted(of.alike.sum(), repeats),
-        "chance": round(float(np.nansum(of.chance * of.repeats) / repeats), 4) if repeats else None,
+        "used": int(sums.used.sum()),
+        "minutes": Distribution.from_values(np.maximum(minutes, 0), "minutes"),
+        "rt_ms": Distribution.from_values(answers.rt_ms[answers.used], "ms"),
+        "timing": _summarise_timing(answers, sums),
+        "catch": Share.from_counts(sums.catch_right.sum(), sums.catch.sum()),
+        "practice": Share.from_counts(sums.practice_right.sum(), sums.practice.sum()),
+        "consistency": Share.from_counts(sums.alike.sum(), repeats),
+        "chance": round(float(np.nansum(sums.chance * sums.repeats) / repeats), 4) if repeats else None,
     }
 
 
-def _timing(answers: Answers, of: Sums) -> Timing:
+def _summarise_timing(answers: Answers, sums: SessionSums) -> Timing:
     if not len(answers):
         return NO_TIMING
     total = len(answers)
     return Timing(
-        median_off_ms=round(quantile(np.sort(off_ms(answers)), 0.5), 2),
-        within_half_frame=round(int(of.within_half_frame.sum()) / total, 4),
-        late=round(int(of.flagged.sum()) / total, 4),
-        dropped_per_100=round(100 * int(of.dropped.sum()) / total, 2),
-        refresh_hz=round(float(np.nanmedian(of.refresh_hz)), 1),
+        median_off_ms=round(quantile(np.sort(timing_errors_ms(answers)), 0.5), 2),
+        within_half_frame=round(int(sums.within_half_frame.sum()) / total, 4),
+        late=round(int(sums.flagged.sum()) / total, 4),
+        dropped_per_100=round(100 * int(sums.dropped.sum()) / total, 2),
+        refresh_hz=round(float(np.nanmedian(sums.refresh_hz)), 1),
     )
 
 
-def _per_hour(answers: Answers, hour: int) -> list[tuple[int, int]]:
-    """Answers in each of the last hours, by the clocks of those who answered."""
+def _count_per_hour(answers: Answers, hour: int) -> list[tuple[int, int]]:
+    """Count the answers in each of the last hours, by the clocks of the participants."""
     first = hour - HOURS + 1
-    lately = answers.shown_at_ms[answers.shown_at_ms >= first * HOUR_MS]
-    hours = lately // HOUR_MS - first
+    recent = answers.shown_at_ms[answers.shown_at_ms >= first * HOUR_MS]
+    hours = recent // HOUR_MS - first
     counts = np.bincount(hours[hours < HOURS], minlength=HOURS).tolist()
     return [((first + number) * HOUR_MS, count) for number, count in enumerate(counts)]
 
 
-def _images(study: StudyRow, answers: Answers) -> list[ImageProgress]:
-    """What depends on the answers; who is active is filled in at each look."""
-    wanted = pairs_wanted(answers.layout, study.study.planned_segments)
+def _summarise_images(study: StudyRow, answers: Answers) -> list[ImageProgress]:
+    """Return what depends on the answers; the counts of sessions are filled in later."""
+    needed, advised = count_pairs_needed(answers.layout, study.study.planned_segments)
     counts = np.bincount(answers.image[answers.used], minlength=len(answers.images)).tolist()
-    distinct = _distinct_pairs(answers).tolist()
+    distinct = _count_distinct_pairs(answers).tolist()
     return [
         ImageProgress(
             name=image.name,
@@ -162,17 +199,17 @@ def _images(study: StudyRow, answers: Answers) -> list[ImageProgress]:
             active=0,
             answers=counts[answers.images.index(image.name)],
             distinct_pairs=distinct[answers.images.index(image.name)],
-            needed=wanted[0],
-            advised=wanted[1],
+            needed=needed,
+            advised=advised,
         )
         for image in study.study.images
     ]
 
 
-def _distinct_pairs(answers: Answers) -> NDArray[np.int64]:
-    """How many different pairs of each image have an answer that counts: all images at once."""
+def _count_distinct_pairs(answers: Answers) -> NDArray[np.int64]:
+    """Return for each image how many different pairs have an answer that counts."""
     pairs = len(answers.layout) ** 2
-    if len(answers.images) * pairs <= MOST_CELLS:
+    if len(answers.images) * pairs <= MAX_CELLS:
         cell = answers.image[answers.used].astype(np.int32) * pairs + answers.cells[answers.used]
         asked = np.bincount(cell, minlength=len(answers.images) * pairs) > 0
         return asked.reshape(len(answers.images), pairs).sum(axis=1)
@@ -182,3 +219,38 @@ def _distinct_pairs(answers: Answers) -> NDArray[np.int64]:
     key.sort()
     first = np.flatnonzero(np.diff(key, prepend=-1))
     return np.bincount(key[first] // pairs, minlength=len(answers.images))
+
+
+@dataclass(frozen=True)
+class ChoiceCounts:
+    """How the pairs of an adaptive study came about, in answers that count.
+
+    Attributes
+    ----------
+    chosen : int
+        Answers to chosen pairs.
+    fixed : int
+        Answers to the fixed pairs at the beginning.
+    fallen_back : int
+        Answers to fixed pairs that were shown because no choice was ready.
+    """
+
+    chosen: int
+    fixed: int
+    fallen_back: int
+
+
+def count_choices(study: StudyRow, answers: Answers) -> ChoiceCounts | None:
+    """Count the answers to chosen and to fixed pairs; None unless the study is adaptive."""
+    if not study.study.design.is_adaptive:
+        return None
+    return answers.cached("choice counts", lambda: _count_choices(study, answers))
+
+
+def _count_choices(study: StudyRow, answers: Answers) -> ChoiceCounts:
+    rows = answers.used & ~answers.chosen
+    # Each session begins with fixed pairs about each image; sessions that share their answers do so once.
+    group = 0 if study.study.design.shared else answers.session[rows].astype(np.int64)
+    _, unchosen = np.unique(group * len(answers.images) + answers.image[rows], return_counts=True)
+    fixed = int(np.minimum(unchosen, study.study.initial_pairs).sum())
+    return ChoiceCounts(int((answers.used & answers.chosen).sum()), fixed, int(unchosen.sum()) - fixed)

@@ -40,7 +40,7 @@ class PosteriorView:
     @property
     def is_pending(self) -> bool:
         """Whether a newer posterior is being computed."""
-        return not self.error and self.status.is_coming
+        return not self.error and self.status.is_pending
 
     @property
     def newer_answers(self) -> int:
