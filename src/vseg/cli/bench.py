@@ -2,13 +2,11 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
-from vseg.cli import options
 from vseg.cli.models import (
-    HELD_OUT_UNITS,
     ByOption,
     DatasetArgument,
     FoldsOption,
@@ -18,9 +16,6 @@ from vseg.cli.models import (
 )
 from vseg.cli.output import new_folder, progress_bar
 from vseg.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from vseg.evaluation.folds import HeldOutUnit
 
 HELP = """Score submissions on a leaderboard.
 
@@ -45,13 +40,13 @@ def run(
         Path, typer.Option(metavar="FOLDER", help="Folder of leaderboard.json and index.html.")
     ] = Path("leaderboard"),
     seconds: Annotated[
-        str, typer.Option(metavar="NUMBER", help="Time limit of a submission for all images.")
-    ] = "600",
-    memory: Annotated[str, typer.Option(metavar="MB", help="Memory limit of a submission.")] = "4000",
+        float, typer.Option(min=0.1, metavar="NUMBER", help="Time limit of a submission for all images.")
+    ] = 600,
+    memory: Annotated[int, typer.Option(min=1, metavar="MB", help="Memory limit of a submission.")] = 4000,
     by: ByOption = "pairs",
-    folds: FoldsOption = "5",
+    folds: FoldsOption = 5,
     segments: SegmentsOption = None,
-    seed: SeedOption = "0",
+    seed: SeedOption = 0,
 ) -> None:
     """Score submissions on the images of DATASET and add them to a leaderboard.
 
@@ -68,16 +63,11 @@ def run(
       vseg bench run my-data --model mine.py
       vseg bench run my-data --model mine.py:by_colour --model theirs --seconds 60 --memory 2000
     """
-    time_limit = options.number(seconds, "--seconds", least=0.1)
-    memory_limit = options.whole(memory, "--memory", least=1)
-    by_unit = cast("HeldOutUnit", options.choice(by, "--by", HELD_OUT_UNITS))
-    fold_count, number = options.whole(folds, "--folds", least=2), options.whole(seed, "--seed")
-    count = None if segments is None else options.whole(segments, "--segments", least=2)
     from vseg.workflows.score_models import score_models
 
     result = score_models(
-        dataset, model, by=by_unit, per="all", folds=fold_count, segments=count, seed=number, seconds=time_limit,
-        memory_mb=memory_limit, leaderboard=leaderboard, progress=partial(progress_bar, "Scoring"),
+        dataset, model, by=by, per="all", folds=folds, segments=segments, seed=seed, seconds=seconds,
+        memory_mb=memory, leaderboard=leaderboard, progress=partial(progress_bar, "Scoring"),
     )  # fmt: skip
     for row in result.table():
         name, took = row["model"].replace(".py", ""), result.seconds.get(row["model"])
@@ -100,12 +90,14 @@ def dataset(
         str | None, typer.Option(metavar="NAMES", help="Images, separated by commas [default: three].")
     ] = None,
     grid: Annotated[
-        str | None, typer.Option(metavar="N", help="Locations along a side [default: 16, samples 12].")
+        int | None, typer.Option(min=3, metavar="N", help="Locations along a side [default: 16, samples 12].")
     ] = None,
     segments: Annotated[
-        str | None, typer.Option(metavar="K", help="Number of segments [default: 4, samples 3].")
+        int | None, typer.Option(min=2, metavar="K", help="Number of segments [default: 4, samples 3].")
     ] = None,
-    seed: Annotated[str, typer.Option(metavar="NUMBER", help="Seed of the pairs and the answers.")] = "0",
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Seed of the pairs and the answers.")
+    ] = 0,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier dataset in that folder.")
     ] = False,
@@ -119,11 +111,8 @@ def dataset(
     """
     if (bsds is None) == (not samples):
         raise InvalidInput("Expected either --bsds FOLDER or --samples.")
-    settings: dict[str, int] = {"seed": options.whole(seed, "--seed")}
-    if grid is not None:
-        settings["grid"] = options.whole(grid, "--grid", least=3)
-    if segments is not None:
-        settings["segments"] = options.whole(segments, "--segments", least=2)
+    given = {"grid": grid, "segments": segments, "seed": seed}
+    settings = {name: value for name, value in given.items() if value is not None}
     names = None if images is None else [name.strip() for name in images.split(",") if name.strip()]
     from vseg.data.dataset import TOP_LEVEL_NAMES, is_export
 

@@ -3,17 +3,13 @@
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Literal
 
 import typer
 
 from vseg._support.text import format_count
-from vseg.cli import options
 from vseg.cli.output import new_folder, progress_bar, resumable
 from vseg.errors import VsegWarning
-
-if TYPE_CHECKING:
-    from vseg.evaluation.folds import FitUnit, HeldOutUnit
 
 HELP = """Fit models of segmentation to answers, and score them.
 
@@ -25,8 +21,6 @@ Examples:
 models = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 
 FIT_FILES = {"parameters.json", "maps", "maps.png", "calibration.png"}
-HELD_OUT_UNITS = ["pairs", "blocks", "participants", "images"]
-FIT_UNITS = ["participant", "image", "all"]
 
 DatasetArgument = Annotated[
     Path,
@@ -43,25 +37,26 @@ FeaturesOption = Annotated[
     ),
 ]
 SegmentsOption = Annotated[
-    str | None, typer.Option(metavar="K", help="Number of segments [default: that of the study].")
+    int | None, typer.Option(min=2, metavar="K", help="Number of segments [default: that of the study].")
 ]
 ByOption = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="What is held out together: pairs, blocks, participants or images."),
+    Literal["pairs", "blocks", "participants", "images"], typer.Option(help="What is held out together.")
 ]
-PerOption = Annotated[str, typer.Option(metavar="NAME", help="What one fit uses: participant, image or all.")]
-FoldsOption = Annotated[str, typer.Option(metavar="COUNT", help="Number of folds.")]
-SeedOption = Annotated[str, typer.Option(metavar="NUMBER", help="Random seed.")]
+PerOption = Annotated[Literal["participant", "image", "all"], typer.Option(help="What one fit uses.")]
+FoldsOption = Annotated[int, typer.Option(min=2, metavar="COUNT", help="Number of folds.")]
+SeedOption = Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Random seed.")]
 WorkersOption = Annotated[
-    str, typer.Option(metavar="COUNT", help="Fits at a time; the numbers do not depend on it.")
+    int, typer.Option(min=1, metavar="COUNT", help="Fits at a time; the numbers do not depend on it.")
 ]
 MinutesOption = Annotated[
-    str,
+    float,
     typer.Option(
-        metavar="NUMBER", help="Time limit of one fit, for models from files and with several workers."
+        min=0.01,
+        metavar="NUMBER",
+        help="Time limit of one fit, for models from files and with several workers.",
     ),
 ]
-MemoryOption = Annotated[str, typer.Option(metavar="MB", help="Memory limit of one fit, likewise.")]
+MemoryOption = Annotated[int, typer.Option(min=1, metavar="MB", help="Memory limit of one fit, likewise.")]
 ImageOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only the answers about this image.")]
 LeaderboardOption = Annotated[
     Path | None,
@@ -103,10 +98,10 @@ def fit(
     per: PerOption = "participant",
     segments: SegmentsOption = None,
     image: ImageOption = None,
-    seed: SeedOption = "0",
-    workers: WorkersOption = "1",
-    minutes: MinutesOption = "10",
-    memory: MemoryOption = "4000",
+    seed: SeedOption = 0,
+    workers: WorkersOption = 1,
+    minutes: MinutesOption = 10,
+    memory: MemoryOption = 4000,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")] = Path("model"),
     force: Annotated[bool, typer.Option("--force", help="Replace the folder if it exists.")] = False,
 ) -> None:
@@ -120,12 +115,13 @@ def fit(
       vseg models fit my-data --model logistic --features lab --out colours
       vseg models fit my-data --model logistic --features lab+contrast --per all --out shared
     """
-    settings = _parse_settings(per, segments, seed, workers, minutes, memory)
     from vseg.workflows.fit_model import fit_model
 
     with new_folder(out, force=force, inputs=[dataset], ours=FIT_FILES) as folder:
-        bar = partial(progress_bar, "Fitting")
-        result = fit_model(dataset, model, features=features, image=image, progress=bar, **settings)
+        result = fit_model(
+            dataset, model, per=per, features=features, segments=segments, image=image, seed=seed, workers=workers,
+            seconds=60 * minutes, memory_mb=memory, progress=partial(progress_bar, "Fitting"),
+        )  # fmt: skip
         for group, reason in result.failures.items():
             warnings.warn(f"{group} is skipped: {reason}", VsegWarning, stacklevel=2)
         result.save(folder)
@@ -144,16 +140,16 @@ def score(
             help="Names from vseg models list and your own FILE.py[:NAME], separated by commas.",
         ),
     ],
-    folds: FoldsOption = "5",
+    folds: FoldsOption = 5,
     by: ByOption = "pairs",
     per: PerOption = "participant",
     features: FeaturesOption = None,
     segments: SegmentsOption = None,
     image: ImageOption = None,
-    seed: SeedOption = "0",
-    workers: WorkersOption = "1",
-    minutes: MinutesOption = "10",
-    memory: MemoryOption = "4000",
+    seed: SeedOption = 0,
+    workers: WorkersOption = 1,
+    minutes: MinutesOption = 10,
+    memory: MemoryOption = 4000,
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Folder to write; an unfinished run in it is resumed.")
     ] = Path("scores"),
@@ -173,16 +169,14 @@ def score(
       vseg models score my-data --models logistic,mixture --by images --per all --folds 3 --workers 4
       vseg models score my-data --models slic,mine.py --per all --leaderboard leaderboard
     """
-    settings = _parse_settings(per, segments, seed, workers, minutes, memory)
-    by_unit = cast("HeldOutUnit", options.choice(by, "--by", HELD_OUT_UNITS))
-    fold_count = options.whole(folds, "--folds", least=2)
     names = [name.strip() for name in models.split(",") if name.strip()]
     from vseg.workflows.score_models import score_models
 
     with resumable(out):
         result = score_models(
-            dataset, names, by=by_unit, folds=fold_count, features=features, image=image, out=out,
-            leaderboard=leaderboard, force=force, progress=partial(progress_bar, "Scoring"), **settings,
+            dataset, names, by=by, per=per, folds=folds, features=features, segments=segments, image=image, seed=seed,
+            workers=workers, seconds=60 * minutes, memory_mb=memory, out=out, leaderboard=leaderboard, force=force,
+            progress=partial(progress_bar, "Scoring"),
         )  # fmt: skip
     typer.echo(result.markdown())
     count = format_count(len(result.predictions), "model")
@@ -196,17 +190,3 @@ def describe_leaderboard(folder: Path) -> str:
     from vseg.evaluation.leaderboard import PAGE_FILE, Leaderboard
 
     return f"{folder}: {len(Leaderboard(folder).entries())} on the leaderboard; see {folder / PAGE_FILE}."
-
-
-def _parse_settings(
-    per: str, segments: str | None, seed: str, workers: str, minutes: str, memory: str
-) -> dict[str, Any]:
-    """Return the settings that both workflows take."""
-    return {
-        "per": cast("FitUnit", options.choice(per, "--per", FIT_UNITS)),
-        "segments": None if segments is None else options.whole(segments, "--segments", least=2),
-        "seed": options.whole(seed, "--seed"),
-        "workers": options.whole(workers, "--workers", least=1),
-        "seconds": 60 * options.number(minutes, "--minutes", least=0.01),
-        "memory_mb": options.whole(memory, "--memory", least=1),
-    }
