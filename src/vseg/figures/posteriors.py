@@ -114,8 +114,8 @@ def entropies(groups: Mapping[str, Mapping[str, Posterior | Measurement]]) -> Fi
 
     Examples
     --------
-    >>> from vseg.evaluation.random_effects import Known
-    >>> low = {"Ann": Known(0.1, 0.02, 0.07, 0.14), "Bob": Known(0.2, 0.03, 0.15, 0.26)}
+    >>> from vseg.evaluation.random_effects import Measurement
+    >>> low = {"Ann": Measurement(0.1, 0.02, 0.07, 0.14), "Bob": Measurement(0.2, 0.03, 0.15, 0.26)}
     >>> entropies({"low": low, "high": low}).axes[0].get_ylabel()
     'mean entropy (nats)'
     """

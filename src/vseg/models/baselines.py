@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.bayes import Posterior
+from vseg.bayes.lapses import LapseOption
 from vseg.bayes.posterior import DRAWS, draw_posterior, fit_segments
 from vseg.bayes.priors import make_prior
 from vseg.data.maps import Maps
@@ -146,7 +147,7 @@ def free_maps(smoothness: float | str = "auto", *, loss: str = "squared_error") 
             terms: dict[str, Any] = {"loss": loss, "kernel": penalty}
             problem = build_objective(tally, task.segments, **terms)
             strengths[name] = _choose_smoothness(smoothness, tally, task.segments, seed, terms)
-            solution = get_solver("coordinate_descent")(problem.at(strengths[name]), None, seed=seed)
+            solution = get_solver("coordinate_descent")(problem.with_strength(strengths[name]), None, seed=seed)
             if not solution.converged:
                 raise NotConverged(f"Image {name}: {solution.status}", solution)
             maps[name] = Maps(task.layout, solution.probabilities)
@@ -157,7 +158,7 @@ def free_maps(smoothness: float | str = "auto", *, loss: str = "squared_error") 
 
 
 @picklable
-def posterior_maps(lapses: Any = None, *, draws: int = DRAWS) -> Callable[..., PosteriorModel]:
+def posterior_maps(lapses: LapseOption = None, *, draws: int = DRAWS) -> Callable[..., PosteriorModel]:
     """Return a model with the posterior of `vseg.posterior` for each image: the other upper reference.
 
     Parameters
