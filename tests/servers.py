@@ -19,7 +19,7 @@ from vseg import store
 from vseg.server.app import create_app
 from vseg.server.runner import create_uvicorn_server
 from vseg.study import pictures
-from vseg.study.schema import parsed
+from vseg.study.schema import parse_study
 
 STUDY = """
 name = "tiny"
@@ -115,8 +115,8 @@ def event(seq: int, kind: str = "device", **data: Any) -> dict[str, Any]:
 def register_studies(db: store.Database, *texts: str) -> None:
     """Register studies in a database."""
     for text in texts:
-        study = parsed(text)
-        store.studies.register(db, text, study, pictures.shown(study, Path()))
+        study = parse_study(text)
+        store.studies.register(db, text, study, pictures.render_pictures(study, Path()))
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from PIL import Image
 from vseg import store
 from vseg.store.sessions import Identity, StartedSession
 from vseg.store.studies import StudyRow
-from vseg.study.pictures import Shown
-from vseg.study.schema import parsed
+from vseg.study.pictures import Picture
+from vseg.study.schema import parse_study
 from vseg.study.trials import Trials, Unit
 
 NOW = 1_800_000_000_000
@@ -38,21 +38,21 @@ def make_study_text(images="ab", participants=4, name="small", more="", conditio
     return SMALL.format(name=name, participants=participants, more=more) + tables
 
 
-def make_images(images="ab", shade=0) -> dict[str, Shown]:
+def make_images(images="ab", shade=0) -> dict[str, Picture]:
     """Return images of one colour; the database does not look at them."""
     found = {}
     for position, letter in enumerate(images):
         file = io.BytesIO()
         Image.new("L", (12, 12), shade + position).save(file, "PNG")
         png = file.getvalue()
-        found[letter] = Shown(letter, png, hashlib.sha256(png).hexdigest(), 12, 12, None)
+        found[letter] = Picture(letter, png, hashlib.sha256(png).hexdigest(), 12, 12, None)
     return found
 
 
 def register_study(db: store.Database, images="ab", **options: Any) -> StudyRow:
     """Register a small study and return its row."""
     text = make_study_text(images, **options)
-    return store.studies.register(db, text, parsed(text), make_images(images))
+    return store.studies.register(db, text, parse_study(text), make_images(images))
 
 
 def draw_trials(units: Sequence[Unit]) -> Trials:

@@ -132,7 +132,7 @@ def test_extreme_studies_are_served(database_url):
             assert client.get(f"s/{name}/study.json").status_code == 200, text
             assert api.get(f"studies/{name}").status_code == 200, text
             study = parse_study(text)
-            if study.pairs * study.design.blocks <= MAX_TRIALS:
+            if study.pairs_per_block * study.design.blocks <= MAX_TRIALS:
                 entered = client.post(f"s/{name}/sessions", json={"consented": True})
                 assert entered.status_code in (201, 409), f"{text}\n{entered.text}"
                 begun += entered.status_code == 201
