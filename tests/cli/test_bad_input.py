@@ -47,7 +47,7 @@ def here(tmp_path, monkeypatch) -> None:
         (
             "i,j,same\n0,16,1\n",
             "bad.csv, line 2: location 16 is outside a 4x4 grid, whose locations are 0..15; give the "
-            "--grid that was used (locations count from 0).",
+            "layout that was used (locations count from 0).",
         ),
         ("", "bad.csv is empty; expected a header with the columns i, j, same."),
         ("i,j,same\n", "bad.csv holds no responses; expected one row per trial."),

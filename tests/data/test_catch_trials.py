@@ -1,4 +1,4 @@
-"""Catch trials from a table: only those that were shown right count, for whoever answered them."""
+"""Counting the catch trials of each participant; trials with flags do not count."""
 
 import csv
 
@@ -18,7 +18,7 @@ Cem,0,1,1,0,,
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_right_of_asked(tmp_path, suffix):
+def test_correct_and_total(tmp_path, suffix):
     path = tmp_path / f"responses.{suffix}"
     if suffix == "csv":
         path.write_text(ROWS)
@@ -31,13 +31,13 @@ def test_right_of_asked(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_as_spreadsheets_write_them(tmp_path, delimiter):
+def test_delimiters_of_spreadsheets(tmp_path, delimiter):
     (tmp_path / "rows.csv").write_text(ROWS.replace(",", delimiter), encoding="utf-8-sig")
     assert count_catch_trials(tmp_path / "rows.csv") == {"Ann": (1, 2), "Bob": (1, 1)}
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("latin.csv", ROWS.replace("Ann", "Änne").encode("latin-1"), "is not UTF-8 text; save it as CSV"),
         ("book.csv", b"PK\x03\x04\xff\xfe", "is a zip archive, perhaps an Excel workbook"),
@@ -45,18 +45,18 @@ def test_as_spreadsheets_write_them(tmp_path, delimiter):
         ("no.parquet", b"nothing", "cannot be read as a Parquet file"),
     ],
 )
-def test_what_cannot_be_read_is_one_sentence(tmp_path, name, content, said):
+def test_unreadable_files(tmp_path, name, content, message):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow.parquet")
     (tmp_path / name).write_bytes(content)
-    usual = csv.field_size_limit(131_072)  # whoever read a large table before has raised it
+    usual = csv.field_size_limit(131_072)  # importers raise the limit for the whole process
     try:
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=message):
             count_catch_trials(tmp_path / name)
     finally:
         csv.field_size_limit(usual)
 
 
-def test_a_table_without_them_has_none(tmp_path):
+def test_a_table_without_catch_trials(tmp_path):
     (tmp_path / "plain.csv").write_text("i,j,same\n0,1,1\n")
     assert count_catch_trials(tmp_path / "plain.csv") == {}

@@ -1,4 +1,4 @@
-"""Grid and Scatter: where the locations are, in fractions and in pixels, and who neighbours whom."""
+"""Grid and Scatter: the positions of the locations in fractions and pixels, and their neighbours."""
 
 import numpy as np
 import pytest
@@ -14,11 +14,11 @@ sizes_px = st.integers(1, 60)
 @pytest.mark.parametrize(("size", "first", "last"), [(3, -1, 1), (5, -2, 2), (4, -2, 1), (16, -8, 7)])
 def test_grid_coordinates_are_those_of_s2(size, first, last):
     """S2: -(N-1)/2..(N-1)/2 for odd N, -N/2..N/2-1 for even N, numbered row by row from the top left."""
-    where = Grid(size).coordinates
-    assert where[0].tolist() == [first, first]
-    assert where[1].tolist() == [first + 1, first]
-    assert where[-1].tolist() == [last, last]
-    assert sorted(map(tuple, where.tolist())) == [
+    coordinates = Grid(size).coordinates
+    assert coordinates[0].tolist() == [first, first]
+    assert coordinates[1].tolist() == [first + 1, first]
+    assert coordinates[-1].tolist() == [last, last]
+    assert sorted(map(tuple, coordinates.tolist())) == [
         (x, y) for x in range(first, last + 1) for y in range(first, last + 1)
     ]
 
@@ -30,13 +30,13 @@ def test_grid_positions_follow_its_coordinates(grid):
 
 
 @given(layouts(), sizes_px, sizes_px)
-def test_centres_in_pixels_are_the_fractions_of_any_image(layout, width, height):
+def test_pixels_are_positions_times_image_size(layout, width, height):
     assert np.allclose(layout.pixels(width, height), layout.positions * [width, height])
     assert (layout.pixels(width, height) <= [width, height]).all()
 
 
-def test_known_centres():
-    """A 16x16 grid on 512 px has cells of 32 px, so the first centre lies at 16."""
+def test_centres_of_known_grids():
+    """A 16x16 grid on 512 px has cells of 32 px, so the first centre is at 16."""
     assert Grid(16).pixels(512, 512)[[0, 1, 16, 255]].tolist() == [[16, 16], [48, 16], [16, 48], [496, 496]]
     assert Grid(4).pixels(100, 60)[0].tolist() == [12.5, 7.5]
 
@@ -46,9 +46,9 @@ def test_each_pixel_belongs_to_its_nearest_location(layout, width, height):
     cells = layout.cells(width, height)
     assert cells.shape == (height, width)
     y, x = np.mgrid[:height, :width] + 0.5
-    apart = np.hypot(*(np.stack([x, y])[..., None] - layout.pixels(width, height).T[:, None, None, :]))
-    chosen = np.take_along_axis(apart, cells[..., None], axis=2)[..., 0]
-    assert np.allclose(chosen, apart.min(axis=2))
+    distance = np.hypot(*(np.stack([x, y])[..., None] - layout.pixels(width, height).T[:, None, None, :]))
+    chosen = np.take_along_axis(distance, cells[..., None], axis=2)[..., 0]
+    assert np.allclose(chosen, distance.min(axis=2))
 
 
 @given(grids(), st.integers(8, 60), st.integers(8, 60))
@@ -65,7 +65,7 @@ def test_grid_neighbours_share_a_side(grid):
 
 
 @given(layouts())
-def test_neighbours_are_listed_once_smaller_first_and_reach_everywhere(layout):
+def test_neighbours_are_unique_ordered_and_connected(layout):
     i, j = layout.neighbours.T
     assert (i < j).all()
     assert len(np.unique(layout.neighbours, axis=0)) == len(layout.neighbours)
@@ -79,7 +79,7 @@ def test_neighbours_are_listed_once_smaller_first_and_reach_everywhere(layout):
 
 
 def test_scatter_neighbours_of_a_known_triangulation():
-    """Four corners and the middle: each corner with two others, and all with the middle."""
+    """Four corners and the middle: each corner has two other corners and the middle as neighbours."""
     layout = Scatter([[0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]])
     assert layout.neighbours.tolist() == [[0, 1], [0, 2], [0, 4], [1, 3], [1, 4], [2, 3], [2, 4], [3, 4]]
 
@@ -91,14 +91,14 @@ def test_arrays_are_read_only(layout):
             array[0, 0] = 1
 
 
-def test_scatter_does_not_freeze_the_array_it_was_given():
+def test_scatter_copies_the_array_it_is_given():
     given_array = np.array([[0.1, 0.1], [0.9, 0.2], [0.5, 0.5], [0.2, 0.9]])
     Scatter(given_array)
     given_array[0] = 0
 
 
 @given(scatters())
-def test_scatter_from_pixels_undoes_pixels(layout):
+def test_scatter_from_pixels_is_the_inverse_of_pixels(layout):
     assert np.allclose(Scatter.from_pixels(layout.pixels(640, 480), 640, 480).positions, layout.positions)
 
 
@@ -111,11 +111,11 @@ def test_equal_scatters_have_equal_hashes(layout):
 
 
 @given(layouts())
-def test_both_kinds_are_layouts(layout):
+def test_grid_and_scatter_are_layouts(layout):
     assert isinstance(layout, Layout)
 
 
-def test_layouts_name_themselves():
+def test_layouts_as_text():
     assert str(Grid(16)) == "a 16x16 grid"
     assert str(Scatter([[0, 0], [1, 0], [0, 1], [1, 1]])) == "a scatter of 4 points"
     assert Grid(np.int64(4)) == Grid(4)
@@ -126,7 +126,7 @@ NEEDS = "A scatter needs at least 4 positions (x, y), got an array of shape "
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("call", "message"),
     [
         (lambda: Grid(2), "Expected an integer grid size of at least 3, got 2."),
         (lambda: Grid(4.5), "Expected an integer grid size of at least 3, got 4.5."),
@@ -156,13 +156,13 @@ NEEDS = "A scatter needs at least 4 positions (x, y), got an array of shape "
         (lambda: Scatter([["a", "b"]]), "Expected numbers for positions, got [['a', 'b']]."),
     ],
 )  # fmt: skip
-def test_bad_input_is_answered_by_a_sentence(call, sentence):
-    with pytest.raises(InvalidInput) as caught:
+def test_invalid_input(call, message):
+    with pytest.raises(InvalidInput) as error:
         call()
-    assert str(caught.value) == sentence
+    assert str(error.value) == message
 
 
-def test_positions_that_are_not_numbers_are_refused():
+def test_positions_must_be_finite():
     with pytest.raises(InvalidInput, match="fractions of the image's width and height"):
         Scatter([[0, 0], [1, 0], [0, 1], [np.nan, 1]])
 
@@ -171,7 +171,7 @@ def test_positions_that_are_not_numbers_are_refused():
     interest=st.lists(st.floats(0.01, 10), min_size=16, max_size=16),
     points=st.integers(1, 24),
 )
-def test_refined_keeps_what_was_there_and_adds_between_neighbours(interest, points):
+def test_refine_keeps_locations_and_adds_some_between_neighbours(interest, points):
     grid = Grid(4)
     more = refine(grid, interest, points=points)
     assert np.array_equal(more.positions[:16], grid.positions)
@@ -181,13 +181,13 @@ def test_refined_keeps_what_was_there_and_adds_between_neighbours(interest, poin
     assert np.isclose(added[:, None], halves[None]).all(axis=2).any(axis=1).all()
 
 
-def test_refined_goes_where_the_interest_is():
+def test_refine_adds_locations_where_interest_is_high():
     interest = (Grid(8).positions[:, 0] < 0.3).astype(float)
     assert refine(Grid(8), interest, points=12).positions[64:, 0].max() < 0.4
 
 
 @pytest.mark.parametrize(
-    ("interest", "points", "said"),
+    ("interest", "points", "message"),
     [
         ([1.0] * 9, 2, r"for each of the 16 locations of a 4x4 grid, got an array of shape \(9,\)"),
         ([-1.0] * 16, 2, "from 0 up"),
@@ -196,6 +196,6 @@ def test_refined_goes_where_the_interest_is():
         ([1.0] * 16, 25, "has room for 24 points between neighbours with interest, got 25"),
     ],
 )
-def test_refined_says_what_it_needs(interest, points, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_invalid_input_of_refine(interest, points, message):
+    with pytest.raises(InvalidInput, match=message):
         refine(Grid(4), interest, points=points)

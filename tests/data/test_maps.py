@@ -1,4 +1,4 @@
-"""Maps: always on the simplex, and nothing depends on the order of the segments."""
+"""Maps are probabilities, and nothing depends on the order of the segments."""
 
 import zipfile
 
@@ -56,15 +56,15 @@ def test_entropy_lies_between_0_and_log_k(maps):
 @given(layouts(), st.integers(1, 6))
 def test_entropy_reaches_its_bounds(layout, segments):
     flat = Maps(layout, np.full((len(layout), segments), 1 / segments))
-    sure = Maps.one_hot(layout, np.arange(len(layout)) % segments, segments)
+    certain = Maps.one_hot(layout, np.arange(len(layout)) % segments, segments)
     assert np.allclose(flat.entropy, np.log(segments))
-    assert (sure.entropy == 0).all()
-    assert sure.labels.tolist() == (np.arange(len(layout)) % segments).tolist()
-    assert sure.segments_won == min(segments, len(layout))
+    assert (certain.entropy == 0).all()
+    assert certain.labels.tolist() == (np.arange(len(layout)) % segments).tolist()
+    assert certain.segments_won == min(segments, len(layout))
 
 
 @given(some_maps(), layouts())
-def test_resampling_keeps_the_simplex(maps, layout):
+def test_resampled_maps_are_probabilities(maps, layout):
     p = maps.resample(layout).probabilities
     assert p.shape == (len(layout), maps.segments)
     assert (p >= 0).all()
@@ -79,7 +79,7 @@ def test_resampling_to_the_same_layout_changes_nothing(maps):
 
 
 @given(some_maps(), st.integers(1, 20), st.integers(1, 20))
-def test_rendering_keeps_the_simplex(maps, width, height):
+def test_rendered_maps_are_probabilities(maps, width, height):
     p = maps.render(width, height)
     assert p.shape == (height, width, maps.segments)
     assert (p >= 0).all()
@@ -92,7 +92,7 @@ def test_rendering_at_the_size_of_the_grid_is_the_image(maps):
 
 
 @given(some_maps(), st.sampled_from(["maps.npz", "maps", "maps.old"]))
-def test_saved_maps_come_back(tmp_path_factory, maps, name):
+def test_save_and_load(tmp_path_factory, maps, name):
     path = tmp_path_factory.mktemp("maps") / name
     maps.save(path)
     assert close(Maps.load(path), maps, 1e-15)
@@ -115,30 +115,28 @@ def test_arrays_are_read_only(maps):
 
 
 @given(some_maps(scatters()))
-def test_maps_on_a_scatter_have_no_square_image(maps):
-    with pytest.raises(InvalidInput) as caught:
+def test_maps_on_a_scatter_have_no_image(maps):
+    with pytest.raises(InvalidInput) as error:
         _ = maps.image
-    assert str(caught.value) == (
+    assert str(error.value) == (
         f"Only maps on a grid have an image, these are on {maps.layout}; use render()."
     )
 
 
 @pytest.mark.parametrize(("width", "height"), [(0, 5), (-1, 5), (5, 0), (5, 2.5), (np.nan, 5)])
-def test_only_whole_images_are_rendered(width, height):
-    with pytest.raises(
-        InvalidInput, match=r"Expected (an image of at least 1x1|whole numbers of) pixels"
-    ):
+def test_invalid_image_sizes(width, height):
+    with pytest.raises(InvalidInput, match=r"Expected (an image of at least 1x1|whole numbers of) pixels"):
         Maps.one_hot(Grid(3), [0] * 9).render(width, height)
 
 
-def test_images_and_lists_are_two_shapes_of_one_thing():
+def test_probabilities_as_image_or_as_list():
     p = np.random.default_rng(0).dirichlet([1, 1], size=9)
     assert Maps(Grid(3), p) == Maps(Grid(3), p.reshape(3, 3, 2))
     assert Maps(Grid(3), p) != Maps(Grid(3), p[::-1])
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.bool_])
-def test_labels_of_any_whole_kind(kind):
+def test_labels_of_any_integer_type(kind):
     labels = np.array([0, 1, 0, 1, 0, 1, 0, 1, 1]).astype(kind)
     assert Maps.one_hot(Grid(3), labels.reshape(3, 3)).labels.tolist() == labels.astype(int).tolist()
 
@@ -149,12 +147,18 @@ RULE = "Probabilities are non-negative and sum to 1 at every location; the small
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("call", "message"),
     [
         (lambda: Maps(Grid(3), HALVES[:8]), "Expected maps of shape (9, K) on a 3x3 grid, got (8, 2)."),
         (lambda: Maps(Grid(3), 1), "Expected maps of shape (9, K) on a 3x3 grid, got ()."),
-        (lambda: Maps(Grid(3), np.zeros((3, 3, 0))), "Expected maps of shape (9, K) on a 3x3 grid, got (3, 3, 0)."),
-        (lambda: Maps(CORNERS, HALVES), "Expected maps of shape (4, K) on a scatter of 4 points, got (9, 2)."),
+        (
+            lambda: Maps(Grid(3), np.zeros((3, 3, 0))),
+            "Expected maps of shape (9, K) on a 3x3 grid, got (3, 3, 0).",
+        ),
+        (
+            lambda: Maps(CORNERS, HALVES),
+            "Expected maps of shape (4, K) on a scatter of 4 points, got (9, 2).",
+        ),
         (
             lambda: Maps(Grid(3), HALVES * np.nan),
             "Expected finite probabilities; some are NaN or infinite.",
@@ -188,16 +192,16 @@ RULE = "Probabilities are non-negative and sum to 1 at every location; the small
         ),
     ],
 )
-def test_bad_input_is_answered_by_a_sentence(call, sentence):
-    with pytest.raises(InvalidInput) as caught:
+def test_invalid_input(call, message):
+    with pytest.raises(InvalidInput) as error:
         call()
-    assert str(caught.value) == sentence
+    assert str(error.value) == message
 
 
-def test_missing_maps_are_not_found(tmp_path):
-    with pytest.raises(NotFound) as caught:
+def test_a_missing_file(tmp_path):
+    with pytest.raises(NotFound) as error:
         Maps.load(tmp_path / "nowhere.npz")
-    assert str(caught.value) == (
+    assert str(error.value) == (
         f"No maps at {tmp_path / 'nowhere.npz'}; expected an .npz file written by vseg."
     )
 
@@ -207,7 +211,7 @@ def empty_file(path):
 
 
 def text_file(path):
-    path.write_text("these are no maps")
+    path.write_text("these are not maps")
 
 
 def cut_file(path):
@@ -234,7 +238,7 @@ def pickled(path):
 
 
 @pytest.mark.parametrize("write", [empty_file, text_file, cut_file, damaged_file, lone_array, pickled])
-def test_a_file_that_is_no_npz_is_answered_by_a_sentence(tmp_path, write):
+def test_a_file_that_is_not_npz(tmp_path, write):
     write(tmp_path / "maps.npz")
     with pytest.raises(
         InvalidInput, match=r"maps\.npz is not an \.npz file of maps; expected one written by vseg\.$"
@@ -242,7 +246,7 @@ def test_a_file_that_is_no_npz_is_answered_by_a_sentence(tmp_path, write):
         Maps.load(tmp_path / "maps.npz")
 
 
-def test_other_arrays_are_answered_by_a_sentence(tmp_path):
+def test_an_npz_file_of_other_arrays(tmp_path):
     path = tmp_path / "maps.npz"
     np.savez(path, other=HALVES)
     with pytest.raises(InvalidInput, match=r"has no array 'probabilities'; expected maps written by vseg\.$"):

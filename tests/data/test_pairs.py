@@ -11,13 +11,13 @@ from vseg.errors import InvalidInput
 
 
 @given(some_pairs())
-def test_pairs_have_no_order_within(pairs):
+def test_pairs_are_unordered(pairs):
     assert Pairs(pairs.layout, pairs.j, pairs.i) == pairs
     assert (pairs.i < pairs.j).all()
 
 
 @given(some_pairs())
-def test_pairs_keep_the_order_in_which_they_are_shown(pairs):
+def test_the_order_of_pairs_is_kept(pairs):
     assert list(pairs) == list(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True))
     backwards = pairs.take(np.arange(len(pairs))[::-1])
     assert list(backwards) == list(pairs)[::-1]
@@ -25,15 +25,15 @@ def test_pairs_keep_the_order_in_which_they_are_shown(pairs):
 
 
 @given(some_pairs())
-def test_every_pair_gives_two_locations_a_partner(pairs):
+def test_number_of_partners(pairs):
     assert pairs.partners.sum() == 2 * len(pairs)
     assert len(pairs.partners) == len(pairs.layout)
 
 
 @given(some_pairs())
 def test_distances_are_those_of_the_positions(pairs):
-    where = pairs.layout.positions
-    expected = [np.linalg.norm(where[i] - where[j]) for i, j in pairs]
+    positions = pairs.layout.positions
+    expected = [np.linalg.norm(positions[i] - positions[j]) for i, j in pairs]
     assert np.allclose(pairs.distances, expected)
 
 
@@ -45,25 +45,25 @@ def test_arrays_are_read_only(pairs):
 
 
 @given(some_pairs())
-def test_a_mask_takes_its_pairs(pairs):
+def test_take_with_a_mask(pairs):
     mask = np.arange(len(pairs)) % 2 == 0
     assert list(pairs.take(mask)) == list(pairs)[::2]
 
 
-def test_the_given_arrays_stay_writeable():
+def test_the_given_arrays_remain_writeable():
     i, j = np.array([0, 1]), np.array([2, 3])
     Pairs(Grid(3), i, j)
     i[0] = 5
 
 
-def test_no_pairs_at_all():
+def test_empty_pairs():
     none = Pairs(Grid(3), [], [])
     assert len(none) == 0
     assert none.partners.tolist() == [0] * 9
     assert len(Pairs(Grid(3), [0], [1]).take([])) == 0
 
 
-def test_whole_floats_are_whole_numbers():
+def test_floats_without_a_fraction_are_accepted():
     assert Pairs(Grid(3), [0.0], [4.0]).j.dtype == np.int64
 
 
@@ -74,7 +74,7 @@ def test_pairs_on_other_layouts_differ():
 
 
 @pytest.mark.parametrize(
-    ("i", "j", "sentence"),
+    ("i", "j", "message"),
     [
         ([0, 16], [1, 2], "Pairs refer to locations 0..16, but a 4x4 grid has locations 0..15."),
         ([-1], [2], "Pairs refer to locations -1..2, but a 4x4 grid has locations 0..15."),
@@ -91,7 +91,7 @@ def test_pairs_on_other_layouts_differ():
         ([1e300], [1], "Expected whole numbers as locations, got [1e+300]."),
     ],
 )
-def test_bad_input_is_answered_by_a_sentence(i, j, sentence):
-    with pytest.raises(InvalidInput) as caught:
+def test_invalid_input(i, j, message):
+    with pytest.raises(InvalidInput) as error:
         Pairs(Grid(4), i, j)
-    assert str(caught.value) == sentence
+    assert str(error.value) == message

@@ -1,4 +1,4 @@
-"""Responses: bad columns answered by a sentence, parts and wholes, and a tally in no order."""
+"""Responses: checks of the columns, selecting and concatenating rows, and the tally."""
 
 import numpy as np
 import pytest
@@ -11,12 +11,12 @@ from vseg.data.responses import COLUMNS, Responses, Tally, concatenate
 from vseg.errors import InvalidInput, NotFound
 
 
-def test_an_array_wider_than_its_names_is_fine():
+def test_an_array_may_be_wider_than_its_names():
     names = np.array(["Ann"], dtype="U1000")
     assert Responses(Grid(3), [0], [1], [1], participant=names).participants == ["Ann"]
 
 
-def test_answers_do_not_change_with_the_arrays_they_were_made_from():
+def test_responses_copy_the_arrays_they_are_given():
     i, names = np.array([0, 1]), np.array(["Ann", "Bob"])
     view = names[:]
     view.flags.writeable = False
@@ -29,7 +29,7 @@ UNKNOWN = "Column rt_ms holds times in milliseconds from 0 up, NaN where unknown
 
 
 @pytest.mark.parametrize(
-    ("columns", "sentence"),
+    ("columns", "message"),
     [
         ({"same": ["maybe"]}, "Column same holds 0 or 1 (false or true), got 'maybe'."),
         ({"same": [2]}, "Column same holds 0 or 1 (false or true), got 2."),
@@ -46,14 +46,14 @@ UNKNOWN = "Column rt_ms holds times in milliseconds from 0 up, NaN where unknown
         ({"i": [1]}, "A pair joins two different locations; pair 0 joins location 1 with itself."),
     ],
 )
-def test_bad_columns_are_answered_by_a_sentence(columns, sentence):
-    with pytest.raises(InvalidInput) as caught:
+def test_invalid_columns(columns, message):
+    with pytest.raises(InvalidInput) as error:
         Responses(**{"layout": Grid(3), "i": [0], "j": [1], "same": [1]} | columns)
-    assert str(caught.value) == sentence
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize("same", [[1, 0], [True, False], [1.0, 0.0], np.array([True, False], dtype=object)])
-def test_the_ways_of_saying_same(same):
+def test_types_of_the_column_same(same):
     assert Responses(Grid(3), [0, 1], [1, 2], same).same.tolist() == [True, False]
 
 
@@ -66,7 +66,7 @@ def test_arrays_are_read_only(responses):
 
 @given(some_responses(), st.randoms(use_true_random=False))
 def test_tally_does_not_depend_on_order(responses, random):
-    """A pair is unordered and trials are counted, so neither order of rows nor of i and j may matter."""
+    """Neither the order of the rows nor of i and j matters."""
     rows = list(range(len(responses)))
     random.shuffle(rows)
     shuffled = responses.take(rows)
@@ -93,7 +93,7 @@ def test_tally_counts_every_trial_once(responses):
 
 
 @given(some_responses())
-def test_parts_put_together_are_the_whole(responses):
+def test_concatenate_is_the_inverse_of_select(responses):
     parts = [responses.select(participant=name) for name in responses.participants]
     whole = concatenate(parts)
     order = np.argsort(responses.participant, kind="stable")
@@ -101,12 +101,12 @@ def test_parts_put_together_are_the_whole(responses):
 
 
 @given(some_responses(grids()))
-def test_an_unknown_participant_is_not_found(responses):
+def test_an_unknown_participant(responses):
     with pytest.raises(NotFound, match="No responses with participant 'nobody at all'; there are: "):
         responses.select(participant="nobody at all")
 
 
-def test_one_image_of_one_participant():
+def test_select_by_participant_and_image():
     responses = Responses(
         Grid(3), [0, 1, 2], [1, 2, 3], [1, 1, 1], participant=["a", "a", "b"], image=["x", "y", "x"]
     )
@@ -114,7 +114,7 @@ def test_one_image_of_one_participant():
     assert (responses.participants, responses.images) == (["a", "b"], ["x", "y"])
 
 
-def test_no_responses_at_all():
+def test_empty_responses():
     none = Responses(Grid(3), [], [], [])
     assert len(none.tally()) == 0
     assert len(Responses(Grid(3), [0], [1], [1]).take([])) == 0
@@ -125,14 +125,12 @@ def test_responses_on_several_layouts_are_not_concatenated():
     corners = Scatter([[0, 0], [1, 0], [0, 1], [1, 1]])
     with pytest.raises(InvalidInput, match="Expected responses on one layout to concatenate"):
         concatenate([Responses(Grid(3), [0], [1], [1]), Responses(corners, [0], [1], [1])])
-    with pytest.raises(
-        InvalidInput, match="Expected at least one Responses to concatenate, got none"
-    ):
+    with pytest.raises(InvalidInput, match="Expected at least one Responses to concatenate, got none"):
         concatenate([])
 
 
 @pytest.mark.parametrize(
-    ("k", "n", "sentence"),
+    ("k", "n", "message"),
     [
         ([2], [1], "Expected n ≥ 1 trials and 0 ≤ k ≤ n 'same' answers for each pair."),
         ([0], [0], "Expected n ≥ 1 trials and 0 ≤ k ≤ n 'same' answers for each pair."),
@@ -144,13 +142,13 @@ def test_responses_on_several_layouts_are_not_concatenated():
         ([0], [np.inf], "Counts n are whole numbers, got inf."),
     ],
 )
-def test_bad_counts_are_answered_by_a_sentence(k, n, sentence):
-    with pytest.raises(InvalidInput) as caught:
+def test_invalid_counts(k, n, message):
+    with pytest.raises(InvalidInput) as error:
         Tally(Pairs(Grid(3), [0], [1]), k, n)
-    assert str(caught.value) == sentence
+    assert str(error.value) == message
 
 
-def test_answers_move_to_a_finer_layout_and_to_no_other():
+def test_with_layout_accepts_only_a_refined_layout():
     answers = Responses(Grid(4), [0, 3], [5, 9], [1, 0], participant=["a", "b"])
     finer = refine(Grid(4), np.ones(16), points=3)
     moved = answers.with_layout(finer)

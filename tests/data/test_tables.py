@@ -1,4 +1,4 @@
-"""Tables of responses in and out: CSV and Parquet, every bad file answered by a sentence."""
+"""Reading and writing responses as CSV and Parquet; an invalid file gives an error that names the line."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ from vseg.errors import InvalidInput, NotFound
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @given(responses=some_responses())
-def test_a_table_comes_back_as_it_was(responses, ending, tmp_path_factory):
-    """Times in tenths of a millisecond, as the CSV has them."""
+def test_save_and_load(responses, ending, tmp_path_factory):
+    """CSV files have times in tenths of a millisecond."""
     path = tmp_path_factory.mktemp("table") / f"responses.{ending}"
     responses.save(path)
     assert same_rows(load(path, responses.layout), responses)
@@ -28,12 +28,12 @@ def test_parquet_keeps_times_exactly_and_csv_to_a_tenth(tmp_path):
         assert load(tmp_path / name, Grid(3)).rt_ms.tolist() == [expected]
 
 
-def test_csv_has_the_columns_by_name(tmp_path):
+def test_csv_columns(tmp_path):
     Responses(Grid(3), [0], [4], [True], participant="P1", image="zebra").save(tmp_path / "r.csv")
     assert (tmp_path / "r.csv").read_text() == ",".join(COLUMNS) + "\nP1,zebra,0,0,0,4,1,\n"
 
 
-def written(tmp_path, text, name="r.csv", encoding="utf-8"):
+def write_file(tmp_path, text, name="r.csv", encoding="utf-8"):
     path = tmp_path / name
     path.write_bytes(text.encode(encoding))
     return path
@@ -53,8 +53,8 @@ def written(tmp_path, text, name="r.csv", encoding="utf-8"):
         "i,j,same\n0,4,1,\n",
     ],
 )  # fmt: skip
-def test_the_ways_of_writing_one_trial(tmp_path, text):
-    read = load(written(tmp_path, text), Grid(3))
+def test_variants_of_csv(tmp_path, text):
+    read = load(write_file(tmp_path, text), Grid(3))
     assert same_rows(read, Responses(Grid(3), [0], [4], [1]))
 
 
@@ -63,7 +63,7 @@ TIME = "; expected a time in milliseconds from 0 up, or an empty cell."
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "message"),
     [
         ("", "{path} is empty; expected a header with the columns i, j, same."),
         ("\n\n", "{path} is empty; expected a header with the columns i, j, same."),
@@ -105,36 +105,36 @@ TIME = "; expected a time in milliseconds from 0 up, or an empty cell."
         ("i,j,same,i\n0,1,1,2\n", "{path} has the column 'i' twice; expected each once."),
     ],
 )  # fmt: skip
-def test_a_bad_table_is_answered_by_a_sentence(tmp_path, text, sentence):
-    path = written(tmp_path, text)
-    with pytest.raises(InvalidInput) as caught:
+def test_invalid_tables(tmp_path, text, message):
+    path = write_file(tmp_path, text)
+    with pytest.raises(InvalidInput) as error:
         load(path, Grid(3))
-    assert str(caught.value) == sentence.format(path=path)
+    assert str(error.value) == message.format(path=path)
 
 
 @pytest.mark.parametrize("rows", [10, CHUNK_ROWS, 2 * CHUNK_ROWS + 5])
-def test_long_tables_are_read_in_parts(tmp_path, rows):
-    """Lines are counted over all of them, and a column may start with plain numbers and go on with others."""
+def test_long_tables_are_read_in_chunks(tmp_path, rows):
+    """Lines are counted over all chunks, and a column may begin with plain numbers and continue with others."""
     lines = [f"0,{1 + row % 8},{row % 2},{row}" for row in range(rows)]
     read = load(
-        written(tmp_path, "\n".join(["i,j,same,rt_ms", *lines, "0,1,1,NA", "0, 2.0 ,1, 7 "])), Grid(3)
+        write_file(tmp_path, "\n".join(["i,j,same,rt_ms", *lines, "0,1,1,NA", "0, 2.0 ,1, 7 "])), Grid(3)
     )
     assert read.rt_ms.tolist()[:-2] == list(range(rows))
     assert np.array_equal(read.rt_ms[-2:], [np.nan, 7], equal_nan=True)
     assert read.j.tolist() == [1 + row % 8 for row in range(rows)] + [1, 2]
-    for bad, says in (
+    for bad, message in (
         ("0,1,1,fast", "'fast'"),
         ("x,1,1,", "'x'"),
         ("0,1,1", "3 cells"),
         ("0,9,1,", "location 9"),
     ):
-        with pytest.raises(InvalidInput, match=rf", line {rows + 3}: .*{says}"):
-            load(written(tmp_path, "\n".join(["i,j,same,rt_ms", "", *lines, bad])), Grid(3))
+        with pytest.raises(InvalidInput, match=rf", line {rows + 3}: .*{message}"):
+            load(write_file(tmp_path, "\n".join(["i,j,same,rt_ms", "", *lines, bad])), Grid(3))
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_names_keep_their_spaces(tmp_path, ending):
-    """Two participants must not become one in a file."""
+    """Names that differ only in spaces remain different."""
     names = [" A ", "A", "a,b", "", 'say "so"']
     Responses(Grid(3), [0] * 5, [1] * 5, [1] * 5, participant=names).save(tmp_path / f"r.{ending}")
     assert load(tmp_path / f"r.{ending}", Grid(3)).participant.tolist() == names
@@ -168,7 +168,7 @@ def test_parquet_columns_of_many_types(tmp_path, columns):
 
 
 @pytest.mark.parametrize(
-    ("columns", "says"),
+    ("columns", "message"),
     [
         ({"i": [0, None]}, "line 2: column i is ''; expected a whole number"),
         ({"i": [0.5, 1]}, "line 1: column i is '0.5'; expected a whole number"),
@@ -179,12 +179,12 @@ def test_parquet_columns_of_many_types(tmp_path, columns):
         ({"j": [4, 1]}, "line 2: i and j are both location 1"),
     ],
 )
-def test_bad_parquet_columns_are_answered_by_a_sentence(tmp_path, columns, says):
+def test_invalid_parquet_columns(tmp_path, columns, message):
     import pyarrow
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(pyarrow.table(PLAIN | columns), tmp_path / "r.parquet")
-    with pytest.raises(InvalidInput, match=rf"r\.parquet, {says}"):
+    with pytest.raises(InvalidInput, match=rf"r\.parquet, {message}"):
         load(tmp_path / "r.parquet", Grid(3))
 
 
@@ -208,24 +208,24 @@ def test_parquet_columns_that_hold_neither_numbers_nor_text(tmp_path, column):
         load(tmp_path / "r.parquet", Grid(3))
 
 
-def test_what_a_parquet_file_lists_but_no_row_holds_does_not_matter(tmp_path):
-    """As a table has it whose rows were chosen from a larger one."""
+def test_unused_dictionary_values_are_ignored(tmp_path):
+    """A table that was filtered from a larger one has such values."""
     import pyarrow
     import pyarrow.parquet
 
-    def listed(values, rows):
+    def encode(values, rows):
         return pyarrow.DictionaryArray.from_arrays(pyarrow.array(rows, pyarrow.int32()), values)
 
     columns = {
-        "participant": listed(["x" * 300, "Ann", "Bob"], [1, None]),
-        "i": listed(["0", "?", "1"], [0, 2]),
+        "participant": encode(["x" * 300, "Ann", "Bob"], [1, None]),
+        "i": encode(["0", "?", "1"], [0, 2]),
     }
     pyarrow.parquet.write_table(pyarrow.table(PLAIN | columns), tmp_path / "r.parquet", row_group_size=1)
     read = load(tmp_path / "r.parquet", Grid(3))
     assert (read.participant.tolist(), read.i.tolist()) == (["Ann", ""], [0, 1])
 
 
-def test_parquet_text_that_is_no_text(tmp_path):
+def test_parquet_text_that_is_not_utf_8(tmp_path):
     import pyarrow
     import pyarrow.parquet
 
@@ -237,24 +237,24 @@ def test_parquet_text_that_is_no_text(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("column", ["participant", "image"])
-def test_names_have_a_longest(tmp_path, column, ending):
-    """An array is as wide as its longest name in every row, so what may be saved may be loaded, and no more."""
+def test_the_length_of_names_is_limited(tmp_path, column, ending):
+    """Every row of an array is as wide as its longest name, so the length is limited when saving and loading."""
     import pyarrow
     import pyarrow.csv
     import pyarrow.parquet
 
     path, longest = tmp_path / f"r.{ending}", "é" * LONGEST_NAME
-    most = Responses(Grid(3), [0, 1], [1, 2], [1, 0], **{column: ["a", longest]})
-    most.save(path)
-    assert same_rows(load(path, Grid(3)), most)
+    responses = Responses(Grid(3), [0, 1], [1, 2], [1, 0], **{column: ["a", longest]})
+    responses.save(path)
+    assert same_rows(load(path, Grid(3)), responses)
     table = pyarrow.table({"i": [0, 0], "j": [1, 1], "same": [1, 1], column: ["a", longest + "!"]})
     if ending == "csv":
         pyarrow.csv.write_csv(table, path)
     else:
         pyarrow.parquet.write_table(table, path)
     line = 3 if ending == "csv" else 2
-    says = rf", line {line}: column {column} is 'é+…, a name of 257 characters; expected at most 256: shorten it\.$"
-    with pytest.raises(InvalidInput, match=says):
+    message = rf", line {line}: column {column} is 'é+…, a name of 257 characters; expected at most 256: shorten it\.$"
+    with pytest.raises(InvalidInput, match=message):
         load(path, Grid(3))
     with pytest.raises(
         InvalidInput, match=f"Column {column} holds names of at most 256 characters, got one of 257"
@@ -263,28 +263,28 @@ def test_names_have_a_longest(tmp_path, column, ending):
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
-def test_a_file_that_is_not_utf_8_is_answered_by_a_sentence(tmp_path, encoding):
-    path = written(tmp_path, "participant,i,j,same\nZoë,0,1,1\n", encoding=encoding)
+def test_a_file_that_is_not_utf_8(tmp_path, encoding):
+    path = write_file(tmp_path, "participant,i,j,same\nZoë,0,1,1\n", encoding=encoding)
     with pytest.raises(InvalidInput, match=r"r\.csv is not UTF-8 text; save it as CSV \(UTF-8\)"):
         load(path, Grid(3))
 
 
-def test_a_missing_file_is_answered_by_a_sentence(tmp_path):
+def test_a_missing_file(tmp_path):
     path = tmp_path / "nowhere.csv"
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(NotFound) as error:
         load(path, Grid(3))
-    assert str(caught.value) == (
+    assert str(error.value) == (
         f"No file or folder {path}; expected a CSV or Parquet file with the columns i, j, same, "
         "or a folder written by vseg export."
     )
 
 
-def test_a_false_parquet_file_is_answered_by_a_sentence(tmp_path):
+def test_a_parquet_file_that_is_csv(tmp_path):
     with pytest.raises(InvalidInput, match=r"r\.parquet cannot be read as a Parquet file"):
-        load(written(tmp_path, "i,j,same\n0,1,1\n", name="r.parquet"), Grid(3))
+        load(write_file(tmp_path, "i,j,same\n0,1,1\n", name="r.parquet"), Grid(3))
 
 
-def test_a_parquet_file_without_a_column_is_answered_by_a_sentence(tmp_path):
+def test_a_parquet_file_without_a_required_column(tmp_path):
     import pyarrow
     import pyarrow.parquet
 
@@ -295,26 +295,26 @@ def test_a_parquet_file_without_a_column_is_answered_by_a_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_what_spreadsheets_write_where_the_comma_is_decimal(delimiter, tmp_path):
+def test_delimiters_of_spreadsheets(delimiter, tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("i,j,same\n0,1,1\n2,3,0\n".replace(",", delimiter))
     assert load(path, Grid(3)).same.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "message"),
     [(b"PK\x03\x04\xae\xff", "a zip archive, perhaps an Excel workbook; save it as CSV"),
      ("i,j,same,who\n0,1,1,\u00e9".encode("latin-1"), "is not UTF-8 text; save it as CSV")],
 )  # fmt: skip
-def test_what_is_not_text(content, sentence, tmp_path):
+def test_a_file_that_is_not_text(content, message, tmp_path):
     path = tmp_path / "r.csv"
     path.write_bytes(content)
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInput, match=message):
         load(path, Grid(3))
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_tables_of_a_folder_that_have_not_the_same_columns(tmp_path, which):
+def test_tables_of_a_folder_with_different_columns(tmp_path, which):
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "study.toml").write_text(STUDY)
     (tmp_path / "data").mkdir()
@@ -322,15 +322,15 @@ def test_tables_of_a_folder_that_have_not_the_same_columns(tmp_path, which):
         table = tmp_path / "data" / f"study-s_subject-p{number}_session-s{number}_data.csv"
         table.write_text("i,j,same,block\n0,1,1,0\n" if number == which else "i,j,same\n0,1,1\n")
     with pytest.raises(
-        InvalidInput, match=f"p{which}_.* has the column 'block', but .*p{1 - which}_.* has not"
+        InvalidInput, match=f"p{which}_.* has the column 'block', but .*p{1 - which}_.* does not"
     ):
         load(tmp_path)
 
 
-def test_a_number_is_no_layout(tmp_path):
+def test_a_number_is_not_a_layout(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("i,j,same\n0,1,1\n")
-    with pytest.raises(InvalidInput, match=r"a layout such as vseg\.Grid\(16\), got 16"):
+    with pytest.raises(InvalidInput, match=r"such as vseg\.Grid\(16\), got 16"):
         load(path, 16)
     with pytest.raises(NotFound, match="is a folder"):
         load(tmp_path, Grid(3))

@@ -1,4 +1,4 @@
-"""What a study costs agrees with what its people are asked."""
+"""The cost of a study agrees with the trials that its participants get."""
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -41,14 +41,14 @@ def test_trials_are_those_of_the_longest_session(blocks, split, practice, catch,
     assert estimate_cost(described).trials_each == max(map(len, drawn))
 
 
-def test_the_paper_s_experiment_takes_its_time():
-    """1.33 s a trial: 242 trials in 5 blocks are 27 minutes, and the rest comes on top."""
+def test_the_duration_of_the_paper_s_experiment():
+    """At 1.33 s per trial, 5 blocks of 242 trials take 27 minutes; instructions and breaks are added."""
     bare = study("calibration = {distance = false, gamma = false}\nbreaks = {every_trials = 0}", grid=11)
     assert 27 < estimate_cost(bare).minutes_each < 33
     assert estimate_cost(bare).minutes_each < estimate_cost(study(grid=11)).minutes_each < 40
 
 
-def test_people_and_their_shares():
+def test_participants_per_image():
     found = estimate_cost(study(participants=8))
     assert (found.participants, found.participants_per_image) == (8, {"i0": 4, "i1": 4})
     assert found.hours == pytest.approx(8 * found.minutes_each / 60)
@@ -120,17 +120,17 @@ def test_warnings(more, options, warning):
 
 
 @pytest.mark.parametrize("ms", [0, 17, 33, 50, 100, 150, 200, 250, 300, 500])
-def test_times_of_whole_frames_are_fine(ms):
+def test_whole_numbers_of_frames_give_no_warning(ms):
     assert estimate_cost(study(f"timing = {{cue_ms = {ms}}}")).warnings == []
 
 
-def test_a_small_grid_asks_all_its_pairs_without_a_warning():
+def test_a_small_grid_tests_all_its_pairs_without_a_warning():
     found = estimate_cost(study(grid=3, segments='"free"'))
     assert found.pairs == 36
     assert not [warning for warning in found.warnings if "advised" in warning]
 
 
-def test_an_adaptive_study_costs_at_least_and_at_most():
+def test_the_smallest_and_largest_cost_of_an_adaptive_study():
     found = estimate_cost(
         study('design = {name = "adaptive", trials = 100, target_error = 0.1, least_trials = 30}', images=1)
     )

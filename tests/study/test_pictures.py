@@ -1,4 +1,4 @@
-"""Every picture of a study is there as PNG, with its truth where it is known, or a sentence says why not."""
+"""Every picture of a study is rendered as PNG, with its true maps if vseg generated it."""
 
 import hashlib
 import io
@@ -26,7 +26,7 @@ def pixels(picture) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(picture.png)))
 
 
-def saved(path, height, width, mode="RGB"):
+def save_image(path, height, width, mode="RGB"):
     rng = np.random.default_rng(0)
     Image.fromarray(rng.integers(0, 256, (height, width, 3), np.uint8)).convert(mode).save(path)
 
@@ -34,7 +34,7 @@ def saved(path, height, width, mode="RGB"):
 @pytest.mark.parametrize(
     ("source", "segments"), [('sample = "coffee"', None), ('texture = "high"', 2), ("colours = 5", 5)]
 )
-def test_what_vseg_makes(source, segments):
+def test_generated_images(source, segments):
     found = render_pictures(study(f'{{name = "a", {source}, seed = 3}}'), ".")
     assert list(found) == ["a", PRACTICE_IMAGE]
     picture = found["a"]
@@ -44,14 +44,14 @@ def test_what_vseg_makes(source, segments):
     assert (None if picture.truth is None else picture.truth.segments) == segments
 
 
-def test_the_same_study_shows_the_same_pictures():
+def test_a_study_always_has_the_same_pictures():
     described = study('{name = "a", texture = "low"}, {name = "b", texture = "low", seed = 1}')
     first, second = render_pictures(described, "."), render_pictures(described, ".")
     assert [p.sha256 for p in first.values()] == [p.sha256 for p in second.values()]
     assert first["a"].sha256 != first["b"].sha256
 
 
-def test_the_truth_of_colours_is_what_one_sees():
+def test_the_maps_of_colours_match_the_pixels():
     picture = render_pictures(study('{name = "a", colours = 3}'), ".")["a"]
     x, y = Grid(8).pixels(512, 512).astype(int).T
     seen = pixels(picture)[y, x].astype(float)
@@ -65,8 +65,8 @@ def test_the_truth_of_colours_is_what_one_sees():
     ("options", "size"),
     [("", (60, 60)), (", square = false", (90, 60))],
 )
-def test_files_are_cut_to_their_square_unless_told_otherwise(tmp_path, options, size):
-    saved(tmp_path / "a.png", 60, 90)
+def test_files_are_cropped_to_a_square_by_default(tmp_path, options, size):
+    save_image(tmp_path / "a.png", 60, 90)
     picture = render_pictures(study(f'{{name = "a", file = "a.png"{options}}}'), tmp_path)["a"]
     assert (picture.width_px, picture.height_px) == size
     assert pixels(picture).shape == (size[1], size[0], 3)
@@ -74,14 +74,14 @@ def test_files_are_cut_to_their_square_unless_told_otherwise(tmp_path, options, 
 
 
 @pytest.mark.parametrize(("options", "size"), [("", (1024, 1024)), (", square = false", (1024, 768))])
-def test_files_are_never_larger_than_anyone_sees(tmp_path, options, size):
-    saved(tmp_path / "a.png", 1500, 2000)
+def test_large_files_are_reduced(tmp_path, options, size):
+    save_image(tmp_path / "a.png", 1500, 2000)
     picture = render_pictures(study(f'{{name = "a", file = "a.png"{options}}}'), tmp_path)["a"]
     assert (picture.width_px, picture.height_px) == size
 
 
 def test_grey_files_stay_grey(tmp_path):
-    saved(tmp_path / "a.png", 64, 64, "L")
+    save_image(tmp_path / "a.png", 64, 64, "L")
     assert pixels(render_pictures(study('{name = "a", file = "a.png"}'), tmp_path)["a"]).shape == (64, 64)
 
 
@@ -95,10 +95,10 @@ def test_a_missing_file(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"\x89PNG\r\n\x1a\n" + 40 * b"x", "half"])
-def test_a_file_that_is_no_picture(tmp_path, content):
+def test_an_invalid_file(tmp_path, content):
     path = tmp_path / "a.png"
     if content == "half":
-        saved(path, 64, 64)
+        save_image(path, 64, 64)
         content = path.read_bytes()[:2000]
     path.write_bytes(content)
     with pytest.raises(
@@ -108,14 +108,14 @@ def test_a_file_that_is_no_picture(tmp_path, content):
 
 
 def test_an_image_too_small_for_the_grid(tmp_path):
-    saved(tmp_path / "a.png", 31, 31)
+    save_image(tmp_path / "a.png", 31, 31)
     with pytest.raises(InvalidInput) as error:
         render_pictures(study('{name = "a", file = "a.png"}'), tmp_path)
     assert str(error.value) == (
         "Study s: image 'a' has 31x31 px, so that locations of an 8x8 grid lie 3.9 px apart; 4 px are needed: "
         "use a larger image or fewer locations."
     )
-    saved(tmp_path / "a.png", 32, 32)
+    save_image(tmp_path / "a.png", 32, 32)
     render_pictures(study('{name = "a", file = "a.png"}'), tmp_path)
 
 
@@ -127,19 +127,19 @@ def test_an_unknown_sample():
 
 
 @pytest.mark.parametrize(
-    ("more", "there"),
+    ("more", "expected"),
     [
         ("practice = {trials = 0}\ncatch = {per_block = 0}", False),
         ("practice = {trials = 0}", True),
         ("catch = {per_block = 0}", True),
     ],
 )
-def test_the_practice_picture_is_there_if_it_is_needed(more, there):
-    assert (PRACTICE_IMAGE in render_pictures(study('{name = "a", colours = 2}', more=more), ".")) is there
+def test_the_practice_picture_is_rendered_if_it_is_needed(more, expected):
+    assert (PRACTICE_IMAGE in render_pictures(study('{name = "a", colours = 2}', more=more), ".")) is expected
 
 
 @given(layouts())
-def test_practice_has_both_answers_clear_of_borders(layout):
+def test_practice_has_both_answers_away_from_borders(layout):
     labels, clear = practice_labels(layout)
     counts = np.bincount(labels[clear], minlength=3)
     assert counts.max() >= 2
@@ -147,7 +147,7 @@ def test_practice_has_both_answers_clear_of_borders(layout):
 
 
 @pytest.mark.parametrize("grid", [3, 11, 16, 64])
-def test_the_practice_picture_has_the_colour_of_its_truth_around_every_clear_location(grid):
+def test_the_practice_picture_has_the_right_colour_around_clear_locations(grid):
     picture = render_pictures(study('{name = "a", colours = 2}', grid=grid), ".")[PRACTICE_IMAGE]
     seen, (labels, clear) = pixels(picture), practice_labels(Grid(grid))
     assert np.array_equal(picture.truth.labels, labels)

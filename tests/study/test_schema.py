@@ -1,4 +1,4 @@
-"""A study file is read whole, or refused in a sentence that names the line."""
+"""A study file is read completely, or an error names the line and the reason."""
 
 import re
 from contextlib import suppress
@@ -20,13 +20,13 @@ images = [{name = "cat", sample = "chelsea"}]
 TWO = FILE.replace("images = [", 'images = [{name = "dog", colours = 3, condition = "pets"}, ')
 
 
-def refusal(text: str) -> str:
-    with pytest.raises(InvalidInput) as refused:
+def error_message(text: str) -> str:
+    with pytest.raises(InvalidInput) as error:
         parse_study(text, "s.toml")
-    return str(refused.value)
+    return str(error.value)
 
 
-def test_the_least_a_study_needs():
+def test_a_minimal_study():
     study = parse_study(FILE)
     assert (study.name, study.segments, study.participants) == ("cat", 3, 10)
     assert study.layout.build() == Grid(16)
@@ -142,9 +142,9 @@ def test_the_least_a_study_needs():
         ("segments = 3\n", "", 'segments is missing; it should be a whole number from 2 to 12 or "free".'),
     ],
 )
-def test_a_wrong_line_among_the_first(old, new, message):
+def test_errors_in_the_required_settings(old, new, message):
     assert FILE.count(old) == 1
-    found = refusal(FILE.replace(old, new))
+    found = error_message(FILE.replace(old, new))
     assert re.sub(r"^s\.toml(, |: )", "", found).startswith(message)
 
 
@@ -239,37 +239,40 @@ def test_a_wrong_line_among_the_first(old, new, message):
         ("[[images]]\nname = 'b'", "line 6: this is not valid TOML"),
     ],
 )
-def test_a_wrong_line_after_them(table, message):
-    assert refusal(FILE + table).removeprefix("s.toml, ").startswith(message)
+def test_errors_in_the_other_tables(table, message):
+    assert error_message(FILE + table).removeprefix("s.toml, ").startswith(message)
 
 
-def test_more_than_one_image_each_needs_within():
-    message = refusal(TWO + "[assignment]\nper_participant = 2")
+def test_several_images_per_participant_need_within():
+    message = error_message(TWO + "[assignment]\nper_participant = 2")
     assert message == (
         's.toml, line 7: assignment.per_participant is 2, but images = "between" shows one; write images = "within".'
     )
 
 
 def test_all_pairs_of_many_locations_are_too_many():
-    message = refusal(FILE.replace("grid = 16", "grid = 64") + "[design]\nname = 'all'\nsplit = 1000")
+    message = error_message(FILE.replace("grid = 16", "grid = 64") + "[design]\nname = 'all'\nsplit = 1000")
     assert message.startswith(
         "s.toml, line 7: a block on a 64x64 grid would have 8386560 pairs, and 100000 is the most;"
     )
 
 
-def test_an_image_of_its_own_table_has_a_line():
+def test_the_line_of_an_image_in_its_own_table():
     text = (
         FILE.partition("images")[0]
         + '[[images]]\nname = "a"\ncolours = 3\n[[images]]\nname = "b"\ncolours = 1\n'
     )
-    assert refusal(text) == "s.toml, line 10: images[1].colours should be a whole number from 2 to 8, got 1."
+    assert (
+        error_message(text)
+        == "s.toml, line 10: images[1].colours should be a whole number from 2 to 8, got 1."
+    )
 
 
-def test_long_values_are_cut_short():
-    assert len(refusal(FILE + f"language = '{1000 * 'x'}'")) < 200
+def test_long_values_are_shortened():
+    assert len(error_message(FILE + f"language = '{1000 * 'x'}'")) < 200
 
 
-def test_lists_and_whole_numbers_do_where_python_has_tuples_and_floats():
+def test_lists_are_read_as_tuples_and_integers_as_floats():
     study = parse_study(FILE + "[display]\nwindow_px = [1000, 700]\nwidth_deg = 8\n")
     assert study.display.window_px == (1000, 700)
     assert study.display.width_deg == 8.0
@@ -298,18 +301,18 @@ def test_quotas(assignment, each, quota):
     assert (study.images_per_participant, study.quota("cat")) == (each, quota)
 
 
-def test_own_texts_take_the_place_of_ours():
+def test_texts_of_the_study_replace_the_defaults():
     study = parse_study(FILE + 'language = "de"\n[texts]\nconsent = "Wir."')
     assert (study.all_texts["consent"], study.all_texts["continue"]) == ("Wir.", "Weiter")
 
 
-def test_a_study_does_not_change():
+def test_a_study_is_frozen():
     with pytest.raises(ValueError, match="frozen"):
         parse_study(FILE).name = "dog"
 
 
 @given(st.integers(2, 12), st.integers(1, 100_000), st.integers(3, 64), st.integers(0, 2**63 - 1))
-def test_every_number_in_range_is_taken(segments, participants, grid, seed):
+def test_every_number_in_range_is_accepted(segments, participants, grid, seed):
     text = f'name = "a"\nsegments = {segments}\nparticipants = {participants}\nlayout = {{grid = {grid}}}\n'
     study = parse_study(
         f'{text}seed = {seed}\nimages = [{{name = "b", colours = 2}}]\n[design]\ntrials = {grid**2}\nblocks=1'
@@ -323,8 +326,7 @@ def test_every_number_in_range_is_taken(segments, participants, grid, seed):
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_a_study_or_a_sentence(text):
-    """Nothing but InvalidInput, whatever is in the file."""
+def test_any_text_is_a_study_or_raises_invalid_input(text):
     for content in (text, FILE + text):
         with suppress(InvalidInput):
             assert isinstance(parse_study(content), Study)
@@ -364,10 +366,10 @@ def test_the_lab_table():
         ("patch = true", "patch"),
     ],
 )  # fmt: skip
-def test_a_lab_table_that_is_refused(lab, message):
-    said = refusal(f"{FILE}[lab]\n{lab}\n")
-    assert said.startswith("s.toml, line 7: ")
-    assert message in said
+def test_errors_in_the_lab_table(lab, message):
+    found = error_message(f"{FILE}[lab]\n{lab}\n")
+    assert found.startswith("s.toml, line 7: ")
+    assert message in found
 
 
 def test_an_adaptive_design_is_one_block_of_fresh_pairs():
@@ -402,17 +404,17 @@ def adaptive(more: str, name: str = "adaptive") -> str:
         (adaptive("trials = 60, target_error = 0.1, least_trials = 61"), "at most 60 trials per image"),
         (
             adaptive("target_error = 1.0"),
-            "design.target_error should be a number above 0 and up to below 1, got 1.0",
+            "design.target_error should be a number above 0 and below 1, got 1.0",
         ),
         (adaptive('rule = "guess"'), "design.rule should be"),
     ],
 )
-def test_an_adaptive_design_that_is_refused(text, message):
+def test_errors_in_an_adaptive_design(text, message):
     with pytest.raises(InvalidInput, match=f"line 6: .*{message}"):
         parse_study(text)
 
 
-def test_a_number_too_long_to_be_written_out_is_refused_in_words():
-    """Python reads any number in hexadecimal, but writes none of more than 4300 digits in tens."""
+def test_a_number_with_too_many_digits():
+    """Python reads hexadecimal numbers of any length, but does not print more than 4300 decimal digits."""
     with pytest.raises(InvalidInput, match=r"segments should be .*, got a number of thousands of digits"):
         parse_study(f'name = "a"\nsegments = 0x{"f" * 6000}\n')

@@ -1,4 +1,4 @@
-"""Three languages, one set of keys; a study's own texts are checked before anyone reads them."""
+"""The texts in three languages have the same keys, and a study's own texts are checked."""
 
 import pytest
 
@@ -13,21 +13,21 @@ def test_every_language_has_the_same_keys_in_the_same_order(language):
 
 
 @pytest.mark.parametrize("language", texts.LANGUAGES)
-def test_every_language_fills_in_the_same_words(language):
-    """A word in braces that a page does not know would be shown as it is."""
+def test_every_language_has_the_same_placeholders(language):
+    """The page would show an unknown placeholder as it is."""
     assert {key: texts.find_placeholders(text) for key, text in texts.load_texts(language).items()} == {
         key: texts.find_placeholders(text) for key, text in ENGLISH.items()
     }
 
 
 @pytest.mark.parametrize("language", ["fr", "de"])
-def test_nothing_is_left_untranslated(language):
-    alike = {key for key, text in texts.load_texts(language).items() if text == ENGLISH[key]}
-    assert alike <= {"key_enter", "gamma_title"}
+def test_every_text_is_translated(language):
+    equal = {key for key, text in texts.load_texts(language).items() if text == ENGLISH[key]}
+    assert equal <= {"key_enter", "gamma_title"}
 
 
 @pytest.mark.parametrize("language", texts.LANGUAGES)
-def test_every_text_says_something_and_nothing_is_left_to_trim(language):
+def test_texts_are_not_empty_and_have_no_outer_spaces(language):
     for text in texts.load_texts(language).values():
         assert text
         assert text == text.strip()
@@ -35,19 +35,19 @@ def test_every_text_says_something_and_nothing_is_left_to_trim(language):
 
 
 @pytest.mark.parametrize("language", texts.LANGUAGES)
-def test_the_instructions_say_what_a_segment_is_and_spare_people_the_word_partition(language):
+def test_the_instructions_say_segment_and_never_partition(language):
     for key in ("instructions_segments", "instructions_free"):
         assert "egment" in texts.load_texts(language)[key]
     for text in texts.load_texts(language).values():
         assert "partition" not in text.lower()
 
 
-def test_a_language_that_is_not_there():
+def test_an_unknown_language():
     with pytest.raises(ValueError, match="there are texts in en, fr, de, got 'it'"):
         texts.load_texts("it")
 
 
-def test_what_is_handed_out_can_be_changed_without_harm():
+def test_changing_the_returned_texts_does_not_change_the_originals():
     texts.load_texts("en")["continue"] = "changed"
     assert texts.load_texts("en") == ENGLISH
 
@@ -68,17 +68,17 @@ def test_what_is_handed_out_can_be_changed_without_harm():
         ({"consent": 20_001 * "a"}, "the text consent has 20001 characters; at most 20000 are allowed"),
     ],
 )
-def test_texts_that_are_refused(overrides, message):
-    with pytest.raises(ValueError) as refused:
+def test_invalid_texts(overrides, message):
+    with pytest.raises(ValueError) as error:
         texts.check_texts(overrides)
-    assert str(refused.value) == message
+    assert str(error.value) == message
 
 
-def test_an_unknown_text_far_from_any_lists_all():
+def test_an_unknown_key_without_a_similar_one_lists_all():
     with pytest.raises(ValueError, match="there are: title, continue, back"):
         texts.check_texts({"zzz": ""})
 
 
-def test_every_text_may_be_replaced_and_may_leave_words_out():
+def test_every_text_may_be_replaced_without_its_placeholders():
     texts.check_texts(dict.fromkeys(ENGLISH, "Our own words."))
     texts.check_texts(ENGLISH)

@@ -1,4 +1,4 @@
-"""The line of a key is where its reader will look for it."""
+"""The lines of the keys in a TOML file, and the errors of invalid TOML."""
 
 import json
 import tomllib
@@ -42,7 +42,7 @@ c = """"""
 '''
 
 
-def test_keys_in_strings_and_comments_are_none():
+def test_text_in_strings_and_comments_is_not_a_key():
     assert find_key_lines(TEXT) == {("title",): 2, ("quoted key",): 3}
 
 
@@ -68,16 +68,16 @@ def test_lines(path, line):
     assert find_key_lines(MANY)[path] == line
 
 
-def walked(value, path=()):
+def all_paths(value, path=()):
     yield path
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in inside:
-        yield from walked(inner, (*path, step))
+        yield from all_paths(inner, (*path, step))
 
 
 @pytest.mark.parametrize("text", [TEXT, MANY, MANY.replace("\n", "\r\n"), "", "\n\n", "a=1"])
 def test_every_key_that_tomllib_reads_has_a_line(text):
-    assert set(find_key_lines(text)) == set(walked(tomllib.loads(text))) - {()}
+    assert set(find_key_lines(text)) == set(all_paths(tomllib.loads(text))) - {()}
 
 
 keys = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=5)
@@ -88,13 +88,13 @@ values = st.recursive(
 )
 
 
-def written(value) -> str:
-    """TOML by hand: strings as JSON has them, tables inline."""
+def to_toml(value) -> str:
+    """Return a value as TOML: strings as in JSON, tables inline."""
     match value:
         case dict():
-            return "{" + ", ".join(f"{json.dumps(k)} = {written(v)}" for k, v in value.items()) + "}"
+            return "{" + ", ".join(f"{json.dumps(k)} = {to_toml(v)}" for k, v in value.items()) + "}"
         case list():
-            return "[\n" + "".join(f"  {written(v)}, # [x] = 1\n" for v in value) + "]"
+            return "[\n" + "".join(f"  {to_toml(v)}, # [x] = 1\n" for v in value) + "]"
         case _:
             return json.dumps(value)
 
@@ -102,15 +102,15 @@ def written(value) -> str:
 @given(
     st.dictionaries(keys, values, max_size=4), st.lists(st.dictionaries(keys, values, max_size=2), max_size=3)
 )
-def test_any_file(top, tables):
-    text = "".join(f"{json.dumps(key)} = {written(value)}\n" for key, value in top.items())
+def test_any_valid_file(top, tables):
+    text = "".join(f"{json.dumps(key)} = {to_toml(value)}\n" for key, value in top.items())
     for table in tables:
-        text += "[['the tables']]\n" + "".join(f"{json.dumps(k)} = {written(v)}\n" for k, v in table.items())
+        text += "[['the tables']]\n" + "".join(f"{json.dumps(k)} = {to_toml(v)}\n" for k, v in table.items())
     try:
         read = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        return  # a key twice, such as 'the tables'
-    assert set(find_key_lines(text)) == set(walked(read)) - {()}
+        return  # a repeated key, such as 'the tables'
+    assert set(find_key_lines(text)) == set(all_paths(read)) - {()}
     first = text.split("\n")
     for path, line in find_key_lines(text).items():
         if len(path) == 1 and path[0] in top:
@@ -130,7 +130,7 @@ def test_any_file(top, tables):
         ("a = " + 5000 * "9", "f.toml is not valid TOML: Exceeds the limit"),
     ],
 )
-def test_what_is_not_toml(text, message):
-    with pytest.raises(ValueError) as refused:
+def test_invalid_toml(text, message):
+    with pytest.raises(ValueError) as error:
         parse_toml(text, "f.toml")
-    assert str(refused.value).startswith(message)
+    assert str(error.value).startswith(message)

@@ -1,4 +1,4 @@
-"""What a session is asked follows from the study; those who share a round ask each pair once a block."""
+"""The trials of a session follow from the study; the parts of a round test each pair once per block."""
 
 from collections import Counter
 
@@ -36,7 +36,7 @@ few = settings(max_examples=20)
 
 
 def rows(found: Trials, **wanted):
-    """Item numbers of the rows with these values."""
+    """Return the items of the rows with these values."""
     return [
         n for n in range(len(found)) if all(getattr(found, key)[n] == value for key, value in wanted.items())
     ]
@@ -46,7 +46,7 @@ def pair(found: Trials, item: int) -> tuple[int, int]:
     return min(found.i[item], found.j[item]), max(found.i[item], found.j[item])
 
 
-def asked(found: Trials, image: str, block: int) -> list[tuple[int, int]]:
+def list_pairs(found: Trials, image: str, block: int) -> list[tuple[int, int]]:
     return [pair(found, item) for item in rows(found, image=image, block=block)]
 
 
@@ -66,58 +66,58 @@ studies = st.builds(
 
 @given(studies, st.integers(0, 3))
 @few
-def test_the_parts_of_a_round_ask_each_pair_once_a_block(study, number):
+def test_the_parts_of_a_round_test_each_pair_once_per_block(study, number):
     split = study.design.split
     parts = [draw_trials(study, [Unit("cat", number * split + part)], SIZES) for part in range(split)]
     whole = Counter(Round.from_study(study, "cat", number).draw_pairs()[0])
     for block in range(3):
-        assert Counter(p for part in parts for p in asked(part, "cat", block)) == whole
-    sizes = [len(asked(part, "cat", 0)) for part in parts]
+        assert Counter(p for part in parts for p in list_pairs(part, "cat", block)) == whole
+    sizes = [len(list_pairs(part, "cat", 0)) for part in parts]
     assert max(sizes) - min(sizes) <= 1
 
 
 @pytest.mark.parametrize("split", [1, 4])
-def test_fresh_pairs_are_other_pairs_in_every_block(split):
+def test_fresh_pairs_differ_in_every_block(split):
     described = study("{grid = 8}", pairs="fresh", split=split, catch=0)
     parts = [draw_trials(described, [Unit("cat", part)], SIZES) for part in range(split)]
-    blocks = [[p for part in parts for p in asked(part, "cat", block)] for block in range(3)]
+    blocks = [[p for part in parts for p in list_pairs(part, "cat", block)] for block in range(3)]
     assert [len(block) for block in blocks] == [128, 128, 128]
     assert len({p for block in blocks for p in block}) == 384
 
 
-def test_repeated_pairs_are_the_same_for_each_person_in_another_order():
+def test_repeated_pairs_are_in_another_order_in_each_block():
     found = draw_trials(study(split=2), [Unit("cat", 1)], SIZES)
-    first, second = asked(found, "cat", 0), asked(found, "cat", 1)
+    first, second = list_pairs(found, "cat", 0), list_pairs(found, "cat", 1)
     assert set(first) == set(second)
     assert first != second
 
 
 @given(studies, st.integers(0, 20))
 @few
-def test_a_unit_is_the_same_whoever_takes_it(study, number):
-    again = parsed_again(study)
+def test_a_unit_always_has_the_same_trials(study, number):
+    again = validate_again(study)
     assert draw_trials(study, [Unit("cat", number)], SIZES) == draw_trials(
         again, [Unit("cat", number)], SIZES
     )
 
 
-def parsed_again(study: Study) -> Study:
+def validate_again(study: Study) -> Study:
     return Study.model_validate(study.model_dump())
 
 
 @given(studies)
 @few
-def test_an_image_is_asked_the_same_wherever_it_comes_in_the_session(study):
+def test_the_pairs_of_an_image_do_not_depend_on_its_position_in_the_session(study):
     one = draw_trials(study, [Unit("cat", 3), Unit("dog", 1)], SIZES)
     other = draw_trials(study, [Unit("dog", 1), Unit("cat", 3)], SIZES)
     for image in ("cat", "dog"):
         for block in range(3):
-            assert asked(one, image, block) == asked(other, image, block)
+            assert list_pairs(one, image, block) == list_pairs(other, image, block)
 
 
-def test_rounds_images_and_seeds_draw_pairs_of_their_own():
+def test_rounds_images_and_seeds_have_different_pairs():
     drawn = [
-        frozenset(asked(draw_trials(study(seed=seed), [Unit(image, unit)], SIZES), image, 0))
+        frozenset(list_pairs(draw_trials(study(seed=seed), [Unit(image, unit)], SIZES), image, 0))
         for seed in (0, 1)
         for image in ("cat", "dog")
         for unit in (0, 1, 2)
@@ -127,11 +127,11 @@ def test_rounds_images_and_seeds_draw_pairs_of_their_own():
 
 @given(studies)
 @few
-def test_every_location_is_asked_about(study):
+def test_every_location_is_tested(study):
     split = study.design.split
     found = [draw_trials(study, [Unit("cat", part)], SIZES) for part in range(split)]
-    touched = {end for part in found for p in asked(part, "cat", 0) for end in p}
-    assert touched == set(range(len(study.layout.build())))
+    tested = {end for part in found for p in list_pairs(part, "cat", 0) for end in p}
+    assert tested == set(range(len(study.layout.build())))
 
 
 @given(studies)
@@ -159,7 +159,7 @@ def test_practice_comes_first_then_image_by_image_and_block_by_block(study):
 
 @given(studies)
 @few
-def test_known_answers_are_those_of_the_practice_picture(study):
+def test_known_answers_match_the_practice_image(study):
     found = draw_trials(study, [Unit("cat", 0)], SIZES)
     known = [n for n in range(len(found)) if found.practice[n] or found.catch[n]]
     assert [n for n in range(len(found)) if found.answer[n] is not None] == known
@@ -169,7 +169,7 @@ def test_known_answers_are_those_of_the_practice_picture(study):
     assert all((found.image[n] == PRACTICE_IMAGE) == (n in known) for n in range(len(found)))
 
 
-def test_both_answers_are_practised_equally_often():
+def test_practice_has_both_answers_equally_often():
     found = draw_trials(study("{grid = 16}", practice=10), [Unit("cat", 0)], SIZES)
     assert Counter(found.answer[:10]) == {True: 5, False: 5}
 
@@ -179,21 +179,21 @@ def test_dots_lie_on_their_locations_and_either_may_be_the_first():
     found = draw_trials(described, [Unit("cat", 0)], SIZES)
     centres = {name: described.layout.build().pixels(*size) for name, size in SIZES.items()}
     for n in range(len(found)):
-        there = centres[found.image[n]]
-        assert np.allclose(there[found.i[n]], (found.x1[n], found.y1[n]), atol=0.01)
-        assert np.allclose(there[found.j[n]], (found.x2[n], found.y2[n]), atol=0.01)
+        positions = centres[found.image[n]]
+        assert np.allclose(positions[found.i[n]], (found.x1[n], found.y1[n]), atol=0.01)
+        assert np.allclose(positions[found.j[n]], (found.x2[n], found.y2[n]), atol=0.01)
     forwards = sum(i < j for i, j in zip(found.i, found.j, strict=True)) / len(found)
     assert 0.4 < forwards < 0.6
 
 
 @given(studies, st.integers(0, 5))
 @few
-def test_json_there_and_back(study, unit):
+def test_json_round_trip(study, unit):
     found = draw_trials(study, [Unit("cat", unit)], SIZES)
     assert Trials.from_json(found.to_json()) == found
 
 
-def test_only_the_answers_of_practice_trials_travel():
+def test_only_the_answers_of_practice_trials_are_sent():
     found = draw_trials(study(practice=4, catch=3), [Unit("cat", 0)], SIZES)
     wire = found.to_wire()
     assert wire["answer"] == found.answer[:4] + [None] * (len(found) - 4)
@@ -204,6 +204,6 @@ def test_only_the_answers_of_practice_trials_travel():
     assert set(map(len, wire.values())) == {len(found)}
 
 
-def test_columns_of_different_length_are_refused():
+def test_columns_of_different_length():
     with pytest.raises(InvalidInput, match="columns of equal length"):
         Trials(image=["a"])

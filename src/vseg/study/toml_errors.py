@@ -222,8 +222,10 @@ def _describe_range(node: JsonSchema) -> str:
     start = f" above {above:g}" if above is not None else f" from {low:g}" if low is not None else ""
     if high is None and below is None:
         return f"{start} up" if low is not None else start
-    end = f"below {below}" if high is None else f"{high:.12g}"
-    return f"{start} to {end}" if low is not None else f"{start}{' and' if start else ''} up to {end}"
+    if low is not None:
+        return f"{start} to {f'below {below}' if high is None else f'{high:.12g}'}"
+    end = f"below {below:g}" if high is None else f"up to {high:.12g}"
+    return f"{start} and {end}" if start else f" {end}"
 
 
 def _describe_length(node: JsonSchema, min_key: str, max_key: str, unit: str) -> str:
