@@ -3,7 +3,9 @@
 fitting           fit_dataset(): maps for a data set, for each participant or for each image
 group_comparison  compare_groups(): the mean entropies of two groups of participants
 study_planning    plan_study(): how many trials and participants a study needs, by simulation
-score_models      score_models(): models compared with human segmentations
+score_models      score_models(): models scored on answers they have not seen; leaderboards
+fit_model         fit_model(): one model fitted to all answers
 
-A workflow takes Python objects or paths, returns a result object, and writes files only in the result's `save`.
+A workflow takes Python objects or paths, returns a result object, and writes files only in the result's `save`;
+score_models() writes to its folder as it goes, so that an interrupted run resumes.
 """
