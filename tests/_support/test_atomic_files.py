@@ -1,4 +1,4 @@
-"""Files are whole or as they were: a disk that is full at any byte leaves neither half a file nor a stray one."""
+"""Test that files are complete or unchanged: a disk that is full at any byte leaves no partial and no extra file."""
 
 import os
 import resource
@@ -29,8 +29,8 @@ SAVED: dict[str, Callable[[Path], object]] = {
 
 
 @contextmanager
-def room_for(most: int) -> Iterator[None]:
-    """No file of this process may grow beyond so many bytes: to a program, a disk that is full."""
+def limit_file_size(most: int) -> Iterator[None]:
+    """Let no file of this process grow beyond so many bytes, which looks like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     try:
@@ -41,40 +41,38 @@ def room_for(most: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("earlier", [None, b"what was there before"], ids=["new", "replaced"])
 @pytest.mark.parametrize("name", SAVED)
-def test_a_disk_that_is_full_at_any_moment(tmp_path, name, earlier):
-    save, whole_file, path = SAVED[name], tmp_path / f"whole-{name}", tmp_path / "folder" / name
-    save(whole_file)
+def test_a_disk_that_is_full_at_any_byte(tmp_path, name, earlier):
+    save, complete, path = SAVED[name], tmp_path / f"complete-{name}", tmp_path / "folder" / name
+    save(complete)
     path.parent.mkdir()
     if earlier is not None:
         path.write_bytes(earlier)
-    size = whole_file.stat().st_size
+    size = complete.stat().st_size
     for most in (0, 1, *range(40, size - 1, size // 10), size - 1):
-        with pytest.raises(OSError, match="File too large"), room_for(most):
+        with pytest.raises(OSError, match="File too large"), limit_file_size(most):
             save(path)
-        left = {each.name: each.read_bytes() for each in path.parent.iterdir()}
+        left = {file.name: file.read_bytes() for file in path.parent.iterdir()}
         assert left == ({} if earlier is None else {name: earlier}), f"with room for {most} of {size} bytes"
-    with room_for(size):
+    with limit_file_size(size):
         save(path)
-    assert [each.name for each in path.parent.iterdir()] == [name]
+    assert [file.name for file in path.parent.iterdir()] == [name]
     assert path.stat().st_size == size
 
 
-def test_whatever_ends_the_writing(tmp_path):
-    """Also someone who loses patience."""
-    (tmp_path / "kept.txt").write_text("before")
+def test_an_interrupt_leaves_the_old_file(tmp_path):
+    (tmp_path / "file.txt").write_text("before")
 
     def interrupted() -> None:
-        with atomic_write(tmp_path / "kept.txt") as file:
+        with atomic_write(tmp_path / "file.txt") as file:
             file.write("half of i")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert [each.read_text() for each in tmp_path.iterdir()] == ["before"]
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["before"]
 
 
-def test_what_is_replaced_stays_what_it_was(tmp_path):
-    """A link still leads to the file, and who may read the file has not changed."""
+def test_links_and_permissions_are_preserved(tmp_path):
     target, link = tmp_path / "target.txt", tmp_path / "link.txt"
     target.write_text("before")
     target.chmod(0o600)
@@ -85,7 +83,7 @@ def test_what_is_replaced_stays_what_it_was(tmp_path):
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
-def test_what_is_no_file_is_written_to_as_it_is(tmp_path):
+def test_pipes_are_written_directly_and_folders_are_refused(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -94,17 +92,17 @@ def test_what_is_no_file_is_written_to_as_it_is(tmp_path):
     os.close(reading)
     assert pipe.is_fifo()
     with pytest.raises(IsADirectoryError):
-        write_text(tmp_path, "a folder is no file")
+        write_text(tmp_path, "a folder is not a file")
 
 
 @pytest.mark.parametrize("name", ["nowhere/answers.csv", "nowhere/grid.npz"])
-def test_an_error_names_the_file_that_was_asked_for(tmp_path, name):
+def test_errors_name_the_requested_file(tmp_path, name):
     with pytest.raises(FileNotFoundError) as caught:
         SAVED[Path(name).name](tmp_path / name)
     assert caught.value.filename == str(tmp_path / name)
 
 
-def test_the_longest_name_that_a_file_may_have(tmp_path):
+def test_the_longest_possible_file_name(tmp_path):
     path = tmp_path / ("é" * 127)
     write_text(path, "text")
     assert path.read_text() == "text"

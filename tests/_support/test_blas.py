@@ -1,4 +1,4 @@
-"""One thread for linear algebra, for as long as anybody wants it."""
+"""Test that linear algebra has one thread until the last user has left."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,10 @@ from vseg._support.blas import single_blas_thread
 
 
 def most_threads() -> int:
-    return max(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+    return max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
 
 
-def test_until_the_last_has_left():
+def test_nested_uses():
     assert np.ones((2, 2)).sum() == 4
     with threadpool_limits(2, user_api="blas"):
         before = most_threads()
@@ -22,7 +22,7 @@ def test_until_the_last_has_left():
         assert most_threads() == before
 
 
-def test_an_error_inside_leaves_too():
+def test_an_error_ends_the_limit():
     with threadpool_limits(2, user_api="blas"):
         before = most_threads()
         with pytest.raises(ZeroDivisionError), single_blas_thread:

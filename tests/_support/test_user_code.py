@@ -1,4 +1,4 @@
-"""A user's own function, from a file: found, or told why not."""
+"""Test loading a function from a user's file, and the messages if it fails."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def mine(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_function_by_name_or_the_one_called_model(mine):
+def test_functions_are_loaded_by_name_or_as_model(mine):
     assert user_code.load_function("mine.py")(None) == 3
     assert user_code.load_function("mine.py:other")(None) == 4
     assert user_code.load_function(f"{mine}/mine.py:other")(None) == 4
@@ -49,24 +49,24 @@ def test_a_function_by_name_or_the_one_called_model(mine):
         ("mine.py:CONSTANT", InvalidInput, "mine.py has no function CONSTANT"),
     ],
 )
-def test_what_is_not_there(mine, source, kind, message):
+def test_missing_files_and_functions(mine, source, kind, message):
     with pytest.raises(kind, match=message):
         user_code.load_function(source)
 
 
-def test_a_file_that_fails(mine):
+def test_a_file_that_raises(mine):
     (mine / "broken.py").write_text("1 / 0\n")
     with pytest.raises(InvalidInput, match=r"broken\.py could not be run: ZeroDivisionError"):
         user_code.load_function("broken.py")
 
 
-def test_what_a_users_function_raised_is_told_with_its_line(tmp_path):
+def test_errors_are_described_with_the_users_line(tmp_path):
     (tmp_path / "mine.py").write_text(
         "import numpy\n\ndef model(image):\n    return numpy.zeros((2, 3)) @ image\n"
     )
     try:
         user_code.load_function(str(tmp_path / "mine.py"))(np.zeros((2, 2)))
     except ValueError as error:
-        said = user_code.describe_error(error)
-    assert said.startswith("ValueError: ")
-    assert said.endswith("(mine.py, line 4)")
+        message = user_code.describe_error(error)
+    assert message.startswith("ValueError: ")
+    assert message.endswith("(mine.py, line 4)")
