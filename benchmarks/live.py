@@ -7,8 +7,8 @@ import numpy as np
 import vseg
 from problems import problem
 from tables import table
-from vseg.reconstruction.objective import objective
-from vseg.reconstruction.online import Live
+from vseg.reconstruction.objective import build_objective
+from vseg.reconstruction.online import OnlineReconstruction
 from vseg.reconstruction.solvers import coordinate_descent
 
 ANSWERS = 200
@@ -21,8 +21,8 @@ def main(quick: bool = False) -> str:
             rows.append(_row(size, segments, strength))
     columns = ["N", "K", "λ", "answers", "median, ms", "95 %, ms", "objective above a full fit's"]
     note = (
-        "Wall-clock of `Live.add` for answers that the maps did not expect (the worst case). Wanted: under "
-        "1 ms at N = 64. The last column compares with settling all rows, after all of these answers."
+        "Wall-clock of `OnlineReconstruction.add` for answers that the maps did not expect (the worst case). "
+        "Wanted: under 1 ms at N = 64. The last column compares with settling all rows, after all of these answers."
     )
     return table("Refit after one answer", columns, rows, note)
 
@@ -31,7 +31,7 @@ def _row(size: int, segments: int, strength: float) -> list[str]:
     truth, _ = problem(size, segments, strength, 0)
     pairs = vseg.designs.covering(truth.layout, segments=segments, seed=1)
     known = vseg.simulate(truth, pairs, blocks=1, seed=1)
-    live = Live(truth.layout, segments=segments, smoothness=strength, responses=known, seed=0)
+    live = OnlineReconstruction(truth.layout, segments=segments, smoothness=strength, responses=known, seed=0)
     live.settle()
     rng = np.random.default_rng(2)
     new: list[tuple[int, int, bool]] = []
@@ -48,7 +48,7 @@ def _row(size: int, segments: int, strength: float) -> list[str]:
     every = vseg.Responses(
         truth.layout, np.append(known.i, i), np.append(known.j, j), np.append(known.same, same)
     )
-    target = objective(every.tally(), segments, strength=strength)
+    target = build_objective(every.tally(), segments, strength=strength)
     p = live.maps.probabilities
     gap = target.value(p) / coordinate_descent(target, p, seed=0, tolerance=1e-8).trace[-1] - 1
     return [

@@ -12,7 +12,7 @@ from reproduction.paper.algorithm import descended, random_start
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.errors import NotConverged
-from vseg.reconstruction.objective import objective
+from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.reconstruct import reconstruct
 from vseg.reconstruction.smoothness import Kernel
 
@@ -34,7 +34,7 @@ def paper(
     kernel: Kernel = "four",
 ) -> Maps:
     """Algorithm 1 with the paper's λ = 10."""
-    problem = objective(tally, segments, strength=strength, kernel=kernel, weights="pairs")
+    problem = build_objective(tally, segments, strength=strength, kernel=kernel, weights="pairs")
     p, _ = descended(problem, random_start(problem, seed), stable_rate(strength))
     return Maps(tally.layout, p)
 
@@ -46,10 +46,10 @@ def paper_plain(tally: Tally, segments: int, *, seed: int) -> Maps:
 
 def paper_continued(tally: Tally, segments: int, *, seed: int) -> Maps:
     """Algorithm 1 with λ lowered from 10 to 0 in steps, each fit starting from the one before."""
-    problem = objective(tally, segments, weights="pairs")
+    problem = build_objective(tally, segments, weights="pairs")
     p = random_start(problem, seed)
     for strength in CONTINUATION:
-        p, _ = descended(problem.at(strength), LIFT / segments + (1 - LIFT) * p, stable_rate(strength))
+        p, _ = descended(problem.with_strength(strength), LIFT / segments + (1 - LIFT) * p, stable_rate(strength))
     return Maps(tally.layout, p)
 
 

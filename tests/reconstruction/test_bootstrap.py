@@ -11,7 +11,7 @@ def study():
     truth = vseg.stimuli.random_maps(Grid(8), segments=2, entropy=0.3, seed=0)
     pairs = vseg.designs.balanced(truth.layout, segments=2, seed=1)
     people = [vseg.simulate(truth, pairs, blocks=4, participant=f"p{s}", seed=s) for s in range(5)]
-    responses = vseg.data.responses.concatenated(people)
+    responses = vseg.data.responses.concatenate(people)
     return responses, vseg.reconstruct(responses, segments=2, smoothness=0.5, seed=0)
 
 
@@ -29,7 +29,7 @@ def test_resamples_lie_around_the_maps(study, over):
 
 def test_fewer_answers_give_wider_intervals(study):
     responses, result = study
-    few = responses.of(participant="p0")
+    few = responses.select(participant="p0")
     one = vseg.reconstruct(few, segments=2, smoothness=0.5, seed=0)
     widths = [
         np.mean(np.subtract(*vseg.bootstrap(r, fit, resamples=60, seed=0).interval()[::-1]))

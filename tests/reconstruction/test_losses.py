@@ -44,4 +44,4 @@ def test_an_unknown_loss_is_named_with_the_choices():
     with pytest.raises(
         InvalidInput, match="Unknown loss 'hinge'; choose one of squared_error, cross_entropy"
     ):
-        losses.code_of("hinge")
+        losses.loss_code("hinge")

@@ -6,8 +6,8 @@ from strategies import seeds, some_responses
 from vseg import Grid, Pairs, Responses
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
-from vseg.reconstruction.objective import objective
-from vseg.reconstruction.smoothness import smoothness
+from vseg.reconstruction.objective import build_objective
+from vseg.reconstruction.smoothness import build_smoothness
 
 terms = st.fixed_dictionaries(
     {
@@ -26,7 +26,7 @@ def inner_maps(n: int, K: int, seed: int) -> np.ndarray:
 @given(responses=some_responses(), terms=terms, seed=seeds)
 def test_gradient_is_the_finite_difference(responses, terms, seed):
     """S1 prints the squared error's gradient without its minus sign; this is the right one."""
-    problem = objective(responses.tally(), 3, **terms)
+    problem = build_objective(responses.tally(), 3, **terms)
     p = inner_maps(len(responses.layout), 3, seed)
     direction = np.random.default_rng(seed + 1).standard_normal(p.shape)
     step = 1e-6
@@ -37,7 +37,7 @@ def test_gradient_is_the_finite_difference(responses, terms, seed):
 @given(responses=some_responses(), terms=terms, seed=seeds, order=st.permutations([0, 1, 2]))
 def test_objective_does_not_depend_on_segment_order(responses, terms, seed, order):
     """Labels are arbitrary (Eq. 4), so no result may depend on their order."""
-    problem = objective(responses.tally(), 3, **terms)
+    problem = build_objective(responses.tally(), 3, **terms)
     p = inner_maps(len(responses.layout), 3, seed)
     assert problem.value(p[:, order]) == pytest.approx(problem.value(p))
 
@@ -46,12 +46,12 @@ def test_the_sums_of_equation_7_by_hand():
     responses = Responses(Grid(3), [0, 0, 0, 4], [1, 1, 1, 8], [1, 1, 0, 0])
     p = inner_maps(9, 2, seed=0)
     q = p[0] @ p[1], p[4] @ p[8]
-    penalty = smoothness(Grid(3)).penalty(p)
-    by_pair = objective(responses.tally(), 2, strength=3.0, weights="pairs")
-    assert by_pair.parts(p) == pytest.approx(((2 / 3 - q[0]) ** 2 + q[1] ** 2, 3 * penalty))
-    by_trial = objective(responses.tally(), 2, strength=3.0)
-    assert by_trial.parts(p)[0] == pytest.approx((3 * (2 / 3 - q[0]) ** 2 + q[1] ** 2) / 2)
-    likelihood = objective(responses.tally(), 2, loss="cross_entropy")
+    penalty = build_smoothness(Grid(3)).penalty(p)
+    by_pair = build_objective(responses.tally(), 2, strength=3.0, weights="pairs")
+    assert by_pair.terms(p) == pytest.approx(((2 / 3 - q[0]) ** 2 + q[1] ** 2, 3 * penalty))
+    by_trial = build_objective(responses.tally(), 2, strength=3.0)
+    assert by_trial.terms(p)[0] == pytest.approx((3 * (2 / 3 - q[0]) ** 2 + q[1] ** 2) / 2)
+    likelihood = build_objective(responses.tally(), 2, loss="cross_entropy")
     nll = -(2 * np.log(q[0]) + np.log(1 - q[0]) + np.log(1 - q[1]))
     assert likelihood.value(p) == pytest.approx(nll / 2)  # mean n = 2
 
@@ -65,15 +65,18 @@ def test_the_sums_of_equation_7_by_hand():
         ({"strength": np.nan}, "got nan"),
         ({"loss": "hinge"}, "Unknown loss 'hinge'"),
         ({"weights": "rows"}, "Unknown weights 'rows'; choose one of trials, pairs"),
-        ({"kernel": smoothness(Grid(4))}, "The kernel is for a 4x4 grid, but the pairs lie on a 3x3 grid"),
+        (
+            {"kernel": build_smoothness(Grid(4))},
+            "The kernel is for a 4x4 grid, but the pairs lie on a 3x3 grid",
+        ),
     ],
 )
 def test_bad_settings(settings, sentence):
     tally = Tally(Pairs(Grid(3), [0], [1]), [1], [1])
     with pytest.raises(InvalidInput, match=sentence):
-        objective(tally, **{"segments": 2, **settings})
+        build_objective(tally, **{"segments": 2, **settings})
 
 
 def test_no_responses():
     with pytest.raises(InvalidInput, match="no responses to fit"):
-        objective(Tally(Pairs(Grid(3), [], []), [], []), 2)
+        build_objective(Tally(Pairs(Grid(3), [], []), [], []), 2)

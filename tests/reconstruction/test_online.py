@@ -4,8 +4,8 @@ import pytest
 import vseg
 from vseg import Grid
 from vseg.errors import InvalidInput
-from vseg.reconstruction.objective import objective
-from vseg.reconstruction.online import Live
+from vseg.reconstruction.objective import build_objective
+from vseg.reconstruction.online import OnlineReconstruction
 
 
 def answers(layout, *, segments=3, blocks=3, seed=0):
@@ -19,11 +19,11 @@ def answers(layout, *, segments=3, blocks=3, seed=0):
 def test_one_by_one_ends_where_all_at_once_does(layout, weights):
     """Counts, shares and weights are those of a tally, whatever the order and however rows grew."""
     _, responses = answers(layout)
-    live = Live(layout, segments=3, smoothness=2.0, weights=weights, seed=0)
+    live = OnlineReconstruction(layout, segments=3, smoothness=2.0, weights=weights, seed=0)
     for i, j, same in zip(responses.i, responses.j, responses.same, strict=True):
         live.add(i, j, same)
     live.settle(start_over=True)
-    whole = objective(responses.tally(), 3, strength=2.0, weights=weights)
+    whole = build_objective(responses.tally(), 3, strength=2.0, weights=weights)
     reference = vseg.reconstruction.solvers.coordinate_descent(whole, seed=0)
     assert live.trials == len(responses)
     assert whole.value(live.maps.probabilities) == pytest.approx(reference.trace[-1], rel=1e-3)
@@ -33,11 +33,11 @@ def test_a_new_answer_is_followed_closely():
     """After each answer the maps lie within 1 % of the objective that a full fit would reach."""
     layout = Grid(12)
     _, responses = answers(layout)
-    known, new = responses.where(np.arange(1000)), responses.where(np.arange(1000, 1040))
-    live = Live(layout, segments=3, smoothness=1.0, responses=known, seed=0)
+    known, new = responses.take(np.arange(1000)), responses.take(np.arange(1000, 1040))
+    live = OnlineReconstruction(layout, segments=3, smoothness=1.0, responses=known, seed=0)
     for t in range(len(new)):
         live.add(new.i[t], new.j[t], new.same[t])
-        target = objective(responses.where(np.arange(1001 + t)).tally(), 3, strength=1.0)
+        target = build_objective(responses.take(np.arange(1001 + t)).tally(), 3, strength=1.0)
         p = live.maps.probabilities
         settled = vseg.reconstruction.solvers.coordinate_descent(target, p, seed=0).trace[-1]
         assert target.value(p) <= 1.01 * settled
@@ -45,10 +45,10 @@ def test_a_new_answer_is_followed_closely():
 
 def test_the_maps_grow_towards_the_truth():
     truth, responses = answers(Grid(10))
-    live = Live(truth.layout, segments=3, smoothness=1.0, seed=0)
+    live = OnlineReconstruction(truth.layout, segments=3, smoothness=1.0, seed=0)
     accuracy = []
     for part in np.array_split(np.arange(len(responses)), 6):
-        chosen = responses.where(part)
+        chosen = responses.take(part)
         live.add(chosen.i, chosen.j, chosen.same)
         accuracy.append(vseg.metrics.label_accuracy(live.maps, truth))
     assert accuracy[-1] > 0.9
@@ -57,7 +57,7 @@ def test_the_maps_grow_towards_the_truth():
 
 def test_bad_answers_change_nothing():
     _, responses = answers(Grid(6))
-    live = Live(Grid(6), segments=3, responses=responses, seed=0)
+    live = OnlineReconstruction(Grid(6), segments=3, responses=responses, seed=0)
     before = live.maps
     for arguments, sentence in [
         ((0, 36, True), r"locations 0\.\.36"),
@@ -70,8 +70,8 @@ def test_bad_answers_change_nothing():
     assert live.maps == before
     assert live.trials == len(responses)
     live.add([], [], [])
-    Live(Grid(6), segments=3, seed=0).settle()
+    OnlineReconstruction(Grid(6), segments=3, seed=0).settle()
     with pytest.raises(InvalidInput, match="λ is a number from 0 up to 1e\\+12, got 'auto'"):
-        Live(Grid(6), segments=3, smoothness="auto", seed=0)
+        OnlineReconstruction(Grid(6), segments=3, smoothness="auto", seed=0)
     with pytest.raises(InvalidInput, match="responses lie on a 6x6 grid, expected a 7x7 grid"):
-        Live(Grid(7), segments=3, responses=responses, seed=0)
+        OnlineReconstruction(Grid(7), segments=3, responses=responses, seed=0)

@@ -44,7 +44,7 @@ class TestReconstruct:
     def test_order_of_rows_and_of_dots_changes_nothing(self):
         _, responses = simulated()
         order = np.random.default_rng(0).permutation(len(responses))
-        shuffled = responses.where(order)
+        shuffled = responses.take(order)
         swapped = Responses(responses.layout, shuffled.j, shuffled.i, shuffled.same)
         first, second = (vseg.reconstruct(r, segments=3, seed=0) for r in (responses, swapped))
         assert np.array_equal(first.maps.probabilities, second.maps.probabilities)
@@ -124,7 +124,7 @@ class TestReconstruct:
             participant="bored", seed=0,
         )  # fmt: skip
         _, other = simulated(Grid(8), participant="keen")
-        both = vseg.data.responses.concatenated([same, other])
+        both = vseg.data.responses.concatenate([same, other])
         assert len(vseg.reconstruct_each(both, segments=3, smoothness=10, seed=0)) == 2
 
     @pytest.mark.parametrize("wrong", ["responses.csv", None, [1, 2]])
@@ -142,7 +142,7 @@ class TestReconstruct:
     def test_several_images_are_refused(self):
         _, a = simulated(Grid(4), image="boat")
         _, b = simulated(Grid(4), image="tree")
-        both = vseg.data.responses.concatenated([a, b])
+        both = vseg.data.responses.concatenate([a, b])
         with pytest.raises(InvalidInput, match=r"about 2 images \(boat, tree"):
             vseg.reconstruct(both, segments=3, seed=0)
         assert list(vseg.reconstruct_each(both, by="image", segments=3, seed=0)) == ["boat", "tree"]
@@ -158,7 +158,7 @@ class TestReconstructEach:
     def test_each_participant_alone(self):
         parts = [simulated(seed=s, participant=f"p{s}")[1] for s in range(2)]
         results = vseg.reconstruct_each(
-            vseg.data.responses.concatenated(parts), segments=3, smoothness=1.0, seed=0
+            vseg.data.responses.concatenate(parts), segments=3, smoothness=1.0, seed=0
         )
         alone = vseg.reconstruct(parts[1], segments=3, smoothness=1.0, seed=0)
         assert list(results) == ["p0", "p1"]
@@ -240,7 +240,7 @@ class TestChooseSegments:
         assert choice.by_likelihood == 3
         assert choice.result.maps.segments == 3
         assert [row["segments"] for row in choice.table()] == [2, 3, 4, 5]
-        full = [c.segments for c in choice.candidates if c.winning == c.segments]
+        full = [c.segments for c in choice.candidates if c.segments_won == c.segments]
         assert choice.by_empty_maps == max(full)
         assert choice.message.startswith("K = 3 of 2..5 by held-out likelihood")
         assert choice.candidates[0].held_out < choice.candidates[1].held_out

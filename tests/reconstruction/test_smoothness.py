@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from strategies import layouts, some_maps
 from vseg import Grid, Scatter
 from vseg.errors import InvalidInput
-from vseg.reconstruction.smoothness import gaussian, smoothness
+from vseg.reconstruction.smoothness import build_smoothness, gaussian
 
 KERNELS = ["four", "eight", "gaussian:1.5", ("gaussian", 0.7), "gaussian:0.01"]
 
@@ -16,7 +16,7 @@ KERNELS = ["four", "eight", "gaussian:1.5", ("gaussian", 0.7), "gaussian:0.01"]
 @given(layout=layouts())
 def test_weights_are_row_stochastic(kernel, layout):
     """So a constant map costs nothing, and rows of R sum to zero (the solvers rely on it)."""
-    penalty = smoothness(layout, kernel)
+    penalty = build_smoothness(layout, kernel)
     assert penalty.weights.sum(axis=1) == pytest.approx(1)
     assert penalty.weights.data.min() >= 0
     assert penalty.penalty(np.full((len(layout), 3), 1 / 3)) == pytest.approx(0, abs=1e-20)
@@ -25,7 +25,7 @@ def test_weights_are_row_stochastic(kernel, layout):
 @pytest.mark.parametrize("kernel", KERNELS)
 @given(maps=some_maps())
 def test_the_flat_matrix_gives_the_same_penalty(kernel, maps):
-    penalty, p = smoothness(maps.layout, kernel), maps.probabilities
+    penalty, p = build_smoothness(maps.layout, kernel), maps.probabilities
     n, flat = len(p), penalty.matrix
     rest = csr_array((flat.value, flat.column, flat.start), shape=(n, n))
     assert np.sum(p * (flat.diagonal[:, None] * p + rest @ p)) == pytest.approx(penalty.penalty(p), abs=1e-10)
@@ -44,7 +44,7 @@ def test_a_grid_kernel_is_a_convolution_with_repeated_edges(kernel, stencil, siz
     picture = np.random.default_rng(0).random((size, size))
     weights = np.array(stencil) / np.sum(stencil)
     expected = convolve(picture, weights, mode="nearest")
-    assert smoothness(Grid(size), kernel).weights @ picture.ravel() == pytest.approx(expected.ravel())
+    assert build_smoothness(Grid(size), kernel).weights @ picture.ravel() == pytest.approx(expected.ravel())
 
 
 def test_a_gaussian_kernel_has_its_width():
@@ -56,7 +56,7 @@ def test_a_gaussian_kernel_has_its_width():
 
 def test_a_users_matrix_is_taken_as_it_is():
     ring = np.roll(np.eye(9), 1, axis=1)
-    penalty = smoothness(Grid(3), ring)
+    penalty = build_smoothness(Grid(3), ring)
     p = np.random.default_rng(0).dirichlet(np.ones(2), 9)
     assert penalty.penalty(p) == pytest.approx(np.sum((p - ring @ p) ** 2))
 
@@ -79,7 +79,7 @@ def test_a_users_matrix_is_taken_as_it_is():
 )
 def test_bad_kernels(kernel, sentence):
     with pytest.raises(InvalidInput, match=sentence):
-        smoothness(Grid(3), kernel)
+        build_smoothness(Grid(3), kernel)
 
 
 @given(width=st.floats(0.1, 2))

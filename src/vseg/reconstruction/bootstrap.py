@@ -1,8 +1,7 @@
-"""How far the maps would move if the experiment were run again: the bootstrap.
+"""The bootstrap: the variation of maps over resampled trials, blocks or participants.
 
-Each resample draws trials, blocks or participants with replacement, is fitted from the maps found, and is put
-under their labels. Resampling answers does not see what the smoothness hides, so the intervals are too narrow
-where λ is strong.
+Each resample is fitted starting from the original maps, and its segments are matched to theirs. The bootstrap does not
+include the bias of the smoothness penalty, so its intervals are too narrow where λ is strong.
 """
 
 from dataclasses import dataclass
@@ -15,22 +14,22 @@ from vseg._support.seeds import check_seed
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput
-from vseg.reconstruction.objective import objective
+from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.reconstruct import Reconstruction
-from vseg.reconstruction.smoothness import Kernel, smoothness
-from vseg.reconstruction.solvers import batch
+from vseg.reconstruction.smoothness import Kernel, build_smoothness
+from vseg.reconstruction.solvers import solve_batch
 
 UNITS = ("trials", "blocks", "participants")
 
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Resampled maps under the labels of the original.
+    """Maps of the resamples, with their segments in the order of the original.
 
     Attributes
     ----------
     maps : Maps
-        The original.
+        The original maps.
     probabilities : (resamples, n, K)
     """
 
@@ -46,16 +45,16 @@ class Bootstrap:
 
     @property
     def mean_entropies(self) -> NDArray[np.float64]:
-        """(resamples,) mean entropy of each, in nats."""
+        """(resamples,) mean entropy of each resample, in nats."""
         return np.array([Maps(self.maps.layout, p).mean_entropy for p in self.probabilities])
 
     def interval(self, confidence: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper (n, K) percentiles of each probability."""
+        """Return lower and upper (n, K) percentiles of each probability."""
         low, high = np.quantile(self.probabilities, _tails(confidence), axis=0)
         return low, high
 
     def entropy_interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Percentiles of the mean entropy, in nats."""
+        """Return lower and upper percentiles of the mean entropy, in nats."""
         low, high = np.quantile(self.mean_entropies, _tails(confidence))
         return float(low), float(high)
 
@@ -71,14 +70,28 @@ def bootstrap(
     threads: int | None = None,
     **options: Any,
 ) -> Bootstrap:
-    """Refit resampled answers with the settings of `result`.
+    """Fit resampled answers with the settings of a reconstruction.
 
     Parameters
     ----------
+    responses : Responses
+    result : Reconstruction
+        The fit of the original responses.
     over : "trials", "blocks" or "participants"
-        What is drawn with replacement: what would be another one if the experiment were run again.
-    kernel : as given to `reconstruct`
-    options : passed on to the solver
+        The unit that is drawn with replacement.
+    resamples : int
+    kernel : str, tuple or matrix
+        As given to `reconstruct`.
+    seed : int
+    threads : int, optional
+        The result does not depend on it.
+    **options
+        Options of the solver.
+
+    Returns
+    -------
+    Bootstrap
+        The maps of all resamples.
 
     Examples
     --------
@@ -96,22 +109,22 @@ def bootstrap(
     if not isinstance(resamples, (int, np.integer)) or resamples < 2:
         raise InvalidInput(f"The number of resamples is a whole number from 2 up, got {resamples!r}.")
     rng = np.random.default_rng(check_seed(seed))
-    penalty = smoothness(responses.layout, kernel)
+    penalty = build_smoothness(responses.layout, kernel)
     problems = [
-        objective(
-            responses.where(rows).tally(), result.maps.segments, strength=result.smoothness, loss=result.loss,
+        build_objective(
+            responses.take(rows).tally(), result.maps.segments, strength=result.smoothness, loss=result.loss,
             kernel=penalty, weights=result.weights,
         )
-        for rows in (_drawn(responses, over, rng) for _ in range(resamples))
+        for rows in (_draw_rows(responses, over, rng) for _ in range(resamples))
     ]  # fmt: skip
     starts = [result.maps.probabilities] * resamples
-    found = batch(problems, starts, seed=seed, solver=result.solver, threads=threads, **options)
-    aligned = [Maps(result.maps.layout, solution.probabilities).aligned_to(result.maps) for solution in found]
+    found = solve_batch(problems, starts, seed=seed, solver=result.solver, threads=threads, **options)
+    aligned = [Maps(result.maps.layout, solution.probabilities).align_to(result.maps) for solution in found]
     return Bootstrap(result.maps, np.array([maps.probabilities for maps in aligned]))
 
 
-def _drawn(responses: Responses, over: str, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Row numbers of one resample."""
+def _draw_rows(responses: Responses, over: str, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw the row numbers of one resample."""
     if over == "trials":
         return rng.integers(len(responses), size=len(responses))
     unit = {"blocks": responses.block, "participants": responses.participant}[over]

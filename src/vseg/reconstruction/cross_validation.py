@@ -1,7 +1,7 @@
-"""Cross-validation: how well maps predict answers to pairs they have not seen.
+"""Cross-validation: choose the smoothness λ by the likelihood of answers to held-out pairs.
 
-Whole pairs are held out, never single answers: two answers to one pair share its probability, and a map that
-has seen one would be rewarded for repeating it.
+Whole pairs are held out, never single answers: two answers to one pair are not independent, and a map fitted to one of
+them would predict the other too well.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,18 +15,20 @@ from vseg._support.seeds import check_seed
 from vseg.data.layout import as_floats
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
-from vseg.reconstruction.objective import objective
+from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.smoothness import Kernel, Smoothness
-from vseg.reconstruction.solvers import Solver, batch
+from vseg.reconstruction.solvers import Solver, solve_batch
 
 STRENGTHS = (100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.0)
 FOLDS = 5
-CERTAIN = 1e-3  # no prediction is taken to be surer than this: one surprise must not decide
+CERTAIN = (
+    1e-3  # predictions are clipped to [CERTAIN, 1 - CERTAIN], so that one surprising answer does not decide
+)
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothnessPath:
-    """Held-out log-likelihood a trial (nats) along a path of smoothness strengths.
+    """Held-out log-likelihood per trial (nats) along a path of smoothness strengths.
 
     Attributes
     ----------
@@ -51,17 +53,17 @@ class SmoothnessPath:
 
     @property
     def chosen(self) -> float:
-        """The strength that predicts best."""
+        """The strength with the highest held-out likelihood."""
         return float(self.strengths[self.mean.argmax()])
 
     @property
-    def at_its_end(self) -> bool:
-        """Whether the strongest of several was chosen: a still stronger one might predict better."""
+    def is_at_end(self) -> bool:
+        """Whether the strongest λ was chosen, so that a stronger one might be better."""
         return len(self.strengths) > 1 and self.chosen == self.strengths[0]
 
     @property
     def best(self) -> float:
-        """Held-out log-likelihood a trial at the chosen strength."""
+        """Held-out log-likelihood per trial at the chosen strength."""
         return float(self.mean.max())
 
 
@@ -80,27 +82,42 @@ def cross_validate(
     progress: Callable[[int], None] | None = None,
     **options: Any,
 ) -> SmoothnessPath:
-    """Hold out each fold of pairs in turn, fit the rest along the path, predict the fold.
+    """Fit all folds but one along a path of λ and score the fold left out, for each fold in turn.
 
     Parameters
     ----------
-    strengths : the λ to try; each fit starts from the one before, the strongest first
-    progress : called with the number of fits done since the last call
-    loss, kernel, weights : of the objective
-    options : passed on to the solver
+    tally : Tally
+    segments : int
+        K ≥ 2.
+    strengths : sequence of float
+        The λ to try; each fit starts from the previous one, beginning with the strongest.
+    folds : int
+    loss, kernel, weights
+        As in `build_objective`.
+    solver : str or function
+    seed : int
+    threads : int, optional
+    progress : function, optional
+        Called with the number of fits finished since the last call.
+    **options
+        Options of the solver.
+
+    Returns
+    -------
+    SmoothnessPath
     """
-    path = _checked_path(tally, strengths, folds)
+    path = _check_path(tally, strengths, folds)
     fold = np.random.default_rng(check_seed(seed)).permutation(len(tally)) % folds
     trains = [
-        objective(tally.take(fold != f), segments, loss=loss, kernel=kernel, weights=weights)
+        build_objective(tally.take(fold != f), segments, loss=loss, kernel=kernel, weights=weights)
         for f in range(folds)
     ]
     tests = [tally.take(fold == f) for f in range(folds)]
     p: list[NDArray[np.float64] | None] = [None] * folds
     scores, converged = np.empty((folds, len(path))), True
     for step, strength in enumerate(path.tolist()):
-        problems = [train.at(strength) for train in trains]
-        found = batch(problems, p, seed=seed, solver=solver, threads=threads, **options)
+        problems = [train.with_strength(strength) for train in trains]
+        found = solve_batch(problems, p, seed=seed, solver=solver, threads=threads, **options)
         p = [solution.probabilities for solution in found]
         converged &= all(solution.converged for solution in found)
         scores[:, step] = [
@@ -112,7 +129,7 @@ def cross_validate(
     return SmoothnessPath(path, scores, converged)
 
 
-def _checked_path(tally: Tally, strengths: Sequence[float], folds: int) -> NDArray[np.float64]:
+def _check_path(tally: Tally, strengths: Sequence[float], folds: int) -> NDArray[np.float64]:
     if not isinstance(folds, (int, np.integer)) or folds < 2:
         raise InvalidInput(f"Cross-validation needs a whole number of folds from 2 up, got {folds!r}.")
     if len(tally) < 2 * folds:
@@ -127,7 +144,7 @@ def _checked_path(tally: Tally, strengths: Sequence[float], folds: int) -> NDArr
 
 
 def log_likelihood(p: NDArray[np.float64], tally: Tally) -> float:
-    """Log-likelihood of the answers (nats) under maps p, shape (n, K); Eq. 1 with the sign turned."""
+    """Return the log-likelihood of the answers (nats) under maps p, shape (n, K): minus Eq. 1."""
     q = np.einsum("mk,mk->m", p[tally.pairs.i], p[tally.pairs.j])
     q = np.clip(q, CERTAIN, 1 - CERTAIN)
     return float(np.sum(tally.k * np.log(q) + (tally.n - tally.k) * np.log(1 - q)))

@@ -10,17 +10,17 @@ from vseg._support.numba_cache import compiled
 from vseg.data.layout import Layout, as_floats
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
-from vseg.reconstruction.losses import code_of, loss
-from vseg.reconstruction.smoothness import Kernel, Smoothness, smoothness
+from vseg.reconstruction.losses import loss, loss_code
+from vseg.reconstruction.smoothness import Kernel, Smoothness, build_smoothness
 
 WEIGHTS = ("trials", "pairs")
-STRONGEST = 1e12  # λ: beyond, rounding leaves nothing of the answers, and far beyond squares overflow
+STRONGEST = 1e12  # largest λ: above it rounding errors exceed the data term, and squares may overflow
 
 
-class Tested(NamedTuple):
-    """The tested pairs, listed from both ends: row i holds its partners, their shares and weights.
+class PairRows(NamedTuple):
+    """The tested pairs, listed by location: row i holds its partners, with their shares and weights.
 
-    Row numbers are unsigned: compiled code then need not ask whether they count from the end.
+    Row numbers are unsigned, which saves compiled code the check for negative indices.
     """
 
     start: NDArray[np.int64]
@@ -38,10 +38,10 @@ class Objective:
     code: int
     strength: float
     smoothness: Smoothness
-    tested: Tested
+    tested: PairRows
 
-    def checked(self, start: ArrayLike) -> NDArray[np.float64]:
-        """A warm start as a new array, once it has the right shape and lies on the simplex."""
+    def check_start(self, start: ArrayLike) -> NDArray[np.float64]:
+        """Check the shape of a warm start and that it lies on the simplex; return it as a new array."""
         p, shape = as_floats(start, "a start"), (len(self.layout), self.segments)
         if p.shape != shape:
             wanted = f"A start for {self.segments} segments on {self.layout} has shape {shape}"
@@ -50,23 +50,23 @@ class Objective:
             raise InvalidInput("A start is non-negative and sums to 1 at every location; this one is not.")
         return np.ascontiguousarray(p)
 
-    def at(self, strength: float) -> "Objective":
-        """The same problem with another λ ≥ 0."""
+    def with_strength(self, strength: float) -> "Objective":
+        """Return the same objective with another λ ≥ 0."""
         if not isinstance(strength, (int, float, np.number)) or not 0 <= strength <= STRONGEST:
             raise InvalidInput(f"The smoothness λ is a number from 0 up to {STRONGEST:g}, got {strength!r}.")
         return replace(self, strength=float(strength))
 
-    def parts(self, p: NDArray[np.float64]) -> tuple[float, float]:
-        """The data term and the penalty (with its λ) of maps p, shape (n, K)."""
+    def terms(self, p: NDArray[np.float64]) -> tuple[float, float]:
+        """Return the data term and λ times the penalty of maps p, shape (n, K)."""
         data = data_term(p, self.tested, self.code)
         return data, self.strength * self.smoothness.penalty(p) if self.strength else 0.0
 
     def value(self, p: NDArray[np.float64]) -> float:
-        """The objective of maps p, shape (n, K)."""
-        return sum(self.parts(p))
+        """Return the objective of maps p, shape (n, K)."""
+        return sum(self.terms(p))
 
     def gradient(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, K) slope of the objective; S1 prints it for the squared error, less its minus sign."""
+        """Return the (n, K) gradient of the objective; S1 prints it for the squared error without its minus sign."""
         slope = _data_gradient(p, self.tested, self.code)
         if self.strength:
             residual = self.smoothness.residual
@@ -74,7 +74,7 @@ class Objective:
         return slope
 
 
-def objective(
+def build_objective(
     tally: Tally,
     segments: int,
     *,
@@ -83,15 +83,20 @@ def objective(
     kernel: Kernel | Smoothness = "four",
     weights: str = "trials",
 ) -> Objective:
-    """The objective of a tally.
+    """Build the objective of a tally.
 
     Parameters
     ----------
+    tally : Tally
+    segments : int
+        K ≥ 2.
     strength : float
         λ ≥ 0, on the scale of the paper: plain sums over pairs and over locations.
     loss : "squared_error" (Eq. 5) or "cross_entropy" (Eq. 1-3)
+    kernel : str, tuple, matrix or Smoothness
+        As in `build_smoothness`, or its result.
     weights : "trials" or "pairs"
-        A pair counts n_ij / mean n (the default), or once (the paper's Eq. 5).
+        Weight a pair by n_ij / mean n (the default), or every pair by 1 (the paper's Eq. 5).
     """
     if isinstance(segments, bool) or not isinstance(segments, (int, np.integer)) or segments < 2:
         raise InvalidInput(f"The number of segments is a whole number from 2 up, got {segments!r}.")
@@ -99,16 +104,18 @@ def objective(
         raise InvalidInput(f"Unknown weights {weights!r}; choose one of {', '.join(WEIGHTS)}.")
     if not len(tally):
         raise InvalidInput("There are no responses to fit; expected at least one tested pair.")
-    penalty = kernel if isinstance(kernel, Smoothness) else smoothness(tally.layout, kernel)
+    penalty = kernel if isinstance(kernel, Smoothness) else build_smoothness(tally.layout, kernel)
     if penalty.layout != tally.layout:
         raise InvalidInput(f"The kernel is for {penalty.layout}, but the pairs lie on {tally.layout}.")
     weight = tally.n / tally.n.mean() if weights == "trials" else np.ones(len(tally))
-    tested = Tested(*_both_ends(len(tally.layout), tally.pairs.i, tally.pairs.j, tally.share, weight))
-    return Objective(tally.layout, int(segments), code_of(loss), 0.0, penalty, tested).at(strength)
+    tested = PairRows(*_list_both_ends(len(tally.layout), tally.pairs.i, tally.pairs.j, tally.share, weight))
+    return Objective(tally.layout, int(segments), loss_code(loss), 0.0, penalty, tested).with_strength(
+        strength
+    )
 
 
 @compiled
-def _both_ends(n, i, j, share, weight):
+def _list_both_ends(n, i, j, share, weight):
     start = np.zeros(n + 1, np.int64)
     for e in range(i.size):
         start[i[e] + 1] += 1
@@ -128,7 +135,7 @@ def _both_ends(n, i, j, share, weight):
 
 @compiled
 def data_term(p, tested, code):
-    """Σ weight·loss over the tested pairs, each counted once."""
+    """Return Σ weight·loss over the tested pairs, each counted once."""
     start, partner, share, weight = tested
     total = 0.0
     for i in range(p.shape[0]):

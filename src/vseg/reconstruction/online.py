@@ -1,4 +1,4 @@
-"""Live: maps that follow the answers as they come, typically in well under a millisecond each."""
+"""Maps that are updated after every response, typically in well under a millisecond."""
 
 from dataclasses import dataclass, replace
 
@@ -11,35 +11,35 @@ from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs, check_pairs
 from vseg.data.responses import Responses, Tally, as_booleans
 from vseg.errors import InvalidInput
-from vseg.reconstruction.objective import Tested, objective
-from vseg.reconstruction.reconstruct import about_one_image
+from vseg.reconstruction.objective import PairRows, build_objective
+from vseg.reconstruction.reconstruct import tally_one_image
 from vseg.reconstruction.smoothness import Kernel
 from vseg.reconstruction.solvers import coordinate_descent
-from vseg.reconstruction.solvers.local_refit import record, refit_rows
+from vseg.reconstruction.solvers.local_refit import record_answers, refit_rows
 
-SLACK = 8  # free places a row, so that most answers need no new arrays
-CHANGE = 2e-3  # a row that moves by less leaves its neighbours alone
-LIMIT = 4  # row updates after one answer, at most this many times the number of locations
-FRESH = 1.5  # start over, coarse to fine, whenever the answers have grown by this factor
+SLACK = 8  # spare entries per row, so that most responses need no new arrays
+CHANGE = 2e-3  # a row that changes by less does not trigger updates of its neighbours
+LIMIT = 4  # maximum row updates per response, in units of the number of locations
+FRESH = 1.5  # start again from coarse to fine when the responses have grown by this factor
 
 
-class Live:
-    """Maps that stay warm: each new answer disturbs a few locations, and only those are solved again.
+class OnlineReconstruction:
+    """Maps that follow the responses: each new response updates only the locations it affects.
 
-    Whenever the answers have grown by half, the fit starts over from coarse to fine, so that early
-    answers cannot hold it in a bad minimum; `settle()` brings it to the full tolerance.
+    Whenever the number of responses has grown by half, the fit starts again from coarse to fine, so that early
+    responses cannot keep it in a bad minimum. `settle()` solves to the full tolerance.
 
     Parameters
     ----------
     layout, segments, smoothness, loss, kernel, weights
         As in `vseg.reconstruct`, with a number for the smoothness.
     responses : Responses, optional
-        Answers to begin with.
+        Responses to start with.
 
     Examples
     --------
     >>> from vseg import Grid
-    >>> live = Live(Grid(4), segments=2, smoothness=1.0, seed=0)
+    >>> live = OnlineReconstruction(Grid(4), segments=2, smoothness=1.0, seed=0)
     >>> live.add([0, 0], [1, 15], [True, False])
     >>> live.trials
     2
@@ -58,7 +58,7 @@ class Live:
         seed: int,
     ):
         probe = Tally(Pairs(layout, [0], [1]), [0], [1])
-        self._problem = objective(
+        self._problem = build_objective(
             probe, segments, strength=smoothness, loss=loss, kernel=kernel, weights=weights
         )
         self._by_trial = weights == "trials"
@@ -71,21 +71,21 @@ class Live:
         if responses is not None:
             if responses.layout != layout:
                 raise InvalidInput(f"The responses lie on {responses.layout}, expected {layout}.")
-            about_one_image(responses)
+            tally_one_image(responses)
             self.add(responses.i, responses.j, responses.same)
 
     @property
     def layout(self) -> Layout:
-        """Where the locations are."""
+        """The layout of the locations."""
         return self._problem.layout
 
     @property
     def maps(self) -> Maps:
-        """The maps as they stand."""
+        """The current maps."""
         return Maps(self.layout, self._p / self._p.sum(axis=1, keepdims=True))
 
     def add(self, i: ArrayLike, j: ArrayLike, same: ArrayLike) -> None:
-        """Take one answer or several, and let the maps follow."""
+        """Add one or several responses and update the maps."""
         low, high = check_pairs(self.layout, np.atleast_1d(i), np.atleast_1d(j))
         answers = as_booleans(np.atleast_1d(same)).astype(np.float64)
         if answers.shape != low.shape:
@@ -95,7 +95,7 @@ class Live:
         done = 0
         while done < len(low):
             rows = self._rows
-            written, new = record(
+            written, new = record_answers(
                 rows.start,
                 rows.used,
                 rows.partner,
@@ -108,7 +108,7 @@ class Live:
             done += written
             self._pairs += new
             if done < len(low):
-                self._rows = rows.widened()
+                self._rows = rows.widen()
         self.trials += len(low)
         if self.trials >= FRESH * self._solved_at:
             self.settle(start_over=True)
@@ -116,7 +116,7 @@ class Live:
             self._refit(np.concatenate([low, high]))
 
     def settle(self, *, start_over: bool = False) -> None:
-        """Bring all rows to the solver's tolerance, from where they are or from coarse to fine."""
+        """Solve to the solver's tolerance, from the current maps or, with `start_over`, from coarse to fine."""
         if not self.trials:
             return
         problem = replace(self._problem, strength=self._strength, tested=self._tested)
@@ -130,20 +130,20 @@ class Live:
         )  # fmt: skip
 
     @property
-    def _tested(self) -> Tested:
+    def _tested(self) -> PairRows:
         rows = self._rows
         weight = rows.count if self._by_trial else np.minimum(rows.count, 1.0)
-        return Tested(rows.start, rows.partner, rows.share, weight)
+        return PairRows(rows.start, rows.partner, rows.share, weight)
 
     @property
     def _strength(self) -> float:
-        """Weights are counts here, so λ grows with the mean count to keep its meaning."""
+        """λ times the mean count, because weights are counts here."""
         return self._problem.strength * (self.trials / self._pairs if self._by_trial else 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Partners of each location with free places behind them; a free place has count 0 and weighs nothing."""
+    """Partners of each location, with spare entries after them; a spare entry has count 0 and no weight."""
 
     start: NDArray[np.int64]
     used: NDArray[np.int64]
@@ -158,7 +158,7 @@ class _Rows:
         size = start[-1]
         return cls(start, taken.copy(), np.zeros(size, np.uint32), np.zeros(size), np.zeros(size))
 
-    def widened(self) -> "_Rows":
+    def widen(self) -> "_Rows":
         wide = _Rows.with_room(len(self.used), self.used)
         within = np.arange(self.used.sum()) - np.repeat(np.cumsum(self.used) - self.used, self.used)
         old, new = (

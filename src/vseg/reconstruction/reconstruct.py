@@ -1,4 +1,4 @@
-"""reconstruct(): the front door, from responses to probabilistic maps."""
+"""Reconstruct probabilistic maps from responses."""
 
 import json
 import time
@@ -17,7 +17,7 @@ from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.reconstruction.cross_validation import SmoothnessPath, cross_validate
 from vseg.reconstruction.objective import build_objective
-from vseg.reconstruction.smoothness import Kernel, build_smoothness as penalty_of
+from vseg.reconstruction.smoothness import Kernel, build_smoothness
 from vseg.reconstruction.solvers import Solution, Solver, get_solver
 
 GROUPINGS = ("participant", "image")
@@ -25,19 +25,19 @@ GROUPINGS = ("participant", "image")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reconstruction:
-    """Maps, and how they were reached.
+    """Reconstructed maps and how they were fitted.
 
     Attributes
     ----------
     maps : Maps
     objective, data_term, penalty : float
-        What was minimised (Eq. 7), and its two parts.
+        The minimised cost (Eq. 7) and its two terms.
     smoothness : float
-        λ, chosen or given.
+        λ, given or chosen by cross-validation.
     path : SmoothnessPath or None
         Held-out likelihood over λ, where λ was chosen.
     solution : Solution
-        The solver's own account: iterations, status, trace.
+        The result of the solver: iterations, status, trace.
     """
 
     maps: Maps
@@ -64,10 +64,10 @@ class Reconstruction:
 
     @property
     def message(self) -> str:
-        """One sentence for a person."""
+        """One sentence about the fit."""
         won, K = self.maps.segments_won, self.maps.segments
         used = "" if won == K else f" ({won} of which {'wins' if won == 1 else 'win'} a location)"
-        chosen = "" if self.path is None else ", the strongest tried" if self.path.at_its_end else ", chosen"
+        chosen = "" if self.path is None else ", the strongest tried" if self.path.is_at_end else ", chosen"
         return (
             f"{K} segments{used} from {self.trials} {'trial' if self.trials == 1 else 'trials'} on {self.pairs} "
             f"{'pair' if self.pairs == 1 else 'pairs'}, smoothness {self.smoothness:g}{chosen}, "
@@ -78,11 +78,11 @@ class Reconstruction:
         return f"<Reconstruction: {self.message}>"
 
     def align_to(self, maps: Maps) -> "Reconstruction":
-        """The same under the labels of other maps, since labels are arbitrary."""
+        """Return the same reconstruction with its segments ordered as in other maps."""
         return replace(self, maps=self.maps.align_to(maps))
 
     def summary(self) -> dict[str, Any]:
-        """The numbers that `vseg fit` writes to summary.json."""
+        """Return the contents of summary.json."""
         held_out = None
         if self.path is not None:
             held_out = {
@@ -116,7 +116,7 @@ class Reconstruction:
         }
 
     def save(self, folder: str | Path, about: Mapping[str, Any] = MappingProxyType({})) -> None:
-        """Write maps.npz and summary.json, with what else there is to say `about` it, into a folder."""
+        """Write maps.npz and summary.json into a folder; `about` holds further entries of summary.json."""
         self.maps.save(Path(folder) / "maps.npz")
         text = json.dumps({**about, **self.summary()}, indent=2, ensure_ascii=False)
         (Path(folder) / "summary.json").write_text(text + "\n", encoding="utf-8")
@@ -138,7 +138,7 @@ def reconstruct(
     progress: Callable[[int], None] | None = None,
     **options: Any,
 ) -> Reconstruction:
-    """Probabilistic maps from same/different answers, all taken as one observer's.
+    """Reconstruct probabilistic maps from same/different answers, treated as those of one observer.
 
     Parameters
     ----------
@@ -147,19 +147,29 @@ def reconstruct(
     segments : int
         K ≥ 2. To choose it: `choose_segments`.
     smoothness : "auto" or float
-        λ of Eq. 7. "auto" takes the λ that best predicts held-out pairs (five folds).
+        λ of Eq. 7. "auto" chooses the λ that best predicts held-out pairs (five folds).
     loss : "squared_error" (Eq. 5) or "cross_entropy" (Eq. 1)
     kernel : "four", "eight", "gaussian:WIDTH", or a row-stochastic (n, n) matrix
     weights : "trials" or "pairs"
-        A pair counts by how often it was tested (n / mean n), or once as in the paper.
+        Weight a pair by how often it was tested (n / mean n), or every pair by 1 as in the paper.
     solver : "coordinate_descent", "exponentiated_gradient", or a function
     starts : int, optional
-        Random starts; by default as many as the solver needs.
+        Number of random starts; by default as many as the solver needs.
     start : Maps, optional
         Warm start, for instance an earlier result.
+    seed : int
+        Seed of random starts and held-out pairs.
+    threads : int, optional
+        Threads of the cross-validation; the result does not depend on it.
     progress : function, optional
         Called with the number of fits finished.
-    options : passed on to the solver (`tolerance`, `max_iterations`, `learning_rate`, …)
+    **options
+        Options of the solver (`tolerance`, `max_iterations`, `learning_rate`, …).
+
+    Returns
+    -------
+    Reconstruction
+        The maps and how they were fitted.
 
     Raises
     ------
@@ -177,16 +187,16 @@ def reconstruct(
     True
     """
     began = time.perf_counter()
-    tally = about_one_image(responses)
+    tally = tally_one_image(responses)
     if start is not None:
-        start = _checked_start(start, tally, segments)
+        start = _check_start(start, tally, segments)
     terms: dict[str, Any] = {
         "loss": loss,
-        "kernel": penalty_of(tally.layout, kernel),  # built once, whatever it is
+        "kernel": build_smoothness(tally.layout, kernel),  # built once for all folds
         "weights": weights,
     }
     problem = build_objective(tally, segments, **terms)
-    warn_of_gaps(tally, segments)
+    warn_about_coverage(tally, segments)
     if starts is not None:
         options["starts"] = starts
     path = None
@@ -195,11 +205,11 @@ def reconstruct(
             tally, segments, solver=solver, seed=seed, threads=threads, progress=progress, **terms, **options
         )
         smoothness = path.chosen
-    problem = problem.at(_number(smoothness))
+    problem = problem.with_strength(_parse_smoothness(smoothness))
     solution = get_solver(solver)(problem, start and start.probabilities, seed=seed, **options)
     if path is None and progress:
         progress(1)
-    data_term, penalty = problem.parts(solution.probabilities)
+    data_term, penalty = problem.terms(solution.probabilities)
     result = Reconstruction(
         maps=Maps(tally.layout, solution.probabilities),
         objective=data_term + penalty,
@@ -209,7 +219,7 @@ def reconstruct(
         loss=loss,
         solver=solver if isinstance(solver, str) else solver.__name__,
         weights=weights,
-        kernel=_name(kernel),
+        kernel=_kernel_name(kernel),
         pairs=len(tally),
         trials=tally.trials,
         locations_tested=int(np.sum(tally.pairs.partners > 0)),
@@ -268,8 +278,8 @@ def _skipping_hint(by: str) -> str:
     return f"To go on without it, use vseg.fit_dataset(…, by={by!r})."
 
 
-def about_one_image(responses: Responses | Tally) -> Tally:
-    """The tally of responses, which must be about one image."""
+def tally_one_image(responses: Responses | Tally) -> Tally:
+    """Check that responses are about one image and count them per pair."""
     if isinstance(responses, Tally):
         return responses
     if not isinstance(responses, Responses):
@@ -283,8 +293,8 @@ def about_one_image(responses: Responses | Tally) -> Tally:
     return responses.tally()
 
 
-def warn_of_gaps(tally: Tally, segments: int) -> None:
-    """Say so where locations were never tested, or fewer distinct pairs than K maps have unknowns."""
+def warn_about_coverage(tally: Tally, segments: int) -> None:
+    """Warn if locations were never tested, or if fewer distinct pairs were tested than K maps have unknowns."""
     n, partners = len(tally.layout), tally.pairs.partners
     untested = np.flatnonzero(partners == 0)
     if len(untested):
@@ -293,7 +303,7 @@ def warn_of_gaps(tally: Tally, segments: int) -> None:
         hint = f"; is it a {side}x{side} grid?" if side**2 == last + 1 else "."
         warnings.warn(
             f"{len(untested)} of the {n} locations of {tally.layout} were never tested (the first is {untested[0]}, "
-            f"the last tested {last}): their maps only take after their neighbours{hint}",
+            f"the last tested {last}): their maps follow from their neighbours alone{hint}",
             VsegWarning,
             stacklevel=3,
         )
@@ -307,20 +317,20 @@ def warn_of_gaps(tally: Tally, segments: int) -> None:
         )
 
 
-def _number(smoothness: float | str) -> float:
+def _parse_smoothness(smoothness: float | str) -> float:
     try:
         return float(smoothness)
     except (TypeError, ValueError):
         raise InvalidInput(f"Smoothness is 'auto' or a number from 0 up, got {smoothness!r}.") from None
 
 
-def _name(kernel: Kernel) -> str:
+def _kernel_name(kernel: Kernel) -> str:
     if isinstance(kernel, tuple):
         return f"{kernel[0]}:{kernel[1]:g}"
     return kernel if isinstance(kernel, str) else "matrix"
 
 
-def _checked_start(start: Maps, tally: Tally, segments: int) -> Maps:
+def _check_start(start: Maps, tally: Tally, segments: int) -> Maps:
     if not isinstance(start, Maps):
         raise InvalidInput(f"A start is a Maps, got {start!r:.60}.")
     if start.layout != tally.layout or start.segments != segments:

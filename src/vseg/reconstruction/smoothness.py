@@ -1,7 +1,7 @@
-"""Smoothness is data: λ‖p - G∗p‖² of Eq. 7 is λ·pᵀRp with R = (I-W)ᵀ(I-W).
+"""The smoothness penalty as a matrix: λ‖p - G∗p‖² of Eq. 7 is λ·pᵀRp with R = (I-W)ᵀ(I-W).
 
-W is a sparse row-stochastic matrix: row i holds the weights with which the surroundings of location i
-predict it. Any kernel, any layout, any neighbourhood is such a matrix; nothing below knows more.
+W is a sparse row-stochastic matrix: row i holds the weights with which other locations predict location i. Every
+kernel on every layout is such a matrix, so that no solver depends on the grid or the kernel.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ WIDEST = 3.0  # a Gaussian kernel is cut at this many standard deviations
 
 
 class Penalty(NamedTuple):
-    """R in flat arrays for compiled code: the diagonal, and rows of the rest."""
+    """R in flat arrays for compiled code: its diagonal, and the rows of its off-diagonal entries."""
 
     start: NDArray[np.int64]
     column: NDArray[np.uint32]
@@ -38,24 +38,25 @@ class Smoothness:
 
     @cached_property
     def residual(self) -> csr_array:
-        """I - W: what the surroundings do not predict."""
+        """I - W: maps the maps to the part that other locations do not predict."""
         return csr_array(eye_array(len(self.layout)) - self.weights)
 
     @cached_property
     def matrix(self) -> Penalty:
-        """R, for the solvers."""
+        """R in the form the solvers use."""
         return flat_penalty(csr_array(self.residual.T @ self.residual))
 
     def penalty(self, p: NDArray[np.float64]) -> float:
-        """‖p - Wp‖², summed over locations and segments."""
+        """Return ‖p - Wp‖², summed over locations and segments."""
         return float(np.sum((self.residual @ p) ** 2))
 
 
-def smoothness(layout: Layout, kernel: Kernel = "four") -> Smoothness:
-    """The smoothness penalty of a layout.
+def build_smoothness(layout: Layout, kernel: Kernel = "four") -> Smoothness:
+    """Build the smoothness penalty of a layout.
 
     Parameters
     ----------
+    layout : Layout
     kernel : "four", "eight", ("gaussian", width) or "gaussian:WIDTH", or a row-stochastic matrix
         The paper's Laplacian is "four": a location against the mean of its four neighbours. On a
         scatter, "four" and "eight" both take the Delaunay neighbours. The width is in grid cells.
@@ -67,20 +68,20 @@ def smoothness(layout: Layout, kernel: Kernel = "four") -> Smoothness:
     array([0.5 , 0.25, 0.  , 0.  , 0.  , 0.25])
     """
     if isinstance(kernel, (str, tuple)):
-        return _named(layout, kernel)
-    return Smoothness(layout, _checked(layout, kernel))
+        return _named_smoothness(layout, kernel)
+    return Smoothness(layout, _check_matrix(layout, kernel))
 
 
 @lru_cache(maxsize=32)
-def _named(layout: Layout, kernel: str | tuple[str, float]) -> Smoothness:
-    name, width = _parsed(kernel)
+def _named_smoothness(layout: Layout, kernel: str | tuple[str, float]) -> Smoothness:
+    name, width = _parse_kernel(kernel)
     if name == "gaussian":
         return Smoothness(layout, gaussian(layout, width))
     return Smoothness(layout, neighbour_mean(layout, diagonals=name == "eight"))
 
 
 def neighbour_mean(layout: Layout, *, diagonals: bool = False) -> csr_array:
-    """W of Eq. 7: the mean of the four (or eight) neighbours, edges repeated."""
+    """Return W of Eq. 7: the mean of the four (or eight) neighbours, with edge values repeated."""
     if isinstance(layout, Grid):
         around = [(-1, 0), (1, 0), (0, -1), (0, 1)]
         if diagonals:
@@ -92,7 +93,7 @@ def neighbour_mean(layout: Layout, *, diagonals: bool = False) -> csr_array:
 
 
 def gaussian(layout: Layout, width: float) -> csr_array:
-    """W of a Gaussian kernel of that width (in grid cells; on a scatter, in units of 1/√n of the image)."""
+    """Return W of a Gaussian kernel; the width is in grid cells, or on a scatter in units of 1/√n of the image."""
     if isinstance(layout, Grid):
         reach = int(min(np.ceil(WIDEST * width), layout.size - 1))
         y, x = (axis.ravel() for axis in np.mgrid[-reach : reach + 1, -reach : reach + 1])
@@ -114,7 +115,7 @@ def gaussian(layout: Layout, width: float) -> csr_array:
 
 
 def flat_penalty(matrix: csr_array) -> Penalty:
-    """A symmetric matrix as the solvers take it."""
+    """Convert a symmetric matrix to the form the solvers use."""
     rest = without_diagonal(matrix)
     return Penalty(
         rest.indptr.astype(np.int64), rest.indices.astype(np.uint32), rest.data, np.array(matrix.diagonal())
@@ -122,7 +123,7 @@ def flat_penalty(matrix: csr_array) -> Penalty:
 
 
 def without_diagonal(matrix: csr_array) -> csr_array:
-    """The same matrix with nothing on its diagonal, rows sorted."""
+    """Remove the diagonal of a matrix and sort its rows."""
     entries = coo_array(matrix)
     kept = (entries.row != entries.col) & (entries.data != 0)
     rest = csr_array((entries.data[kept], (entries.row[kept], entries.col[kept])), shape=matrix.shape)
@@ -131,7 +132,7 @@ def without_diagonal(matrix: csr_array) -> csr_array:
 
 
 def _stencil(size: int, offsets: NDArray[np.int64], weights: NDArray[np.float64]) -> csr_array:
-    """A kernel on a grid; where it reaches over the edge, the edge's own value is repeated."""
+    """Build W from a kernel on a grid; beyond the edge the value at the edge is repeated."""
     row, column = (axis.ravel() for axis in np.mgrid[:size, :size])
     to_row = np.clip(row[:, None] + offsets[:, 0], 0, size - 1)
     to_column = np.clip(column[:, None] + offsets[:, 1], 0, size - 1)
@@ -146,7 +147,7 @@ def _row_stochastic(
     return csr_array((weight / total[row], (row, column)), shape=(n, n))
 
 
-def _parsed(kernel: str | tuple[str, float]) -> tuple[str, float]:
+def _parse_kernel(kernel: str | tuple[str, float]) -> tuple[str, float]:
     if kernel in ("four", "eight"):
         return str(kernel), 0.0
     parts = kernel.split(":") if isinstance(kernel, str) else kernel
@@ -161,7 +162,7 @@ def _parsed(kernel: str | tuple[str, float]) -> tuple[str, float]:
     return name, width
 
 
-def _checked(layout: Layout, matrix: Any) -> csr_array:
+def _check_matrix(layout: Layout, matrix: Any) -> csr_array:
     weights = csr_array(matrix) if issparse(matrix) else csr_array(np.atleast_2d(np.asarray(matrix, float)))
     n = len(layout)
     if weights.shape != (n, n):

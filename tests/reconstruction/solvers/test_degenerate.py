@@ -7,9 +7,9 @@ import vseg
 from vseg import Grid, Maps, Pairs
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput, NotConverged
-from vseg.reconstruction.objective import objective
-from vseg.reconstruction.online import Live
-from vseg.reconstruction.solvers import SOLVERS, batch, coordinate_descent, exponentiated_gradient
+from vseg.reconstruction.objective import build_objective
+from vseg.reconstruction.online import OnlineReconstruction
+from vseg.reconstruction.solvers import SOLVERS, coordinate_descent, exponentiated_gradient, solve_batch
 from vseg.reconstruction.solvers.solution import DIVERGED
 
 BOTH = pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
@@ -43,7 +43,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_any_data_converges_with_the_defaults(name, loss, segments, strength):
     """Someone who always answers 'same' fits perfectly: an objective of zero must not keep the solver going."""
-    target = objective(CASES[name], segments, strength=strength, loss=loss)
+    target = build_objective(CASES[name], segments, strength=strength, loss=loss)
     solution = coordinate_descent(target, seed=0)
     assert solution.converged
     assert solution.probabilities.min() >= 0
@@ -55,7 +55,7 @@ def test_any_data_converges_with_the_defaults(name, loss, segments, strength):
 @pytest.mark.parametrize("loss", ["squared_error", "cross_entropy"])
 def test_a_certain_but_wrong_start_is_left(solver, loss):
     """At one-hot maps the cross-entropy is so curved that plain Newton steps never get away."""
-    target = objective(CASES["coin flips"], 3, strength=0.5, loss=loss)
+    target = build_objective(CASES["coin flips"], 3, strength=0.5, loss=loss)
     wrong = Maps.one_hot(Grid(8), np.zeros(64, int), 3).probabilities
     cold = solver(target, seed=0).trace[-1]
     assert solver(target, wrong, seed=0).trace[-1] <= 1.2 * cold
@@ -66,20 +66,22 @@ def test_live_cross_entropy_follows_a_change_of_mind():
     truth = Maps.one_hot(Grid(8), np.repeat([0, 1], 32))
     pairs = vseg.designs.covering(truth.layout, segments=2, seed=0)
     first = vseg.simulate(truth, pairs, seed=0)
-    live = Live(Grid(8), segments=3, smoothness=0.1, loss="cross_entropy", responses=first, seed=0)
+    live = OnlineReconstruction(
+        Grid(8), segments=3, smoothness=0.1, loss="cross_entropy", responses=first, seed=0
+    )
     live.add(first.i[:60], first.j[:60], ~first.same[:60])
     live.settle()
-    every = vseg.data.responses.concatenated(
+    every = vseg.data.responses.concatenate(
         [first, vseg.Responses(Grid(8), first.i[:60], first.j[:60], ~first.same[:60])]
     )
-    target = objective(every.tally(), 3, strength=0.1, loss="cross_entropy")
+    target = build_objective(every.tally(), 3, strength=0.1, loss="cross_entropy")
     cold = coordinate_descent(target, seed=0).trace[-1]
     assert target.value(live.maps.probabilities) <= 1.1 * cold
 
 
 @pytest.mark.parametrize("rate", [4.0, 50.0, 1e300])
 def test_a_learning_rate_that_is_too_large_diverges_and_says_so(rate):
-    target = objective(CASES["coin flips"], 3, strength=1.0)
+    target = build_objective(CASES["coin flips"], 3, strength=1.0)
     with np.errstate(all="ignore"):
         run = exponentiated_gradient(target, seed=0, learning_rate=rate)
     assert run.status == DIVERGED
@@ -95,7 +97,7 @@ def test_a_learning_rate_that_is_too_large_diverges_and_says_so(rate):
 
 @BOTH
 def test_seeds_of_any_whole_number(solver):
-    target = objective(CASES["coin flips"], 3, strength=1.0)
+    target = build_objective(CASES["coin flips"], 3, strength=1.0)
     for seed in (np.int64(3), np.uint8(3), 3, 2**70):
         assert solver(target, seed=seed, max_iterations=3).iterations <= 3
     for seed in (-1, 1.5, None, "one"):
@@ -120,18 +122,18 @@ def test_seeds_of_any_whole_number(solver):
     ],
 )
 def test_settings_that_make_no_sense(solver, settings, sentence):
-    target = objective(CASES["coin flips"], 3, strength=1.0)
+    target = build_objective(CASES["coin flips"], 3, strength=1.0)
     with pytest.raises(InvalidInput, match=sentence):
         solver(target, seed=0, **settings)
 
 
 def test_an_empty_batch_is_empty():
-    assert batch([], seed=0) == []
+    assert solve_batch([], seed=0) == []
     with pytest.raises(InvalidInput, match="number of threads is a whole number from 1 up, got -1"):
-        batch([], seed=0, threads=-1)
+        solve_batch([], seed=0, threads=-1)
 
 
 def test_more_starts_go_the_whole_way():
-    target = objective(CASES["coin flips"], 4, strength=0.0)
+    target = build_objective(CASES["coin flips"], 4, strength=0.0)
     one, many = (coordinate_descent(target, seed=0, starts=starts).trace[-1] for starts in (1, 8))
     assert many <= one

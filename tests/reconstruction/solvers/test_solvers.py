@@ -11,8 +11,14 @@ import vseg
 from strategies import scatters, seeds, some_responses
 from vseg import Grid, Maps
 from vseg.errors import InvalidInput
-from vseg.reconstruction.objective import objective
-from vseg.reconstruction.solvers import SOLVERS, batch, coordinate_descent, exponentiated_gradient, solver_of
+from vseg.reconstruction.objective import build_objective
+from vseg.reconstruction.solvers import (
+    SOLVERS,
+    coordinate_descent,
+    exponentiated_gradient,
+    get_solver,
+    solve_batch,
+)
 from vseg.reconstruction.solvers.solution import CONVERGED, ITERATIONS
 
 BOTH = pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
@@ -23,7 +29,7 @@ def problem(layout=None, segments=3, *, entropy=0.3, blocks=5, seed=0, **terms):
     truth = vseg.stimuli.random_maps(layout, segments=segments, entropy=entropy, seed=seed)
     pairs = vseg.designs.covering(layout, segments=segments, seed=seed)
     tally = vseg.simulate(truth, pairs, blocks=blocks, seed=seed).tally()
-    return truth, objective(tally, segments, **terms)
+    return truth, build_objective(tally, segments, **terms)
 
 
 @BOTH
@@ -37,7 +43,7 @@ def problem(layout=None, segments=3, *, entropy=0.3, blocks=5, seed=0, **terms):
 )
 def test_the_simplex_is_kept_and_the_objective_falls(solver, responses, segments, strength, loss, kernel):
     """On any data, however few or contradictory, on any layout, with any kernel."""
-    target = objective(responses.tally(), segments, strength=strength, loss=loss, kernel=kernel)
+    target = build_objective(responses.tally(), segments, strength=strength, loss=loss, kernel=kernel)
     solution = solver(target, seed=0, max_iterations=50)
     p = solution.probabilities
     assert np.isfinite(p).all()
@@ -80,17 +86,21 @@ def test_a_general_optimiser_finds_no_better_point_nearby(segments):
 @pytest.mark.parametrize("segments", [2, 3])
 def test_closed_forms_and_the_general_kernel_agree(segments):
     """K = 2 and 3 have kernels of their own; the K-generic one must reach the same minimum."""
-    from vseg.reconstruction.solvers.row_updates import sweep_any
+    from vseg.reconstruction.solvers.row_updates import update_any_segments
 
     _, target = problem(segments=segments, strength=1.0)
     p = coordinate_descent(target, seed=0, tolerance=1e-11).probabilities
     q, rows = p.copy(), np.arange(len(p))
     for _ in range(200):
-        sweep_any(q, target.tested, target.code, target.strength, target.smoothness.matrix, 1.0, rows)
+        update_any_segments(
+            q, target.tested, target.code, target.strength, target.smoothness.matrix, 1.0, rows
+        )
     assert q == pytest.approx(p, abs=1e-3)
     rough = np.random.default_rng(0).dirichlet(np.full(segments, 5.0), len(p))
     for _ in range(500):
-        sweep_any(rough, target.tested, target.code, target.strength, target.smoothness.matrix, 1.4, rows)
+        update_any_segments(
+            rough, target.tested, target.code, target.strength, target.smoothness.matrix, 1.4, rows
+        )
     assert target.value(rough) == pytest.approx(target.value(p), rel=0.02)
 
 
@@ -109,7 +119,7 @@ def test_one_hot_maps_come_back_exactly():
     for seed in range(4):
         truth = vseg.stimuli.random_maps(Grid(16), segments=3, entropy=0.0, xi=3.2, min_area=0.15, seed=seed)
         pairs = vseg.designs.scattered(truth.layout, segments=3, seed=seed)
-        target = objective(vseg.simulate(truth, pairs, seed=seed).tally(), 3)
+        target = build_objective(vseg.simulate(truth, pairs, seed=seed).tally(), 3)
         found = Maps(truth.layout, coordinate_descent(target, seed=seed).probabilities)
         assert vseg.metrics.label_accuracy(found, truth) == 1
 
@@ -120,8 +130,8 @@ def test_what_the_answers_leave_open_is_filled_in_smoothly():
     pairs = vseg.designs.all_pairs(truth.layout)
     untested = 8 * 1 + 3
     pairs = pairs.take((pairs.i != untested) & (pairs.j != untested))
-    target = objective(vseg.simulate(truth, pairs, seed=0).tally(), 2)
-    found = Maps(truth.layout, coordinate_descent(target, seed=0).probabilities).aligned_to(truth)
+    target = build_objective(vseg.simulate(truth, pairs, seed=0).tally(), 2)
+    found = Maps(truth.layout, coordinate_descent(target, seed=0).probabilities).align_to(truth)
     assert np.array_equal(found.labels, truth.labels)
 
 
@@ -130,16 +140,16 @@ def test_what_the_answers_leave_open_is_filled_in_smoothly():
 def test_a_free_layout_is_fitted_like_a_grid(layout, seed):
     truth = vseg.stimuli.random_maps(layout, segments=2, entropy=0.05, min_area=0.2, seed=seed)
     tally = vseg.simulate(truth, vseg.designs.all_pairs(layout), blocks=3, seed=seed).tally()
-    solution = coordinate_descent(objective(tally, 2, strength=0.1), seed=seed)
+    solution = coordinate_descent(build_objective(tally, 2, strength=0.1), seed=seed)
     assert vseg.metrics.label_accuracy(Maps(layout, solution.probabilities), truth) > 0.8
 
 
 def test_large_scatters_have_several_levels():
-    from vseg.reconstruction.smoothness import smoothness
-    from vseg.reconstruction.solvers.coarse_to_fine import levels
+    from vseg.reconstruction.smoothness import build_smoothness
+    from vseg.reconstruction.solvers.coarse_to_fine import build_levels
 
     layout = vseg.Scatter(np.random.default_rng(0).random((400, 2)))
-    level = levels(smoothness(layout, "gaussian:1"))
+    level = build_levels(build_smoothness(layout, "gaussian:1"))
     assert len(level.size) >= 3
     assert 16 <= level.size[-1] <= 40
     truth, target = problem(layout, 3, entropy=0.2, strength=1.0)
@@ -150,10 +160,10 @@ def test_large_scatters_have_several_levels():
 @pytest.mark.parametrize("kernel", ["four", "eight", "gaussian:1", "gaussian:2"])
 def test_a_slow_wave_costs_the_same_on_every_level(kernel):
     """Each level's penalty is scaled to that, whatever the kernel: coarse fits are as smooth as fine."""
-    from vseg.reconstruction.smoothness import smoothness
-    from vseg.reconstruction.solvers.coarse_to_fine import levels
+    from vseg.reconstruction.smoothness import build_smoothness
+    from vseg.reconstruction.solvers.coarse_to_fine import build_levels
 
-    level = levels(smoothness(Grid(32), kernel))
+    level = build_levels(build_smoothness(Grid(32), kernel))
     cost = []
     for depth, n in enumerate(level.size):
         x = (np.arange(int(np.sqrt(n))) + 0.5) / np.sqrt(n)
@@ -195,10 +205,10 @@ def test_stopping_early_is_said(solver):
 
 def test_batches_do_not_depend_on_threads():
     targets = [problem(Grid(7), seed=s, strength=1.0)[1] for s in range(6)]
-    one, two = (batch(targets, seed=5, threads=threads) for threads in (1, 2))
+    one, two = (solve_batch(targets, seed=5, threads=threads) for threads in (1, 2))
     for a, b in zip(one, two, strict=True):
         assert np.array_equal(a.probabilities, b.probabilities)
-    warm = batch(targets, [a.probabilities for a in one], seed=5)
+    warm = solve_batch(targets, [a.probabilities for a in one], seed=5)
     assert all(after.iterations <= before.iterations for after, before in zip(warm, one, strict=True))
 
 
@@ -245,7 +255,7 @@ class TestExponentiatedGradient:
 
 def test_unknown_solver():
     with pytest.raises(InvalidInput, match="Unknown solver 'newton'; choose one of coordinate_descent"):
-        solver_of("newton")
+        get_solver("newton")
 
 
 def test_smoothness_of_zero_is_the_limit_of_small_ones():

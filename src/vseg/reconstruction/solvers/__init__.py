@@ -1,8 +1,8 @@
-"""Solvers, all with one signature:
+"""Solvers of the objective, all with one signature:
 `solver(objective, start=None, *, seed, starts=None, tolerance=…, max_iterations=…) -> Solution`.
 
-How to choose: `coordinate_descent` is right unless you study the paper's own algorithm; then take
-`exponentiated_gradient`, a few hundred times slower.
+Use `coordinate_descent`, unless you study the paper's own algorithm: `exponentiated_gradient` is a few hundred times
+slower.
 """
 
 import os
@@ -30,15 +30,15 @@ __all__ = [
     "SOLVERS",
     "Solution",
     "Solver",
-    "batch",
     "coordinate_descent",
     "exponentiated_gradient",
-    "solver_of",
+    "get_solver",
+    "solve_batch",
 ]
 
 
-def solver_of(solver: str | Solver) -> Solver:
-    """A solver by its name, or the function itself."""
+def get_solver(solver: str | Solver) -> Solver:
+    """Return the solver with this name; a function is returned unchanged."""
     if callable(solver):
         return solver
     if solver not in SOLVERS:
@@ -46,7 +46,7 @@ def solver_of(solver: str | Solver) -> Solver:
     return SOLVERS[solver]
 
 
-def batch(
+def solve_batch(
     objectives: Sequence[Objective],
     starts_from: Sequence[NDArray[np.float64] | None] | None = None,
     *,
@@ -55,8 +55,8 @@ def batch(
     threads: int | None = None,
     **options: Any,
 ) -> list[Solution]:
-    """Solve many problems, one a thread at a time; the results do not depend on the number of threads."""
-    solve = solver_of(solver)
+    """Solve many problems in parallel threads; the results do not depend on the number of threads."""
+    solve = get_solver(solver)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise InvalidInput(f"The number of threads is a whole number from 1 up, got {threads!r}.")
     seeds = (
@@ -67,10 +67,10 @@ def batch(
     warm = starts_from if starts_from is not None else [None] * len(objectives)
     jobs = list(zip(objectives, warm, seeds, strict=True))
 
-    def solved(job: tuple[Objective, NDArray[np.float64] | None, int]) -> Solution:
+    def solve_job(job: tuple[Objective, NDArray[np.float64] | None, int]) -> Solution:
         return solve(job[0], job[1], seed=job[2], **options)
 
     if threads == 1:  # a pool costs as much as a small fit
-        return [solved(job) for job in jobs]
+        return [solve_job(job) for job in jobs]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        return list(pool.map(solved, jobs))
+        return list(pool.map(solve_job, jobs))

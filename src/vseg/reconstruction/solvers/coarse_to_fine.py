@@ -1,4 +1,4 @@
-"""Coarse-to-fine: the same problem on ever fewer locations, for any layout and any kernel.
+"""Coarse-to-fine levels: the same problem on fewer and fewer locations, for any layout and kernel.
 
 Locations are grouped (2×2 cells of a grid, neighbours of a scatter); a group shares one row of the maps.
 W of the groups is the group average of W; its λ is scaled so that a slow wave over the image costs the same
@@ -16,10 +16,10 @@ from scipy.sparse import csr_array, eye_array
 
 from vseg._support.numba_cache import compiled
 from vseg.data.layout import Grid, Layout
-from vseg.reconstruction.objective import Tested
+from vseg.reconstruction.objective import PairRows
 from vseg.reconstruction.smoothness import Penalty, Smoothness, flat_penalty, without_diagonal
 
-FEW = 25  # stop at about this many groups: there a random start costs microseconds
+FEW = 25  # stop at about this many groups, where a fit from a random start takes microseconds
 FEWEST = 16
 
 
@@ -53,22 +53,22 @@ class _Level(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def levels(smoothness: Smoothness) -> Levels:
-    """The levels of a layout and its kernel, the finest first."""
-    stack = [_finest(smoothness)]
+def build_levels(smoothness: Smoothness) -> Levels:
+    """Build the levels of a layout and its kernel, the finest first."""
+    stack = [_finest_level(smoothness)]
     parents: list[NDArray[np.int32]] = []
     while len(stack[-1].positions) > FEW:
         parent, shape = _groups(stack[-1])
         if parent.max() + 1 < FEWEST or parent.max() + 1 == len(parent):
             break
         parents.append(parent)
-        stack.append(_grouped(stack[-1], parent, shape))
-    return _flat(smoothness, stack, parents)
+        stack.append(_coarsen(stack[-1], parent, shape))
+    return _flatten(smoothness, stack, parents)
 
 
 @compiled
-def grouped_pairs(depth, level, tested):
-    """The pairs of one depth seen from the next: weights add, shares average, pairs within a group vanish."""
+def group_pairs(depth, level, tested):
+    """Group the pairs of one level for the next: weights add, shares average, pairs within a group vanish."""
     start, partner, share, weight = tested
     groups = level.size[depth + 1]
     parent = level.parent[level.at[depth] : level.at[depth + 1]]
@@ -101,12 +101,12 @@ def grouped_pairs(depth, level, tested):
         to_start[a + 1] = end
     for slot in range(end):
         to_share[slot] /= to_weight[slot]
-    return Tested(to_start, to_partner[:end], to_share[:end], to_weight[:end])
+    return PairRows(to_start, to_partner[:end], to_share[:end], to_weight[:end])
 
 
 @compiled
-def penalty_of(depth, level):
-    """R of one depth."""
+def get_penalty(depth, level):
+    """Return R of one level."""
     at, end = level.at[depth], level.at[depth + 1]
     return Penalty(
         level.r_start[at + depth : end + depth + 1], level.r_column, level.r_value, level.diagonal[at:end]
@@ -114,8 +114,8 @@ def penalty_of(depth, level):
 
 
 @compiled
-def interpolated(depth, level, coarse):
-    """Maps of the next depth brought down to this one."""
+def interpolate(depth, level, coarse):
+    """Interpolate maps of the next coarser level to this one."""
     q_start = level.q_start[level.at[depth] + depth :]
     p = np.zeros((level.size[depth], coarse.shape[1]))
     for i in range(p.shape[0]):
@@ -125,7 +125,7 @@ def interpolated(depth, level, coarse):
     return p
 
 
-def _finest(smoothness: Smoothness) -> _Level:
+def _finest_level(smoothness: Smoothness) -> _Level:
     layout: Layout = smoothness.layout
     n, edges = len(layout), layout.neighbours
     joined = csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
@@ -134,7 +134,7 @@ def _finest(smoothness: Smoothness) -> _Level:
 
 
 def _groups(level: _Level) -> tuple[NDArray[np.int32], tuple[int, int] | None]:
-    """The group of each row: 2×2 cells on a grid, else a location with its free neighbours."""
+    """Assign each row to a group: 2×2 cells on a grid, else a location with its ungrouped neighbours."""
     if level.shape is not None:
         rows, columns = level.shape
         half = (rows + 1) // 2, (columns + 1) // 2
@@ -152,7 +152,7 @@ def _groups(level: _Level) -> tuple[NDArray[np.int32], tuple[int, int] | None]:
     return parent, None
 
 
-def _grouped(level: _Level, parent: NDArray[np.int32], shape: tuple[int, int] | None) -> _Level:
+def _coarsen(level: _Level, parent: NDArray[np.int32], shape: tuple[int, int] | None) -> _Level:
     member = _membership(parent)
     share = csr_array(member.T / member.sum(axis=0)[:, None])  # row a: the mean over group a
     adjacency = without_diagonal(csr_array(member.T @ level.adjacency @ member))
@@ -165,7 +165,7 @@ def _membership(parent: NDArray[np.int32]) -> csr_array:
 
 
 def _interpolation(fine: _Level, coarse: _Level, parent: NDArray[np.int32]) -> csr_array:
-    """Row-stochastic: bilinear between cell centres on a grid, else the mean over the neighbours' groups."""
+    """Return row-stochastic weights: bilinear on a grid, else the mean over the neighbours' groups."""
     if fine.shape is not None and coarse.shape is not None:
         down, across = (_bilinear(a, b) for a, b in zip(fine.shape, coarse.shape, strict=True))
         from scipy.sparse import kron
@@ -186,12 +186,12 @@ def _bilinear(fine: int, coarse: int) -> csr_array:
 
 
 def _wave_cost(level: _Level) -> float:
-    """‖u - Wu‖² of the slowest waves over the image, to compare the kernel's strength between levels."""
+    """Return ‖u - Wu‖² of the slowest waves over the image, which calibrates λ between levels."""
     waves = np.cos(np.pi * level.positions)
     return float(np.sum((waves - level.weights @ waves) ** 2))
 
 
-def _flat(smoothness: Smoothness, stack: list[_Level], parents: list[NDArray[np.int32]]) -> Levels:
+def _flatten(smoothness: Smoothness, stack: list[_Level], parents: list[NDArray[np.int32]]) -> Levels:
     size = np.array([len(level.positions) for level in stack])
     penalties = [smoothness.matrix]
     for level in stack[1:]:
@@ -204,25 +204,25 @@ def _flat(smoothness: Smoothness, stack: list[_Level], parents: list[NDArray[np.
         size=size,
         at=np.concatenate([[0], np.cumsum(size)]),
         r_start=_starts([penalty.start for penalty in penalties]),
-        r_column=_joined([penalty.column for penalty in penalties], np.uint32),
-        r_value=_joined([penalty.value for penalty in penalties], np.float64),
-        diagonal=_joined([penalty.diagonal for penalty in penalties], np.float64),
-        parent=_joined(parents, np.uint32),
-        child=_joined([np.argsort(parent, kind="stable") for parent in parents], np.uint32),
-        child_start=_joined(
+        r_column=_concatenate([penalty.column for penalty in penalties], np.uint32),
+        r_value=_concatenate([penalty.value for penalty in penalties], np.float64),
+        diagonal=_concatenate([penalty.diagonal for penalty in penalties], np.float64),
+        parent=_concatenate(parents, np.uint32),
+        child=_concatenate([np.argsort(parent, kind="stable") for parent in parents], np.uint32),
+        child_start=_concatenate(
             [np.concatenate([[0], np.cumsum(np.bincount(parent))]) for parent in parents], np.int64
         ),
         q_start=_starts([matrix.indptr for matrix in down]),
-        q_column=_joined([matrix.indices for matrix in down], np.uint32),
-        q_value=_joined([matrix.data for matrix in down], np.float64),
+        q_column=_concatenate([matrix.indices for matrix in down], np.uint32),
+        q_value=_concatenate([matrix.data for matrix in down], np.float64),
     )
 
 
 def _starts(starts: list[NDArray[Any]]) -> NDArray[np.int64]:
-    """Row starts of several matrices whose entries are stored one after the other."""
+    """Return the row starts of several matrices whose entries are stored one after the other."""
     before = np.cumsum([0] + [start[-1] for start in starts])
-    return _joined([start + offset for start, offset in zip(starts, before, strict=False)], np.int64)
+    return _concatenate([start + offset for start, offset in zip(starts, before, strict=False)], np.int64)
 
 
-def _joined(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
+def _concatenate(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype), *(part.astype(dtype) for part in parts)])

@@ -1,8 +1,8 @@
 """Block coordinate descent from a coarse-to-fine start: the default solver.
 
-A random map of a few groups of locations is fitted first, where it costs microseconds, and carried down level
-by level. A weak smoothness is approached from a strong one. Together that keeps the fit out of bad local
-minima: one start finds what twenty find (`make bench`, "Bad minima").
+A random map of a few groups of locations is fitted first, which takes microseconds, and interpolated to finer and finer
+levels. A weak smoothness is approached from a strong one. Together this avoids bad local minima: one start finds what
+twenty find (`make bench`, "Bad minima").
 """
 
 import numpy as np
@@ -12,16 +12,16 @@ from vseg._support.numba_cache import compiled
 from vseg._support.seeds import check_seed
 from vseg.reconstruction.losses import SQUARED_ERROR
 from vseg.reconstruction.objective import Objective, data_term
-from vseg.reconstruction.solvers.coarse_to_fine import grouped_pairs, interpolated, levels, penalty_of
-from vseg.reconstruction.solvers.row_updates import sweep
+from vseg.reconstruction.solvers.coarse_to_fine import build_levels, get_penalty, group_pairs, interpolate
+from vseg.reconstruction.solvers.row_updates import update_rows
 from vseg.reconstruction.solvers.solution import CONVERGED, ITERATIONS, Solution, check_limits
 
 LEVEL_SWEEPS = 3
 COARSEST_SWEEPS = 60
-WEAK = 0.3  # below this λ the way leads through λ = 1, 0.2, 0.04, …
+WEAK = 0.3  # below this λ the fit passes through λ = 1, 0.2, 0.04, …
 WEAKEST = 1e-4
 WAY_SWEEPS = 6
-PERFECT = 1e-8  # a mean loss of this much a pair is none
+PERFECT = 1e-8  # a mean loss per pair below this counts as zero
 RELAX = 1.4  # over-relaxation, clipped to the simplex: still monotone
 
 
@@ -38,13 +38,16 @@ def coordinate_descent(
 
     Parameters
     ----------
+    objective : Objective
     start : array, shape (n, K), optional
         Warm start; without it, coarse to fine from a random map.
     starts : int, optional
-        Go the whole way from that many random maps (by default one) and keep the lowest objective.
+        Fit from this many random maps (default 1) and keep the solution with the lowest objective.
     tolerance : float
-        Stop when the decrease still to come is estimated at less than this share of the objective. With a
-        λ above about 1000 the maps are all but constant and move so slowly that the estimate is too low.
+        Stop when the estimated remaining decrease is below this share of the objective. With λ above about 1000
+        the maps are nearly constant and change so slowly that the estimate is too low.
+    max_iterations : int
+        Maximum number of sweeps over all locations.
 
     Returns
     -------
@@ -52,22 +55,26 @@ def coordinate_descent(
     """
     runs = check_limits(starts, tolerance, max_iterations)
     if start is not None:
-        return _from(objective.checked(start), objective, tolerance, max_iterations)
+        return _solve_from(objective.check_start(start), objective, tolerance, max_iterations)
     seed = check_seed(seed)
-    found = [_cold(objective, seed, run, tolerance, max_iterations) for run in range(runs)]
+    found = [_solve_from_random(objective, seed, run, tolerance, max_iterations) for run in range(runs)]
     return min(found, key=lambda solution: solution.trace[-1]) if runs > 1 else found[0]
 
 
-def _cold(objective: Objective, seed: int, run: int, tolerance: float, max_iterations: int) -> Solution:
+def _solve_from_random(
+    objective: Objective, seed: int, run: int, tolerance: float, max_iterations: int
+) -> Solution:
     trace = np.empty(max_iterations)
     p, sweeps, converged = _fit(
-        objective.tested, objective.segments, objective.code, objective.strength, levels(objective.smoothness),
+        objective.tested, objective.segments, objective.code, objective.strength, build_levels(objective.smoothness),
         np.uint64(seed % 2**64), run, tolerance, trace,
     )  # fmt: skip
     return Solution(p, sweeps, CONVERGED if converged else ITERATIONS, trace[:sweeps])
 
 
-def _from(p: NDArray[np.float64], objective: Objective, tolerance: float, max_iterations: int) -> Solution:
+def _solve_from(
+    p: NDArray[np.float64], objective: Objective, tolerance: float, max_iterations: int
+) -> Solution:
     trace = np.empty(max_iterations)
     sweeps, converged = _descend(
         p, objective.tested, objective.code, objective.strength, objective.smoothness.matrix, tolerance, trace
@@ -78,23 +85,23 @@ def _from(p: NDArray[np.float64], objective: Objective, tolerance: float, max_it
 @compiled
 def _fit(tested, segments, code, strength, level, seed, run, tolerance, trace):
     p = _coarse_to_fine(tested, segments, strength, level, seed, run)
-    sweeps, converged = _descend(p, tested, code, strength, penalty_of(0, level), tolerance, trace)
+    sweeps, converged = _descend(p, tested, code, strength, get_penalty(0, level), tolerance, trace)
     return p, sweeps, converged
 
 
 @compiled
 def _descend(p, tested, code, strength, penalty, tolerance, trace):
-    """Sweep until the decrease still to come, extrapolated from the last two, is small twice in a row."""
+    """Sweep until the remaining decrease, extrapolated from the last two, is small twice in a row."""
     rows = np.arange(p.shape[0])
     value = _value(p, tested, code, strength, penalty)
     floor = 1e-3 * value
-    perfect = 0.0  # where all answers fit, neither rounding nor a flat minimum may keep us
+    perfect = 0.0  # stop below this value, where rounding or a flat minimum would never meet the tolerance
     for e in range(tested.weight.size):
         perfect += PERFECT * tested.weight[e]
     before = np.inf
     small = 0
     for s in range(trace.size):
-        fallen = sweep(p, tested, code, strength, penalty, RELAX, rows)
+        fallen = update_rows(p, tested, code, strength, penalty, RELAX, rows)
         value = max(value - fallen, 0.0)
         trace[s] = value
         ratio = min(max(fallen / before, 0.5), 0.98) if before > 0.0 else 0.5
@@ -107,31 +114,31 @@ def _descend(p, tested, code, strength, penalty, tolerance, trace):
 
 @compiled
 def _coarse_to_fine(tested, segments, strength, level, seed, run):
-    """The start of a fit, shape (n, K), by squared error whatever the loss."""
+    """Compute the start of a fit, shape (n, K), with the squared error whatever the loss."""
     code = np.int64(SQUARED_ERROR)
     strong = max(strength, 1.0) if strength < WEAK else strength
     few = np.empty(LEVEL_SWEEPS)
     many = np.empty(COARSEST_SWEEPS)
     problems = [tested]
     for depth in range(level.size.size - 1):
-        problems.append(grouped_pairs(depth, level, problems[depth]))
+        problems.append(group_pairs(depth, level, problems[depth]))
     last = level.size.size - 1
     p = _random_maps(level.size[last], segments, seed, run)
-    _descend(p, problems[last], code, strong, penalty_of(last, level), 1e-3, many)
+    _descend(p, problems[last], code, strong, get_penalty(last, level), 1e-3, many)
     for depth in range(level.size.size - 2, -1, -1):
-        p = interpolated(depth, level, p)
+        p = interpolate(depth, level, p)
         if depth > 0:
-            _descend(p, problems[depth], code, strong, penalty_of(depth, level), 0.0, few)
+            _descend(p, problems[depth], code, strong, get_penalty(depth, level), 0.0, few)
     way = np.empty(WAY_SWEEPS if strong > strength else 0)
-    while strong > max(strength, WEAKEST):  # so that what the answers leave open stays as smooth as it can
-        _descend(p, tested, code, strong, penalty_of(0, level), 0.0, way)
+    while strong > max(strength, WEAKEST):  # so that what the answers do not determine is filled in smoothly
+        _descend(p, tested, code, strong, get_penalty(0, level), 0.0, way)
         strong = max(strength, 0.2 * strong)
     return p
 
 
 @compiled
 def _random_maps(n, segments, seed, run):
-    """Random rows on the simplex: normalised exponentials of hashed numbers (splitmix64).
+    """Draw random rows on the simplex: normalised exponentials of hashed numbers (splitmix64).
 
     Making one of NumPy's generators would take as long as a small fit.
     """
@@ -153,7 +160,7 @@ def _random_maps(n, segments, seed, run):
 
 @compiled
 def _value(p, tested, code, strength, penalty):
-    """The objective, from R instead of W: the same number up to rounding."""
+    """Compute the objective from R instead of W: the same number up to rounding."""
     value = data_term(p, tested, code)
     if strength > 0.0:
         for i in range(p.shape[0]):

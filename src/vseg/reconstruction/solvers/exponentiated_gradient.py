@@ -1,6 +1,6 @@
 """Algorithm 1 of the paper: exponentiated gradient descent, in the log domain.
 
-p = 1/K is a fixed point and a zero never recovers, so the start is random and probabilities have a floor.
+p = 1/K is a fixed point and a probability of zero never recovers, so starts are random and probabilities have a floor.
 """
 
 import numpy as np
@@ -38,10 +38,16 @@ def exponentiated_gradient(
     epsilon: float | None = None,
     truth: Maps | None = None,
 ) -> Solution:
-    """Minimise by multiplicative steps, the paper's way.
+    """Minimise by the multiplicative steps of the paper's Algorithm 1.
 
     Parameters
     ----------
+    objective : Objective
+    start : array, shape (n, K), optional
+    seed : int
+    starts : int, optional
+    tolerance : float
+    max_iterations : int
     learning_rate : float, optional
         A fixed step (the paper's λ_r; with the four-neighbour kernel, λ·rate must stay below about 0.5).
         Without it the step backtracks, so that the objective never rises.
@@ -56,8 +62,8 @@ def exponentiated_gradient(
     count = check_limits(starts, tolerance, max_iterations)
     rng = np.random.default_rng(check_seed(seed))
     shape = len(objective.layout), objective.segments
-    if start is not None:  # off the faces of the simplex, where a multiplicative step is next to nothing
-        begins = [(1 - LIFT) * objective.checked(start) + LIFT / objective.segments]
+    if start is not None:  # move off the faces of the simplex, where multiplicative steps are tiny
+        begins = [(1 - LIFT) * objective.check_start(start) + LIFT / objective.segments]
     else:
         begins = [_random_start(shape, rng) for _ in range(count)]
     runs = [
@@ -80,7 +86,7 @@ def _descend(
     epsilon: float | None,
     truth: Maps | None,
 ) -> Solution:
-    p = _normalised(np.log(np.maximum(start, FLOOR)))
+    p = _normalise(np.log(np.maximum(start, FLOOR)))
     first = value = objective.value(p)
     step = learning_rate or 1 / (1 + 2 * objective.strength)
     trace: list[float] = []
@@ -89,9 +95,9 @@ def _descend(
     for _ in range(max_iterations):
         slope = objective.gradient(p)
         if learning_rate is None:
-            p, lower, step = _backtracked(objective, p, value, slope, step)
+            p, lower, step = _step_with_backtracking(objective, p, value, slope, step)
         else:
-            p = _normalised(np.log(p) - step * slope)
+            p = _normalise(np.log(p) - step * slope)
             lower = objective.value(p)
         trace.append(lower)
         if truth is not None:
@@ -103,19 +109,19 @@ def _descend(
         if not np.isfinite(value) or value > 2 * first + 1:
             status = DIVERGED
             break
-        if change < epsilon if epsilon is not None else _settled(trace, tolerance):
+        if change < epsilon if epsilon is not None else _has_settled(trace, tolerance):
             status = CONVERGED if value <= first else DIVERGED
             break
     return Solution(p, len(trace), status, np.array(trace), np.array(errors))
 
 
-def _backtracked(
+def _step_with_backtracking(
     objective: Objective, p: NDArray[np.float64], value: float, slope: NDArray[np.float64], step: float
 ) -> tuple[NDArray[np.float64], float, float]:
-    """The next maps, their objective and the next step to try; a step that does not help is halved."""
+    """Return the next maps, their objective and the next step size; halve a step that does not help."""
     step *= 1.5
     while step >= SMALLEST_STEP:
-        moved = _normalised(np.log(p) - step * slope)
+        moved = _normalise(np.log(p) - step * slope)
         lower = objective.value(moved)
         if lower <= value + 0.1 * np.sum(slope * (moved - p)):
             return moved, lower, step
@@ -123,10 +129,10 @@ def _backtracked(
     return p, value, step
 
 
-def _normalised(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalise(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     p = np.maximum(np.exp(logits - logits.max(axis=1, keepdims=True)), FLOOR)
     return p / p.sum(axis=1, keepdims=True)
 
 
-def _settled(trace: list[float], tolerance: float) -> bool:
+def _has_settled(trace: list[float], tolerance: float) -> bool:
     return len(trace) > PATIENCE and abs(trace[-1 - PATIENCE] - trace[-1]) <= tolerance * abs(trace[-1])

@@ -1,14 +1,14 @@
-"""After a few new answers: solve again only the rows they disturb, and the rows those disturb."""
+"""Refit after a few new answers: update only the rows they affect, and the rows affected by those."""
 
 import numpy as np
 
 from vseg._support.numba_cache import compiled
-from vseg.reconstruction.solvers.row_updates import sweep
+from vseg.reconstruction.solvers.row_updates import update_rows
 
 
 @compiled
 def refit_rows(p, tested, code, strength, penalty, disturbed, change, limit):
-    """Update p in place from a queue of rows; returns the number of row updates, at most `limit`.
+    """Update p in place from a queue of rows; return the number of row updates, at most `limit`.
 
     A row that moves by more than `change` queues its partners and neighbours.
     """
@@ -31,7 +31,7 @@ def refit_rows(p, tested, code, strength, penalty, disturbed, change, limit):
         queued[i] = False
         row[0] = i
         old[:] = p[i]
-        sweep(p, tested, code, strength, penalty, 1.0, row)
+        update_rows(p, tested, code, strength, penalty, 1.0, row)
         done += 1
         moved = 0.0
         for c in range(p.shape[1]):
@@ -55,8 +55,8 @@ def refit_rows(p, tested, code, strength, penalty, disturbed, change, limit):
 
 
 @compiled
-def record(start, used, partner, share, count, i, j, same):
-    """Write answers into the rows of both locations; stops at the first row without room.
+def record_answers(start, used, partner, share, count, i, j, same):
+    """Write answers into the rows of both locations; stop at the first row without a spare entry.
 
     Returns the number of answers written and of pairs not seen before.
     """

@@ -1,11 +1,11 @@
-"""One pass over all rows: given the others, row i of the maps has a convex problem on the simplex.
+"""Updates of one row at a time: given all other rows, row i minimises a convex function on the simplex.
 
 For the squared error the row's problem is the quadratic xᵀAx - 2bᵀx with
 A = Σ w p_j p_jᵀ + λR_ii I and b = Σ w k p_j - λ Σ R_ij p_j, solved in closed form for two and three segments
 and by pairwise exchange for more; other losses take a Newton step on it with backtracking. Every update
-lowers the objective, and the sum of the decreases is returned, so the objective comes for free.
+lowers the objective; the sum of the decreases is returned, so that the objective need not be evaluated.
 
-No array is passed to a function inside the loop over rows: numba would pay for it there, several times over.
+No array is passed to a function inside the loop over rows, because numba makes that several times slower.
 """
 
 import numpy as np
@@ -13,27 +13,27 @@ import numpy as np
 from vseg._support.numba_cache import compiled
 from vseg.reconstruction.losses import SQUARED_ERROR, loss
 
-FLAT = 1e-14  # curvature below this is none
+FLAT = 1e-14  # curvature below this counts as zero
 STAY = 1e-8  # weight of the old row, relative to the curvature
-EXCHANGES = 2  # pairwise exchanges a row and segment: rows need not be solved exactly
-LEVEL = 1e-13  # slopes that differ by less than this share of the curvature are level
-HALVINGS = 30  # of a step that does not lower the objective
+EXCHANGES = 2  # pairwise exchanges per row and segment; rows need not be solved exactly
+LEVEL = 1e-13  # slopes that differ by less than this share of the curvature count as equal
+HALVINGS = 30  # maximum halvings of a step that does not lower the objective
 WORTHWHILE = 0.02  # an exchange that gains less than this share of the row's gain ends the row
 
 
 @compiled
-def sweep(p, tested, code, strength, penalty, relax, rows):
-    """Update `rows` of p in place, in that order; returns by how much the objective fell."""
+def update_rows(p, tested, code, strength, penalty, relax, rows):
+    """Update `rows` of p in place, in that order; return the decrease of the objective."""
     if code == SQUARED_ERROR and p.shape[1] == 2:
-        return sweep_two(p, tested, strength, penalty, relax, rows)
+        return update_two_segments(p, tested, strength, penalty, relax, rows)
     if code == SQUARED_ERROR and p.shape[1] == 3:
-        return sweep_three(p, tested, strength, penalty, relax, rows)
-    return sweep_any(p, tested, code, strength, penalty, relax, rows)
+        return update_three_segments(p, tested, strength, penalty, relax, rows)
+    return update_any_segments(p, tested, code, strength, penalty, relax, rows)
 
 
 @compiled
-def sweep_two(p, tested, strength, penalty, relax, rows):
-    """Two segments: p_i = (x, 1-x), a parabola in x on [0, 1]."""
+def update_two_segments(p, tested, strength, penalty, relax, rows):
+    """Update rows with two segments: p_i = (x, 1-x), a parabola in x on [0, 1]."""
     start, partner, share, weight = tested
     r_start, r_column, r_value, r_diagonal = penalty
     fallen = 0.0
@@ -64,8 +64,8 @@ def sweep_two(p, tested, strength, penalty, relax, rows):
 
 
 @compiled
-def sweep_three(p, tested, strength, penalty, relax, rows):
-    """Three segments: p_i = (x, y, 1-x-y), a paraboloid on the triangle."""
+def update_three_segments(p, tested, strength, penalty, relax, rows):
+    """Update rows with three segments: p_i = (x, y, 1-x-y), a paraboloid on the triangle."""
     start, partner, share, weight = tested
     r_start, r_column, r_value, r_diagonal = penalty
     fallen = 0.0
@@ -104,7 +104,9 @@ def sweep_three(p, tested, strength, penalty, relax, rows):
             c1 -= strength * (2.0 * s1 + s0)
         o0 = p[i, 0]
         o1 = p[i, 1]
-        near = STAY * (h00 + h11) + FLAT  # where the answers leave a choice, stay close to the old row
+        near = (
+            STAY * (h00 + h11) + FLAT
+        )  # where the answers do not determine the row, stay close to the old one
         h00 += 2.0 * near
         h01 += near
         h11 += 2.0 * near
@@ -147,7 +149,7 @@ def sweep_three(p, tested, strength, penalty, relax, rows):
         d1 *= step
         fallen += d0 * (2.0 * c0 - h00 * (2.0 * o0 + d0) - h01 * (2.0 * o1 + d1))
         fallen += d1 * (2.0 * c1 - h11 * (2.0 * o1 + d1) - h01 * (2.0 * o0 + d0))
-        # Staying near is no part of the objective.
+        # The term that keeps a row near its old value is not part of the objective.
         fallen += near * (d0 * d0 + d1 * d1 + (d0 + d1) * (d0 + d1))
         x = max(o0 + d0, 0.0)
         y = max(o1 + d1, 0.0)
@@ -158,8 +160,8 @@ def sweep_three(p, tested, strength, penalty, relax, rows):
 
 
 @compiled
-def sweep_any(p, tested, code, strength, penalty, relax, rows):
-    """Any number of segments, any loss: exchange probability between the pair of segments that gains most."""
+def update_any_segments(p, tested, code, strength, penalty, relax, rows):
+    """Update rows with any number of segments and any loss, by exchanges between the two segments that gain most."""
     start, partner, share, weight = tested
     r_start, r_column, r_value, r_diagonal = penalty
     K = p.shape[1]

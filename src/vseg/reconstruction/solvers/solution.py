@@ -1,4 +1,4 @@
-"""Solution: what every solver returns."""
+"""Solution: the result of a solver."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ STALLED = "Stopped: no step, however small, lowers the objective, but the tolera
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
-    """Where a solver stopped, and why.
+    """The maps a solver found, and why it stopped.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Solution:
 
 
 def check_limits(starts: int | None, tolerance: float, max_iterations: int) -> int:
-    """The number of starts, once it and the limits make sense."""
+    """Check the limits of a solver; return the number of starts."""
     if starts is not None and (not isinstance(starts, (int, np.integer)) or starts < 1):
         raise InvalidInput(f"The number of starts is a whole number from 1 up, got {starts!r}.")
     if not isinstance(max_iterations, (int, np.integer)) or max_iterations < 1:
