@@ -9,7 +9,7 @@ from paper import best_rates
 from problems import problem
 from single import papers
 from tables import table
-from vseg.reconstruction.solvers import batch
+from vseg.reconstruction.solvers import solve_batch
 
 
 def main(quick: bool = False) -> str:
@@ -22,11 +22,11 @@ def main(quick: bool = False) -> str:
         loop = count * np.mean([papers(target, 20, rates, s).seconds for s, target in enumerate(targets[:8])])
         seconds = {}
         for threads in (1, 2):
-            batch(targets[:50], seed=0, threads=threads)
+            solve_batch(targets[:50], seed=0, threads=threads)
             runs = []
             for _ in range(3):
                 began = time.perf_counter()
-                batch(targets, seed=0, threads=threads)
+                solve_batch(targets, seed=0, threads=threads)
                 runs.append(time.perf_counter() - began)
             seconds[threads] = min(runs)
         rows.append([

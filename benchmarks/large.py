@@ -34,17 +34,17 @@ def main(quick: bool = False) -> str:
 
 def _measure(size: int, segments: int, trials: int) -> dict[str, float]:
     import vseg
-    from vseg.reconstruction.objective import objective
+    from vseg.reconstruction.objective import build_objective
     from vseg.reconstruction.solvers import coordinate_descent
 
     layout = vseg.Grid(size)
     truth = vseg.stimuli.random_maps(layout, segments=segments, entropy=0.3, seed=0)
     warm = vseg.simulate(truth, vseg.designs.covering(layout, segments=2, seed=0), seed=0).tally()
     # Compile, build levels.
-    coordinate_descent(objective(warm, segments, strength=1.0), seed=0, max_iterations=1)
+    coordinate_descent(build_objective(warm, segments, strength=1.0), seed=0, max_iterations=1)
     responses = vseg.simulate(truth, vseg.designs.covering(layout, trials=trials, seed=0), seed=1)
     began = time.thread_time()
-    target = objective(responses.tally(), segments, strength=1.0)
+    target = build_objective(responses.tally(), segments, strength=1.0)
     counted = time.thread_time()
     del responses
     solution = coordinate_descent(target, seed=0)

@@ -5,7 +5,7 @@ import numpy as np
 import vseg
 from problems import problem
 from tables import table
-from vseg.reconstruction.objective import objective
+from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.solvers import Solution, coordinate_descent
 
 CASES = ((11, 2, 1), (11, 2, 5), (20, 3, 1), (20, 3, 5), (16, 5, 5))
@@ -64,7 +64,7 @@ def _one_hot(seeds: int) -> str:
                 layout, segments=3, entropy=0.0, xi=3.2, min_area=0.15, seed=seed
             )
             pairs = design(layout, segments=3, seed=seed)
-            target = objective(vseg.simulate(truth, pairs, seed=seed).tally(), 3)
+            target = build_objective(vseg.simulate(truth, pairs, seed=seed).tally(), 3)
             found = vseg.Maps(layout, coordinate_descent(target, seed=seed).probabilities)
             misses = round((1 - vseg.metrics.label_accuracy(found, truth)) * len(layout))
             whole += misses == 0

@@ -21,7 +21,7 @@ from vseg.bayes.model import count_answers
 from vseg.bayes.priors import PriorIndex
 from vseg.data.responses import Tally
 from vseg.evaluation import metrics
-from vseg.reconstruction.objective import objective
+from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.solvers import coordinate_descent
 
 SIZE, SEGMENTS = 11, 3
@@ -93,7 +93,7 @@ def _path(tally: Tally, layout: Grid) -> list[Maps]:
     found: list[Maps] = []
     for strength in PATH:
         start = found[-1].probabilities if found else None
-        solution = coordinate_descent(objective(tally, SEGMENTS, strength=strength), start, seed=0)
+        solution = coordinate_descent(build_objective(tally, SEGMENTS, strength=strength), start, seed=0)
         found.append(Maps(layout, solution.probabilities))
     return found
 

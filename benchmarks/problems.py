@@ -3,7 +3,7 @@
 import numpy as np
 
 import vseg
-from vseg.reconstruction.objective import Objective, objective
+from vseg.reconstruction.objective import Objective, build_objective
 
 
 def problem(
@@ -15,4 +15,4 @@ def problem(
     truth = vseg.stimuli.random_maps(layout, segments=segments, sigma=sigma, xi=xi, min_area=0.03, seed=seed)
     pairs = vseg.designs.covering(layout, segments=segments, seed=seed)
     responses = vseg.simulate(truth, pairs, blocks=blocks, seed=seed)
-    return truth, objective(responses.tally(), segments, strength=strength)
+    return truth, build_objective(responses.tally(), segments, strength=strength)

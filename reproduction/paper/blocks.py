@@ -53,7 +53,7 @@ def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
     for blocks in (FEW, MANY):
         tally = simulation.answered(truth(), blocks=blocks, seed=seed)
         for name, fit in ESTIMATORS.items():
-            found[f"{name}_{blocks}"] = fit(tally, 3, seed=seed).aligned_to(truth()).image
+            found[f"{name}_{blocks}"] = fit(tally, 3, seed=seed).align_to(truth()).image
     return found
 
 

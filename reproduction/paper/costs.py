@@ -5,7 +5,7 @@ from typing import Any
 
 from reproduction.paper.estimators import stable_rate
 from vseg.data.responses import Tally
-from vseg.reconstruction.objective import objective
+from vseg.reconstruction.objective import build_objective
 
 SECONDS = {
     "deterministic": 100.0,
@@ -50,7 +50,7 @@ def of(
     for repeats, settings in groups:
         for setting in settings:
             for tally, segments, strength in module.papers_fits(**setting, seed=seed):
-                problem = objective(tally, segments, strength=strength, weights="pairs")
+                problem = build_objective(tally, segments, strength=strength, weights="pairs")
                 theirs, compiled = pytorch.seconds(problem, stable_rate(strength), seed=seed)
                 found["fits"] += repeats
                 found["seconds"] += repeats * theirs

@@ -59,7 +59,7 @@ def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
     """The truth and what each estimator makes of one resample."""
     true = truth(16)
     tally = simulation.answered(true, blocks=1, seed=seed)
-    found = {name: fit(tally, 3, seed=seed).aligned_to(true).image for name, fit in COMPARED.items()}
+    found = {name: fit(tally, 3, seed=seed).align_to(true).image for name, fit in COMPARED.items()}
     return {"truth": true.image, **found}
 
 

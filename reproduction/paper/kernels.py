@@ -65,7 +65,7 @@ def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
     found = {"truth": true.image}
     for kernel in KERNELS:
         for name, maps in _fitted(tally, kernel, seed).items():
-            found[f"{name}_{kernel}"] = maps.aligned_to(true).image
+            found[f"{name}_{kernel}"] = maps.align_to(true).image
     return found
 
 

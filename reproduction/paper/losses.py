@@ -13,7 +13,7 @@ from reproduction.paper.estimators import COLOURS, LABELS, ours
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.reconstruction.losses import CODES
-from vseg.reconstruction.objective import Tested, data_term, objective
+from vseg.reconstruction.objective import PairRows, build_objective, data_term
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +48,7 @@ def trial(*, amplitude: float, seed: int) -> list[dict[str, Any]]:
     """
     true = truth(amplitude)
     tally = simulation.answered(true, blocks=BLOCKS, seed=seed)
-    tested = objective(tally, 3, weights="pairs").tested
+    tested = build_objective(tally, 3, weights="pairs").tested
     rows: list[dict[str, Any]] = []
     for loss, strength in FITS if amplitude == UNSURE else [("squared_error", 0.0)]:
         about = {"optimised": SHORT[loss], "strength": strength}
@@ -60,7 +60,7 @@ def trial(*, amplitude: float, seed: int) -> list[dict[str, Any]]:
 
 def _course(tally: Tally, loss: str, strength: float, seed: int) -> dict[int, NDArray[np.float64]]:
     """Maps after each of the noted iterations, from a nearly uniform start."""
-    problem = objective(tally, 3, strength=strength, loss=loss, weights="pairs")
+    problem = build_objective(tally, 3, strength=strength, loss=loss, weights="pairs")
     p, done, found = random_start(problem, seed, NEARLY_UNIFORM), 0, {}
     for stop in STOPS:
         p, _ = descended(problem, p, RATES[strength], epsilon=0.0, longest=stop - done)
@@ -68,7 +68,7 @@ def _course(tally: Tally, loss: str, strength: float, seed: int) -> dict[int, ND
     return found
 
 
-def _scores(p: NDArray[np.float64], tested: Tested, true: Maps) -> dict[str, float]:
+def _scores(p: NDArray[np.float64], tested: PairRows, true: Maps) -> dict[str, float]:
     """Both losses a pair, whichever was optimised, and the error."""
     pairs = len(tested.partner) // 2
     losses = {SHORT[loss].lower(): data_term(p, tested, code) / pairs for loss, code in CODES.items()}
@@ -88,8 +88,8 @@ def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
     found = {"truth": true.image}
     for loss, strength in FITS:
         p = _course(tally, loss, strength, seed)[LAST]
-        found[f"{SHORT[loss]}_{strength:g}"] = Maps(true.layout, p).aligned_to(true).image
-    return {**found, "ours": ours(tally, 3, seed=seed).aligned_to(true).image}
+        found[f"{SHORT[loss]}_{strength:g}"] = Maps(true.layout, p).align_to(true).image
+    return {**found, "ours": ours(tally, 3, seed=seed).align_to(true).image}
 
 
 def claims(table: "Table") -> list[Claim]:

@@ -58,7 +58,7 @@ def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
     true = truth(9)
     return {
         "truth": true.image,
-        **{name: maps.aligned_to(true).image for name, maps in _fitted(9, seed).items()},
+        **{name: maps.align_to(true).image for name, maps in _fitted(9, seed).items()},
     }
 
 

@@ -22,9 +22,9 @@ from vseg.data.layout import Grid
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.errors import VsegWarning
-from vseg.image_observers import annotation
+from vseg.image_observers import simulate_annotation
 from vseg.reconstruction.segment_selection import SegmentsChoice, choose_segments
-from vseg.stimuli import Bsds, sample
+from vseg.stimuli import Bsds, load_sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,9 +86,9 @@ def seen(image: str, folder: str = "") -> Seen:
     if folder:
         held = Bsds(folder)
         return Seen(held.image(image, SIZE_PX), held.annotator_maps(image, LAYOUT))
-    pixels = sample(image, SIZE_PX)
+    pixels = load_sample(image, SIZE_PX)
     people = [
-        annotation(
+        simulate_annotation(
             pixels, LAYOUT, HOW_MANY[number % len(HOW_MANY)], PLACES[number // 2 % len(PLACES)],
             np.random.SeedSequence([SAMPLES.index(image), number]),
         )
@@ -114,7 +114,7 @@ def trial(*, image: str, folder: str, seed: int) -> list[dict[str, Any]]:
     """One resample of the answers: each fit's error over all pairs, its segments and where it is unsure."""
     shown = seen(image, folder)
     fits = _fitted(answered(shown, seed), seed)
-    used = float(np.mean([one.winning for one in shown.observers]))
+    used = float(np.mean([one.segments_won for one in shown.observers]))
     return [{"fit": fit, "used": used, **_scores(maps, shown)} for fit, maps in fits.items()]
 
 
@@ -147,7 +147,7 @@ def _scores(maps: Maps, shown: Seen) -> dict[str, float]:
     same = shown.same[every]
     return {
         "segments": maps.segments,
-        "won": maps.winning,
+        "won": maps.segments_won,
         "error": float(np.abs(said[every] - same).mean()),
         "flat": float(np.abs(same - same.mean()).mean()),
         "entropy": maps.mean_entropy,

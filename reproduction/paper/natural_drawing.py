@@ -51,8 +51,8 @@ def _row(figure: "Figure", top: float, image: str, example: Example) -> None:
     for labels in example[f"{image}/observers"].astype(np.int64):
         style.draw_boundaries(axes, Maps.one_hot(LAYOUT, labels), tone="#FFD24D", width=0.35)
     paper = drawing.as_maps(example[f"{image}/paper"])
-    paper = paper.permuted(np.argsort(-paper.probabilities.sum(axis=0)))
-    ours = drawing.as_maps(example[f"{image}/ours"]).aligned_to(paper)
+    paper = paper.permute(np.argsort(-paper.probabilities.sum(axis=0)))
+    ours = drawing.as_maps(example[f"{image}/ours"]).align_to(paper)
     for fit, maps in zip(SHOWN, (paper, ours), strict=True):
         _fit(figure, _left(fit), top, maps, ROOM[fit])
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
-from vseg.reconstruction.objective import Objective, objective
+from vseg.reconstruction.objective import Objective, build_objective
 from vseg.stimuli.random_maps import softmax
 
 Array = NDArray[np.float64]
@@ -70,7 +70,7 @@ def logistic(features: Array, tally: Tally, segments: int, *, strength: float = 
     x = np.concatenate([features, np.ones((len(features), 1))], axis=1)
     start = LITTLE * np.random.default_rng(seed).standard_normal((segments, x.shape[1]))
     start[:, -1] = 0
-    problem = objective(tally, segments, strength=strength, weights="pairs")
+    problem = build_objective(tally, segments, strength=strength, weights="pairs")
     theta = _minimised(problem, start, lambda theta: x @ theta.T, lambda _, slope: slope.T @ x)
     return Logistic(theta[:, :-1], theta[:, -1], Maps(tally.layout, softmax(x @ theta.T)))
 
@@ -90,7 +90,7 @@ def variances(energies: Array, tally: Tally, start: Array, *, over: str = "σ", 
     def pulled(theta: Array, slope: Array) -> Array:
         return np.asarray(2 * (slope.T @ energies) * sigma_of(theta) ** -3.0 * slope_of(theta))
 
-    problem = objective(tally, 2, weights="pairs")
+    problem = build_objective(tally, 2, weights="pairs")
     begin = back(np.sqrt(start) * np.exp(jitter))
     theta = _minimised(problem, begin, logits, pulled, longest=PYTORCHS)
     return Variances(sigma_of(theta) ** 2, Maps(tally.layout, softmax(logits(theta))))

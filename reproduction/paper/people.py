@@ -16,7 +16,7 @@ from vseg import designs, features
 from vseg.data.layout import Grid
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
-from vseg.observers import Lapsing
+from vseg.observers import LapsingObserver
 from vseg.stimuli import textures
 
 LAYOUT = Grid(11)
@@ -101,7 +101,7 @@ def answers(believed: Maps, rng: np.random.Generator) -> Tally:
     """
     pairs = designs.covering(LAYOUT, segments=2, seed=rng)
     lapse = min(rng.exponential(LAPSE), MOST_LAPSES)
-    same = rng.binomial(BLOCKS, Lapsing(lapse)(believed, pairs))
+    same = rng.binomial(BLOCKS, LapsingObserver(lapse)(believed, pairs))
     return Tally(pairs, same, np.full(len(pairs), BLOCKS))
 
 

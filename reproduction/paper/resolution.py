@@ -49,7 +49,7 @@ def trial(*, size: int, seed: int) -> list[dict[str, Any]]:
         {
             "estimator": name,
             "mae": metrics.mae_per_entry(maps, truth(size)),
-            "won": maps.winning,
+            "won": maps.segments_won,
         }
         for name, maps in _fitted(size, seed).items()
     ]
@@ -72,7 +72,7 @@ def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
     for size in SHOWN:
         found[f"truth_{size}"] = truth(size).image
         for name, maps in _fitted(size, seed).items():
-            found[f"{name}_{size}"] = maps.aligned_to(truth(size)).image
+            found[f"{name}_{size}"] = maps.align_to(truth(size)).image
     return found
 
 

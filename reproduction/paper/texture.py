@@ -73,7 +73,7 @@ def _people(condition: str, picture: int, seed: int) -> list[dict[str, Maps]]:
     truth = people.seen(condition, picture).truth
     return [
         {BELIEF: believed}
-        | {name: fit(tally, 2, seed=start).aligned_to(truth) for name, fit in ESTIMATORS.items()}
+        | {name: fit(tally, 2, seed=start).align_to(truth) for name, fit in ESTIMATORS.items()}
         for believed, tally, start in _sessions(condition, picture, seed)
     ]
 

@@ -56,7 +56,7 @@ def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
         tally = simulation.answered(true, blocks=BLOCKS, seed=seed)
         found[f"truth_{amplitude:g}"] = true.image
         for name, fit in ESTIMATORS.items():
-            found[f"{name}_{amplitude:g}"] = fit(tally, 3, seed=seed).aligned_to(true).image
+            found[f"{name}_{amplitude:g}"] = fit(tally, 3, seed=seed).align_to(true).image
     return found
 
 

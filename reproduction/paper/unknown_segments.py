@@ -48,7 +48,7 @@ def trial(*, areas: str, seed: int) -> list[dict[str, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)  # as in the paper, the pairs are those of five segments
         choice = choose_segments(tally, segments=TRIED, seed=seed, threads=1)
-    winning = max((K for K, maps in fits.items() if maps.winning == K), default=0)
+    winning = max((K for K, maps in fits.items() if maps.segments_won == K), default=0)
     holding = max((K for K, maps in fits.items() if maps.probabilities.mean(axis=0).min() > EMPTY), default=0)
     spare = np.sort(fits[TRIED[-1]].probabilities.mean(axis=0))[: TRIED[-1] - TRUE]
     return [
@@ -74,7 +74,7 @@ def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
     true, tally = _asked(LARGE, seed)
     return {
         "truth": true.image,
-        **{f"K{K}": paper(tally, K, seed=seed).aligned_to(true).image for K in TRIED},
+        **{f"K{K}": paper(tally, K, seed=seed).align_to(true).image for K in TRIED},
     }
 
 

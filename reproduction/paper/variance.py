@@ -84,7 +84,7 @@ def _curves(shown: people.Seen, tally: Tally, seed: int) -> tuple[dict[str, NDAr
         found = parametric.variances(shown.energies, tally, starts[start], over=over, seed=seed)
         curves[fit] = found.difference if _named_alike(found.maps, shown.truth) else -found.difference
     task = Task(simulation.one_by_one(tally), segments=2)
-    own = variance({"image": shown.energies}, starts=STARTS)(task, seed=seed).aligned_to(
+    own = variance({"image": shown.energies}, starts=STARTS)(task, seed=seed).align_to(
         {"image": shown.truth}
     )
     low, high = own.interval(0.95)

@@ -10,8 +10,13 @@ import pytest
 
 from vseg import Grid, Maps, demo, load
 from vseg.cli import main
-from vseg.image_observers import annotation, beliefs, orientations_deg, spread_deg
-from vseg.stimuli import HIGH, LOW, composite, sample
+from vseg.image_observers import (
+    estimate_spread_deg,
+    measure_orientations_deg,
+    simulate_annotation,
+    simulate_beliefs,
+)
+from vseg.stimuli import HIGH, LOW, composite, load_sample
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +71,9 @@ def test_the_wider_texture_is_more_uncertain_because_of_its_pixels(seed):
     """Same people, same areas: only the image differs."""
     grid = Grid(11)
     low, high = (
-        beliefs(composite(preset=preset, seed=seed), grid, seed=np.random.SeedSequence(9)).mean_entropy
+        simulate_beliefs(
+            composite(preset=preset, seed=seed), grid, seed=np.random.SeedSequence(9)
+        ).mean_entropy
         for preset in (LOW, HIGH)
     )
     assert high > 1.2 * low
@@ -75,26 +82,27 @@ def test_the_wider_texture_is_more_uncertain_because_of_its_pixels(seed):
 def test_orientations_are_seen_in_the_texture():
     """Away from the border, on most locations, the nearer of ±5° is the right one."""
     stimulus, grid = composite(preset=LOW, seed=0), Grid(11)
-    seen = orientations_deg(stimulus.image, grid)
+    seen = measure_orientations_deg(stimulus.image, grid)
     assert np.mean((seen > 0) == stimulus.truth_maps(grid).labels) > 0.9
 
 
 def test_spread_is_found_without_labels():
     rng = np.random.default_rng(0)
     seen = np.repeat([-5.0, 5.0], 5000) + 3 * rng.standard_normal(10_000)
-    assert spread_deg(seen, np.array([-5.0, 5.0])) == pytest.approx(3, rel=0.05)
+    assert estimate_spread_deg(seen, np.array([-5.0, 5.0])) == pytest.approx(3, rel=0.05)
 
 
 @pytest.mark.parametrize("segments", [3, 4, 5])
 def test_annotators_use_all_their_segments_and_disagree(segments):
     """Colour alone or compact areas: the weight of the position is what they differ in."""
-    image = sample("coffee")
+    image = load_sample("coffee")
     one, again, other = (
-        annotation(image, Grid(16), segments, place, np.random.SeedSequence(1)) for place in (0.3, 0.3, 0.9)
+        simulate_annotation(image, Grid(16), segments, place, np.random.SeedSequence(1))
+        for place in (0.3, 0.3, 0.9)
     )
     assert one == again
-    assert one.winning == other.winning == segments
-    assert 0.02 < np.mean(one.labels != other.aligned_to(one).labels) < 0.5
+    assert one.segments_won == other.segments_won == segments
+    assert 0.02 < np.mean(one.labels != other.align_to(one).labels) < 0.5
 
 
 def test_the_command_takes_the_next_free_folder(tmp_path, monkeypatch, capsys):

@@ -242,7 +242,7 @@ def test_entropy_is_grey_from_0_to_log_k():
 def test_rows_are_aligned_to_the_first():
     """Labels are arbitrary (Eq. 4), so another order of the same maps must give the same pictures."""
     truth = soft_maps(Grid(8), 4)
-    drawn = figures.maps(truth, truth.permuted([2, 0, 3, 1]))
+    drawn = figures.maps(truth, truth.permute([2, 0, 3, 1]))
     for first, second in zip(drawn.axes[:6], drawn.axes[6:12], strict=True):
         assert np.allclose(shown(first), shown(second))
 
@@ -415,7 +415,7 @@ def test_bad_input_is_answered_by_a_sentence(call, sentence):
 def test_side_by_side_has_a_colour_mean_the_same_in_a_row():
     """Labels are arbitrary: the second column is drawn under the labels of the first."""
     maps = soft_maps(Grid(8), 3)
-    axes = figures.side_by_side({"coffee": {"people": maps, "slic": maps.permuted([2, 0, 1])}}).axes
+    axes = figures.side_by_side({"coffee": {"people": maps, "slic": maps.permute([2, 0, 1])}}).axes
     first, second = (each.images[0].get_array() for each in axes)
     assert np.allclose(first, second)
 

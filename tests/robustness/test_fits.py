@@ -8,7 +8,7 @@ import vseg
 from degenerate import IMPOSSIBLE, KERNELS, MILLION, STRENGTHS, check, outcome, rows, tallies
 from vseg import Grid, Pairs, Tally
 from vseg.errors import InvalidInput
-from vseg.reconstruction.online import Live
+from vseg.reconstruction.online import OnlineReconstruction
 
 SETTINGS = {
     "segments": st.integers(2, 12),  # a 3x3 grid has 9 locations
@@ -72,7 +72,7 @@ def test_a_smoothness_that_is_none_is_refused_in_a_sentence(strength):
         ):
             vseg.reconstruct(tally, segments=segments, smoothness=strength, seed=0)
     with pytest.raises(InvalidInput, match=r"smoothness λ is a number from 0 up to 1e\+12"):
-        Live(Grid(4), segments=2, smoothness=strength, seed=0)
+        OnlineReconstruction(Grid(4), segments=2, smoothness=strength, seed=0)
 
 
 @pytest.mark.parametrize("smoothness", [0.0, 1e-12, 1e12])

@@ -6,8 +6,8 @@ from hypothesis import given, settings, strategies as st
 import vseg
 from degenerate import MILLION, STRENGTHS, check, outcome, rows, tallies
 from vseg import Grid
-from vseg.reconstruction.objective import objective
-from vseg.reconstruction.online import Live
+from vseg.reconstruction.objective import build_objective
+from vseg.reconstruction.online import OnlineReconstruction
 
 
 @given(
@@ -19,7 +19,7 @@ from vseg.reconstruction.online import Live
 )
 def test_any_answers_in_any_batches(tally, segments, smoothness, loss, size):
     answers = rows(tally)
-    live = Live(tally.layout, segments=segments, smoothness=smoothness, loss=loss, seed=0)
+    live = OnlineReconstruction(tally.layout, segments=segments, smoothness=smoothness, loss=loss, seed=0)
     for first in range(0, len(answers), size):
         part = slice(first, first + size)
         outcome(lambda part=part: live.add(answers.i[part], answers.j[part], answers.same[part]))
@@ -32,16 +32,16 @@ def test_any_answers_in_any_batches(tally, segments, smoothness, loss, size):
 def test_starting_over_comes_to_what_all_answers_say(tally, segments, smoothness):
     """In how well its map explains them, to 1 %: Live keeps running means, and rounding may lead to another minimum."""
     answers = rows(tally)
-    live = Live(tally.layout, segments=segments, smoothness=smoothness, seed=0)
+    live = OnlineReconstruction(tally.layout, segments=segments, smoothness=smoothness, seed=0)
     live.add(answers.i, answers.j, answers.same)
     live.settle(start_over=True)
-    target = objective(answers.tally(), segments, strength=smoothness)
+    target = build_objective(answers.tally(), segments, strength=smoothness)
     cold = outcome(lambda: vseg.reconstruct(answers, segments=segments, smoothness=smoothness, seed=0))
     assert abs(target.value(live.maps.probabilities) - cold.objective) <= 1e-2 * cold.objective + 1e-6
 
 
 def test_a_million_answers_to_one_pair():
-    live = Live(Grid(4), segments=3, smoothness=1.0, seed=0)
+    live = OnlineReconstruction(Grid(4), segments=3, smoothness=1.0, seed=0)
     same = np.arange(MILLION) % 4 != 0
     live.add(np.zeros(MILLION, int), np.full(MILLION, 15), same)
     live.add([3, 4], [7, 9], [True, False])

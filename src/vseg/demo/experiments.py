@@ -10,12 +10,12 @@ from vseg import designs
 from vseg.data.layout import Grid
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
-from vseg.data.responses import Responses, concatenated
-from vseg.image_observers import annotation, beliefs
-from vseg.observers import Lapsing, simulate
+from vseg.data.responses import Responses, concatenate
+from vseg.image_observers import simulate_annotation, simulate_beliefs
+from vseg.observers import LapsingObserver, simulate
 from vseg.reconstruction.reconstruct import Reconstruction, reconstruct
 from vseg.reconstruction.segment_selection import SegmentsChoice, choose_segments
-from vseg.stimuli import PRESETS, Stimulus, composite, sample
+from vseg.stimuli import PRESETS, TextureImage, composite, load_sample
 
 PARTICIPANTS, BLOCKS, TEXTURE_GRID = 15, 5, Grid(11)
 PHOTOGRAPH, PHOTOGRAPH_GRID, PAIRS, ANNOTATORS = "coffee", Grid(16), 1024, 8
@@ -30,7 +30,7 @@ class TextureExperiment:
     """One condition: the texture, what each person believed and answered, and the maps found."""
 
     name: str
-    stimulus: Stimulus
+    stimulus: TextureImage
     truth: Maps
     beliefs: dict[str, Maps]
     responses: Responses
@@ -69,12 +69,12 @@ def texture_experiment(
     for number, person in enumerate(people.spawn(participants)):
         who = f"{name}-{number + 1:02d}"
         belief_seed, answer_seed = person.spawn(2)
-        believed[who] = beliefs(stimulus, pairs.layout, seed=belief_seed)
+        believed[who] = simulate_beliefs(stimulus, pairs.layout, seed=belief_seed)
         answers[who] = simulate(
-            believed[who], pairs, blocks=BLOCKS, observer=Lapsing(LAPSE), participant=who,
+            believed[who], pairs, blocks=BLOCKS, observer=LapsingObserver(LAPSE), participant=who,
             image=f"texture-{name}", seed=answer_seed,
         )  # fmt: skip
-    everyone = concatenated(answers.values())
+    everyone = concatenate(answers.values())
     truth = stimulus.truth_maps(pairs.layout)
     together = reconstruct(everyone, segments=2, seed=seed, progress=advance)
     each = {who: reconstruct(own, segments=2, seed=seed, progress=advance) for who, own in answers.items()}
@@ -85,7 +85,7 @@ def photograph_experiment(
     segments: Sequence[int], seed: np.random.SeedSequence, advance: Advance
 ) -> PhotographExperiment:
     """Annotators who disagree, one session each, and K chosen from all answers."""
-    image = sample(PHOTOGRAPH)
+    image = load_sample(PHOTOGRAPH)
     first, *people = seed.spawn(1 + ANNOTATORS)
     number = int(first.generate_state(1)[0])
     pairs = designs.scattered(PHOTOGRAPH_GRID, trials=PAIRS, seed=number)
@@ -94,12 +94,12 @@ def photograph_experiment(
     for at, (person, session) in enumerate(zip(people, sessions, strict=True)):
         who, (drawing, answering) = f"annotator-{at + 1}", person.spawn(2)
         count, place = 3 + at % 3, (0.3, 0.5, 0.7, 0.9)[at % 4]
-        annotators[who] = annotation(image, PHOTOGRAPH_GRID, count, place, drawing)
+        annotators[who] = simulate_annotation(image, PHOTOGRAPH_GRID, count, place, drawing)
         own = simulate(
-            annotators[who], session, observer=Lapsing(LAPSE), participant=who, image=PHOTOGRAPH,
+            annotators[who], session, observer=LapsingObserver(LAPSE), participant=who, image=PHOTOGRAPH,
             seed=answering,
         )  # fmt: skip
         answers.append(own)
-    responses = concatenated(answers)
+    responses = concatenate(answers)
     choice = choose_segments(responses, segments=segments, seed=number, progress=advance)
     return PhotographExperiment(image, annotators, pairs, sessions, responses, choice)

@@ -182,7 +182,7 @@ def _aligned(maps: Mapping[str, Maps]) -> dict[str, Maps]:
     """Labels are arbitrary (Eq. 4): under those of the first, where the layouts agree."""
     first = next(iter(maps.values()), None)
     return {
-        name: one.aligned_to(first) if first is not None and one.layout == first.layout else one
+        name: one.align_to(first) if first is not None and one.layout == first.layout else one
         for name, one in maps.items()
     }
 

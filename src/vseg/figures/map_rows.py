@@ -35,7 +35,7 @@ def maps(*maps: Maps, image: ArrayLike | None = None, names: Sequence[str] | Non
     --------
     >>> from vseg import Grid, Maps
     >>> truth = Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 2, 2, 2])
-    >>> len(maps(truth, truth.permuted([2, 0, 1])).axes)
+    >>> len(maps(truth, truth.permute([2, 0, 1])).axes)
     12
     """
     style.check_maps(maps)
@@ -176,4 +176,4 @@ def _draw_scales(figure: Figure, plan: _Plan) -> None:
 def _aligned(maps: Sequence[Maps]) -> list[Maps]:
     """Labels are arbitrary (Eq. 4): later maps under the labels of the first, where the layouts agree."""
     first = maps[0]
-    return [first, *(one.aligned_to(first) if one.layout == first.layout else one for one in maps[1:])]
+    return [first, *(one.align_to(first) if one.layout == first.layout else one for one in maps[1:])]

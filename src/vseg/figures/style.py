@@ -209,7 +209,7 @@ def draw_boundaries(
 def boundary_lines(maps: Maps, shape: float = 1.0) -> list[NDArray[np.float64]]:
     """The boundaries of the segmentation as lines of x, y in fractions of the image."""
     width, height = _size_px(shape, CONTOUR_PX)
-    labels = maps.rendered(width, height).argmax(axis=2)
+    labels = maps.render(width, height).argmax(axis=2)
     x, y = (np.arange(width) + 0.5) / width, (np.arange(height) + 0.5) / height
     lines: list[NDArray[np.float64]] = []
     # A boundary has two sides, so the last segment adds nothing to those before it.

@@ -5,7 +5,7 @@ import pytest
 
 from reproduction.paper import simulation
 from reproduction.paper.algorithm import descended, random_start
-from vseg.reconstruction.objective import objective
+from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.solvers import exponentiated_gradient
 
 TRUTH = simulation.truth(size=10, amplitude=3.0, xi=2.0)
@@ -13,7 +13,7 @@ TALLY = simulation.answered(TRUTH, blocks=4, seed=0)
 
 
 def problem(strength, loss="squared_error", kernel="four"):
-    return objective(TALLY, 3, strength=strength, loss=loss, kernel=kernel, weights="pairs")
+    return build_objective(TALLY, 3, strength=strength, loss=loss, kernel=kernel, weights="pairs")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,6 @@ def test_pytorch_takes_only_what_the_paper_can():
     from vseg.errors import InvalidInput
 
     uneven = Tally(TALLY.pairs, np.minimum(TALLY.k, 1), 1 + np.arange(len(TALLY)) % 3)
-    target = objective(uneven, 3)
+    target = build_objective(uneven, 3)
     with pytest.raises(InvalidInput, match="does not weight pairs"):
         Descent(target, random_start(target, 0), 0.1)

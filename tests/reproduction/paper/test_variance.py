@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from scipy.optimize import check_grad
 
 from reproduction.paper import parametric, people, variance
-from vseg.reconstruction.objective import objective
+from vseg.reconstruction.objective import build_objective
 from vseg.stimuli.random_maps import softmax
 from vseg.sweeps import Table, sweep
 
@@ -24,7 +24,7 @@ def tally_of(seed):
 @pytest.mark.parametrize("over", parametric.WAYS)
 def test_each_way_lowers_the_loss_from_any_start(over):
     shown, tally = people.seen("low"), tally_of(0)
-    problem = objective(tally, 2, weights="pairs")
+    problem = build_objective(tally, 2, weights="pairs")
     for start in (np.ones(36), shown.energies.mean(axis=0) + 0.02):
         begin = softmax(-shown.energies @ np.stack([1 / start, 1 / start], axis=1))
         found = parametric.variances(shown.energies, tally, start, over=over, seed=1)
@@ -51,7 +51,7 @@ def test_logistic_finds_separable_classes_whatever_the_seed():
         found = parametric.logistic(
             shown.truth.probabilities[:, :1], tally_of(seed), 2, strength=0.0, seed=seed
         )
-        assert found.maps.aligned_to(shown.truth).labels == pytest.approx(shown.truth.labels)
+        assert found.maps.align_to(shown.truth).labels == pytest.approx(shown.truth.labels)
 
 
 def test_slopes_are_finite_differences(monkeypatch):
