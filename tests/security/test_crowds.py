@@ -26,7 +26,7 @@ def anyio_backend():
 
 @pytest.fixture
 def db(tmp_path, monkeypatch):
-    monkeypatch.setattr(auth, "LATE_AFTER_S", 0)
+    monkeypatch.setattr(auth, "OVERFLOW_REPLY_DELAY_S", 0)
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         register_studies(db, STUDY)
         for name in ("Ann", "Bob"):
@@ -109,7 +109,7 @@ async def test_they_are_told_by_the_page(db):
 
 def test_no_number_of_made_up_names_makes_room_for_more_guesses_at_one_that_exists(monkeypatch):
     """Made-up names push out each other, oldest first."""
-    monkeypatch.setattr(auth, "MOST_NAMES", 3)
+    monkeypatch.setattr(auth, "MAX_UNKNOWN_NAMES", 3)
     attempts = auth.LoginAttempts(clock=lambda: 0.0)
     for _ in range(auth.FREE_ATTEMPTS):
         attempts.add_failure("Ann")
