@@ -348,7 +348,7 @@ def test_behind_a_proxy_with_a_prefix(tmp_path, strips):
 def test_invalid_prefixes(prefix):
     from vseg.server.app import check_prefix
 
-    with pytest.raises(VsegError, match="--prefix"):
+    with pytest.raises(VsegError, match="path prefix"):
         check_prefix(prefix)
 
 
