@@ -1,4 +1,4 @@
-"""A finished session is chosen once more from its export alone: same answers, same seed, same pairs."""
+"""The choices of a study are made again from its export alone: same answers, same seeds, same pairs."""
 
 from pathlib import Path
 
@@ -20,29 +20,29 @@ design = {{name = "adaptive", trials = 60{more}}}
 practice = {{trials = 2}}
 catch = {{per_block = 1}}
 """
-SOLO, CROWD = STUDY.format(more=""), STUDY.format(more=", shared = true")
+SOLO, SHARED = STUDY.format(more=""), STUDY.format(more=", shared = true")
 STOPPING = STUDY.format(more=", target_error = 0.9, least_trials = 25")
 
 
-def exported(server: RunningServer, folder: Path) -> Path:
+def export_study(server: RunningServer, folder: Path) -> Path:
     folder.mkdir()
     export.write_dataset(server.db, store.studies.get_study(server.db, "ada"), folder)
     return folder
 
 
-def taken(server: RunningServer, count: int, seed: int) -> None:
+def simulate(server: RunningServer, count: int, seed: int) -> None:
     bots.simulate_participants(f"{server.base}s/ada/", count=count, at_once=count, flagged=0.1, seed=seed)
 
 
-@pytest.mark.parametrize("text", [SOLO, CROWD, STOPPING], ids=["solo", "crowd", "stopping"])
+@pytest.mark.parametrize("text", [SOLO, SHARED, STOPPING], ids=["solo", "shared", "stopping"])
 def test_every_choice_follows_from_the_exported_answers(tmp_path, text):
-    """Two people at once, flagged answers among theirs; then another server, which reads all from the database."""
+    """Two participants at once, with flagged answers; then another server, which reads everything from the database."""
     url = f"sqlite:///{tmp_path}/vseg.db"
     with run_server(url, text) as first:
-        taken(first, 2, seed=0)
+        simulate(first, 2, seed=0)
     with run_server(url, text) as second:
-        taken(second, 1, seed=1)
-        folder = exported(second, tmp_path / "out")
+        simulate(second, 1, seed=1)
+        folder = export_study(second, tmp_path / "out")
     batches = list(replay(folder))
     assert len(batches) >= 3
     assert {batch.image for batch in batches} == {"patches", "others"}
@@ -52,37 +52,37 @@ def test_every_choice_follows_from_the_exported_answers(tmp_path, text):
 
 def test_other_answers_give_other_pairs(tmp_path):
     with run_server(f"sqlite:///{tmp_path}/vseg.db", SOLO) as server:
-        taken(server, 1, seed=0)
-        folder = exported(server, tmp_path / "out")
+        simulate(server, 1, seed=0)
+        folder = export_study(server, tmp_path / "out")
     (table,) = (path for path in (folder / "data").glob("*_session-*_data.csv") if "events" not in path.name)
     header, *rows = table.read_text().splitlines()
     same = header.split(",").index("same")
-    turned = [
+    reversed_rows = [
         [*cells[:same], "01"[cells[same] == "0"], *cells[same + 1 :]]
         for cells in (row.split(",") for row in rows)
     ]
-    table.write_text("\n".join([header, *map(",".join, turned), ""]))
+    table.write_text("\n".join([header, *map(",".join, reversed_rows), ""]))
     assert not all(batch.is_same for batch in replay(folder))
 
 
-def test_a_crowd_without_someone_who_withdrew_says_what_it_cannot_tell(tmp_path):
+def test_batches_that_rest_on_erased_answers_cannot_be_replayed(tmp_path):
     url = f"sqlite:///{tmp_path}/vseg.db"
-    with run_server(url, CROWD) as server:
-        taken(server, 2, seed=0)
+    with run_server(url, SHARED) as server:
+        simulate(server, 2, seed=0)
         row = store.studies.get_study(server.db, "ada")
         store.sessions.erase(server.db, row, store.sessions.list_sessions(server.db, row)[0]["participant"])
-        taken(server, 1, seed=1)
-        batches = list(replay(exported(server, tmp_path / "out")))
+        simulate(server, 1, seed=1)
+        batches = list(replay(export_study(server, tmp_path / "out")))
     assert any(batch.repeated is None for batch in batches)
     last = max(batches, key=lambda batch: batch.batch)
     after = [batch for batch in batches if batch.session == last.session]
-    assert all(batch.is_same for batch in after), "who came after the withdrawal followed from what is there"
+    assert all(batch.is_same for batch in after), "later choices rest on answers that are still there"
 
 
-def test_a_study_that_chose_nothing_has_nothing_to_replay(tmp_path):
+def test_a_study_that_is_not_adaptive_cannot_be_replayed(tmp_path):
     plain = SOLO.replace('name = "adaptive", ', "")
     with (
         run_server(f"sqlite:///{tmp_path}/vseg.db", plain) as server,
         pytest.raises(InvalidInput, match="adaptive"),
     ):
-        list(replay(exported(server, tmp_path / "out")))
+        list(replay(export_study(server, tmp_path / "out")))

@@ -16,8 +16,8 @@ def observed():
     return truth, vseg.simulate(truth, pairs, seed=2)
 
 
-def test_batches_and_questions_do_not_matter(observed):
-    """One by one, with draws and pairs asked for on the way, or all at once: the same draws and the same pairs."""
+def test_the_state_does_not_depend_on_batches_and_requests(observed):
+    """Answers one by one, with draws and pairs requested in between, or all at once: the same draws and pairs."""
     _, responses = observed
     whole = State(LAYOUT, segments=2, responses=responses, draws=16, seed=5)
     slow = State(LAYOUT, segments=2, draws=16, threads=2, seed=5)
@@ -32,8 +32,8 @@ def test_batches_and_questions_do_not_matter(observed):
     assert not np.array_equal(whole.draws, other.draws)
 
 
-def test_it_stands_where_posterior_does(observed):
-    """Fits that follow end near a fit from scratch; the margin is that of 64 draws."""
+def test_a_state_is_close_to_posterior(observed):
+    """An updated state is close to a fit from scratch; the margin is that of 64 draws."""
     truth, responses = observed
     state = State(LAYOUT, segments=2, responses=responses, seed=0)
     result = vseg.bayes.posterior(responses, segments=2, seed=0, threads=1)
@@ -44,8 +44,8 @@ def test_it_stands_where_posterior_does(observed):
     assert (low <= high).all()
 
 
-def test_a_replayed_session_asks_the_same_pairs(observed):
-    """From the answers alone, in their order, with the choices made again at the same counts."""
+def test_a_repeated_session_asks_the_same_pairs(observed):
+    """The answers in their order, with choices made after the same counts, give the same pairs."""
     truth, _ = observed
 
     def session():
@@ -74,13 +74,13 @@ def test_the_expected_error_falls_until_it_stops(observed):
     assert stop_reason(state, target=1e-6, maximum=100) == "All 120 trials were asked."
 
 
-def test_without_answers_all_is_level():
+def test_maps_are_uniform_without_answers():
     state = State(LAYOUT, segments=3, seed=0)
     np.testing.assert_allclose(state.draws, 1 / 3)
     assert len(state.pairs) == 0
 
 
-def test_lapses_follow(observed):
+def test_lapses_are_estimated(observed):
     truth, _ = observed
     pairs = [vseg.designs.covering(LAYOUT, segments=2, seed=seed) for seed in range(3)]
     certain = vseg.Maps.one_hot(LAYOUT, truth.labels)
@@ -90,16 +90,16 @@ def test_lapses_follow(observed):
     assert 0.05 < sum(state.lapses) < 0.25
 
 
-def test_bad_answers_change_nothing(observed):
+def test_invalid_answers_are_refused_and_change_nothing(observed):
     _, responses = observed
     state = State(LAYOUT, segments=2, responses=responses, draws=16, seed=0)
-    for arguments, sentence in [
+    for arguments, message in [
         ((0, 49, True), r"locations 0\.\.49"),
         ((3, 3, True), "with itself"),
         ((0, 1, 2), "0 or 1"),
         (([0, 1], [2, 3], [1]), "an answer for each of 2 pairs, got 1"),
     ]:
-        with pytest.raises(InvalidInput, match=sentence):
+        with pytest.raises(InvalidInput, match=message):
             state.add(*arguments)
     assert state.trials == len(responses)
     with pytest.raises(InvalidInput, match="responses lie on a 7x7 grid, expected a 5x5 grid"):

@@ -1,4 +1,4 @@
-"""Chains that follow: whitened where answers tell most, warm from earlier answers, from the same posterior."""
+"""Chains that were warmed up on earlier answers: their coordinates, and that they draw from the posterior."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ LAYOUT, SEGMENTS = Grid(6), 3
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Ninety answers, the first sixty of them, and a fit fitted to these."""
+    """Ninety answers, the first sixty of them, and a fit to these."""
     truth = vseg.stimuli.random_maps(LAYOUT, segments=SEGMENTS, entropy=0.4, seed=4)
     pairs = vseg.designs.covering(LAYOUT, trials=90, seed=1)
     responses = vseg.simulate(truth, pairs, seed=2)
@@ -27,8 +27,8 @@ def fitted():
     return count_answers(responses.tally()), count_answers(some.tally()), fit
 
 
-def test_whitening_leaves_unit_curvature(fitted):
-    """Within the basis to rounding; elsewhere answers tell next to nothing. Both ways are each other's transpose."""
+def test_whitened_coordinates_have_unit_curvature(fitted):
+    """Exactly within the basis; elsewhere the answers tell next to nothing. The two maps are each other's transpose."""
     _, answers, fit = fitted
     whitening = whiten_low_rank(answers, fit)
     basis, shrink = whitening.basis, whitening.shrink
@@ -42,8 +42,8 @@ def test_whitening_leaves_unit_curvature(fitted):
     np.testing.assert_allclose([add_low_rank(x, basis, shrink) for x in np.eye(d)], W, atol=1e-12)
 
 
-def test_repeated_and_flat_answers_have_fewer_directions(fitted):
-    """Slopes that depend on each other, or vanish as those of level maps do, give no NaN."""
+def test_dependent_or_vanishing_gradients_give_no_nan(fitted):
+    """Repeated pairs have dependent gradients; those of uniform maps vanish."""
     _, answers, fit = fitted
     twice = answers._replace(**{
         name: np.concatenate([getattr(answers, name)] * 2) for name in ("i", "j", "same", "trials")
@@ -51,15 +51,15 @@ def test_repeated_and_flat_answers_have_fewer_directions(fitted):
     flat = vseg.bayes.evidence.LaplaceFit(
         **{**vars(fit), "mode": fit.mode._replace(weights=0 * fit.mode.weights)}
     )
-    for given, at in [(twice, fit), (answers, flat)]:
-        for part in whiten_low_rank(given, at):
+    for counts, at in [(twice, fit), (answers, flat)]:
+        for part in whiten_low_rank(counts, at):
             assert np.isfinite(part).all()
 
 
-def test_followed_draws_are_those_of_the_posterior(fitted):
-    """Warmed up on two thirds of the answers: the same means and spreads as chains that began with all of them.
+def test_warm_chains_draw_from_the_posterior(fitted):
+    """Chains warmed up on two thirds of the answers have the means and spreads of chains started with all of them.
 
-    Four chains of 250 draws each; the margins are five times what two seeds of the latter differ by.
+    Four chains of 250 draws each; the margins are five times the difference between two seeds of the latter.
     """
     answers, some, fit = fitted
     chains = warm_up_chains(some, [fit] * 4, np.random.SeedSequence(1))
@@ -73,7 +73,7 @@ def test_followed_draws_are_those_of_the_posterior(fitted):
     assert abs(one.std(axis=0).mean() / other.std(axis=0).mean() - 1) < 0.1
 
 
-def test_threads_change_nothing(fitted):
+def test_draws_do_not_depend_on_threads(fitted):
     answers, some, fit = fitted
     found = []
     for threads in (1, 3):

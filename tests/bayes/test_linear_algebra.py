@@ -28,8 +28,8 @@ print(hashlib.sha256(root.wide.tobytes() + curved.tobytes() + drawn.tobytes()).h
 
 @settings(deadline=None)
 @given(size=st.integers(1, 30), seed=seeds)
-def test_choleskys_rows(size, seed):
-    """Also where the rows do not come in fours."""
+def test_cholesky_upper(size, seed):
+    """Also if the number of rows is not a multiple of four."""
     A = np.random.default_rng(seed).standard_normal((size, size))
     matrix = A @ A.T + np.eye(size)
     found = cholesky_upper(matrix)
@@ -39,8 +39,8 @@ def test_choleskys_rows(size, seed):
 
 @settings(deadline=None)
 @given(size=st.integers(1, 12), rank=st.integers(1, 12), seed=seeds)
-def test_principal_rows(size, rank, seed):
-    """At right angles, as many as the rank, and they square to the matrix."""
+def test_orthogonal_root(size, rank, seed):
+    """Orthogonal rows, at most as many as the rank, whose products sum to the matrix."""
     A = np.random.default_rng(seed).standard_normal((size, rank))
     rows = orthogonal_root(A @ A.T)
     assert len(rows) <= min(size, rank)
@@ -49,31 +49,31 @@ def test_principal_rows(size, rank, seed):
     np.testing.assert_allclose(across, np.diag(np.diag(across)), atol=1e-8 * np.abs(across).max())
 
 
-def test_principal_rows_where_all_are_alike():
-    """Nothing needs turning where every direction is as large."""
+def test_orthogonal_root_of_the_identity():
+    """No rotation is needed if all directions have the same variance."""
     np.testing.assert_array_equal(np.abs(orthogonal_root(np.eye(5))), np.eye(5))
 
 
 @given(size=st.integers(0, 40), seed=seeds)
-def test_products(size, seed):
+def test_dot8(size, seed):
     x, y = np.random.default_rng(seed).standard_normal((2, size))
     assert dot8(x, y) == pytest.approx(float(x @ y), abs=1e-12)
 
 
 @pytest.mark.parametrize("size", [3, 4, 7, 10])
 @pytest.mark.parametrize("kernel", ["rough", "matern32", "matern52"])
-def test_mirrors_change_nothing(size, kernel):
-    """Even and odd fields by themselves span what all together do."""
-    away = np.linalg.norm(Grid(size).positions[:, None] - Grid(size).positions, axis=2) / 0.3
-    whole = covariance_roots.covariance_root(covariance_roots._evaluate_kernel(kernel, away))
+def test_symmetry_does_not_change_the_covariance(size, kernel):
+    """Even and odd fields, decomposed separately, give the same covariance as all together."""
+    distance = np.linalg.norm(Grid(size).positions[:, None] - Grid(size).positions, axis=2) / 0.3
+    whole = covariance_roots.covariance_root(covariance_roots._evaluate_kernel(kernel, distance))
     parts = priors.spatial(Grid(size), kernel=kernel, lengths=[0.3]).families[0][0].root
     assert parts.wide.shape == whole.wide.shape
     np.testing.assert_allclose(parts.tall @ parts.wide, whole.tall @ whole.wide, atol=1e-6)
 
 
-def test_the_threads_of_a_blas_change_nothing():
-    """To the last digit: a chain amplifies it, and adaptive choices are replayed from the answers."""
-    said = {
+def test_results_do_not_depend_on_blas_threads():
+    """To the last digit: chains amplify rounding errors, and adaptive choices are replayed from the answers."""
+    digests = {
         subprocess.run(
             [sys.executable, "-c", ROOTS],
             env={**os.environ, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads},
@@ -81,5 +81,5 @@ def test_the_threads_of_a_blas_change_nothing():
         ).stdout
         for threads in ("1", "2")
     }  # fmt: skip
-    assert len(said) == 1
-    assert len(said.pop().strip()) == hashlib.sha256().digest_size * 2
+    assert len(digests) == 1
+    assert len(digests.pop().strip()) == hashlib.sha256().digest_size * 2

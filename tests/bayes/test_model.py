@@ -28,23 +28,23 @@ def test_contrasts_are_orthonormal_and_sum_to_zero(segments):
 
 @settings(max_examples=20, deadline=None)
 @given(responses=some_responses(), segments=st.integers(2, 5), seed=seeds)
-def test_the_slope_is_a_finite_difference(responses, segments, seed):
+def test_the_gradient_equals_finite_differences(responses, segments, seed):
     tally, root, contrasts, u = problem(responses, segments, seed)
     answers = count_answers(tally, *GAMMAS)
-    _, slope = cost_and_gradient(u, root, contrasts, answers, True)
-    way = np.random.default_rng(seed + 1).standard_normal(u.shape)
+    _, gradient = cost_and_gradient(u, root, contrasts, answers, True)
+    direction = np.random.default_rng(seed + 1).standard_normal(u.shape)
     step = 1e-5
     ahead, behind = (
-        cost_and_gradient(u + sign * step * way, root, contrasts, answers, True)[0] for sign in (1, -1)
+        cost_and_gradient(u + sign * step * direction, root, contrasts, answers, True)[0] for sign in (1, -1)
     )
-    assert (ahead - behind) / (2 * step) == pytest.approx(np.sum(slope * way), rel=1e-4, abs=1e-5)
-    np.testing.assert_array_equal(cost_and_gradient(u, root, contrasts, answers, False)[1], slope)
+    assert (ahead - behind) / (2 * step) == pytest.approx(np.sum(gradient * direction), rel=1e-4, abs=1e-5)
+    np.testing.assert_array_equal(cost_and_gradient(u, root, contrasts, answers, False)[1], gradient)
 
 
 @settings(max_examples=20, deadline=None)
 @given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
-def test_the_cost_is_the_formula(responses, segments, seed):
-    """Written out in NumPy: q = γ₀ + (1-γ₀-γ₁)<p_i, p_j>, the answers' log-likelihood, ½|u|²."""
+def test_the_cost_equals_the_formula(responses, segments, seed):
+    """The formula in NumPy: q = γ₀ + (1-γ₀-γ₁)<p_i, p_j>, the answers' log-likelihood, ½|u|²."""
     tally, root, contrasts, u = problem(responses, segments, seed)
     f = (contrasts @ (u @ root.wide)).T
     p = np.exp(f - f.max(axis=1, keepdims=True))
@@ -59,7 +59,7 @@ def test_the_cost_is_the_formula(responses, segments, seed):
 
 @settings(max_examples=10, deadline=None)
 @given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
-def test_the_curvature_is_fishers(responses, segments, seed):
+def test_the_curvature_is_fisher_information_plus_prior(responses, segments, seed):
     """I + JᵀWJ with J = ∂q/∂u by finite differences and W = n/(q(1-q))."""
     tally, root, contrasts, u = problem(responses, segments, seed)
 
@@ -80,28 +80,28 @@ def test_the_curvature_is_fishers(responses, segments, seed):
 def test_labels_do_not_matter(responses, seed):
     """Permuted maps have rotated weights, the same cost, and the same evidence."""
     tally, root, contrasts, u = problem(responses, 3, seed)
-    turned = contrasts.T @ np.eye(3)[[2, 0, 1]] @ contrasts @ u
+    rotated = contrasts.T @ np.eye(3)[[2, 0, 1]] @ contrasts @ u
     p = compute_maps(u, root, contrasts)
-    np.testing.assert_allclose(compute_maps(turned, root, contrasts), p[:, [2, 0, 1]], atol=1e-10)
+    np.testing.assert_allclose(compute_maps(rotated, root, contrasts), p[:, [2, 0, 1]], atol=1e-10)
     answers = count_answers(tally)
-    values = [cost_and_gradient(each, root, contrasts, answers, True)[0] for each in (u, turned)]
+    values = [cost_and_gradient(weights, root, contrasts, answers, True)[0] for weights in (u, rotated)]
     assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
 @settings(max_examples=15, deadline=None)
 @given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
 def test_the_mode_is_a_minimum(responses, segments, seed):
-    """The slope vanishes there, and no start ends above where it began."""
+    """The gradient vanishes there, and the cost is not above that of the start."""
     tally, root, contrasts, u = problem(responses, segments, seed)
     answers = count_answers(tally)
     found = find_mode(answers, root, [u], tolerance=1e-10)
-    value, slope = cost_and_gradient(found.weights, root, contrasts, answers, True)
+    value, gradient = cost_and_gradient(found.weights, root, contrasts, answers, True)
     assert value == found.cost <= cost_and_gradient(u, root, contrasts, answers, True)[0]
-    assert np.abs(slope).max() < 0.02 * (1 + abs(value))
+    assert np.abs(gradient).max() < 0.02 * (1 + abs(value))
 
 
-def test_weights_of_fields_give_the_fields_back():
-    """Up to the noise that is assumed in them; smooth fields lose little."""
+def test_projected_fields_give_the_fields_back():
+    """Up to the noise that is assumed in them, which matters little for smooth fields."""
     root = priors.spatial(Grid(8)).families[0][1].root.rescale(5.0)
     u = np.random.default_rng(0).standard_normal((2, len(root.wide)))
     fields = u @ root.wide
@@ -112,6 +112,6 @@ def test_weights_of_fields_give_the_fields_back():
 
 
 @given(size=st.integers(0, 40), seed=seeds)
-def test_inner_products(size, seed):
+def test_dot4(size, seed):
     x, y = np.random.default_rng(seed).standard_normal((2, size))
     assert dot4(x, y) == pytest.approx(float(x @ y), abs=1e-12)

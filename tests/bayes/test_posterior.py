@@ -15,15 +15,15 @@ from vseg.bayes.model import count_answers
 from vseg.errors import InvalidInput, VsegWarning
 
 
-def quietly(*arguments, **settings):
-    """Chains of a few draws may not agree; that is not what is tested here."""
+def fit_quietly(*arguments, **settings):
+    """Call posterior() without its warnings: chains of a few draws may not agree."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)
         return posterior(*arguments, **settings)
 
 
-def holds(result, segments):
-    """Everything is finite, on the simplex, in order."""
+def check_result(result, segments):
+    """Assert that all numbers are finite, on the simplex, and in order."""
     n = len(result.maps.layout)
     assert result.maps.probabilities.shape == result.mode.probabilities.shape == (n, segments)
     assert result.draws.shape[1:] == (n, segments)
@@ -44,48 +44,48 @@ def holds(result, segments):
 @settings(max_examples=25, deadline=None)
 @given(responses=some_responses(), segments=st.integers(2, 4), seed=seeds)
 def test_any_answers_give_finite_maps(responses, segments, seed):
-    """Contradictory, disconnected or few: what is not known shows as wide intervals, never as NaN."""
+    """Contradictory, disconnected or few answers give wide intervals, never NaN."""
     one = responses.select(image=responses.images[0])
-    holds(quietly(one, segments=segments, draws=8, seed=seed, threads=1), segments)
+    check_result(fit_quietly(one, segments=segments, draws=8, seed=seed, threads=1), segments)
 
 
 @pytest.mark.parametrize("answer", [True, False])
 @pytest.mark.parametrize("lapses", [None, "estimate", (0.02, 0.05)])
-def test_one_answer_for_everything(answer, lapses):
+def test_the_same_answer_to_every_pair(answer, lapses):
     pairs = vseg.designs.covering(Grid(5), segments=3, seed=0)
     responses = Responses(Grid(5), pairs.i, pairs.j, np.full(len(pairs), answer))
-    result = quietly(responses, segments=3, lapses=lapses, draws=16, seed=0, threads=1)
-    holds(result, 3)
+    result = fit_quietly(responses, segments=3, lapses=lapses, draws=16, seed=0, threads=1)
+    check_result(result, 3)
     assert (result.same_probability(pairs).mean() > 0.5) == answer
 
 
-def test_one_pair_says_next_to_nothing():
-    result = quietly(Responses(Grid(4), [0], [1], [1]), segments=2, seed=0, threads=1)
-    holds(result, 2)
+def test_one_pair_leaves_wide_intervals():
+    result = fit_quietly(Responses(Grid(4), [0], [1], [1]), segments=2, seed=0, threads=1)
+    check_result(result, 2)
     assert np.mean(result.upper - result.lower) > 0.3
 
 
 def test_contradictory_answers():
     pairs = vseg.designs.covering(Grid(4), segments=2, seed=0)
     both = Responses(Grid(4), [*pairs.i, *pairs.i], [*pairs.j, *pairs.j], [1] * len(pairs) + [0] * len(pairs))
-    result = quietly(both, segments=2, lapses="estimate", draws=16, seed=0, threads=1)
-    holds(result, 2)
+    result = fit_quietly(both, segments=2, lapses="estimate", draws=16, seed=0, threads=1)
+    check_result(result, 2)
     assert result.same_probability(pairs).mean() == pytest.approx(0.5, abs=0.1)
 
 
 def test_as_many_segments_as_locations():
     pairs = vseg.designs.covering(Grid(3), segments=2, seed=0)
     responses = Responses(Grid(3), pairs.i, pairs.j, np.arange(len(pairs)) % 2)
-    holds(quietly(responses, segments=9, draws=8, seed=0, threads=1), 9)
+    check_result(fit_quietly(responses, segments=9, draws=8, seed=0, threads=1), 9)
     with pytest.raises(InvalidInput, match="from 2 to 9 on a 3x3 grid, got 10"):
         posterior(responses, segments=10, seed=0)
 
 
 def test_the_truth_is_found(observed):
-    """Fixed seed; the margin is twice the error seen (0.052)."""
+    """Fixed seed; the margin is twice the measured error (0.052)."""
     truth, responses = observed
-    result = quietly(responses, segments=3, seed=0, threads=1)
-    holds(result, 3)
+    result = fit_quietly(responses, segments=3, seed=0, threads=1)
+    check_result(result, 3)
     assert vseg.metrics.mae_per_entry(result.maps, truth) < 0.1
     inside = truth.align_to(result.maps).probabilities
     assert 0.75 < np.mean((result.lower <= inside) & (inside <= result.upper)) <= 1
@@ -94,32 +94,34 @@ def test_the_truth_is_found(observed):
 
 def test_threads_and_repetition_change_nothing(observed):
     _, responses = observed
-    once, again = (quietly(responses, segments=3, draws=16, seed=7, threads=threads) for threads in (1, 3))
+    once, again = (
+        fit_quietly(responses, segments=3, draws=16, seed=7, threads=threads) for threads in (1, 3)
+    )
     np.testing.assert_array_equal(once.draws, again.draws)
     assert once.evidence == again.evidence
-    other = quietly(responses, segments=3, draws=16, seed=8, threads=1)
+    other = fit_quietly(responses, segments=3, draws=16, seed=8, threads=1)
     assert not np.array_equal(once.draws, other.draws)
     assert once.maps.distance_to(other.maps) < 0.15
     sequence = np.random.SeedSequence(7)
-    first, second = (quietly(responses, segments=3, draws=16, seed=sequence, threads=1) for _ in range(2))
+    first, second = (fit_quietly(responses, segments=3, draws=16, seed=sequence, threads=1) for _ in range(2))
     np.testing.assert_array_equal(first.draws, second.draws)
 
 
-def test_draws_carry_the_labels_of_the_mode(observed):
+def test_draws_have_the_labels_of_the_mode(observed):
     _, responses = observed
-    result = quietly(responses, segments=3, seed=1, threads=1)
-    kept = [Maps(result.maps.layout, p) for p in result.draws[::8]]
-    for each in kept:
-        aligned = each.align_to(result.mode)
-        assert np.abs(aligned.probabilities - each.probabilities).max() < 1e-9
+    result = fit_quietly(responses, segments=3, seed=1, threads=1)
+    for p in result.draws[::8]:
+        maps = Maps(result.maps.layout, p)
+        aligned = maps.align_to(result.mode)
+        assert np.abs(aligned.probabilities - maps.probabilities).max() < 1e-9
 
 
-def test_more_answers_leave_less_open():
-    """The expected error falls with the answers and is close to the error made (science: up to 20 % optimistic)."""
+def test_more_answers_reduce_the_expected_error():
+    """The expected error falls with the answers and is close to the true error (up to 20 % too small)."""
     truth = vseg.stimuli.random_maps(Grid(8), segments=2, entropy=0.2, seed=1)
     blocks = [vseg.designs.covering(truth.layout, segments=2, seed=seed) for seed in range(10)]
     few, many = (
-        quietly(vseg.simulate(truth, blocks[:count], seed=0), segments=2, seed=0, threads=1)
+        fit_quietly(vseg.simulate(truth, blocks[:count], seed=0), segments=2, seed=0, threads=1)
         for count in (1, 10)
     )
     assert many.expected_error < 0.7 * few.expected_error
@@ -131,7 +133,7 @@ def test_segments_by_evidence():
     truth = vseg.stimuli.random_maps(Grid(9), segments=3, entropy=0.1, seed=2)
     pairs = [vseg.designs.covering(truth.layout, segments=3, seed=seed) for seed in range(5)]
     steps = []
-    result = quietly(
+    result = fit_quietly(
         vseg.simulate(truth, pairs, seed=0),
         segments="auto",
         draws=16,
@@ -149,58 +151,60 @@ def test_segments_by_evidence():
     assert "plausible: 3" in result.message
 
 
-def test_progress_is_whole_where_the_search_for_segments_ends_early():
-    """K from 5 on are not tried (3 and 4 lie 6 and 9 nats below 2), and count as finished."""
+def test_progress_is_complete_if_the_search_for_segments_ends_early():
+    """K = 3 and 4 lie 6 and 9 nats below K = 2, so 5 to 8 are not tried; they count as finished."""
     truth = vseg.stimuli.random_maps(Grid(6), segments=2, entropy=0.6, seed=1)
     pairs = [vseg.designs.covering(truth.layout, segments=2, seed=seed) for seed in range(12)]
     steps = []
     responses = vseg.simulate(truth, pairs, seed=0)
-    result = quietly(responses, segments="auto", draws=8, seed=0, threads=1, progress=steps.append)
+    result = fit_quietly(responses, segments="auto", draws=8, seed=0, threads=1, progress=steps.append)
     assert [fit.segments for fit in result.table.fits] == [2, 3, 4]
     assert steps == [1, 1, 1, 4, 1]
 
 
-def test_lapses_are_told_from_uncertainty():
-    """A sure observer with 10 % lapses: ignored they look like entropy, estimated they do not."""
+def test_lapses_are_distinguished_from_uncertainty():
+    """A certain observer with 10 % lapses: ignored, they look like entropy; estimated, they do not."""
     truth = Maps.one_hot(Grid(8), np.repeat([0, 1], 32))
     pairs = [vseg.designs.covering(truth.layout, segments=2, seed=seed) for seed in range(4)]
     responses = vseg.simulate(truth, pairs, observer=vseg.observers.LapsingObserver(0.1), seed=0)
-    plain = quietly(responses, segments=2, draws=16, seed=0, threads=1)
-    told = quietly(responses, segments=2, draws=16, lapses="estimate", catch=(38, 40), seed=0, threads=1)
-    assert sum(told.lapses) == pytest.approx(0.1, abs=0.05)
-    assert told.entropy < 0.5 * plain.entropy
-    assert told.evidence > plain.evidence
+    plain = fit_quietly(responses, segments=2, draws=16, seed=0, threads=1)
+    estimated = fit_quietly(
+        responses, segments=2, draws=16, lapses="estimate", catch=(38, 40), seed=0, threads=1
+    )
+    assert sum(estimated.lapses) == pytest.approx(0.1, abs=0.05)
+    assert estimated.entropy < 0.5 * plain.entropy
+    assert estimated.evidence > plain.evidence
 
 
-def test_what_is_not_known_about_lapses_is_carried_along():
-    """Chains run with several shares of lapses around the most probable ones; many catch trials leave less open."""
+def test_chains_vary_with_the_uncertainty_of_lapses():
+    """Chains run with several shares of lapses around the most probable one, with fewer after many catch trials."""
     truth = Maps.one_hot(Grid(6), np.repeat([0, 1], 18))
     pairs = [vseg.designs.covering(truth.layout, segments=2, seed=seed) for seed in range(4)]
     tally = vseg.simulate(truth, pairs, observer=vseg.observers.LapsingObserver(0.1), seed=0).tally()
     prior = priors.spatial(truth.layout)
     first = initial_fields(tally, 2, np.random.default_rng(0))
-    open_, sure = (
+    uncertain, certain = (
         lapses.estimate_lapses(count_answers(tally), prior, first, catch=lapses.check_catch_counts(catch))
         for catch in (None, (1900, 2000))
     )
-    for answers, cells in (open_, sure):
-        assert cells[0].lapses == (answers.gamma0, answers.gamma1)
+    for answers, fits in (uncertain, certain):
+        assert fits[0].lapses == (answers.gamma0, answers.gamma1)
     wide, narrow = (
-        np.std([sum(cell.lapses) for cell in allocate_chains(cells, 8)]) for _, cells in (open_, sure)
+        np.std([sum(fit.lapses) for fit in allocate_chains(fits, 8)]) for _, fits in (uncertain, certain)
     )
     assert wide > 0.01
     assert narrow < wide
 
 
 def test_intervals_reach_the_bounds_where_draws_pile_up():
-    """A further draw falls into 90 % of the intervals; what piles up at 0 or 1 has an interval that holds it."""
+    """A further draw falls into 90 % of the intervals, which reach 0 or 1 where the draws pile up there."""
     rng = np.random.default_rng(0)
-    drawn = np.stack([rng.beta(0.2, 9, 2000), rng.beta(9, 0.2, 2000), rng.beta(40, 60, 2000)], axis=1)
-    low, high = interval(drawn[:1000])
+    draws = np.stack([rng.beta(0.2, 9, 2000), rng.beta(9, 0.2, 2000), rng.beta(40, 60, 2000)], axis=1)
+    low, high = interval(draws[:1000])
     assert low[0] == 0
     assert high[1] == 1
-    np.testing.assert_allclose([low[2], high[2]], np.quantile(drawn[:1000, 2], [0.05, 0.95]), atol=2e-3)
-    inside = np.mean((low <= drawn[1000:]) & (drawn[1000:] <= high), axis=0)
+    np.testing.assert_allclose([low[2], high[2]], np.quantile(draws[:1000, 2], [0.05, 0.95]), atol=2e-3)
+    inside = np.mean((low <= draws[1000:]) & (draws[1000:] <= high), axis=0)
     np.testing.assert_allclose(inside, 0.9, atol=0.04)
 
 
@@ -215,26 +219,29 @@ def test_intervals_do_not_depend_on_which_segment_is_which(seed, count):
 
 def test_other_layouts_and_priors(observed):
     truth, responses = observed
-    where = Scatter(np.random.default_rng(0).random((40, 2)))
-    pairs = vseg.designs.covering(where, segments=2, seed=0)
-    holds(
-        quietly(Responses(where, pairs.i, pairs.j, pairs.i < 20), segments=2, draws=16, seed=0, threads=1), 2
+    scatter = Scatter(np.random.default_rng(0).random((40, 2)))
+    pairs = vseg.designs.covering(scatter, segments=2, seed=0)
+    check_result(
+        fit_quietly(
+            Responses(scatter, pairs.i, pairs.j, pairs.i < 20), segments=2, draws=16, seed=0, threads=1
+        ),
+        2,
     )
     few = responses.take(np.arange(60))
     picture = np.repeat((255 * truth.image[:, :, :1]).astype(np.uint8), 8, axis=0).repeat(8, axis=1)[:, :, 0]
-    seen = quietly(few, segments=3, prior="image", image=picture, draws=16, seed=0, threads=1)
-    holds(seen, 3)
-    assert seen.spatial is not None
-    assert seen.spatial.prior == "spatial"
-    known = quietly(few, segments=3, prior="group", group=[truth], draws=16, seed=0, threads=1)
-    assert known.maps.distance_to(truth) < 0.8 * seen.spatial.maps.distance_to(truth)
-    own = quietly(few, segments=3, prior=np.eye(81), draws=16, seed=0, threads=1)
-    holds(own, 3)
+    by_image = fit_quietly(few, segments=3, prior="image", image=picture, draws=16, seed=0, threads=1)
+    check_result(by_image, 3)
+    assert by_image.spatial is not None
+    assert by_image.spatial.prior == "spatial"
+    by_group = fit_quietly(few, segments=3, prior="group", group=[truth], draws=16, seed=0, threads=1)
+    assert by_group.maps.distance_to(truth) < 0.8 * by_image.spatial.maps.distance_to(truth)
+    own = fit_quietly(few, segments=3, prior=np.eye(81), draws=16, seed=0, threads=1)
+    check_result(own, 3)
 
 
-def test_saved_and_read_again(observed, tmp_path):
+def test_a_saved_posterior_can_be_read(observed, tmp_path):
     _, responses = observed
-    result = quietly(responses, segments=3, draws=16, seed=0, threads=1)
+    result = fit_quietly(responses, segments=3, draws=16, seed=0, threads=1)
     result.save(tmp_path, {"image": "cat"})
     assert Maps.load(tmp_path / "maps.npz").distance_to(result.maps) < 1e-12
     with np.load(tmp_path / "maps.npz") as stored:
@@ -248,30 +255,30 @@ def test_saved_and_read_again(observed, tmp_path):
     assert (summary["entropy_low"], summary["entropy_high"]) == result.entropy_interval
 
 
-def test_under_the_labels_of_other_maps_everything_moves_together(observed):
+def test_align_to_permutes_maps_draws_and_intervals(observed):
     _, responses = observed
-    result = quietly(responses, segments=3, draws=16, seed=0, threads=1)
-    turned = result.align_to(result.maps.permute([2, 0, 1]))
+    result = fit_quietly(responses, segments=3, draws=16, seed=0, threads=1)
+    permuted = result.align_to(result.maps.permute([2, 0, 1]))
     expected = result.maps.probabilities[:, [2, 0, 1]]
-    np.testing.assert_allclose(turned.maps.probabilities, expected, rtol=1e-14)  # Maps normalises anew
-    np.testing.assert_array_equal(turned.draws, result.draws[:, :, [2, 0, 1]])
-    np.testing.assert_array_equal(turned.upper, result.upper[:, [2, 0, 1]])
+    np.testing.assert_allclose(permuted.maps.probabilities, expected, rtol=1e-14)  # Maps normalises again
+    np.testing.assert_array_equal(permuted.draws, result.draws[:, :, [2, 0, 1]])
+    np.testing.assert_array_equal(permuted.upper, result.upper[:, [2, 0, 1]])
     with pytest.raises(InvalidInput, match="3 segments, the maps 2"):
         result.align_to(Maps(Grid(9), np.full((81, 2), 0.5)))
 
 
 def test_same_probability_is_the_mean_over_draws(observed):
     _, responses = observed
-    result = quietly(responses, segments=3, draws=16, seed=0, threads=1)
+    result = fit_quietly(responses, segments=3, draws=16, seed=0, threads=1)
     pairs = Pairs(Grid(9), [0, 5], [80, 6])
     expected = np.mean([Maps(Grid(9), p).same_probability(pairs) for p in result.draws], axis=0)
     np.testing.assert_allclose(result.same_probability(pairs), expected, atol=1e-12)
-    with pytest.raises(InvalidInput, match="The pairs lie on a 4x4 grid"):
+    with pytest.raises(InvalidInput, match="got pairs on a 4x4 grid"):
         result.same_probability(Pairs(Grid(4), [0], [1]))
 
 
 @pytest.mark.parametrize(
-    ("settings", "sentence"),
+    ("settings", "message"),
     [
         ({"segments": 1}, "from 2 to 81 on a 9x9 grid, got 1"),
         ({"segments": "many"}, "got 'many'"),
@@ -288,11 +295,11 @@ def test_same_probability_is_the_mean_over_draws(observed):
         ({"seed": -1}, "A seed is a whole number"),
     ],
 )
-def test_what_does_not_fit_is_told(observed, settings, sentence):
-    with pytest.raises(InvalidInput, match=sentence):
+def test_invalid_input_is_reported(observed, settings, message):
+    with pytest.raises(InvalidInput, match=message):
         posterior(observed[1], **{"segments": 3, "seed": 0, **settings})
 
 
-def test_no_answers_are_told():
+def test_no_answers_are_reported():
     with pytest.raises(InvalidInput, match="no responses"):
         posterior(Responses(Grid(4), [], [], []), segments=2, seed=0)

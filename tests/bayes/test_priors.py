@@ -10,12 +10,12 @@ from vseg.errors import InvalidInput
 
 @settings(max_examples=25, deadline=None)
 @given(layout=layouts())
-def test_roots_square_to_the_kernel(layout):
-    """On a grid the root comes from the two axes, elsewhere from the whole matrix: the same covariance."""
+def test_roots_reproduce_the_kernel(layout):
+    """On a grid the root is built from the two axes, elsewhere from the whole matrix; the covariance is the same."""
     prior = priors.spatial(layout, kernel="rbf", lengths=[0.2])
     root = prior.families[0][0].root
-    away = np.linalg.norm(layout.positions[:, None] - layout.positions, axis=2)
-    np.testing.assert_allclose(root.tall @ root.wide, np.exp(-((away / 0.2) ** 2) / 2), atol=0.05)
+    distance = np.linalg.norm(layout.positions[:, None] - layout.positions, axis=2)
+    np.testing.assert_allclose(root.tall @ root.wide, np.exp(-((distance / 0.2) ** 2) / 2), atol=0.05)
     across = root.wide @ root.tall
     np.testing.assert_allclose(across, np.diag(np.diag(across)), atol=1e-8)
 
@@ -30,10 +30,10 @@ def test_kernels_fall_with_distance(kernel):
 
 @settings(max_examples=15, deadline=None)
 @given(maps=some_maps(segments=3))
-def test_a_group_prior_holds_together_what_the_group_does(maps):
+def test_group_covariances_are_finite_and_scaled(maps):
     prior = priors.group(maps.layout, [maps, maps])
-    for each in prior.families[0]:
-        C = each.root.tall @ each.root.wide
+    for covariance in prior.families[0]:
+        C = covariance.root.tall @ covariance.root.wide
         assert np.isfinite(C).all()
         assert np.mean(np.diag(C)) < 1.01
     np.testing.assert_allclose(
@@ -55,12 +55,12 @@ def test_an_image_prior_follows_the_image():
 
 
 def test_an_image_prior_works_on_a_scatter():
-    where = Scatter(np.random.default_rng(0).random((40, 2)))
-    prior = priors.image(where, stimuli.load_sample("chelsea", 128))
+    scatter = Scatter(np.random.default_rng(0).random((40, 2)))
+    prior = priors.image(scatter, stimuli.load_sample("chelsea", 128))
     assert np.isfinite(prior.families[0][0].root.wide).all()
 
 
-def test_a_matrix_of_ones_own():
+def test_a_prior_from_a_covariance():
     prior = priors.from_covariance(Grid(3), 4 * np.eye(9))
     root = prior.families[0][0].root
     np.testing.assert_allclose(root.tall @ root.wide, 4 * np.eye(9), atol=1e-12)
@@ -68,7 +68,7 @@ def test_a_matrix_of_ones_own():
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("make", "message"),
     [
         (lambda: priors.spatial(Grid(3), kernel="cubic"), "Unknown kernel 'cubic'; choose from rbf"),
         (lambda: priors.spatial(Grid(3), lengths=[0]), "lengths are one or more numbers above 0"),
@@ -88,6 +88,6 @@ def test_a_matrix_of_ones_own():
         (lambda: priors.make_prior(priors.spatial(Grid(4)), Grid(3)), "is for a 4x4 grid"),
     ],
 )
-def test_what_is_no_prior_is_told(make, sentence):
-    with pytest.raises(InvalidInput, match=sentence):
+def test_what_is_no_prior_is_told(make, message):
+    with pytest.raises(InvalidInput, match=message):
         make()

@@ -38,7 +38,7 @@ from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs, check_pairs
 from vseg.data.responses import Responses, Tally, as_booleans
 from vseg.errors import InvalidInput
-from vseg.reconstruction.reconstruct import about_one_image
+from vseg.reconstruction.reconstruct import tally_one_image
 
 REFIT_FACTOR = 1.5  # scale and length are chosen again whenever the answers have grown by this factor
 FIRST_REFIT = 8  # answers at which they are chosen for the first time
@@ -122,7 +122,7 @@ class State:
         if responses is not None:
             if responses.layout != layout:
                 raise InvalidInput(f"The responses lie on {responses.layout}, expected {layout}.")
-            about_one_image(responses)
+            tally_one_image(responses)
             self.add(responses.i, responses.j, responses.same)
 
     def add(self, i: ArrayLike, j: ArrayLike, same: ArrayLike) -> None:

@@ -32,7 +32,7 @@ from vseg.bayes.model import (
 )
 from vseg.bayes.priors import Prior, PriorIndex
 from vseg.data.responses import Tally
-from vseg.reconstruction.objective import objective
+from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.solvers import coordinate_descent
 
 TOLERANCE = 1e-6
@@ -203,7 +203,7 @@ def log_evidence(answers: AnswerCounts, root: CovarianceRoot, mode: Mode) -> flo
 
 def initial_fields(tally: Tally, segments: int, rng: np.random.Generator) -> list[Floats]:
     """Return fields (K-1, n) to start from: the paper's estimate, which rarely leads to a bad minimum, and noise."""
-    problem = objective(tally, segments, strength=START_STRENGTH)
+    problem = build_objective(tally, segments, strength=START_STRENGTH)
     p = coordinate_descent(problem, seed=int(rng.integers(2**31)), tolerance=1e-3).probabilities
     noise = rng.standard_normal((RANDOM_STARTS, segments - 1, len(p)))
     return [log_odds_contrasts(p), *noise]

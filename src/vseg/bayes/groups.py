@@ -49,7 +49,7 @@ def posteriors(
     lapses : None, "estimate", or (γ₀, γ₁)
         As for `posterior`.
     catch : dict of (right, asked), optional
-        Catch trials of each participant, as from `vseg.data.dataset.catch_trials`.
+        Catch trials of each participant, as from `vseg.data.catch_trials.count_catch_trials`.
     draws : int
         Maps to draw from each posterior, 8 or more.
     image : (H, W) or (H, W, 3) uint8, optional
@@ -71,8 +71,8 @@ def posteriors(
     >>> import vseg
     >>> truth = vseg.stimuli.random_maps(vseg.Grid(6), segments=2, entropy=0.2, seed=0)
     >>> pairs = vseg.designs.covering(truth.layout, segments=2, seed=1)
-    >>> each = [vseg.simulate(truth, pairs, seed=n, participant=f"P{n}") for n in range(3)]
-    >>> results = posteriors(vseg.data.responses.concatenated(each), segments=2, seed=0)
+    >>> answers = [vseg.simulate(truth, pairs, seed=n, participant=f"P{n}") for n in range(3)]
+    >>> results = posteriors(vseg.data.responses.concatenate(answers), segments=2, seed=0)
     >>> [(name, result.prior) for name, result in results.items()]
     [('P0', 'group'), ('P1', 'group'), ('P2', 'group')]
     """

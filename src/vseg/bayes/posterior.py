@@ -44,7 +44,7 @@ from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, VsegWarning
-from vseg.reconstruction.reconstruct import about_one_image
+from vseg.reconstruction.reconstruct import tally_one_image
 
 DRAWS = 64
 MAX_LOCATIONS = 4500  # covariances have the square of this many entries
@@ -156,7 +156,9 @@ class Posterior:
     def same_probability(self, pairs: Pairs) -> NDArray[np.float64]:
         """Return P(same) of each pair by the maps (Eq. 2), averaged over the draws, without lapses."""
         if pairs.layout != self.maps.layout:
-            raise InvalidInput(f"The pairs lie on {pairs.layout}, the maps on {self.maps.layout}.")
+            raise InvalidInput(
+                f"Expected pairs on {self.maps.layout}, as the maps, got pairs on {pairs.layout}."
+            )
         q = np.einsum("smk,smk->m", self.draws[:, pairs.i], self.draws[:, pairs.j], optimize=True)
         return np.clip(q / len(self.draws), 0, 1)
 
@@ -342,7 +344,7 @@ def posterior(
     ((64, 36, 2), True)
     """
     started = time.perf_counter()
-    tally = about_one_image(responses)
+    tally = tally_one_image(responses)
     _check_input(tally, draws)
     check_lapse_options(lapses, catch)
     counts = check_segment_counts(segments, tally.layout)
