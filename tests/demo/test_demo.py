@@ -3,6 +3,7 @@
 import os
 import re
 from functools import partial
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +32,9 @@ def out(tmp_path_factory) -> Path:
 
 def test_the_report_says_what_was_found(out):
     page = (out / "report.html").read_text(encoding="utf-8")
-    text = re.sub(r"<[^>]+>", " ", re.sub(r'src="[^"]+"', "", page))
+    text = unescape(re.sub(r"<[^>]+>", " ", re.sub(r'src="[^"]+"', "", page)))
     for expected in (
-        "simulated", "242 pairs on an 11x11 grid", "Welch t(", "Cohen&#x27;s d = ", "mean entropy (nats)",
+        "simulated", "242 pairs on an 11x11 grid", "Welch t(", "Cohen's d = ", "mean entropy (nats)",
         "1024 pairs on a 16x16 grid", "session of 128 pairs", "The likelihood chooses K = ", "seed 0",
     ):  # fmt: skip
         assert expected in text

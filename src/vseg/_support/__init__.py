@@ -4,6 +4,7 @@ atomic_files   files that are replaced in one step
 blas           one BLAS thread where rounding or speed needs it
 html_report    standalone HTML pages with figures
 numba_cache    compile with numba, cache the machine code on disk
+optional_imports   import optional dependencies, or say how to install them
 palette        the colours of segments
 progress       report the steps of long computations
 seeds          the accepted kinds of random seed

@@ -11,7 +11,7 @@ from typing import Any
 
 from vseg import __version__
 from vseg._support.atomic_files import write_text
-from vseg._support.html_report import STYLE, Drawing
+from vseg._support.html_report import Drawing, environment, style
 from vseg.errors import InvalidInput
 from vseg.evaluation.compare import COLUMNS, ModelComparison
 from vseg.evaluation.fits import to_json_value
@@ -190,18 +190,10 @@ class Leaderboard:
 
     def render_page(self, entries: Sequence[LeaderboardEntry]) -> str:
         """Return the page of these entries: a table for each dataset and settings, best models first."""
-        from jinja2 import Environment, FileSystemLoader
-
-        environment = Environment(
-            loader=FileSystemLoader(Path(__file__).parent),
-            autoescape=True,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.filters["number"] = _format_number
-        template = environment.get_template("leaderboard.html")
-        return template.render(
-            style=STYLE, sections=_make_sections(entries), pictures=self._read_pictures(entries)
+        templates = environment(Path(__file__).parent)
+        templates.filters["number"] = _format_number
+        return templates.get_template("leaderboard.html").render(
+            style=style(), sections=_make_sections(entries), pictures=self._read_pictures(entries)
         )
 
     def _read_pictures(self, entries: Sequence[LeaderboardEntry]) -> dict[str, str]:

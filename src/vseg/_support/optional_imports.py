@@ -1,0 +1,22 @@
+"""Import optional dependencies; `MissingExtra` says how to install one that is missing."""
+
+from typing import Any
+
+from vseg.errors import MissingExtra
+
+
+def import_pyarrow() -> Any:
+    """Return the module pyarrow; `MissingExtra` if it is not installed."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingExtra('Parquet files need pyarrow: pip install "vseg[parquet]".') from error
+    return pyarrow
+
+
+def import_parquet() -> Any:
+    """Return the module pyarrow.parquet; `MissingExtra` if it is not installed."""
+    import_pyarrow()
+    import pyarrow.parquet
+
+    return pyarrow.parquet
