@@ -338,7 +338,7 @@ def test_true_maps_on_another_layout(server):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"count": 0}, "count is a whole number of points from 1 up, got 0"),
+        ({"count": 0}, "count is a whole number from 1 up, got 0"),
         ({"at_once": 0}, "at_once is a whole number"),
         ({"flagged": 1.0}, "flagged is a share"),
         ({"pace": -1}, "pace is 0"),

@@ -14,7 +14,7 @@ from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
 from vseg.observers import Observer
-from vseg.study.schema import RESERVED
+from vseg.study.sections import PRACTICE_IMAGE
 
 MAX_FLAT_COLOURS = 12  # a picture with no more colours than this has a segment for each
 DEFAULT_SEGMENTS = 5  # for studies that leave the number of segments free
@@ -80,7 +80,7 @@ class Perception:
     def _map_function(self, image: str, pixels: NDArray[np.uint8], segments: int) -> MapFunction:
         if image not in self._map_functions:
             use_model = (
-                self.model is not None and image != RESERVED
+                self.model is not None and image != PRACTICE_IMAGE
             )  # everyone sees the practice picture right
             self._map_functions[image] = (
                 _apply_model(self.model, pixels, image) if use_model else _fit_mixture(pixels, segments)
