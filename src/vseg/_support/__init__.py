@@ -1,14 +1,14 @@
 """Helpers that know nothing of vision.
 
-atomic_files   files that are replaced in one step
-blas           one BLAS thread where rounding or speed needs it
-html_report    standalone HTML pages with figures
-numba_cache    compile with numba, cache the machine code on disk
-optional_imports   import optional dependencies, or say how to install them
-palette        the colours of segments
-progress       report the steps of long computations
-seeds          the accepted kinds of random seed
-subprocesses   start, limit, watch and kill child processes
-text           counts with their noun, safe folder names
-user_code      load functions from users' Python files
+atomic_files       files that are replaced in one step
+blas               one BLAS thread where rounding or speed needs it
+html_report        standalone HTML pages with figures
+numba_cache        compile with numba, cache the machine code on disk
+optional_imports   import packages of optional extras
+palette            the colours of segments
+progress           progress reports of long computations
+seeds              the accepted kinds of random seed
+subprocesses       start, limit, watch and kill child processes
+text               counts with their noun, safe folder names
+user_code          load functions from users' Python files
 """

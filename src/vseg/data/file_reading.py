@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vseg.errors import InvalidInput, MissingExtra
+from vseg._support.optional_imports import import_parquet, import_pyarrow
+from vseg.errors import InvalidInput
 
 # A few kilobytes of Parquet can unpack to any number of rows; ten million answers are within these limits.
 MOST_ROWS = 2**24
@@ -17,23 +18,6 @@ LARGEST_BYTES = 2**32  # of the columns that are read, uncompressed
 LONGEST_REASON = 200  # characters
 TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 NUMBER_TYPES = ("integer", "floating", "boolean", "decimal", "null")
-
-
-def import_pyarrow() -> Any:
-    """Return the module pyarrow; `MissingExtra` if it is not installed."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise MissingExtra('Parquet files need pyarrow: pip install "vseg[parquet]".') from error
-    return pyarrow
-
-
-def import_parquet() -> Any:
-    """Return the module pyarrow.parquet; `MissingExtra` if it is not installed."""
-    import_pyarrow()
-    import pyarrow.parquet
-
-    return pyarrow.parquet
 
 
 @contextmanager

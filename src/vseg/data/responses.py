@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vseg._support.atomic_files import atomic_write
-from vseg.data.file_reading import import_parquet, import_pyarrow
+from vseg._support.optional_imports import import_parquet, import_pyarrow
 from vseg.data.layout import Layout, as_floats, as_read_only
 from vseg.data.pairs import Pairs, as_index, check_pairs
 from vseg.errors import InvalidInput, NotFound

@@ -5,8 +5,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from vseg._support.optional_imports import import_parquet, import_pyarrow
 from vseg.data.columns import RESPONSES, Column, ColumnType
-from vseg.data.file_reading import import_parquet, import_pyarrow
 from vseg.errors import MissingExtra
 
 Cell = str | float | bool | None

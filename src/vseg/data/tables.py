@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg._support.optional_imports import import_pyarrow
 from vseg.data.file_reading import (
     check_unique_columns,
     distinct_cells,
     guess_delimiter,
-    import_pyarrow,
     read_parquet,
     translate_csv_errors,
     translate_parquet_errors,

@@ -164,9 +164,9 @@ def _count_for_rarest_image(study: Study, participants: int) -> int:
 
 
 def _warn_of_participants(study: Study, participants: int, minutes: float) -> list[str]:
-    found = []
+    messages = []
     if participants < study.participants:
-        found.append(
+        messages.append(
             f"The quotas admit {participants} of the {study.participants} participants; raise the quotas, or lower "
             "participants."
         )
@@ -179,16 +179,16 @@ def _warn_of_participants(study: Study, participants: int, minutes: float) -> li
         more = -(-participants // a_round) * a_round
         split, images = study.design.split, format_count(len(study.images), "image")
         shared = f", the pairs of each split over {split} participants" if split > 1 else ""
-        found.append(
+        messages.append(
             f"{participants} participants do not divide evenly over {images}{shared}; take {more}, "
             f"or another multiple of {a_round}."
         )
     if minutes > LONGEST_MIN:
-        found.append(
+        messages.append(
             f"A session takes {minutes:.0f} minutes, and participants tire after an hour; "
             "lower design.blocks or design.trials, or split the pairs over participants with design.split."
         )
-    return found
+    return messages
 
 
 def _warn_of_pairs(study: Study, layout: Layout, pairs: int) -> list[str]:
@@ -218,12 +218,12 @@ def _warn_of_pairs(study: Study, layout: Layout, pairs: int) -> list[str]:
 
 
 def _warn_of_screen(study: Study, layout: Layout) -> list[str]:
-    found = []
+    messages = []
     for name in ("cue_ms", "image_ms"):
         duration_ms = getattr(study.timing, name)
         frames = max(round(duration_ms / FRAME_MS), 1)
         if duration_ms and abs(duration_ms - frames * FRAME_MS) > 1:
-            found.append(
+            messages.append(
                 f"timing.{name} is {duration_ms}, not a whole number of frames at 60 Hz, where it is shown for "
                 f"{frames * FRAME_MS:.0f} ms."
             )
@@ -234,8 +234,8 @@ def _warn_of_screen(study: Study, layout: Layout) -> list[str]:
         if study.calibration.distance:
             dot, cell, unit = display.dot_deg, display.width_deg / layout.size, "degrees"
         if dot > cell:
-            found.append(
+            messages.append(
                 f"A dot of {dot:g} {unit} is larger than a cell of the grid, {cell:.2g} {unit}, so that the dots "
                 "of neighbours overlap; make the dots smaller or the image larger in [display]."
             )
-    return found
+    return messages
