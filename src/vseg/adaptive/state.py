@@ -183,9 +183,8 @@ class State:
     def _update(self) -> "_Draws":
         """Return draws and mode for the answers so far, computed on the first request."""
         if self._current is None or self._current.trials != self.trials:
-            with (
-                single_blas_thread
-            ):  # with more threads results are rounded differently, and other pairs chosen
+            # With more BLAS threads results would be rounded differently, and other pairs be chosen.
+            with single_blas_thread:
                 self._current = self._draw()
         return self._current
 
