@@ -51,7 +51,7 @@ def test_one_group_at_a_time_and_invalid_settings(running):
     groups.stop()
     assert job.finished.wait(60)
     assert job.failed
-    assert job.said == "They stopped before the end."
+    assert job.said == "The simulated participants stopped before the end."
 
 
 def test_an_error_of_the_study_is_the_jobs_message(running):

@@ -17,7 +17,7 @@ from vseg.errors import VsegError
 
 
 def main() -> None:
-    """Print {"done": 1} for each participant who is done, then {"said": summary} or {"failed": message}."""
+    """Print {"done": 1} for each participant who is done, then {"summary": text} or {"failed": message}."""
     settings: dict[str, Any] = json.loads(sys.stdin.readline())
     exit_with_parent()
     truth, model = settings.pop("truth", None), settings.pop("model", None)
@@ -35,7 +35,7 @@ def main() -> None:
                 progress=lambda done: report(done=done),
             )
         refused = f" {summary.refused} more could not take part: {summary.reason}" if summary.refused else ""
-        report(said=f"{summary}{refused}")
+        report(summary=f"{summary}{refused}")
     except VsegError as error:
         report(failed=str(error))
 

@@ -102,10 +102,10 @@ class Answers:
             return self.responses(image, participant).tally()
         rows = self._is_used(image, participant)
         cell = self.cells[rows]
-        asked = np.bincount(cell, minlength=n * n)
+        answered = np.bincount(cell, minlength=n * n)
         same = np.bincount(cell[self.same[rows]], minlength=n * n)
-        pairs = np.flatnonzero(asked)
-        return Tally(Pairs(self.layout, *np.divmod(pairs, n)), same[pairs], asked[pairs])
+        pairs = np.flatnonzero(answered)
+        return Tally(Pairs(self.layout, *np.divmod(pairs, n)), same[pairs], answered[pairs])
 
     @cached_property
     def cells(self) -> NDArray[np.int32]:

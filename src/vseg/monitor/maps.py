@@ -90,8 +90,9 @@ def check_map_readiness(
     """
     tally = answers.tally(image, participant)
     needed, advised = count_pairs_needed(answers.layout, _check_segments(segments))
-    asked = int((tally.pairs.partners > 0).sum())
-    return MapReadiness(segments, tally.trials, len(tally), needed, advised, len(answers.layout), asked)
+    with_answers = int((tally.pairs.partners > 0).sum())
+    locations = len(answers.layout)
+    return MapReadiness(segments, tally.trials, len(tally), needed, advised, locations, with_answers)
 
 
 def fit_maps(
@@ -134,8 +135,10 @@ def load_contours(
     last = {}
     newest = None if most is None else DRAWINGS_PER_SESSION * most
     about = f'"image":{json.dumps(image)}'  # as the store writes it
-    found = list_events(db, study.id, ["contours"], participant=participant, containing=about, newest=newest)
-    for event in found:
+    drawings = list_events(
+        db, study.id, ["contours"], participant=participant, containing=about, newest=newest
+    )
+    for event in drawings:
         if event["data"].get("image") == image and (drawing := _parse_drawing(event)) is not None:
             last[drawing.session] = drawing
     return list(last.values())[-most if most else 0 :]

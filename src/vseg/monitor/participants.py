@@ -244,7 +244,7 @@ def _reasons_to_check(summary: ParticipantSummary, is_guessing: bool) -> Iterato
         yield f"{summary.timing.late:.0%} of the trials were not shown right (late, hidden or in a small window)."
     if is_guessing:
         yield (
-            f"Pairs asked again were answered alike {summary.consistency.right} of {summary.consistency.of} times, "
+            f"Repeated pairs were answered alike {summary.consistency.right} of {summary.consistency.of} times, "
             f"no better than guessing ({summary.chance:.0%})."
         )
     if summary.timing.refresh_hz is not None and summary.timing.refresh_hz < MIN_REFRESH_HZ:

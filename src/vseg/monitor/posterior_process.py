@@ -1,9 +1,9 @@
 """Compute posteriors in the background, one at a time, in a child process of the server.
 
-Pages request a posterior again and again, and get at once what is there; a missing one is queued. The queue holds one
+Pages request a posterior repeatedly and get the latest one at once; a missing one is queued. The queue holds one
 request for each subject: newer answers replace a request that waits, and a request that was not repeated lately is
 dropped. The request that is being computed is finished even if newer answers have come, since a busy study would never
-see a result otherwise; it is given up if nobody requests it any more, or if it takes too long. The work is done by a
+see a result otherwise; it is given up if it is not requested any more, or if it takes too long. The work is done by a
 child process with low priority (posterior_worker), so that it slows the requests of participants as little as possible.
 """
 

@@ -211,8 +211,8 @@ def _count_distinct_pairs(answers: Answers) -> NDArray[np.int64]:
     pairs = len(answers.layout) ** 2
     if len(answers.images) * pairs <= MAX_CELLS:
         cell = answers.image[answers.used].astype(np.int32) * pairs + answers.cells[answers.used]
-        asked = np.bincount(cell, minlength=len(answers.images) * pairs) > 0
-        return asked.reshape(len(answers.images), pairs).sum(axis=1)
+        is_answered = np.bincount(cell, minlength=len(answers.images) * pairs) > 0
+        return is_answered.reshape(len(answers.images), pairs).sum(axis=1)
     key = answers.image[answers.used].astype(np.int64)
     key *= pairs
     key += answers.cells[answers.used]

@@ -29,7 +29,7 @@ Source = Literal["truth", "picture", "model"]
 """What simulated participants see: an image's true maps, its colours, or the output of the user's model."""
 MAX_PARTICIPANTS = 500
 AT_ONCE = 8
-STOPPED = "They stopped before the end."
+STOPPED = "The simulated participants stopped before the end."
 WORKER = "VSEG_SERVE_DB"  # set in the environment of a worker, whose parent is the server
 
 
@@ -185,7 +185,10 @@ class Simulations:
                 with self.child_process(["-m", "vseg.bots"]) as process:
                     _follow(job, process, settings, partial(self._share, study.name, job))
         except Exception as error:
-            job.failed, job.said = True, f"They could not be started: {type(error).__name__}: {error}"
+            job.failed, job.said = (
+                True,
+                f"The simulated participants could not be started: {type(error).__name__}: {error}",
+            )
         finally:
             job.running = False
             self._share(study.name, job)
@@ -215,7 +218,7 @@ def _follow(
         event = json.loads(line)
         job.done += event.get("done", 0)
         job.failed = "failed" in event
-        job.said = event.get("said") or event.get("failed") or job.said
+        job.said = event.get("summary") or event.get("failed") or job.said
         share()
     if not job.said:
         job.failed, job.said = True, STOPPED
