@@ -44,7 +44,7 @@ def write_data(out: Path, textures: list[TextureExperiment], photo: PhotographEx
 
 
 def report(textures: list[TextureExperiment], pairs: Pairs, photo: PhotographExperiment) -> Report:
-    """The page, but for its footer."""
+    """Build the page without its footer."""
     page = Report(
         "vseg: a demonstration",
         "How people segment an image, and how sure they are, measured by asking again and again "
@@ -180,7 +180,7 @@ def _texture_scores(page: Report, textures: list[TextureExperiment]) -> None:
 
 
 def _recovery(one: TextureExperiment) -> float:
-    """The error of one probability, averaged over locations and people."""
+    """Return the error of one probability, averaged over locations and people."""
     errors = [metrics.mae_per_entry(one.each[who].maps, belief) for who, belief in one.beliefs.items()]
     return float(np.mean(errors))
 

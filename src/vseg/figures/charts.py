@@ -23,7 +23,7 @@ HELD_OUT = "held-out log-likelihood\n(nats per trial)"
 def curves(
     x: ArrayLike, curves: Mapping[str, ArrayLike], xlabel: str, ylabel: str, *, seed: int, log: str = ""
 ) -> Figure:
-    """The mean of each curve over its runs, with a 95 % bootstrap interval over runs.
+    """Draw the mean of each curve over its runs, with a 95 % bootstrap interval over runs.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def curves(
     >>> curves([1, 10], errors, "blocks", "MAE", seed=0, log="x").axes[0].get_xscale()
     'log'
     """
-    across, runs = _checked_curves(x, curves)
+    across, runs = _check_curves(x, curves)
     if log not in ("", "x", "y", "xy"):
         raise InvalidInput(f"Expected log to be '', 'x', 'y' or 'xy', got {log!r}.")
     figure = style.sheet(5.2, 3.2, tidy=True)
@@ -67,7 +67,7 @@ def curves(
 
 
 def groups(groups: Mapping[str, ArrayLike], ylabel: str) -> Figure:
-    """Conditions next to each other: a dot a participant, the mean and its 95 % interval (Student's t).
+    """Draw conditions side by side: one dot per participant, the mean and its 95 % interval (Student's t).
 
     Examples
     --------
@@ -80,7 +80,7 @@ def groups(groups: Mapping[str, ArrayLike], ylabel: str) -> Figure:
     figure = style.sheet(1.0 + 1.2 * max(len(groups), 2), 3.0, tidy=True)
     axes = figure.add_subplot()
     for at, (name, given) in enumerate(groups.items()):
-        values = _finite(given, f"group {name!r}")
+        values = _check_finite(given, f"group {name!r}")
         if values.ndim != 1 or not len(values):
             raise InvalidInput(f"Group {name!r} is a list of one value or more, got shape {values.shape}.")
         colour = LINE_COLOURS[at % len(LINE_COLOURS)]
@@ -89,7 +89,7 @@ def groups(groups: Mapping[str, ArrayLike], ylabel: str) -> Figure:
             at + 0.2, values.mean(), yerr=_t_interval(values), fmt="D", color=INK, markersize=5, capsize=3,
             linewidth=1.2,
         )  # fmt: skip
-    counts = [f"{style.wrapped(str(name), 1.1)}\nn = {np.size(given)}" for name, given in groups.items()]
+    counts = [f"{style.wrap_name(str(name), 1.1)}\nn = {np.size(given)}" for name, given in groups.items()]
     axes.set_xticks(range(len(groups)), counts, parse_math=False)
     axes.set_xlim(-0.6, len(groups) - 0.4)
     style.plain(axes, "◆ mean and 95 % interval", ylabel)
@@ -98,7 +98,7 @@ def groups(groups: Mapping[str, ArrayLike], ylabel: str) -> Figure:
 
 
 def path(smoothnesses: ArrayLike, held_out: ArrayLike, chosen: float, *, ylabel: str = HELD_OUT) -> Figure:
-    """The cross-validation curve over the smoothness λ; λ = 0 stands apart at the left of the log axis.
+    """Draw the cross-validation curve over the smoothness λ; λ = 0 is separated at the left of the log axis.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def path(smoothnesses: ArrayLike, held_out: ArrayLike, chosen: float, *, ylabel:
     >>> path([0, 1, 10], [[-0.6, -0.5, -0.55], [-0.7, -0.5, -0.6]], chosen=1).axes[0].get_title()
     'chosen λ = 1'
     """
-    given, scores = _checked_folds(smoothnesses, held_out, "smoothness")
+    given, scores = _check_folds(smoothnesses, held_out, "smoothness")
     if given.min() < 0 or not (given > 0).any():
         raise InvalidInput(
             f"Smoothnesses are 0 or more and at least one is above 0, got {given.tolist()!r:.80}."
@@ -146,7 +146,7 @@ def segments(
     *,
     ylabel: str = HELD_OUT,
 ) -> Figure:
-    """How many segments? The held-out score, and how many maps win a location, against K.
+    """Draw the held-out score and the number of maps that win a location against K.
 
     Below the dashed line some maps are empty: the paper (S3) takes the largest K that leaves none empty.
 
@@ -165,8 +165,8 @@ def segments(
     >>> len(segments([2, 3, 4], [-0.6, -0.5, -0.52], [2, 3, 3], chosen=3).axes)
     2
     """
-    K, scores = _checked_folds(segments, held_out, "number of segments")
-    won = _finite(winning, "winning")
+    K, scores = _check_folds(segments, held_out, "number of segments")
+    won = _check_finite(winning, "winning")
     if won.shape != K.shape:
         raise InvalidInput(f"Expected {len(K)} numbers of winning maps, got shape {won.shape}.")
     order = np.argsort(K)
@@ -189,7 +189,7 @@ def segments(
 
 
 def design(pairs: Pairs, image: ArrayLike | None = None) -> Figure:
-    """The tested pairs as lines between their locations, and how many partners the locations have.
+    """Draw the tested pairs as lines between their locations, and the number of partners of each location.
 
     Examples
     --------
@@ -228,14 +228,14 @@ def _draw_pairs(axes: Axes, pairs: Pairs, shown: NDArray[np.float64] | None) -> 
     axes.add_collection(lines, autolim=False)
     axes.scatter(where[:, 0], where[:, 1], s=min(2000 / len(where), 12), color=INK, linewidth=0, zorder=3)
     axes.set(
-        xlim=(0, 1), ylim=(1, 0), box_aspect=style.shape_of(shown), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1]
+        xlim=(0, 1), ylim=(1, 0), box_aspect=style.image_shape(shown), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1]
     )
     style.title(axes, f"{len(pairs)} pairs on {pairs.layout}")
     style.plain(axes, "x (fraction of the image's width)", "y (fraction of its height)")
 
 
 def _band(axes: Axes, x: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
-    """The mean over folds with its points, and ± 1 standard error where there are folds."""
+    """Draw the mean over folds with its points, and ± 1 standard error if there are several folds."""
     mean = scores.mean(axis=0)
     axes.plot(x, mean, marker="o", markersize=4, color=LINE_COLOURS[0], linewidth=1.4)
     if len(scores) < 2:
@@ -248,7 +248,7 @@ def _band(axes: Axes, x: NDArray[np.float64], scores: NDArray[np.float64]) -> No
 
 
 def _mark(axes: Axes, x: float, y: float) -> None:
-    """The chosen one: a ring and a line down to the axis."""
+    """Mark the chosen value by a ring and a line down to the axis."""
     axes.axvline(x, color=LINE_COLOURS[1], linewidth=1, linestyle=":", zorder=0)
     axes.plot(
         [x],
@@ -262,7 +262,7 @@ def _mark(axes: Axes, x: float, y: float) -> None:
 
 
 def _on_log_axis(smoothnesses: NDArray[np.float64]) -> tuple[NDArray[np.float64], float | None]:
-    """Places on a log axis, sorted; a leading 0 stands a gap to the left of the smallest above it."""
+    """Return sorted positions on a log axis; 0 is placed left of the smallest positive value, after a gap."""
     above = smoothnesses[smoothnesses > 0]
     if len(above) == len(smoothnesses):
         return smoothnesses, None
@@ -272,7 +272,7 @@ def _on_log_axis(smoothnesses: NDArray[np.float64]) -> tuple[NDArray[np.float64]
 
 
 def _mark_zero(axes: Axes, apart: float, above: NDArray[np.float64]) -> None:
-    """A tick '0', a break in the axis after it, and the decades beyond it, or else the two ends."""
+    """Draw a tick '0', an axis break after it, and ticks at the decades, or at both ends if there are none."""
     axes.set_xlim(apart * 0.75, above[-1] * 1.3)
     low, high = axes.get_xlim()
     first = float(np.sqrt(apart * above[0]))
@@ -288,7 +288,7 @@ def _mark_zero(axes: Axes, apart: float, above: NDArray[np.float64]) -> None:
 
 
 def _plain_decades(axis: Axis, values: NDArray[np.float64]) -> None:
-    """Plain numbers at 1, 2 and 5 of each decade, or at the decades where they are many."""
+    """Label 1, 2 and 5 of each decade, or only the decades if there are many."""
     if values.min() <= 0:
         raise InvalidInput(f"A logarithmic axis takes values above 0, got {values.min():g}.")
     decades = np.log10(values.max() / values.min())
@@ -299,7 +299,7 @@ def _plain_decades(axis: Axis, values: NDArray[np.float64]) -> None:
 
 
 def _key(figure: Figure, axes: Axes, names: list[str], ends: list[float]) -> None:
-    """Names beside the axes, in the order of the curves' right ends; one name stands above."""
+    """Write the curves' names beside the axes, in the order of their right ends; a single name goes above."""
     if len(names) == 1:
         style.title(axes, names[0])
         return
@@ -311,7 +311,7 @@ def _key(figure: Figure, axes: Axes, names: list[str], ends: list[float]) -> Non
 def _bootstrap_interval(
     values: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The 2.5 % and 97.5 % quantiles of the mean over runs drawn again with replacement."""
+    """Return the 2.5 % and 97.5 % quantiles of the mean over resampled runs."""
     # How often each run is drawn, so that no (resamples, runs, m) array is made.
     runs = len(values)
     drawn = rng.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES) / runs
@@ -320,7 +320,7 @@ def _bootstrap_interval(
 
 
 def _t_interval(values: NDArray[np.float64]) -> float:
-    """Half the 95 % interval of the mean; 0 for a single value."""
+    """Return half the width of the 95 % interval of the mean; 0 for a single value."""
     from scipy.stats import t
 
     if len(values) < 2:
@@ -329,20 +329,22 @@ def _t_interval(values: NDArray[np.float64]) -> float:
 
 
 def _spread(values: NDArray[np.float64], width: float = 0.3) -> NDArray[np.float64]:
-    """Sideways shifts that keep like values apart: by rank, over five columns, no chance involved."""
+    """Return horizontal shifts that separate similar values: by rank, over five columns, without randomness."""
     rank = np.argsort(np.argsort(values, kind="stable"))
     return (np.array([0, 0.5, -0.5, 0.25, -0.25])[rank % 5]) * width
 
 
-def _checked_curves(
+def _check_curves(
     x: ArrayLike, curves: Mapping[str, ArrayLike]
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    across = _finite(x, "x")
+    across = _check_finite(x, "x")
     if across.ndim != 1 or not len(across):
         raise InvalidInput(f"x is a list of one value or more, got shape {across.shape}.")
     if not isinstance(curves, Mapping) or not curves:
         raise InvalidInput(f"Expected curves as a mapping from name to runs, got {curves!r:.80}.")
-    runs = {str(name): np.atleast_2d(_finite(given, f"curve {name!r}")) for name, given in curves.items()}
+    runs = {
+        str(name): np.atleast_2d(_check_finite(given, f"curve {name!r}")) for name, given in curves.items()
+    }
     for name, values in runs.items():
         if values.ndim != 2 or values.shape[1] != len(across) or not len(values):
             raise InvalidInput(
@@ -351,10 +353,10 @@ def _checked_curves(
     return across, runs
 
 
-def _checked_folds(
+def _check_folds(
     x: ArrayLike, held_out: ArrayLike, what: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    tried, scores = _finite(x, what), np.atleast_2d(_finite(held_out, "held_out"))
+    tried, scores = _check_finite(x, what), np.atleast_2d(_check_finite(held_out, "held_out"))
     if tried.ndim != 1 or not len(tried):
         raise InvalidInput(f"Expected one {what} or more, got shape {tried.shape}.")
     if scores.ndim != 2 or scores.shape[1] != len(tried):
@@ -372,7 +374,7 @@ def _position(tried: NDArray[np.float64], chosen: float, what: str) -> int:
     return int(found[0])
 
 
-def _finite(values: ArrayLike, what: str) -> NDArray[np.float64]:
+def _check_finite(values: ArrayLike, what: str) -> NDArray[np.float64]:
     given = as_floats(values, what)
     if not np.isfinite(given).all():
         raise InvalidInput(f"Expected finite numbers for {what}, some are NaN or infinite.")

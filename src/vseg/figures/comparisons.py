@@ -1,4 +1,4 @@
-"""Figures of models compared: a forest of scores, calibration, and maps side by side."""
+"""Figures that compare models: a forest plot of scores, calibration, and maps side by side."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
@@ -25,7 +25,7 @@ NOTE_IN = 3.7
 
 
 class Curve(Protocol):
-    """A calibration curve: what was predicted, how often it came true, of how many answers."""
+    """A calibration curve: predictions, observed shares and numbers of answers per bin."""
 
     @property
     def predicted(self) -> Sequence[float]:
@@ -34,12 +34,12 @@ class Curve(Protocol):
 
     @property
     def observed(self) -> Sequence[float]:
-        """The share of 'same' in each."""
+        """The share of 'same' answers in each bin."""
         ...
 
     @property
     def count(self) -> Sequence[int]:
-        """The answers in each."""
+        """The number of answers in each bin."""
         ...
 
 
@@ -49,7 +49,7 @@ def forest(
     *,
     xlabel: str = "bits per answer held out (95 % interval)",
 ) -> Figure:
-    """A row a model: its score and its interval, with the floor and the ceilings as lines.
+    """Draw one row per model: its score and interval, with the floor and the ceilings as lines.
 
     Parameters
     ----------
@@ -79,22 +79,22 @@ def forest(
         axes.plot([row["low"], row["high"]], [place, place], color=LINE_COLOURS[0], linewidth=1.8, zorder=2)
         axes.plot([row["bits"]], [place], marker="D", markersize=5, color=LINE_COLOURS[0], zorder=3)
         axes.annotate(
-            _said(row["bits"]), (max(row["high"], row["bits"]), place), xytext=(5, 0), textcoords="offset points",
-            va="center", fontsize=SMALL, color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+            _format_bits(row["bits"]), (max(row["high"], row["bits"]), place), xytext=(5, 0),
+            textcoords="offset points", va="center", fontsize=SMALL, color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
-    names = [style.shortened(str(row["model"]), NAME_IN) for row in rows]
+    names = [style.shorten_name(str(row["model"]), NAME_IN) for row in rows]
     axes.set_yticks(range(len(rows)), names, parse_math=False)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.margins(x=0.12)
     style.plain(axes, xlabel, "")
     if lines:
-        said = [f"{each['name']} {_said(each['bits'])}" for each in known]
+        said = [f"{each['name']} {_format_bits(each['bits'])}" for each in known]
         style.key(figure, lines, said, loc="outside lower center", ncols=min(len(said), 4), handlelength=2.4)
     return figure
 
 
 def calibration(curves: Mapping[str, Curve]) -> Figure:
-    """A panel a model: the share of 'same' answers against what was predicted; on the diagonal 70 % means 70 %.
+    """Draw one panel per model: the share of 'same' answers against the prediction; calibrated is the diagonal.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def calibration(curves: Mapping[str, Curve]) -> Figure:
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
     for axes, (name, curve) in zip(panels, curves.items(), strict=False):
         _draw_calibration(axes, curve)
-        style.title(axes, style.shortened(str(name), PANEL_IN), SMALL)
+        style.title(axes, style.shorten_name(str(name), PANEL_IN), SMALL)
     for axes in panels[len(curves) :]:
         axes.remove()
     for place, axes in enumerate(panels[: len(curves)]):
@@ -125,7 +125,7 @@ def calibration(curves: Mapping[str, Curve]) -> Figure:
 def side_by_side(
     rows: Mapping[str, Mapping[str, Maps]], images: Mapping[str, ArrayLike] | None = None
 ) -> Figure:
-    """What people and models see: a column each, a row an image or a participant.
+    """Draw the maps of people and models: one column each, one row per image or participant.
 
     Of each there is the segmentation in colours, paler where it is uncertain, under the boundaries. The columns after
     the first are under its labels, so that a colour means the same in a row.
@@ -153,7 +153,7 @@ def side_by_side(
     columns = list(dict.fromkeys(name for each in rows.values() for name in each))
     across = len(columns) + bool(shown)
     side = MAP_IN if across * (MAP_IN + GAP) <= MOST_WIDE_IN else NARROW_IN
-    highs = [side * style.shape_of(shown.get(name)) for name in rows]
+    highs = [side * style.image_shape(shown.get(name)) for name in rows]
     left = MARGIN + 0.12 + 0.15 * max(name.count("\n") + 1 for name in rows)
     top = MARGIN + LINE
     figure = style.sheet(
@@ -161,13 +161,13 @@ def side_by_side(
         top + sum(highs) + len(rows) * (GAP + 0.16) + 0.24,
     )
     for column, head in enumerate((["image"] if shown else []) + columns):
-        write(figure, left + column * (side + GAP) + side / 2, top - 0.1, style.shortened(head, side))
+        write(figure, left + column * (side + GAP) + side / 2, top - 0.1, style.shorten_name(head, side))
     for (name, each), high in zip(rows.items(), highs, strict=True):
-        named = "\n".join(style.shortened(line, high) for line in name.split("\n"))
+        named = "\n".join(style.shorten_name(line, high) for line in name.split("\n"))
         write(figure, left / 2, top + high / 2, named, rotation=90)
         if name in shown:
             style.picture(axes_at(figure, left, top, side, high), shown[name])
-        for head, maps in _aligned(each).items():
+        for head, maps in _align(each).items():
             place = left + (columns.index(head) + bool(shown)) * (side + GAP)
             _draw_maps(axes_at(figure, place, top, side, high), maps, high / side)
             write(
@@ -178,8 +178,8 @@ def side_by_side(
     return figure
 
 
-def _aligned(maps: Mapping[str, Maps]) -> dict[str, Maps]:
-    """Labels are arbitrary (Eq. 4): under those of the first, where the layouts agree."""
+def _align(maps: Mapping[str, Maps]) -> dict[str, Maps]:
+    """Order segments as in the first maps where the layouts agree, because labels are arbitrary (Eq. 4)."""
     first = next(iter(maps.values()), None)
     return {
         name: one.align_to(first) if first is not None and one.layout == first.layout else one
@@ -187,14 +187,14 @@ def _aligned(maps: Mapping[str, Maps]) -> dict[str, Maps]:
     }
 
 
-def _said(bits: float) -> str:
-    """With the minus sign of the axis."""
+def _format_bits(bits: float) -> str:
+    """Format bits with the minus sign of the axis."""
     return f"{bits:.3f}".replace("-", "−")
 
 
 def _draw_maps(axes: Axes, maps: Maps, shape: float) -> None:
-    """Each location in the colour of its most probable segment, towards white as the entropy rises."""
-    colours = style.painted(maps.labels)
+    """Draw each location in the colour of its most probable segment, lighter for higher entropy."""
+    colours = style.paint(maps.labels)
     sure = 1 - maps.entropy / style.highest_entropy(maps.segments)
     pale = 1 - (1 - colours) * (0.15 + 0.85 * sure[:, None])
     style.picture(axes, _raster_rgb(maps, pale, shape))
@@ -219,7 +219,7 @@ def _draw_calibration(axes: Axes, curve: Curve) -> None:
 
 
 def _wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's 95 % interval of a share."""
+    """Return Wilson's 95 % interval of a share."""
     z = 1.96
     middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
     reach = z * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)

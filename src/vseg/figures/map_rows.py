@@ -1,4 +1,4 @@
-"""The figure of the paper: one row of probability maps, segmentation and entropy for each Maps."""
+"""The paper's figure: one row of probability maps, segmentation and entropy for each Maps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOST_IN_LINE = 6  # probability maps next to each other
 
 
 def maps(*maps: Maps, image: ArrayLike | None = None, names: Sequence[str] | None = None) -> Figure:
-    """One row for each Maps: its K probability maps, its segmentation map and its entropy map.
+    """Draw one row for each Maps: its K probability maps, its segmentation map and its entropy map.
 
     Probability maps run from black at 0 to the segment's colour at 1. Rows after the first are aligned to it
     (their labels are arbitrary) where their layouts agree, so that a colour means the same in all rows.
@@ -39,11 +39,11 @@ def maps(*maps: Maps, image: ArrayLike | None = None, names: Sequence[str] | Non
     12
     """
     style.check_maps(maps)
-    rows = _aligned(maps)
+    rows = _align(maps)
     default = ["truth", "reconstruction"] if len(rows) == 2 else [""] * len(rows)
-    titles = style.checked_names(names, len(rows), default)
+    titles = style.check_names(names, len(rows), default)
     shown = None if image is None else style.as_picture(image)
-    plan = _Plan.of(max(row.segments for row in rows), shown, titles)
+    plan = _Plan.for_maps(max(row.segments for row in rows), shown, titles)
     figure = style.sheet(plan.width, plan.height)
     for number, (row, title) in enumerate(zip(rows, titles, strict=True)):
         _draw_row(figure, plan, number, row, title, shown)
@@ -53,7 +53,7 @@ def maps(*maps: Maps, image: ArrayLike | None = None, names: Sequence[str] | Non
 
 @dataclass(frozen=True)
 class _Plan:
-    """Where each panel of `maps` stands, in inches: K small panels on one or more lines, then large ones."""
+    """The position of each panel of `maps`, in inches: K small panels on one or more lines, then large ones."""
 
     segments: int
     across: int  # probability maps next to each other
@@ -66,8 +66,8 @@ class _Plan:
     rows: int
 
     @classmethod
-    def of(cls, segments: int, shown: NDArray | None, titles: list[str]) -> "_Plan":
-        shape = style.shape_of(shown)
+    def for_maps(cls, segments: int, shown: NDArray | None, titles: list[str]) -> "_Plan":
+        shape = style.image_shape(shown)
         lines = ceil(segments / MOST_IN_LINE)
         across = ceil(segments / lines)
         others = 2 if shown is None else 3
@@ -76,7 +76,7 @@ class _Plan:
         room = MOST_WIDE - others * extra - (across + others) * GAP
         small = min(room / (across + others * lines), 1.35)
         large = lines * small + extra
-        text_lines = max(style.wrapped(title, large * shape, MEDIUM).count("\n") + 1 for title in titles)
+        text_lines = max(style.wrap_name(title, large * shape, MEDIUM).count("\n") + 1 for title in titles)
         left = MARGIN + (0.16 * text_lines + 0.04 if any(titles) else 0)
         return cls(segments, across, lines, small, large, shape, shown is not None, left, len(titles))
 
@@ -125,7 +125,7 @@ def _draw_row(
         figure,
         plan.left / 2 + 0.02,
         top + high / 2,
-        style.wrapped(title, high, MEDIUM),
+        style.wrap_name(title, high, MEDIUM),
         size=MEDIUM,
         rotation=90,
     )
@@ -137,10 +137,10 @@ def _draw_row(
     for segment in range(maps.segments):
         axes = axes_at(figure, *plan.place(row, segment), plan.small, plan.small * plan.shape)
         p = style.raster(maps.layout, maps.probabilities[:, segment], plan.shape)
-        picture(axes, style.shaded(p, segment))
+        picture(axes, style.shade(p, segment))
         _head(axes, letter(segment), row if plan.lines == 1 else 0)
     axes = axes_at(figure, plan.segmentation_left, top, large, high)
-    picture(axes, style.painted(style.raster(maps.layout, maps.labels, plan.shape)))
+    picture(axes, style.paint(style.raster(maps.layout, maps.labels, plan.shape)))
     _head(axes, "segmentation" if large > 0.9 else "segments", row)
     axes = axes_at(figure, plan.entropy_left, top, large, high)
     highest = style.highest_entropy(plan.segments)
@@ -151,19 +151,19 @@ def _draw_row(
 
 
 def _head(axes: Axes, text: str, row: int) -> None:
-    """Columns are labelled once, above the first row; letters on several lines in every row."""
+    """Label the columns above the first row; if letters take several lines, label every row."""
     if row == 0:
         style.title(axes, text, SMALL)
 
 
 def _draw_scales(figure: Figure, plan: _Plan) -> None:
-    """Below the rows: what black-to-colour and black-to-white mean."""
+    """Draw the colour scales below the rows."""
     top = plan.bottom + 0.02
     span = plan.across * (plan.small + GAP) - GAP
     width = min(span, 2.0)
     axes = axes_at(figure, plan.first + (span - width) / 2, top, width, 0.15)
     ramp = np.broadcast_to(np.linspace(0, 1, 256), (plan.segments, 256))
-    stripes = np.stack([style.shaded(row, k) for k, row in enumerate(ramp)])
+    stripes = np.stack([style.shade(row, k) for k, row in enumerate(ramp)])
     axes.imshow(stripes, extent=(0, 1, 0, 1), aspect="auto", interpolation="nearest")
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes.set_yticks([])
@@ -173,7 +173,7 @@ def _draw_scales(figure: Figure, plan: _Plan) -> None:
     style.entropy_bar(figure, bar, style.highest_entropy(plan.segments))
 
 
-def _aligned(maps: Sequence[Maps]) -> list[Maps]:
-    """Labels are arbitrary (Eq. 4): later maps under the labels of the first, where the layouts agree."""
+def _align(maps: Sequence[Maps]) -> list[Maps]:
+    """Order segments as in the first maps where the layouts agree, because labels are arbitrary (Eq. 4)."""
     first = maps[0]
     return [first, *(one.align_to(first) if one.layout == first.layout else one for one in maps[1:])]

@@ -21,7 +21,7 @@ LEAST_BAR = 1.0  # inches that the label of the entropy scale needs
 
 
 def segmentation(maps: Maps, image: ArrayLike | None = None) -> Figure:
-    """The segmentation map, the most probable segment of each location, with the share of each segment.
+    """Draw the segmentation map, the most probable segment of each location, with the share of each segment.
 
     With an image, the image stands before it, under the boundaries of the segmentation.
 
@@ -33,7 +33,7 @@ def segmentation(maps: Maps, image: ArrayLike | None = None) -> Figure:
     """
     style.check_maps([maps])
     shown = None if image is None else style.as_picture(image)
-    shape = style.shape_of(shown)
+    shape = style.image_shape(shown)
     left = MARGIN if shown is None else MARGIN + SIDE + GAP
     figure = style.sheet(
         left + SIDE + MARGIN + 0.95 * style.key_columns(maps.segments),
@@ -45,14 +45,14 @@ def segmentation(maps: Maps, image: ArrayLike | None = None) -> Figure:
         style.draw_boundaries(axes, maps, shape)
         title(axes, "image")
     axes = axes_at(figure, left, MARGIN + LINE, SIDE, SIDE * shape)
-    picture(axes, style.painted(style.raster(maps.layout, maps.labels, shape)))
+    picture(axes, style.paint(style.raster(maps.layout, maps.labels, shape)))
     title(axes, "segmentation")
     style.key_beside(axes, *_shares(maps))
     return figure
 
 
 def entropy(maps: Maps) -> Figure:
-    """The entropy map in nats: black where the participant is sure, white where all K segments are as likely.
+    """Draw the entropy map in nats, from black (certain) to white (all K segments are equally likely).
 
     Examples
     --------
@@ -73,7 +73,7 @@ def entropy(maps: Maps) -> Figure:
 
 
 def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
-    """The boundaries of one segmentation, or of several by name, over the image.
+    """Draw the boundaries of one segmentation, or of several by name, over the image.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
     several = maps if isinstance(maps, Mapping) else {"": maps}
     style.check_maps(list(several.values()))
     shown = style.as_picture(image)
-    shape = style.shape_of(shown)
+    shape = style.image_shape(shown)
     wide = 3.6 * min(1, 1 / shape)
     figure = style.sheet(
         2 * MARGIN + wide + (1.5 * style.key_columns(len(several)) if named else 0),
@@ -99,13 +99,13 @@ def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
     for one, tone in zip(several.values(), tones, strict=True):
         style.draw_boundaries(axes, one, shape, tone, width=1.1 if len(several) == 1 else 0.9)
     if named:
-        names = [style.shortened(str(name), 1.0) for name in several]
+        names = [style.shorten_name(str(name), 1.0) for name in several]
         style.key_beside(axes, [_two_toned(tone) for tone in tones], names)
     return figure
 
 
 def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Figure:
-    """The entropy map of each participant under the boundaries of their segmentation, on one scale (S5).
+    """Draw each participant's entropy map with the boundaries of their segmentation, on one scale (S5).
 
     Examples
     --------
@@ -118,7 +118,7 @@ def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Fi
         raise InvalidInput(f"Expected a mapping from participant to Maps, got {type(maps).__name__}.")
     style.check_maps(list(maps.values()))
     shown = None if image is None else style.as_picture(image)
-    shape = style.shape_of(shown)
+    shape = style.image_shape(shown)
     highest = style.highest_entropy(max(one.segments for one in maps.values()))
     count = len(maps) + (shown is not None)
     columns = min(count, 3 if count <= 6 else 5)
@@ -140,7 +140,7 @@ def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Fi
         axes = axes_at(figure, left, top, SMALL_SIDE, high)
         picture(axes, style.raster(one.layout, one.entropy, shape), highest=highest)
         style.draw_boundaries(axes, one, shape, "#FF5A4F", width=0.8)
-        title(axes, style.shortened(str(name), SMALL_SIDE), SMALL)
+        title(axes, style.shorten_name(str(name), SMALL_SIDE), SMALL)
         write(figure, left + SMALL_SIDE / 2, top + high + 0.1, f"{one.mean_entropy:.2f} nats", size=SMALL - 1)
     left = MARGIN + columns * (SMALL_SIDE + GAP) + GAP
     bar = axes_at(figure, left, MARGIN + LINE, 0.1, max(high, LEAST_BAR))
@@ -149,7 +149,7 @@ def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Fi
 
 
 def _shares(maps: Maps) -> tuple[list[Patch], list[str]]:
-    """A patch a segment, and its letter with its share of the locations."""
+    """Return one legend patch per segment, and its letter with its share of the locations."""
     shares = np.bincount(maps.labels, minlength=maps.segments) / len(maps.layout)
     patches = [
         Patch(facecolor=style.colour(k), edgecolor=style.INK, linewidth=0.4) for k in range(maps.segments)
@@ -158,7 +158,7 @@ def _shares(maps: Maps) -> tuple[list[Patch], list[str]]:
 
 
 def _two_toned(tone: str) -> Line2D:
-    """A boundary's line as it stands in the key."""
+    """Return a boundary line for the legend."""
     return Line2D(
         [], [], color=tone, linewidth=1.4, path_effects=[Stroke(linewidth=2.8, foreground="black"), Normal()]
     )

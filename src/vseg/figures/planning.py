@@ -1,4 +1,4 @@
-"""What a study would find, drawn: errors over trials, and power over participants."""
+"""Figure of a planned study: expected errors over trials, and power over participants."""
 
 from textwrap import fill
 from typing import Any
@@ -20,7 +20,7 @@ LETTERS = 18.0  # of small text in an inch
 
 
 def forecast(found: Forecast) -> Figure:
-    """Errors of maps and of mean entropies over trials; below, power over participants, a panel a number of trials.
+    """Draw errors of maps and mean entropies over trials, and power over participants for each number of trials.
 
     Bands are 95 % intervals over simulated people. Without a second condition, the lower panels show the error of a
     condition's mean entropy instead.
@@ -47,20 +47,20 @@ def forecast(found: Forecast) -> Figure:
         axes = figure.add_subplot(places[1, 2 * number : 2 * number + 2], sharey=first)
         _over_participants(axes, found, trials)
         first = first or axes
-        axes.set_ylabel("" if number else _what(found), fontsize=SMALL + 1, color=INK)
+        axes.set_ylabel("" if number else _describe_quantity(found), fontsize=SMALL + 1, color=INK)
         axes.tick_params(labelleft=not number)
     lines = [Line2D([], [], color=COLOURS[method], linewidth=1.8) for method in found.methods]
     names = [METHOD_NAMES[name] for name in found.methods]
     names[-1] += f"   (bands: 95 % intervals over {found.repeats} simulated people)"
     style.key(figure, lines, names, loc="outside upper left", ncols=len(lines))
     wide = int(LETTERS * figure.get_size_inches()[0])
-    said = "\n".join(fill(part, wide) for part in (_guessed(found), found.advice))
+    said = "\n".join(fill(part, wide) for part in (_describe_assumptions(found), found.advice))
     figure.supxlabel(said, x=0.01, ha="left", fontsize=SMALL, color=INK, parse_math=False)
     return figure
 
 
-def _guessed(found: Forecast) -> str:
-    """What was simulated."""
+def _describe_assumptions(found: Forecast) -> str:
+    """Describe what was simulated."""
     assumptions = found.assumptions
     against = "" if assumptions.against is None else f" against {assumptions.against:g}"
     return (
@@ -102,14 +102,14 @@ def _over_participants(axes: Axes, found: Forecast, trials: int) -> None:
     style.plain(axes, "participants" if column == "mean_error" else "participants a condition", "")
 
 
-def _what(found: Forecast) -> str:
+def _describe_quantity(found: Forecast) -> str:
     if found.assumptions.against is None:
         return "error of the condition's\nmean entropy (nats)"
     return f"power to tell {found.assumptions.entropy:g}\nfrom {found.assumptions.against:g} nats"
 
 
 def _first_of_each(found: Forecast, method: str) -> list[dict[str, Any]]:
-    """A row a number of trials: what is drawn of it does not depend on the participants."""
+    """Return one row per number of trials; the drawn values do not depend on the number of participants."""
     return found.table.where(method=method, participants=found.participants[0]).rows
 
 

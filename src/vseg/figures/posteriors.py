@@ -1,4 +1,4 @@
-"""A posterior: its maps, and below them what is not known about them; everyone's entropy; the evidence of each K."""
+"""Figures of posteriors: maps with their uncertainty, entropies of participants, the evidence of each K."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
@@ -23,7 +23,7 @@ MOST_NAMED = 20  # people whose names stand below them
 
 
 def intervals(posterior: Posterior) -> Figure:
-    """Above, the posterior median, its segmentation and its entropy; below, how sure each of them is.
+    """Draw the posterior median, its segmentation and its entropy, and below them their uncertainty.
 
     Under each probability map stands the width of its intervals, black where it is known and white where anything is
     possible; under the segmentation, the probability that another segment wins the location; under the entropy map, the
@@ -58,11 +58,11 @@ def intervals(posterior: Posterior) -> Figure:
     widths = posterior.upper - posterior.lower
     for segment in range(K):
         raster = style.raster(layout, maps.probabilities[:, segment])
-        panel(segment, 0, style.shaded(raster, segment), letter(segment))
+        panel(segment, 0, style.shade(raster, segment), letter(segment))
         head = f"{letter(segment)}: {widths[:, segment].mean():.2f} wide"
         panel(segment, 1, style.raster(layout, widths[:, segment]), head)
     wrong = 1 - posterior.argmax_probability[np.arange(len(layout)), maps.labels]
-    panel(K, 0, style.painted(style.raster(layout, maps.labels)), "segmentation")
+    panel(K, 0, style.paint(style.raster(layout, maps.labels)), "segmentation")
     panel(K, 1, style.raster(layout, wrong), f"mislabelled: {wrong.mean():.0%}")
     panel(K + 1, 0, style.raster(layout, maps.entropy), "entropy", style.highest_entropy(K))
     _draw_entropies(figure, posterior, *place(K + 1, 1))
@@ -74,7 +74,7 @@ def intervals(posterior: Posterior) -> Figure:
 def medians(
     *posteriors: Posterior, image: ArrayLike | None = None, names: Sequence[str] | None = None
 ) -> Figure:
-    """The posterior medians as `vseg.figures.maps` draws them, with the posterior's mean entropy and its interval.
+    """Draw posterior medians as `vseg.figures.maps` does, with the posterior's mean entropy and its interval.
 
     The entropy of the median map is another number, most often smaller, so it is not written below.
     """
@@ -83,26 +83,26 @@ def medians(
 
 
 def people(posteriors: Mapping[str, Posterior], image: ArrayLike | None = None) -> Figure:
-    """Everyone's entropy map as `vseg.figures.participants` draws it, with their mean entropy and its interval."""
+    """Draw entropy maps as `vseg.figures.participants` does, with each mean entropy and its interval."""
     drawn = panels.participants({name: one.maps for name, one in posteriors.items()}, image)
     return _with_entropies(drawn, posteriors.values())
 
 
 def _with_entropies(drawn: Figure, posteriors: Iterable[Posterior]) -> Figure:
-    """The captions below entropy maps, which are the texts that lie flat, in place of the maps' own entropy."""
+    """Replace the captions below entropy maps (the horizontal texts) by the posteriors' entropies."""
     captions = [text for text in drawn.texts if not text.get_rotation()]
     for text, one in zip(captions, posteriors, strict=True):
-        text.set_text(f"{_said(one)} nats")
+        text.set_text(f"{_format_entropy(one)} nats")
     return drawn
 
 
-def _said(posterior: Posterior) -> str:
+def _format_entropy(posterior: Posterior) -> str:
     low, high = posterior.entropy_interval
     return f"{posterior.entropy:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def entropies(groups: Mapping[str, Mapping[str, Posterior | Measurement]]) -> Figure:
-    """Everyone's mean entropy with its 90 % interval, a group beside the other, and the groups' means.
+    """Draw each participant's mean entropy with its 90 % interval, by group, and the groups' means.
 
     People stand in the order of their entropy, up to 20 of them with their names. A group's mean, with its 95 %
     interval, counts who is well known for more (see `vseg.evaluation.compare_uncertain`); it needs two people.
@@ -145,9 +145,9 @@ def _name(
     *,
     named: bool,
 ) -> None:
-    """Below the axis everyone's name, and the groups' above; of many people the groups' alone, below."""
+    """Write participants' names below the axis and groups' above; with many participants only the groups', below."""
     heads = [
-        f"{style.wrapped(str(name), 1.1)}\nn = {len(members)}".strip() for name, members in groups.items()
+        f"{style.wrap_name(str(name), 1.1)}\nn = {len(members)}".strip() for name, members in groups.items()
     ]
     middles = [
         start + (len(members) + 1) / 2 for start, members in zip(starts, groups.values(), strict=False)
@@ -165,7 +165,7 @@ def _name(
     for start, members in zip(starts, groups.values(), strict=False):
         for at, name in enumerate(sorted(members, key=lambda one: measure_entropy(members[one]))):
             places.append(start + at)
-            names.append(style.shortened(str(name), 0.8))
+            names.append(style.shorten_name(str(name), 0.8))
     axes.set_xticks(places, names, parse_math=False, rotation=90, fontsize=SMALL - 1)
 
 
@@ -185,7 +185,7 @@ def _draw_people(axes: Axes, start: float, known: list[Measurement], colour: str
 
 
 def evidence(table: SegmentsTable) -> Figure:
-    """How much less probable the answers are under each K than under the best one; the chosen K is filled.
+    """Draw the log evidence of each K relative to the best; the chosen K is filled.
 
     The chosen K is the smallest within 2 nats of the best; within 4, in the grey band, K is plausible.
     """
@@ -219,4 +219,4 @@ def _draw_entropies(figure: Figure, posterior: Posterior, left: float, top: floa
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.tick_params(labelsize=SMALL - 1, length=2, width=0.5, pad=2, colors=style.INK)
     axes.set_xlabel("mean entropy (nats)", fontsize=SMALL - 1, labelpad=2, color=style.INK)
-    title(axes, _said(posterior), SMALL)
+    title(axes, _format_entropy(posterior), SMALL)

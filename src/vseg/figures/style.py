@@ -1,4 +1,4 @@
-"""What all figures share: colours, sizes in inches and points, and how a layout becomes pixels."""
+"""Shared parts of all figures: colours, sizes in inches and points, and how a layout becomes pixels."""
 
 import textwrap
 from collections.abc import Sequence
@@ -34,14 +34,14 @@ CONTOUR_PX = 400  # the longer side of the picture in which boundaries are found
 
 
 def sheet(width_in: float, height_in: float, *, tidy: bool = False) -> Figure:
-    """An empty white figure; `tidy` lets matplotlib place the axes."""
+    """Create an empty white figure; `tidy` lets matplotlib place the axes."""
     return Figure(
         figsize=(width_in, height_in), dpi=DPI, facecolor="white", layout="constrained" if tidy else None
     )
 
 
 def axes_at(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
-    """Axes at a place given in inches from the figure's top-left corner."""
+    """Add axes at a position given in inches from the figure's top-left corner."""
     across, down = figure.get_size_inches()
     return figure.add_axes((left / across, 1 - (top + height) / down, width / across, height / down))
 
@@ -57,7 +57,7 @@ def write(
     ha: str = "center",
     va: str = "center",
 ) -> None:
-    """Text at a place given in inches from the figure's top-left corner."""
+    """Write text at a position given in inches from the figure's top-left corner."""
     across, down = figure.get_size_inches()
     figure.text(
         left / across,
@@ -73,12 +73,12 @@ def write(
 
 
 def title(axes: Axes, text: str, size: float = MEDIUM) -> None:
-    """A line above the axes."""
+    """Write a title above the axes."""
     axes.set_title(text, fontsize=size, pad=3, color=INK, parse_math=False)
 
 
 def picture(axes: Axes, pixels: NDArray[np.float64], *, highest: float = 1.0) -> None:
-    """A picture without ticks that fills its axes; grey levels run from 0 to `highest`."""
+    """Draw a picture without ticks that fills its axes; grey levels run from 0 to `highest`."""
     axes.imshow(
         pixels,
         cmap="gray",
@@ -95,7 +95,7 @@ def picture(axes: Axes, pixels: NDArray[np.float64], *, highest: float = 1.0) ->
 
 
 def entropy_bar(figure: Figure, axes: Axes, highest: float, *, upright: bool = False) -> None:
-    """The grey scale of entropy maps, from 0 to log K nats."""
+    """Draw the grey scale of entropy maps, from 0 to log K nats."""
     bar = figure.colorbar(
         ScalarMappable(Normalize(0, highest), "gray"),
         cax=axes,
@@ -109,7 +109,7 @@ def entropy_bar(figure: Figure, axes: Axes, highest: float, *, upright: bool = F
 
 
 def key(owner: Axes | Figure, handles: Sequence[Artist], names: Sequence[str], **place: Any) -> None:
-    """A legend without a box; names are taken as they are, a leading _ or a $ included."""
+    """Draw a legend without a box; names are written literally, including a leading _ or a $."""
     texts = [str(number) for number in range(len(names))]
     legend = owner.legend(list(handles), texts, frameon=False, fontsize=SMALL, columnspacing=1, **place)
     for text, name in zip(legend.get_texts(), names, strict=True):
@@ -117,23 +117,23 @@ def key(owner: Axes | Figure, handles: Sequence[Artist], names: Sequence[str], *
 
 
 def key_beside(axes: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
-    """The legend at the right of the axes, in as many columns as `key_columns` says."""
+    """Draw the legend at the right of the axes, in `key_columns` columns."""
     beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.03), "borderaxespad": 0.2}
     key(axes, handles, names, ncols=key_columns(len(names)), handlelength=1.2, handleheight=1, **beside)
 
 
 def key_columns(names: int) -> int:
-    """How many columns of names stand next to each other in a key."""
+    """Return the number of columns of a legend."""
     return -(-names // KEY_LINES)
 
 
 def key_height(names: int) -> float:
-    """Inches from the first to the last name of a key."""
+    """Return the height of a legend in inches."""
     return 0.19 * -(-names // key_columns(names)) + 0.1
 
 
 def plain(axes: Axes, xlabel: str, ylabel: str) -> None:
-    """Axis labels, and no box around the data."""
+    """Set axis labels and remove the box around the data."""
     axes.set_xlabel(xlabel, fontsize=MEDIUM, color=INK)
     axes.set_ylabel(ylabel, fontsize=MEDIUM, color=INK)
     axes.tick_params(which="both", labelsize=SMALL, colors=INK)
@@ -141,45 +141,45 @@ def plain(axes: Axes, xlabel: str, ylabel: str) -> None:
 
 
 def colour(segment: int) -> str:
-    """The colour of a segment."""
+    """Return the colour of a segment."""
     return SEGMENT_COLOURS[segment % len(SEGMENT_COLOURS)]
 
 
 def letter(segment: int) -> str:
-    """A, B, … Z, AA, AB, …: the name of a segment."""
+    """Return the name of a segment: A, B, … Z, AA, AB, …."""
     before, last = divmod(segment, 26)
     return (letter(before - 1) if before else "") + chr(ord("A") + last)
 
 
-def shaded(probabilities: NDArray[np.float64], segment: int) -> NDArray[np.float64]:
-    """(…, 3) the probabilities of one segment, from black at 0 to its colour at 1."""
+def shade(probabilities: NDArray[np.float64], segment: int) -> NDArray[np.float64]:
+    """Return (…, 3) colours of one segment's probabilities, from black at 0 to its colour at 1."""
     return probabilities[..., None] * np.array(to_rgb(colour(segment)))
 
 
-def painted(labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(…, 3) each label in its segment's colour."""
+def paint(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return (…, 3) colours: each label in its segment's colour."""
     return np.array([to_rgb(colour(k)) for k in range(int(labels.max()) + 1)])[labels]
 
 
 def raster(layout: Layout, values: NDArray, shape: float = 1.0) -> NDArray:
-    """A value a location as a picture of height/width `shape`: N×N on a grid, nearest location otherwise."""
+    """Return values per location as a picture of height/width `shape`: N×N on a grid, else the nearest location."""
     if isinstance(layout, Grid):
         return values.reshape(layout.size, layout.size)
     return values[layout.cells(*_size_px(shape, RASTER_PX))]
 
 
-def shape_of(shown: NDArray | None) -> float:
-    """Height / width of the image, or a square where there is none."""
+def image_shape(shown: NDArray | None) -> float:
+    """Return height / width of the image, or 1 without an image."""
     return 1.0 if shown is None else shown.shape[0] / shown.shape[1]
 
 
 def highest_entropy(segments: int) -> float:
-    """Log K, the top of the entropy scale; a single map is drawn on the scale of two."""
+    """Return log K, the top of the entropy scale; a single map uses the scale of two."""
     return float(np.log(max(segments, 2)))
 
 
 def as_picture(image: ArrayLike) -> NDArray[np.float64]:
-    """(height, width) or (height, width, 3) levels from 0 to 1."""
+    """Convert an image to (height, width) or (height, width, 3) levels from 0 to 1."""
     given = np.asarray(image)
     if given.ndim not in (2, 3) or (given.ndim == 3 and given.shape[2] not in (3, 4)) or not given.size:
         raise InvalidInput(
@@ -198,7 +198,7 @@ def as_picture(image: ArrayLike) -> NDArray[np.float64]:
 def draw_boundaries(
     axes: Axes, maps: Maps, shape: float = 1.0, tone: ColorType = "white", width: float = 1.1
 ) -> None:
-    """Where the most probable segment changes, as a line edged in black, visible on dark and on light."""
+    """Draw boundaries of the segmentation as lines with black edges, visible on dark and light images."""
     lines = boundary_lines(maps, shape)
     # All edges lie below all lines, so that one participant's edge does not hide another's line.
     for colour_of_line, thickness, level in (("black", 2.2 * width, 2), (tone, width, 3)):
@@ -207,7 +207,7 @@ def draw_boundaries(
 
 
 def boundary_lines(maps: Maps, shape: float = 1.0) -> list[NDArray[np.float64]]:
-    """The boundaries of the segmentation as lines of x, y in fractions of the image."""
+    """Return the boundaries of the segmentation as lines of x, y in fractions of the image."""
     width, height = _size_px(shape, CONTOUR_PX)
     labels = maps.render(width, height).argmax(axis=2)
     x, y = (np.arange(width) + 0.5) / width, (np.arange(height) + 0.5) / height
@@ -219,13 +219,13 @@ def boundary_lines(maps: Maps, shape: float = 1.0) -> list[NDArray[np.float64]]:
     return lines
 
 
-def wrapped(name: str, width_in: float, size: float = SMALL) -> str:
-    """A name on as many lines as it takes to stay within a width."""
+def wrap_name(name: str, width_in: float, size: float = SMALL) -> str:
+    """Wrap a name over several lines to stay within a width."""
     return textwrap.fill(name, max(int(width_in * 72 / (0.58 * size)), 4))
 
 
-def shortened(name: str, width_in: float, size: float = SMALL) -> str:
-    """A name on one line, its middle left off where it would pass a width: names often differ at the end."""
+def shorten_name(name: str, width_in: float, size: float = SMALL) -> str:
+    """Shorten a name to a width by omitting its middle, because names often differ at the end."""
     most = max(int(width_in * 72 / (0.58 * size)), 5)
     if len(name) <= most:
         return name
@@ -234,7 +234,7 @@ def shortened(name: str, width_in: float, size: float = SMALL) -> str:
 
 
 def check_maps(maps: Sequence[Maps]) -> None:
-    """A sentence for what is not maps."""
+    """Raise InvalidInput unless all are Maps."""
     if not maps:
         raise InvalidInput("Expected at least one Maps to draw, got none.")
     for one in maps:
@@ -244,8 +244,8 @@ def check_maps(maps: Sequence[Maps]) -> None:
             )
 
 
-def checked_names(names: Sequence[str] | None, count: int, default: Sequence[str]) -> list[str]:
-    """As many names as there are things to name."""
+def check_names(names: Sequence[str] | None, count: int, default: Sequence[str]) -> list[str]:
+    """Check that there are `count` names; without names return the default."""
     if names is None:
         return list(default)
     if isinstance(names, str) or len(names) != count:
@@ -254,5 +254,5 @@ def checked_names(names: Sequence[str] | None, count: int, default: Sequence[str
 
 
 def _size_px(shape: float, longest: int) -> tuple[int, int]:
-    """Width and height in pixels of a picture of height/width `shape`."""
+    """Return width and height in pixels of a picture of height/width `shape`."""
     return max(round(longest * min(1, 1 / shape)), 1), max(round(longest * min(1, shape)), 1)
