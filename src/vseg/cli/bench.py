@@ -69,8 +69,10 @@ def run(
         dataset, model, by=by, per="all", folds=folds, segments=segments, seed=seed, seconds=seconds,
         memory_mb=memory, leaderboard=leaderboard, progress=partial(progress_bar, "Scoring"),
     )  # fmt: skip
-    for row in result.table():
-        name, took = row["model"].replace(".py", ""), result.seconds.get(row["model"])
+    rows = {row["model"]: row for row in result.table()}
+    for model_name in result.predictions:
+        row, took = rows[model_name], result.seconds.get(model_name)
+        name = model_name.replace(".py", "")
         score = f"{row['bits']:.3f} bits per answer ({row['low']:.3f} to {row['high']:.3f})"
         typer.echo(f"{name}: {score}." if took is None else f"{name}: {score}, {took:.1f} s.")
     typer.echo(describe_leaderboard(leaderboard))
