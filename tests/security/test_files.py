@@ -241,7 +241,7 @@ LOADED_IN_LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
 import vseg
-from vseg.data.catch_trials import catch_trials
+from vseg.data.catch_trials import count_catch_trials
 from vseg.errors import VsegError
 
 grid, bomb, small = vseg.Grid(4), Path(sys.argv[1]), Path(sys.argv[2])
@@ -249,7 +249,7 @@ vseg.load(small, grid)  # whatever it takes to read any
 taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (taken + 2**31,) * 2)
 try:
-    catch_trials(bomb) if "catch" in bomb.name else vseg.load(bomb, grid)
+    count_catch_trials(bomb) if "catch" in bomb.name else vseg.load(bomb, grid)
 except VsegError as error:
     print(error)
 """
@@ -266,7 +266,7 @@ except VsegError as error:
         ("many.parquet", lambda path: parquet_bomb(path, 2**24 + 1),
          "declares 16777217 rows; expected at most 16777216: split the file."),
         ("wide.parquet", lambda path: parquet_bomb(path, 3_000_000, participant="x" * 256),
-         "column participant has 3000000 rows and a name of 256 characters; in so many rows, expected at most 178"),
+         "column participant has 3000000 rows and a name of 256 characters; for so many rows, expected at most 178"),
         ("catch.parquet", lambda path: parquet_bomb(path, 2**24 + 1, participant="x", catch="1", correct="1"),
          "declares 16777217 rows; expected at most 16777216: split the file."),
     ],
