@@ -80,7 +80,8 @@ def forest(
         axes.plot([row["bits"]], [place], marker="D", markersize=5, color=LINE_COLOURS[0], zorder=3)
         axes.annotate(
             _format_bits(row["bits"]), (max(row["high"], row["bits"]), place), xytext=(5, 0),
-            textcoords="offset points", va="center", fontsize=SMALL, color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+            textcoords="offset points", va="center", fontsize=SMALL, color=INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
     names = [style.shorten_name(str(row["model"]), NAME_IN) for row in rows]
     axes.set_yticks(range(len(rows)), names, parse_math=False)
