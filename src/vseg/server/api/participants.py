@@ -43,7 +43,9 @@ def get_progress(request: Request, row: RequestedStudy) -> Response:
     """Return counts, distributions, timing, catch trials and consistency, and all participants who did not withdraw."""
     answers = load_answers(request, row)
     progress = PROGRESS.dump_json(monitor.compute_progress(get_state(request).db, row, answers))
-    people = answers.cached("people as JSON", lambda: PEOPLE.dump_json(monitor.summarise_participants(row, answers)))
+    people = answers.cached(
+        "people as JSON", lambda: PEOPLE.dump_json(monitor.summarise_participants(row, answers))
+    )
     etag = make_etag(answers.version, progress)
     if (not_modified := not_modified_response(request, etag)) is not None:
         return not_modified

@@ -74,8 +74,8 @@ def request_posterior(
 
     version = f"{answers_fingerprint(answers, image, participant)} {question.catch}"
     subject = (row.id, row.digest, image, participant, segments)
-    newest = posteriors.ask(subject, version, make_question)
-    if mark in ("", newest.mark) or (earlier := posteriors.found(mark, subject)) is None:
+    newest = posteriors.request(subject, version, make_question)
+    if mark in ("", newest.mark) or (earlier := posteriors.find(subject, mark)) is None:
         return newest
     return PosteriorStatus(earlier, mark, is_current=False)
 

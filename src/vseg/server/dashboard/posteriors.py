@@ -67,9 +67,7 @@ class PosteriorView:
                 f"{self.posterior.segments}, set by the study; the evidence favours {self.posterior.chosen}"
             )
         by_evidence = self.parameters["segments"] == EVIDENCE
-        return (
-            f"{self.posterior.segments}, {'chosen by evidence' if by_evidence else 'as in the reconstruction'}"
-        )
+        return f"{self.posterior.segments}, {'chosen by evidence' if by_evidence else 'as in the reconstruction'}"
 
     @property
     def plausible(self) -> str:
