@@ -15,7 +15,7 @@ import pytest
 from commands import SMALL, files, vseg
 from vseg import Grid, Maps, Responses, __version__, load
 from vseg._support.text import format_count
-from vseg.cli import COMMANDS
+from vseg.cli import COMMANDS, PANELS
 from vseg.data.responses import concatenate
 
 SUMMARY = {
@@ -326,3 +326,53 @@ def test_the_total_of_the_bar_is_what_fits_report(simulated, smoothness, counts)
     else:
         reconstruct(answers, segments=counts[0], progress=done.append, **settings)
     assert sum(done) == PenalisedMethod(**settings).count_steps(counts)
+
+
+# ── help and completion ──
+
+
+def test_help_lists_every_command_once_by_panel(capsys):
+    _, out, _ = vseg("--help", capsys)
+    headings = re.findall(r"^(\w[\w ]*):$", out, re.MULTILINE)
+    assert headings == ["Options", *PANELS]
+    names = re.findall(r"^  ([a-z-]+)  ", out.split("Try:")[1], re.MULTILINE)
+    assert names == list(COMMANDS)
+
+
+def test_help_of_a_command_shows_its_options_by_panel(capsys):
+    _, out, _ = vseg("fit --help", capsys)
+    method, output = out.index("\nMethod posterior:\n"), out.index("\nOutput:\n")
+    assert method < out.index("--draws") < output < out.index("--out FOLDER") < out.index("\nOptions:\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("vseg ex", ["export"]),
+        ("vseg import", ["import", "import-jspsych"]),
+        ("vseg fit --max", ["--max-iterations"]),
+        ("vseg fit --method p", ["penalised", "posterior"]),
+        ("vseg models s", ["score"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_values(words, completions, monkeypatch, capsys):
+    """Set what the installed script for bash sets; arguments make no difference."""
+    monkeypatch.setenv("_VSEG_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    for arguments in ("", "demo"):
+        assert vseg(arguments, capsys) == (0, "".join(f"{name}\n" for name in completions), "")
+
+
+def test_completion_is_installed_for_the_shell(here):
+    """In a home folder of its own, from a bash that runs the command."""
+    command = f"{sys.executable} -c 'from vseg.cli import main; main()' --install-completion; true"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "HOME": str(here)},
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert "bash completion installed" in done.stdout, done.stderr
+    assert "_VSEG_COMPLETE=complete_bash" in (here / ".bash_completions/vseg.sh").read_text()

@@ -1,13 +1,13 @@
-"""The command line: one file a command, each of them parse, call, print.
+"""The command line: one file for each command, which parses its options, calls the library and prints the result.
 
-simulate, fit, groups, evaluate, demo, plan, study, serve, lab, links, export, import, simulate-participants,
-backup, restore, erase          the commands
-models, bench                   commands with commands of their own
-options                         numbers and names as they are typed
-output                          an output folder that is whole or not there, progress bars, and counts
+simulate, fit, groups, evaluate, demo, plan, study, serve, lab, links, export, imports, simulate_participants,
+backup, erase                   the commands
+models, bench                   commands that have subcommands
+help_panels                     help pages in panels
+options                         options that Typer cannot parse
+output                          the output folder of a command, and progress bars
 
-Only typer is imported here, then the file of the command; numpy and everything above it is loaded inside the command
-that needs it.
+Only Typer and the file of the command are imported at the start; a command imports numpy and the library when it runs.
 """
 
 import os
@@ -22,30 +22,47 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from vseg import __version__
+from vseg.cli.help_panels import PanelCommand, PanelGroup
 from vseg.errors import VsegError, VsegWarning
 
-COMMANDS = (
-    "simulate", "fit", "groups", "evaluate", "demo", "plan", "serve", "lab", "links", "export",
-    "simulate-participants", "backup", "restore", "erase", "import", "import-jspsych", "study", "models", "bench",
-)  # fmt: skip
-"""As --help lists them; each is a function of its own name, in a file of that name."""
-ELSEWHERE = {
+PANELS = {
+    "Try": ("demo",),
+    "Plan": ("plan", "simulate"),
+    "Collect": (
+        "study", "serve", "lab", "links", "simulate-participants", "export", "import", "import-jspsych",
+    ),
+    "Analyse": ("fit", "groups", "evaluate"),
+    "Compare models": ("models", "bench"),
+    "Maintain": ("backup", "restore", "erase"),
+}  # fmt: skip
+"""The commands in the order of --help; most are a function of that name in a file of that name."""
+COMMANDS = {name: panel for panel, names in PANELS.items() for name in names}
+"""The panel of each command."""
+EXCEPTIONS = {
     "restore": ("backup", "restore"),
     "import": ("imports", "import_", "HELP"),
     "import-jspsych": ("imports", "import_", "HELP_JSPSYCH"),
 }
-"""But for these: the file, the name there, and the name of the words for --help where it has none of its own."""
+"""The commands that are elsewhere: the file, the function, and the help text if it is not the docstring."""
+COMPLETION_VARIABLE = "_VSEG_COMPLETE"  # Typer's, set by the shell when it asks for completions
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+class _CommandGroup(PanelGroup):
+    """The commands in the order of `PANELS`; Typer puts those with subcommands last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for name in COMMANDS if name in self.commands]
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         typer.echo(f"vseg {__version__}")
         raise typer.Exit
 
 
 def vseg(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Measure how a person segments an image, and how sure they are, from same/different judgments.
@@ -60,23 +77,37 @@ def vseg(
 
 
 def app(arguments: Sequence[str]) -> typer.Typer:
-    """The command that is asked for, or all of them: loading the others would take longer than some commands do."""
-    asked = typer.Typer(
-        add_completion=False,
+    """Create the app with the command that the arguments name, or with all commands if they name none.
+
+    Loading all commands takes longer than some commands do; --help and shell completion need all.
+    """
+    new_app = typer.Typer(
+        cls=_CommandGroup,
+        add_completion=True,
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    asked.callback()(vseg)
-    for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
-        file, *names = ELSEWHERE.get(name) or [name.replace("-", "_")] * 2
-        command, *words = (getattr(import_module(f"vseg.cli.{file}"), each) for each in names)
-        if isinstance(command, typer.Typer):
-            asked.add_typer(command, name=name)
-        else:
-            asked.command(name, help=words[0] if words else None)(command)
-    return asked
+    new_app.callback()(vseg)
+    names_one = arguments and arguments[0] in COMMANDS and COMPLETION_VARIABLE not in os.environ
+    for name in arguments[:1] if names_one else COMMANDS:
+        _add_command(new_app, name)
+    return new_app
+
+
+def _add_command(new_app: typer.Typer, name: str) -> None:
+    file, *attributes = EXCEPTIONS.get(name) or [name.replace("-", "_")] * 2
+    module = import_module(f"vseg.cli.{file}")
+    command, *help_text = (getattr(module, attribute) for attribute in attributes)
+    panel = COMMANDS[name]
+    if isinstance(command, typer.Typer):
+        for subcommand in command.registered_commands:
+            subcommand.cls = PanelCommand
+        new_app.add_typer(command, name=name, rich_help_panel=panel)
+    else:
+        text = help_text[0] if help_text else None
+        new_app.command(name, cls=PanelCommand, help=text, rich_help_panel=panel)(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -106,14 +137,14 @@ def run_app(commands: typer.Typer, arguments: Sequence[str] | None = None, *, pr
         except VsegError as error:
             _fail(str(error))
         except MemoryError:
-            _fail("There is not enough memory for this; take a smaller --grid, --segments or --trials.")
+            _fail("Not enough memory; use a smaller --grid, --segments or --trials.")
         except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            _fail(f"{where}{error.strerror or error}.")
+            file = f"{error.filename}: " if error.filename else ""
+            _fail(f"{file}{error.strerror or error}.")
         except KeyboardInterrupt:
             sys.exit(130)
         except Exception as error:
-            _confess(error)
+            _report_bug(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -126,9 +157,8 @@ def _show_usage(error: typer.TyperException) -> NoReturn:
 def _describe_bad_value(error: typer.BadParameter) -> str:
     """Return a sentence with the option, what was expected and what was typed."""
     option = error.param_hint or (error.param.opts[0] if error.param else "A value")
-    details: list[dict[str, Any]] = getattr(
-        error.__cause__, "errors", list
-    )()  # Typer checks values with pydantic
+    # Typer checks values with pydantic.
+    details: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     kind, limits = (details[0]["type"], details[0].get("ctx", {})) if details else ("", {})
     expected = {
         "int_parsing": "a whole number",
@@ -151,18 +181,18 @@ def _fail(message: str) -> NoReturn:
     sys.exit(1)
 
 
-def _confess(error: Exception) -> NoReturn:
+def _report_bug(error: Exception) -> NoReturn:
     if os.environ.get("VSEG_DEBUG") == "1":
         traceback.print_exception(error)
     else:
-        what = _one_line(f"{type(error).__name__}: {error}").rstrip(". :")
+        description = _one_line(f"{type(error).__name__}: {error}").rstrip(". :")
         print(
-            f"vseg: unexpected error: {what}; run with VSEG_DEBUG=1 for the traceback and report it.",
+            f"vseg: unexpected error: {description}; run with VSEG_DEBUG=1 for the traceback and report it.",
             file=sys.stderr,
         )
     sys.exit(70)  # EX_SOFTWARE of sysexits.h
 
 
 def _one_line(message: str) -> str:
-    """Messages quote names from files: no line breaks, and nothing that steers a terminal."""
+    """Remove line breaks and control characters: messages quote names from files."""
     return "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))

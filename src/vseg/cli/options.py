@@ -14,7 +14,8 @@ Executor = Annotated[
     str,
     typer.Option(
         metavar="WHERE",
-        help="threads, processes (either with :N) or dask://HOST:PORT; the numbers do not depend on it.",
+        help="Where to run: threads, processes (either with :N) or dask://HOST:PORT; the results are the same.",
+        rich_help_panel="Simulation",
     ),
 ]
 
@@ -59,9 +60,9 @@ def study_name(text: str) -> str:
     """A study by its name; by its file, the name that stands in it."""
     if not text.endswith(".toml") and Path(text).name == text:
         return text
-    from vseg.study.schema import load
+    from vseg.study.schema import load_study
 
-    return load(text).name
+    return load_study(text).name
 
 
 def segments_range(text: str) -> list[int]:
