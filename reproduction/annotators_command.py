@@ -7,7 +7,7 @@ import typer
 
 from vseg._support.text import format_count
 from vseg.cli import options
-from vseg.cli.output import progress_bar, resumable
+from vseg.cli.output import progress_bar, report_interruption
 from vseg.errors import Conflict
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def annotators(
 
     total = run.steps(folder, count, names)
     with (
-        resumable(out),
+        report_interruption(out),
         open_workers(executor) as place,
         progress_bar("Asking annotators", total) as advance,
     ):

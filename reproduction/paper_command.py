@@ -10,7 +10,7 @@ import typer
 
 from vseg._support.text import format_count
 from vseg.cli import options
-from vseg.cli.output import resumable
+from vseg.cli.output import report_interruption
 from vseg.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def run(
         count = options.whole(resamples, "--resamples", least=1)
     names = chosen(figure)
     planned = running.planned(names, resamples=count, data=data)
-    with resumable(out), _bar(names, planned) as (advance, told):
+    with report_interruption(out), _bar(names, planned) as (advance, told):
         found = running.run(
             names,
             resamples=count,

@@ -140,9 +140,9 @@ def _map_row(
         last = k == maps.segments
         axes = style.axes_at(figure, left + (panels - 1 if last else k) * (side + PANEL_GAP), top, side, side)
         shown = (
-            style.painted(style.raster(maps.layout, maps.labels))
+            style.paint(style.raster(maps.layout, maps.labels))
             if last
-            else style.shaded(maps.image[..., k], k)
+            else style.shade(maps.image[..., k], k)
         )
         style.picture(axes, shown)
         if lettered:
@@ -156,7 +156,7 @@ def probability_key(figure: "Figure", left: float, top: float, segments: int, wi
     axes = style.axes_at(figure, left, top, width, 0.13)
     ramp = np.linspace(0, 1, 128)
     axes.imshow(
-        np.stack([style.shaded(ramp, k) for k in range(segments)]), extent=(0, 1, 0, 1), aspect="auto",
+        np.stack([style.shade(ramp, k) for k in range(segments)]), extent=(0, 1, 0, 1), aspect="auto",
         interpolation="nearest",
     )  # fmt: skip
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])

@@ -49,7 +49,9 @@ def paper_continued(tally: Tally, segments: int, *, seed: int) -> Maps:
     problem = build_objective(tally, segments, weights="pairs")
     p = random_start(problem, seed)
     for strength in CONTINUATION:
-        p, _ = descended(problem.with_strength(strength), LIFT / segments + (1 - LIFT) * p, stable_rate(strength))
+        p, _ = descended(
+            problem.with_strength(strength), LIFT / segments + (1 - LIFT) * p, stable_rate(strength)
+        )
     return Maps(tally.layout, p)
 
 
