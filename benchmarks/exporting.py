@@ -68,13 +68,14 @@ def fill(url: str, responses: int) -> None:
     """A database with that many responses, a thousand a session; every fiftieth was flagged and asked again."""
     from vseg import store
     from vseg.store.schema import responses as response_table
-    from vseg.study import pictures, trials as trials_module
+    from vseg.study import pictures
     from vseg.study.schema import parse_study
+    from vseg.study.trials import Unit, draw_trials
 
     study = parse_study(STUDY)
     with store.open(url) as db:
         number = store.studies.register(db, STUDY, study, pictures.render_pictures(study, Path())).id
-    trials = trials_module.draw_trials(study, [trials_module.Unit("patches", 0)], {"patches": (512, 512)})
+    trials = draw_trials(study, [Unit("patches", 0)], {"patches": (512, 512)})
     answers = _answers(trials, np.random.default_rng(0))
     names = ["session", *answers]
     assert set(names) == {column.name for column in response_table.c}

@@ -111,12 +111,12 @@ def as_index(values: ArrayLike) -> NDArray[Any]:
 
 
 def _as_integers(values: ArrayLike) -> NDArray[np.int64]:
-    given = np.asarray(values)
-    if given.size == 0:
+    array = np.asarray(values)
+    if array.size == 0:
         return np.zeros(0, np.int64)
-    if given.dtype.kind in "iu":
-        return given.astype(np.int64)
-    if given.dtype.kind == "f" and (np.abs(given) < 2**53).all() and (given == np.rint(given)).all():
-        return given.astype(np.int64)
-    shown = ", ".join([*map(repr, given.ravel()[:4].tolist()), *(["…"] if given.size > 4 else [])])
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    if array.dtype.kind == "f" and (np.abs(array) < 2**53).all() and (array == np.rint(array)).all():
+        return array.astype(np.int64)
+    shown = ", ".join([*map(repr, array.ravel()[:4].tolist()), *(["…"] if array.size > 4 else [])])
     raise InvalidInput(f"Expected whole numbers as locations, got [{shown}].")

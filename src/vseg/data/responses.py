@@ -274,16 +274,16 @@ def mark_used(
 
 def as_booleans(same: ArrayLike) -> NDArray[np.bool_]:
     """Return answers as booleans, from booleans or 0 and 1."""
-    given = np.asarray(same)
-    if given.dtype.kind == "b":
-        return given
-    if given.dtype.kind in "iuf" and np.isin(given, (0, 1)).all():
-        return given.astype(np.bool_)
-    if not given.size:
+    array = np.asarray(same)
+    if array.dtype.kind == "b":
+        return array
+    if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
+        return array.astype(np.bool_)
+    if not array.size:
         return np.zeros(0, np.bool_)
-    odd = [value for value in given.ravel().tolist() if value not in (0, 1)]
+    odd = [value for value in array.ravel().tolist() if value not in (0, 1)]
     if not odd:
-        return given.astype(np.bool_)
+        return array.astype(np.bool_)
     raise InvalidInput(f"Column same holds 0 or 1 (false or true), got {odd[0]!r}.")
 
 
@@ -295,42 +295,42 @@ def _as_column(values: NDArray[Any], count: int) -> NDArray[Any]:
 
 
 def _check_names(values: ArrayLike, name: str) -> NDArray[np.str_]:
-    given = np.asarray(values, dtype=np.str_)
+    array = np.asarray(values, dtype=np.str_)
     # An array can be wider than its longest name, for example if it is part of another; only then measure the names.
-    if given.itemsize > LONGEST_NAME * np.dtype("U1").itemsize and given.size:
-        longest = int(np.strings.str_len(given).max())
+    if array.itemsize > LONGEST_NAME * np.dtype("U1").itemsize and array.size:
+        longest = int(np.strings.str_len(array).max())
         if longest > LONGEST_NAME:
             raise InvalidInput(
                 f"Column {name} holds names of at most {LONGEST_NAME} characters, got one of {longest}; shorten it."
             )
-    return given
+    return array
 
 
 def _check_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
-    given = np.asarray(values)
-    if given.dtype.kind in "iuf" and ((given >= 0) & (given < 2**53) & (given == np.rint(given))).all():
-        return given.astype(np.int64)
-    odd = [v for v in given.ravel().tolist() if not isinstance(v, int | float) or v < 0 or v != v // 1]
+    array = np.asarray(values)
+    if array.dtype.kind in "iuf" and ((array >= 0) & (array < 2**53) & (array == np.rint(array))).all():
+        return array.astype(np.int64)
+    odd = [v for v in array.ravel().tolist() if not isinstance(v, int | float) or v < 0 or v != v // 1]
     raise InvalidInput(f"Column {name} holds whole numbers from 0 up, got {(odd or [None])[0]!r}.")
 
 
 def _check_times(values: ArrayLike) -> NDArray[np.float64]:
-    given = as_floats(values, "rt_ms")
-    odd = (given < 0) | np.isinf(given)
+    array = as_floats(values, "rt_ms")
+    odd = (array < 0) | np.isinf(array)
     if odd.any():
         raise InvalidInput(
-            f"Column rt_ms holds times in milliseconds from 0 up, NaN where unknown, got {given[odd][0]:g}."
+            f"Column rt_ms holds times in milliseconds from 0 up, NaN where unknown, got {array[odd][0]:g}."
         )
-    return given
+    return array
 
 
 def _check_tally(values: ArrayLike, name: str) -> NDArray[np.int64]:
-    given = np.asarray(values)
-    if given.dtype.kind in "iub":
-        return given.astype(np.int64)
-    if given.dtype.kind == "f" and (np.abs(given) < 2**53).all() and (given == np.rint(given)).all():
-        return given.astype(np.int64)
-    odd = [v for v in given.ravel().tolist() if not isinstance(v, int | float) or abs(v) >= 2**53 or v % 1]
+    array = np.asarray(values)
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64)
+    if array.dtype.kind == "f" and (np.abs(array) < 2**53).all() and (array == np.rint(array)).all():
+        return array.astype(np.int64)
+    odd = [v for v in array.ravel().tolist() if not isinstance(v, int | float) or abs(v) >= 2**53 or v % 1]
     raise InvalidInput(f"Counts {name} are whole numbers, got {(odd or [None])[0]!r}.")
 
 

@@ -95,18 +95,18 @@ def _check_means(means: ArrayLike | None, segments: int) -> NDArray[np.float64]:
                 f"There are default colours for at most {len(PALETTE)} segments, got {segments}; give `means`."
             )
         return PALETTE[:segments]
-    given = as_floats(means, "means")
-    if given.shape != (segments, 3) or not ((given >= 0) & (given <= 1)).all():
+    array = as_floats(means, "means")
+    if array.shape != (segments, 3) or not ((array >= 0) & (array <= 1)).all():
         raise InvalidInput(
-            f"Expected {segments} mean colours of 3 values from 0 to 1, got an array of shape {given.shape}."
+            f"Expected {segments} mean colours of 3 values from 0 to 1, got an array of shape {array.shape}."
         )
-    return given
+    return array
 
 
 def _check_spread(spread: ArrayLike, segments: int) -> NDArray[np.float64]:
-    given = as_floats(spread, "spread")
-    if given.shape not in ((), (segments, 3)) or not (np.isfinite(given) & (given >= 0)).all():
+    array = as_floats(spread, "spread")
+    if array.shape not in ((), (segments, 3)) or not (np.isfinite(array) & (array >= 0)).all():
         raise InvalidInput(
             f"Expected one spread from 0 up, or an array of shape ({segments}, 3), got {spread!r:.80}."
         )
-    return np.broadcast_to(given, (segments, 3))
+    return np.broadcast_to(array, (segments, 3))

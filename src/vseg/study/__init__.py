@@ -1,8 +1,9 @@
 """A study: its file, the texts participants read, its pictures, its trials and its cost.
 
-schema        Study: the study file, checked; sections.py has its tables
-toml_errors   the line of a TOML file in which an error lies
-texts         every text a participant reads, in three languages
+schema        Study: the study file, read and checked
+sections      the tables of the study file, one class each; add a setting there
+toml_errors   errors in a TOML file as sentences that name the line
+texts         the texts that participants read, in three languages
 pictures      the images of a study as PNG, with the true maps of generated ones
 trials        the trials of one session
 cost          trials, minutes, participants and coverage of a study
