@@ -5,7 +5,7 @@ import { isWhite, type Phase, type Photodiode, placeSquare } from "./photodiode.
 import type { ImageInfo } from "./wire.ts";
 
 /** An image as it will be shown, in pixels of the screen. */
-export interface Picture {
+export interface PreparedImage {
   pixels: HTMLCanvasElement;
   left: number;
   top: number;
@@ -18,83 +18,83 @@ const MARGIN = 0.94; // of the window an image may fill
 
 export class TrialCanvas {
   readonly element: HTMLCanvasElement;
-  private shown: Display;
+  private currentDisplay: Display;
   private readonly context: CanvasRenderingContext2D;
   private readonly images = new Map<string, { image: HTMLImageElement; info: ImageInfo }>();
   private readonly photodiode: Photodiode | null;
-  private pictures = new Map<string, Picture>();
+  private pictures = new Map<string, PreparedImage>();
 
   constructor(element: HTMLCanvasElement, display: Display, photodiode: Photodiode | null = null) {
     const context = element.getContext("2d", { alpha: false });
     if (!context) throw new Error("This browser cannot draw on a canvas.");
     this.element = element;
     this.context = context;
-    this.shown = display;
+    this.currentDisplay = display;
     this.photodiode = photodiode;
   }
 
   get display(): Display {
-    return this.shown;
+    return this.currentDisplay;
   }
 
   /** From now on this; the screens between trials take the same grey, so that nothing flickers. */
   set display(display: Display) {
-    this.shown = display;
+    this.currentDisplay = display;
     this.pictures = new Map();
     const grey = display.background;
     document.documentElement.style.setProperty("--grey", `rgb(${grey}, ${grey}, ${grey})`);
-    document.documentElement.style.setProperty("--on-grey", this.ink);
+    document.documentElement.style.setProperty("--on-grey", this.textColour);
   }
 
   /** Take an image, decoded before it is needed. */
-  add(name: string, image: HTMLImageElement, info: ImageInfo): void {
+  addImage(name: string, image: HTMLImageElement, info: ImageInfo): void {
     this.images.set(name, { image, info });
   }
 
   /** The decoded image itself. */
-  image(name: string): HTMLImageElement | undefined {
+  getImage(name: string): HTMLImageElement | undefined {
     return this.images.get(name)?.image;
   }
 
   /** The image, scaled and corrected; made at first use, and again when the window changed. */
-  picture(name: string): Picture {
-    this.fit();
-    const made = this.pictures.get(name) ?? this.made(name);
-    this.pictures.set(name, made);
-    return made;
+  prepareImage(name: string): PreparedImage {
+    this.fitToWindow();
+    const picture = this.pictures.get(name) ?? this.createPicture(name);
+    this.pictures.set(name, picture);
+    return picture;
   }
 
   /** How wide an image is shown, in CSS pixels. */
   width_px(name: string): number {
-    return this.picture(name).pixels.width / devicePixelRatio;
+    return this.prepareImage(name).pixels.width / devicePixelRatio;
   }
 
   /** The side of the photodiode's patch as it is drawn, in CSS pixels; null without one. */
   get patch_px(): number | null {
-    return this.photodiode && this.patch(this.photodiode).size / devicePixelRatio;
+    return this.photodiode && this.placePatch(this.photodiode).size / devicePixelRatio;
   }
 
   /** Plain grey, with the photodiode's patch as the phase wants it: everything that is drawn begins here. */
-  background(phase?: Phase): void {
+  drawBackground(phase?: Phase): void {
     const { background: grey } = this.display;
     this.context.fillStyle = `rgb(${grey}, ${grey}, ${grey})`;
     this.context.fillRect(0, 0, this.element.width, this.element.height);
     if (!this.photodiode) return;
-    const { left, top, size } = this.patch(this.photodiode);
+    const { left, top, size } = this.placePatch(this.photodiode);
     this.context.fillStyle = isWhite(this.photodiode, phase) ? "white" : "black";
     this.context.fillRect(left, top, size, size);
   }
 
-  show(picture: Picture, phase?: Phase): void {
-    this.background(phase);
+  drawImage(picture: PreparedImage, phase?: Phase): void {
+    this.drawBackground(phase);
     this.context.drawImage(picture.pixels, picture.left, picture.top);
   }
 
-  /** A red circle at each place, given in pixels of the image. */
-  dots(picture: Picture, places: [x: number, y: number][]): void {
+  /** A red circle at each place, loaded in pixels of the image. */
+  drawDots(picture: PreparedImage, locations: [x: number, y: number][]): void {
     const radius = (this.display.dot_px * devicePixelRatio) / 2;
     this.context.fillStyle = RED;
-    for (const [x, y] of places) {
+    for (const [x, y] of locations) {
       this.context.beginPath();
       this.context.arc(picture.left + x * picture.scale, picture.top + y * picture.scale, radius, 0, 2 * Math.PI);
       this.context.fill();
@@ -102,40 +102,40 @@ export class TrialCanvas {
   }
 
   /** Lines of words in the middle, on grey. */
-  words(text: string): void {
-    this.background();
+  drawText(text: string): void {
+    this.drawBackground();
     const lines = text.split(/\n+| {3,}/);
     const first = this.element.height / 2 - (lines.length - 1) * 18 * devicePixelRatio;
-    lines.forEach((line, index) => this.line(line, first + index * 36 * devicePixelRatio));
+    lines.forEach((line, index) => this.drawTextLine(line, first + index * 36 * devicePixelRatio));
   }
 
   /** A line above the picture, if there is room. */
-  caption(picture: Picture, text: string): void {
+  drawCaption(picture: PreparedImage, text: string): void {
     const middle = picture.top / 2;
-    if (middle >= 14 * devicePixelRatio) this.line(text, middle);
+    if (middle >= 14 * devicePixelRatio) this.drawTextLine(text, middle);
   }
 
   /** One size for all images of the session, so that it does not change from trial to trial. */
-  private patch(photodiode: Photodiode) {
+  private placePatch(photodiode: Photodiode) {
     const images = [...this.pictures.values()].map(({ pixels }) => pixels);
     return placeSquare(photodiode, devicePixelRatio, this.element, images);
   }
 
   /** Black or white, whichever is easier to read. */
-  private get ink(): string {
-    return this.shown.background > 110 ? "black" : "white";
+  private get textColour(): string {
+    return this.currentDisplay.background > 110 ? "black" : "white";
   }
 
-  private line(text: string, y: number): void {
+  private drawTextLine(text: string, y: number): void {
     this.context.font = `${20 * devicePixelRatio}px system-ui, sans-serif`;
     this.context.textAlign = "center";
     this.context.textBaseline = "middle";
-    this.context.fillStyle = this.ink;
+    this.context.fillStyle = this.textColour;
     this.context.fillText(text, this.element.width / 2, y, 0.96 * this.element.width);
   }
 
   /** As many pixels as the window has; what was made for another size is forgotten. */
-  private fit(): void {
+  private fitToWindow(): void {
     const width = Math.round(innerWidth * devicePixelRatio);
     const height = Math.round(innerHeight * devicePixelRatio);
     if (this.element.width === width && this.element.height === height) return;
@@ -144,20 +144,20 @@ export class TrialCanvas {
     this.element.style.width = `${width / devicePixelRatio}px`;
     this.element.style.height = `${height / devicePixelRatio}px`;
     this.pictures = new Map();
-    this.background();
+    this.drawBackground();
   }
 
-  private made(name: string): Picture {
-    const given = this.images.get(name);
-    if (!given) throw new Error(`The study has no image ${name}.`);
-    const room = { width: MARGIN * this.element.width, height: MARGIN * this.element.height };
-    const size = fitSize(given.info, this.display.width_px * devicePixelRatio, room);
+  private createPicture(name: string): PreparedImage {
+    const loaded = this.images.get(name);
+    if (!loaded) throw new Error(`The study has no image ${name}.`);
+    const available = { width: MARGIN * this.element.width, height: MARGIN * this.element.height };
+    const size = fitSize(loaded.info, this.display.width_px * devicePixelRatio, available);
     const width = Math.round(size.width);
     const height = Math.round(size.height);
-    const pixels = correctGamma(given.image, width, height, this.display.lut);
+    const pixels = correctGamma(loaded.image, width, height, this.display.lut);
     const left = Math.round((this.element.width - width) / 2);
     const top = Math.round((this.element.height - height) / 2);
-    return { pixels, left, top, scale: width / given.info.width_px };
+    return { pixels, left, top, scale: width / loaded.info.width_px };
   }
 }
 
@@ -170,8 +170,8 @@ export function correctGamma(image: HTMLImageElement, width: number, height: num
   context.imageSmoothingQuality = "high";
   context.drawImage(image, 0, 0, width, height);
   const data = context.getImageData(0, 0, width, height);
-  for (let at = 0; at < data.data.length; at++) {
-    if (at % 4 !== 3) data.data[at] = lut[data.data[at]!]!;
+  for (let index = 0; index < data.data.length; index++) {
+    if (index % 4 !== 3) data.data[index] = lut[data.data[index]!]!;
   }
   context.putImageData(data, 0, 0);
   return element;

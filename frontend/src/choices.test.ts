@@ -10,20 +10,20 @@ const chosen = (item: number) => ({ item: [item], x1: [21], y1: [22], x2: [23], 
 test("a trial shows what was chosen if that came before it, else what was fixed, and says which", () => {
   const choices = new Choices();
   choices.update({ choices: chosen(1), stops: [] });
-  assert.deepEqual(choices.of(0, trials), { places: [1, 2, 3, 4], chosen: false });
-  assert.deepEqual(choices.of(1, trials), { places: [21, 22, 23, 24], chosen: true });
+  assert.deepEqual(choices.getPair(0, trials), { locations: [1, 2, 3, 4], chosen: false });
+  assert.deepEqual(choices.getPair(1, trials), { locations: [21, 22, 23, 24], chosen: true });
 });
 
 test("a choice that comes after its trial has begun changes nothing: asked again, it is the same pair", () => {
   const choices = new Choices();
-  const before = choices.of(0, trials);
+  const before = choices.getPair(0, trials);
   choices.update({ choices: chosen(0) });
-  assert.deepEqual(choices.of(0, trials), before);
+  assert.deepEqual(choices.getPair(0, trials), before);
 });
 
 test("a server that chooses nothing says nothing of choices", () => {
   const choices = new Choices();
   choices.update({});
-  assert.equal(choices.of(1, trials).chosen, false);
+  assert.equal(choices.getPair(1, trials).chosen, false);
   assert.equal(choices.stops.size, 0);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { display, fitSize, inverseGammaTable } from "./display.ts";
+import { computeDisplay, fitSize, inverseGammaTable } from "./display.ts";
 import type { StudyInfo } from "./wire.ts";
 
 const study = {
@@ -9,10 +9,10 @@ const study = {
   calibration: { image_gamma: 2.2 },
 } as StudyInfo;
 
-const measured = { measured_mm: [], device_pixel_ratio: 1 };
+const calibration = { measured_mm: [], device_pixel_ratio: 1 };
 
 test("ten degrees seen from 57.3 cm are about ten centimetres", () => {
-  const shown = display(study, { px_per_mm: 4, distance_mm: 573, ...measured });
+  const shown = computeDisplay(study, { px_per_mm: 4, distance_mm: 573, ...calibration });
   assert.ok(Math.abs(shown.width_px / 4 - 100.26) < 0.1, `${shown.width_px / 4} mm`);
   assert.ok(Math.abs(shown.dot_px / 4 - 2.5) < 0.01);
   assert.ok(Math.abs(shown.px_per_deg! - 40) < 0.1);
@@ -21,17 +21,17 @@ test("ten degrees seen from 57.3 cm are about ten centimetres", () => {
 test("what is shown is measured back in degrees, however large: the width asked for, or half of it", () => {
   for (const width_deg of [1, 10, 40]) {
     const wide = { ...study, display: { ...study.display, width_deg } };
-    const shown = display(wide, { px_per_mm: 4, distance_mm: 573, ...measured });
+    const shown = computeDisplay(wide, { px_per_mm: 4, distance_mm: 573, ...calibration });
     assert.ok(Math.abs(shown.degrees(shown.width_px)! - width_deg) < 1e-9);
     const half = (360 / Math.PI) * Math.atan(Math.tan((width_deg * Math.PI) / 360) / 2);
     assert.ok(Math.abs(shown.degrees(shown.width_px / 2)! - half) < 1e-9);
   }
-  assert.equal(display(study).degrees(512), null);
+  assert.equal(computeDisplay(study).degrees(512), null);
 });
 
 test("without the distance, the study's own pixels", () => {
-  for (const distance of [undefined, null, { px_per_mm: 4, distance_mm: null, ...measured }]) {
-    const shown = display(study, distance);
+  for (const distance of [undefined, null, { px_per_mm: 4, distance_mm: null, ...calibration }]) {
+    const shown = computeDisplay(study, distance);
     assert.deepEqual([shown.width_px, shown.dot_px, shown.px_per_deg], [512, 12, null]);
   }
 });
@@ -54,7 +54,7 @@ test("through the table, luminance follows the image's values to the power of it
 
 test("the background goes through the table too", () => {
   const matches = { gamma: 1.8, spread: 0.1, matches: [] };
-  const shown = display(study, null, matches);
+  const shown = computeDisplay(study, null, matches);
   assert.equal(shown.background, inverseGammaTable(2.2, 1.8)[128]);
   assert.equal(shown.gamma, 1.8);
 });

@@ -1,6 +1,6 @@
 /** How large things are on this screen, and through which table grey values reach it. */
 
-import type { DistanceFound, GammaFound } from "./screen.ts";
+import type { DistanceResult, GammaResult } from "./screen.ts";
 import type { StudyInfo } from "./wire.ts";
 
 export interface Display {
@@ -20,17 +20,17 @@ export interface Display {
 }
 
 /** The display of a study, from what the calibration found; without it, the study's own pixels. */
-export function display(study: StudyInfo, distance?: DistanceFound | null, gamma?: GammaFound | null): Display {
+export function computeDisplay(study: StudyInfo, distance?: DistanceResult | null, gamma?: GammaResult | null): Display {
   const { width_deg, width_px, dot_deg, dot_px, background } = study.display;
-  const seen = distance?.distance_mm ? { per_mm: distance.px_per_mm, from_mm: distance.distance_mm } : null;
+  const viewing = distance?.distance_mm ? { per_mm: distance.px_per_mm, from_mm: distance.distance_mm } : null;
   const size = (degrees: number, pixels: number) =>
-    seen ? 2 * seen.from_mm * Math.tan((degrees * Math.PI) / 360) * seen.per_mm : pixels;
+    viewing ? 2 * viewing.from_mm * Math.tan((degrees * Math.PI) / 360) * viewing.per_mm : pixels;
   const lut = inverseGammaTable(study.calibration.image_gamma, gamma?.gamma ?? null);
   return {
     width_px: size(width_deg, width_px),
     dot_px: size(dot_deg, dot_px),
-    px_per_deg: seen && size(1, 0),
-    degrees: (width) => seen && (360 / Math.PI) * Math.atan(width / (2 * seen.per_mm * seen.from_mm)),
+    px_per_deg: viewing && size(1, 0),
+    degrees: (width) => viewing && (360 / Math.PI) * Math.atan(width / (2 * viewing.per_mm * viewing.from_mm)),
     gamma: gamma?.gamma ?? null,
     lut,
     background: lut[background] ?? background,
@@ -47,9 +47,9 @@ export function inverseGammaTable(image: number, screen: number | null): Uint8Cl
 export function fitSize(
   image: { width_px: number; height_px: number },
   width: number,
-  room: { width: number; height: number },
+  available: { width: number; height: number },
 ): { width: number; height: number } {
   const ratio = image.height_px / image.width_px;
-  const fits = Math.min(width, room.width, room.height / ratio);
-  return { width: fits, height: fits * ratio };
+  const fittedWidth = Math.min(width, available.width, available.height / ratio);
+  return { width: fittedWidth, height: fittedWidth * ratio };
 }

@@ -32,7 +32,7 @@ export function paragraphs(text: string): HTMLParagraphElement[] {
 }
 
 /** Resolves with the next event of a kind; rejects when `signal` aborts. */
-export function once<Name extends keyof HTMLElementEventMap>(
+export function waitForEvent<Name extends keyof HTMLElementEventMap>(
   target: EventTarget,
   name: Name,
   signal: AbortSignal,
@@ -45,7 +45,7 @@ export function once<Name extends keyof HTMLElementEventMap>(
 }
 
 /** Names the step on the page: for its style, and for whoever watches it from outside. */
-export function mark(step: string, item?: number): void {
+export function setStep(step: string, item?: number): void {
   document.body.dataset["step"] = step;
   if (item === undefined) delete document.body.dataset["item"];
   else document.body.dataset["item"] = String(item);

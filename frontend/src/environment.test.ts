@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { tabMemory, createPreview } from "./environment.ts";
+import { tabMemory, createPreviewEnvironment } from "./environment.ts";
 import { Session } from "./session.ts";
 import type { Event } from "./wire.ts";
 
@@ -11,23 +11,23 @@ const state = {
 };
 
 test("a rehearsal asks the server for trials once, and for nothing else", async (context) => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   context.mock.method(globalThis, "fetch", async (path: string, { method }: RequestInit) => {
-    asked.push(`${method} ${path}`);
+    requests.push(`${method} ${path}`);
     return new Response(JSON.stringify(state));
   });
   globalThis.addEventListener ??= () => {}; // a page's own
-  const environment = createPreview("cats");
+  const environment = createPreviewEnvironment("cats");
   await environment.enter("w", () => assert.fail("no other tab matters"));
-  const place = { ...environment, who: "w", watch: () => {}, retract: () => {} };
-  const session = await Session.begin({}, place);
+  const sessionEnvironment = { ...environment, storageKey: "w", onDelivery: () => {}, retract: () => {} };
+  const session = await Session.begin({}, sessionEnvironment);
   session.record("consent", {});
   session.record("comment", { text: "!" });
   await session.outbox.waitUntilSent();
-  assert.equal(session.found<Event["data"]>("comment")!["text"], "!");
+  assert.equal(session.lastEvent<Event["data"]>("comment")!["text"], "!");
   assert.deepEqual(await session.complete(), { completion_code: null, return_url: null });
   await session.leave("withdraw");
-  assert.deepEqual(asked, ["GET ../../api/studies/cats/preview"]);
+  assert.deepEqual(requests, ["GET ../../api/studies/cats/preview"]);
   environment.tab.setItem("here", "s");
   assert.equal(environment.tab.getItem("here"), null);
 });
@@ -47,5 +47,5 @@ test("a tab whose browser keeps nothing remembers nothing, and says no word", (c
 
 test("whoever is not logged in is told so", async (context) => {
   context.mock.method(globalThis, "fetch", async () => new Response('{"error":"NotAllowed"}', { status: 401 }));
-  await assert.rejects(createPreview("cats").enter("w", () => {}), { reason: "log_in" });
+  await assert.rejects(createPreviewEnvironment("cats").enter("w", () => {}), { reason: "log_in" });
 });

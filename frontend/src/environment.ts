@@ -4,10 +4,10 @@
  */
 
 import { el } from "./dom.ts";
-import { retryUntilAnswered } from "./outbox.ts";
+import { retryUntilReply } from "./outbox.ts";
 import { memoryStorage, openStorage, type BrowserStorage } from "./storage.ts";
 import { waitForOnlyTab } from "./tabs.ts";
-import { type StartedSession, fetchPreview, Refused, type Server, sessions } from "./wire.ts";
+import { type StartedSession, fetchPreview, RefusedError, type Server, sessionServer } from "./wire.ts";
 
 export interface Environment {
   /** Whether a researcher looks at the study as a participant would; nothing is then stored. */
@@ -17,26 +17,26 @@ export interface Environment {
   /** What this tab remembers over a reload. */
   tab: Pick<Storage, "getItem" | "setItem">;
   /** Resolves when the visit may begin; `busy` is called if it has to wait for another tab. */
-  enter: (who: string, busy: () => void) => Promise<void>;
+  enter: (storageKey: string, onBusy: () => void) => Promise<void>;
 }
 
 /** The ground that the address of the page asks for. */
-export function environment(search: string, study: string): Promise<Environment> {
-  return new URLSearchParams(search).get("preview") === "1" ? Promise.resolve(createPreview(study)) : createReal();
+export function createEnvironment(search: string, study: string): Promise<Environment> {
+  return new URLSearchParams(search).get("preview") === "1" ? Promise.resolve(createPreviewEnvironment(study)) : createParticipantEnvironment();
 }
 
-async function createReal(): Promise<Environment> {
-  return { preview: false, server: sessions, storage: await openStorage(), tab: tabMemory, enter: waitForOnlyTab };
+async function createParticipantEnvironment(): Promise<Environment> {
+  return { preview: false, server: sessionServer, storage: await openStorage(), tab: tabMemory, enter: waitForOnlyTab };
 }
 
 /** The server gives trials and hears of nothing else; two tabs can't come into each other's way. */
-export function createPreview(study: string): Environment {
-  let given: StartedSession | null = null;
-  const state = async () => given!;
+export function createPreviewEnvironment(study: string): Environment {
+  let session: StartedSession | null = null;
+  const state = async () => session!;
   return {
     preview: true,
     storage: memoryStorage(),
-    tab: noTabMemory,
+    tab: emptyTabMemory,
     server: {
       begin: state,
       state,
@@ -45,8 +45,8 @@ export function createPreview(study: string): Environment {
       records: async (_token, records) => ({ stored: records.map(({ seq }) => seq) }),
     },
     enter: async () => {
-      given = await retryUntilAnswered(() => fetchPreview(study)).catch((error: unknown) => {
-        if (error instanceof Refused && error.status === 401) throw new Refused(401, { reason: "log_in" });
+      session = await retryUntilReply(() => fetchPreview(study)).catch((error: unknown) => {
+        if (error instanceof RefusedError && error.status === 401) throw new RefusedError(401, { reason: "log_in" });
         throw error;
       });
     },
@@ -69,9 +69,9 @@ export const tabMemory: Environment["tab"] = {
   },
 };
 
-export const noTabMemory: Environment["tab"] = { getItem: () => null, setItem: () => {} };
+export const emptyTabMemory: Environment["tab"] = { getItem: () => null, setItem: () => {} };
 
 /** Says on every screen that nothing is stored; page.css takes it away while something is shown. */
-export function banner(words: string): HTMLElement {
-  return el("p", { id: "preview-banner", role: "note" }, words);
+export function createPreviewBanner(text: string): HTMLElement {
+  return el("p", { id: "preview-banner", role: "note" }, text);
 }

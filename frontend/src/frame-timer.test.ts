@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Clock, late, FrameTimer } from "./frame-timer.ts";
+import { type Clock, isLate, FrameTimer } from "./frame-timer.ts";
 
 /** A screen of its own: frames at that rate, each time stamp off by up to `jitter_ms`, some frames left out. */
 function screen(hz: number, { jitter_ms = 0, drop = (_frame: number) => false, seed = 1 } = {}): Clock {
   let frame = 0;
   let state = seed;
-  const chance = () => (state = (state * 48271) % 2147483647) / 2147483647;
+  const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
   return async () => {
     do frame += 1;
     while (drop(frame));
-    return 1000 + (frame * 1000) / hz + jitter_ms * (2 * chance() - 1);
+    return 1000 + (frame * 1000) / hz + jitter_ms * (2 * random() - 1);
   };
 }
 
@@ -21,13 +21,13 @@ for (const hz of [60, 100, 120, 144, 240]) {
     const measured = await timer.measure();
     assert.ok(Math.abs(measured - hz) / hz < 0.02, `measured ${measured}`);
     for (let trial = 0; trial < 200; trial++) {
-      await timer.ready();
-      for (const asked of [300, 100, 50]) {
-        const shown = await timer.show(() => {}, asked);
-        assert.ok(Math.abs(shown.ms - asked) <= 500 / hz + 0.7, `${asked} ms became ${shown.ms}`);
-        assert.equal(shown.frames, Math.round((asked * hz) / 1000));
+      await timer.waitForFrame();
+      for (const requested_ms of [300, 100, 50]) {
+        const shown = await timer.show(() => {}, requested_ms);
+        assert.ok(Math.abs(shown.ms - requested_ms) <= 500 / hz + 0.7, `${requested_ms} ms became ${shown.ms}`);
+        assert.equal(shown.frames, Math.round((requested_ms * hz) / 1000));
         assert.equal(shown.dropped, 0);
-        assert.equal(late([{ asked, achieved: shown }], timer.refresh_ms), false);
+        assert.equal(isLate([{ requested_ms, measured: shown }], timer.refresh_ms), false);
       }
     }
   });
@@ -44,12 +44,12 @@ test("300 ms are 18 frames at 60 Hz, 36 at 120, 43 at 144", async () => {
 
 test("the next phase is drawn in the very frame in which the last one ends", async () => {
   const timer = new FrameTimer(screen(60));
-  await timer.ready();
+  await timer.waitForFrame();
   const drawn: [string, number][] = [];
   const draw = (name: string) => () => void drawn.push([name, timer.now]);
   const cue = await timer.show(draw("cue"), 300);
   const image = await timer.show(draw("image"), 300);
-  const onset = timer.switch(draw("question"));
+  const onset = timer.drawNow(draw("question"));
   assert.deepEqual(drawn.map(([name]) => name), ["cue", "image", "question"]);
   assert.deepEqual(drawn.map(([, at]) => at), [cue.onset, cue.onset + cue.ms, image.onset + image.ms]);
   assert.equal(onset, image.onset + image.ms);
@@ -63,7 +63,7 @@ test("a frame dropped in the middle of a phase is counted; the picture stood sti
   assert.ok(Math.abs(shown.longest_gap - 2000 / 60) < 1e-6);
   assert.ok(Math.abs(shown.ms - 300) < 1);
   assert.equal(shown.frames, 17);
-  assert.equal(late([{ asked: 300, achieved: shown }], timer.refresh_ms), false);
+  assert.equal(isLate([{ requested_ms: 300, measured: shown }], timer.refresh_ms), false);
 });
 
 test("a frame dropped right after the drawing makes a phase late: it may not have been seen in time", async () => {
@@ -72,7 +72,7 @@ test("a frame dropped right after the drawing makes a phase late: it may not hav
   const shown = await timer.show(() => {}, 300);
   assert.equal(shown.dropped_after_draw, 1);
   assert.ok(Math.abs(shown.ms - 300) < 1);
-  assert.equal(late([{ asked: 300, achieved: shown }], timer.refresh_ms), true);
+  assert.equal(isLate([{ requested_ms: 300, measured: shown }], timer.refresh_ms), true);
 });
 
 test("frames dropped at the end make a phase too long, which is late", async () => {
@@ -81,7 +81,7 @@ test("frames dropped at the end make a phase too long, which is late", async () 
   const shown = await timer.show(() => {}, 300);
   assert.ok(shown.ms > 310, `${shown.ms}`);
   assert.ok(shown.dropped >= 3);
-  assert.equal(late([{ asked: 300, achieved: shown }], timer.refresh_ms), true);
+  assert.equal(isLate([{ requested_ms: 300, measured: shown }], timer.refresh_ms), true);
 });
 
 test("the refresh follows a screen that changes its rate", async () => {
@@ -102,7 +102,7 @@ test("a few dropped frames do not change the refresh", async () => {
 
 test("no time asked for is no phase: nothing is drawn", async () => {
   const timer = new FrameTimer(screen(60));
-  await timer.ready();
+  await timer.waitForFrame();
   const shown = await timer.show(() => assert.fail("drawn"), 0);
   assert.deepEqual([shown.ms, shown.frames, shown.dropped], [0, 0, 0]);
 });
@@ -112,16 +112,16 @@ test("a wait between trials is not a dropped frame", async () => {
   const timer = new FrameTimer(async () => (now += 1000 / 60));
   await timer.measure();
   now += 5000;
-  await timer.ready();
+  await timer.waitForFrame();
   const shown = await timer.show(() => {}, 300);
   assert.equal(shown.dropped, 0);
 });
 
 test("a clock that stands still, or races, is told but not believed", async () => {
-  for (const [step, said] of [[0, Infinity], [1, 1000]] as const) {
+  for (const [step, expected] of [[0, Infinity], [1, 1000]] as const) {
     let now = 1000;
     const timer = new FrameTimer(async () => (now += step));
-    assert.equal(await timer.measure(), said);
+    assert.equal(await timer.measure(), expected);
     assert.equal(timer.refresh_ms, 1000 / 60);
   }
 });

@@ -24,10 +24,10 @@ export interface PhaseTiming {
   dropped_after_draw: number;
 }
 
-const REMEMBERED = 60; // intervals the refresh is the median of
+const INTERVALS = 60; // intervals the refresh is the median of
 
 /** No screen is faster: a page that measures more has a clock that does not tell the time. */
-export const FASTEST_HZ = 500;
+export const MAX_REFRESH_HZ = 500;
 
 export class FrameTimer {
   /** The frame we are in: what is drawn now is seen from it on. */
@@ -53,54 +53,54 @@ export class FrameTimer {
   /** Learn the refresh from 60 fresh intervals; returns what they say, believable or not. */
   async measure(): Promise<number> {
     this.intervals = [];
-    await this.ready();
-    for (let count = 0; count < REMEMBERED; count++) await this.next();
-    this.learn();
+    await this.waitForFrame();
+    for (let count = 0; count < INTERVALS; count++) await this.nextFrame();
+    this.updateRefresh();
     return 1000 / median(this.intervals);
   }
 
   /** Wait for a frame after a time without; the way there is not an interval. */
-  async ready(): Promise<void> {
+  async waitForFrame(): Promise<void> {
     this.now = await this.clock();
   }
 
   /** Draw now, keep for `asked` milliseconds, return in the frame in which the next phase is to be drawn. */
-  async show(draw: () => void, asked: number): Promise<PhaseTiming> {
+  async show(draw: () => void, duration_ms: number): Promise<PhaseTiming> {
     const onset = this.now;
     const { refresh } = this;
     let frames = 0;
     let dropped = 0;
     let longest_gap = 0;
     let dropped_after_draw = 0;
-    if (asked > 0) draw();
-    while (this.now - onset < asked - refresh / 2) {
-      const gap = await this.next();
+    if (duration_ms > 0) draw();
+    while (this.now - onset < duration_ms - refresh / 2) {
+      const gap = await this.nextFrame();
       frames += 1;
       const missed = Math.max(0, Math.round(gap / refresh) - 1);
       if (frames === 1) dropped_after_draw = missed;
       dropped += missed;
       longest_gap = Math.max(longest_gap, gap);
     }
-    this.learn();
+    this.updateRefresh();
     return { onset, ms: this.now - onset, frames, dropped, longest_gap, dropped_after_draw };
   }
 
   /** Draw now and leave it there; its onset. */
-  switch(draw: () => void): number {
+  drawNow(draw: () => void): number {
     draw();
     return this.now;
   }
 
-  private learn(): void {
-    const found = this.intervals.length >= REMEMBERED ? median(this.intervals) : NaN;
-    if (found >= 1000 / FASTEST_HZ) this.refresh = found;
+  private updateRefresh(): void {
+    const estimate = this.intervals.length >= INTERVALS ? median(this.intervals) : NaN;
+    if (estimate >= 1000 / MAX_REFRESH_HZ) this.refresh = estimate;
   }
 
-  private async next(): Promise<number> {
+  private async nextFrame(): Promise<number> {
     const before = this.now;
     this.now = await this.clock();
     this.intervals.push(this.now - before);
-    if (this.intervals.length > REMEMBERED) this.intervals.shift();
+    if (this.intervals.length > INTERVALS) this.intervals.shift();
     return this.now - before;
   }
 }
@@ -109,9 +109,9 @@ export class FrameTimer {
  * Whether phases were not shown as asked: off by more than half a frame, or perhaps begun late. A frame dropped in
  * the middle is counted but does no harm, since nothing moves.
  */
-export function late(phases: { asked: number; achieved: PhaseTiming }[], refresh_ms: number): boolean {
+export function isLate(phases: { requested_ms: number; measured: PhaseTiming }[], refresh_ms: number): boolean {
   return phases.some(
-    ({ asked, achieved }) => achieved.dropped_after_draw > 0 || Math.abs(achieved.ms - asked) > refresh_ms / 2 + 0.5,
+    ({ requested_ms, measured }) => measured.dropped_after_draw > 0 || Math.abs(measured.ms - requested_ms) > refresh_ms / 2 + 0.5,
   );
 }
 

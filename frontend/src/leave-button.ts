@@ -2,73 +2,73 @@
 
 import { el } from "./dom.ts";
 import type { Context, Leaving } from "./screen.ts";
-import { leaving } from "./screens/leave.ts";
+import { leaveScreen } from "./screens/leave.ts";
 
 export class LeaveButton {
   /** Aborts when the participant leaves. */
-  readonly left = new AbortController();
+  readonly controller = new AbortController();
   /** Called when the question is put, before it is answered. */
-  onask: () => void = () => {};
+  onOpen: () => void = () => {};
   private readonly button: HTMLButtonElement;
   private readonly context: () => Context;
   private readonly leave: (data: "keep" | "withdraw") => void;
-  private asking: Promise<void> = Promise.resolve();
+  private answered: Promise<void> = Promise.resolve();
   /** Whether the question is on the screen. */
-  open = false;
+  isOpen = false;
 
   /** `leave` is told what shall happen to the answers. */
   constructor(label: string, context: () => Context, leave: (data: "keep" | "withdraw") => void) {
     this.context = context;
     this.leave = leave;
-    const ask = () => this.ask();
-    this.button = el("button", { class: "leave", type: "button", "data-testid": "leave", onclick: ask }, label);
+    const open = () => this.openDialog();
+    this.button = el("button", { class: "leave", type: "button", "data-testid": "leave", onclick: open }, label);
   }
 
   /** From here on one may leave. */
-  offer(): void {
+  attach(): void {
     document.body.append(this.button);
-    const pressed = (event: KeyboardEvent) => {
+    const handleKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.repeat || event.defaultPrevented) return;
       event.preventDefault(); // or the same press would close the question it opens
-      this.ask();
+      this.openDialog();
     };
-    document.addEventListener("keydown", pressed, { signal: this.left.signal });
+    document.addEventListener("keydown", handleKey, { signal: this.controller.signal });
   }
 
   /** Resolves when nobody is being asked. */
-  answered(): Promise<void> {
-    return this.asking;
+  waitUntilAnswered(): Promise<void> {
+    return this.answered;
   }
 
   /** Put the question, once at a time. */
-  ask(): void {
-    if (this.open || this.left.signal.aborted) return;
-    this.open = true;
-    this.onask();
-    this.asking = this.asked();
+  openDialog(): void {
+    if (this.isOpen || this.controller.signal.aborted) return;
+    this.isOpen = true;
+    this.onOpen();
+    this.answered = this.runDialog();
   }
 
   /** No one can leave any more: all is done. */
-  close(): void {
+  remove(): void {
     this.button.remove();
-    this.left.abort();
+    this.controller.abort();
   }
 
-  private async asked(): Promise<void> {
+  private async runDialog(): Promise<void> {
     const dialog = el("dialog", { class: "leaving" });
     // The screen below must not hear the keys that are meant for this one.
     dialog.addEventListener("keydown", (event) => event.stopPropagation());
     document.body.append(dialog);
     dialog.showModal();
-    const stays = new Promise<Leaving>((resolve) => {
+    const cancelled = new Promise<Leaving>((resolve) => {
       dialog.addEventListener("cancel", (event) => (event.preventDefault(), resolve("stay")));
     });
-    const choice = await Promise.race([leaving(dialog, this.context()), stays]);
+    const choice = await Promise.race([leaveScreen(dialog, this.context()), cancelled]);
     dialog.close();
     dialog.remove();
-    this.open = false;
+    this.isOpen = false;
     if (choice === "stay") return;
-    this.close();
+    this.remove();
     this.leave(choice);
   }
 }

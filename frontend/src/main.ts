@@ -2,83 +2,83 @@
 
 import { initJsPsych } from "jspsych";
 
-import { el, mark } from "./dom.ts";
-import { environment } from "./environment.ts";
-import { retryUntilAnswered } from "./outbox.ts";
+import { el, setStep } from "./dom.ts";
+import { createEnvironment } from "./environment.ts";
+import { retryUntilReply } from "./outbox.ts";
 import type { Screen } from "./screen.ts";
-import { rest } from "./screens/break.ts";
-import { consent } from "./screens/consent.ts";
-import { contours } from "./screens/contours.ts";
-import { debriefing } from "./screens/debriefing.ts";
-import { device } from "./screens/device.ts";
-import { distance } from "./screens/distance.ts";
-import { feedback } from "./screens/feedback.ts";
-import { fullScreen } from "./screens/full-screen.ts";
-import { gamma } from "./screens/gamma.ts";
-import { instructions } from "./screens/instructions.ts";
-import { keys } from "./screens/keys.ts";
-import { notice } from "./screens/notice.ts";
+import { breakScreen } from "./screens/break.ts";
+import { consentScreen } from "./screens/consent.ts";
+import { contoursScreen } from "./screens/contours.ts";
+import { debriefingScreen } from "./screens/debriefing.ts";
+import { deviceScreen } from "./screens/device.ts";
+import { createDistanceNode } from "./screens/distance.ts";
+import { feedbackScreen } from "./screens/feedback.ts";
+import { fullScreenScreen } from "./screens/full-screen.ts";
+import { gammaScreen } from "./screens/gamma.ts";
+import { instructionsScreen } from "./screens/instructions.ts";
+import { keysScreen } from "./screens/keys.ts";
+import { noticeScreen } from "./screens/notice.ts";
 import { EndScreens } from "./ending.ts";
 import { type Node, step, when, repeatWhile } from "./timeline.ts";
 import { Visit } from "./visit.ts";
-import { entry, Refused, study } from "./wire.ts";
+import { fetchStudy, parseEntry, RefusedError } from "./wire.ts";
 
-function way(visit: Visit): Node[] {
+function createTimeline(visit: Visit): Node[] {
   const { context, questions } = visit;
-  const show = <Result>(name: string, screen: Screen<Result>, then?: (result: Result) => unknown) =>
-    step(name, () => screen, context, then);
+  const show = <Result>(name: string, screen: Screen<Result>, onResult?: (result: Result) => unknown) =>
+    step(name, () => screen, context, onResult);
   const calibration = () => [
-    when(() => visit.needs("distance"), distance(context(), (found) => visit.record("distance", found))),
-    when(() => visit.needs("gamma"), show("gamma", gamma, (found) => visit.record("gamma", found))),
+    when(() => visit.needsCalibration("distance"), createDistanceNode(context(), (result) => visit.record("distance", result))),
+    when(() => visit.needsCalibration("gamma"), show("gamma", gammaScreen, (result) => visit.record("gamma", result))),
   ];
-  const block = step(questions.blockStep, () => notice(questions.blockSaid()), context, questions.prepared);
+  const block = step(questions.blockStep, () => noticeScreen(questions.blockMessage()), context, questions.prepareBlock);
 
   return [
-    when(() => !visit.session, show("device", device, visit.checked), show("consent", consent, visit.agreed)),
-    when(() => visit.study.display.full_screen, show("full-screen", fullScreen(false), visit.fullScreenAsked)),
-    when(() => visit.lacks("keys"), show("keys", keys, visit.keysChosen)),
+    when(() => !visit.session, show("device", deviceScreen, visit.storeDevice), show("consent", consentScreen, visit.handleConsent)),
+    when(() => visit.study.display.full_screen, show("full-screen", fullScreenScreen(false), visit.handleFullScreen)),
+    when(() => visit.isMissing("keys"), show("keys", keysScreen, visit.storeKeys)),
     ...calibration(),
-    when(() => visit.unasked, show("instructions", instructions)),
+    when(() => visit.hasNoResponses, show("instructions", instructionsScreen)),
     repeatWhile(
-      questions.more,
-      when(questions.is("block"), ...calibration(), block),
-      when(questions.is("preview"), questions.preview()),
-      when(questions.is("rest"), step("break", () => rest(questions.pauseNow()), context, () => questions.rested())),
-      when(visit.fullScreenLost, show("full-screen", fullScreen(true), visit.fullScreenBack)),
-      when(questions.is("trial"), questions.trial()),
-      when(questions.feedbackDue, step("feedback", () => feedback(...questions.verdict()), context)),
+      questions.advance,
+      when(questions.isAt("block"), ...calibration(), block),
+      when(questions.isAt("preview"), questions.previewNode()),
+      when(questions.isAt("break"), step("break", () => breakScreen(questions.currentBreak()), context, () => questions.recordBreak())),
+      when(visit.isFullScreenLost, show("full-screen", fullScreenScreen(true), visit.handleFullScreenReturn)),
+      when(questions.isAt("trial"), questions.trialNode()),
+      when(questions.isFeedbackDue, step("feedback", () => feedbackScreen(...questions.takeVerdict()), context)),
     ),
-    repeatWhile(visit.toDraw, show("contours", contours, visit.drawn)),
-    show("debriefing", debriefing, (text) => text && visit.record("comment", { text })),
+    repeatWhile(visit.hasImagesToDraw, show("contours", contoursScreen, visit.recordContours)),
+    show("debriefing", debriefingScreen, (text) => text && visit.record("comment", { text })),
   ];
 }
 
 async function main(): Promise<void> {
-  const info = await retryUntilAnswered(study);
+  const info = await retryUntilReply(fetchStudy);
   document.documentElement.lang = info.language;
   document.title = info.title || info.texts["title"] || info.name;
   const jsPsych = initJsPsych({ display_element: "experiment" });
-  const visit = new Visit(info, entry(location.search), await environment(location.search, info.name), jsPsych);
+  const visit = new Visit(info, parseEntry(location.search), await createEnvironment(location.search, info.name), jsPsych);
   const endScreens = new EndScreens(visit);
   try {
-    await visit.environment.enter(visit.who, endScreens.otherTab);
+    await visit.environment.enter(visit.storageKey, endScreens.showOtherTab);
     document.getElementById("experiment")?.replaceChildren();
-    mark("loading");
-    if (endScreens.repeated()) return;
+    setStep("loading");
+    if (endScreens.showIfCompleted()) return;
     await visit.resume();
-    if (visit.ending) return await endScreens.say();
-    if (!visit.session && endScreens.cannotBegin()) return;
-    visit.exit.offer();
-    if (visit.session?.state.status !== "completed") await jsPsych.run(way(visit) as Parameters<typeof jsPsych.run>[0]);
-    await endScreens.say();
+    if (visit.ending) return await endScreens.show();
+    if (!visit.session && endScreens.showIfNotAllowed()) return;
+    visit.leaveButton.attach();
+    if (visit.session?.state.status !== "completed") await jsPsych.run(createTimeline(visit) as Parameters<typeof jsPsych.run>[0]);
+    await endScreens.show();
   } catch (error) {
-    await endScreens.failed(error);
+    await endScreens.showError(error);
   }
 }
 
 main().catch((error: unknown) => {
   // Without the study's texts there is nothing to say it with but the server's own words.
-  mark("refused");
-  const words = error instanceof Refused ? error.message : String(error);
-  document.getElementById("experiment")?.replaceChildren(el("p", { class: "panel", role: "alert" }, words));
+  setStep("refused");
+  const message = error instanceof RefusedError ? error.message : String(error);
+  document.getElementById("experiment")?.replaceChildren(el("p", { class: "panel", role: "alert" }, message));
 });

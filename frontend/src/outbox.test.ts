@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Delivery, Outbox, pause_ms, retryUntilAnswered, type Post, type Wait } from "./outbox.ts";
+import { type DeliveryStatus, Outbox, pause_ms, retryUntilReply, type Post, type Wait } from "./outbox.ts";
 import { indexedDbStorage, memoryStorage } from "./storage.ts";
-import { type Event, type NumberedRecord, Refused, type Report } from "./wire.ts";
+import { type Event, type NumberedRecord, RefusedError, type Report } from "./wire.ts";
 
 const event = (note: string): Event => ({ kind: "comment", at_ms: 0, data: { note } });
-const atOnce: Wait = async () => {};
+const noWait: Wait = async () => {};
 
 /** A server: stores by number, and fails or refuses as told. */
 function server(trouble: (batch: NumberedRecord[], request: number) => Error | null = () => null) {
@@ -22,13 +22,13 @@ function server(trouble: (batch: NumberedRecord[], request: number) => Error | n
   return { stored, requests, post };
 }
 
-const refusal = (status: number) => new Refused(status, { error: "X", message: "no" });
+const refusal = (status: number) => new RefusedError(status, { error: "X", message: "no" });
 
 test("a record is on the shelf before it is sent", async () => {
   const storage = memoryStorage();
   const kept: number[] = [];
   const post: Post = async (batch) => {
-    kept.push(...(await storage.records("s")).map(({ seq }) => seq));
+    kept.push(...(await storage.loadRecords("s")).map(({ seq }) => seq));
     return batch.map(({ seq }) => seq);
   };
   const outbox = await Outbox.open({ storage, session: "s", post });
@@ -50,9 +50,9 @@ test("numbers go from 0 without gaps, and add does not wait", async () => {
 
 test("a network that fails a thousand times loses nothing", async () => {
   const { stored, post } = server((_batch, request) => (request <= 1000 ? new TypeError("offline") : null));
-  const seen = new Set<Delivery>();
-  const watch = (delivery: Delivery) => void seen.add(delivery);
-  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: atOnce, watch });
+  const seen = new Set<DeliveryStatus>();
+  const onDelivery = (delivery: DeliveryStatus) => void seen.add(delivery);
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: noWait, onDelivery });
   for (let count = 0; count < 250; count++) outbox.add(event(String(count)));
   await outbox.waitUntilSent();
   assert.equal(stored.size, 250);
@@ -61,7 +61,7 @@ test("a network that fails a thousand times loses nothing", async () => {
 
 test("at most a hundred records and 256 kB a request", async () => {
   const { requests, post } = server((_batch, request) => (request === 1 ? new TypeError("offline") : null));
-  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: atOnce });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: noWait });
   for (let count = 0; count < 150; count++) outbox.add(event("x"));
   for (let count = 0; count < 10; count++) outbox.add(event("x".repeat(60_000)));
   await outbox.waitUntilSent();
@@ -103,16 +103,16 @@ for (const status of [401, 409]) {
   test(`${status} stops it: everything stays on the shelf, and it says so`, async () => {
     const storage = memoryStorage();
     const { post, requests } = server(() => refusal(status));
-    const seen: [Delivery, number | undefined][] = [];
-    const watch = (delivery: Delivery, why?: Refused) => void seen.push([delivery, why?.status]);
-    const outbox = await Outbox.open({ storage, session: "s", post, watch, wait: atOnce });
+    const seen: [DeliveryStatus, number | undefined][] = [];
+    const onDelivery = (delivery: DeliveryStatus, why?: RefusedError) => void seen.push([delivery, why?.status]);
+    const outbox = await Outbox.open({ storage, session: "s", post, onDelivery, wait: noWait });
     outbox.add(event("a"));
-    await assert.rejects(outbox.waitUntilSent(), Refused);
+    await assert.rejects(outbox.waitUntilSent(), RefusedError);
     outbox.add(event("b"));
     await new Promise((resolve) => setImmediate(resolve));
     assert.equal(requests.length, 1);
     assert.deepEqual(seen.at(-1), ["stopped", status]);
-    assert.deepEqual((await storage.records("s")).map(({ seq, sent }) => [seq, sent]), [[0, undefined], [1, undefined]]);
+    assert.deepEqual((await storage.loadRecords("s")).map(({ seq, sent }) => [seq, sent]), [[0, undefined], [1, undefined]]);
   });
 }
 
@@ -121,8 +121,8 @@ test("a record the server cannot take is replaced by an event, kept here, and to
   const { stored, post } = server((batch, request) => (request === 1 ? new TypeError("offline") : bad(batch)));
   const storage = memoryStorage();
   const refused: NumberedRecord[] = [];
-  const told = (record: NumberedRecord) => void refused.push(record);
-  const outbox = await Outbox.open({ storage, session: "s", post, wait: atOnce, refused: told });
+  const onRefused = (record: NumberedRecord) => void refused.push(record);
+  const outbox = await Outbox.open({ storage, session: "s", post, wait: noWait, onRefused });
   for (let count = 0; count < 5; count++) outbox.add(event(String(count)));
   await outbox.waitUntilSent();
   assert.deepEqual([...stored.keys()].sort(), [0, 1, 2, 3, 4]);
@@ -130,14 +130,14 @@ test("a record the server cannot take is replaced by an event, kept here, and to
   const data = { reason: "refused", kind: "comment", item: null, message: "no" };
   assert.deepEqual(replacement, { seq: 2, kind: "interruption", data });
   assert.deepEqual(refused, [{ ...event("2"), seq: 2 }]);
-  const kept = (await storage.records("s")).find(({ seq }) => seq === 2)!;
+  const kept = (await storage.loadRecords("s")).find(({ seq }) => seq === 2)!;
   assert.deepEqual([kept.sent, kept.refused], [true, { ...event("2"), seq: 2 }]);
 });
 
 test("a server that takes no more events gets all answers, and a small event in each other record's place", async () => {
-  const long = new Refused(422, { error: "X", message: "\u4e0d".repeat(5000) });
+  const long = new RefusedError(422, { error: "X", message: "\u4e0d".repeat(5000) });
   const { stored, post } = server((batch) => (batch.some(({ kind }) => kind === "comment") ? long : null));
-  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: atOnce });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: noWait });
   const answer = { kind: "response", item: 0 } as unknown as Report;
   for (const report of [event("a"), answer, event("b"), answer]) outbox.add(report);
   await outbox.waitUntilSent();
@@ -152,7 +152,7 @@ test("a server that takes no more events gets all answers, and a small event in 
 
 test("a server that takes not even the event in a record's place stops it", async () => {
   const { post } = server(() => refusal(422));
-  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: atOnce });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: noWait });
   outbox.add(event("a"));
   await assert.rejects(outbox.waitUntilSent(), { status: 422 });
 });
@@ -160,7 +160,7 @@ test("a server that takes not even the event in a record's place stops it", asyn
 test("an answer that names nothing stored is no delivery", async () => {
   let requests = 0;
   const post: Post = async (batch) => (++requests < 3 ? [] : batch.map(({ seq }) => seq));
-  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: atOnce });
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: noWait });
   outbox.add(event("a"));
   await outbox.waitUntilSent();
   assert.equal(requests, 3);
@@ -216,8 +216,8 @@ test("what has arrived is no part of the last word", async () => {
 
 test("the network's return hastens the next try", async () => {
   const { stored, post } = server((_batch, request) => (request === 1 ? new TypeError("offline") : null));
-  const waitsFor: Wait = (_failures, sooner) => sooner;
-  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: waitsFor });
+  const waitForEarly: Wait = (_failures, early) => early;
+  const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: waitForEarly });
   outbox.add(event("a"));
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(stored.size, 0);
@@ -244,12 +244,12 @@ test("pauses grow from half a second to half a minute, spread by chance", () => 
 
 test("a question is put until it is answered; only a refusal ends it", async () => {
   let tries = 0;
-  const answer = await retryUntilAnswered(async () => {
+  const answer = await retryUntilReply(async () => {
     if (++tries < 50) throw new TypeError("offline");
     return "yes";
-  }, () => {}, atOnce);
+  }, () => {}, noWait);
   assert.deepEqual([answer, tries], ["yes", 50]);
-  await assert.rejects(retryUntilAnswered(() => Promise.reject(refusal(409)), () => {}, atOnce), Refused);
+  await assert.rejects(retryUntilReply(() => Promise.reject(refusal(409)), () => {}, noWait), RefusedError);
 });
 
 test("a disk that never answers keeps no record from the server", async () => {

@@ -4,10 +4,10 @@
  */
 
 import type { StoredRecord, BrowserStorage } from "./storage.ts";
-import { type NumberedRecord, Refused, type Report } from "./wire.ts";
+import { type NumberedRecord, RefusedError, type Report } from "./wire.ts";
 
 /** `waiting`: the server can't be reached, we try again. `stopped`: it refused; everything is kept here. */
-export type Delivery = "sent" | "sending" | "waiting" | "stopped";
+export type DeliveryStatus = "sent" | "sending" | "waiting" | "stopped";
 
 /** Sends records; resolves with the numbers stored. `last`: the page is going away. */
 export type Post = (records: NumberedRecord[], last?: boolean) => Promise<number[]>;
@@ -16,34 +16,34 @@ export interface Settings {
   storage: BrowserStorage;
   session: string;
   post: Post;
-  watch?: (delivery: Delivery, refusal?: Refused) => void;
+  onDelivery?: (delivery: DeliveryStatus, refusal?: RefusedError) => void;
   /** Told of a record the server will never take. */
-  refused?: (record: NumberedRecord) => void;
+  onRefused?: (record: NumberedRecord) => void;
   wait?: Wait;
 }
 
-/** Resolves after the pause before the next try, the `failures`-th one; or sooner, when `sooner` does. */
-export type Wait = (failures: number, sooner: Promise<void>) => Promise<void>;
+/** Resolves after the pause before the next try, the `failures`-th one; or early, when `early` does. */
+export type Wait = (failures: number, early: Promise<void>) => Promise<void>;
 
-const ABOUT_ONE = new Set([413, 422]); // refusals that say something of a record, not of the session
-const MOST = 100; // records in one request
-const LARGEST = 200_000; // characters in one request; the server takes 256 kB
-const LARGEST_LAST = 60_000; // a page that goes away may send 64 kB
-const LONGEST_REASON = 150; // characters, six bytes each at most: the server takes a kilobyte where events are too many
+const RECORD_REFUSALS = new Set([413, 422]); // refusals that say something of a record, not of the session
+const MAX_RECORDS = 100; // records in one request
+const MAX_CHARACTERS = 200_000; // characters in one request; the server takes 256 kB
+const MAX_KEEPALIVE_CHARACTERS = 60_000; // a page that goes away may send 64 kB
+const MAX_REASON_CHARACTERS = 150; // characters, six bytes each at most: the server takes a kilobyte where events are too many
 
 export class Outbox {
   /** Every record of the session this computer has, by number. */
-  readonly kept = new Map<number, StoredRecord>();
+  readonly records = new Map<number, StoredRecord>();
   /** The number of the next record: also how many there are. */
   next = 0;
-  refusal: Refused | null = null;
+  refusal: RefusedError | null = null;
   private readonly settings: Settings;
-  private readonly ready = new Map<number, StoredRecord>();
+  private readonly queue = new Map<number, StoredRecord>();
   private writing = 0;
   private running = false;
   private closed = false;
-  private hurry: () => void = () => {};
-  private waiting: (() => void)[] = [];
+  private endPause: () => void = () => {};
+  private waiters: (() => void)[] = [];
 
   private constructor(settings: Settings) {
     this.settings = settings;
@@ -52,9 +52,9 @@ export class Outbox {
   /** The outbox of a session, with what an earlier page left, if the disk still tells; that is sent first. */
   static async open(settings: Settings): Promise<Outbox> {
     const outbox = new Outbox(settings);
-    for (const record of await settings.storage.records(settings.session).catch(() => [])) {
-      outbox.kept.set(record.seq, record);
-      if (!record.sent) outbox.ready.set(record.seq, record);
+    for (const record of await settings.storage.loadRecords(settings.session).catch(() => [])) {
+      outbox.records.set(record.seq, record);
+      if (!record.sent) outbox.queue.set(record.seq, record);
       outbox.startAt(record.seq + 1);
     }
     void outbox.run();
@@ -68,54 +68,54 @@ export class Outbox {
 
   /** Keep a record and send it as soon as it is kept. */
   add(report: Report): NumberedRecord {
-    return this.keep({ ...report, seq: this.next++ });
+    return this.store({ ...report, seq: this.next++ });
   }
 
   /** Keep and send a record under a number that is already given. */
-  private keep(numbered: NumberedRecord): NumberedRecord {
+  private store(numbered: NumberedRecord): NumberedRecord {
     const record: StoredRecord = { ...numbered, session: this.settings.session };
-    this.kept.set(record.seq, record);
+    this.records.set(record.seq, record);
     this.writing += 1;
-    void this.written(record).then(() => {
+    void this.writeToStorage(record).then(() => {
       this.writing -= 1;
-      this.ready.set(record.seq, record);
+      this.queue.set(record.seq, record);
       void this.run();
     });
     return numbered;
   }
 
   /** Resolves also when the disk is full or does not answer: memory still has it, and the server soon. */
-  private written(...records: StoredRecord[]): Promise<void> {
+  private writeToStorage(...records: StoredRecord[]): Promise<void> {
     return this.settings.storage.storeRecords(records).catch(() => {});
   }
 
   /** Resolves when the server has everything; rejects when it refused. */
   async waitUntilSent(): Promise<void> {
-    while (!this.refusal && (this.writing || this.ready.size || this.running)) {
-      await new Promise<void>((resolve) => this.waiting.push(resolve));
+    while (!this.refusal && (this.writing || this.queue.size || this.running)) {
+      await new Promise<void>((resolve) => this.waiters.push(resolve));
     }
     if (this.refusal) throw this.refusal;
   }
 
   /** Send nothing any more: the participant withdrew. */
   close(): void {
-    this.ready.clear();
+    this.queue.clear();
     this.closed = true;
   }
 
   /** Send records again that the server says it lacks; one this computer lost too is sent as lost. */
   resend(seqs: number[], lost: Report): void {
     for (const seq of seqs) {
-      const record = this.kept.get(seq);
-      if (record) this.ready.set(seq, record);
-      else this.keep({ ...lost, seq });
+      const record = this.records.get(seq);
+      if (record) this.queue.set(seq, record);
+      else this.store({ ...lost, seq });
     }
     void this.run();
   }
 
   /** Try now: the network is back. */
   retryNow(): void {
-    this.hurry();
+    this.endPause();
   }
 
   /**
@@ -124,9 +124,9 @@ export class Outbox {
    */
   sendBeforeUnload(): void {
     if (this.refusal || this.closed) return;
-    const unsent = new Map([...this.kept].filter(([, record]) => !record.sent));
+    const unsent = new Map([...this.records].filter(([, record]) => !record.sent));
     for (let first = true; unsent.size; first = false) {
-      const batch = firstBatch(unsent, LARGEST_LAST);
+      const batch = firstBatch(unsent, MAX_KEEPALIVE_CHARACTERS);
       void this.settings.post(batch, first).catch(() => {});
       batch.forEach(({ seq }) => unsent.delete(seq));
     }
@@ -136,103 +136,103 @@ export class Outbox {
     if (this.running || this.refusal || this.closed) return;
     this.running = true;
     let failures = 0;
-    let most = MOST;
-    while (this.ready.size && !this.refusal) {
-      const batch = firstBatch(this.ready, LARGEST, most);
+    let maxRecords = MAX_RECORDS;
+    while (this.queue.size && !this.refusal) {
+      const batch = firstBatch(this.queue, MAX_CHARACTERS, maxRecords);
       try {
-        if (!failures) this.say("sending");
-        await this.delivered(await this.settings.post(batch));
+        if (!failures) this.notify("sending");
+        await this.markSent(await this.settings.post(batch));
         failures = 0;
       } catch (error) {
-        if (!(error instanceof Refused)) await this.pause(++failures);
-        else if (!ABOUT_ONE.has(error.status)) this.refusal = error;
-        else if (batch.length > 1) most = 1;
+        if (!(error instanceof RefusedError)) await this.waitBeforeRetry(++failures);
+        else if (!RECORD_REFUSALS.has(error.status)) this.refusal = error;
+        else if (batch.length > 1) maxRecords = 1;
         else await this.replace(batch[0]!.seq, error);
       }
     }
     this.running = false;
-    this.say(this.refusal ? "stopped" : "sent");
-    this.waiting.splice(0).forEach((resolve) => resolve());
+    this.notify(this.refusal ? "stopped" : "sent");
+    this.waiters.splice(0).forEach((resolve) => resolve());
   }
 
   /**
    * A record the server will never take must not keep the others from arriving, nor the session from its end: an
    * event stands in its place. The record itself stays on this computer, in the file that can be downloaded.
    */
-  private async replace(seq: number, error: Refused): Promise<void> {
-    const { session, refused, ...record } = this.ready.get(seq)!;
+  private async replace(seq: number, error: RefusedError): Promise<void> {
+    const { session, refused, ...record } = this.queue.get(seq)!;
     if (refused) {
       this.refusal = error; // not even the event
       return;
     }
     const item = record.kind === "response" ? record.item : null;
-    const data = { reason: "refused", kind: record.kind, item, message: error.message.slice(0, LONGEST_REASON) };
+    const data = { reason: "refused", kind: record.kind, item, message: error.message.slice(0, MAX_REASON_CHARACTERS) };
     const event: StoredRecord = { kind: "interruption", at_ms: Date.now(), data, seq, session, refused: record };
-    this.kept.set(seq, event);
-    this.ready.set(seq, event);
-    await this.written(event);
-    this.settings.refused?.(record);
+    this.records.set(seq, event);
+    this.queue.set(seq, event);
+    await this.writeToStorage(event);
+    this.settings.onRefused?.(record);
   }
 
-  private async pause(failures: number): Promise<void> {
-    this.say("waiting");
-    const sooner = new Promise<void>((resolve) => (this.hurry = resolve));
-    await (this.settings.wait ?? backoff)(failures, sooner);
-    this.hurry = () => {};
+  private async waitBeforeRetry(failures: number): Promise<void> {
+    this.notify("waiting");
+    const early = new Promise<void>((resolve) => (this.endPause = resolve));
+    await (this.settings.wait ?? backoff)(failures, early);
+    this.endPause = () => {};
   }
 
-  private async delivered(stored: number[]): Promise<void> {
+  private async markSent(stored: number[]): Promise<void> {
     if (!Array.isArray(stored) || !stored.length) throw new Error("The server stored nothing.");
-    const records = stored.flatMap((seq) => this.ready.get(seq) ?? []);
+    const records = stored.flatMap((seq) => this.queue.get(seq) ?? []);
     for (const record of records) {
       record.sent = true;
-      this.ready.delete(record.seq);
+      this.queue.delete(record.seq);
     }
-    await this.written(...records); // at worst they are sent once more
+    await this.writeToStorage(...records); // at worst they are sent once more
   }
 
-  private say(delivery: Delivery): void {
-    this.settings.watch?.(delivery, this.refusal ?? undefined);
+  private notify(delivery: DeliveryStatus): void {
+    this.settings.onDelivery?.(delivery, this.refusal ?? undefined);
   }
 }
 
 /** The first of these records, as many as go into one request. */
-function firstBatch(records: Map<number, StoredRecord>, largest: number, most = MOST): NumberedRecord[] {
+function firstBatch(records: Map<number, StoredRecord>, maxCharacters: number, maxRecords = MAX_RECORDS): NumberedRecord[] {
   const batch: NumberedRecord[] = [];
   let size = 0;
   for (const { session: _session, sent: _sent, refused: _refused, ...record } of records.values()) {
     size += JSON.stringify(record).length + 1;
-    if (batch.length && (size > largest || batch.length >= most)) break;
+    if (batch.length && (size > maxCharacters || batch.length >= maxRecords)) break;
     batch.push(record as NumberedRecord);
   }
   return batch;
 }
 
 /** 0.5 s, 1 s, 2 s … 30 s, each shortened by chance, so that not everyone comes back at once. */
-export function pause_ms(failures: number, chance: number): number {
-  return Math.min(30_000, 500 * 2 ** (failures - 1)) * (0.5 + chance / 2);
+export function pause_ms(failures: number, random: number): number {
+  return Math.min(30_000, 500 * 2 ** (failures - 1)) * (0.5 + random / 2);
 }
 
-const backoff: Wait = (failures, sooner) =>
-  Promise.race([new Promise<void>((resolve) => setTimeout(resolve, pause_ms(failures, Math.random()))), sooner]);
+const backoff: Wait = (failures, early) =>
+  Promise.race([new Promise<void>((resolve) => setTimeout(resolve, pause_ms(failures, Math.random()))), early]);
 
 /** Ask the server until it answers; only a refusal ends it. */
-export async function retryUntilAnswered<Answer>(
-  ask: () => Promise<Answer>,
-  failed: () => void = () => {},
+export async function retryUntilReply<Reply>(
+  send: () => Promise<Reply>,
+  onFailure: () => void = () => {},
   wait: Wait = backoff,
-): Promise<Answer> {
+): Promise<Reply> {
   for (let failures = 1; ; failures++) {
     try {
-      return await ask();
+      return await send();
     } catch (error) {
-      if (error instanceof Refused) throw error;
-      failed();
-      await wait(failures, online());
+      if (error instanceof RefusedError) throw error;
+      onFailure();
+      await wait(failures, waitForOnline());
     }
   }
 }
 
-function online(): Promise<void> {
+function waitForOnline(): Promise<void> {
   return new Promise((resolve) => globalThis.addEventListener?.("online", () => resolve(), { once: true }));
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { display } from "./display.ts";
-import { drawing } from "./trial-phases.ts";
+import { computeDisplay } from "./display.ts";
+import { createPhaseDrawings } from "./trial-phases.ts";
 import { TrialCanvas } from "./canvas.ts";
 import { isWhite, type Photodiode, placeSquare } from "./photodiode.ts";
 import { FrameTimer } from "./frame-timer.ts";
@@ -20,12 +20,12 @@ const SCREEN = { width: 200, height: 100 };
 function fakeCanvas({ width, height } = SCREEN) {
   let pixels: string[] = Array(width * height).fill("unset");
   const fill = (left: number, top: number, wide: number, high: number, colour: string) => {
-    for (let y = top; y < top + high; y++) pixels.fill(colour, y * made.width + left, y * made.width + left + wide);
+    for (let y = top; y < top + high; y++) pixels.fill(colour, y * element.width + left, y * element.width + left + wide);
   };
   const context = {
     fillStyle: "",
     fillRect: (left: number, top: number, wide: number, high: number) => fill(left, top, wide, high, context.fillStyle),
-    drawImage: (image: typeof made, left: number, top: number, wide = image.width, high = image.height) =>
+    drawImage: (image: typeof element, left: number, top: number, wide = image.width, high = image.height) =>
       fill(left, top, wide, high, "image"),
     getImageData: () => ({ data: new Uint8ClampedArray() }),
     putImageData: () => {},
@@ -34,8 +34,8 @@ function fakeCanvas({ width, height } = SCREEN) {
     fill: () => {},
     fillText: () => {},
   };
-  const made = { width, height, style: {}, getContext: () => context, at: (x: number, y: number) => pixels[y * made.width + x] };
-  return made;
+  const element = { width, height, style: {}, getContext: () => context, at: (x: number, y: number) => pixels[y * element.width + x] };
+  return element;
 }
 
 /** Create a TrialCanvas in a page with a window of that size, at that zoom. */
@@ -47,14 +47,14 @@ function trialCanvas(patch: Photodiode | null, ratio = 1, window = SCREEN, image
     document: { createElement: () => fakeCanvas() },
   });
   const screen = fakeCanvas(window);
-  const made = new TrialCanvas(screen as unknown as HTMLCanvasElement, display(study), patch);
-  made.add("a", {} as HTMLImageElement, { url: "", ...image });
-  made.picture("a");
-  return { screen, made };
+  const canvas = new TrialCanvas(screen as unknown as HTMLCanvasElement, computeDisplay(study), patch);
+  canvas.addImage("a", {} as HTMLImageElement, { url: "", ...image });
+  canvas.prepareImage("a");
+  return { screen, canvas };
 }
 
 /** The corner as the eye of a photodiode in its middle sees it. */
-const seen = (screen: ReturnType<typeof fakeCanvas>, { corner }: Photodiode) =>
+const cornerColour = (screen: ReturnType<typeof fakeCanvas>, { corner }: Photodiode) =>
   screen.at(corner.endsWith("left") ? 2 : screen.width - 3, corner.startsWith("top") ? 2 : screen.height - 3);
 
 for (const hz of [60, 120, 144]) {
@@ -62,25 +62,25 @@ for (const hz of [60, 120, 144]) {
     test(`at ${hz} Hz the patch is white exactly with the frames of the ${phase}, with and without dropped frames`, async () => {
       for (const drop of [() => false, (frame: number) => frame % 11 === 0]) {
         const patch = { ...photodiode, phase };
-        const { screen, made } = trialCanvas(patch);
+        const { screen, canvas } = trialCanvas(patch);
         let frame = 0;
         const frames: { at: number; colour: string | undefined }[] = [];
         const timer = new FrameTimer(async () => {
-          frames.push({ at: (frame * 1000) / hz, colour: seen(screen, patch) }); // what this frame ended up with
+          frames.push({ at: (frame * 1000) / hz, colour: cornerColour(screen, patch) }); // what this frame ended up with
           do frame += 1;
           while (drop(frame));
           return (frame * 1000) / hz;
         });
         await timer.measure();
-        const drawn = drawing(made, "a", [1, 2, 3, 4], "?");
+        const phases = createPhaseDrawings(canvas, "a", [1, 2, 3, 4], "?");
         for (let trial = 0; trial < 5; trial++) {
-          await timer.ready();
+          await timer.waitForFrame();
           frames.length = 0;
-          await timer.show(drawn.empty, 100);
-          const shown = { cue: await timer.show(drawn.cue, 300), image: await timer.show(drawn.image, 300) };
-          timer.switch(drawn.question);
-          await timer.ready();
-          await timer.ready();
+          await timer.show(phases.empty, 100);
+          const shown = { cue: await timer.show(phases.cue, 300), image: await timer.show(phases.image, 300) };
+          timer.drawNow(phases.question);
+          await timer.waitForFrame();
+          await timer.waitForFrame();
           const white = frames.filter(({ colour }) => colour === "white").map(({ at }) => at);
           assert.equal(white[0], shown[phase].onset);
           assert.equal(white.length, shown[phase].frames);
@@ -93,18 +93,18 @@ for (const hz of [60, 120, 144]) {
 }
 
 test("without a photodiode nothing is drawn into the corner", () => {
-  const { screen, made } = trialCanvas(null);
-  drawing(made, "a", [1, 2, 3, 4], "?").image();
-  for (const corner of corners) assert.equal(seen(screen, { ...photodiode, corner }), "rgb(128, 128, 128)");
-  assert.equal(made.patch_px, null);
+  const { screen, canvas } = trialCanvas(null);
+  createPhaseDrawings(canvas, "a", [1, 2, 3, 4], "?").image();
+  for (const corner of corners) assert.equal(cornerColour(screen, { ...photodiode, corner }), "rgb(128, 128, 128)");
+  assert.equal(canvas.patch_px, null);
 });
 
 test("each corner has its square, of the size asked for in CSS pixels", () => {
   for (const corner of corners) {
-    const { screen, made } = trialCanvas({ ...photodiode, corner }, 2);
-    made.background("image");
+    const { screen, canvas } = trialCanvas({ ...photodiode, corner }, 2);
+    canvas.drawBackground("image");
     assert.equal(screen.at(screen.width / 2, 0), "rgb(128, 128, 128)");
-    assert.equal(seen(screen, { ...photodiode, corner }), "white");
+    assert.equal(cornerColour(screen, { ...photodiode, corner }), "white");
   }
   const area = { width: 1000, height: 800 };
   const at = (corner: (typeof corners)[number]) => placeSquare({ ...photodiode, corner }, 1.5, area, []);
@@ -118,9 +118,9 @@ test("each corner has its square, of the size asked for in CSS pixels", () => {
 
 test("the patch never covers an image: where the corner is narrow, it is smaller", () => {
   const window = { width: 100, height: 100 };
-  const { screen, made } = trialCanvas({ ...photodiode, size_px: 60 }, 1, window);
-  assert.equal(made.patch_px, 20, "between the window's edge and an image of 60 pixels in its middle");
-  made.show(made.picture("a"), "image");
+  const { screen, canvas } = trialCanvas({ ...photodiode, size_px: 60 }, 1, window);
+  assert.equal(canvas.patch_px, 20, "between the window's edge and an image of 60 pixels in its middle");
+  canvas.drawImage(canvas.prepareImage("a"), "image");
   const count = (colour: string) =>
     Array.from({ length: 100 * 100 }, (_, at) => screen.at(at % 100, Math.floor(at / 100))).filter((each) => each === colour);
   assert.equal(count("image").length, 60 * 60);

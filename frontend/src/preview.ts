@@ -2,7 +2,7 @@
 
 import { type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
 
-import { mark } from "./dom.ts";
+import { setStep } from "./dom.ts";
 import type { TrialCanvas } from "./canvas.ts";
 import type { FrameTimer } from "./frame-timer.ts";
 
@@ -28,17 +28,17 @@ const info = {
 export class Preview implements JsPsychPlugin<typeof info> {
   static info = info;
 
-  async trial(_place: HTMLElement, trial: Required<TrialType<typeof info>>, loaded: () => void) {
+  async trial(_container: HTMLElement, trial: Required<TrialType<typeof info>>, onLoad: () => void) {
     const { timer, canvas } = trial.scene as { timer: FrameTimer; canvas: TrialCanvas };
-    mark("preview");
-    const picture = canvas.picture(trial.image);
-    loaded();
-    await timer.ready();
+    setStep("preview");
+    const picture = canvas.prepareImage(trial.image);
+    onLoad();
+    await timer.waitForFrame();
     const { ms } = await timer.show(() => {
-      canvas.show(picture);
-      canvas.caption(picture, trial.words);
+      canvas.drawImage(picture);
+      canvas.drawCaption(picture, trial.words);
     }, trial.preview_ms);
-    canvas.background();
+    canvas.drawBackground();
     return { image: trial.image, preview_ms: ms };
   }
 }

@@ -3,7 +3,7 @@
 import { Preview } from "./preview.ts";
 import { type Outcome, toResponse, SameDifferent, type Scene } from "./same-different.ts";
 import type { Schedule, Step } from "./schedule.ts";
-import type { Pause, Said } from "./screen.ts";
+import type { BreakInfo, Message } from "./screen.ts";
 import { keyLabel } from "./screens/keys.ts";
 import type { Node } from "./timeline.ts";
 import type { Visit } from "./visit.ts";
@@ -12,24 +12,24 @@ export class Questions {
   private readonly visit: Visit;
   private schedule: Schedule | null = null;
   private current: Step = { kind: "end" };
-  private judged: { right: boolean; same: boolean } | null = null;
-  private pause = new AbortController();
-  private resting = 0;
+  private verdict: { right: boolean; same: boolean } | null = null;
+  private trialAbort = new AbortController();
+  private breakStart_ms = 0;
 
   constructor(visit: Visit) {
     this.visit = visit;
   }
 
   /** Whether there is a next step; if so, it is now the current one. */
-  readonly more = (): boolean => {
+  readonly advance = (): boolean => {
     this.schedule ??= this.visit.session!.schedule(this.visit.study);
-    this.visit.session!.choices.stops.forEach((item) => this.schedule!.stop(item));
+    this.visit.session!.choices.stops.forEach((item) => this.schedule!.endBlockBefore(item));
     this.current = this.schedule.next();
-    if (this.current.kind === "rest") this.resting = Date.now();
+    if (this.current.kind === "break") this.breakStart_ms = Date.now();
     return this.current.kind !== "end";
   };
 
-  readonly is = (kind: Step["kind"]) => (): boolean => this.current.kind === kind;
+  readonly isAt = (kind: Step["kind"]) => (): boolean => this.current.kind === kind;
 
   /** Whether everything has been asked. */
   get allAnswered(): boolean {
@@ -37,7 +37,7 @@ export class Questions {
   }
 
   /** Whether the server refused an answer after all seemed to be said. */
-  get unfinished(): boolean {
+  get hasUnanswered(): boolean {
     return this.schedule !== null && this.schedule.next().kind !== "end";
   }
 
@@ -46,7 +46,7 @@ export class Questions {
 
   /** Let go of the question on the screen. */
   interrupt(): void {
-    this.pause.abort();
+    this.trialAbort.abort();
   }
 
   // Blocks.
@@ -54,7 +54,7 @@ export class Questions {
   readonly blockStep = (): string => (this.current.kind === "block" && this.current.block.practice ? "practice" : "block");
 
   /** What is said before a block. */
-  blockSaid(): Said {
+  blockMessage(): Message {
     const { text, study, session } = this.visit;
     const actions = [{ name: "continue", label: text("continue") }];
     if (this.current.kind !== "block") return { text: "", actions };
@@ -65,70 +65,70 @@ export class Questions {
     }
     const values = { block: number, blocks };
     const title = text("block_title", values);
-    if (this.schedule!.begun(block)) return { title, text: text("block_resumed"), actions };
-    const practised = number === 1 && study.practice.trials > 0;
-    const said = [
-      practised && text("practice_done"),
+    if (this.schedule!.hasAnswers(block)) return { title, text: text("block_resumed"), actions };
+    const afterPractice = number === 1 && study.practice.trials > 0;
+    const lines = [
+      afterPractice && text("practice_done"),
       text("block_start", values),
       number === 1 && session!.state.trials.catch.includes(true) && text("block_catch"),
     ];
-    return { title, text: said.filter(Boolean).join("\n\n"), actions };
+    return { title, text: lines.filter(Boolean).join("\n\n"), actions };
   }
 
   /** Everything a block needs is there before its first frame. */
-  readonly prepared = async (): Promise<void> => {
+  readonly prepareBlock = async (): Promise<void> => {
     const { visit } = this;
     const { renderer } = visit;
     await renderer.ready();
     if (visit.ending) return;
     renderer.prepare(visit.display, Object.keys(visit.session!.state.images));
-    if (this.current.kind === "block") visit.record("screen", renderer.report(this.current.block.image));
+    if (this.current.kind === "block") visit.record("screen", renderer.describeDisplay(this.current.block.image));
   };
 
-  pauseNow(): Pause {
-    const percent = this.current.kind === "rest" ? this.current.percent : 0;
+  currentBreak(): BreakInfo {
+    const percent = this.current.kind === "break" ? this.current.percent : 0;
     return { percent, at_least_s: this.visit.study.breaks.at_least_s };
   }
 
-  rested(): void {
-    this.visit.record("break", { ms: Date.now() - this.resting });
+  recordBreak(): void {
+    this.visit.record("break", { ms: Date.now() - this.breakStart_ms });
   }
 
   // Trials.
 
-  preview(): Node {
+  previewNode(): Node {
     const image = () => (this.current.kind === "preview" ? this.current.image : "");
     const { preview_ms } = this.visit.study.timing;
     return { type: Preview, image, preview_ms, words: this.visit.text("preview"), scene: () => this.scene() };
   }
 
-  trial(): Node {
+  trialNode(): Node {
     const { visit } = this;
     const item = () => (this.current.kind === "trial" ? this.current.item : 0);
     const { pause_ms, cue_ms, image_ms } = visit.study.timing;
-    const of = <Value>(column: Value[]): Value => column[item()]!;
+    const valueOf = <Value>(column: Value[]): Value => column[item()]!;
     const trials = () => visit.session!.state.trials;
-    const asked = () => visit.session!.choices.of(item(), trials());
+    const pair = () => visit.session!.choices.getPair(item(), trials());
     const label = (key: string) => keyLabel(key, visit.text);
     return {
       type: SameDifferent,
       item,
-      image: () => of(trials().image),
-      places: () => asked().places,
-      chosen: () => asked().chosen,
+      image: () => valueOf(trials().image),
+      locations: () => pair().locations,
+      chosen: () => pair().chosen,
       pause_ms,
       cue_ms,
       image_ms,
       keys: () => visit.keys,
       question: () => visit.text("question", { same: label(visit.keys.same), different: label(visit.keys.different) }),
       scene: () => this.scene(),
-      on_finish: (outcome: Outcome) => this.answered(outcome, of(trials().answer)),
+      on_finish: (outcome: Outcome) => this.recordAnswer(outcome, valueOf(trials().answer)),
     };
   }
 
   /** Keep the answer, and look whether it is to be asked again. */
-  private answered(outcome: Outcome, answer: boolean | null): void {
-    this.judged = null;
+  private recordAnswer(outcome: Outcome, answer: boolean | null): void {
+    this.verdict = null;
     if (outcome.interrupted !== false) return;
     const { trial_type, trial_index, time_elapsed, plugin_version, ...data } = outcome as Outcome & Record<string, unknown>;
     const response = toResponse(data as Extract<Outcome, { interrupted: false }>);
@@ -137,29 +137,29 @@ export class Questions {
     this.schedule!.answer({ item: response.item, good: response.flags === "" });
     const practice = session.state.trials.practice[response.item];
     if (practice && this.visit.study.practice.feedback && answer !== null) {
-      this.judged = { right: response.same === answer, same: answer };
+      this.verdict = { right: response.same === answer, same: answer };
     }
   }
 
-  readonly feedbackDue = (): boolean => this.judged !== null;
+  readonly isFeedbackDue = (): boolean => this.verdict !== null;
 
   /** Whether the last answer was right, and what would have been. */
-  verdict(): [right: boolean, same: boolean] {
-    const { right, same } = this.judged!;
-    this.judged = null;
+  takeVerdict(): [right: boolean, same: boolean] {
+    const { right, same } = this.verdict!;
+    this.verdict = null;
     return [right, same];
   }
 
   private scene(): Scene {
-    const { exit, renderer, study } = this.visit;
-    this.pause = new AbortController();
-    if (exit.open) this.pause.abort(); // asked between two trials
+    const { leaveButton, renderer, study } = this.visit;
+    this.trialAbort = new AbortController();
+    if (leaveButton.isOpen) this.trialAbort.abort(); // asked between two trials
     return {
       timer: renderer.timer,
       canvas: renderer.canvas,
-      interrupted: this.pause.signal,
-      resumed: () => exit.answered(),
-      least_hz: study.display.refresh_hz,
+      interruptSignal: this.trialAbort.signal,
+      waitUntilResumed: () => leaveButton.waitUntilAnswered(),
+      min_refresh_hz: study.display.refresh_hz,
     };
   }
 }

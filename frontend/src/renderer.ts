@@ -1,9 +1,9 @@
 /** What trials are shown with: the canvas, the clock of its frames, and the images, all there before they are needed. */
 
-import { type Display, display } from "./display.ts";
+import { type Display, computeDisplay } from "./display.ts";
 import { el } from "./dom.ts";
 import { TrialCanvas } from "./canvas.ts";
-import { retryUntilAnswered } from "./outbox.ts";
+import { retryUntilReply } from "./outbox.ts";
 import { createBlackCorner } from "./photodiode.ts";
 import { FrameTimer } from "./frame-timer.ts";
 import type { State, StudyInfo } from "./wire.ts";
@@ -20,14 +20,14 @@ export class Renderer {
     const { photodiode } = study.lab;
     const canvas = el("canvas", { id: "trial-canvas", "aria-hidden": "true" });
     document.body.append(...(photodiode ? [createBlackCorner(photodiode)] : []), canvas);
-    this.canvas = new TrialCanvas(canvas, display(study), photodiode);
+    this.canvas = new TrialCanvas(canvas, computeDisplay(study), photodiode);
   }
 
   /** Fetch and decode the images while the participant reads. */
   load(images: State["images"], waiting: () => void): void {
     if (!this.study.display.full_screen) this.measure(); // else in full screen, which may refresh otherwise
     this.loading = Promise.all([this.loading, ...Object.entries(images).map(async ([name, info]) => {
-      this.canvas.add(name, await retryUntilAnswered(() => decoded(info.url), waiting), info);
+      this.canvas.addImage(name, await retryUntilReply(() => decodeImage(info.url), waiting), info);
     })]);
   }
 
@@ -44,15 +44,15 @@ export class Renderer {
   }
 
   /** Make every picture as it will be shown, and show the empty canvas. */
-  prepare(shown: Display, images: string[]): void {
-    this.canvas.display = shown;
+  prepare(display: Display, images: string[]): void {
+    this.canvas.display = display;
     document.body.dataset["step"] = "preview"; // the canvas takes over
-    for (const name of images) this.canvas.picture(name);
-    this.canvas.background();
+    for (const name of images) this.canvas.prepareImage(name);
+    this.canvas.drawBackground();
   }
 
   /** What the screen is like, and how it shows an image. */
-  report(image: string): object {
+  describeDisplay(image: string): object {
     const { px_per_deg, gamma, dot_px, background, degrees, width_px: asked_px } = this.canvas.display;
     const width_px = this.canvas.width_px(image);
     const { photodiode } = this.study.lab;
@@ -77,7 +77,7 @@ export class Renderer {
   }
 }
 
-async function decoded(url: string): Promise<HTMLImageElement> {
+async function decodeImage(url: string): Promise<HTMLImageElement> {
   const image = new Image();
   image.src = url;
   await image.decode();

@@ -5,12 +5,12 @@
 
 import { type JsPsych, type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
 
-import { mark } from "./dom.ts";
-import { drawing } from "./trial-phases.ts";
+import { setStep } from "./dom.ts";
+import { createPhaseDrawings } from "./trial-phases.ts";
 import type { TrialCanvas } from "./canvas.ts";
 import { keyName } from "./screens/keys.ts";
-import { type PhaseTiming, late, type FrameTimer } from "./frame-timer.ts";
-import { watch } from "./visibility.ts";
+import { type PhaseTiming, isLate, type FrameTimer } from "./frame-timer.ts";
+import { watchPage } from "./visibility.ts";
 import type { Response } from "./wire.ts";
 
 /** What trials share. */
@@ -18,11 +18,11 @@ export interface Scene {
   timer: FrameTimer;
   canvas: TrialCanvas;
   /** Aborts this trial: the participant paused it. */
-  interrupted: AbortSignal;
-  /** Resolves when the pause is over. */
-  resumed: () => Promise<void>;
+  interruptSignal: AbortSignal;
+  /** Resolves when the pause is done. */
+  waitUntilResumed: () => Promise<void>;
   /** The slowest refresh the study takes. */
-  least_hz: number;
+  min_refresh_hz: number;
 }
 
 const info = {
@@ -33,8 +33,8 @@ const info = {
     item: { type: ParameterType.INT, default: undefined },
     /** Name of the image, known to the easel. */
     image: { type: ParameterType.STRING, default: undefined },
-    /** The two places, in pixels of the image. */
-    places: { type: ParameterType.INT, array: true, default: undefined },
+    /** The two locations, in pixels of the image. */
+    locations: { type: ParameterType.INT, array: true, default: undefined },
     /** Whether the server has chosen them from the answers so far. */
     chosen: { type: ParameterType.BOOL, default: false },
     /** Empty screen before the cue. */
@@ -84,11 +84,11 @@ const info = {
 } as const;
 
 type Info = typeof info;
-type AskedPair = Required<TrialType<Info>>;
-type Answered = Response & { interrupted: false; rt: number; response: string };
-export type Outcome = Answered | { interrupted: true };
+type TrialParameters = Required<TrialType<Info>>;
+type TrialAnswer = Response & { interrupted: false; rt: number; response: string };
+export type Outcome = TrialAnswer | { interrupted: true };
 
-interface Pressed {
+interface KeyPress {
   key: string;
   rt_ms: number;
 }
@@ -101,34 +101,34 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     this.jsPsych = jsPsych;
   }
 
-  async trial(_place: HTMLElement, trial: AskedPair, loaded: () => void): Promise<Outcome> {
+  async trial(_container: HTMLElement, trial: TrialParameters, onLoad: () => void): Promise<Outcome> {
     const scene = trial.scene as Scene;
     const keys = trial.keys as { same: string; different: string };
-    mark("trial", trial.item);
-    const watched = watch();
-    const drawn = drawing(scene.canvas, trial.image, trial.places as number[], trial.question);
-    loaded();
+    setStep("trial", trial.item);
+    const stopWatching = watchPage();
+    const phases = createPhaseDrawings(scene.canvas, trial.image, trial.locations as number[], trial.question);
+    onLoad();
     const { timer } = scene;
-    await timer.ready();
-    await timer.show(drawn.empty, trial.pause_ms);
+    await timer.waitForFrame();
+    await timer.show(phases.empty, trial.pause_ms);
     const shown_at_ms = Date.now();
-    const cue = await timer.show(drawn.cue, trial.cue_ms);
-    const image = await timer.show(drawn.image, trial.image_ms);
-    const onset = timer.switch(drawn.question);
+    const cue = await timer.show(phases.cue, trial.cue_ms);
+    const image = await timer.show(phases.image, trial.image_ms);
+    const onset = timer.drawNow(phases.question);
     // Whoever leaves in the middle of a trial is by now told that their answers are being sent.
-    if (!scene.interrupted.aborted) mark("response", trial.item);
-    const pressed = await press([keys.same, keys.different], onset, scene.interrupted);
-    const seen = watched();
+    if (!scene.interruptSignal.aborted) setStep("response", trial.item);
+    const pressed = await waitForKey([keys.same, keys.different], onset, scene.interruptSignal);
+    const page = stopWatching();
     if (!pressed) {
-      await scene.resumed();
+      await scene.waitUntilResumed();
       return { interrupted: true };
     }
-    const flags = [...seen.flags, ...displayFlags(trial, cue, image, scene)];
-    return answered(trial, pressed, pressed.key === keys.same, { shown_at_ms, cue, image, onset, scene, seen, flags });
+    const flags = [...page.flags, ...displayFlags(trial, cue, image, scene)];
+    return buildAnswer(trial, pressed, pressed.key === keys.same, { shown_at_ms, cue, image, onset, scene, page, flags });
   }
 
   /** An answer by chance, after a plausible time: "data-only" at once, "visual" through the real screen. */
-  simulate(trial: AskedPair, mode: string, options: { data?: Partial<Response> }, loaded: () => void): void {
+  simulate(trial: TrialParameters, mode: string, options: { data?: Partial<Response> }, onLoad: () => void): void {
     const keys = trial.keys as { same: string; different: string };
     const same = options.data?.same ?? this.jsPsych.randomization.sampleBernoulli(0.5) === 1;
     const rt_ms = options.data?.rt_ms ?? this.jsPsych.randomization.sampleExGaussian(500, 50, 1 / 150, true);
@@ -136,7 +136,7 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     if (mode === "visual") {
       const duration = trial.pause_ms + trial.cue_ms + trial.image_ms;
       this.jsPsych.pluginAPI.pressKey(key, duration + rt_ms + 50);
-      void this.trial(this.jsPsych.getDisplayElement(), trial, loaded).then((data) => this.jsPsych.finishTrial(data));
+      void this.trial(this.jsPsych.getDisplayElement(), trial, onLoad).then((data) => this.jsPsych.finishTrial(data));
       return;
     }
     const { timer } = trial.scene as Scene;
@@ -146,50 +146,50 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     };
     const cue = phase(0, trial.cue_ms);
     const image = phase(cue.ms, trial.image_ms);
-    const seen = { visible: true, focused: true, full_screen: false, flags: [] };
+    const page = { visible: true, focused: true, full_screen: false, flags: [] };
     const shown = { shown_at_ms: Date.now(), cue, image, onset: cue.ms + image.ms, scene: trial.scene as Scene };
-    loaded();
-    this.jsPsych.finishTrial({ ...answered(trial, { key, rt_ms }, same, { ...shown, seen, flags: [] }), ...options.data });
+    onLoad();
+    this.jsPsych.finishTrial({ ...buildAnswer(trial, { key, rt_ms }, same, { ...shown, page, flags: [] }), ...options.data });
   }
 }
 
 /** The first press of one of the keys on the response screen; null when the trial is interrupted. */
-function press(keys: string[], onset: number, interrupted: AbortSignal): Promise<Pressed | null> {
+function waitForKey(keys: string[], onset: number, interruptSignal: AbortSignal): Promise<KeyPress | null> {
   return new Promise((resolve) => {
-    if (interrupted.aborted) return resolve(null);
-    const over = new AbortController();
-    const end = (pressed: Pressed | null) => (over.abort(), resolve(pressed));
-    const signal = over.signal;
-    interrupted.addEventListener("abort", () => end(null), { signal });
-    const pressed = (event: KeyboardEvent) => {
+    if (interruptSignal.aborted) return resolve(null);
+    const done = new AbortController();
+    const end = (pressed: KeyPress | null) => (done.abort(), resolve(pressed));
+    const signal = done.signal;
+    interruptSignal.addEventListener("abort", () => end(null), { signal });
+    const handleKey = (event: KeyboardEvent) => {
       const key = keyName(event);
       // A key held since before the question repeats, and one pressed before it carries an earlier time.
       if (event.repeat || event.timeStamp < onset || key === null || !keys.includes(key)) return;
       event.preventDefault();
       end({ key, rt_ms: event.timeStamp - onset });
     };
-    document.addEventListener("keydown", pressed, { signal });
+    document.addEventListener("keydown", handleKey, { signal });
   });
 }
 
-function displayFlags(trial: AskedPair, cue: PhaseTiming, image: PhaseTiming, { timer, least_hz }: Scene): string[] {
-  const phases = [{ asked: trial.cue_ms, achieved: cue }, { asked: trial.image_ms, achieved: image }];
-  const slow = timer.refresh_hz < 0.98 * least_hz;
-  return [...(late(phases, timer.refresh_ms) ? ["late"] : []), ...(slow ? ["slow_refresh"] : [])];
+function displayFlags(trial: TrialParameters, cue: PhaseTiming, image: PhaseTiming, { timer, min_refresh_hz }: Scene): string[] {
+  const phases = [{ requested_ms: trial.cue_ms, measured: cue }, { requested_ms: trial.image_ms, measured: image }];
+  const slow = timer.refresh_hz < 0.98 * min_refresh_hz;
+  return [...(isLate(phases, timer.refresh_ms) ? ["late"] : []), ...(slow ? ["slow_refresh"] : [])];
 }
 
-interface Shown {
+interface Presentation {
   shown_at_ms: number;
   cue: PhaseTiming;
   image: PhaseTiming;
   onset: number;
   scene: Scene;
-  seen: { visible: boolean; focused: boolean; full_screen: boolean };
+  page: { visible: boolean; focused: boolean; full_screen: boolean };
   flags: string[];
 }
 
-function answered(trial: AskedPair, pressed: Pressed, same: boolean, shown: Shown): Answered {
-  const { cue, image, seen } = shown;
+function buildAnswer(trial: TrialParameters, pressed: KeyPress, same: boolean, shown: Presentation): TrialAnswer {
+  const { cue, image, page } = shown;
   return {
     interrupted: false,
     kind: "response",
@@ -212,15 +212,15 @@ function answered(trial: AskedPair, pressed: Pressed, same: boolean, shown: Show
     frames_dropped: cue.dropped + image.dropped,
     longest_gap_ms: Math.max(cue.longest_gap, image.longest_gap),
     refresh_hz: shown.scene.timer.refresh_hz,
-    visible: seen.visible,
-    focused: seen.focused,
-    full_screen: seen.full_screen,
+    visible: page.visible,
+    focused: page.focused,
+    full_screen: page.full_screen,
     flags: shown.flags.join(" "),
     chosen: trial.chosen,
   };
 }
 
 /** What goes over the wire of a trial's outcome: jsPsych's own names stay in jsPsych's data. */
-export function toResponse({ interrupted: _interrupted, rt: _rt, response: _response, ...rest }: Answered): Response {
+export function toResponse({ interrupted: _interrupted, rt: _rt, response: _response, ...rest }: TrialAnswer): Response {
   return rest;
 }

@@ -30,18 +30,18 @@ function session({ practice = 0, images = ["a"], blocks = 2, each = 3, catches =
 /** Goes through, answering well unless `bad` says otherwise; the steps as words. */
 function walk(schedule: Schedule, bad: (item: number, attempt: number) => boolean = () => false, most = 1000): string[] {
   const words: string[] = [];
-  const asked = new Map<number, number>();
+  const attempts = new Map<number, number>();
   for (let step = schedule.next(); step.kind !== "end" && words.length < most; step = schedule.next()) {
-    words.push(said(step));
+    words.push(describeStep(step));
     if (step.kind !== "trial") continue;
-    const attempt = (asked.get(step.item) ?? 0) + 1;
-    asked.set(step.item, attempt);
+    const attempt = (attempts.get(step.item) ?? 0) + 1;
+    attempts.set(step.item, attempt);
     schedule.answer({ item: step.item, good: !bad(step.item, attempt) });
   }
   return words;
 }
 
-function said(step: Step): string {
+function describeStep(step: Step): string {
   if (step.kind === "trial") return String(step.item);
   if (step.kind === "preview") return `see ${step.image}`;
   if (step.kind === "block") return step.block.practice ? "practice" : `${step.number}/${step.blocks}`;
@@ -52,14 +52,14 @@ test("block by block: a start, a preview, its trials, a rest before the next", (
   const steps = walk(new Schedule(session({ practice: 2, catches: true }), 0, TRIES));
   assert.deepEqual(steps, [
     "practice", "see practice", "0", "1",
-    "1/2", "see a", "2", "3", "4", "rest",
+    "1/2", "see a", "2", "3", "4", "break",
     "2/2", "see a", "5", "6", "7",
   ]);
 });
 
 test("another image is another block, though it has the same number", () => {
   const steps = walk(new Schedule(session({ images: ["a", "b"], blocks: 1, each: 2 }), 0, TRIES));
-  assert.deepEqual(steps, ["1/2", "see a", "0", "1", "rest", "2/2", "see b", "2", "3"]);
+  assert.deepEqual(steps, ["1/2", "see a", "0", "1", "break", "2/2", "see b", "2", "3"]);
 });
 
 test("a catch trial on another image does not end a block", () => {
@@ -68,12 +68,12 @@ test("a catch trial on another image does not end a block", () => {
 
 test("a rest after so many trials, repeats counted", () => {
   const steps = walk(new Schedule(session({ blocks: 1, each: 5 }), 2, TRIES), (item, attempt) => item === 0 && attempt === 1);
-  assert.deepEqual(steps, ["1/1", "see a", "0", "1", "rest", "2", "3", "rest", "4", "0"]);
+  assert.deepEqual(steps, ["1/1", "see a", "0", "1", "break", "2", "3", "break", "4", "0"]);
 });
 
 test("a flagged trial is asked again at the end of its block", () => {
   const steps = walk(new Schedule(session(), 0, TRIES), (item, attempt) => item === 1 && attempt === 1);
-  assert.deepEqual(steps, ["1/2", "see a", "0", "1", "2", "1", "rest", "2/2", "see a", "3", "4", "5"]);
+  assert.deepEqual(steps, ["1/2", "see a", "0", "1", "2", "1", "break", "2/2", "see a", "3", "4", "5"]);
 });
 
 test("three times in all, then it stays as it is; those asked again take turns", () => {
@@ -87,7 +87,7 @@ test("after a reload at any point, exactly the open trials are asked, each once"
   const all = trials.image.map((_, item) => item);
   for (const done of all) {
     const schedule = new Schedule(trials, 0, TRIES);
-    schedule.recall(all.slice(0, done).map((item) => ({ item, good: true })));
+    schedule.restoreAnswers(all.slice(0, done).map((item) => ({ item, good: true })));
     const asked = walk(schedule).filter((step) => /^\d+$/.test(step)).map(Number);
     assert.deepEqual(asked, all.slice(done));
   }
@@ -95,19 +95,19 @@ test("after a reload at any point, exactly the open trials are asked, each once"
 
 test("a reload does not begin with a rest, and shows the preview again", () => {
   const schedule = new Schedule(session(), 2, TRIES);
-  schedule.recall([0, 1].map((item) => ({ item, good: true })));
+  schedule.restoreAnswers([0, 1].map((item) => ({ item, good: true })));
   assert.deepEqual(walk(schedule, () => false, 3), ["1/2", "see a", "2"]);
 });
 
 test("attempts before a reload count", () => {
   const schedule = new Schedule(session({ blocks: 1 }), 0, TRIES);
-  schedule.recall([0, 1, 2, 0].map((item) => ({ item, good: item !== 0 })));
+  schedule.restoreAnswers([0, 1, 2, 0].map((item) => ({ item, good: item !== 0 })));
   assert.deepEqual(walk(schedule, () => true), ["1/1", "see a", "0"]);
 });
 
 test("a block to be repeated is asked whole, what came before stays", () => {
   const schedule = new Schedule(session(), 0, TRIES);
-  schedule.recall([0, 1, 2, 3, 4].map((item) => ({ item, good: true })));
+  schedule.restoreAnswers([0, 1, 2, 3, 4].map((item) => ({ item, good: true })));
   schedule.repeatFrom(3);
   assert.deepEqual(walk(schedule), ["2/2", "see a", "3", "4", "5"]);
 });
@@ -123,7 +123,7 @@ test("a trial that is paused stays the next one", () => {
 test("how much is done", () => {
   const schedule = new Schedule(session(), 0, TRIES);
   assert.equal(schedule.percent, 0);
-  schedule.recall([0, 1, 2].map((item) => ({ item, good: true })));
+  schedule.restoreAnswers([0, 1, 2].map((item) => ({ item, good: true })));
   assert.equal(schedule.percent, 50);
   walk(schedule);
   assert.equal(schedule.percent, 100);
@@ -151,9 +151,9 @@ test("an answer the server would not take counts as a flagged one, even when all
 
 test("a block that is stopped asks again what went wrong before, nothing behind, and goes on to the next image", () => {
   const schedule = new Schedule(session({ images: ["a", "b"], blocks: 1, each: 4 }), 0, TRIES);
-  schedule.recall([{ item: 0, good: true }, { item: 1, good: false }, { item: 2, good: true }, { item: 3, good: false }]);
-  schedule.stop(3);
-  schedule.stop(3);
+  schedule.restoreAnswers([{ item: 0, good: true }, { item: 1, good: false }, { item: 2, good: true }, { item: 3, good: false }]);
+  schedule.endBlockBefore(3);
+  schedule.endBlockBefore(3);
   const items: number[] = [];
   for (let step = schedule.next(); step.kind !== "end"; step = schedule.next()) {
     if (step.kind !== "trial") continue;

@@ -11,7 +11,7 @@ import type { Trials } from "./wire.ts";
 export type Step =
   | { kind: "block"; block: Block; number: number; blocks: number }
   | { kind: "preview"; image: string }
-  | { kind: "rest"; percent: number }
+  | { kind: "break"; percent: number }
   | { kind: "trial"; item: number }
   | { kind: "end" };
 
@@ -24,7 +24,7 @@ export interface Block {
 }
 
 /** An answer given before: by this tab, or known to the server. */
-export interface Given {
+export interface PastAnswer {
   item: number;
   good: boolean;
 }
@@ -33,37 +33,37 @@ export class Schedule {
   readonly blocks: Block[];
   private readonly answered = new Set<number>();
   private readonly attempts = new Map<number, number>();
-  private readonly every: number;
+  private readonly breakEvery: number;
   private readonly tries: number;
-  private opened = -1;
-  private fetchPreview = -1;
-  private sinceRest = 0;
-  private rested = true;
+  private openedBlock = -1;
+  private previewedBlock = -1;
+  private trialsSinceBreak = 0;
+  private hadBreak = true;
 
   /**
    * `recall` tells it what was already given. `every`: a rest after so many trials; 0: only between blocks. `tries`:
    * how often a trial is asked that is never shown right.
    */
-  constructor(trials: Trials, every: number, tries: number) {
+  constructor(trials: Trials, breakEvery: number, tries: number) {
     this.blocks = splitIntoBlocks(trials);
-    this.every = every;
+    this.breakEvery = breakEvery;
     this.tries = tries;
   }
 
   /** Take an answer into account; a flagged one is asked again, unless it was the last attempt. */
-  answer(given: Given): void {
-    const attempts = (this.attempts.get(given.item) ?? 0) + 1;
-    this.attempts.set(given.item, attempts);
-    if (given.good || attempts >= this.tries) this.answered.add(given.item);
-    this.sinceRest += 1;
-    this.rested = false;
+  answer(answer: PastAnswer): void {
+    const attempts = (this.attempts.get(answer.item) ?? 0) + 1;
+    this.attempts.set(answer.item, attempts);
+    if (answer.good || attempts >= this.tries) this.answered.add(answer.item);
+    this.trialsSinceBreak += 1;
+    this.hadBreak = false;
   }
 
   /** Answers from before a reload: they count, but nobody needs a rest from them. */
-  recall(given: Given[]): void {
-    given.forEach((answer) => this.answer(answer));
-    this.sinceRest = 0;
-    this.rested = true;
+  restoreAnswers(answers: PastAnswer[]): void {
+    answers.forEach((answer) => this.answer(answer));
+    this.trialsSinceBreak = 0;
+    this.hadBreak = true;
   }
 
   /** The last answer to an item did not count after all: as if it had been flagged. */
@@ -74,59 +74,59 @@ export class Schedule {
   /** Ask everything of the block of `item` again. */
   repeatFrom(item: number): void {
     const block = this.blocks.find(({ first, end }) => first <= item && item < end);
-    for (let each = block?.first ?? 0; each < (block?.end ?? 0); each++) {
-      this.answered.delete(each);
-      this.attempts.delete(each);
+    for (let other = block?.first ?? 0; other < (block?.end ?? 0); other++) {
+      this.answered.delete(other);
+      this.attempts.delete(other);
     }
   }
 
   /** End the block of `item` before it: enough is known. Answers to what lies behind stay, and nothing of it is asked. */
-  stop(item: number): void {
+  endBlockBefore(item: number): void {
     const block = this.blocks.find(({ first, end }) => first <= item && item < end);
     if (block) block.end = item;
   }
 
   /** How much is done, of a hundred. */
   get percent(): number {
-    let asked = 0;
+    let total = 0;
     let done = 0;
     for (const { first, end } of this.blocks) {
-      asked += end - first;
+      total += end - first;
       for (let item = first; item < end; item++) if (this.answered.has(item)) done += 1;
     }
-    return Math.floor((100 * done) / Math.max(1, asked));
+    return Math.floor((100 * done) / Math.max(1, total));
   }
 
   /** Whether some of a block's questions have been answered: after a reload it goes on in the middle. */
-  begun({ first, end }: Block): boolean {
+  hasAnswers({ first, end }: Block): boolean {
     for (let item = first; item < end; item++) if (this.answered.has(item)) return true;
     return false;
   }
 
   /** The next step. Calling it again without an answer gives the step after: a trial stays until it is answered. */
   next(): Step {
-    const index = this.blocks.findIndex((block) => this.open(block) !== undefined);
+    const index = this.blocks.findIndex((block) => this.nextItem(block) !== undefined);
     const block = this.blocks[index];
-    const item = block && this.open(block);
+    const item = block && this.nextItem(block);
     if (block === undefined || item === undefined) return { kind: "end" };
-    if (this.restIsDue(index)) {
-      this.sinceRest = 0;
-      this.rested = true;
-      return { kind: "rest", percent: this.percent };
+    if (this.isBreakDue(index)) {
+      this.trialsSinceBreak = 0;
+      this.hadBreak = true;
+      return { kind: "break", percent: this.percent };
     }
-    if (this.opened < index) {
-      this.opened = index;
-      return { kind: "block", block, ...this.count(index) };
+    if (this.openedBlock < index) {
+      this.openedBlock = index;
+      return { kind: "block", block, ...this.countBlocks(index) };
     }
-    if (this.fetchPreview < index) {
-      this.fetchPreview = index;
+    if (this.previewedBlock < index) {
+      this.previewedBlock = index;
       return { kind: "preview", image: block.image };
     }
     return { kind: "trial", item };
   }
 
   /** The item to ask in a block: the first without any answer, then the first to be asked again. */
-  private open({ first, end }: Block): number | undefined {
+  private nextItem({ first, end }: Block): number | undefined {
     let again: number | undefined;
     for (let item = first; item < end; item++) {
       if (this.answered.has(item)) continue;
@@ -137,16 +137,16 @@ export class Schedule {
     return again;
   }
 
-  private restIsDue(index: number): boolean {
-    const before = this.blocks[this.opened];
-    if (this.rested || before === undefined || before.practice) return false;
-    return this.opened < index || (this.every > 0 && this.sinceRest >= this.every);
+  private isBreakDue(index: number): boolean {
+    const before = this.blocks[this.openedBlock];
+    if (this.hadBreak || before === undefined || before.practice) return false;
+    return this.openedBlock < index || (this.breakEvery > 0 && this.trialsSinceBreak >= this.breakEvery);
   }
 
   /** The how many-th block of how many, the practice not counted. */
-  private count(index: number): { number: number; blocks: number } {
-    const real = (blocks: Block[]) => blocks.filter(({ practice }) => !practice).length;
-    return { number: real(this.blocks.slice(0, index + 1)), blocks: real(this.blocks) };
+  private countBlocks(index: number): { number: number; blocks: number } {
+    const countReal = (blocks: Block[]) => blocks.filter(({ practice }) => !practice).length;
+    return { number: countReal(this.blocks.slice(0, index + 1)), blocks: countReal(this.blocks) };
   }
 }
 

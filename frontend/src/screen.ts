@@ -7,7 +7,7 @@
 import type { Display } from "./display.ts";
 import type { StudyInfo } from "./wire.ts";
 
-export type Screen<Result> = (place: HTMLElement, context: Context) => Promise<Result>;
+export type Screen<Result> = (container: HTMLElement, context: Context) => Promise<Result>;
 
 export interface Context {
   /** The study's text of that key, `{name}`s filled in. */
@@ -29,7 +29,7 @@ export interface Keys {
 }
 
 /** screens/device.ts: `device: Screen<DeviceFound>`; resolves only for a device that will do. */
-export interface DeviceFound {
+export interface DeviceResult {
   refresh_hz: number;
   window_width_px: number;
   window_height_px: number;
@@ -40,7 +40,7 @@ export interface DeviceFound {
 }
 
 /** screens/distance.ts: `distance(context, found): JsPsychTimeline`, calling `found` once at its end. */
-export interface DistanceFound {
+export interface DistanceResult {
   px_per_mm: number;
   /** From the blind spot; null where it was not measured, or is not possible (below 30 cm, above 1.5 m). */
   distance_mm: number | null;
@@ -51,7 +51,7 @@ export interface DistanceFound {
 }
 
 /** screens/gamma.ts: `gamma: Screen<GammaFound>`. */
-export interface GammaFound {
+export interface GammaResult {
   /** Median of the matches of the last round; null if they are not reliable: then show without correction. */
   gamma: number | null;
   /** Standard deviation of the single estimates; null below two. */
@@ -66,7 +66,7 @@ export interface GammaFound {
 }
 
 /** screens/contours.ts: `contours: Screen<ContoursFound>`; x, y in pixels of the image, whose size comes along. */
-export interface ContoursFound {
+export interface ContoursResult {
   contours: [x: number, y: number][][];
   width_px: number;
   height_px: number;
@@ -76,7 +76,7 @@ export interface ContoursFound {
 export type Leaving = "stay" | "keep" | "withdraw";
 
 /** screens/break.ts: `rest(pause): Screen<void>`. */
-export interface Pause {
+export interface BreakInfo {
   /** Of the whole experiment, 0 to 100. */
   percent: number;
   /** The shortest rest. */
@@ -87,7 +87,7 @@ export interface Pause {
  * screens/notice.ts: `notice(said): Screen<string>`; resolves with the `name` of the action chosen; with no actions
  * it stays. A link leads away, a file is saved. Enter presses the first action.
  */
-export interface Said {
+export interface Message {
   title?: string;
   /** Paragraphs, already in the participant's language. */
   text: string;

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 
-import { noTabMemory } from "./environment.ts";
-import { leaveSession, recordsFile, type Place, Session } from "./session.ts";
+import { emptyTabMemory } from "./environment.ts";
+import { leaveSession, recordsFile, type SessionEnvironment, Session } from "./session.ts";
 import { type StoredRecord, memoryStorage } from "./storage.ts";
-import { type Event, type Response, sessions, type State, type StudyInfo } from "./wire.ts";
+import { type Event, type Response, sessionServer, type State, type StudyInfo } from "./wire.ts";
 
 const study = { breaks: { every_trials: 0 }, tries: 3 } as StudyInfo;
 const trials = { image: ["a", "a", "a", "a"], block: [0, 0, 0, 0], practice: [], catch: [] } as unknown as State["trials"];
@@ -12,7 +12,7 @@ const state: State = {
   session: "s", participant: "p", status: "active", images: {}, trials, next_seq: 0, next_item: 0, repeat_block: false,
   answered: [], asked_again: [],
 };
-const kept = { session: "s", token: "t" };
+const stored = { session: "s", token: "t" };
 const answer = (seq: number, item: number, flags = ""): StoredRecord =>
   ({ session: "s", kind: "response", seq, item, flags, shown_at_ms: 5 }) as StoredRecord;
 const resumed = (seq: number, repeat: number | null): StoredRecord =>
@@ -20,26 +20,26 @@ const resumed = (seq: number, repeat: number | null): StoredRecord =>
 
 /** A page whose requests are answered by `reply`, with an object or a status of refusal, and put down. */
 function page(context: TestContext, reply: (path: string, body: any) => object | number | Promise<never>) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const bodies: any[] = [];
   context.mock.method(globalThis, "fetch", async (path: string, options: RequestInit) => {
     const body = options.body ? JSON.parse(String(options.body)) : null;
-    asked.push(`${options.method} ${path}`);
+    requests.push(`${options.method} ${path}`);
     bodies.push(body);
-    const said = await reply(path, body);
-    if (typeof said === "object") return new globalThis.Response(JSON.stringify(said));
-    return new globalThis.Response(JSON.stringify({ error: "X", message: "no" }), { status: said });
+    const replied = await reply(path, body);
+    if (typeof replied === "object") return new globalThis.Response(JSON.stringify(replied));
+    return new globalThis.Response(JSON.stringify({ error: "X", message: "no" }), { status: replied });
   });
   globalThis.addEventListener ??= () => {}; // a page's own
   const storage = memoryStorage();
-  const place: Place = { server: sessions, storage, tab: noTabMemory, who: "w", watch: () => {}, retract: () => {} };
-  return { storage, place, asked, bodies };
+  const environment: SessionEnvironment = { server: sessionServer, storage, tab: emptyTabMemory, storageKey: "w", onDelivery: () => {}, retract: () => {} };
+  return { storage, environment, requests, bodies };
 }
 
 const storing = (_path: string, body: any) =>
   body?.records ? { stored: body.records.map(({ seq }: { seq: number }) => seq) } : { ...state, token: "t" };
 
-const asks = (session: Session): number[] => {
+const remainingItems = (session: Session): number[] => {
   const schedule = session.schedule(study);
   const items: number[] = [];
   for (let step = schedule.next(); step.kind !== "end"; step = schedule.next()) {
@@ -50,162 +50,162 @@ const asks = (session: Session): number[] => {
   return items;
 };
 
-test("what an earlier page could not send is sent before the server is asked where the session stands", async (context) => {
-  const { storage, place, asked } = page(context, storing);
+test("what an earlier page could not send is sent before the server is requests where the session stands", async (context) => {
+  const { storage, environment, requests } = page(context, storing);
   await storage.storeRecords([answer(0, 0), answer(1, 1)]);
-  await Session.resume(kept, place);
-  assert.deepEqual(asked, ["POST records", "GET session"]);
+  await Session.resume(stored, environment);
+  assert.deepEqual(requests, ["POST records", "GET session"]);
 });
 
 test("a refusal on the way is not the last word: that of the session is", async (context) => {
   const completed = { ...state, status: "completed" };
-  const { storage, place } = page(context, (path) => (path === "records" ? 409 : completed));
+  const { storage, environment } = page(context, (path) => (path === "records" ? 409 : completed));
   await storage.storeRecords([answer(0, 0)]);
-  assert.equal((await Session.resume(kept, place))?.state.status, "completed");
+  assert.equal((await Session.resume(stored, environment))?.state.status, "completed");
 });
 
 test("what cannot be delivered is not thrown away; without any, nothing stays of a session that is lost", async (context) => {
   for (const status of [401, 404]) {
-    const { storage, place } = page(context, () => status);
-    await storage.storeSession("w", kept);
+    const { storage, environment } = page(context, () => status);
+    await storage.storeSession("w", stored);
     await storage.storeRecords([answer(0, 0)]);
-    assert.equal(await Session.resume(kept, place), null);
-    assert.deepEqual([await storage.session("w"), (await storage.records("s")).length], [kept, 1]);
+    assert.equal(await Session.resume(stored, environment), null);
+    assert.deepEqual([await storage.loadSession("w"), (await storage.loadRecords("s")).length], [stored, 1]);
     await storage.storeRecords([{ ...answer(0, 0), sent: true }]);
-    assert.equal(await Session.resume(kept, place), null);
-    assert.deepEqual([await storage.session("w"), await storage.records("s")], [undefined, []]);
+    assert.equal(await Session.resume(stored, environment), null);
+    assert.deepEqual([await storage.loadSession("w"), await storage.loadRecords("s")], [undefined, []]);
     context.mock.restoreAll();
   }
 });
 
 test("who went on elsewhere and comes back here takes the session up again, and what was left here is sent", async (context) => {
   let token = "elsewhere";
-  const { storage, place, bodies } = page(context, (path, body) => {
+  const { storage, environment, bodies } = page(context, (path, body) => {
     if (path === "sessions") token = "new";
     return token === "new" ? { ...(storing(path, body) as object), token } : 401;
   });
-  await storage.storeSession("w", kept);
+  await storage.storeSession("w", stored);
   await storage.storeRecords([answer(0, 0)]);
-  assert.equal(await Session.resume(kept, place), null);
-  const session = await Session.begin({ link: "l" }, place);
-  assert.deepEqual(bodies.at(-2).records.map(({ seq }: { seq: number }) => seq), [0], "before the server is asked again");
-  assert.deepEqual(await storage.session("w"), { session: "s", token: "new" });
+  assert.equal(await Session.resume(stored, environment), null);
+  const session = await Session.begin({ link: "l" }, environment);
+  assert.deepEqual(bodies.at(-2).records.map(({ seq }: { seq: number }) => seq), [0], "before the server is requests again");
+  assert.deepEqual(await storage.loadSession("w"), { session: "s", token: "new" });
   assert.equal(session.outbox.next, 1);
 });
 
 test("whose session is gone begins another; the file still has what was not delivered, also after its end", async (context) => {
   globalThis.location ??= { pathname: "/s/cats/" } as Location;
-  const { storage, place } = page(context, storing);
+  const { storage, environment } = page(context, storing);
   const old = { session: "old", token: "o" };
   await storage.storeSession("w", old);
   await storage.storeRecords([{ ...answer(4, 1), session: "old" }]);
-  const session = await Session.begin({}, place);
-  assert.deepEqual(await storage.session("w"), { ...kept, before: { ...old, leaving: "keep" } });
-  const sessions = async () => {
+  const session = await Session.begin({}, environment);
+  assert.deepEqual(await storage.loadSession("w"), { ...stored, before: { ...old, leaving: "keep" } });
+  const listSessions = async () => {
     const { records } = JSON.parse(await (await recordsFile(storage, "w"))!.text());
     return records.map((record: StoredRecord) => record.session);
   };
   session.record("comment", {});
   await session.outbox.waitUntilSent();
-  assert.deepEqual(await sessions(), ["s", "old"]);
+  assert.deepEqual(await listSessions(), ["s", "old"]);
   await session.leave("withdraw");
-  assert.deepEqual(await storage.session("w"), { ...old, leaving: "keep" }, "and the next who comes is not asked about it");
-  assert.deepEqual(await sessions(), ["old"]);
+  assert.deepEqual(await storage.loadSession("w"), { ...old, leaving: "keep" }, "and the next who comes is not requests about it");
+  assert.deepEqual(await listSessions(), ["old"]);
 });
 
 test("nobody leaves a session that is lost: the next page does not try for ever", async (context) => {
-  const { storage, place } = page(context, () => 401);
+  const { storage, environment } = page(context, () => 401);
   for (const data of ["keep", "withdraw"] as const) {
-    await assert.rejects(leaveSession({ ...kept, leaving: data }, place, data), { status: 401 });
-    assert.deepEqual(await storage.session("w"), kept);
+    await assert.rejects(leaveSession({ ...stored, leaving: data }, environment, data), { status: 401 });
+    assert.deepEqual(await storage.loadSession("w"), stored);
   }
 });
 
 test("who comes back after another tab had gone on goes on from there", async (context) => {
   const refusal = { error: "Conflict", reason: "elsewhere", message: "in another tab" };
-  const { storage, place, bodies } = page(context, (path, body) =>
+  const { storage, environment, bodies } = page(context, (path, body) =>
     body?.records?.some(({ seq }: { seq: number }) => seq < 3) ? refusal : storing(path, body));
   const { fetch } = globalThis;
   context.mock.method(globalThis, "fetch", async (path: string, options: RequestInit) => {
     const reply = await fetch(path, options);
-    const said = (await reply.clone().json()) as object;
-    if ("reason" in said) return new globalThis.Response(JSON.stringify(said), { status: 409 });
-    return "status" in said ? new globalThis.Response(JSON.stringify({ ...said, next_seq: 3, answered: [0, 1] })) : reply;
+    const body = (await reply.clone().json()) as object;
+    if ("reason" in body) return new globalThis.Response(JSON.stringify(body), { status: 409 });
+    return "status" in body ? new globalThis.Response(JSON.stringify({ ...body, next_seq: 3, answered: [0, 1] })) : reply;
   });
   await storage.storeRecords([answer(2, 2)]);
-  const session = (await Session.resume(kept, place))!;
-  assert.deepEqual(asks(session), [2, 3], "what this tab could not deliver is asked again");
+  const session = (await Session.resume(stored, environment))!;
+  assert.deepEqual(remainingItems(session), [2, 3], "what this tab could not deliver is requests again");
   session.record("comment", {});
   await session.outbox.waitUntilSent();
   assert.equal(bodies.at(-1).records[0].seq, 3);
 });
 
 test("the same name to begin with until the session is over, on the disk before it is sent", async (context) => {
-  const { storage, place, bodies } = page(context, storing);
-  const first = await Session.begin({ link: "l" }, place);
+  const { storage, environment, bodies } = page(context, storing);
+  const first = await Session.begin({ link: "l" }, environment);
   const { entry } = bodies[0];
   assert.match(entry, /^[0-9a-f]{32}$/, "128 bits");
-  assert.equal(await storage.entry("w"), entry);
-  await Session.begin({ link: "l" }, place);
+  assert.equal(await storage.loadEntry("w"), entry);
+  await Session.begin({ link: "l" }, environment);
   assert.equal(bodies[1].entry, entry);
   await first.leave("withdraw");
-  await Session.begin({ link: "l" }, place);
+  await Session.begin({ link: "l" }, environment);
   assert.notEqual(bodies.at(-1).entry, entry);
 });
 
 test("the choice to leave is kept before it is sent, and finished by the next page", async (context) => {
-  const { storage, place, asked, bodies } = page(context, (path, body) => {
+  const { storage, environment, requests, bodies } = page(context, (path, body) => {
     if (path !== "leave") return storing(path, body);
-    return asked.filter((each) => each === "POST leave").length > 1 ? {} : new Promise<never>(() => {});
+    return requests.filter((each) => each === "POST leave").length > 1 ? {} : new Promise<never>(() => {});
   });
-  await storage.storeSession("w", kept);
+  await storage.storeSession("w", stored);
   await storage.storeRecords([answer(0, 0)]);
-  void leaveSession(kept, place, "keep"); // a page that dies while it waits
-  while (!asked.includes("POST leave")) await new Promise((resolve) => setImmediate(resolve));
-  const left = (await storage.session("w"))!;
+  void leaveSession(stored, environment, "keep"); // a page that dies while it waits
+  while (!requests.includes("POST leave")) await new Promise((resolve) => setImmediate(resolve));
+  const left = (await storage.loadSession("w"))!;
   assert.equal(left.leaving, "keep");
-  await leaveSession(left, place, left.leaving!);
+  await leaveSession(left, environment, left.leaving!);
   assert.deepEqual(bodies.at(-1), { data: "keep" });
-  assert.deepEqual([await storage.session("w"), await storage.records("s")], [undefined, []]);
+  assert.deepEqual([await storage.loadSession("w"), await storage.loadRecords("s")], [undefined, []]);
   const lefts = bodies.flatMap((body) => body.records ?? []).filter(({ kind }: Event) => kind === "left");
   assert.equal(lefts.length, 1);
 });
 
 test("whoever withdraws sends nothing any more", async (context) => {
-  const { storage, place, asked } = page(context, () => ({}));
+  const { storage, environment, requests } = page(context, () => ({}));
   await storage.storeRecords([answer(0, 0)]);
-  await leaveSession(kept, place, "withdraw");
-  assert.deepEqual(asked, ["POST leave"]);
+  await leaveSession(stored, environment, "withdraw");
+  assert.deepEqual(requests, ["POST leave"]);
 });
 
 test("the server says what is open; attempts are counted here", async (context) => {
   const now = { ...state, answered: [0], asked_again: [1], next_seq: 4 };
-  const { storage, place } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
+  const { storage, environment } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
   await storage.storeRecords([answer(0, 0), answer(1, 1, "late"), answer(2, 1, "late")]);
-  const session = (await Session.resume(kept, place))!;
-  assert.deepEqual(asks(session), [2, 3, 1]);
+  const session = (await Session.resume(stored, environment))!;
+  assert.deepEqual(remainingItems(session), [2, 3, 1]);
   const schedule = session.schedule(study);
   for (const item of [2, 3, 1]) schedule.answer({ item, good: item !== 1 });
   assert.equal(schedule.next().kind, "end", "two attempts before, one now");
 });
 
-test("a block that is asked anew is asked whole, and says so before its first answer", async (context) => {
+test("a block that is requests anew is requests whole, and says so before its first answer", async (context) => {
   const now = { ...state, repeat_block: true, next_seq: 2 };
-  const { storage, place, bodies } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
+  const { storage, environment, bodies } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
   await storage.storeRecords([answer(0, 0), answer(1, 1, "late")]);
-  const session = (await Session.resume(kept, place))!;
-  session.comeBack();
+  const session = (await Session.resume(stored, environment))!;
+  session.recordReturn();
   await session.outbox.waitUntilSent();
   assert.equal(bodies.at(-1).records[0].data.repeat, 0);
-  assert.deepEqual(asks(session), [0, 1, 2, 3]);
+  assert.deepEqual(remainingItems(session), [0, 1, 2, 3]);
 });
 
 test("after a block was begun anew, what was there before no longer counts", async (context) => {
   const now = { ...state, answered: [0], asked_again: [1], next_seq: 5 };
-  const { storage, place } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
+  const { storage, environment } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
   const records = [answer(0, 1, "late"), answer(1, 1, "late"), resumed(2, 0), answer(3, 0), answer(4, 1, "late")];
   await storage.storeRecords(records);
-  const schedule = (await Session.resume(kept, place))!.schedule(study);
+  const schedule = (await Session.resume(stored, environment))!.schedule(study);
   const flagged = [2, 3, 1, 1].map((item) => {
     for (let step = schedule.next(); step.kind !== "trial"; step = schedule.next());
     schedule.answer({ item, good: item !== 1 });
@@ -215,36 +215,36 @@ test("after a block was begun anew, what was there before no longer counts", asy
   assert.notEqual(flagged.at(-2), "end");
 });
 
-test("an answer the server will never take is told of, and asked again after a reload", async (context) => {
+test("an answer the server will never take is told of, and requests again after a reload", async (context) => {
   const bad = ({ records }: { records: Response[] }) => records.some(({ kind }) => kind === "response");
-  const { place } = page(context, (path, body) => (path === "records" && bad(body) ? 422 : storing(path, body)));
+  const { environment } = page(context, (path, body) => (path === "records" && bad(body) ? 422 : storing(path, body)));
   const retracted: number[] = [];
-  const session = await Session.begin({}, { ...place, retract: (item) => void retracted.push(item) });
+  const session = await Session.begin({}, { ...environment, retract: (item) => void retracted.push(item) });
   session.outbox.add(answer(0, 2));
   await session.outbox.waitUntilSent();
   assert.deepEqual(retracted, [2]);
-  const again = (await Session.resume(kept, place))!;
-  assert.deepEqual(asks(again), [0, 1, 3, 2]);
+  const again = (await Session.resume(stored, environment))!;
+  assert.deepEqual(remainingItems(again), [0, 1, 3, 2]);
 });
 
 test("choices come with the session and with every reply, and stops too", async (context) => {
   const choice = (item: number) => ({ item: [item], x1: [1], y1: [2], x2: [3], y2: [4] });
-  const { place } = page(context, (path, body) =>
+  const { environment } = page(context, (path, body) =>
     path === "records"
       ? { ...(storing(path, body) as object), choices: choice(3), stops: [3] }
       : { ...state, token: "t", choices: choice(2), stops: [] });
-  const session = await Session.begin({}, place);
+  const session = await Session.begin({}, environment);
   const columns = { ...trials, x1: [0, 0, 0, 0], y1: [0, 0, 0, 0], x2: [0, 0, 0, 0], y2: [0, 0, 0, 0] };
   session.outbox.add({ kind: "response", item: 0 } as Response);
   await session.outbox.waitUntilSent();
-  assert.deepEqual([1, 2, 3].map((item) => session.choices.of(item, columns).chosen), [false, true, true]);
+  assert.deepEqual([1, 2, 3].map((item) => session.choices.getPair(item, columns).chosen), [false, true, true]);
   assert.deepEqual([...session.choices.stops], [3]);
 });
 
 test("a disk that can't be cleared keeps nobody from the completion code", async (context) => {
   const completed = { completion_code: "THANKS42", return_url: null };
-  const { storage, place } = page(context, (path, body) => (path === "complete" ? completed : storing(path, body)));
+  const { storage, environment } = page(context, (path, body) => (path === "complete" ? completed : storing(path, body)));
   storage.clear = () => Promise.reject(new Error("QuotaExceededError"));
-  const session = await Session.begin({}, place);
+  const session = await Session.begin({}, environment);
   assert.deepEqual(await session.complete(), completed);
 });

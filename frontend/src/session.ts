@@ -2,17 +2,17 @@
 
 import { Choices } from "./choices.ts";
 import type { Environment } from "./environment.ts";
-import { type Delivery, Outbox, retryUntilAnswered } from "./outbox.ts";
-import { type Given, Schedule } from "./schedule.ts";
+import { type DeliveryStatus, Outbox, retryUntilReply } from "./outbox.ts";
+import { type PastAnswer, Schedule } from "./schedule.ts";
 import type { StoredRecord, StoredSession, BrowserStorage } from "./storage.ts";
 import {
-  type Completed, type Entry, type Event, type EventKind, type NumberedRecord, Refused, type Response, type State, type StudyInfo,
+  type CompletionReply, type Entry, type Event, type EventKind, type NumberedRecord, RefusedError, type Response, type State, type StudyInfo,
 } from "./wire.ts";
 
-export interface Place extends Pick<Environment, "server" | "storage" | "tab"> {
+export interface SessionEnvironment extends Pick<Environment, "server" | "storage" | "tab"> {
   /** Who came to which study: the key under which this browser keeps the session. */
-  who: string;
-  watch: (delivery: Delivery, refusal?: Refused) => void;
+  storageKey: string;
+  onDelivery: (delivery: DeliveryStatus, refusal?: RefusedError) => void;
   /** Told of an answer the server will never take. */
   retract: (item: number) => void;
 }
@@ -21,15 +21,15 @@ export class Session {
   readonly state: State;
   readonly outbox: Outbox;
   readonly choices: Choices;
-  private readonly kept: StoredSession;
-  private readonly place: Place;
+  private readonly stored: StoredSession;
+  private readonly environment: SessionEnvironment;
 
-  private constructor(state: State, outbox: Outbox, choices: Choices, kept: StoredSession, place: Place) {
+  private constructor(state: State, outbox: Outbox, choices: Choices, stored: StoredSession, environment: SessionEnvironment) {
     this.state = state;
     this.outbox = outbox;
     this.choices = choices;
-    this.kept = kept;
-    this.place = place;
+    this.stored = stored;
+    this.environment = environment;
     choices.update(state);
     outbox.startAt(state.next_seq);
     addEventListener("online", () => outbox.retryNow());
@@ -37,17 +37,17 @@ export class Session {
   }
 
   /** A new session for someone who agreed; or, by their link or Prolific's name, the one they had elsewhere. */
-  static async begin(entry: Entry, place: Place): Promise<Session> {
-    const asked = { ...entry, entry: await loadOrCreateEntry(place) };
-    const { token, ...state } = await retryUntilAnswered(() => place.server.begin(asked), () => place.watch("waiting"));
-    const found = await place.storage.session(place.who).catch(() => undefined);
-    const isBack = found?.session === state.session;
-    const before = isBack ? found.before : found && ({ leaving: "keep", ...found } as const);
-    const kept: StoredSession = { session: state.session, token, ...(before ? { before } : {}) };
-    await place.storage.storeSession(place.who, kept).catch(() => {});
-    if (isBack) return requireSession(await Session.resume(kept, place));
+  static async begin(entry: Entry, environment: SessionEnvironment): Promise<Session> {
+    const request = { ...entry, entry: await loadOrCreateEntry(environment) };
+    const { token, ...state } = await retryUntilReply(() => environment.server.begin(request), () => environment.onDelivery("waiting"));
+    const previous = await environment.storage.loadSession(environment.storageKey).catch(() => undefined);
+    const isBack = previous?.session === state.session;
+    const before = isBack ? previous.before : previous && ({ leaving: "keep", ...previous } as const);
+    const stored: StoredSession = { session: state.session, token, ...(before ? { before } : {}) };
+    await environment.storage.storeSession(environment.storageKey, stored).catch(() => {});
+    if (isBack) return requireSession(await Session.resume(stored, environment));
     const choices = new Choices();
-    return new Session(state, await openOutbox(kept, place, choices), choices, kept, place);
+    return new Session(state, await openOutbox(stored, environment, choices), choices, stored, environment);
   }
 
   /**
@@ -55,42 +55,42 @@ export class Session {
    * elsewhere or is gone: what could not be delivered then stays here, for `begin`. What an earlier page could not send
    * goes first, so that the server's answer takes it into account.
    */
-  static async resume(kept: StoredSession, place: Place): Promise<Session | null> {
-    let known = false;
-    const watch: Place["watch"] = (delivery, refusal) => {
-      if (known || delivery !== "stopped") place.watch(delivery, refusal);
+  static async resume(stored: StoredSession, environment: SessionEnvironment): Promise<Session | null> {
+    let isActive = false;
+    const onDelivery: SessionEnvironment["onDelivery"] = (delivery, refusal) => {
+      if (isActive || delivery !== "stopped") environment.onDelivery(delivery, refusal);
     };
     const choices = new Choices();
-    const outbox = await openOutbox(kept, { ...place, watch }, choices);
-    const undelivered = await outbox.waitUntilSent().catch((refusal: Refused) => refusal);
+    const outbox = await openOutbox(stored, { ...environment, onDelivery }, choices);
+    const undelivered = await outbox.waitUntilSent().catch((refusal: RefusedError) => refusal);
     try {
-      const state = await retryUntilAnswered(() => place.server.state(kept.token), () => place.watch("waiting"));
+      const state = await retryUntilReply(() => environment.server.state(stored.token), () => environment.onDelivery("waiting"));
       if (undelivered && state.status === "active") {
-        if (undelivered.reason !== "elsewhere" || !(await skipConflictingRecords(kept, place, state.next_seq))) throw undelivered;
+        if (undelivered.reason !== "elsewhere" || !(await skipConflictingRecords(stored, environment, state.next_seq))) throw undelivered;
         outbox.close();
-        return Session.resume(kept, place);
+        return Session.resume(stored, environment);
       }
-      known = true;
-      return new Session(state, outbox, choices, kept, place);
+      isActive = true;
+      return new Session(state, outbox, choices, stored, environment);
     } catch (error) {
       if (!isUnknownSession(error)) throw error;
-      if (!undelivered) await clearSession(kept, place);
+      if (!undelivered) await clearSession(stored, environment);
       return null;
     }
   }
 
   /** Whether anything was reported before this page. */
-  get begun(): boolean {
+  get hasRecords(): boolean {
     return this.outbox.next > 0;
   }
 
   /** What this computer last reported of a kind, if `like` says that it still holds. */
-  found<Data>(kind: EventKind, like: (data: Data) => boolean = () => true): Data | undefined {
-    return this.events(kind).map(({ data }) => data as Data).findLast(like);
+  lastEvent<Data>(kind: EventKind, isValid: (data: Data) => boolean = () => true): Data | undefined {
+    return this.events(kind).map(({ data }) => data as Data).findLast(isValid);
   }
 
   events(kind: EventKind): Event[] {
-    return [...this.outbox.kept.values()].filter((record) => record.kind === kind) as Event[];
+    return [...this.outbox.records.values()].filter((record) => record.kind === kind) as Event[];
   }
 
   record(kind: EventKind, data: object): void {
@@ -98,8 +98,8 @@ export class Session {
   }
 
   /** Report that the participant is back, and which block is asked anew because they were away for long. */
-  comeBack(): void {
-    const records = [...this.outbox.kept.values()];
+  recordReturn(): void {
+    const records = [...this.outbox.records.values()];
     const times = records.map((record) => (record.kind === "response" ? record.shown_at_ms : record.at_ms));
     const away_ms = times.length ? Date.now() - Math.max(...times) : null;
     this.record("resumed", { away_ms, repeat: this.state.repeat_block ? this.state.next_item : null });
@@ -109,17 +109,17 @@ export class Session {
   schedule(study: StudyInfo): Schedule {
     const schedule = new Schedule(this.state.trials, study.breaks.every_trials, study.tries);
     const answered = new Set(this.state.answered);
-    const failed = this.failures().filter((item) => !answered.has(item));
+    const failed = this.failedItems().filter((item) => !answered.has(item));
     const elsewhere = this.state.asked_again.filter((item) => !failed.includes(item));
-    const given = (items: Iterable<number>, good: boolean): Given[] => Array.from(items, (item) => ({ item, good }));
-    schedule.recall([...given(answered, true), ...given([...failed, ...elsewhere], false)]);
+    const answersTo = (items: Iterable<number>, good: boolean): PastAnswer[] => Array.from(items, (item) => ({ item, good }));
+    schedule.restoreAnswers([...answersTo(answered, true), ...answersTo([...failed, ...elsewhere], false)]);
     if (this.state.repeat_block) schedule.repeatFrom(this.state.next_item);
     return schedule;
   }
 
   /** The item of every answer that did not count, since a block was last begun anew. */
-  private failures(): number[] {
-    const records = [...this.outbox.kept.values()];
+  private failedItems(): number[] {
+    const records = [...this.outbox.records.values()];
     const restart = records.findLast((record) => record.kind === "resumed" && record.data["repeat"] !== null);
     return records.flatMap((record) => {
       if (record.seq < (restart?.seq ?? 0)) return [];
@@ -129,18 +129,18 @@ export class Session {
   }
 
   /** Resolves once the server has counted and lacks nothing. Nothing then stays on this computer. */
-  async complete(): Promise<Completed> {
+  async complete(): Promise<CompletionReply> {
     for (;;) {
       await this.outbox.waitUntilSent();
       try {
-        const { token } = this.kept;
+        const { token } = this.stored;
         const count = this.outbox.next;
-        const { server, watch } = this.place;
-        const completed = await retryUntilAnswered(() => server.complete(token, count), () => watch("waiting"));
-        await clearSession(this.kept, this.place);
+        const { server, onDelivery } = this.environment;
+        const completed = await retryUntilReply(() => server.complete(token, count), () => onDelivery("waiting"));
+        await clearSession(this.stored, this.environment);
         return completed;
       } catch (error) {
-        if (!(error instanceof Refused) || !error.missing.length) throw error;
+        if (!(error instanceof RefusedError) || !error.missing.length) throw error;
         this.outbox.resend(error.missing, { kind: "interruption", at_ms: Date.now(), data: { reason: "lost" } });
       }
     }
@@ -148,7 +148,7 @@ export class Session {
 
   /** Leave for good, with the answers kept or withdrawn. Nothing then stays on this computer. */
   leave(data: "keep" | "withdraw"): Promise<void> {
-    return leaveSession(this.kept, this.place, data, this.outbox);
+    return leaveSession(this.stored, this.environment, data, this.outbox);
   }
 }
 
@@ -158,30 +158,30 @@ export class Session {
  * answers that stay.
  */
 export async function leaveSession(
-  kept: StoredSession,
-  place: Place,
+  stored: StoredSession,
+  environment: SessionEnvironment,
   data: "keep" | "withdraw",
-  opened?: Outbox,
-  why: object = {},
+  openedOutbox?: Outbox,
+  details: object = {},
 ): Promise<void> {
-  const keep = (session: StoredSession) => place.storage.storeSession(place.who, session).catch(() => {});
-  const { leaving: _leaving, ...here } = kept;
-  await keep({ ...here, leaving: data });
+  const store = (session: StoredSession) => environment.storage.storeSession(environment.storageKey, session).catch(() => {});
+  const { leaving: _leaving, ...staying } = stored;
+  await store({ ...staying, leaving: data });
   try {
-    if (data === "keep") await sendRemaining(opened ?? (await openOutbox(kept, place)), { data, ...why });
-    opened?.close();
-    await retryUntilAnswered(() => place.server.leave(kept.token, data), () => place.watch("waiting"));
+    if (data === "keep") await sendRemaining(openedOutbox ?? (await openOutbox(stored, environment)), { data, ...details });
+    openedOutbox?.close();
+    await retryUntilReply(() => environment.server.leave(stored.token, data), () => environment.onDelivery("waiting"));
   } catch (error) {
-    if (isUnknownSession(error)) await keep(here);
+    if (isUnknownSession(error)) await store(staying);
     throw error;
   }
-  await clearSession(kept, place);
+  await clearSession(stored, environment);
 }
 
 /** Everything that is left to send, and that the participant left. */
 async function sendRemaining(outbox: Outbox, data: Event["data"]): Promise<void> {
-  const said = [...outbox.kept.values()].some(({ kind }) => kind === "left");
-  if (!said) outbox.add({ kind: "left", at_ms: Date.now(), data });
+  const isReported = [...outbox.records.values()].some(({ kind }) => kind === "left");
+  if (!isReported) outbox.add({ kind: "left", at_ms: Date.now(), data });
   await outbox.waitUntilSent();
 }
 
@@ -189,57 +189,57 @@ async function sendRemaining(outbox: Outbox, data: Event["data"]): Promise<void>
  * Nothing of a session stays here, and the one whose place it took is back in it. The server has all it needs: a disk
  * that is full or gone keeps nobody from the last screen and its code.
  */
-export async function clearSession({ session, before }: StoredSession, { storage, who }: Place): Promise<void> {
-  await storage.clear(who, session).catch(() => {});
-  if (before) await storage.storeSession(who, before).catch(() => {});
+export async function clearSession({ session, before }: StoredSession, { storage, storageKey }: SessionEnvironment): Promise<void> {
+  await storage.clear(storageKey, session).catch(() => {});
+  if (before) await storage.storeSession(storageKey, before).catch(() => {});
 }
 
 /** Whether the server knows no session of this token: it goes on elsewhere under a newer one, or is not there any more. */
-export function isUnknownSession(error: unknown): error is Refused {
-  return error instanceof Refused && (error.status === 401 || error.status === 404);
+export function isUnknownSession(error: unknown): error is RefusedError {
+  return error instanceof RefusedError && (error.status === 401 || error.status === 404);
 }
 
 /** A session that was begun a moment ago, unless someone else was even faster. */
 function requireSession(session: Session | null): Session {
-  if (!session) throw new Refused(401, { error: "NotAllowed" });
+  if (!session) throw new RefusedError(401, { error: "NotAllowed" });
   return session;
 }
 
 /** Everything this computer has of a session, for the researcher, when nothing else works; null if it has nothing. */
-export async function recordsFile(storage: BrowserStorage, who: string): Promise<File | null> {
-  const kept = await storage.session(who).catch(() => undefined);
+export async function recordsFile(storage: BrowserStorage, storageKey: string): Promise<File | null> {
+  const stored = await storage.loadSession(storageKey).catch(() => undefined);
   const records: StoredRecord[] = [];
-  for (let each = kept; each; each = each.before) records.push(...(await storage.records(each.session).catch(() => [])));
-  if (!kept || !records.length) return null;
-  const content = { study: location.pathname, session: kept.session, records };
-  return new File([JSON.stringify(content, null, 1)], `vseg-${kept.session}.json`, { type: "application/json" });
+  for (let each = stored; each; each = each.before) records.push(...(await storage.loadRecords(each.session).catch(() => [])));
+  if (!stored || !records.length) return null;
+  const content = { study: location.pathname, session: stored.session, records };
+  return new File([JSON.stringify(content, null, 1)], `vseg-${stored.session}.json`, { type: "application/json" });
 }
 
 /**
  * Another tab had gone on with this session, and the server has its records under numbers that this computer has used
  * for others. Those are not sent again, so that whoever comes back can go on. False if there are none of them.
  */
-async function skipConflictingRecords({ session }: StoredSession, { storage }: Place, next_seq: number): Promise<boolean> {
-  const taken = (await storage.records(session)).filter(({ seq, sent }) => !sent && seq < next_seq);
-  await storage.storeRecords(taken.map((record) => ({ ...record, sent: true })));
-  return taken.length > 0;
+async function skipConflictingRecords({ session }: StoredSession, { storage }: SessionEnvironment, next_seq: number): Promise<boolean> {
+  const conflicting = (await storage.loadRecords(session)).filter(({ seq, sent }) => !sent && seq < next_seq);
+  await storage.storeRecords(conflicting.map((record) => ({ ...record, sent: true })));
+  return conflicting.length > 0;
 }
 
 /** The name under which someone asks to begin, on the disk before they ask: asking twice then begins nothing twice. */
-async function loadOrCreateEntry({ storage, who }: Place): Promise<string> {
-  const entry = (await storage.entry(who).catch(() => undefined)) ?? random();
-  await storage.storeEntry(who, entry).catch(() => {});
+async function loadOrCreateEntry({ storage, storageKey }: SessionEnvironment): Promise<string> {
+  const entry = (await storage.loadEntry(storageKey).catch(() => undefined)) ?? randomId();
+  await storage.storeEntry(storageKey, entry).catch(() => {});
   return entry;
 }
 
 /** 128 bits by chance; `randomUUID` has fewer and is not there on pages without https. */
-export function random(): string {
+export function randomId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function openOutbox(
   { session, token }: StoredSession,
-  { server, storage, watch, retract }: Place,
+  { server, storage, onDelivery, retract }: SessionEnvironment,
   choices = new Choices(),
 ): Promise<Outbox> {
   const post = async (records: NumberedRecord[], last?: boolean) => {
@@ -247,6 +247,6 @@ function openOutbox(
     choices.update(reply);
     return reply.stored;
   };
-  const refused = (record: NumberedRecord) => record.kind === "response" && retract((record as Response).item);
-  return Outbox.open({ storage, session, post, watch, refused });
+  const onRefused = (record: NumberedRecord) => record.kind === "response" && retract((record as Response).item);
+  return Outbox.open({ storage, session, post, onDelivery, onRefused });
 }

@@ -14,15 +14,15 @@ globalThis.IDBKeyRange ??= { bound: () => ({}) } as unknown as typeof IDBKeyRang
 test("a disk that never answers ends every read and write", async () => {
   const storage = indexedDbStorage(dead, 0);
   const asked = [
-    storage.entry("a"), storage.storeEntry("a", "b"), storage.session("a"), storage.storeSession("a", { session: "s", token: "t" }),
-    storage.records("s"), storage.storeRecords([]), storage.clear("a", "s"),
+    storage.loadEntry("a"), storage.storeEntry("a", "b"), storage.loadSession("a"), storage.storeSession("a", { session: "s", token: "t" }),
+    storage.loadRecords("s"), storage.storeRecords([]), storage.clear("a", "s"),
   ];
   for (const each of await Promise.allSettled(asked)) assert.equal(each.status, "rejected");
 });
 
 test("a database that is closed rejects and throws nothing", async () => {
   const closed = { transaction: () => { throw new Error("InvalidStateError"); } } as unknown as IDBDatabase;
-  await assert.rejects(indexedDbStorage(closed).entry("a"), /InvalidStateError/);
+  await assert.rejects(indexedDbStorage(closed).loadEntry("a"), /InvalidStateError/);
   await assert.rejects(indexedDbStorage(closed).storeEntry("a", "b"), /InvalidStateError/);
 });
 

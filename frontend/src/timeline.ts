@@ -2,7 +2,7 @@
 
 import { type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
 
-import { mark } from "./dom.ts";
+import { setStep } from "./dom.ts";
 import type { Context, Screen } from "./screen.ts";
 
 const info = {
@@ -16,7 +16,7 @@ const info = {
     /** What the screen may know. */
     context: { type: ParameterType.FUNCTION, default: undefined },
     /** Takes the screen's result; the next step waits for it. */
-    then: { type: ParameterType.FUNCTION, default: undefined },
+    onResult: { type: ParameterType.FUNCTION, default: undefined },
   },
   data: {
     step: { type: ParameterType.STRING },
@@ -28,17 +28,17 @@ const info = {
 class ScreenPlugin implements JsPsychPlugin<typeof info> {
   static info = info;
 
-  async trial(place: HTMLElement, trial: TrialType<typeof info>, loaded: () => void) {
+  async trial(container: HTMLElement, trial: TrialType<typeof info>, onLoad: () => void) {
     const began = performance.now();
-    mark(trial.step);
-    loaded();
-    const result = await trial.screen()(place, trial.context());
-    const time = trial.then(result);
-    if (time instanceof Promise) {
+    setStep(trial.step);
+    onLoad();
+    const result = await trial.screen()(container, trial.context());
+    const pending = trial.onResult(result);
+    if (pending instanceof Promise) {
       // A screen that has been answered must not be answered again while its answer is dealt with.
-      mark("loading");
-      place.replaceChildren();
-      await time;
+      setStep("loading");
+      container.replaceChildren();
+      await pending;
     }
     return { step: trial.step, rt: performance.now() - began };
   }
@@ -49,19 +49,19 @@ export type Node = Record<string, any>; // as jsPsych itself describes a node
 /** A screen as a step of the timeline. `make` (and `name`, if it is a function) is called when the step begins. */
 export function step<Result>(
   name: string | (() => string),
-  make: () => Screen<Result>,
+  createScreen: () => Screen<Result>,
   context: () => Context,
-  then: (result: Result) => unknown = () => {},
+  onResult: (result: Result) => unknown = () => {},
 ): Node {
-  return { type: ScreenPlugin, step: name, screen: make, context, then };
+  return { type: ScreenPlugin, step: name, screen: createScreen, context, onResult };
 }
 
-/** A node that only takes place if `needed` says so when its turn comes. */
-export function when(needed: () => boolean, ...timeline: Node[]): Node {
-  return { timeline, conditional_function: needed };
+/** A node that only takes place if `condition` says so when its turn comes. */
+export function when(condition: () => boolean, ...timeline: Node[]): Node {
+  return { timeline, conditional_function: condition };
 }
 
-/** Again and again until `more` says no; it is asked before each turn. */
-export function repeatWhile(more: () => boolean, ...timeline: Node[]): Node {
-  return { timeline, conditional_function: more, loop_function: more };
+/** Again and again until `condition` says no; it is asked before each turn. */
+export function repeatWhile(condition: () => boolean, ...timeline: Node[]): Node {
+  return { timeline, conditional_function: condition, loop_function: condition };
 }

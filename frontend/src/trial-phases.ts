@@ -2,14 +2,14 @@
 
 import type { TrialCanvas } from "./canvas.ts";
 
-export function drawing(canvas: TrialCanvas, image: string, places: number[], question: string) {
-  const picture = canvas.picture(image);
-  const [x1, y1, x2, y2] = places as [number, number, number, number];
-  const dots = () => canvas.dots(picture, [[x1, y1], [x2, y2]]);
+export function createPhaseDrawings(canvas: TrialCanvas, image: string, locations: number[], question: string) {
+  const picture = canvas.prepareImage(image);
+  const [x1, y1, x2, y2] = locations as [number, number, number, number];
+  const drawLocations = () => canvas.drawDots(picture, [[x1, y1], [x2, y2]]);
   return {
-    empty: () => canvas.background(),
-    cue: () => (canvas.background("cue"), dots()),
-    image: () => (canvas.show(picture, "image"), dots()),
-    question: () => canvas.words(question),
+    empty: () => canvas.drawBackground(),
+    cue: () => (canvas.drawBackground("cue"), drawLocations()),
+    image: () => (canvas.drawImage(picture, "image"), drawLocations()),
+    question: () => canvas.drawText(question),
   };
 }

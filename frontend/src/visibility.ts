@@ -1,6 +1,6 @@
 /** Watches over one trial: was the page seen, did it have the focus, did the window stay as it was? */
 
-export interface Watched {
+export interface PageState {
   visible: boolean;
   focused: boolean;
   full_screen: boolean;
@@ -9,26 +9,26 @@ export interface Watched {
 }
 
 /** Begin to watch; the function returned ends it and says what was seen. */
-export function watch(): () => Watched {
+export function watchPage(): () => PageState {
   const before = { full: document.fullscreenElement !== null, width: innerWidth, height: innerHeight };
   const flags = new Set<string>();
-  const over = new AbortController();
-  const look = () => {
+  const done = new AbortController();
+  const check = () => {
     if (document.visibilityState !== "visible") flags.add("hidden");
     if (!document.hasFocus()) flags.add("blurred");
     const full = document.fullscreenElement !== null;
     if (full !== before.full || innerWidth !== before.width || innerHeight !== before.height) flags.add("window");
   };
-  const listen = (target: EventTarget, name: string, act: () => void) =>
-    target.addEventListener(name, act, { signal: over.signal });
-  listen(document, "visibilitychange", look);
-  listen(document, "fullscreenchange", look);
-  listen(window, "resize", look);
+  const listen = (target: EventTarget, name: string, listener: () => void) =>
+    target.addEventListener(name, listener, { signal: done.signal });
+  listen(document, "visibilitychange", check);
+  listen(document, "fullscreenchange", check);
+  listen(window, "resize", check);
   listen(window, "blur", () => flags.add("blurred"));
-  look();
+  check();
   return () => {
-    look();
-    over.abort();
+    check();
+    done.abort();
     return {
       visible: !flags.has("hidden"),
       focused: !flags.has("blurred"),

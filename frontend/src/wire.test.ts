@@ -3,25 +3,25 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 
-import { entry, Refused, study } from "./wire.ts";
+import { parseEntry, RefusedError, fetchStudy } from "./wire.ts";
 
 test("Prolific's parameters, or a personal link, from the address", () => {
-  assert.deepEqual(entry("?PROLIFIC_PID=p&STUDY_ID=s&SESSION_ID=x"), {
+  assert.deepEqual(parseEntry("?PROLIFIC_PID=p&STUDY_ID=s&SESSION_ID=x"), {
     prolific_pid: "p", prolific_study: "s", prolific_session: "x",
   });
-  assert.deepEqual(entry("?link=abc&utm_source=mail"), { link: "abc" });
-  assert.deepEqual(entry("?PROLIFIC_PID="), {});
-  assert.deepEqual(entry(""), {});
+  assert.deepEqual(parseEntry("?link=abc&utm_source=mail"), { link: "abc" });
+  assert.deepEqual(parseEntry("?PROLIFIC_PID="), {});
+  assert.deepEqual(parseEntry(""), {});
 });
 
 /** Asks a real server for the study; `fetch` gets its address, which a page would have itself. */
-async function asked(status: number, body: string): Promise<unknown> {
+async function fetchFrom(status: number, body: string): Promise<unknown> {
   const server = createServer((_request, reply) => reply.writeHead(status).end(body)).listen(0);
   const { port } = server.address() as AddressInfo;
   const real = globalThis.fetch;
   globalThis.fetch = (path, options) => real(`http://127.0.0.1:${port}/${path}`, options);
   try {
-    return await study().catch((error: unknown) => error);
+    return await fetchStudy().catch((error: unknown) => error);
   } finally {
     globalThis.fetch = real;
     server.close();
@@ -29,10 +29,10 @@ async function asked(status: number, body: string): Promise<unknown> {
 }
 
 test("a refusal of ours carries its reason and its sentence", async () => {
-  const said = { error: "Conflict", reason: "full", message: "Enough people." };
-  const refused = await asked(409, JSON.stringify(said));
-  assert.ok(refused instanceof Refused);
-  assert.deepEqual([refused.status, refused.reason, refused.message], [409, "full", "Enough people."]);
+  const body = { error: "Conflict", reason: "full", message: "Enough people." };
+  const error = await fetchFrom(409, JSON.stringify(body));
+  assert.ok(error instanceof RefusedError);
+  assert.deepEqual([error.status, error.reason, error.message], [409, "full", "Enough people."]);
 });
 
 test("whatever else comes back is trouble that may pass", async () => {
@@ -46,7 +46,7 @@ test("whatever else comes back is trouble that may pass", async () => {
     [429, '{"error": "TooMany"}'],
   ];
   for (const [status, body] of troubles) {
-    const error = await asked(status, body);
-    assert.ok(error instanceof Error && !(error instanceof Refused), `${status} ${body}: ${String(error)}`);
+    const error = await fetchFrom(status, body);
+    assert.ok(error instanceof Error && !(error instanceof RefusedError), `${status} ${body}: ${String(error)}`);
   }
 });

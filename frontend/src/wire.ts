@@ -69,7 +69,7 @@ export interface ChoicesReply {
 }
 
 /** The numbers of the records the server has stored for good. */
-export interface Stored extends ChoicesReply {
+export interface RecordsReply extends ChoicesReply {
   stored: number[];
 }
 
@@ -150,12 +150,12 @@ export interface Entry {
 }
 
 /** The end of the way: the code and the way back, where the study has them. */
-export interface Completed {
+export interface CompletionReply {
   completion_code: string | null;
   return_url: string | null;
 }
 
-interface Refusal {
+interface ErrorBody {
   error?: string;
   reason?: string;
   message?: string;
@@ -163,46 +163,46 @@ interface Refusal {
 }
 
 /** The server understood and said no: trying again would not help. */
-export class Refused extends Error {
+export class RefusedError extends Error {
   readonly status: number;
   /** "full", "closed", "already", "link", "ended", "prolific", "missing", "unanswered", or the error's own name. */
   readonly reason: string;
   /** Records the server lacks, when it counted. */
   readonly missing: number[];
 
-  constructor(status: number, said: Refusal) {
-    super(said.message ?? `The server answered ${status}.`);
+  constructor(status: number, body: ErrorBody) {
+    super(body.message ?? `The server answered ${status}.`);
     this.status = status;
-    this.reason = said.reason ?? said.error ?? String(status);
-    this.missing = said.missing ?? [];
+    this.reason = body.reason ?? body.error ?? String(status);
+    this.missing = body.missing ?? [];
   }
 }
 
-const FINAL = new Set([401, 404, 409, 413, 422]);
-const PATIENCE_MS = 20_000;
+const REFUSAL_STATUSES = new Set([401, 404, 409, 413, 422]);
+const REQUEST_TIMEOUT_MS = 20_000;
 
 /** The study of this page. */
-export const study = () => call<StudyInfo>("GET", "study.json");
+export const fetchStudy = () => request<StudyInfo>("GET", "study.json");
 
 /** What a participant would be given, for a researcher who is logged in; the server keeps nothing of it. */
-export const fetchPreview = (name: string) => call<StartedSession>("GET", `../../api/studies/${name}/preview`);
+export const fetchPreview = (name: string) => request<StartedSession>("GET", `../../api/studies/${name}/preview`);
 
 /** Everything the page asks of the server in the name of one session. */
 export interface Server {
   begin: (entry: Entry) => Promise<StartedSession>;
   state: (token: string) => Promise<State>;
-  complete: (token: string, count: number) => Promise<Completed>;
+  complete: (token: string, count: number) => Promise<CompletionReply>;
   leave: (token: string, data: "keep" | "withdraw") => Promise<object>;
   /** `last`: the page is going away. */
-  records: (token: string, records: NumberedRecord[], last?: boolean) => Promise<Stored>;
+  records: (token: string, records: NumberedRecord[], last?: boolean) => Promise<RecordsReply>;
 }
 
-export const sessions: Server = {
-  begin: (entry) => call("POST", "sessions", { body: { consented: true, ...entry } }),
-  state: (token) => call("GET", "session", { token }),
-  complete: (token, count) => call("POST", "complete", { token, body: { count } }),
-  leave: (token, data) => call("POST", "leave", { token, body: { data } }),
-  records: (token, records, last = false) => call("POST", "records", { token, body: { records }, keepalive: last }),
+export const sessionServer: Server = {
+  begin: (entry) => request("POST", "sessions", { body: { consented: true, ...entry } }),
+  state: (token) => request("GET", "session", { token }),
+  complete: (token, count) => request("POST", "complete", { token, body: { count } }),
+  leave: (token, data) => request("POST", "leave", { token, body: { data } }),
+  records: (token, records, last = false) => request("POST", "records", { token, body: { records }, keepalive: last }),
 };
 
 interface Options {
@@ -212,13 +212,13 @@ interface Options {
 }
 
 /** One request. Throws `Refused` where the server said no, another error where it could not be asked. */
-async function call<Answer>(method: string, path: string, options: Options = {}): Promise<Answer> {
+async function request<Reply>(method: string, path: string, options: Options = {}): Promise<Reply> {
   const { token, body, keepalive = false } = options;
   const reply = await fetch(path, {
     method,
     keepalive,
     cache: "no-store",
-    signal: AbortSignal.timeout(PATIENCE_MS),
+    signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     headers: {
       ...(token ? { Authorization: `Bearer ${token}` } : {}),
       ...(body ? { "Content-Type": "application/json" } : {}),
@@ -226,16 +226,16 @@ async function call<Answer>(method: string, path: string, options: Options = {})
     ...(body ? { body: JSON.stringify(body) } : {}),
   });
   // A proxy or a hotel's log-in page may answer in the server's place: only JSON is an answer of ours.
-  const said: unknown = await reply.json();
-  if (typeof said !== "object" || said === null) throw new Error(`${path} answered no object.`);
-  if (reply.ok) return said as Answer;
-  if (FINAL.has(reply.status) && "error" in said) throw new Refused(reply.status, said as Refusal);
+  const content: unknown = await reply.json();
+  if (typeof content !== "object" || content === null) throw new Error(`${path} answered no object.`);
+  if (reply.ok) return content as Reply;
+  if (REFUSAL_STATUSES.has(reply.status) && "error" in content) throw new RefusedError(reply.status, content as ErrorBody);
   throw new Error(`${path} answered ${reply.status}.`);
 }
 
 /** Who comes, from the address of the page: Prolific's parameters or a personal link. */
-export function entry(search: string): Entry {
-  const given = new URLSearchParams(search);
+export function parseEntry(search: string): Entry {
+  const parameters = new URLSearchParams(search);
   const names = {
     prolific_pid: "PROLIFIC_PID",
     prolific_study: "STUDY_ID",
@@ -243,6 +243,6 @@ export function entry(search: string): Entry {
     link: "link",
   } as const;
   return Object.fromEntries(
-    Object.entries(names).flatMap(([name, key]) => (given.get(key) ? [[name, given.get(key)]] : [])),
+    Object.entries(names).flatMap(([name, key]) => (parameters.get(key) ? [[name, parameters.get(key)]] : [])),
   );
 }

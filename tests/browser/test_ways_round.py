@@ -33,10 +33,10 @@ window.simulated = async (data) => {
   let now = 0;
   const timer = new FrameTimer(async () => (now += 1000 / 120));
   await timer.measure();
-  const interrupted = new AbortController().signal;
-  const scene = { timer, canvas: null, interrupted, resumed: async () => {}, least_hz: 50 };
+  const interruptSignal = new AbortController().signal;
+  const scene = { timer, canvas: null, interruptSignal, waitUntilResumed: async () => {}, min_refresh_hz: 50 };
   const keys = { same: "f", different: "j" };
-  const trial = { type: SameDifferent, item: 7, image: "a", places: [1, 2, 3, 4], keys, scene };
+  const trial = { type: SameDifferent, item: 7, image: "a", locations: [1, 2, 3, 4], keys, scene };
   await jsPsych.simulate([trial], "data-only", { default: { data } });
   return jsPsych.data.get().values();
 };

@@ -1,13 +1,13 @@
 /** Buttons that copy the field they name. */
 
-export function offerCopies(): void {
+export function enableCopyButtons(): void {
   document.addEventListener("click", (event) => {
     const button = (event.target as Element).closest<HTMLElement>("[data-copy]");
-    if (button) void copied(button);
+    if (button) void copyField(button);
   });
 }
 
-async function copied(button: HTMLElement): Promise<void> {
+async function copyField(button: HTMLElement): Promise<void> {
   const field = document.getElementById(button.dataset["copy"]!) as HTMLInputElement | HTMLTextAreaElement;
   field.select();
   try {

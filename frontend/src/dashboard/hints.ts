@@ -1,16 +1,16 @@
 /** Hints are details elements; with script they also close by themselves: Escape, or a click beside them. */
 
-export function closeHints(): void {
+export function enableHintClosing(): void {
   document.addEventListener("click", ({ target }) => {
-    for (const hint of open()) if (!hint.contains(target as Node)) hint.open = false;
+    for (const hint of findOpenHints()) if (!hint.contains(target as Node)) hint.open = false;
   });
   document.addEventListener("keydown", ({ key }) => {
     if (key !== "Escape") return;
-    for (const hint of open()) {
+    for (const hint of findOpenHints()) {
       if (hint.contains(document.activeElement)) hint.querySelector("summary")!.focus();
       hint.open = false;
     }
   });
 }
 
-const open = () => document.querySelectorAll<HTMLDetailsElement>("details.hint[open]");
+const findOpenHints = () => document.querySelectorAll<HTMLDetailsElement>("details.hint[open]");

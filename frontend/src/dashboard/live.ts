@@ -2,86 +2,86 @@
 
 import { morph } from "./morph.ts";
 
-const EVERY_MS = 3000;
-const GIVE_UP_MS = 20_000; // of one request
+const REFRESH_EVERY_MS = 3000;
+const REQUEST_TIMEOUT_MS = 20_000; // of one request
 
 export interface Live {
   /** Fetch a part from another address, now; false if it is refused. */
   show(part: Element, address: string): Promise<boolean>;
 }
 
-type Outcome = "fine" | "gone" | "signed out" | "refused";
+type Outcome = "ok" | "unreachable" | "logged-out" | "refused";
 
-/** Keeps all live parts up to date while anyone can see them; `changed` is called after each change. */
-export function keepAlive(changed: () => void): Live {
+/** Keeps all live parts up to date while anyone can see them; `onChange` is called after each change. */
+export function refreshLiveParts(onChange: () => void): Live {
   const tags = new Map<string, string>();
 
   async function refresh(part: Element, address: string): Promise<Outcome> {
     const tag = tags.get(address);
-    const known = tag && !part.hasAttribute("data-live-now") ? { "If-None-Match": tag } : {};
-    let answer: Response;
+    const conditional = tag && !part.hasAttribute("data-live-now") ? { "If-None-Match": tag } : {};
+    let reply: Response;
     let text: string;
     try {
-      const signal = AbortSignal.timeout(GIVE_UP_MS);
-      answer = await fetch(address, { headers: { Accept: "text/html", ...known }, cache: "no-store", signal });
-      text = await answer.text();
+      const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+      reply = await fetch(address, { headers: { Accept: "text/html", ...conditional }, cache: "no-store", signal });
+      text = await reply.text();
     } catch {
-      return "gone";
+      return "unreachable";
     }
-    if (answer.status === 401) return "signed out";
-    if (answer.status === 304) return "fine";
-    if (!answer.ok) return answer.status < 500 ? "refused" : "gone";
-    if (!part.isConnected || part.getAttribute("data-live") !== relative(address)) return "fine"; // steered meanwhile
+    if (reply.status === 401) return "logged-out";
+    if (reply.status === 304) return "ok";
+    if (!reply.ok) return reply.status < 500 ? "refused" : "unreachable";
+    if (!part.isConnected || part.getAttribute("data-live") !== relative(address)) return "ok"; // steered meanwhile
     const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-live]");
-    if (!fresh) return "gone";
-    tags.set(address, answer.headers.get("etag") ?? "");
+    if (!fresh) return "unreachable";
+    tags.set(address, reply.headers.get("etag") ?? "");
     morph(part, fresh);
-    changed();
-    return "fine";
+    onChange();
+    return "ok";
   }
 
-  async function round(): Promise<void> {
+  async function refreshAll(): Promise<void> {
     if (document.hidden) return;
     // One after the other: a part inside another may be new, and the server has others to serve.
     const done = new Set<Element>();
-    let worst: Outcome = "fine";
-    for (let part = next(done); part; part = next(done)) {
+    let worst: Outcome = "ok";
+    for (let part = nextPart(done); part; part = nextPart(done)) {
       done.add(part);
       const outcome = await refresh(part, absolute(part.getAttribute("data-live")!));
-      if (outcome === "gone" || outcome === "signed out") worst = outcome;
+      if (outcome === "unreachable" || outcome === "logged-out") worst = outcome;
     }
-    say(worst);
+    showBanner(worst);
   }
 
   let timer = 0;
-  const soon = () => {
+  const scheduleNext = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => void round().finally(soon), EVERY_MS);
+    timer = setTimeout(() => void refreshAll().finally(scheduleNext), REFRESH_EVERY_MS);
   };
-  document.addEventListener("visibilitychange", () => void (document.hidden || round().finally(soon)));
-  void waiting(refresh);
-  soon();
+  document.addEventListener("visibilitychange", () => void (document.hidden || refreshAll().finally(scheduleNext)));
+  void loadDeferredParts(refresh);
+  scheduleNext();
   return {
     async show(part, address) {
       part.setAttribute("data-live", relative(address));
       part.classList.add("waiting");
       const outcome = await refresh(part, absolute(address));
       part.classList.remove("waiting");
-      say(outcome);
-      await waiting(refresh);
+      showBanner(outcome);
+      await loadDeferredParts(refresh);
       return outcome !== "refused";
     },
   };
 }
 
 /** Parts that came without their content are fetched at once. */
-async function waiting(refresh: (part: Element, address: string) => Promise<Outcome>): Promise<void> {
+async function loadDeferredParts(refresh: (part: Element, address: string) => Promise<Outcome>): Promise<void> {
   for (const part of document.querySelectorAll("[data-live-now]")) {
     await refresh(part, absolute(part.getAttribute("data-live")!));
   }
 }
 
-function next(done: Set<Element>): Element | undefined {
+function nextPart(done: Set<Element>): Element | undefined {
   return [...document.querySelectorAll("[data-live]")].find((part) => !done.has(part));
 }
 
@@ -93,18 +93,18 @@ function relative(address: string): string {
 }
 
 /** A quiet line at the top while something is wrong. */
-function say(outcome: Outcome): void {
-  const there = document.getElementById("banner");
-  if (outcome === "fine" || outcome === "refused") return there?.remove();
-  if (there?.dataset["outcome"] === outcome) return;
+function showBanner(outcome: Outcome): void {
+  const existing = document.getElementById("banner");
+  if (outcome === "ok" || outcome === "refused") return existing?.remove();
+  if (existing?.dataset["outcome"] === outcome) return;
   const banner = Object.assign(document.createElement("p"), { id: "banner", className: "banner" });
   banner.setAttribute("role", "status");
   banner.dataset["outcome"] = outcome;
-  if (outcome === "gone") banner.textContent = "The server does not answer. What you see may be old; trying again…";
+  if (outcome === "unreachable") banner.textContent = "The server does not answer. What you see may be old; trying again…";
   else {
     const link = Object.assign(document.createElement("a"), { href: location.href, textContent: "log in again" });
     banner.append("You are logged out; ", link, " to go on.");
   }
-  if (there) there.replaceWith(banner);
+  if (existing) existing.replaceWith(banner);
   else document.querySelector("main")!.prepend(banner);
 }

@@ -1,15 +1,15 @@
 /** The researcher's pages: whole without this script, alive with it. */
 
 import { drawAll, redrawAll } from "./charts.ts";
-import { offerCopies } from "./copy.ts";
-import { closeHints } from "./hints.ts";
-import { keepAlive } from "./live.ts";
-import { offerSteering } from "./steer.ts";
+import { enableCopyButtons } from "./copy.ts";
+import { enableHintClosing } from "./hints.ts";
+import { refreshLiveParts } from "./live.ts";
+import { enableSteering } from "./steer.ts";
 
 document.documentElement.classList.add("alive");
-const live = keepAlive(drawAll);
-offerSteering(live);
-offerCopies();
-closeHints();
+const live = refreshLiveParts(drawAll);
+enableSteering(live);
+enableCopyButtons();
+enableHintClosing();
 drawAll();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);

@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Drawn, timeMark, WHOLE_STEPS, xRange, yRange } from "./scales.ts";
+import { type ChartData, formatTime, WHOLE_STEPS, xRange, yRange } from "./scales.ts";
 
-const drawn = (changes: Partial<Drawn>): Drawn => ({
+const createChart = (changes: Partial<ChartData>): ChartData => ({
   kind: "bars", x: [1, 3, 5], y: [1, 2, 3], xLabel: "x", yLabel: "y", isTime: false, ...changes,
 });
 
 test("bars at the ends are drawn whole, even a single one", () => {
-  assert.deepEqual(xRange(drawn({})), [0, 6]);
-  assert.deepEqual(xRange(drawn({ x: [4] })), [3.5, 4.5]);
-  assert.deepEqual(xRange(drawn({ x: [7200], isTime: true })), [5400, 9000]);
+  assert.deepEqual(xRange(createChart({})), [0, 6]);
+  assert.deepEqual(xRange(createChart({ x: [4] })), [3.5, 4.5]);
+  assert.deepEqual(xRange(createChart({ x: [7200], isTime: true })), [5400, 9000]);
 });
 
 test("dots have room beside them", () => {
-  assert.deepEqual(xRange(drawn({ kind: "dots", x: [1, 101] })), [-1, 103]);
+  assert.deepEqual(xRange(createChart({ kind: "dots", x: [1, 101] })), [-1, 103]);
 });
 
 test("y goes from 0 to above the highest, also of nothing and of very much", () => {
@@ -28,6 +28,6 @@ test("counts have whole marks", () => {
 });
 
 test("moments are hours, and days where one begins", () => {
-  assert.equal(timeMark(Date.UTC(2026, 10, 16) / 1000), "16 Nov");
-  assert.equal(timeMark(Date.UTC(2026, 10, 6, 8) / 1000), "08:00");
+  assert.equal(formatTime(Date.UTC(2026, 10, 16) / 1000), "16 Nov");
+  assert.equal(formatTime(Date.UTC(2026, 10, 6, 8) / 1000), "08:00");
 });

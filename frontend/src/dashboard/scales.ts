@@ -1,6 +1,6 @@
 /** What of a chart can be calculated without drawing it. */
 
-export interface Drawn {
+export interface ChartData {
   kind: "bars" | "dots";
   x: number[];
   y: number[];
@@ -10,19 +10,19 @@ export interface Drawn {
 }
 
 /** Steps between the marks of an axis that counts things: 1, 2, 5, 10, 20, … */
-export const WHOLE_STEPS = Array.from({ length: 21 }, (_, at) => [1, 2, 5][at % 3]! * 10 ** Math.floor(at / 3));
+export const WHOLE_STEPS = Array.from({ length: 21 }, (_, index) => [1, 2, 5][index % 3]! * 10 ** Math.floor(index / 3));
 
 /** The distance between neighbouring bars. */
-export function step(x: readonly number[], isTime: boolean): number {
-  const gaps = x.slice(1).map((value, at) => value - x[at]!);
+export function barSpacing(x: readonly number[], isTime: boolean): number {
+  const gaps = x.slice(1).map((value, index) => value - x[index]!);
   return gaps.length ? Math.min(...gaps) : isTime ? 3600 : 1;
 }
 
-/** From where to where the x axis goes: whole bars, or a little room beside the first and the last dot. */
-export function xRange({ kind, x, isTime }: Drawn): [number, number] {
+/** From where to where the x axis goes: whole bars, or a little margin beside the first and the last dot. */
+export function xRange({ kind, x, isTime }: ChartData): [number, number] {
   const [first, last] = [x[0] ?? 0, x.at(-1) ?? 1];
-  const room = kind === "bars" ? step(x, isTime) / 2 : Math.max(1, 0.02 * (last - first));
-  return [first - room, last + room];
+  const margin = kind === "bars" ? barSpacing(x, isTime) / 2 : Math.max(1, 0.02 * (last - first));
+  return [first - margin, last + margin];
 }
 
 /** From 0 to somewhat above the highest, and never to nothing. */
@@ -31,9 +31,9 @@ export function yRange(y: readonly number[]): [number, number] {
 }
 
 /** A moment below the axis: the hour, or the day where a new one begins; UTC, as everywhere on these pages. */
-export function timeMark(at_s: number): string {
-  const at = new Date(at_s * 1000);
-  const midnight = at.getUTCHours() === 0 && at.getUTCMinutes() === 0;
-  const [, day, month] = at.toUTCString().split(" ");
-  return midnight ? `${Number(day)} ${month}` : at.toISOString().slice(11, 16);
+export function formatTime(time_s: number): string {
+  const time = new Date(time_s * 1000);
+  const midnight = time.getUTCHours() === 0 && time.getUTCMinutes() === 0;
+  const [, day, month] = time.toUTCString().split(" ");
+  return midnight ? `${Number(day)} ${month}` : time.toISOString().slice(11, 16);
 }

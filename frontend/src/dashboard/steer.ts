@@ -1,41 +1,41 @@
 /** Links and forms with data-steer change the live part and the address, without loading the page again. */
 
-import { formed, partOf } from "./addresses.ts";
+import { formAddress, partAddress } from "./addresses.ts";
 import type { Live } from "./live.ts";
 
-export function offerSteering(live: Live): void {
+export function enableSteering(live: Live): void {
   document.addEventListener("click", (event) => {
     const link = (event.target as Element).closest<HTMLAnchorElement>("a[data-steer]");
-    const plain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
-    if (!link || !plain) return;
+    const isPlainClick = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+    if (!link || !isPlainClick) return;
     event.preventDefault();
     void steer(live, link.href);
   });
   document.addEventListener("change", (event) => {
     const form = (event.target as HTMLInputElement).form;
-    if (form?.hasAttribute("data-steer")) void steer(live, addressOf(form));
+    if (form?.hasAttribute("data-steer")) void steer(live, getFormAddress(form));
   });
   document.addEventListener("submit", (event) => {
     const form = event.target as HTMLFormElement;
     if (!form.hasAttribute("data-steer")) return;
     event.preventDefault();
-    void steer(live, addressOf(form));
+    void steer(live, getFormAddress(form));
   });
   // Back and forth through what was steered to; a place in the same page is nothing to load.
-  addEventListener("popstate", () => void (here() === shown || location.reload()));
+  addEventListener("popstate", () => void (currentAddress() === shownAddress || location.reload()));
 }
 
-const here = () => location.pathname + location.search;
-let shown = here();
+const currentAddress = () => location.pathname + location.search;
+let shownAddress = currentAddress();
 
-function addressOf(form: HTMLFormElement): string {
-  return formed(form.action, [...new FormData(form)] as [string, string][]);
+function getFormAddress(form: HTMLFormElement): string {
+  return formAddress(form.action, [...new FormData(form)] as [string, string][]);
 }
 
 async function steer(live: Live, address: string): Promise<void> {
   const part = document.getElementById("live");
   if (!part) return location.assign(address);
   history.pushState(null, "", address);
-  shown = here();
-  if (!(await live.show(part, partOf(address)))) location.assign(address); // the page says what is wrong
+  shownAddress = currentAddress();
+  if (!(await live.show(part, partAddress(address)))) location.assign(address); // the page says what is wrong
 }

@@ -1,27 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { distanceOf, dotAt, possible, scattered } from "./blind-spot.ts";
+import { distanceFromOffset, dotPosition, isPossible, isScattered } from "./blind-spot.ts";
 
 test("the blind spot lies 13.5 degrees out: 144 mm for someone 60 cm away", () => {
-  assert.ok(Math.abs(distanceOf(144.05 * 4, 4) - 600) < 0.1);
+  assert.ok(Math.abs(distanceFromOffset(144.05 * 4, 4) - 600) < 0.1);
 });
 
 test("the dot's speed does not depend on how often it is drawn", () => {
-  assert.equal(dotAt(800, 0), 800);
-  assert.equal(dotAt(800, 1000), 680);
-  assert.equal(dotAt(800, 500), 740);
+  assert.equal(dotPosition(800, 0), 800);
+  assert.equal(dotPosition(800, 1000), 680);
+  assert.equal(dotPosition(800, 500), 740);
 });
 
 test("a dot that reached the edge begins anew", () => {
-  assert.ok(Math.abs(dotAt(600, 5000) - 600) < 1e-9);
-  assert.ok(Math.abs(dotAt(600, 6000) - 480) < 1e-9);
+  assert.ok(Math.abs(dotPosition(600, 5000) - 600) < 1e-9);
+  assert.ok(Math.abs(dotPosition(600, 6000) - 480) < 1e-9);
 });
 
 test("measurements a fifth of their mean apart say little, one alone contradicts nobody", () => {
-  assert.deepEqual([[600], [580, 600, 620], [400, 600, 800], []].map(scattered), [false, false, true, false]);
+  assert.deepEqual([[600], [580, 600, 620], [400, 600, 800], []].map(isScattered), [false, false, true, false]);
 });
 
 test("distances at which nobody sits are not believed", () => {
-  assert.deepEqual([299, 300, 600, 1500, 1501, NaN].map(possible), [false, true, true, true, false, false]);
+  assert.deepEqual([299, 300, 600, 1500, 1501, NaN].map(isPossible), [false, true, true, true, false, false]);
 });

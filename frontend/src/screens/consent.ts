@@ -2,12 +2,12 @@
 
 import { paragraphs } from "../dom.ts";
 import type { Screen } from "../screen.ts";
-import { choice, panel } from "./panel.ts";
+import { createChoice, showPanel } from "./panel.ts";
 
 /** Whether the person agrees to take part. */
-export const consent: Screen<boolean> = async (place, context) => {
-  const { buttons, chosen } = choice(context, ["consent_agree", "consent_decline"]);
-  panel(place, context.text("consent_title"), ...paragraphs(context.text("consent")), buttons);
+export const consentScreen: Screen<boolean> = async (container, context) => {
+  const { buttons, chosen } = createChoice(context, ["consent_agree", "consent_decline"]);
+  showPanel(container, context.text("consent_title"), ...paragraphs(context.text("consent")), buttons);
   buttons.classList.add("stacked");
   return (await chosen) === "consent_agree";
 };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { closedIfNear, type Line, MOST_BYTES, packed, simplified } from "./contour-lines.ts";
+import { closeIfNear, type Line, MAX_BYTES, packLines, simplifyLine } from "./contour-lines.ts";
 
 const circle = (points: number, radius: number): Line =>
   Array.from({ length: points }, (_, k) => {
@@ -11,34 +11,34 @@ const circle = (points: number, radius: number): Line =>
 
 test("a straight line keeps its ends only", () => {
   const line: Line = Array.from({ length: 100 }, (_, k) => [k, 2 * k]);
-  assert.deepEqual(simplified(line, 0.5), [[0, 0], [99, 198]]);
+  assert.deepEqual(simplifyLine(line, 0.5), [[0, 0], [99, 198]]);
 });
 
 test("no point of a simplified line is farther than the tolerance from where it was", () => {
-  const kept = simplified(circle(2000, 100), 0.5);
+  const kept = simplifyLine(circle(2000, 100), 0.5);
   assert.ok(kept.length < 60, String(kept.length));
   for (const [x, y] of kept) assert.ok(Math.abs(Math.hypot(x - 256, y - 256) - 100) < 1e-9);
 });
 
 test("a closed curve stays closed, although its ends are the same point", () => {
-  const kept = simplified(circle(2000, 100), 0.5);
+  const kept = simplifyLine(circle(2000, 100), 0.5);
   assert.ok(Math.hypot(kept[0]![0] - kept.at(-1)![0], kept[0]![1] - kept.at(-1)![1]) < 1e-9);
 });
 
 test("a curve that comes back to its start is closed, a short one is left alone", () => {
   const nearly = circle(100, 50).slice(0, 99);
-  assert.deepEqual(closedIfNear(nearly, 8).at(-1), nearly[0]);
-  assert.equal(closedIfNear([[0, 0], [3, 3]], 8).length, 2);
+  assert.deepEqual(closeIfNear(nearly, 8).at(-1), nearly[0]);
+  assert.equal(closeIfNear([[0, 0], [3, 3]], 8).length, 2);
 });
 
 test("however much is drawn, it fits into one record", () => {
   const scribble: Line[] = Array.from({ length: 400 }, (_, line) =>
     Array.from({ length: 300 }, (_, k) => [(k * 37 + line * 11) % 511, (k * 91 + line * 7) % 509] as [number, number]),
   );
-  assert.ok(JSON.stringify(scribble).length > 10 * MOST_BYTES);
-  assert.ok(JSON.stringify(packed(scribble)).length <= MOST_BYTES);
+  assert.ok(JSON.stringify(scribble).length > 10 * MAX_BYTES);
+  assert.ok(JSON.stringify(packLines(scribble)).length <= MAX_BYTES);
 });
 
 test("single points are no lines", () => {
-  assert.deepEqual(packed([[[1, 1]], [], [[0, 0], [10.04, 0]]]), [[[0, 0], [10, 0]]]);
+  assert.deepEqual(packLines([[[1, 1]], [], [[0, 0], [10.04, 0]]]), [[[0, 0], [10, 0]]]);
 });

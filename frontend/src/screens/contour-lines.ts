@@ -4,24 +4,24 @@ export type Point = [x: number, y: number];
 export type Line = Point[];
 
 /** What one record may hold, with room to spare. */
-export const MOST_BYTES = 60_000;
+export const MAX_BYTES = 60_000;
 
 /** The lines in image pixels, simplified as far as needed to fit. */
-export function packed(lines: readonly Line[], mostBytes: number = MOST_BYTES): Line[] {
+export function packLines(lines: readonly Line[], maxBytes: number = MAX_BYTES): Line[] {
   for (let tolerance = 0.5; ; tolerance *= 2) {
-    const kept = lines.filter((line) => line.length > 1).map((line) => rounded(simplified(line, tolerance)));
-    if (JSON.stringify(kept).length <= mostBytes) return kept;
-    if (tolerance > 1e4) return kept.slice(0, Math.floor(mostBytes / 40));
+    const kept = lines.filter((line) => line.length > 1).map((line) => roundPoints(simplifyLine(line, tolerance)));
+    if (JSON.stringify(kept).length <= maxBytes) return kept;
+    if (tolerance > 1e4) return kept.slice(0, Math.floor(maxBytes / 40));
   }
 }
 
 /** Ramer-Douglas-Peucker: leaves out every point nearer than `tolerance` to the line without it. */
-export function simplified(line: Line, tolerance: number): Line {
+export function simplifyLine(line: Line, tolerance: number): Line {
   const kept = new Set([0, line.length - 1]);
   const parts: [number, number][] = [[0, line.length - 1]];
   for (let part = parts.pop(); part; part = parts.pop()) {
     const [from, to] = part;
-    const far = farthest(line, from, to);
+    const far = findFarthest(line, from, to);
     if (far.distance <= tolerance) continue;
     kept.add(far.index);
     parts.push([from, far.index], [far.index, to]);
@@ -30,32 +30,32 @@ export function simplified(line: Line, tolerance: number): Line {
 }
 
 /** The line, with its first point again at the end if it came back to within `near` of it. */
-export function closedIfNear(line: Line, near: number): Line {
+export function closeIfNear(line: Line, near: number): Line {
   const [first, last] = [line[0]!, line.at(-1)!];
-  const goesRound = line.some((point) => between(first, point) > 2 * near);
-  return goesRound && between(first, last) <= near ? [...line, first] : line;
+  const goesRound = line.some((point) => distanceBetween(first, point) > 2 * near);
+  return goesRound && distanceBetween(first, last) <= near ? [...line, first] : line;
 }
 
-function farthest(line: Line, from: number, to: number): { index: number; distance: number } {
+function findFarthest(line: Line, from: number, to: number): { index: number; distance: number } {
   let best = { index: from, distance: 0 };
   for (let index = from + 1; index < to; index++) {
-    const distance = fromSegment(line[index]!, line[from]!, line[to]!);
+    const distance = distanceToSegment(line[index]!, line[from]!, line[to]!);
     if (distance > best.distance) best = { index, distance };
   }
   return best;
 }
 
-function fromSegment(point: Point, from: Point, to: Point): number {
+function distanceToSegment(point: Point, from: Point, to: Point): number {
   const [dx, dy] = [to[0] - from[0], to[1] - from[1]];
   const along = ((point[0] - from[0]) * dx + (point[1] - from[1]) * dy) / (dx * dx + dy * dy || 1);
   const t = Math.min(1, Math.max(0, along));
-  return between(point, [from[0] + t * dx, from[1] + t * dy]);
+  return distanceBetween(point, [from[0] + t * dx, from[1] + t * dy]);
 }
 
-function between(a: Point, b: Point): number {
+function distanceBetween(a: Point, b: Point): number {
   return Math.hypot(a[0] - b[0], a[1] - b[1]);
 }
 
-function rounded(line: Line): Line {
+function roundPoints(line: Line): Line {
   return line.map(([x, y]) => [Math.round(x * 10) / 10, Math.round(y * 10) / 10]);
 }

@@ -3,51 +3,51 @@
 import { el, paragraphs } from "../dom.ts";
 import { fitSize } from "../display.ts";
 import { correctGamma } from "../canvas.ts";
-import type { Context, ContoursFound, Screen } from "../screen.ts";
-import { closedIfNear, type Line, packed, type Point } from "./contour-lines.ts";
-import { announcer, button, panel, settled } from "./panel.ts";
+import type { Context, ContoursResult, Screen } from "../screen.ts";
+import { closeIfNear, type Line, packLines, type Point } from "./contour-lines.ts";
+import { createStatusLine, createButton, showPanel, createDeferred } from "./panel.ts";
 import { svg } from "./pictures.ts";
 
 const ARROWS: Record<string, Point> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const SMALLEST_PX = 300;
-const LARGEST_SHARE = 0.7; // of the window's height
-const STRIP_PX = 70; // for the way out, below
-const CLOSES_PX = 10; // of the screen: a line that ends so near its start is meant to be closed
+const MIN_HEIGHT_PX = 300;
+const MAX_HEIGHT_SHARE = 0.7; // of the window's height
+const LEAVE_STRIP_PX = 70; // for the way out, below
+const CLOSE_DISTANCE_PX = 10; // of the screen: a line that ends so near its start is meant to be closed
 
 /** The lines drawn, in pixels of the image. */
-export const contours: Screen<ContoursFound> = async (place, context) => {
+export const contoursScreen: Screen<ContoursResult> = async (container, context) => {
   const image = context.image!;
   const size = { width_px: image.naturalWidth, height_px: image.naturalHeight };
   const drawing = new Drawing(size.width_px, size.height_px, context);
-  const { promise, resolve } = settled<void>();
-  const done = button(context, "contours_skip", "main", resolve);
-  const undo = button(context, "contours_undo", "plain", () => drawing.undo());
-  const clear = button(context, "contours_clear", "plain", () => drawing.clear());
-  const count = announcer("note");
-  drawing.changed = () => {
+  const { promise, resolve } = createDeferred<void>();
+  const done = createButton(context, "contours_skip", "main", resolve);
+  const undo = createButton(context, "contours_undo", "plain", () => drawing.undo());
+  const clear = createButton(context, "contours_clear", "plain", () => drawing.clear());
+  const count = createStatusLine("note");
+  drawing.onChange = () => {
     const lines = drawing.lines.length;
     undo.disabled = clear.disabled = lines === 0;
     done.textContent = context.text(lines ? "contours_done" : "contours_skip");
     count.textContent = context.text("contours_count", { lines });
   };
-  const words = [...paragraphs(context.text("contours")), ...paragraphs(context.text("contours_keyboard"))];
-  const shown = correctGamma(image, size.width_px, size.height_px, context.display.lut);
-  const picture = el("div", { class: "drawing" }, shown, drawing.surface);
+  const text = [...paragraphs(context.text("contours")), ...paragraphs(context.text("contours_keyboard"))];
+  const corrected = correctGamma(image, size.width_px, size.height_px, context.display.lut);
+  const picture = el("div", { class: "drawing" }, corrected, drawing.surface);
   const buttons = el("div", { class: "buttons" }, done, undo, clear, count);
-  const sheet = panel(place, context.text("contours_title"), ...words, picture, buttons);
+  const sheet = showPanel(container, context.text("contours_title"), ...text, picture, buttons);
   sheet.classList.add("on-grey", "wide");
-  Object.assign(picture.style, { width: `${widest(size, sheet)}px`, aspectRatio: `${size.width_px} / ${size.height_px}` });
+  Object.assign(picture.style, { width: `${computeWidth(size, sheet)}px`, aspectRatio: `${size.width_px} / ${size.height_px}` });
   drawing.surface.focus({ preventScroll: true });
-  drawing.changed();
+  drawing.onChange();
   await promise;
-  drawing.end();
-  return { contours: packed(drawing.lines), ...size };
+  drawing.finishLine();
+  return { contours: packLines(drawing.lines), ...size };
 };
 
 /** As wide as the window leaves room for beside the words, and at least so that one can draw. */
-function widest(size: { width_px: number; height_px: number }, sheet: HTMLElement): number {
-  const left = innerHeight - STRIP_PX - sheet.offsetHeight;
-  const height = Math.max(SMALLEST_PX, Math.min(LARGEST_SHARE * innerHeight, left));
+function computeWidth(size: { width_px: number; height_px: number }, sheet: HTMLElement): number {
+  const remaining = innerHeight - LEAVE_STRIP_PX - sheet.offsetHeight;
+  const height = Math.max(MIN_HEIGHT_PX, Math.min(MAX_HEIGHT_SHARE * innerHeight, remaining));
   return fitSize(size, Infinity, { width: sheet.querySelector("h1")!.clientWidth, height }).width;
 }
 
@@ -55,46 +55,46 @@ function widest(size: { width_px: number; height_px: number }, sheet: HTMLElemen
 class Drawing {
   readonly surface: SVGSVGElement;
   lines: Line[] = [];
-  changed: () => void = () => {};
+  onChange: () => void = () => {};
   private readonly width: number;
   private readonly height: number;
   private readonly cross = svg("path", { class: "cross", d: "M-9 0 H9 M0 -9 V9" });
   private readonly pen: { at: Point };
-  private open: Line | null = null; // the line that is being drawn
+  private openLine: Line | null = null; // the line that is being drawn
 
   constructor(width: number, height: number, context: Context) {
     [this.width, this.height, this.pen] = [width, height, { at: [width / 2, height / 2] }];
-    const named = { role: "application", "aria-label": context.text("contours_keyboard"), tabindex: 0 };
-    this.surface = svg("svg", { viewBox: `0 0 ${width} ${height}`, "data-testid": "drawing", ...named });
-    const listen = { signal: context.signal };
-    this.surface.addEventListener("pointerdown", (event) => this.down(event), listen);
-    this.surface.addEventListener("pointermove", (event) => this.move(event), listen);
+    const accessibility = { role: "application", "aria-label": context.text("contours_keyboard"), tabindex: 0 };
+    this.surface = svg("svg", { viewBox: `0 0 ${width} ${height}`, "data-testid": "drawing", ...accessibility });
+    const options = { signal: context.signal };
+    this.surface.addEventListener("pointerdown", (event) => this.handlePointerDown(event), options);
+    this.surface.addEventListener("pointermove", (event) => this.handlePointerMove(event), options);
     for (const name of ["pointerup", "pointercancel"] as const) {
-      this.surface.addEventListener(name, (event) => this.open && event.isPrimary && this.end(), listen);
+      this.surface.addEventListener(name, (event) => this.openLine && event.isPrimary && this.finishLine(), options);
     }
-    this.surface.addEventListener("keydown", (event) => this.key(event), listen);
+    this.surface.addEventListener("keydown", (event) => this.handleKey(event), options);
     this.draw();
   }
 
   undo(): void {
-    if (this.open) this.open = null;
+    if (this.openLine) this.openLine = null;
     this.lines.pop();
     this.draw();
   }
 
   clear(): void {
-    this.open = null;
+    this.openLine = null;
     this.lines = [];
     this.draw();
   }
 
   /** Lift the pen. */
-  end(): void {
-    const line = this.open;
+  finishLine(): void {
+    const line = this.openLine;
     if (!line) return;
-    this.open = null;
-    const drawn = line.length > 1 ? [closedIfNear(line, CLOSES_PX * this.scale)] : [];
-    this.lines.splice(this.lines.indexOf(line), 1, ...drawn);
+    this.openLine = null;
+    const finished = line.length > 1 ? [closeIfNear(line, CLOSE_DISTANCE_PX * this.scale)] : [];
+    this.lines.splice(this.lines.indexOf(line), 1, ...finished);
     this.draw();
   }
 
@@ -103,38 +103,38 @@ class Drawing {
     return this.width / (this.surface.getBoundingClientRect().width || this.width);
   }
 
-  private begin(at: Point): void {
-    this.open = [at];
-    this.lines.push(this.open);
+  private startLine(at: Point): void {
+    this.openLine = [at];
+    this.lines.push(this.openLine);
   }
 
-  private down(event: PointerEvent): void {
+  private handlePointerDown(event: PointerEvent): void {
     if (event.button !== 0 || !event.isPrimary) return;
     event.preventDefault();
-    this.end();
+    this.finishLine();
     this.surface.classList.remove("by-keys");
     this.surface.setPointerCapture(event.pointerId);
-    this.begin(this.placeOf(event));
+    this.startLine(this.toImagePoint(event));
     this.draw();
   }
 
-  private move(event: PointerEvent): void {
-    if (!this.open || !this.surface.hasPointerCapture(event.pointerId)) return;
-    const passed = event.getCoalescedEvents?.() ?? [];
-    for (const each of passed.length > 0 ? passed : [event]) this.open.push(this.placeOf(each));
+  private handlePointerMove(event: PointerEvent): void {
+    if (!this.openLine || !this.surface.hasPointerCapture(event.pointerId)) return;
+    const events = event.getCoalescedEvents?.() ?? [];
+    for (const each of events.length > 0 ? events : [event]) this.openLine.push(this.toImagePoint(each));
     this.draw();
   }
 
-  private placeOf(event: PointerEvent): Point {
+  private toImagePoint(event: PointerEvent): Point {
     const box = this.surface.getBoundingClientRect();
-    return this.inside([(event.clientX - box.left) * this.scale, (event.clientY - box.top) * this.scale]);
+    return this.clampToImage([(event.clientX - box.left) * this.scale, (event.clientY - box.top) * this.scale]);
   }
 
-  private inside([x, y]: Point): Point {
+  private clampToImage([x, y]: Point): Point {
     return [Math.min(this.width, Math.max(0, x)), Math.min(this.height, Math.max(0, y))];
   }
 
-  private key(event: KeyboardEvent): void {
+  private handleKey(event: KeyboardEvent): void {
     const direction = ARROWS[event.key];
     const undo = event.key === "z" && (event.ctrlKey || event.metaKey);
     if (!direction && !undo && event.key !== " " && event.key !== "Enter") return;
@@ -142,26 +142,26 @@ class Drawing {
     this.surface.classList.add("by-keys");
     if (direction) {
       const step = (event.shiftKey ? 20 : 4) * this.scale;
-      this.pen.at = this.inside([this.pen.at[0] + step * direction[0], this.pen.at[1] + step * direction[1]]);
+      this.pen.at = this.clampToImage([this.pen.at[0] + step * direction[0], this.pen.at[1] + step * direction[1]]);
     } else if (undo) this.undo();
-    else if (event.key === "Enter") this.end();
-    else if (this.open) this.open.push(this.pen.at);
-    else this.begin(this.pen.at);
+    else if (event.key === "Enter") this.finishLine();
+    else if (this.openLine) this.openLine.push(this.pen.at);
+    else this.startLine(this.pen.at);
     this.draw();
   }
 
   private draw(): void {
     const lines = this.lines.flatMap((line) => {
-      const seen = line === this.open && this.byKeys ? [...line, this.pen.at] : line;
-      const points = seen.map((at) => at.join()).join(" ");
+      const visible = line === this.openLine && this.isUsingKeys ? [...line, this.pen.at] : line;
+      const points = visible.map((at) => at.join()).join(" ");
       return [svg("polyline", { points, class: "halo" }), svg("polyline", { points, class: "line" })];
     });
     this.cross.setAttribute("transform", `translate(${this.pen.at.join()}) scale(${this.scale})`);
     this.surface.replaceChildren(...lines, this.cross);
-    this.changed();
+    this.onChange();
   }
 
-  private get byKeys(): boolean {
+  private get isUsingKeys(): boolean {
     return this.surface.classList.contains("by-keys");
   }
 }

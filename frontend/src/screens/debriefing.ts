@@ -2,17 +2,17 @@
 
 import { el, paragraphs } from "../dom.ts";
 import type { Screen } from "../screen.ts";
-import { choice, panel } from "./panel.ts";
+import { createChoice, showPanel } from "./panel.ts";
 
-const LONGEST_COMMENT = 2000;
+const MAX_COMMENT_CHARACTERS = 2000;
 
 /** The comment, or "" if there is none. */
-export const debriefing: Screen<string> = async (place, context) => {
-  const comment = el("textarea", { id: "comment", rows: 4, maxlength: LONGEST_COMMENT, "data-testid": "comment" });
+export const debriefingScreen: Screen<string> = async (container, context) => {
+  const comment = el("textarea", { id: "comment", rows: 4, maxlength: MAX_COMMENT_CHARACTERS, "data-testid": "comment" });
   const label = el("label", { for: "comment" }, context.text("debriefing_comment"));
-  const { buttons, chosen } = choice(context, ["continue"]);
+  const { buttons, chosen } = createChoice(context, ["continue"]);
   const text = paragraphs(context.text("debriefing"));
-  panel(place, context.text("debriefing_title"), ...text, label, comment, buttons);
+  showPanel(container, context.text("debriefing_title"), ...text, label, comment, buttons);
   await chosen;
-  return comment.value.trim().slice(0, LONGEST_COMMENT);
+  return comment.value.trim().slice(0, MAX_COMMENT_CHARACTERS);
 };

@@ -11,12 +11,12 @@
 import VirtualChinrest from "@jspsych/plugin-virtual-chinrest";
 import type { TrialType } from "jspsych";
 
-import { el, mark, paragraphs } from "../dom.ts";
-import type { Context, DistanceFound } from "../screen.ts";
-import { distanceOf, dotAt, possible, scattered } from "./blind-spot.ts";
+import { el, setStep, paragraphs } from "../dom.ts";
+import type { Context, DistanceResult } from "../screen.ts";
+import { distanceFromOffset, dotPosition, isPossible, isScattered } from "./blind-spot.ts";
 import { card } from "./card.ts";
 import { mean } from "./numbers.ts";
-import { announcer, button, forDialog, toTop } from "./panel.ts";
+import { createStatusLine, createButton, isForDialog, scrollToTop } from "./panel.ts";
 
 const CARD_MM = { width: 85.6, height: 53.98 };
 const START_PX = 320;
@@ -27,17 +27,17 @@ const SWEEP_MM = 290; // a dot that far out is in the blind spot of someone 1.2 
 
 type Phase = "card" | "blind-spot" | "report";
 
-/** What is known so far. */
-interface Measuring {
+/** What is measurements so far. */
+interface Measurements {
   px_per_mm: number;
   measured_mm: number[];
 }
 
 /** A node of the timeline; calls `found` once, at its end. */
-export function distance(context: Context, found: (result: DistanceFound) => void): Record<string, unknown> {
-  const known: Measuring = { px_per_mm: START_PX / CARD_MM.width, measured_mm: [] };
+export function createDistanceNode(context: Context, onResult: (result: DistanceResult) => void): Record<string, unknown> {
+  const measurements: Measurements = { px_per_mm: START_PX / CARD_MM.width, measured_mm: [] };
   return {
-    type: chinrestFor(context, known),
+    type: createChinrest(context, measurements),
     item_width_mm: CARD_MM.width,
     item_height_mm: CARD_MM.height,
     item_init_size: START_PX,
@@ -51,117 +51,117 @@ export function distance(context: Context, found: (result: DistanceFound) => voi
     redo_measurement_button_label: "",
     blindspot_done_prompt: "",
     on_start: () => {
-      known.measured_mm = []; // it may be measured anew, after a change of zoom
+      measurements.measured_mm = []; // it may be measured anew, after a change of zoom
     },
     on_finish: ({ view_dist_mm }: { view_dist_mm: number | null }) => {
-      const distance_mm = view_dist_mm !== null && possible(view_dist_mm) ? view_dist_mm : null;
-      found({ ...known, distance_mm, device_pixel_ratio: devicePixelRatio });
+      const distance_mm = view_dist_mm !== null && isPossible(view_dist_mm) ? view_dist_mm : null;
+      onResult({ ...measurements, distance_mm, device_pixel_ratio: devicePixelRatio });
     },
   };
 }
 
 /** The plugin, looked after on behalf of one participant. */
-function chinrestFor(context: Context, known: Measuring) {
+function createChinrest(context: Context, measurements: Measurements) {
   return class Chinrest extends VirtualChinrest {
-    private readonly over = new AbortController();
+    private readonly finished = new AbortController();
 
-    override trial(place: HTMLElement, trial: TrialType<typeof VirtualChinrest.info>): void {
-      const signal = AbortSignal.any([context.signal, this.over.signal]);
-      withoutInlineStyles(place, () => this.shown(place, signal));
-      super.trial(place, trial);
-      Reflect.deleteProperty(place, "innerHTML"); // jsPsych clears the place itself afterwards
+    override trial(container: HTMLElement, trial: TrialType<typeof VirtualChinrest.info>): void {
+      const signal = AbortSignal.any([context.signal, this.finished.signal]);
+      stripInlineStyles(container, () => this.handleRendered(container, signal));
+      super.trial(container, trial);
+      Reflect.deleteProperty(container, "innerHTML"); // jsPsych clears the place itself afterwards
     }
 
-    private shown(place: HTMLElement, signal: AbortSignal): void {
-      const phase: Phase = place.querySelector("#page-size")
+    private handleRendered(container: HTMLElement, signal: AbortSignal): void {
+      const phase: Phase = container.querySelector("#page-size")
         ? "card"
-        : place.querySelector("#blind-spot")
+        : container.querySelector("#blind-spot")
           ? "blind-spot"
           : "report";
-      const content = place.querySelector("#content")!;
+      const content = container.querySelector("#content")!;
       if (content.getAttribute("data-phase") === phase || !content.firstElementChild) return;
       content.setAttribute("data-phase", phase);
-      mark(phase === "card" ? "distance-card" : phase === "report" ? "distance-result" : "distance-blind-spot");
-      toTop(place);
-      if (phase === "card") showCard(place, context, known, signal);
+      setStep(phase === "card" ? "distance-card" : phase === "report" ? "distance-result" : "distance-blind-spot");
+      scrollToTop(container);
+      if (phase === "card") showCard(container, context, measurements, signal);
       // The plugin places dot and square right after this; only then can they be moved.
       else if (phase === "blind-spot") {
-        queueMicrotask(() => watchDot(place, context, known, signal));
-        const skip = button(context, "distance_skip", "plain", () => this.skip());
-        place.querySelector("#blind-spot")!.append(el("div", { class: "buttons" }, skip));
+        queueMicrotask(() => watchDot(container, context, measurements, signal));
+        const skip = createButton(context, "distance_skip", "plain", () => this.skip());
+        container.querySelector("#blind-spot")!.append(el("div", { class: "buttons" }, skip));
       }
-      else this.report(place);
+      else this.report(container);
     }
 
     /** For those who cannot: who sees with one eye only has no blind spot to find there. */
     private skip(): void {
-      this.over.abort();
+      this.finished.abort();
       cancelAnimationFrame(this["ball_animation_frame_id"]);
       this["jsPsych"].pluginAPI.cancelAllKeyboardResponses();
       this["jsPsych"].finishTrial({ view_dist_mm: null });
     }
 
-    private report(place: HTMLElement): void {
-      const mm = mean(known.measured_mm);
-      const key = !possible(mm) ? "unlikely" : scattered(known.measured_mm) ? "uneven" : "result";
+    private report(container: HTMLElement): void {
+      const mm = mean(measurements.measured_mm);
+      const key = !isPossible(mm) ? "unlikely" : isScattered(measurements.measured_mm) ? "uneven" : "result";
       const good = key === "result";
-      const again = labelled(place, "#redo_blindspot", context, "distance_again", good ? "plain" : "main");
-      const done = labelled(place, "#proceed", context, "continue", good ? "main" : "plain");
+      const again = relabelButton(container, "#redo_blindspot", context, "distance_again", good ? "plain" : "main");
+      const done = relabelButton(container, "#proceed", context, "continue", good ? "main" : "plain");
       again.addEventListener("click", () => {
         this["reps_remaining"] = MEASUREMENTS; // which the plugin forgets
-        known.measured_mm = [];
+        measurements.measured_mm = [];
       });
-      done.addEventListener("click", () => this.over.abort());
+      done.addEventListener("click", () => this.finished.abort());
       const row = el("div", { class: "buttons" });
       again.replaceWith(row);
       row.append(...(good ? [done, again] : [again, done]));
       // The title keeps the focus: a space too many must not press a button.
-      say(place, context, context.text(`distance_${key}`, { distance_cm: Math.round(mm / 10) }));
+      showText(container, context, context.text(`distance_${key}`, { distance_cm: Math.round(mm / 10) }));
     }
   };
 }
 
 /** The card, with every way to size it. */
-function showCard(place: HTMLElement, context: Context, known: Measuring, signal: AbortSignal): void {
-  const item = place.querySelector<HTMLElement>("#item")!;
+function showCard(container: HTMLElement, context: Context, measurements: Measurements, signal: AbortSignal): void {
+  const item = container.querySelector<HTMLElement>("#item")!;
   const resize = (width: number) => {
-    const kept = Math.max(120, Math.min(width, place.clientWidth - 100));
-    item.style.width = `${kept}px`;
-    item.style.height = `${(kept * CARD_MM.height) / CARD_MM.width}px`;
+    const clamped = Math.max(120, Math.min(width, container.clientWidth - 100));
+    item.style.width = `${clamped}px`;
+    item.style.height = `${(clamped * CARD_MM.height) / CARD_MM.width}px`;
   };
-  const by = (pixels: number) => resize(parseFloat(item.style.width) + pixels);
+  const resizeBy = (pixels: number) => resize(parseFloat(item.style.width) + pixels);
   item.prepend(card());
   item.setAttribute("role", "img");
   item.setAttribute("aria-label", context.text("distance_card_done"));
   resize(START_PX);
-  say(place, context, `${context.text("distance_card")}\n\n${context.text("distance_zoom")}`);
-  const done = labelled(place, "#end_resize_phase", context, "distance_card_done", "main");
-  const smaller = button(context, "distance_smaller", "plain", () => by(-2));
-  const larger = button(context, "distance_larger", "plain", () => by(2));
+  showText(container, context, `${context.text("distance_card")}\n\n${context.text("distance_zoom")}`);
+  const done = relabelButton(container, "#end_resize_phase", context, "distance_card_done", "main");
+  const smaller = createButton(context, "distance_smaller", "plain", () => resizeBy(-2));
+  const larger = createButton(context, "distance_larger", "plain", () => resizeBy(2));
   const row = el("div", { class: "buttons" });
   done.replaceWith(row);
   row.append(smaller, larger, done);
   done.focus({ preventScroll: true });
   // Before the plugin draws the blind spot, its way is made as long as this card says.
-  const reach = () => {
-    known.px_per_mm = parseFloat(item.style.width) / CARD_MM.width;
-    place.style.setProperty("--sweep", `${Math.round(SWEEP_MM * known.px_per_mm)}px`);
+  const setSweepLength = () => {
+    measurements.px_per_mm = parseFloat(item.style.width) / CARD_MM.width;
+    container.style.setProperty("--sweep", `${Math.round(SWEEP_MM * measurements.px_per_mm)}px`);
   };
-  done.addEventListener("click", reach, { capture: true, signal });
-  document.addEventListener("keydown", (event) => item.isConnected && arrows(event, by), { signal });
-  touched(place.querySelector("#jspsych-resize-handle")!, item, resize, signal);
+  done.addEventListener("click", setSweepLength, { capture: true, signal });
+  document.addEventListener("keydown", (event) => item.isConnected && handleArrowKey(event, resizeBy), { signal });
+  followPointer(container.querySelector("#jspsych-resize-handle")!, item, resize, signal);
 }
 
-function arrows(event: KeyboardEvent, by: (pixels: number) => void): void {
+function handleArrowKey(event: KeyboardEvent, resizeBy: (pixels: number) => void): void {
   const steps: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
   const step = steps[event.key];
   if (!step) return;
   event.preventDefault();
-  by(event.shiftKey || event.repeat ? 4 * step : step);
+  resizeBy(event.shiftKey || event.repeat ? 4 * step : step);
 }
 
 /** Pens and fingers; the plugin itself follows the mouse. */
-function touched(handle: HTMLElement, item: HTMLElement, resize: (width: number) => void, signal: AbortSignal): void {
+function followPointer(handle: HTMLElement, item: HTMLElement, resize: (width: number) => void, signal: AbortSignal): void {
   const move = (event: PointerEvent) => {
     if (event.pointerType === "mouse" || !handle.hasPointerCapture(event.pointerId)) return;
     const box = item.getBoundingClientRect();
@@ -172,43 +172,43 @@ function touched(handle: HTMLElement, item: HTMLElement, resize: (width: number)
 }
 
 /** Moves the dot by the clock, and notes where it is at each press. */
-function watchDot(place: HTMLElement, context: Context, known: Measuring, signal: AbortSignal): void {
-  const dot = place.querySelector<HTMLElement>("#virtual-chinrest-circle")!;
-  const square = place.querySelector<HTMLElement>("#virtual-chinrest-square")!;
-  const remaining = place.querySelector("#click")!;
-  const rest = parseFloat(dot.style.left);
-  const left = announcer("note");
-  say(place, context, context.text("distance_blind_spot"));
-  const hint = announcer("advice");
-  remaining.after(left, hint);
+function watchDot(container: HTMLElement, context: Context, measurements: Measurements, signal: AbortSignal): void {
+  const dot = container.querySelector<HTMLElement>("#virtual-chinrest-circle")!;
+  const square = container.querySelector<HTMLElement>("#virtual-chinrest-square")!;
+  const remaining = container.querySelector("#click")!;
+  const restLeft_px = parseFloat(dot.style.left);
+  const remainingNote = createStatusLine("note");
+  showText(container, context, context.text("distance_blind_spot"));
+  const hint = createStatusLine("advice");
+  remaining.after(remainingNote, hint);
   const count = () => {
-    left.textContent = context.text("distance_blind_spot_left", { remaining: remaining.textContent?.trim() ?? "" });
+    remainingNote.textContent = context.text("distance_blind_spot_left", { remaining: remaining.textContent?.trim() ?? "" });
   };
   count();
   new MutationObserver(count).observe(remaining, { childList: true });
-  let began: number | null = null; // when the dot was first seen to move
-  let asked = -Infinity; // when it was asked to
+  let sweepStart: number | null = null; // when the dot was first seen to move
+  let lastPress = -Infinity; // when it was asked to
   const frame = (now: number) => {
     if (!dot.isConnected || signal.aborted) return;
     // The plugin itself takes two pixels a frame; the clock has the last word.
-    if (parseFloat(dot.style.left) === rest) began = null;
-    else dot.style.left = `${dotAt(rest, now - (began ??= now - 1))}px`;
-    if (began !== null && now - began > HINT_MS) hint.textContent ||= context.text("distance_blind_spot_hint");
+    if (parseFloat(dot.style.left) === restLeft_px) sweepStart = null;
+    else dot.style.left = `${dotPosition(restLeft_px, now - (sweepStart ??= now - 1))}px`;
+    if (sweepStart !== null && now - sweepStart > HINT_MS) hint.textContent ||= context.text("distance_blind_spot_hint");
     requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
-  const pressed = (event: KeyboardEvent) => {
-    if (event.key !== " " || !dot.isConnected || forDialog(event)) return;
+  const handleKey = (event: KeyboardEvent) => {
+    if (event.key !== " " || !dot.isConnected || isForDialog(event)) return;
     event.preventDefault();
     if (event.repeat) return;
-    if (event.timeStamp - (began ?? asked) < TOO_SOON_MS) return event.stopPropagation(); // nor may the plugin hear it
-    if (began === null) return void (asked = event.timeStamp);
-    const mm = distanceOf(centre(square) - centre(dot), known.px_per_mm);
-    known.measured_mm.push(Math.round(10 * mm) / 10);
-    began = null;
+    if (event.timeStamp - (sweepStart ?? lastPress) < TOO_SOON_MS) return event.stopPropagation(); // nor may the plugin hear it
+    if (sweepStart === null) return void (lastPress = event.timeStamp);
+    const mm = distanceFromOffset(centre(square) - centre(dot), measurements.px_per_mm);
+    measurements.measured_mm.push(Math.round(10 * mm) / 10);
+    sweepStart = null;
     hint.textContent = "";
   };
-  window.addEventListener("keydown", pressed, { capture: true, signal });
+  window.addEventListener("keydown", handleKey, { capture: true, signal });
 }
 
 function centre(element: HTMLElement): number {
@@ -216,35 +216,35 @@ function centre(element: HTMLElement): number {
   return (box.left + box.right) / 2;
 }
 
-function say(place: HTMLElement, context: Context, text: string): void {
+function showText(container: HTMLElement, context: Context, text: string): void {
   const heading = el("h1", { tabindex: -1 }, context.text("distance_title"));
-  const words = place.querySelector("#distance-words")!;
+  const words = container.querySelector("#distance-words")!;
   words.replaceChildren(heading, el("div", { role: "status" }, ...paragraphs(text)));
   heading.focus({ preventScroll: true }); // within the place, where jsPsych listens for the space bar
 }
 
 /** One of the plugin's buttons in our words and looks. */
-function labelled(place: Element, id: string, context: Context, key: string, kind: string): HTMLButtonElement {
-  const found = place.querySelector<HTMLButtonElement>(id)!;
-  found.className = `button ${kind}`;
-  found.dataset["testid"] = key;
-  found.textContent = context.text(key);
-  return found;
+function relabelButton(container: Element, id: string, context: Context, key: string, kind: string): HTMLButtonElement {
+  const element = container.querySelector<HTMLButtonElement>(id)!;
+  element.className = `button ${kind}`;
+  element.dataset["testid"] = key;
+  element.textContent = context.text(key);
+  return element;
 }
 
 /**
  * Takes style attributes out of whatever is written to this element as HTML, and to the elements within that get
  * HTML of their own; calls `written` each time.
  */
-function withoutInlineStyles(element: Element, written: () => void): void {
+function stripInlineStyles(element: Element, onWrite: () => void): void {
   const native = Object.getOwnPropertyDescriptor(Element.prototype, "innerHTML")!;
   Object.defineProperty(element, "innerHTML", {
     configurable: true,
     get: () => native.get!.call(element),
     set: (html: string) => {
       native.set!.call(element, html.replace(/ style="[^"]*"/g, ""));
-      for (const inner of element.querySelectorAll("#content, #svgDiv")) withoutInlineStyles(inner, written);
-      written();
+      for (const inner of element.querySelectorAll("#content, #svgDiv")) stripInlineStyles(inner, onWrite);
+      onWrite();
     },
   });
 }

@@ -2,46 +2,46 @@
 
 import { el } from "../dom.ts";
 import type { Context, Screen } from "../screen.ts";
-import { button, settled } from "./panel.ts";
+import { createButton, createDeferred } from "./panel.ts";
 import { keyName } from "./keys.ts";
 
 const RIGHT_MS = 700; // long enough to see, too short to disturb
 const WRONG_MS = 600; // a key pressed earlier was meant for the question
 
 /** "Right" goes by itself; "wrong" says why and waits for the button or one of the answers' keys. */
-export function feedback(right: boolean, same?: boolean): Screen<void> {
-  return (place, context) => {
-    const { promise, resolve } = settled<void>();
-    const word = el("p", { class: `verdict ${right ? "right" : "wrong"}` }, context.text(keyFor(right, same)));
+export function feedbackScreen(right: boolean, same?: boolean): Screen<void> {
+  return (container, context) => {
+    const { promise, resolve } = createDeferred<void>();
+    const word = el("p", { class: `verdict ${right ? "right" : "wrong"}` }, context.text(textKey(right, same)));
     const sheet = el("section", { class: "bare", role: "status", "aria-live": "assertive" }, word);
-    place.replaceChildren(sheet);
+    container.replaceChildren(sheet);
     if (right) setTimeout(resolve, RIGHT_MS);
-    else setTimeout(() => waitFor(sheet, context, resolve), WRONG_MS);
+    else setTimeout(() => waitForContinue(sheet, context, resolve), WRONG_MS);
     return promise;
   };
 }
 
-function keyFor(right: boolean, same?: boolean): string {
+function textKey(right: boolean, same?: boolean): string {
   if (right) return "practice_right";
   if (same === undefined) return "practice_wrong";
   return same ? "practice_wrong_same" : "practice_wrong_different";
 }
 
-function waitFor(sheet: HTMLElement, context: Context, resolve: () => void): void {
+function waitForContinue(sheet: HTMLElement, context: Context, resolve: () => void): void {
   const listening = new AbortController();
   const signal = AbortSignal.any([context.signal, listening.signal]);
-  const go = () => {
+  const finish = () => {
     listening.abort();
     resolve();
   };
   const answers = [context.keys.same, context.keys.different];
-  const pressed = (event: KeyboardEvent) => {
+  const handleKey = (event: KeyboardEvent) => {
     if (event.repeat || !answers.includes(keyName(event) ?? "")) return;
     event.preventDefault();
-    go();
+    finish();
   };
-  document.addEventListener("keydown", pressed, { signal });
-  const on = button(context, "continue", "main", go);
-  sheet.append(on);
-  on.focus();
+  document.addEventListener("keydown", handleKey, { signal });
+  const continueButton = createButton(context, "continue", "main", finish);
+  sheet.append(continueButton);
+  continueButton.focus();
 }

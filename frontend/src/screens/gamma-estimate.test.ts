@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { estimateGamma, gammaOf, levelOf, objection, SHARES, startOf, white } from "./gamma-estimate.ts";
+import { estimateGamma, gammaFromMatch, levelFromGamma, findObjection, SHARES, chooseStart, isWhitePixel } from "./gamma-estimate.ts";
 
 const match = (share: number, level: number) => ({ share, level, start: 100 });
-const round = (...gammas: number[]) => gammas.map((gamma, index) => match(SHARES[index % 3]!, levelOf(SHARES[index % 3]!, gamma)));
+const round = (...gammas: number[]) => gammas.map((gamma, index) => match(SHARES[index % 3]!, levelFromGamma(SHARES[index % 3]!, gamma)));
 
 test("an eye without error finds the gamma of its screen, whatever the share", () => {
   for (const gamma of [1, 1.8, 2.2, 2.6]) {
@@ -17,7 +17,7 @@ test("an eye without error finds the gamma of its screen, whatever the share", (
 
 test("levels are whole numbers, which costs less than 0.03 of gamma", () => {
   for (const share of SHARES) {
-    assert.ok(Math.abs(gammaOf(match(share, Math.round(levelOf(share, 2.2))))! - 2.2) < 0.03);
+    assert.ok(Math.abs(gammaFromMatch(match(share, Math.round(levelFromGamma(share, 2.2))))! - 2.2) < 0.03);
   }
 });
 
@@ -54,18 +54,18 @@ test("a further round replaces the first, whose matches are kept", () => {
 });
 
 test("a disc that was not moved is never taken, an impossible one only if it is meant", () => {
-  assert.equal(objection(match(1 / 2, 186), false, true), "gamma_untouched");
-  assert.equal(objection(match(1 / 2, 20), true, false), "gamma_unlikely");
-  assert.equal(objection(match(1 / 2, 20), true, true), null);
-  assert.equal(objection(match(1 / 2, 186), true, false), null);
+  assert.equal(findObjection(match(1 / 2, 186), false, true), "gamma_untouched");
+  assert.equal(findObjection(match(1 / 2, 20), true, false), "gamma_unlikely");
+  assert.equal(findObjection(match(1 / 2, 20), true, true), null);
+  assert.equal(findObjection(match(1 / 2, 186), true, false), null);
 });
 
 test("no match starts where it will probably end, and each starts on the screen", () => {
   for (const share of SHARES) {
     for (const chance of [0, 0.3, 0.49, 0.5, 0.7, 0.999]) {
-      const start = startOf(share, () => chance);
+      const start = chooseStart(share, () => chance);
       assert.ok(start >= 30 && start <= 250, String(start));
-      assert.ok(start < levelOf(share, 1.4) - 8 || start > levelOf(share, 3) + 8, String(start));
+      assert.ok(start < levelFromGamma(share, 1.4) - 8 || start > levelFromGamma(share, 3) + 8, String(start));
     }
   }
 });
@@ -85,7 +85,7 @@ test("the spread is the sample standard deviation", () => {
 test("the dither has exactly the share of white pixels it claims", () => {
   for (const share of SHARES) {
     let lit = 0;
-    for (let y = 0; y < 64; y++) for (let x = 0; x < 64; x++) if (white(x, y, share)) lit++;
+    for (let y = 0; y < 64; y++) for (let x = 0; x < 64; x++) if (isWhitePixel(x, y, share)) lit++;
     assert.equal(lit / 64 ** 2, share);
   }
 });

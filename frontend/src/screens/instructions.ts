@@ -3,40 +3,40 @@
 import { el, paragraphs } from "../dom.ts";
 import type { Context, Screen } from "../screen.ts";
 import { keyLabel } from "./keys.ts";
-import { button, panel, settled } from "./panel.ts";
+import { createButton, showPanel, createDeferred } from "./panel.ts";
 import { circles, examples, figure, grey, landscape, partition, question } from "./pictures.ts";
 
 /** Resolves after the last page. */
-export const instructions: Screen<void> = async (place, context) => {
-  const pages = written(context);
+export const instructionsScreen: Screen<void> = async (container, context) => {
+  const pages = createPages(context);
   for (let page = 0; page < pages.length; ) {
-    const { promise, resolve } = settled<number>();
-    const on = button(context, "continue", "main", () => resolve(1));
-    const back = button(context, "back", "plain", () => resolve(-1));
-    const where = el("span", { class: "page" }, `${page + 1} / ${pages.length}`);
-    const buttons = el("div", { class: "buttons" }, on, page > 0 && back, where);
-    panel(place, context.text("instructions_title"), ...pages[page]!, buttons);
-    on.focus({ preventScroll: true });
+    const { promise, resolve } = createDeferred<number>();
+    const next = createButton(context, "continue", "main", () => resolve(1));
+    const back = createButton(context, "back", "plain", () => resolve(-1));
+    const pageNumber = el("span", { class: "page" }, `${page + 1} / ${pages.length}`);
+    const buttons = el("div", { class: "buttons" }, next, page > 0 && back, pageNumber);
+    showPanel(container, context.text("instructions_title"), ...pages[page]!, buttons);
+    next.focus({ preventScroll: true });
     page += await promise;
   }
 };
 
-function written(context: Context): HTMLElement[][] {
+function createPages(context: Context): HTMLElement[][] {
   const { segments } = context.study;
   const keys = {
     same: keyLabel(context.keys.same, context.text),
     different: keyLabel(context.keys.different, context.text),
   };
-  const parts =
+  const explanation =
     segments === "free" ? context.text("instructions_free") : context.text("instructions_segments", { segments });
-  const drawn = segments === 2 ? 2 : 3;
-  const splitIntoBlocks = [
+  const figureSegments = segments === 2 ? 2 : 3;
+  const segmentationFigures = [
     figure(landscape(), context.text("instructions_picture")),
-    figure(partition(drawn), context.text("instructions_partition", { segments: drawn })),
+    figure(partition(figureSegments), context.text("instructions_partition", { segments: figureSegments })),
   ];
   return [
-    [row(...splitIntoBlocks), ...paragraphs(parts)],
-    [...paragraphs(context.text("instructions_trial")), row(...sequence(context, keys))],
+    [row(...segmentationFigures), ...paragraphs(explanation)],
+    [...paragraphs(context.text("instructions_trial")), row(...createTrialFigures(context, keys))],
     [
       row(...examples(context, keys)),
       ...paragraphs(context.text("instructions_keys")),
@@ -46,13 +46,13 @@ function written(context: Context): HTMLElement[][] {
 }
 
 /** The screens of a trial, numbered. */
-function sequence(context: Context, keys: { same: string; different: string }): HTMLElement[] {
-  const places = [[30, 50], [109, 62]] as const;
+function createTrialFigures(context: Context, keys: { same: string; different: string }): HTMLElement[] {
+  const points = [[30, 50], [109, 62]] as const;
   const answers = question(
     [keys.same, context.text("instructions_same_short")],
     [keys.different, context.text("instructions_different_short")],
   );
-  const screens = [grey(...circles(...places)), landscape(...circles(...places)), answers];
+  const screens = [grey(...circles(...points)), landscape(...circles(...points)), answers];
   return screens.map((screen, index) => figure(screen, String(index + 1)));
 }
 

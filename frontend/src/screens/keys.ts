@@ -2,14 +2,14 @@
 
 import { el, paragraphs } from "../dom.ts";
 import type { Context, Keys, Screen } from "../screen.ts";
-import { announcer, button, forDialog, panel, settled } from "./panel.ts";
+import { createStatusLine, createButton, isForDialog, showPanel, createDeferred } from "./panel.ts";
 
 type Answer = keyof Keys;
 
 const ARROWS: Record<string, string> = { arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓" };
 
 /** A key as it was pressed: a `KeyboardEvent`, as far as it matters. */
-interface Pressed {
+interface PressedKey {
   key: string;
   ctrlKey?: boolean;
   metaKey?: boolean;
@@ -17,14 +17,14 @@ interface Pressed {
 }
 
 /** The name of a pressed key as the study file writes it; null for one that cannot be an answer. */
-export function keyName(event: Pressed): string | null {
+export function keyName(event: PressedKey): string | null {
   if (isShortcut(event)) return null;
   const name = event.key === " " ? "space" : event.key.toLowerCase();
   return /^([a-z0-9]|arrow(left|right|up|down)|space|enter)$/.test(name) ? name : null;
 }
 
 /** Ctrl and R is for the browser, not for us. */
-function isShortcut({ ctrlKey, metaKey, altKey }: Pressed): boolean {
+function isShortcut({ ctrlKey, metaKey, altKey }: PressedKey): boolean {
   return Boolean(ctrlKey || metaKey || altKey);
 }
 
@@ -43,12 +43,12 @@ export function remap(keys: Keys, answer: Answer, key: string | null): Keys | "k
 }
 
 /** The keys the person will answer with. */
-export const keys: Screen<Keys> = (place, context) => {
-  const { promise, resolve } = settled<Keys>();
+export const keysScreen: Screen<Keys> = (container, context) => {
+  const { promise, resolve } = createDeferred<Keys>();
   const caps = { same: el("kbd"), different: el("kbd") };
-  const message = announcer("note");
+  const message = createStatusLine("note");
   let chosen: Keys = { ...context.keys };
-  let before = chosen;
+  let previous = chosen;
   let changing: Answer | null = null;
 
   const show = () => {
@@ -58,31 +58,31 @@ export const keys: Screen<Keys> = (place, context) => {
     }
     message.textContent = changing ? `${context.text(`keys_${changing}`)} ${context.text("keys_press")}` : "";
     change.disabled = changing !== null;
-    go.disabled = changing !== null;
+    done.disabled = changing !== null;
   };
-  const ask = (answer: Answer | null) => {
+  const promptFor = (answer: Answer | null) => {
     changing = answer;
     for (const cap of Object.values(caps)) cap.classList.remove("tried");
     show();
-    if (answer === null) go.focus();
+    if (answer === null) done.focus();
   };
-  const take = (event: KeyboardEvent, answer: Answer) => {
+  const assignKey = (event: KeyboardEvent, answer: Answer) => {
     if (isShortcut(event) || ["Tab", "Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
     event.preventDefault();
     event.stopPropagation();
     if (event.repeat) return;
     if (event.key === "Escape") {
-      chosen = before;
-      return ask(null);
+      chosen = previous;
+      return promptFor(null);
     }
     const result = remap(chosen, answer, keyName(event));
     if (typeof result === "string") message.textContent = context.text(result);
     else {
       chosen = result;
-      ask(answer === "same" ? "different" : null);
+      promptFor(answer === "same" ? "different" : null);
     }
   };
-  const tryOut = (event: KeyboardEvent) => {
+  const tryKey = (event: KeyboardEvent) => {
     const key = keyName(event);
     const answer = key === chosen.same ? "same" : key === chosen.different ? "different" : null;
     // A key is tried before it may press a button: both answers may be on the space bar and Enter.
@@ -91,30 +91,30 @@ export const keys: Screen<Keys> = (place, context) => {
     caps[answer].classList.add("tried");
   };
 
-  const change = button(context, "keys_change", "plain", () => {
-    before = chosen;
+  const change = createButton(context, "keys_change", "plain", () => {
+    previous = chosen;
     chosen = { same: "", different: "" };
-    ask("same");
+    promptFor("same");
   });
-  const go = button(context, "continue", "main", () => {
+  const done = createButton(context, "continue", "main", () => {
     listening.abort();
     resolve(chosen);
   });
   const listening = new AbortController();
-  const pressed = (event: KeyboardEvent) => {
-    if (forDialog(event)) return;
-    if (changing) take(event, changing);
-    else tryOut(event);
+  const handleKey = (event: KeyboardEvent) => {
+    if (isForDialog(event)) return;
+    if (changing) assignKey(event, changing);
+    else tryKey(event);
   };
   const signal = AbortSignal.any([context.signal, listening.signal]);
-  document.addEventListener("keydown", pressed, { capture: true, signal });
+  document.addEventListener("keydown", handleKey, { capture: true, signal });
 
   const rows = (["same", "different"] as const).map((answer) =>
     el("div", { class: "key" }, el("span", {}, context.text(`keys_${answer}`)), caps[answer]),
   );
-  const actions = el("div", { class: "buttons" }, go, context.study.keys.remappable && change);
+  const actions = el("div", { class: "buttons" }, done, context.study.keys.remappable && change);
   const text = paragraphs(context.text("keys"));
-  panel(place, context.text("keys_title"), ...text, el("div", { class: "keys" }, ...rows), message, actions);
+  showPanel(container, context.text("keys_title"), ...text, el("div", { class: "keys" }, ...rows), message, actions);
   show();
   return promise;
 };

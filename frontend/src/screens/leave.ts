@@ -2,16 +2,16 @@
 
 import { paragraphs } from "../dom.ts";
 import type { Leaving, Screen } from "../screen.ts";
-import { choice, panel } from "./panel.ts";
+import { createChoice, showPanel } from "./panel.ts";
 
-const MEANING = { leave_stay: "stay", leave_keep: "keep", leave_withdraw: "withdraw" } as const;
+const CHOICES = { leave_stay: "stay", leave_keep: "keep", leave_withdraw: "withdraw" } as const;
 
 /** What the person chooses; Escape stays. */
-export const leaving: Screen<Leaving> = async (place, context) => {
-  const { buttons, first, chosen } = choice(context, ["leave_stay", "leave_keep", "leave_withdraw"]);
-  const sheet = panel(place, context.text("leave_title"), ...paragraphs(context.text("leave_question")), buttons);
+export const leaveScreen: Screen<Leaving> = async (container, context) => {
+  const { buttons, first, chosen } = createChoice(context, ["leave_stay", "leave_keep", "leave_withdraw"]);
+  const sheet = showPanel(container, context.text("leave_title"), ...paragraphs(context.text("leave_question")), buttons);
   buttons.classList.add("stacked");
   buttons.lastElementChild?.classList.add("grave");
   sheet.addEventListener("keydown", (event) => event.key === "Escape" && first.click());
-  return MEANING[await chosen];
+  return CHOICES[await chosen];
 };

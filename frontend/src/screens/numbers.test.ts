@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { deviation, mean, median } from "./numbers.ts";
+import { standardDeviation, mean, median } from "./numbers.ts";
 
 test("median of even and odd numbers of values, and of none", () => {
   assert.equal(median([3, 1, 2]), 2);
@@ -11,6 +11,6 @@ test("median of even and odd numbers of values, and of none", () => {
 
 test("the deviation is that of a sample, and one value has none", () => {
   assert.equal(mean([2, 3]), 2.5);
-  assert.ok(Math.abs(deviation([2, 3])! - Math.SQRT1_2) < 1e-12);
-  assert.equal(deviation([2]), null);
+  assert.ok(Math.abs(standardDeviation([2, 3])! - Math.SQRT1_2) < 1e-12);
+  assert.equal(standardDeviation([2]), null);
 });

@@ -13,7 +13,7 @@ export function median(numbers: readonly number[]): number | null {
 }
 
 /** Their standard deviation as a sample; null below two. */
-export function deviation(numbers: readonly number[]): number | null {
+export function standardDeviation(numbers: readonly number[]): number | null {
   if (numbers.length < 2) return null;
   const middle = mean(numbers);
   const squares = numbers.reduce((sum, number) => sum + (number - middle) ** 2, 0);

@@ -3,7 +3,7 @@
 import type { Context } from "../screen.ts";
 
 type Attributes = Record<string, string | number>;
-type Place = readonly [x: number, y: number];
+type Point = readonly [x: number, y: number];
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -26,14 +26,14 @@ export function svg<Tag extends keyof SVGElementTagNameMap>(
 }
 
 /** A landscape with three obvious segments; the clouds belong to the sky. */
-export function landscape(...over: SVGElement[]): SVGSVGElement {
-  return framed(
+export function landscape(...overlay: SVGElement[]): SVGSVGElement {
+  return createFrame(
     svg("path", { d: SKY, fill: "#a8c3d4" }),
     svg("path", { d: CLOUDS, fill: "#d5e2e9" }),
     svg("path", { d: HILL, fill: "#7d9262" }),
     svg("path", { d: FIELDS, stroke: "#6b8052", "stroke-width": 2, fill: "none" }),
     svg("path", { d: TREE, fill: "#3f5c3a" }),
-    ...over,
+    ...overlay,
   );
 }
 
@@ -45,7 +45,7 @@ export function partition(segments: 2 | 3): SVGSVGElement {
   // Once more without borders, hill and tree become one.
   const joined = segments === 3 ? [] : [svg("path", hill), svg("path", tree)];
   const centred = { "text-anchor": "middle", "font-size": 15, "font-weight": 600, fill: "#ffffff" };
-  return framed(
+  return createFrame(
     svg("path", { d: SKY, fill: "#5b7fa3", ...border }),
     svg("path", { ...hill, ...border }),
     svg("path", { ...tree, ...border }),
@@ -57,13 +57,13 @@ export function partition(segments: 2 | 3): SVGSVGElement {
 }
 
 /** Two red circles, as in a trial. */
-export function circles(...places: Place[]): SVGElement[] {
-  return places.map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5, fill: "#ff0000" }));
+export function circles(...points: Point[]): SVGElement[] {
+  return points.map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5, fill: "#ff0000" }));
 }
 
 /** An empty grey screen with something on it. */
-export function grey(...over: SVGElement[]): SVGSVGElement {
-  return framed(svg("rect", { width: 160, height: 120, fill: "#808080" }), ...over);
+export function grey(...overlay: SVGElement[]): SVGSVGElement {
+  return createFrame(svg("rect", { width: 160, height: 120, fill: "#808080" }), ...overlay);
 }
 
 /** The question after the picture: two keys, and what each of them means. */
@@ -98,6 +98,6 @@ export function examples(context: Context, keys: Record<"same" | "different", st
   ];
 }
 
-function framed(...content: SVGElement[]): SVGSVGElement {
+function createFrame(...content: SVGElement[]): SVGSVGElement {
   return svg("svg", { viewBox: "0 0 160 120", class: "picture", "aria-hidden": "true" }, ...content);
 }
