@@ -184,7 +184,7 @@ def fit(
         _require(grid, "--grid")
         _require(segments, "--segments")
     counts = None if segments is None else _parse_segments(segments)
-    strength = None if smoothness is None else options.smoothness_of(smoothness)
+    strength = None if smoothness is None else options.parse_smoothness(smoothness)
     rates = None if lapses is None else _parse_lapses(lapses)
     with new_folder(out, force=force, inputs=[responses, *([picture] if picture else [])]) as folder:
         from vseg.data.layout import Grid
@@ -210,7 +210,7 @@ def _require(value: object, option: str) -> None:
 
 
 def _parse_segments(text: str) -> "list[int] | Literal['auto']":
-    return "auto" if text == "auto" else options.segments_range(text)
+    return "auto" if text == "auto" else options.parse_segments(text)
 
 
 def _parse_lapses(text: str) -> "Lapses":
@@ -220,8 +220,8 @@ def _parse_lapses(text: str) -> "Lapses":
     parts = text.split(",")
     if len(parts) != 2:
         raise InvalidInput(
-            "--lapses is auto, none, estimate, or two rates such as 0.02,0.05 (of wrong 'same', of wrong "
+            "--lapses: expected auto, none, estimate, or two rates such as 0.02,0.05 (of wrong 'same', of wrong "
             f"'different'), got {text!r}."
         )
-    first, second = (options.number(part, "--lapses", 0.0, 0.5) for part in parts)
+    first, second = (options.parse_number(part, "--lapses", maximum=0.5) for part in parts)
     return first, second

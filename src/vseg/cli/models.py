@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from vseg._support.text import format_count
-from vseg.cli.output import new_folder, progress_bar, resumable
+from vseg.cli.output import new_folder, progress_bar, report_interruption
 from vseg.errors import VsegWarning
 
 HELP = """Fit models of segmentation to answers, and score them.
@@ -172,7 +172,7 @@ def score(
     names = [name.strip() for name in models.split(",") if name.strip()]
     from vseg.workflows.score_models import score_models
 
-    with resumable(out):
+    with report_interruption(out):
         result = score_models(
             dataset, names, by=by, per=per, folds=folds, features=features, segments=segments, image=image, seed=seed,
             workers=workers, seconds=60 * minutes, memory_mb=memory, out=out, leaderboard=leaderboard, force=force,

@@ -1,63 +1,71 @@
-"""Numbers and names as they are typed, or a sentence that names the option, the value and what to do."""
+"""Options that several commands share, and options that Typer cannot parse."""
 
 import math
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from vseg.errors import InvalidInput
 
+OUTPUT = "Output"  # the panel of --out and --force
+SIMULATION = "Simulation"
+
+DEFAULT_DATABASE = "sqlite:///vseg.db"
+
+DatabaseOption = Annotated[
+    str,
+    typer.Option(
+        "--db", metavar="URL", envvar="VSEG_DB", help="sqlite:///FILE or postgresql://USER@HOST/NAME."
+    ),
+]
+StudyArgument = Annotated[
+    str,
+    typer.Argument(metavar="STUDY", help="Name of the study, or its file.", show_default=False),
+]
+OutOption = Annotated[
+    Path,
+    typer.Option(metavar="FOLDER", help="New folder to write.", show_default=False, rich_help_panel=OUTPUT),
+]
+PortOption = Annotated[
+    int, typer.Option(min=0, max=65535, metavar="NUMBER", help="Port; 0 takes a free one.")
+]
+SeedOption = Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Random seed.")]
 Executor = Annotated[
     str,
     typer.Option(
         metavar="WHERE",
         help="Where to run: threads, processes (either with :N) or dask://HOST:PORT; the results are the same.",
-        rich_help_panel="Simulation",
+        rich_help_panel=SIMULATION,
     ),
 ]
 
 
-def whole(text: str, option: str, least: int = 0) -> int:
-    """A whole number from `least` up."""
-    if not re.fullmatch(r"[+-]?[0-9]{1,15}", text.strip()) or int(text) < least:
-        raise InvalidInput(f"{option} is a whole number from {least} up, got {text!r}.")
-    return int(text)
-
-
-def wholes(text: str, option: str) -> list[int]:
-    """Whole numbers from 1 up with commas between them."""
-    try:
-        return [whole(part, option, least=1) for part in text.split(",")]
-    except InvalidInput:
+def parse_whole_numbers(text: str, option: str) -> list[int]:
+    """Parse whole numbers of 1 or more that are separated by commas."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"\+?[0-9]{1,15}", part) and int(part) >= 1 for part in parts):
         raise InvalidInput(
-            f"{option} are whole numbers with commas between them, such as 10,20,30, got {text!r}."
-        ) from None
+            f"{option}: expected whole numbers of 1 or more separated by commas, such as 10,20,30, got {text!r}."
+        )
+    return [int(part) for part in parts]
 
 
-def number(text: str, option: str, least: float = 0.0, most: float = math.inf) -> float:
-    """A finite number from `least` to `most`."""
+def parse_number(text: str, option: str, *, maximum: float = math.inf) -> float:
+    """Parse a finite number from 0 to `maximum`."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (math.isfinite(value) and least <= value <= most):
-        span = f"from {least:g} up" if most == math.inf else f"from {least:g} to {most:g}"
-        raise InvalidInput(f"{option} is a number {span}, got {text!r}.")
+    if not (math.isfinite(value) and 0 <= value <= maximum):
+        span = "of 0 or more" if maximum == math.inf else f"from 0 to {maximum:g}"
+        raise InvalidInput(f"{option}: expected a number {span}, got {text!r}.")
     return value
 
 
-def choice(text: str, option: str, choices: Sequence[str]) -> str:
-    """One of these names."""
-    if text not in choices:
-        raise InvalidInput(f"Unknown {option} {text!r}; choose one of {', '.join(choices)}.")
-    return text
-
-
-def study_name(text: str) -> str:
-    """A study by its name; by its file, the name that stands in it."""
+def read_study_name(text: str) -> str:
+    """Return the name of a study: the text itself, or the name in the study file at this path."""
     if not text.endswith(".toml") and Path(text).name == text:
         return text
     from vseg.study.schema import load_study
@@ -65,26 +73,28 @@ def study_name(text: str) -> str:
     return load_study(text).name
 
 
-def segments_range(text: str) -> list[int]:
-    """The K to try: one number such as 3, or a range such as 2..7, also written 2-7."""
+def parse_segments(text: str) -> list[int]:
+    """Parse the numbers of segments to try: one number such as 3, or a range such as 2..7 or 2-7."""
     ends = re.split(r"\.\.|(?<=[0-9])-", text)
     if len(ends) > 2 or not all(re.fullmatch(r"[0-9]{1,6}", end.strip()) for end in ends):
-        raise InvalidInput(f"--segments is a whole number such as 3 or a range such as 2..7, got {text!r}.")
+        raise InvalidInput(
+            f"--segments: expected a whole number such as 3 or a range such as 2..7, got {text!r}."
+        )
     low, high = int(ends[0]), int(ends[-1])
     if low < 2:
-        raise InvalidInput(
-            f"--segments starts at 2, since one segment leaves nothing to judge, got {text!r}."
-        )
+        raise InvalidInput(f"--segments: expected 2 or more segments, got {text!r}.")
     if high < low:
         raise InvalidInput(
-            f"--segments runs from the smaller number to the larger: {high}..{low}, not {text!r}."
+            f"--segments: expected the smaller number first, as in {high}..{low}, got {text!r}."
         )
     return list(range(low, high + 1))
 
 
-def smoothness_of(text: str) -> float | str:
-    """λ: auto, or a number from 0 up."""
+def parse_smoothness(text: str) -> float | Literal["auto"]:
+    """Parse the smoothness λ: "auto", or a number of 0 or more."""
+    if text == "auto":
+        return "auto"
     try:
-        return "auto" if text == "auto" else number(text, "--smoothness")
+        return parse_number(text, "--smoothness")
     except InvalidInput:
-        raise InvalidInput(f"--smoothness is 'auto' or a number from 0 up, got {text!r}.") from None
+        raise InvalidInput(f"--smoothness: expected 'auto' or a number of 0 or more, got {text!r}.") from None

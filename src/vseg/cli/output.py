@@ -1,4 +1,4 @@
-"""Where commands write: an output folder that is whole or not there, safe names, progress bars, and counts."""
+"""The output of commands: a folder that is written completely or not at all, and progress bars."""
 
 import secrets
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vseg.errors import Conflict, InvalidInput
 
-# What vseg writes at the top of a folder: --force deletes nothing else.
+# What vseg writes at the top of an output folder: --force deletes nothing else.
 OURS = {
     "boundaries.png", "images", "images.csv", "intervals.png", "maps-spatial.npz", "maps.npz", "maps.png",
     "participants", "participants.csv", "participants.png", "photograph", "report.html", "responses.csv",
@@ -23,31 +23,36 @@ Advance = Callable[[int], None]
 def new_folder(
     out: Path, *, force: bool, inputs: Sequence[Path] = (), ours: Collection[str] = frozenset(OURS)
 ) -> Iterator[Path]:
-    """A temporary folder beside `out` that takes its place at the end, or is removed if anything fails.
+    """Yield a temporary folder that is renamed to `out` at the end, or removed if anything fails.
 
     Parameters
     ----------
-    force : whether an `out` that exists is replaced, once all has succeeded
-    inputs : files that must outlive this
-    ours : what may lie in a folder that is replaced
+    out : Path
+        The output folder.
+    force : bool
+        Whether an existing `out` is replaced, once everything has succeeded.
+    inputs : sequence of Path
+        Input files, which must not be deleted.
+    ours : collection of str
+        The names that a folder may contain to be replaced.
     """
     out = Path(out)
     _check_free(out, force, inputs, ours)
-    made = _make_parents(out)
-    temporary = _sibling(out, "unfinished")
+    new_parents = _make_parents(out)
+    temporary = _make_sibling_name(out, "unfinished")
     try:
         temporary.mkdir()
         yield temporary
-        _put(temporary, out)
-        made = []
+        _move_into_place(temporary, out)
+        new_parents = []
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        for parent in made:
+        for parent in new_parents:
             parent.rmdir()
 
 
-def unused(name: str) -> Path:
-    """The folder of that name, or name-2, name-3, … if it exists."""
+def find_unused_folder(name: str) -> Path:
+    """Return the first of name, name-2, name-3, … that does not exist."""
     number, path = 1, Path(name)
     while path.exists() or path.is_symlink():
         number, path = number + 1, Path(f"{name}-{number + 1}")
@@ -55,36 +60,45 @@ def unused(name: str) -> Path:
 
 
 @contextmanager
-def resumable(out: Path) -> Iterator[None]:
-    """Whoever cuts such a run is told that nothing is lost."""
+def report_interruption(out: Path) -> Iterator[None]:
+    """Print on Ctrl+C that the run can be resumed."""
     try:
         yield
     except KeyboardInterrupt:
         print(
-            f"\nCut. What is finished is kept in {out}: the same command goes on from there.", file=sys.stderr
+            f"\nInterrupted. What is finished is kept in {out}; the same command resumes from there.",
+            file=sys.stderr,
         )
         raise
 
 
 @contextmanager
 def progress_bar(doing: str, total: int, *, fits: bool = True) -> Iterator[Advance]:
-    """A bar on stderr that is gone at the end; nothing where stderr is no terminal.
+    """Show a progress bar on stderr, removed at the end, if stderr is a terminal; yield the function that advances it.
 
     Parameters
     ----------
-    fits : whether the work is done by the solvers, which are compiled when first used
+    doing : str
+        What is being done, such as "Fitting".
+    total : int
+        The number of steps.
+    fits : bool
+        Whether the solvers are used, which are compiled at first use.
     """
     if fits and sys.stderr.isatty():
         from vseg._support.numba_cache import has_cached_kernels
 
-        doing += "" if has_cached_kernels() else " (compiling first, this once: about 15 s)"
+        doing += "" if has_cached_kernels() else " (compiling once, about 15 s)"
     with counting_bar(doing, total) as (advance, _):
         yield advance
 
 
 @contextmanager
 def counting_bar(doing: str, total: int, beside: str = "") -> Iterator[tuple[Advance, Advance]]:
-    """The same with a second count behind, which `beside` words, such as "participants, {:,} answers"."""
+    """Show a progress bar with a second count, formatted by `beside`, such as "participants, {:,} answers".
+
+    Yield two functions: one advances the bar, the other adds to the second count.
+    """
     if not sys.stderr.isatty():
         yield (lambda done: None), (lambda more: None)
         return
@@ -98,25 +112,25 @@ def counting_bar(doing: str, total: int, beside: str = "") -> Iterator[tuple[Adv
         *([TextColumn("{task.fields[beside]}", markup=False)] if beside else []),
         TimeElapsedColumn(),
     )
-    counted_beside = 0
+    second_count = 0
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(doing, total=total, beside=beside.format(0))
 
         def count(more: int) -> None:
-            nonlocal counted_beside
-            counted_beside += more
-            bar.update(task, beside=beside.format(counted_beside))
+            nonlocal second_count
+            second_count += more
+            bar.update(task, beside=beside.format(second_count))
 
         yield (lambda done: bar.advance(task, done)), count
 
 
 def _check_free(out: Path, force: bool, inputs: Sequence[Path], ours: Collection[str]) -> None:
     if not out.name:
-        raise InvalidInput(f"--out is the name of a new folder, got {str(out)!r}.")
+        raise InvalidInput(f"--out: expected the name of a new folder, got {str(out)!r}.")
     if not (out.exists() or out.is_symlink()):
         return
     if not force:
-        raise Conflict(f"{out} exists; choose another --out, or pass --force to replace it.")
+        raise Conflict(f"{out} exists; choose another --out, or use --force to replace it.")
     if not out.is_dir():
         raise Conflict(f"{out} is a file, which --force does not replace; choose another --out.")
     for kept in (Path.cwd(), *inputs):
@@ -128,22 +142,22 @@ def _check_free(out: Path, force: bool, inputs: Sequence[Path], ours: Collection
 
 
 def _make_parents(out: Path) -> list[Path]:
-    """The parent folders that were missing and are now there, the innermost first."""
+    """Create the missing parent folders and return them, the innermost first."""
     missing = [parent for parent in out.parents if not parent.exists()]
     out.parent.mkdir(parents=True, exist_ok=True)
     return missing
 
 
-def _sibling(out: Path, why: str) -> Path:
-    return out.with_name(f".{out.name}-{why}-{secrets.token_hex(4)}")
+def _make_sibling_name(out: Path, suffix: str) -> Path:
+    return out.with_name(f".{out.name}-{suffix}-{secrets.token_hex(4)}")
 
 
-def _put(temporary: Path, out: Path) -> None:
-    """Rename into place; what was there before is deleted last, and put back if the renaming fails."""
+def _move_into_place(temporary: Path, out: Path) -> None:
+    """Rename `temporary` to `out`; the old `out` is deleted last, and restored if the renaming fails."""
     if not (out.exists() or out.is_symlink()):
         temporary.rename(out)
         return
-    old = _sibling(out, "old")
+    old = _make_sibling_name(out, "old")
     out.rename(old)
     try:
         temporary.rename(out)

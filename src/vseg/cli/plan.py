@@ -149,9 +149,11 @@ def plan(
                 against=against,
                 spread=spread,
                 lapse=lapse,
-                smoothness=options.smoothness_of(smoothness),
-                trials=None if trials is None else options.wholes(trials, "--trials"),
-                participants=None if participants is None else options.wholes(participants, "--participants"),
+                smoothness=options.parse_smoothness(smoothness),
+                trials=None if trials is None else options.parse_whole_numbers(trials, "--trials"),
+                participants=None
+                if participants is None
+                else options.parse_whole_numbers(participants, "--participants"),
                 methods=None if methods is None else [name.strip() for name in methods.split(",")],
                 repeats=repeats,
                 executor=workers,
