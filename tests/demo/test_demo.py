@@ -24,9 +24,9 @@ from vseg.stimuli import HIGH, LOW, composite, load_sample
 def out(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "out"
     done: list[int] = []
-    report = demo.run(folder, seed=0, participants=4, segments=[2, 3], progress=done.append)
+    report = demo.run_demo(folder, seed=0, participants=4, segments=[2, 3], progress=done.append)
     assert report == folder / "report.html"
-    assert sum(done) == demo.steps(4, [2, 3])
+    assert sum(done) == demo.count_steps(4, [2, 3])
     return folder
 
 
@@ -109,7 +109,7 @@ def test_annotators_use_all_their_segments_and_disagree(segments):
 def test_the_command_takes_the_next_free_folder(tmp_path, monkeypatch, capsys):
     """The real demonstration, with fewer people."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "run", partial(demo.run, participants=2, segments=[2]))
+    monkeypatch.setattr(demo, "run", partial(demo.run_demo, participants=2, segments=[2]))
     Path("vseg-demo").mkdir()
     with pytest.raises(SystemExit) as ended:
         main(["demo", "--report-only", "--no-browser"])

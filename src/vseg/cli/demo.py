@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from vseg.cli import options
-from vseg.cli.output import new_folder, progress_bar, unused
+from vseg.cli.output import find_unused_folder, new_folder, progress_bar
 
 DEFAULT = "vseg-demo"
 OURS = {"report", "study.toml", "demo.db", "demo.db-wal", "demo.db-shm"}
@@ -39,7 +39,7 @@ def demo(
       vseg demo
       vseg demo --report-only --out vseg-report --no-browser
     """
-    number, folder = options.whole(seed, "--seed"), out or unused(DEFAULT)
+    number, folder = options.whole(seed, "--seed"), out or find_unused_folder(DEFAULT)
     if report_only:
         _report(folder, number, browser, force)
     else:
@@ -50,8 +50,8 @@ def _report(folder: Path, seed: int, browser: bool, force: bool) -> None:
     with new_folder(folder, force=force) as new:
         from vseg import demo
 
-        with progress_bar("Running two experiments", demo.steps()) as advance:
-            name = demo.run(new, seed=seed, progress=advance).name
+        with progress_bar("Running two experiments", demo.count_steps()) as advance:
+            name = demo.run_demo(new, seed=seed, progress=advance).name
     report = (folder / name).resolve()
     typer.echo(f"Report: {report}")
     if browser:

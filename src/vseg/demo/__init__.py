@@ -1,11 +1,11 @@
-"""The whole job on simulated people: from images to answers, maps, statistics and a report to read.
+"""The demonstration: two experiments with simulated people, their analysis and a report.
 
-Two composite textures, one more ambiguous than the other, and a photograph whose number of segments nobody
-knows. The people are simulated from the images: what makes them unsure is in the picture, not in a setting.
+The images are two composite textures, one more ambiguous than the other, and a photograph with an unknown number of
+segments. The people are simulated from the pixels (`vseg.image_observers`), so that their uncertainty comes from the
+image.
 
-people        what they see in the pixels, and believe
-experiments   what they are asked and answer, and the maps found
-pages         the report and the data beside it
+experiments   simulated answers, and the maps reconstructed from them
+pages         the report, and the data written beside it
 """
 
 import time
@@ -27,16 +27,16 @@ from vseg.demo.experiments import (
 from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS
 from vseg.stimuli import PRESETS
 
-__all__ = ["run", "steps"]
+__all__ = ["count_steps", "run_demo"]
 
 
-def steps(participants: int = PARTICIPANTS, segments: Sequence[int] = SEGMENTS) -> int:
-    """How far the progress of `run` counts: the fits behind each choice of λ, and the report."""
-    chosen = 2 * (participants + 1) + len(segments)
-    return chosen * FOLDS * len(STRENGTHS) + 1
+def count_steps(participants: int = PARTICIPANTS, segments: Sequence[int] = SEGMENTS) -> int:
+    """Return the number of progress steps of `run`: the fits of each choice of λ, and the report."""
+    reconstructions = 2 * (participants + 1) + len(segments)
+    return reconstructions * FOLDS * len(STRENGTHS) + 1
 
 
-def run(
+def run_demo(
     out: str | Path,
     *,
     seed: int,
@@ -49,11 +49,12 @@ def run(
     Parameters
     ----------
     out : str or Path
-        Folder to write into; made if it is not there.
+        Folder to write into; created if missing.
+    seed : int
     progress : function, optional
-        Called with the number of steps done since the last call, `steps(…)` in all.
+        Called with the number of steps done since the last call; `steps(…)` in total.
     participants : int
-        Per texture, 2 or more.
+        Number of participants per texture, at least 2.
     segments : sequence of int
         The K to try for the photograph.
 
@@ -71,7 +72,7 @@ def run(
     ]
     photo = photograph_experiment(segments, photograph, advance)
     pages.write_data(Path(out), textures, photo)
-    page = pages.report(textures, pairs, photo)
+    page = pages.build_report(textures, pairs, photo)
     page.footer(
         f"vseg {__version__}, seed {seed}; the experiments, their reconstructions and figures took "
         f"{time.perf_counter() - began:.0f} s."

@@ -27,7 +27,7 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class TextureExperiment:
-    """One condition: the texture, what each person believed and answered, and the maps found."""
+    """One condition: the texture, each person's beliefs and answers, and the reconstructed maps."""
 
     name: str
     stimulus: TextureImage
@@ -63,28 +63,28 @@ def texture_experiment(
     people: np.random.SeedSequence,
     advance: Advance,
 ) -> TextureExperiment:
-    """Everyone looks at one texture and answers the same pairs, block after block."""
+    """Simulate people who judge the same pairs of one texture in several blocks; reconstruct their maps."""
     stimulus = composite(preset=PRESETS[name], seed=seed)
-    believed, answers = {}, {}
+    beliefs, answers = {}, {}
     for number, person in enumerate(people.spawn(participants)):
         who = f"{name}-{number + 1:02d}"
         belief_seed, answer_seed = person.spawn(2)
-        believed[who] = simulate_beliefs(stimulus, pairs.layout, seed=belief_seed)
+        beliefs[who] = simulate_beliefs(stimulus, pairs.layout, seed=belief_seed)
         answers[who] = simulate(
-            believed[who], pairs, blocks=BLOCKS, observer=LapsingObserver(LAPSE), participant=who,
+            beliefs[who], pairs, blocks=BLOCKS, observer=LapsingObserver(LAPSE), participant=who,
             image=f"texture-{name}", seed=answer_seed,
         )  # fmt: skip
     everyone = concatenate(answers.values())
     truth = stimulus.truth_maps(pairs.layout)
     together = reconstruct(everyone, segments=2, seed=seed, progress=advance)
     each = {who: reconstruct(own, segments=2, seed=seed, progress=advance) for who, own in answers.items()}
-    return TextureExperiment(name, stimulus, truth, believed, everyone, each, together)
+    return TextureExperiment(name, stimulus, truth, beliefs, everyone, each, together)
 
 
 def photograph_experiment(
     segments: Sequence[int], seed: np.random.SeedSequence, advance: Advance
 ) -> PhotographExperiment:
-    """Annotators who disagree, one session each, and K chosen from all answers."""
+    """Simulate annotators who disagree, one session each; choose K from all answers."""
     image = load_sample(PHOTOGRAPH)
     first, *people = seed.spawn(1 + ANNOTATORS)
     number = int(first.generate_state(1)[0])

@@ -1,4 +1,4 @@
-"""What the demonstration leaves behind: the report's sections, and the data beside it."""
+"""The report of the demonstration, and the data written beside it."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ THUMBNAIL_PX = 168  # two fit side by side on a phone
 
 
 def write_data(out: Path, textures: list[TextureExperiment], photo: PhotographExperiment) -> None:
-    """Answers, maps, truth and images, a folder an image."""
+    """Write answers, maps, truth and images, one folder per image."""
     from PIL import Image
 
     for one in textures:
@@ -43,7 +43,7 @@ def write_data(out: Path, textures: list[TextureExperiment], photo: PhotographEx
     Image.fromarray(photo.image).save(folder / "photograph.png")
 
 
-def report(textures: list[TextureExperiment], pairs: Pairs, photo: PhotographExperiment) -> Report:
+def build_report(textures: list[TextureExperiment], pairs: Pairs, photo: PhotographExperiment) -> Report:
     """Build the page without its footer."""
     page = Report(
         "vseg: a demonstration",
@@ -82,7 +82,7 @@ def _texture_section(page: Report, textures: list[TextureExperiment], pairs: Pai
         "The two areas are the same in both images."
     )
     page.figure(
-        *(_smaller(one.stimulus.image) for one in textures),
+        *(_halve(one.stimulus.image) for one in textures),
         alt=[f"Grey oriented texture in two areas, {one.name} uncertainty." for one in textures],
         caption="First the image of low uncertainty, then that of high uncertainty. Where the textures meet is "
         "drawn further below, beside the true maps.",
@@ -197,7 +197,7 @@ def _photograph_section(page: Report, photo: PhotographExperiment) -> None:
     page.text(str(designs.coverage(photo.pairs)))
     page.figure(
         _thumbnail(photo.image),
-        *(_painted(photo.image, maps) for maps in photo.annotators.values()),
+        *(_paint_segments(photo.image, maps) for maps in photo.annotators.values()),
         alt=[
             "The photograph: a cup of coffee on a saucer.",
             *(f"The {maps.segments} segments of {who}." for who, maps in photo.annotators.items()),
@@ -269,8 +269,8 @@ def _angles(one: TextureExperiment) -> str:
     return f"{first:+g}° and {second:+g}°".replace("-", "−")
 
 
-def _smaller(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Half as large, pixel by pixel averaged, to keep the page light."""
+def _halve(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the image at half its size, to keep the page small."""
     side = len(image) // 2
     return np.rint(image.reshape(side, 2, side, 2).mean(axis=(1, 3))).astype(np.uint8)
 
@@ -281,8 +281,8 @@ def _thumbnail(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.array(Image.fromarray(image).resize((THUMBNAIL_PX, THUMBNAIL_PX)))
 
 
-def _painted(image: NDArray[np.uint8], maps: Maps) -> NDArray[np.uint8]:
-    """Each segment in the mean colour that the image has there, as a thumbnail."""
+def _paint_segments(image: NDArray[np.uint8], maps: Maps) -> NDArray[np.uint8]:
+    """Return a thumbnail in which each segment has the mean colour of the image there."""
     small = _thumbnail(image)
     labels = maps.labels[maps.layout.cells(THUMBNAIL_PX, THUMBNAIL_PX)]
     painted = np.empty_like(small)
