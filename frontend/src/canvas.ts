@@ -1,20 +1,23 @@
-/** The canvas trials are drawn on: as many pixels as the screen has, images scaled and gamma-corrected beforehand. */
+/**
+ * The canvas that trials are drawn on, at the screen's own resolution. Images are scaled and gamma-corrected
+ * beforehand.
+ */
 
 import { type Display, fitSize } from "./display.ts";
 import { isWhite, type Phase, type Photodiode, placeSquare } from "./photodiode.ts";
 import type { ImageInfo } from "./wire.ts";
 
-/** An image as it will be shown, in pixels of the screen. */
+/** An image scaled and gamma-corrected for this screen; positions and sizes are in device pixels. */
 export interface PreparedImage {
   pixels: HTMLCanvasElement;
   left: number;
   top: number;
-  /** Pixels of the screen per pixel of the image. */
+  /** Device pixels per pixel of the image. */
   scale: number;
 }
 
 const RED = "rgb(255, 0, 0)";
-const MARGIN = 0.94; // of the window an image may fill
+const MARGIN = 0.94; // largest share of the window that an image may fill
 
 export class TrialCanvas {
   readonly element: HTMLCanvasElement;
@@ -37,7 +40,7 @@ export class TrialCanvas {
     return this.currentDisplay;
   }
 
-  /** From now on this; the screens between trials take the same grey, so that nothing flickers. */
+  /** Set the display, and give the screens between trials the same grey so that nothing flickers. */
   set display(display: Display) {
     this.currentDisplay = display;
     this.pictures = new Map();
@@ -46,17 +49,17 @@ export class TrialCanvas {
     document.documentElement.style.setProperty("--on-grey", this.textColour);
   }
 
-  /** Take an image, decoded before it is needed. */
+  /** Add a decoded image. */
   addImage(name: string, image: HTMLImageElement, info: ImageInfo): void {
     this.images.set(name, { image, info });
   }
 
-  /** The decoded image itself. */
+  /** Return the decoded image, or undefined if it is not loaded. */
   getImage(name: string): HTMLImageElement | undefined {
     return this.images.get(name)?.image;
   }
 
-  /** The image, scaled and corrected; made at first use, and again when the window changed. */
+  /** Return the image scaled and gamma-corrected; it is cached until the window or the display changes. */
   prepareImage(name: string): PreparedImage {
     this.fitToWindow();
     const picture = this.pictures.get(name) ?? this.createPicture(name);
@@ -64,17 +67,17 @@ export class TrialCanvas {
     return picture;
   }
 
-  /** How wide an image is shown, in CSS pixels. */
+  /** Return the width at which an image is shown, in CSS pixels. */
   width_px(name: string): number {
     return this.prepareImage(name).pixels.width / devicePixelRatio;
   }
 
-  /** The side of the photodiode's patch as it is drawn, in CSS pixels; null without one. */
+  /** The side of the photodiode patch as it is drawn, in CSS pixels; null without a photodiode. */
   get patch_px(): number | null {
     return this.photodiode && this.placePatch(this.photodiode).size / devicePixelRatio;
   }
 
-  /** Plain grey, with the photodiode's patch as the phase wants it: everything that is drawn begins here. */
+  /** Fill the canvas with grey and draw the photodiode patch for this phase. Every other drawing starts with this. */
   drawBackground(phase?: Phase): void {
     const { background: grey } = this.display;
     this.context.fillStyle = `rgb(${grey}, ${grey}, ${grey})`;
@@ -90,7 +93,7 @@ export class TrialCanvas {
     this.context.drawImage(picture.pixels, picture.left, picture.top);
   }
 
-  /** A red circle at each place, loaded in pixels of the image. */
+  /** Draw a red circle at each location, given in pixels of the image. */
   drawDots(picture: PreparedImage, locations: [x: number, y: number][]): void {
     const radius = (this.display.dot_px * devicePixelRatio) / 2;
     this.context.fillStyle = RED;
@@ -101,7 +104,7 @@ export class TrialCanvas {
     }
   }
 
-  /** Lines of words in the middle, on grey. */
+  /** Draw lines of text on grey, in the middle of the canvas. */
   drawText(text: string): void {
     this.drawBackground();
     const lines = text.split(/\n+| {3,}/);
@@ -109,19 +112,19 @@ export class TrialCanvas {
     lines.forEach((line, index) => this.drawTextLine(line, first + index * 36 * devicePixelRatio));
   }
 
-  /** A line above the picture, if there is room. */
+  /** Draw a line of text above the image, if there is enough space. */
   drawCaption(picture: PreparedImage, text: string): void {
     const middle = picture.top / 2;
     if (middle >= 14 * devicePixelRatio) this.drawTextLine(text, middle);
   }
 
-  /** One size for all images of the session, so that it does not change from trial to trial. */
+  /** Place the photodiode patch. All images of the session count, so its size is the same in every trial. */
   private placePatch(photodiode: Photodiode) {
     const images = [...this.pictures.values()].map(({ pixels }) => pixels);
     return placeSquare(photodiode, devicePixelRatio, this.element, images);
   }
 
-  /** Black or white, whichever is easier to read. */
+  /** Black or white, whichever is easier to read on the background. */
   private get textColour(): string {
     return this.currentDisplay.background > 110 ? "black" : "white";
   }
@@ -134,7 +137,7 @@ export class TrialCanvas {
     this.context.fillText(text, this.element.width / 2, y, 0.96 * this.element.width);
   }
 
-  /** As many pixels as the window has; what was made for another size is forgotten. */
+  /** Resize the canvas to the window; clear the cached images if the size has changed. */
   private fitToWindow(): void {
     const width = Math.round(innerWidth * devicePixelRatio);
     const height = Math.round(innerHeight * devicePixelRatio);
@@ -161,7 +164,7 @@ export class TrialCanvas {
   }
 }
 
-/** The image at that size, every value sent through the table that makes up for the screen's gamma. */
+/** Return the image at this size, with every value mapped through the inverse gamma table of the screen. */
 export function correctGamma(image: HTMLImageElement, width: number, height: number, lut: Uint8ClampedArray): HTMLCanvasElement {
   const element = document.createElement("canvas");
   element.width = width;

@@ -1,23 +1,23 @@
 /**
- * Which pair a trial shows: the one the server has chosen from the answers so far, if it came in time, else the one
- * that was fixed when the session began. No trial waits for it.
+ * The pair that a trial shows. This is the pair the server has chosen from the answers so far if it arrived in time,
+ * otherwise the pair that was fixed when the session began. No trial waits for a choice.
  */
 
 import type { ChoicesReply, Trials } from "./wire.ts";
 
 export interface TrialPair {
-  /** The two places, in pixels of the image. */
+  /** The two locations, in pixels of the image. */
   locations: [x1: number, y1: number, x2: number, y2: number];
   chosen: boolean;
 }
 
 export class Choices {
-  /** Items before which a block ends, since enough is known of its image. */
+  /** Items before which a block ends because the posterior of its image is precise enough. */
   readonly stops = new Set<number>();
   private readonly chosenPairs = new Map<number, TrialPair>();
   private readonly shownPairs = new Map<number, TrialPair>();
 
-  /** Take in what came with a reply, or with the session. */
+  /** Add the choices and stops from a reply of the server. */
   update({ choices, stops }: ChoicesReply): void {
     choices?.item.forEach((item, index) => {
       const locations: TrialPair["locations"] = [choices.x1[index]!, choices.y1[index]!, choices.x2[index]!, choices.y2[index]!];
@@ -26,7 +26,7 @@ export class Choices {
     stops?.forEach((item) => this.stops.add(item));
   }
 
-  /** What an item shows. From its first showing on that stays, so that a trial asked again is the same one. */
+  /** Return the pair of an item. It is fixed once the item has been shown, so a repeated trial shows the same pair. */
   getPair(item: number, { x1, y1, x2, y2 }: Trials): TrialPair {
     const fixed = (): TrialPair => ({ locations: [x1[item]!, y1[item]!, x2[item]!, y2[item]!], chosen: false });
     const pair = this.shownPairs.get(item) ?? this.chosenPairs.get(item) ?? fixed();

@@ -1,25 +1,25 @@
-/** How large things are on this screen, and through which table grey values reach it. */
+/** Sizes on this screen, and the table that maps grey values of an image to grey values of the screen. */
 
 import type { DistanceResult, GammaResult } from "./screen.ts";
 import type { StudyInfo } from "./wire.ts";
 
 export interface Display {
-  /** Width of the image, and of a circle, in CSS pixels. */
+  /** Width of the image, and diameter of a dot, in CSS pixels. */
   width_px: number;
   dot_px: number;
-  /** CSS pixels per degree in the middle of the screen; null where the distance is not known. */
+  /** CSS pixels per degree at the centre of the screen; null if the viewing distance is unknown. */
   px_per_deg: number | null;
-  /** How wide so many CSS pixels are in degrees, seen from the middle; null where the distance is not known. */
+  /** Convert a width in CSS pixels, centred on the screen, to degrees; null if the viewing distance is unknown. */
   degrees: (width_px: number) => number | null;
-  /** What the participant's matches said; null without them. */
+  /** The screen's gamma from the participant's matches; null if it was not measured. */
   gamma: number | null;
-  /** What a grey value of the image becomes on this screen. */
+  /** Maps a grey value of the image to a grey value of this screen. */
   lut: Uint8ClampedArray;
-  /** The grey behind everything, through that table. */
+  /** The grey of the background, mapped through `lut`. */
   background: number;
 }
 
-/** The display of a study, from what the calibration found; without it, the study's own pixels. */
+/** Return the display of a study from the calibration results; sizes not calibrated are the study's own pixels. */
 export function computeDisplay(study: StudyInfo, distance?: DistanceResult | null, gamma?: GammaResult | null): Display {
   const { width_deg, width_px, dot_deg, dot_px, background } = study.display;
   const viewing = distance?.distance_mm ? { per_mm: distance.px_per_mm, from_mm: distance.distance_mm } : null;
@@ -37,13 +37,15 @@ export function computeDisplay(study: StudyInfo, distance?: DistanceResult | nul
   };
 }
 
-/** v' = v^(image gamma / screen gamma): luminance then follows the image's values to the power `image`. */
+/**
+ * Return the table v' = v^(image gamma / screen gamma). Luminance then follows the image's values to the power `image`.
+ */
 export function inverseGammaTable(image: number, screen: number | null): Uint8ClampedArray {
   const power = screen === null ? 1 : image / screen;
   return Uint8ClampedArray.from({ length: 256 }, (_, value) => 255 * (value / 255) ** power);
 }
 
-/** The size an image of that shape is shown at: the display's width, or what fits into the window. */
+/** Return the size at which an image is shown: `width` wide, or smaller if that does not fit into `available`. */
 export function fitSize(
   image: { width_px: number; height_px: number },
   width: number,

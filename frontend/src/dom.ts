@@ -1,12 +1,12 @@
-/** Elements without strings of HTML: what a text says is never read as markup. */
+/** Create elements without HTML strings, so that texts are never parsed as markup. */
 
 type Child = Node | string | null | undefined | false;
 type Handlers = { [Name in keyof HTMLElementEventMap as `on${Name}`]?: (event: HTMLElementEventMap[Name]) => void };
 type Attributes = Handlers & { [name: string]: unknown };
 
 /**
- * An element with its attributes and children: `el("button", { class: "main", onclick: go }, "Continue")`.
- * `on…` adds a listener, `true` sets an empty attribute; `false`, `null` and `undefined` are left out.
+ * Create an element: `el("button", { class: "main", onclick: go }, "Continue")`. `on…` adds a listener and `true` sets
+ * an empty attribute; `false`, `null` and `undefined` are omitted.
  */
 export function el<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
@@ -23,7 +23,7 @@ export function el<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** The paragraphs of a text: blank lines part them. */
+/** Split a text into paragraphs at blank lines. */
 export function paragraphs(text: string): HTMLParagraphElement[] {
   return text
     .split(/\n\s*\n/)
@@ -31,7 +31,7 @@ export function paragraphs(text: string): HTMLParagraphElement[] {
     .map((part) => el("p", {}, part.trim()));
 }
 
-/** Resolves with the next event of a kind; rejects when `signal` aborts. */
+/** Resolve with the next event of this name; reject when `signal` aborts. */
 export function waitForEvent<Name extends keyof HTMLElementEventMap>(
   target: EventTarget,
   name: Name,
@@ -44,7 +44,7 @@ export function waitForEvent<Name extends keyof HTMLElementEventMap>(
   });
 }
 
-/** Names the step on the page: for its style, and for whoever watches it from outside. */
+/** Write the current step, and item, to the page's body. Style sheets and browser tests read them. */
 export function setStep(step: string, item?: number): void {
   document.body.dataset["step"] = step;
   if (item === undefined) delete document.body.dataset["item"];

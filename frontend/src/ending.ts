@@ -1,4 +1,4 @@
-/** The last words: done, left, refused, or another tab has the study. */
+/** The last screens: completed, left, refused, failed, or open in another tab. */
 
 import { setStep } from "./dom.ts";
 import type { Message } from "./screen.ts";
@@ -17,12 +17,15 @@ export class EndScreens {
     this.visit = visit;
   }
 
-  /** Another tab has the study; when it closes, this one goes on by itself. */
+  /** Show that the study is open in another tab. This tab continues by itself when the other one closes. */
   readonly showOtherTab = (): void => {
     void this.showMessage("other-tab", { text: this.visit.text("other_tab") });
   };
 
-  /** Whether this tab has already come to the end; a new tab may be another person's. */
+  /**
+   * Show the completion screen if this tab has completed the session, and return whether it has. A new tab may belong
+   * to another person.
+   */
   showIfCompleted(): boolean {
     const completed = this.visit.environment.tab.getItem(this.visit.storageKey);
     if (!completed) return false;
@@ -30,22 +33,22 @@ export class EndScreens {
     return true;
   }
 
-  /** Whether this person can't begin; says so. */
+  /** Show the reason if this person is not allowed to begin, and return whether there is one. */
   showIfNotAllowed(): boolean {
     const { study, environment } = this.visit;
-    if (environment.preview) return false; // whoever prepares a study may look at it at any time
+    if (environment.preview) return false; // a researcher may preview the study at any time
     const { link, prolific_pid } = this.visit.entry;
     const reason =
       study.reason ??
       (study.personal_links_only && !link ? "link" : null) ??
       (study.prolific_required && !prolific_pid ? "prolific" : null);
-    // Someone who has begun elsewhere may come back to a full or closed study: the server knows them by name.
+    // A participant known to the server by link or Prolific ID may return to a full or closed study.
     if (!reason || (reason === study.reason && (link || prolific_pid))) return false;
     void this.showRefusal(reason);
     return true;
   }
 
-  /** Whatever the way has come to. */
+  /** Show the screen for how the session ended. */
   async show(): Promise<void> {
     const { ending, session } = this.visit;
     this.visit.leaveButton.remove();
@@ -58,13 +61,13 @@ export class EndScreens {
     }
     if (!session) return;
     await session.outbox.waitUntilSent();
-    if (this.visit.questions.hasUnanswered) return location.reload(); // and go on with what the server would not take
+    if (this.visit.questions.hasUnanswered) return location.reload(); // ask the items again whose answers the server refused
     const completed = await session.complete();
     this.visit.environment.tab.setItem(this.visit.storageKey, JSON.stringify(completed));
     return this.showCompletion(completed);
   }
 
-  /** Something failed that should not: say so, and offer what this computer has. */
+  /** Show an unexpected error or a refusal, and offer to download the records on this computer. */
   async showError(error: unknown): Promise<void> {
     this.visit.leaveButton.remove();
     if (isUnknownSession(error) && !this.visit.environment.preview) return this.showRefusal(this.lostSessionReason(error));
@@ -73,12 +76,12 @@ export class EndScreens {
     return this.showMessage("error", { text: this.visit.text("error_unexpected") }, true);
   }
 
-  /** What became of a session whose token is not good: only with a name it can go on elsewhere. */
+  /** Return why a token is no longer valid. Only a named participant can have continued elsewhere. */
   private lostSessionReason({ status }: RefusedError): "moved" | "gone" {
     return status === 401 && this.visit.isNamed ? "moved" : "gone";
   }
 
-  /** Says that the last answers are on their way, and more if nothing else is said for long. */
+  /** Show that the last answers are being sent; after a while, show a longer explanation. */
   private showSending(): void {
     const { text } = this.visit;
     void this.showMessage("finishing", { title: text("saving"), text: text("finishing") });
@@ -105,12 +108,12 @@ export class EndScreens {
     return this.showMessage("refused", { title: text("rehearsal_title"), text: body, actions });
   }
 
-  /** `download`: with a way to save what this computer still has, if anything. */
+  /** Show a message; with `download`, offer to save the records that are still on this computer. */
   private async showMessage(step: string, message: Message, download = false): Promise<void> {
     clearTimeout(this.slowTimer);
     const downloads = download ? await this.visit.createDownloadAction() : [];
     setStep(step);
-    if (step !== "finishing") document.getElementById("delivery")?.replaceChildren(); // what it said is over
+    if (step !== "finishing") document.getElementById("delivery")?.replaceChildren(); // remove the delivery message, which is out of date
     const container = document.getElementById("experiment")!;
     void noticeScreen({ ...message, actions: [...(message.actions ?? []), ...downloads] })(container, this.visit.context());
   }

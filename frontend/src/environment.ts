@@ -1,6 +1,6 @@
 /**
- * Where a visit takes place: whom it talks to, and what it may leave behind. A participant's is real; a researcher who
- * looks at the study as a participant would has a rehearsal (`?preview=1`), of which nothing stays anywhere.
+ * The environment of a visit: the server, and the storage in the browser. A participant's visit uses the real ones. In
+ * a preview (`?preview=1`), a researcher goes through the study as a participant would, and nothing is stored anywhere.
  */
 
 import { el } from "./dom.ts";
@@ -10,17 +10,17 @@ import { waitForOnlyTab } from "./tabs.ts";
 import { type StartedSession, fetchPreview, RefusedError, type Server, sessionServer } from "./wire.ts";
 
 export interface Environment {
-  /** Whether a researcher looks at the study as a participant would; nothing is then stored. */
+  /** Whether this is a researcher's preview; nothing is stored then. */
   preview: boolean;
   server: Server;
   storage: BrowserStorage;
-  /** What this tab remembers over a reload. */
+  /** Storage of this tab that survives a reload. */
   tab: Pick<Storage, "getItem" | "setItem">;
-  /** Resolves when the visit may begin; `busy` is called if it has to wait for another tab. */
+  /** Resolve when the visit may begin; call `onBusy` if it has to wait for another tab. */
   enter: (storageKey: string, onBusy: () => void) => Promise<void>;
 }
 
-/** The ground that the address of the page asks for. */
+/** Create the environment that the address of the page asks for. */
 export function createEnvironment(search: string, study: string): Promise<Environment> {
   return new URLSearchParams(search).get("preview") === "1" ? Promise.resolve(createPreviewEnvironment(study)) : createParticipantEnvironment();
 }
@@ -29,7 +29,7 @@ async function createParticipantEnvironment(): Promise<Environment> {
   return { preview: false, server: sessionServer, storage: await openStorage(), tab: tabMemory, enter: waitForOnlyTab };
 }
 
-/** The server gives trials and hears of nothing else; two tabs can't come into each other's way. */
+/** Create a preview: the server only provides trials, and several tabs may be open at once. */
 export function createPreviewEnvironment(study: string): Environment {
   let session: StartedSession | null = null;
   const state = async () => session!;
@@ -53,7 +53,10 @@ export function createPreviewEnvironment(study: string): Environment {
   };
 }
 
-/** A browser that keeps no data of this site throws at the very name of it: then a reload asks who it is. */
+/**
+ * Session storage that never throws. If the browser blocks it, nothing is stored, and after a reload the page asks who
+ * the participant is.
+ */
 export const tabMemory: Environment["tab"] = {
   getItem(key) {
     try {
@@ -65,13 +68,13 @@ export const tabMemory: Environment["tab"] = {
   setItem(key, value) {
     try {
       sessionStorage.setItem(key, value);
-    } catch {} // or it is full
+    } catch {} // storage may be full
   },
 };
 
 export const emptyTabMemory: Environment["tab"] = { getItem: () => null, setItem: () => {} };
 
-/** Says on every screen that nothing is stored; page.css takes it away while something is shown. */
+/** Create the note on every screen that nothing is stored; page.css hides it while a stimulus is shown. */
 export function createPreviewBanner(text: string): HTMLElement {
   return el("p", { id: "preview-banner", role: "note" }, text);
 }

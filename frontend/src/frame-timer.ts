@@ -1,36 +1,36 @@
 /**
- * Frames, not timeouts. A phase is drawn in an animation frame and stays until the frame closest to its asked
- * duration; what was achieved is measured, not assumed.
+ * Time the phases of a trial in frames. A phase is drawn in an animation frame and stays until the frame closest to the
+ * requested duration. The timing is measured, not assumed.
  *
- *     await stage.ready();
- *     const cue = await stage.show(drawCue, 300);      // {onset, ms, frames, dropped, longest_gap}
- *     const image = await stage.show(drawImage, 300);
- *     const onset = stage.switch(drawQuestion);
+ *     await timer.waitForFrame();
+ *     const cue = await timer.show(drawCue, 300);      // {onset, ms, frames, dropped, longest_gap}
+ *     const image = await timer.show(drawImage, 300);
+ *     const onset = timer.drawNow(drawQuestion);
  */
 
-/** When the next frame begins, in milliseconds: requestAnimationFrame, or a test's own time. */
+/** Resolve with the start of the next frame in milliseconds: requestAnimationFrame, or simulated time in tests. */
 export type Clock = () => Promise<number>;
 
 export const screenClock: Clock = () => new Promise((resolve) => requestAnimationFrame(resolve));
 
-/** What was achieved of a phase. */
+/** The measured timing of a phase. */
 export interface PhaseTiming {
   onset: number;
   ms: number;
   frames: number;
   dropped: number;
   longest_gap: number;
-  /** Frames dropped right after the drawing: it was perhaps not seen before they were over. */
+  /** Frames dropped right after drawing; the phase may have become visible only after them. */
   dropped_after_draw: number;
 }
 
-const INTERVALS = 60; // intervals the refresh is the median of
+const INTERVALS = 60; // the refresh interval is the median of this many intervals
 
-/** No screen is faster: a page that measures more has a clock that does not tell the time. */
+/** Maximum plausible refresh rate. A page that measures more has an unreliable clock. */
 export const MAX_REFRESH_HZ = 500;
 
 export class FrameTimer {
-  /** The frame we are in: what is drawn now is seen from it on. */
+  /** Start of the current frame; drawings made now become visible in it. */
   now = 0;
   private readonly clock: Clock;
   private intervals: number[] = [];
@@ -41,7 +41,7 @@ export class FrameTimer {
     this.refresh = refresh_ms;
   }
 
-  /** One refresh of the screen: the median of the last 60 intervals between frames. */
+  /** The refresh interval of the screen: the median of the last 60 intervals between frames. */
   get refresh_ms(): number {
     return this.refresh;
   }
@@ -50,7 +50,7 @@ export class FrameTimer {
     return 1000 / this.refresh;
   }
 
-  /** Learn the refresh from 60 fresh intervals; returns what they say, believable or not. */
+  /** Measure the refresh from 60 new intervals; return the measured rate in Hz, even if it is implausible. */
   async measure(): Promise<number> {
     this.intervals = [];
     await this.waitForFrame();
@@ -59,12 +59,12 @@ export class FrameTimer {
     return 1000 / median(this.intervals);
   }
 
-  /** Wait for a frame after a time without; the way there is not an interval. */
+  /** Wait for a frame after a pause; the pause does not count as an interval. */
   async waitForFrame(): Promise<void> {
     this.now = await this.clock();
   }
 
-  /** Draw now, keep for `asked` milliseconds, return in the frame in which the next phase is to be drawn. */
+  /** Draw now, wait for `duration_ms`, and return in the frame in which the next phase is to be drawn. */
   async show(draw: () => void, duration_ms: number): Promise<PhaseTiming> {
     const onset = this.now;
     const { refresh } = this;
@@ -85,7 +85,7 @@ export class FrameTimer {
     return { onset, ms: this.now - onset, frames, dropped, longest_gap, dropped_after_draw };
   }
 
-  /** Draw now and leave it there; its onset. */
+  /** Draw now and return the onset; the drawing stays. */
   drawNow(draw: () => void): number {
     draw();
     return this.now;
@@ -106,8 +106,8 @@ export class FrameTimer {
 }
 
 /**
- * Whether phases were not shown as asked: off by more than half a frame, or perhaps begun late. A frame dropped in
- * the middle is counted but does no harm, since nothing moves.
+ * Return whether a phase was not shown as requested: off by more than half a frame, or possibly visible too late. A
+ * frame dropped in the middle of a phase is counted but harmless, because the stimulus does not move.
  */
 export function isLate(phases: { requested_ms: number; measured: PhaseTiming }[], refresh_ms: number): boolean {
   return phases.some(

@@ -1,22 +1,22 @@
-/** Leaving at any time: a button that is always there, and Escape. */
+/** The button, and the Escape key, with which a participant can leave at any time. */
 
 import { el } from "./dom.ts";
 import type { Context, Leaving } from "./screen.ts";
 import { leaveScreen } from "./screens/leave.ts";
 
 export class LeaveButton {
-  /** Aborts when the participant leaves. */
+  /** Aborts when the participant leaves or the session ends. */
   readonly controller = new AbortController();
-  /** Called when the question is put, before it is answered. */
+  /** Called when the dialog opens. */
   onOpen: () => void = () => {};
   private readonly button: HTMLButtonElement;
   private readonly context: () => Context;
   private readonly leave: (data: "keep" | "withdraw") => void;
   private answered: Promise<void> = Promise.resolve();
-  /** Whether the question is on the screen. */
+  /** Whether the dialog is open. */
   isOpen = false;
 
-  /** `leave` is told what shall happen to the answers. */
+  /** `leave` is called with what should happen to the answers. */
   constructor(label: string, context: () => Context, leave: (data: "keep" | "withdraw") => void) {
     this.context = context;
     this.leave = leave;
@@ -24,23 +24,23 @@ export class LeaveButton {
     this.button = el("button", { class: "leave", type: "button", "data-testid": "leave", onclick: open }, label);
   }
 
-  /** From here on one may leave. */
+  /** Add the button to the page and listen for Escape. */
   attach(): void {
     document.body.append(this.button);
     const handleKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.repeat || event.defaultPrevented) return;
-      event.preventDefault(); // or the same press would close the question it opens
+      event.preventDefault(); // the same key press would close the dialog
       this.openDialog();
     };
     document.addEventListener("keydown", handleKey, { signal: this.controller.signal });
   }
 
-  /** Resolves when nobody is being asked. */
+  /** Resolve when no dialog is open. */
   waitUntilAnswered(): Promise<void> {
     return this.answered;
   }
 
-  /** Put the question, once at a time. */
+  /** Open the dialog, unless it is already open. */
   openDialog(): void {
     if (this.isOpen || this.controller.signal.aborted) return;
     this.isOpen = true;
@@ -48,7 +48,7 @@ export class LeaveButton {
     this.answered = this.runDialog();
   }
 
-  /** No one can leave any more: all is done. */
+  /** Remove the button; leaving is no longer possible. */
   remove(): void {
     this.button.remove();
     this.controller.abort();
@@ -56,7 +56,7 @@ export class LeaveButton {
 
   private async runDialog(): Promise<void> {
     const dialog = el("dialog", { class: "leaving" });
-    // The screen below must not hear the keys that are meant for this one.
+    // Keys pressed in the dialog must not reach the screen below.
     dialog.addEventListener("keydown", (event) => event.stopPropagation());
     document.body.append(dialog);
     dialog.showModal();

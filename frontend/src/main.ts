@@ -1,4 +1,4 @@
-/** The participant's way, from the address of the page to the last word. */
+/** Entry point of the participant's page: builds the timeline of the experiment and runs it. */
 
 import { initJsPsych } from "jspsych";
 
@@ -77,7 +77,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  // Without the study's texts there is nothing to say it with but the server's own words.
+  // The study's texts could not be loaded, so show the server's own message.
   setStep("refused");
   const message = error instanceof RefusedError ? error.message : String(error);
   document.getElementById("experiment")?.replaceChildren(el("p", { class: "panel", role: "alert" }, message));

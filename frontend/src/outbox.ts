@@ -1,15 +1,18 @@
 /**
- * Nothing lost: a record is on this computer's disk before it is sent, and it is sent until the server says that it
- * has it. Nobody waits for that: `add` returns at once.
+ * A queue that loses no record: each record is written to the browser's storage before it is sent, and sent again until
+ * the server confirms it. `add` returns at once.
  */
 
 import type { StoredRecord, BrowserStorage } from "./storage.ts";
 import { type NumberedRecord, RefusedError, type Report } from "./wire.ts";
 
-/** `waiting`: the server can't be reached, we try again. `stopped`: it refused; everything is kept here. */
+/**
+ * `waiting`: the server cannot be reached, another attempt follows. `stopped`: the server refused; all records stay
+ * here.
+ */
 export type DeliveryStatus = "sent" | "sending" | "waiting" | "stopped";
 
-/** Sends records; resolves with the numbers stored. `last`: the page is going away. */
+/** Send records and resolve with the numbers of those stored. `last`: the page is being unloaded. */
 export type Post = (records: NumberedRecord[], last?: boolean) => Promise<number[]>;
 
 export interface Settings {
@@ -17,24 +20,24 @@ export interface Settings {
   session: string;
   post: Post;
   onDelivery?: (delivery: DeliveryStatus, refusal?: RefusedError) => void;
-  /** Told of a record the server will never take. */
+  /** Called for each record that the server refuses permanently. */
   onRefused?: (record: NumberedRecord) => void;
   wait?: Wait;
 }
 
-/** Resolves after the pause before the next try, the `failures`-th one; or early, when `early` does. */
+/** Resolve after the pause that follows the `failures`-th failure, or when `early` resolves. */
 export type Wait = (failures: number, early: Promise<void>) => Promise<void>;
 
-const RECORD_REFUSALS = new Set([413, 422]); // refusals that say something of a record, not of the session
-const MAX_RECORDS = 100; // records in one request
-const MAX_CHARACTERS = 200_000; // characters in one request; the server takes 256 kB
-const MAX_KEEPALIVE_CHARACTERS = 60_000; // a page that goes away may send 64 kB
-const MAX_REASON_CHARACTERS = 150; // characters, six bytes each at most: the server takes a kilobyte where events are too many
+const RECORD_REFUSALS = new Set([413, 422]); // statuses that concern one record, not the session
+const MAX_RECORDS = 100; // per request
+const MAX_CHARACTERS = 200_000; // per request; the server accepts 256 kB
+const MAX_KEEPALIVE_CHARACTERS = 60_000; // browsers allow 64 kB in a request that outlives the page
+const MAX_REASON_CHARACTERS = 150; // at most six bytes each: a stand-in event may have 1 kB
 
 export class Outbox {
-  /** Every record of the session this computer has, by number. */
+  /** All records of the session on this computer, by number. */
   readonly records = new Map<number, StoredRecord>();
-  /** The number of the next record: also how many there are. */
+  /** The number of the next record, which is also the number of records so far. */
   next = 0;
   refusal: RefusedError | null = null;
   private readonly settings: Settings;
@@ -49,7 +52,7 @@ export class Outbox {
     this.settings = settings;
   }
 
-  /** The outbox of a session, with what an earlier page left, if the disk still tells; that is sent first. */
+  /** Open the outbox of a session. Records that an earlier page could not send are sent first. */
   static async open(settings: Settings): Promise<Outbox> {
     const outbox = new Outbox(settings);
     for (const record of await settings.storage.loadRecords(settings.session).catch(() => [])) {
@@ -61,17 +64,17 @@ export class Outbox {
     return outbox;
   }
 
-  /** Go on counting at `seq`, where the server knows of more records than this computer. */
+  /** Continue numbering at `seq` if the server has more records than this computer. */
   startAt(seq: number): void {
     this.next = Math.max(this.next, seq);
   }
 
-  /** Keep a record and send it as soon as it is kept. */
+  /** Store a record and queue it for sending. */
   add(report: Report): NumberedRecord {
     return this.store({ ...report, seq: this.next++ });
   }
 
-  /** Keep and send a record under a number that is already given. */
+  /** Store and queue a record that already has a number. */
   private store(numbered: NumberedRecord): NumberedRecord {
     const record: StoredRecord = { ...numbered, session: this.settings.session };
     this.records.set(record.seq, record);
@@ -84,12 +87,12 @@ export class Outbox {
     return numbered;
   }
 
-  /** Resolves also when the disk is full or does not answer: memory still has it, and the server soon. */
+  /** Write records to the browser's storage. Never rejects: if the disk fails, the records are still in memory. */
   private writeToStorage(...records: StoredRecord[]): Promise<void> {
     return this.settings.storage.storeRecords(records).catch(() => {});
   }
 
-  /** Resolves when the server has everything; rejects when it refused. */
+  /** Resolve when the server has all records; reject if it refused. */
   async waitUntilSent(): Promise<void> {
     while (!this.refusal && (this.writing || this.queue.size || this.running)) {
       await new Promise<void>((resolve) => this.waiters.push(resolve));
@@ -97,13 +100,16 @@ export class Outbox {
     if (this.refusal) throw this.refusal;
   }
 
-  /** Send nothing any more: the participant withdrew. */
+  /** Stop sending, because the participant withdrew. */
   close(): void {
     this.queue.clear();
     this.closed = true;
   }
 
-  /** Send records again that the server says it lacks; one this computer lost too is sent as lost. */
+  /**
+   * Send the records again that the server is missing; send `lost` in place of those this computer does not have
+   * either.
+   */
   resend(seqs: number[], lost: Report): void {
     for (const seq of seqs) {
       const record = this.records.get(seq);
@@ -113,14 +119,14 @@ export class Outbox {
     void this.run();
   }
 
-  /** Try now: the network is back. */
+  /** Retry now, because the network is back. */
   retryNow(): void {
     this.endPause();
   }
 
   /**
-   * The page is going away: everything the server has not said it has, also what the disk has yet to take. The first
-   * request outlives the page; browsers allow no more than that, so the others may not. All stays kept as not sent.
+   * Send everything the server has not confirmed, because the page is being unloaded. Only the first request is sure to
+   * outlive the page, since browsers limit the total size. All records stay marked as unsent.
    */
   sendBeforeUnload(): void {
     if (this.refusal || this.closed) return;
@@ -156,13 +162,13 @@ export class Outbox {
   }
 
   /**
-   * A record the server will never take must not keep the others from arriving, nor the session from its end: an
-   * event stands in its place. The record itself stays on this computer, in the file that can be downloaded.
+   * Replace a record that the server refuses permanently by an event, so that the other records can be sent and the
+   * session can end. The record stays on this computer, in the file that can be downloaded.
    */
   private async replace(seq: number, error: RefusedError): Promise<void> {
     const { session, refused, ...record } = this.queue.get(seq)!;
     if (refused) {
-      this.refusal = error; // not even the event
+      this.refusal = error; // the server refused the event as well
       return;
     }
     const item = record.kind === "response" ? record.item : null;
@@ -188,7 +194,7 @@ export class Outbox {
       record.sent = true;
       this.queue.delete(record.seq);
     }
-    await this.writeToStorage(...records); // at worst they are sent once more
+    await this.writeToStorage(...records); // if this fails, they are sent once more
   }
 
   private notify(delivery: DeliveryStatus): void {
@@ -196,7 +202,7 @@ export class Outbox {
   }
 }
 
-/** The first of these records, as many as go into one request. */
+/** Return the first records, as many as fit into one request. */
 function firstBatch(records: Map<number, StoredRecord>, maxCharacters: number, maxRecords = MAX_RECORDS): NumberedRecord[] {
   const batch: NumberedRecord[] = [];
   let size = 0;
@@ -208,7 +214,9 @@ function firstBatch(records: Map<number, StoredRecord>, maxCharacters: number, m
   return batch;
 }
 
-/** 0.5 s, 1 s, 2 s … 30 s, each shortened by chance, so that not everyone comes back at once. */
+/**
+ * Return the pause before a retry: 0.5 s, 1 s, 2 s … 30 s, shortened at random so that not all clients retry at once.
+ */
 export function pause_ms(failures: number, random: number): number {
   return Math.min(30_000, 500 * 2 ** (failures - 1)) * (0.5 + random / 2);
 }
@@ -216,7 +224,7 @@ export function pause_ms(failures: number, random: number): number {
 const backoff: Wait = (failures, early) =>
   Promise.race([new Promise<void>((resolve) => setTimeout(resolve, pause_ms(failures, Math.random()))), early]);
 
-/** Ask the server until it answers; only a refusal ends it. */
+/** Repeat a request until the server replies; reject only if it refuses. */
 export async function retryUntilReply<Reply>(
   send: () => Promise<Reply>,
   onFailure: () => void = () => {},

@@ -1,14 +1,14 @@
 /**
- * The patch for a photodiode: a square in a corner of the screen, on the same canvas and drawn by the same frame as
- * what it tells of. White with the phase the study names, black at any other time.
+ * The patch for a photodiode: a square in a corner of the canvas, drawn in the same frame as the stimulus. It is white
+ * during the phase that the study names and black otherwise.
  */
 
 export type Phase = "cue" | "image";
 
-/** As the study file has it. */
+/** The photodiode settings of the study file. */
 export interface Photodiode {
   corner: "top-left" | "top-right" | "bottom-left" | "bottom-right";
-  /** Its side, in CSS pixels. */
+  /** Side of the patch, in CSS pixels. */
   size_px: number;
   phase: Phase;
 }
@@ -24,14 +24,14 @@ interface Square {
   size: number;
 }
 
-/** Whether the patch is white while a phase is shown; without one, nothing is a phase. */
+/** Return whether the patch is white during this phase; it is black outside the phases. */
 export function isWhite(photodiode: Photodiode, phase?: Phase): boolean {
   return photodiode.phase === phase;
 }
 
 /**
- * Where the patch lies, all in pixels of the canvas. It never covers an image in the middle: where the corner is too
- * narrow for the size asked for, the patch is as large as fits.
+ * Return the position and size of the patch in pixels of the canvas. It never covers an image: if the corner is too
+ * narrow for the requested size, the patch is smaller.
  */
 export function placeSquare(photodiode: Photodiode, ratio: number, canvas: Area, images: Area[]): Square {
   const room = images.map(({ width, height }) => Math.max(canvas.width - width, canvas.height - height) / 2);
@@ -45,8 +45,8 @@ export function placeSquare(photodiode: Photodiode, ratio: number, canvas: Area,
 }
 
 /**
- * Between trials there is no canvas: an element keeps the corner black, and moves aside what else lies there (page.css).
- * Over everything but the canvas.
+ * Create the element that keeps the corner black between trials, when the canvas is hidden. It lies above everything
+ * but the canvas, and page.css keeps other elements out of the corner.
  */
 export function createBlackCorner({ corner, size_px }: Photodiode): HTMLElement {
   const element = document.createElement("div");

@@ -1,4 +1,4 @@
-/** The whole image for a while, before its questions: time to choose one's segments. */
+/** jsPsych plugin that shows the whole image before its trials, so that participants can choose their segments. */
 
 import { type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
 
@@ -10,17 +10,17 @@ const info = {
   name: "vseg-preview",
   version: "0.1.0",
   parameters: {
-    /** Name of the image, known to the easel. */
+    /** Name of the image, as added to the canvas. */
     image: { type: ParameterType.STRING, default: undefined },
     preview_ms: { type: ParameterType.INT, default: 3000 },
-    /** Said above the image, if there is room. */
+    /** Caption above the image, if there is enough space. */
     words: { type: ParameterType.STRING, default: "" },
-    /** Stage and easel. */
+    /** {timer, canvas}. */
     scene: { type: ParameterType.OBJECT, default: undefined },
   },
   data: {
     image: { type: ParameterType.STRING },
-    /** How long it was really there. */
+    /** Measured duration. */
     preview_ms: { type: ParameterType.FLOAT },
   },
 } as const;

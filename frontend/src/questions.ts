@@ -1,4 +1,4 @@
-/** The questions of a visit, one after the other: what comes next, what is said before it, what comes of an answer. */
+/** The trials of a visit in order: the next step, the message before each block, and what happens with an answer. */
 
 import { Preview } from "./preview.ts";
 import { type Outcome, toResponse, SameDifferent, type Scene } from "./same-different.ts";
@@ -20,7 +20,7 @@ export class Questions {
     this.visit = visit;
   }
 
-  /** Whether there is a next step; if so, it is now the current one. */
+  /** Advance to the next step and return whether there is one. */
   readonly advance = (): boolean => {
     this.schedule ??= this.visit.session!.schedule(this.visit.study);
     this.visit.session!.choices.stops.forEach((item) => this.schedule!.endBlockBefore(item));
@@ -31,20 +31,20 @@ export class Questions {
 
   readonly isAt = (kind: Step["kind"]) => (): boolean => this.current.kind === kind;
 
-  /** Whether everything has been asked. */
+  /** Whether all trials have been answered. */
   get allAnswered(): boolean {
     return this.schedule !== null && this.current.kind === "end";
   }
 
-  /** Whether the server refused an answer after all seemed to be said. */
+  /** Whether items became open again because the server refused their answers. */
   get hasUnanswered(): boolean {
     return this.schedule !== null && this.schedule.next().kind !== "end";
   }
 
-  /** An answer did not count after all. */
+  /** Mark the answer to an item as not valid, so that the item is asked again. */
   readonly retract = (item: number): void => this.schedule?.retract(item);
 
-  /** Let go of the question on the screen. */
+  /** Interrupt the trial that is on the screen. */
   interrupt(): void {
     this.trialAbort.abort();
   }
@@ -53,7 +53,7 @@ export class Questions {
 
   readonly blockStep = (): string => (this.current.kind === "block" && this.current.block.practice ? "practice" : "block");
 
-  /** What is said before a block. */
+  /** Return the message before a block. */
   blockMessage(): Message {
     const { text, study, session } = this.visit;
     const actions = [{ name: "continue", label: text("continue") }];
@@ -75,7 +75,7 @@ export class Questions {
     return { title, text: lines.filter(Boolean).join("\n\n"), actions };
   }
 
-  /** Everything a block needs is there before its first frame. */
+  /** Wait until everything that the block shows is loaded, prepare the canvas and record the display. */
   readonly prepareBlock = async (): Promise<void> => {
     const { visit } = this;
     const { renderer } = visit;
@@ -126,7 +126,7 @@ export class Questions {
     };
   }
 
-  /** Keep the answer, and look whether it is to be asked again. */
+  /** Record the answer, and prepare the feedback in practice trials. */
   private recordAnswer(outcome: Outcome, answer: boolean | null): void {
     this.verdict = null;
     if (outcome.interrupted !== false) return;
@@ -143,7 +143,7 @@ export class Questions {
 
   readonly isFeedbackDue = (): boolean => this.verdict !== null;
 
-  /** Whether the last answer was right, and what would have been. */
+  /** Return whether the last answer was right and what the right answer is, and clear both. */
   takeVerdict(): [right: boolean, same: boolean] {
     const { right, same } = this.verdict!;
     this.verdict = null;
@@ -153,7 +153,7 @@ export class Questions {
   private scene(): Scene {
     const { leaveButton, renderer, study } = this.visit;
     this.trialAbort = new AbortController();
-    if (leaveButton.isOpen) this.trialAbort.abort(); // asked between two trials
+    if (leaveButton.isOpen) this.trialAbort.abort(); // the dialog was opened between two trials
     return {
       timer: renderer.timer,
       canvas: renderer.canvas,

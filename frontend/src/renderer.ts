@@ -1,4 +1,4 @@
-/** What trials are shown with: the canvas, the clock of its frames, and the images, all there before they are needed. */
+/** The canvas, the frame timer and the images that trials need, all loaded before the first trial. */
 
 import { type Display, computeDisplay } from "./display.ts";
 import { el } from "./dom.ts";
@@ -23,35 +23,35 @@ export class Renderer {
     this.canvas = new TrialCanvas(canvas, computeDisplay(study), photodiode);
   }
 
-  /** Fetch and decode the images while the participant reads. */
+  /** Load and decode the images in the background. */
   load(images: State["images"], waiting: () => void): void {
-    if (!this.study.display.full_screen) this.measure(); // else in full screen, which may refresh otherwise
+    if (!this.study.display.full_screen) this.measure(); // otherwise measured in full screen, where the refresh may differ
     this.loading = Promise.all([this.loading, ...Object.entries(images).map(async ([name, info]) => {
       this.canvas.addImage(name, await retryUntilReply(() => decodeImage(info.url), waiting), info);
     })]);
   }
 
-  /** Learn the refresh of the screen, once. */
+  /** Measure the refresh of the screen, once. */
   measure(): void {
     if (!this.measured) this.loading = Promise.all([this.loading, this.timer.measure()]);
     this.measured = true;
   }
 
-  /** Resolves when the images are decoded and the refresh is known. */
+  /** Resolve when the images are decoded and the refresh is measured. */
   async ready(): Promise<void> {
     this.measure();
     await this.loading;
   }
 
-  /** Make every picture as it will be shown, and show the empty canvas. */
+  /** Prepare the images for this display and show the empty canvas. */
   prepare(display: Display, images: string[]): void {
     this.canvas.display = display;
-    document.body.dataset["step"] = "preview"; // the canvas takes over
+    document.body.dataset["step"] = "preview"; // makes the canvas visible
     for (const name of images) this.canvas.prepareImage(name);
     this.canvas.drawBackground();
   }
 
-  /** What the screen is like, and how it shows an image. */
+  /** Describe the screen and how it shows this image, for the event `screen`. */
   describeDisplay(image: string): object {
     const { px_per_deg, gamma, dot_px, background, degrees, width_px: asked_px } = this.canvas.display;
     const width_px = this.canvas.width_px(image);
@@ -61,7 +61,7 @@ export class Renderer {
       width_px,
       width_deg: degrees(width_px),
       width_deg_asked: px_per_deg && this.study.display.width_deg,
-      shrunk: width_px < asked_px - 1, // it would not fit into the window
+      shrunk: width_px < asked_px - 1, // it does not fit into the window
       dot_px,
       px_per_deg,
       gamma,
@@ -72,7 +72,7 @@ export class Renderer {
       window_width_px: innerWidth,
       window_height_px: innerHeight,
       full_screen: document.fullscreenElement !== null,
-      page_opened_at_ms: performance.timeOrigin, // the zero of all onsets
+      page_opened_at_ms: performance.timeOrigin, // the time that all onsets are relative to
     };
   }
 }

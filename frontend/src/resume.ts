@@ -1,4 +1,4 @@
-/** Coming back: whose is the session that lies on this computer, and does it go on? */
+/** Decide whether the session stored on this computer continues, and whose it is. */
 
 import { setStep } from "./dom.ts";
 import { retryUntilReply } from "./outbox.ts";
@@ -6,18 +6,18 @@ import { clearSession, leaveSession, isUnknownSession, type SessionEnvironment, 
 import type { StoredSession } from "./storage.ts";
 import { RefusedError } from "./wire.ts";
 
-/** A session to go on with, a choice to leave that has yet to be sent, or nothing: someone new. */
+/** A session to continue, a decision to leave that still has to be sent, or null for a new participant. */
 export type FoundSession = Session | "keep" | "withdraw" | null;
 
-/** What only the person can say: whether they were here before, and that they begin anew since their session is gone. */
+/** Questions to the participant: whether they were here before, and a notice that their session no longer exists. */
 export interface ResumePrompts {
   returning: () => Promise<"same" | "new">;
   lost: () => Promise<unknown>;
 }
 
 /**
- * What this computer has of whoever came. A link or Prolific says who that is (`isNamed`), and so does a tab that was
- * here before; anyone else is asked, since a shared computer has many people.
+ * Find the session of this participant on this computer. A link or Prolific ID identifies the participant (`isNamed`),
+ * and so does a tab that has shown the session before. Anyone else is asked, because computers may be shared.
  */
 export async function findSession(environment: SessionEnvironment, isNamed: boolean, prompts: ResumePrompts): Promise<FoundSession> {
   const stored = await loadStoredSession(environment, isNamed);
@@ -26,12 +26,12 @@ export async function findSession(environment: SessionEnvironment, isNamed: bool
   if (!isSamePerson && (stored.leaving || (await prompts.returning()) === "new")) return endOtherSession(stored, environment);
   if (stored.leaving) return stored.leaving;
   const session = await Session.resume(stored, environment);
-  // By name, `begin` takes up the session where it is now; without one, nothing leads back to it.
+  // `Session.begin` resumes the session of a named participant; without a name it cannot be found again.
   if (!session && !isNamed && (await hasUndelivered(stored, environment))) await prompts.lost();
   return session;
 }
 
-/** From now on a session is this tab's. */
+/** Mark a session as belonging to this tab. */
 export function claimTab({ tab, storageKey }: SessionEnvironment, session: string): void {
   tab.setItem(tabKey(storageKey), session);
 }
@@ -39,9 +39,9 @@ export function claimTab({ tab, storageKey }: SessionEnvironment, session: strin
 const tabKey = (storageKey: string) => `here ${storageKey}`;
 
 /**
- * The session on this computer's disk, which may be slow and is asked twice. Without an answer the server knows those
- * with a name, and whoever was not here in this tab begins anew. Who was would lose their place, so they are told to
- * load the page again.
+ * Load the stored session; try twice, because the disk may be slow. If that fails, named participants are known to the
+ * server, and a new tab starts a new session. In a tab that has shown the session, reject, so that the participant
+ * reloads the page and does not lose it.
  */
 async function loadStoredSession(environment: SessionEnvironment, isNamed: boolean): Promise<StoredSession | undefined> {
   const { storage, tab, storageKey } = environment;
@@ -54,17 +54,17 @@ async function loadStoredSession(environment: SessionEnvironment, isNamed: boole
   }
 }
 
-/** Whoever begins now is not taken for the person before, by the name under which that one had asked to begin. */
+/** Replace the stored entry ID, so that the server does not take a new participant for the previous one. */
 const resetEntry = ({ storage, storageKey }: SessionEnvironment): Promise<void> => storage.storeEntry(storageKey, randomId()).catch(() => {});
 
-/** Whether something of a session is still here: what could not be delivered. */
+/** Return whether the session still has records here that could not be delivered. */
 async function hasUndelivered({ session }: StoredSession, { storage, storageKey }: SessionEnvironment): Promise<boolean> {
   return (await storage.loadSession(storageKey).catch(() => undefined))?.session === session;
 }
 
 const OVER_REASONS = new Set(["ended", "already"]);
 
-/** Someone else sits here now: the session of whoever went away ends, with what they answered. */
+/** End the session of a previous participant, keeping their answers, because someone else begins now. */
 async function endOtherSession(stored: StoredSession, environment: SessionEnvironment): Promise<null> {
   setStep("loading");
   const onDelivery: SessionEnvironment["onDelivery"] = (delivery) => delivery !== "stopped" && environment.onDelivery(delivery);
@@ -80,7 +80,10 @@ async function endOtherSession(stored: StoredSession, environment: SessionEnviro
   return null;
 }
 
-/** What the server would not take stays, below the session of whoever is here now, and is tried again after it. */
+/**
+ * Keep a session whose records the server refused. It is stored below the new participant's session and tried again
+ * later.
+ */
 async function storeUndelivered(stored: StoredSession, environment: SessionEnvironment, refusal: RefusedError): Promise<void> {
   if (!isUnknownSession(refusal)) await retryUntilReply(() => environment.server.leave(stored.token, "keep")).catch(() => {});
   await environment.storage.storeSession(environment.storageKey, stored).catch(() => {});

@@ -1,6 +1,6 @@
 /**
- * The trial: two red circles on grey, the same circles on the image, then the question; a jsPsych plugin drawn on a
- * canvas, frame by frame. What was achieved is recorded, not what was asked for.
+ * jsPsych plugin for one trial: two red circles on grey, the same circles on the image, then the question. It draws on
+ * a canvas, frame by frame, and records the measured timing.
  */
 
 import { type JsPsych, type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
@@ -13,15 +13,15 @@ import { type PhaseTiming, isLate, type FrameTimer } from "./frame-timer.ts";
 import { watchPage } from "./visibility.ts";
 import type { Response } from "./wire.ts";
 
-/** What trials share. */
+/** Objects that all trials share. */
 export interface Scene {
   timer: FrameTimer;
   canvas: TrialCanvas;
-  /** Aborts this trial: the participant paused it. */
+  /** Aborts the trial when the participant pauses. */
   interruptSignal: AbortSignal;
-  /** Resolves when the pause is done. */
+  /** Resolve when the pause is over. */
   waitUntilResumed: () => Promise<void>;
-  /** The slowest refresh the study takes. */
+  /** Minimum refresh rate that the study requires. */
   min_refresh_hz: number;
 }
 
@@ -31,11 +31,11 @@ const info = {
   parameters: {
     /** Number of the trial in the session. */
     item: { type: ParameterType.INT, default: undefined },
-    /** Name of the image, known to the easel. */
+    /** Name of the image, as added to the canvas. */
     image: { type: ParameterType.STRING, default: undefined },
-    /** The two locations, in pixels of the image. */
+    /** The two locations x1, y1, x2, y2 in pixels of the image. */
     locations: { type: ParameterType.INT, array: true, default: undefined },
-    /** Whether the server has chosen them from the answers so far. */
+    /** Whether the server chose the pair from the answers so far. */
     chosen: { type: ParameterType.BOOL, default: false },
     /** Empty screen before the cue. */
     pause_ms: { type: ParameterType.INT, default: 0 },
@@ -45,17 +45,17 @@ const info = {
     image_ms: { type: ParameterType.INT, default: 300 },
     /** Keys of the answers: {same, different}. */
     keys: { type: ParameterType.OBJECT, default: undefined },
-    /** What the response screen says. */
+    /** Text of the response screen. */
     question: { type: ParameterType.STRING, default: "" },
-    /** Stage, easel and the way to pause. */
+    /** Scene: timer, canvas and pause. */
     scene: { type: ParameterType.OBJECT, default: undefined },
   },
   data: {
-    /** Whether the trial was paused and has to be asked anew; the rest is then missing. */
+    /** Whether the trial was paused and has to be repeated; the other fields are then missing. */
     interrupted: { type: ParameterType.BOOL },
-    /** jsPsych's own name of rt_ms. */
+    /** jsPsych's name for rt_ms. */
     rt: { type: ParameterType.FLOAT },
-    /** jsPsych's own name of key. */
+    /** jsPsych's name for key. */
     response: { type: ParameterType.STRING },
     kind: { type: ParameterType.STRING },
     item: { type: ParameterType.INT },
@@ -115,7 +115,7 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     const cue = await timer.show(phases.cue, trial.cue_ms);
     const image = await timer.show(phases.image, trial.image_ms);
     const onset = timer.drawNow(phases.question);
-    // Whoever leaves in the middle of a trial is by now told that their answers are being sent.
+    // If the participant left during the trial, the page already shows another step.
     if (!scene.interruptSignal.aborted) setStep("response", trial.item);
     const pressed = await waitForKey([keys.same, keys.different], onset, scene.interruptSignal);
     const page = stopWatching();
@@ -127,7 +127,7 @@ export class SameDifferent implements JsPsychPlugin<Info> {
     return buildAnswer(trial, pressed, pressed.key === keys.same, { shown_at_ms, cue, image, onset, scene, page, flags });
   }
 
-  /** An answer by chance, after a plausible time: "data-only" at once, "visual" through the real screen. */
+  /** Simulate an answer with a plausible response time: "data-only" at once, "visual" on the real screen. */
   simulate(trial: TrialParameters, mode: string, options: { data?: Partial<Response> }, onLoad: () => void): void {
     const keys = trial.keys as { same: string; different: string };
     const same = options.data?.same ?? this.jsPsych.randomization.sampleBernoulli(0.5) === 1;
@@ -153,7 +153,7 @@ export class SameDifferent implements JsPsychPlugin<Info> {
   }
 }
 
-/** The first press of one of the keys on the response screen; null when the trial is interrupted. */
+/** Resolve with the first press of one of these keys after `onset`; null when the trial is interrupted. */
 function waitForKey(keys: string[], onset: number, interruptSignal: AbortSignal): Promise<KeyPress | null> {
   return new Promise((resolve) => {
     if (interruptSignal.aborted) return resolve(null);
@@ -163,7 +163,7 @@ function waitForKey(keys: string[], onset: number, interruptSignal: AbortSignal)
     interruptSignal.addEventListener("abort", () => end(null), { signal });
     const handleKey = (event: KeyboardEvent) => {
       const key = keyName(event);
-      // A key held since before the question repeats, and one pressed before it carries an earlier time.
+      // Ignore keys held down since before the question, and presses queued before its onset.
       if (event.repeat || event.timeStamp < onset || key === null || !keys.includes(key)) return;
       event.preventDefault();
       end({ key, rt_ms: event.timeStamp - onset });
@@ -220,7 +220,7 @@ function buildAnswer(trial: TrialParameters, pressed: KeyPress, same: boolean, s
   };
 }
 
-/** What goes over the wire of a trial's outcome: jsPsych's own names stay in jsPsych's data. */
+/** Return the record of an answer, without the fields that only jsPsych uses. */
 export function toResponse({ interrupted: _interrupted, rt: _rt, response: _response, ...rest }: TrialAnswer): Response {
   return rest;
 }

@@ -1,9 +1,9 @@
 /**
- * What comes next: pure, so that every way through the experiment can be tested without one.
+ * The order of steps in the experiment, as pure logic that can be tested without a page.
  *
- * Block by block: a start, the preview of its image, its trials in order, then those again that were not shown
- * right (`tries` times in all, then the last one stays as it is). Whatever already has an answer is not asked again,
- * so a reload goes on at the next trial; `repeatFrom` asks one block's answers anew, `stop` ends a block early.
+ * Each block consists of a start, the preview of its image, its trials in order, then repeats of the trials that were
+ * not shown correctly (`tries` attempts in all; after the last one the answer counts). Answered items are not asked
+ * again, so a reload continues at the next trial. `repeatFrom` repeats one block, `endBlockBefore` ends a block early.
  */
 
 import type { Trials } from "./wire.ts";
@@ -15,7 +15,7 @@ export type Step =
   | { kind: "trial"; item: number }
   | { kind: "end" };
 
-/** Items that belong together: one block of one image, or the practice. */
+/** Consecutive items: one block of one image, or the practice trials. */
 export interface Block {
   first: number;
   end: number;
@@ -23,7 +23,7 @@ export interface Block {
   practice: boolean;
 }
 
-/** An answer given before: by this tab, or known to the server. */
+/** An answer given earlier, in this tab or known to the server. `good`: its trial was shown correctly. */
 export interface PastAnswer {
   item: number;
   good: boolean;
@@ -41,8 +41,8 @@ export class Schedule {
   private hadBreak = true;
 
   /**
-   * `recall` tells it what was already given. `every`: a rest after so many trials; 0: only between blocks. `tries`:
-   * how often a trial is asked that is never shown right.
+   * Create the schedule; add earlier answers with `restoreAnswers`. There is a break after every `breakEvery` trials
+   * (0: only between blocks). A trial that is never shown correctly is asked `tries` times.
    */
   constructor(trials: Trials, breakEvery: number, tries: number) {
     this.blocks = splitIntoBlocks(trials);
@@ -50,7 +50,7 @@ export class Schedule {
     this.tries = tries;
   }
 
-  /** Take an answer into account; a flagged one is asked again, unless it was the last attempt. */
+  /** Add an answer. The item is asked again if its trial was not shown correctly and attempts are left. */
   answer(answer: PastAnswer): void {
     const attempts = (this.attempts.get(answer.item) ?? 0) + 1;
     this.attempts.set(answer.item, attempts);
@@ -59,19 +59,19 @@ export class Schedule {
     this.hadBreak = false;
   }
 
-  /** Answers from before a reload: they count, but nobody needs a rest from them. */
+  /** Add answers from before a reload; they do not bring the next break closer. */
   restoreAnswers(answers: PastAnswer[]): void {
     answers.forEach((answer) => this.answer(answer));
     this.trialsSinceBreak = 0;
     this.hadBreak = true;
   }
 
-  /** The last answer to an item did not count after all: as if it had been flagged. */
+  /** Ask an item again, because its last answer turned out not to count. */
   retract(item: number): void {
     if ((this.attempts.get(item) ?? 0) < this.tries) this.answered.delete(item);
   }
 
-  /** Ask everything of the block of `item` again. */
+  /** Repeat all items of the block that contains `item`. */
   repeatFrom(item: number): void {
     const block = this.blocks.find(({ first, end }) => first <= item && item < end);
     for (let other = block?.first ?? 0; other < (block?.end ?? 0); other++) {
@@ -80,13 +80,13 @@ export class Schedule {
     }
   }
 
-  /** End the block of `item` before it: enough is known. Answers to what lies behind stay, and nothing of it is asked. */
+  /** End the block that contains `item` before it. Later items of the block are not asked; answers to them stay. */
   endBlockBefore(item: number): void {
     const block = this.blocks.find(({ first, end }) => first <= item && item < end);
     if (block) block.end = item;
   }
 
-  /** How much is done, of a hundred. */
+  /** Percentage of items that are answered. */
   get percent(): number {
     let total = 0;
     let done = 0;
@@ -97,13 +97,13 @@ export class Schedule {
     return Math.floor((100 * done) / Math.max(1, total));
   }
 
-  /** Whether some of a block's questions have been answered: after a reload it goes on in the middle. */
+  /** Return whether some items of a block are answered, so that it is resumed and not started. */
   hasAnswers({ first, end }: Block): boolean {
     for (let item = first; item < end; item++) if (this.answered.has(item)) return true;
     return false;
   }
 
-  /** The next step. Calling it again without an answer gives the step after: a trial stays until it is answered. */
+  /** Return the next step. Each call moves on, except that a trial is returned until it is answered. */
   next(): Step {
     const index = this.blocks.findIndex((block) => this.nextItem(block) !== undefined);
     const block = this.blocks[index];
@@ -125,7 +125,7 @@ export class Schedule {
     return { kind: "trial", item };
   }
 
-  /** The item to ask in a block: the first without any answer, then the first to be asked again. */
+  /** Return the next item of a block: the first without an answer, then the one to repeat with the fewest attempts. */
   private nextItem({ first, end }: Block): number | undefined {
     let again: number | undefined;
     for (let item = first; item < end; item++) {
@@ -143,14 +143,14 @@ export class Schedule {
     return this.openedBlock < index || (this.breakEvery > 0 && this.trialsSinceBreak >= this.breakEvery);
   }
 
-  /** The how many-th block of how many, the practice not counted. */
+  /** Return the number of this block and the number of all blocks; practice is not counted. */
   private countBlocks(index: number): { number: number; blocks: number } {
     const countReal = (blocks: Block[]) => blocks.filter(({ practice }) => !practice).length;
     return { number: countReal(this.blocks.slice(0, index + 1)), blocks: countReal(this.blocks) };
   }
 }
 
-/** Blocks of consecutive items. Catch trials show another image; they never begin a block. */
+/** Split the trials into blocks of consecutive items. Catch trials show another image but never start a block. */
 function splitIntoBlocks(trials: Trials): Block[] {
   const blocks: Block[] = [];
   let number = -1;
