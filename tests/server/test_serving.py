@@ -295,7 +295,7 @@ def test_personal_links(study, tmp_path, by):
         assert entered.status_code == 201
         revoking = [sys.executable, "-m", "vseg", "links", named, "--revoke", "--db", url]
         output = subprocess.run(revoking, capture_output=True, text=True, check=True).stdout
-        assert output == "Links revoked that nobody had used: 1.\n"
+        assert output == "Unused links revoked: 1.\n"
 
 
 @pytest.mark.parametrize("command", ["links tiny", "export tiny --out exported"])

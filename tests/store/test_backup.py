@@ -159,7 +159,7 @@ def test_backup_under_load_has_every_acknowledged_response(database_url, tmp_pat
             after = set(crowd.sent)
             crowd.wait_for(len(before) + 5)
         assert done.returncode == 0, done.stderr
-        assert "Checked: it is whole." in done.stdout
+        assert "The file was checked and is complete." in done.stdout
         tokens = [person.state["token"] for person in crowd.persons]
         assert stored(server.db, tmp_path / "all") == crowd.acknowledged
     kind = "sqlite" if database_url.startswith("sqlite") else "postgresql"

@@ -159,5 +159,5 @@ def test_restore_command_reports_the_target_and_ended_logins(tmp_path, monkeypat
     assert (code, err) == (0, "")
     assert out.startswith("Restored backup.db into vseg.db: studies 1, ")
     assert f"{rows - 1} rows in " in out
-    assert "Logins and one-time links were left out." in out.splitlines()[0]
+    assert "Logins and one-time links were not restored." in out.splitlines()[0]
     assert Path("vseg.db").is_file()

@@ -18,7 +18,7 @@ from vseg.store.sessions import retention
 from vseg.study.schema import parse_study
 
 DAY = retention.DAY_MS
-NOBODY = "Nobody's identity was due; nothing was deleted.\n"
+NOBODY = "There were no identities to delete.\n"
 PRIVATE = "[privacy]\nkeep_identities_days = 30\n"
 
 
@@ -132,14 +132,17 @@ def test_forget_command(database_url, capsys):
     command = f"erase small --identities --yes --db {database_url}"
     code, out, err = vseg(f"{command} --older-than-days 5", capsys)
     assert (code, err) == (0, "")
-    assert "Forgotten. Rows deleted: identities 1, links 0." in out
+    assert "Rows deleted: identities 1, links 0." in out
     assert vseg(f"{command} --older-than-days 5", capsys) == (0, NOBODY, "")
     for said in ("identities 1, links 0", NOBODY):  # one of the other two is still taking part
         code, out, err = vseg(command, capsys)
         assert (code, err) == (1, "")
         assert said in out
         assert (store.vacuum.OUT_OF_REACH in out) == (said != NOBODY)
-        assert "Kept 1 who are taking part (not finished, heard of within the last hour)" in out
+        assert (
+            "Kept the identities of 1 participant still taking part (not finished, active within the last hour)"
+            in out
+        )
 
 
 def test_forget_command_asks_for_confirmation(tmp_path, capsys, monkeypatch):
@@ -151,11 +154,11 @@ def test_forget_command_asks_for_confirmation(tmp_path, capsys, monkeypatch):
         code, out, _ = vseg(f"{command} --older-than-days 1", capsys)
         assert code == 1
         assert out.startswith(
-            "Forget for good who took part in small; only those who were silent for 1 day? "
+            "Permanently delete the identities of participants of small inactive for 1 day? "
         )
         code, out, err = vseg(command, capsys)
-        assert (code, err.startswith("vseg: Nothing was deleted"), "pass --yes" in err) == (1, True, True)
-        assert out.startswith("Forget for good who took part in small? Their answers stay.")
+        assert (code, err.startswith("vseg: Nothing was deleted"), "use --yes" in err) == (1, True, True)
+        assert out.startswith("Permanently delete the identities of participants of small? Answers are kept.")
         monkeypatch.setattr("sys.stdin", None)
         assert vseg(command, capsys) == (1, "", err)
         assert len(list_identified(db)) == 1

@@ -1,4 +1,4 @@
-"""`vseg backup` and `vseg restore`: a database as one file, and such a file as a database again."""
+"""`vseg backup` and `vseg restore`: write a database to a file, and create a database from such a file."""
 
 from functools import partial
 from pathlib import Path
@@ -6,19 +6,20 @@ from typing import Annotated
 
 import typer
 
+from vseg.cli import options
 from vseg.cli.output import progress_bar
-from vseg.cli.serve import DEFAULT_DATABASE, DatabaseOption
 
 
 def backup(
     out: Annotated[Path, typer.Option(metavar="FILE", help="New file to write.", show_default=False)],
-    db: DatabaseOption = DEFAULT_DATABASE,
+    db: options.DatabaseOption = options.DEFAULT_DATABASE,
 ) -> None:
-    """Write the whole database, all its studies, into one file, while the server goes on.
+    """Back up the whole database to one file.
 
-    It holds one instant: every answer acknowledged before is in it. The file is checked before it has its name,
-    readable by you alone, and a SQLite database, also of PostgreSQL: vseg export --db sqlite:///FILE reads it. It
-    says who people are on Prolific, and has the hashes of passwords and tokens; keep it as safe as the database.
+    The server can run meanwhile: the backup has every answer that was acknowledged before it began. The file is checked
+    before it gets its name, and only you can read it. It is a SQLite database, also for PostgreSQL, so that vseg
+    export --db sqlite:///FILE reads it. It contains participants' Prolific IDs and the hashes of passwords and tokens;
+    keep it as safe as the database.
 
     \b
     Examples:
@@ -30,17 +31,20 @@ def backup(
     with store.open(db, must_exist=True, update_schema=False) as database:
         bar = partial(progress_bar, "Writing the backup", fits=False)
         copied = store.backup.back_up(database, out, progress=bar)
-    typer.echo(f"{out}: {copied}. Checked: it is whole.")
+    typer.echo(f"{out}: {copied}. The file was checked and is complete.")
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What vseg backup wrote.", show_default=False)],
-    db: DatabaseOption = DEFAULT_DATABASE,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File written by vseg backup.", show_default=False)
+    ],
+    db: options.DatabaseOption = options.DEFAULT_DATABASE,
 ) -> None:
-    """Make a new database out of FILE; nothing that exists is overwritten.
+    """Create a new database from a backup.
 
-    --db names a SQLite file that is not there, or a PostgreSQL database without data, of whichever kind the backup
-    was taken. Researchers have to log in again. vseg serve --db URL then goes on with its studies, without their files.
+    --db is a SQLite file that does not exist yet or a PostgreSQL database without data, whatever the backup was taken
+    from; nothing is overwritten. Researchers have to log in again. vseg serve --db URL then continues the studies; it
+    does not need their files.
 
     \b
     Examples:
@@ -52,8 +56,8 @@ def restore(
     bar = partial(progress_bar, "Restoring", fits=False)
     copied = store.backup.restore(file, db, progress=bar)
     place = store.database.describe_url(store.database.parse_url(db))
-    typer.echo(f"Restored {file} into {place}: {copied}. Logins and one-time links were left out.")
+    typer.echo(f"Restored {file} into {place}: {copied}. Logins and one-time links were not restored.")
     typer.echo(
-        "Whoever withdrew or was erased since the backup is in it again, and passwords changed and tokens and links "
-        "revoked since are good again: erase, change and revoke them once more."
+        "The database is as it was at the time of the backup: erase again the participants who withdrew or were erased "
+        "since, and repeat later changes of passwords and revocations of tokens and links."
     )

@@ -1,6 +1,5 @@
-"""`vseg erase`: a participant with everything of theirs, or who the participants are."""
+"""`vseg erase`: delete a participant with all their data, or only the identities of participants."""
 
-import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,14 +7,14 @@ import typer
 
 from vseg._support.text import format_count
 from vseg.cli import options
-from vseg.cli.serve import DEFAULT_DATABASE, DatabaseOption
 from vseg.errors import InvalidInput
 
 if TYPE_CHECKING:
     from vseg.store import Database
     from vseg.store.studies import StudyRow
 
-UNANSWERED = "Nothing was deleted, since nobody said yes; pass --yes to delete without the question."
+UNCONFIRMED = "Nothing was deleted, since nobody confirmed it; use --yes to delete without confirmation."
+WHO, IDENTITIES = "Which participant", "Instead of a participant"
 
 ProlificOption = Annotated[
     str | None,
@@ -23,38 +22,52 @@ ProlificOption = Annotated[
         "--prolific-id",
         "--code",
         metavar="ID",
-        help="By their Prolific ID, or your code for them in vseg lab.",
+        help="Prolific ID, or your code for the participant in vseg lab.",
+        rich_help_panel=WHO,
     ),
 ]
 LinkOption = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="By the personal link they were sent, or the end of it behind link=."),
+    typer.Option(
+        metavar="URL",
+        help="Personal link that was sent to the participant, or the part after link=.",
+        rich_help_panel=WHO,
+    ),
 ]
 IdentitiesOption = Annotated[
     bool,
     typer.Option(
-        "--identities", help="Only who people are: Prolific IDs and used personal links; answers stay."
+        "--identities",
+        help="Delete only identities: Prolific IDs and used personal links; answers are kept.",
+        rich_help_panel=IDENTITIES,
+    ),
+]
+OlderOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="DAYS",
+        help="With --identities: only of participants inactive for this many days.",
+        rich_help_panel=IDENTITIES,
     ),
 ]
 SweepOption = Annotated[
     bool,
-    typer.Option("--sweep", help="Only the traces in the database's files that could not be removed before."),
-]
-OlderOption = Annotated[
-    str | None,
-    typer.Option(metavar="DAYS", help="With --identities: of whom nothing was heard for so many days."),
+    typer.Option(
+        "--sweep",
+        help="Only remove traces of deleted data from the database's files that could not be removed before.",
+        rich_help_panel=IDENTITIES,
+    ),
 ]
 
 
 def erase(
-    study: Annotated[
-        str, typer.Argument(metavar="STUDY", help="The study's name, or its file.", show_default=False)
-    ],
+    study: options.StudyArgument,
     participant: Annotated[
         str | None,
         typer.Argument(
             metavar="PARTICIPANT",
-            help="Their random name, such as p3f6kq2mzxa: on the dashboard, and in the names of an export's files.",
+            help="Random name, such as p3f6kq2mzxa: see the dashboard, or the file names of an export.",
             show_default=False,
         ),
     ] = None,
@@ -63,15 +76,17 @@ def erase(
     identities: IdentitiesOption = False,
     older_than_days: OlderOption = None,
     sweep: SweepOption = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask first; needed in a script or cron.")] = False,
-    db: DatabaseOption = DEFAULT_DATABASE,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask for confirmation; needed in scripts.")
+    ] = False,
+    db: options.DatabaseOption = options.DEFAULT_DATABASE,
 ) -> None:
-    """Delete a participant of STUDY and everything of theirs, or who its participants are, for good.
+    """Permanently delete a participant, or identities.
 
-    No trace stays in the database: a SQLite file is rewritten and its log emptied. Exports, backups and other copies
-    made before are out of reach, and said to be. It can be done while the study runs: of those who are taking part
-    (not finished, heard of within the last hour) --identities keeps who they are, says how many, and exits with 1. So
-    does any erasing that leaves traces for now, since the file is being read.
+    All data of the participant are deleted from the database; a SQLite file is rewritten and its log emptied. Exports,
+    backups and other copies made before are not changed. The server may run meanwhile. --identities keeps the
+    identities of participants who are taking part (not finished, active within the last hour), prints their number,
+    and exits with 1. The exit code is also 1 if traces are left for now, because the file is being read.
 
     \b
     Examples:
@@ -81,15 +96,12 @@ def erase(
       vseg erase two-textures --link "https://lab.example.org/s/two-textures/?link=kT3…"
       vseg erase two-textures --identities --older-than-days 30
     """
-    days = options.whole("0" if older_than_days is None else older_than_days, "--older-than-days", 0)
     if older_than_days is not None and not identities:
-        raise InvalidInput(
-            "--older-than-days goes with --identities; leave it out to erase a participant, however long ago they came."
-        )
+        raise InvalidInput("--older-than-days goes with --identities; leave it out to erase a participant.")
     if "" in (participant, prolific_id, link):
-        raise InvalidInput("The name of the participant is empty; say who is to be erased.")
-    named = [each is not None for each in (participant, prolific_id, link)]
-    if [*named, identities, sweep].count(True) != 1:
+        raise InvalidInput("The name of the participant is empty; name the participant to erase.")
+    names = [name is not None for name in (participant, prolific_id, link)]
+    if [*names, identities, sweep].count(True) != 1:
         raise InvalidInput(
             "Name one PARTICIPANT, or give --prolific-id (or --code), --link, --identities or --sweep: one of the five."
         )
@@ -97,91 +109,80 @@ def erase(
     from vseg import store
 
     with store.open(db, must_exist=True) as database:
-        row = store.studies.get_study(database, options.study_name(study))
+        row = store.studies.get_study(database, options.read_study_name(study))
         if sweep:
-            done = _sweep(database)
+            typer.echo(store.vacuum.sweep(database))
+            typer.echo(store.vacuum.OUT_OF_REACH)
+            is_complete = True
         elif identities:
-            done = _forget(database, row, days, yes)
+            is_complete = _forget_identities(database, row, older_than_days or 0, yes)
         else:
-            done = _erase(database, row, _who(database, row, participant, prolific_id, link), yes)
-    if not done:
+            _erase_participant(database, row, _find_name(database, row, participant, prolific_id, link), yes)
+            is_complete = True
+        is_complete = is_complete and not store.vacuum.is_due(database)
+    if not is_complete:
         raise typer.Exit(1)
 
 
-def _who(
+def _find_name(
     database: "Database", row: "StudyRow", participant: str | None, prolific_id: str | None, link: str | None
 ) -> str:
-    """The random name of a participant who is there."""
+    """Return the random name of an existing participant."""
     from vseg.store import sessions
 
     if prolific_id is not None:
         return sessions.find_by_prolific_id(database, row, prolific_id)
     if link is not None:
-        return sessions.find_by_link(database, row, _token(link))
-    sessions.check_participant(database, row, participant or "")
-    return participant or ""
+        return sessions.find_by_link(database, row, link)
+    assert participant is not None
+    sessions.check_participant(database, row, participant)
+    return participant
 
 
-def _token(link: str) -> str:
-    """What tells one personal link from another: behind link= in an address, or all of it."""
-    found = re.search(r"[?&]link=([^&#\s]+)", link)
-    return found[1] if found else link.strip()
-
-
-def _ask(question: str, yes: bool) -> None:
+def _confirm(question: str, yes: bool) -> None:
     if yes:
         return
-    if sys.stdin is None:  # as `vseg erase … <&-` has it
-        raise InvalidInput(UNANSWERED)
+    if sys.stdin is None:  # closed, as in `vseg erase … <&-`
+        raise InvalidInput(UNCONFIRMED)
     try:
-        agreed = typer.confirm(question)
+        is_confirmed = typer.confirm(question)
     except typer.Abort:
-        typer.echo()  # the line of the question is still open
-        raise InvalidInput(UNANSWERED) from None
-    if not agreed:
+        typer.echo()  # end the line of the question
+        raise InvalidInput(UNCONFIRMED) from None
+    if not is_confirmed:
         typer.echo("Nothing was deleted.")
         raise typer.Exit(1)
 
 
-def _erase(database: "Database", row: "StudyRow", who: str, yes: bool) -> bool:
-    """Whether nothing of theirs is left."""
+def _erase_participant(database: "Database", row: "StudyRow", name: str, yes: bool) -> None:
     from vseg import store
 
-    _ask(f"Delete {who} and everything of theirs from {row.name}, for good?", yes)
-    erased = vars(store.sessions.erase(database, row, who))
-    counts = ", ".join(
-        f"{table} {number}" for table, number in erased.items() if table != "traces" and number
-    )
-    typer.echo(f"Erased {who}. Rows deleted: {counts}.")
+    _confirm(f"Permanently delete {name} and all their data from {row.name}?", yes)
+    erased = vars(store.sessions.erase(database, row, name))
+    counts = [f"{table} {count}" for table, count in erased.items() if table != "traces" and count]
+    typer.echo(f"Erased {name}. Rows deleted: {', '.join(counts)}.")
     typer.echo(erased["traces"])
     typer.echo(store.vacuum.OUT_OF_REACH)
-    return not store.vacuum.is_due(database)
 
 
-def _forget(database: "Database", row: "StudyRow", days: int, yes: bool) -> bool:
-    """Whether nobody had to be kept, and nothing is left of the others."""
+def _forget_identities(database: "Database", row: "StudyRow", days: int, yes: bool) -> bool:
+    """Return whether the identities of all participants concerned were deleted."""
     from vseg import store
 
-    those = f"; only those who were silent for {format_count(days, 'day')}" if days else ""
-    _ask(f"Forget for good who took part in {row.name}{those}? Their answers stay.", yes)
-    gone = store.sessions.forget_identities(database, row, days=days)
-    if gone.identities or gone.links:
-        typer.echo(f"Forgotten. Rows deleted: identities {gone.identities}, links {gone.links}.")
-        typer.echo(gone.traces)
+    inactive = f" inactive for {format_count(days, 'day')}" if days else ""
+    _confirm(
+        f"Permanently delete the identities of participants of {row.name}{inactive}? Answers are kept.", yes
+    )
+    forgotten = store.sessions.forget_identities(database, row, days=days)
+    if forgotten.identities or forgotten.links:
+        typer.echo(f"Rows deleted: identities {forgotten.identities}, links {forgotten.links}.")
+        typer.echo(forgotten.traces)
         typer.echo(store.vacuum.OUT_OF_REACH)
     else:
-        typer.echo("Nobody's identity was due; nothing was deleted.")
-    if gone.kept:
+        typer.echo("There were no identities to delete.")
+    if forgotten.kept:
         typer.echo(
-            f"Kept {gone.kept} who are taking part (not finished, heard of within the last hour); run it again later."
+            f"Kept the identities of {format_count(forgotten.kept, 'participant')} still taking part (not finished, "
+            "active within the last hour); run the command again later."
         )
-    return not (gone.kept or store.vacuum.is_due(database))
-
-
-def _sweep(database: "Database") -> bool:
-    """Whether nothing is left to be swept."""
-    from vseg import store
-
-    typer.echo(store.vacuum.sweep(database))
-    typer.echo(store.vacuum.OUT_OF_REACH)
-    return not store.vacuum.is_due(database)
+    return not forgotten.kept

@@ -1,49 +1,47 @@
-"""`vseg links`: personal links, each for one person."""
+"""`vseg links`: personal links, each for one participant."""
 
 from typing import Annotated
 
 import typer
 
 from vseg.cli import options
-from vseg.cli.serve import DEFAULT_DATABASE, DatabaseOption
 from vseg.errors import InvalidInput
 
 
 def links(
-    study: Annotated[
-        str, typer.Argument(metavar="STUDY", help="The study's name, or its file.", show_default=False)
-    ],
-    count: Annotated[str | None, typer.Option(metavar="NUMBER", help="How many links. [default: 1]")] = None,
+    study: options.StudyArgument,
+    count: Annotated[
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Number of links [default: 1].")
+    ] = None,
     revoke: Annotated[
-        bool, typer.Option("--revoke", help="Make no links, but revoke all that nobody has used.")
+        bool, typer.Option("--revoke", help="Revoke all unused links instead of creating new ones.")
     ] = False,
-    db: DatabaseOption = DEFAULT_DATABASE,
     url: Annotated[
-        str, typer.Option(metavar="URL", help="The server's address as participants reach it.")
+        str, typer.Option(metavar="URL", help="Address under which participants reach the server.")
     ] = "http://127.0.0.1:8000",
+    db: options.DatabaseOption = options.DEFAULT_DATABASE,
 ) -> None:
-    """Print new personal links to STUDY, one a line; each is for one person and is not shown again.
+    """Create personal links to STUDY, or revoke them.
 
-    They begin with --url, the address under which participants reach your server. If they came into the wrong hands,
-    --revoke revokes all that nobody has begun with; whoever has begun goes on.
+    Prints one link per line. Each is for one participant; it is not stored, so that it cannot be printed again. If
+    links came into the wrong hands, --revoke revokes all that nobody has used; sessions that have begun continue.
 
     \b
     Examples:
       vseg links two-textures --count 20 --url https://lab.example.org/vseg
       vseg links two-textures --revoke
     """
-    number = options.whole("1" if count is None else count, "--count", 1)
     if revoke and count is not None:
-        raise InvalidInput("--revoke makes no links, so it goes without --count; leave one of them out.")
+        raise InvalidInput("--revoke creates no links; leave out either --revoke or --count.")
     if not url.startswith(("http://", "https://")):
-        raise InvalidInput(f"--url is an address such as https://lab.example.org/vseg, got {url!r}.")
+        raise InvalidInput(f"--url: expected an address such as https://lab.example.org/vseg, got {url!r}.")
 
     from vseg import store
 
     with store.open(db, must_exist=True) as database:
-        row = store.studies.get_study(database, options.study_name(study))
+        row = store.studies.get_study(database, options.read_study_name(study))
         if revoke:
-            typer.echo(f"Links revoked that nobody had used: {store.sessions.revoke_links(database, row)}.")
+            typer.echo(f"Unused links revoked: {store.sessions.revoke_links(database, row)}.")
             return
-        for token in store.sessions.create_links(database, row, number):
+        for token in store.sessions.create_links(database, row, count or 1):
             typer.echo(f"{url.rstrip('/')}/s/{row.name}/?link={token}")

@@ -1,5 +1,6 @@
 """Erase a participant: delete every row about them, and the traces of these rows in the database's files."""
 
+import re
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select
@@ -63,8 +64,13 @@ def find_by_prolific_id(db: Database, study: StudyRow, prolific_pid: str) -> str
     return name
 
 
-def find_by_link(db: Database, study: StudyRow, token: str) -> str:
-    """Return the random name of the participant who used this personal link; `NotFound` if there is none."""
+def find_by_link(db: Database, study: StudyRow, link: str) -> str:
+    """Return the random name of the participant who used this personal link; `NotFound` if there is none.
+
+    The link is an address with link=TOKEN, or the token alone.
+    """
+    in_address = re.search(r"[?&]link=([^&#\s]+)", link)
+    token = in_address[1] if in_address else link.strip()
     is_link = (links.c.study == study.id) & (links.c.token_hash == hash_token(token))
     query = select(participants.c.name).join(links, links.c.participant == participants.c.id)
     with db.reading() as connection:
