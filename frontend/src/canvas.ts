@@ -29,7 +29,7 @@ export class TrialCanvas {
 
   constructor(element: HTMLCanvasElement, display: Display, photodiode: Photodiode | null = null) {
     const context = element.getContext("2d", { alpha: false });
-    if (!context) throw new Error("This browser cannot draw on a canvas.");
+    if (!context) throw new Error("This browser does not support 2D canvas.");
     this.element = element;
     this.context = context;
     this.currentDisplay = display;
@@ -152,7 +152,7 @@ export class TrialCanvas {
 
   private createPicture(name: string): PreparedImage {
     const loaded = this.images.get(name);
-    if (!loaded) throw new Error(`The study has no image ${name}.`);
+    if (!loaded) throw new Error(`Image ${name} was not loaded for this session.`);
     const available = { width: MARGIN * this.element.width, height: MARGIN * this.element.height };
     const size = fitSize(loaded.info, this.display.width_px * devicePixelRatio, available);
     const width = Math.round(size.width);

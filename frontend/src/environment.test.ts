@@ -16,7 +16,7 @@ test("a rehearsal asks the server for trials once, and for nothing else", async 
     requests.push(`${method} ${path}`);
     return new Response(JSON.stringify(state));
   });
-  globalThis.addEventListener ??= () => {}; // a page's own
+  globalThis.addEventListener ??= () => {}; // exists only in browsers
   const environment = createPreviewEnvironment("cats");
   await environment.enter("w", () => assert.fail("no other tab matters"));
   const sessionEnvironment = { ...environment, storageKey: "w", onDelivery: () => {}, retract: () => {} };

@@ -3,7 +3,9 @@ import { test } from "node:test";
 
 import { type Clock, isLate, FrameTimer } from "./frame-timer.ts";
 
-/** A screen of its own: frames at that rate, each time stamp off by up to `jitter_ms`, some frames left out. */
+/**
+ * Simulate a screen with this refresh rate. Time stamps are off by up to `jitter_ms`; `drop` selects dropped frames.
+ */
 function screen(hz: number, { jitter_ms = 0, drop = (_frame: number) => false, seed = 1 } = {}): Clock {
   let frame = 0;
   let state = seed;

@@ -8,7 +8,7 @@ import { type Event, type NumberedRecord, RefusedError, type Report } from "./wi
 const event = (note: string): Event => ({ kind: "comment", at_ms: 0, data: { note } });
 const noWait: Wait = async () => {};
 
-/** A server: stores by number, and fails or refuses as told. */
+/** Simulate a server that stores records by number; `trouble` may return an error for a request. */
 function server(trouble: (batch: NumberedRecord[], request: number) => Error | null = () => null) {
   const stored = new Map<number, NumberedRecord>();
   const requests: NumberedRecord[][] = [];
@@ -146,7 +146,7 @@ test("a server that takes no more events gets all answers, and a small event in 
   for (const record of stored.values()) {
     if (record.kind !== "interruption") continue;
     const asPythonWrites = JSON.stringify(record.data).replace(/[^\x00-\x7f]/g, "\\u0000");
-    assert.ok(asPythonWrites.length <= 1000, "LARGEST_STAND_IN of store/intake.py");
+    assert.ok(asPythonWrites.length <= 1000, "MAX_STAND_IN_BYTES of store/validation.py");
   }
 });
 

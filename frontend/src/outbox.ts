@@ -188,7 +188,7 @@ export class Outbox {
   }
 
   private async markSent(stored: number[]): Promise<void> {
-    if (!Array.isArray(stored) || !stored.length) throw new Error("The server stored nothing.");
+    if (!Array.isArray(stored) || !stored.length) throw new Error("Expected the numbers of the stored records, got none.");
     const records = stored.flatMap((seq) => this.queue.get(seq) ?? []);
     for (const record of records) {
       record.sent = true;

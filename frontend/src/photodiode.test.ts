@@ -16,7 +16,7 @@ const photodiode = { corner: "bottom-left", size_px: 20, phase: "image" } as con
 const corners = ["top-left", "top-right", "bottom-left", "bottom-right"] as const;
 const SCREEN = { width: 200, height: 100 };
 
-/** A canvas in memory, one colour a pixel: what is drawn by rectangles and images can be read back. */
+/** Create a canvas in memory with one colour per pixel; rectangles and images can be read back. */
 function fakeCanvas({ width, height } = SCREEN) {
   let pixels: string[] = Array(width * height).fill("unset");
   const fill = (left: number, top: number, wide: number, high: number, colour: string) => {
@@ -38,7 +38,7 @@ function fakeCanvas({ width, height } = SCREEN) {
   return element;
 }
 
-/** Create a TrialCanvas in a page with a window of that size, at that zoom. */
+/** Create a TrialCanvas in a window of this size, at this zoom. */
 function trialCanvas(patch: Photodiode | null, ratio = 1, window = SCREEN, image = { width_px: 60, height_px: 60 }) {
   Object.assign(globalThis, {
     innerWidth: window.width / ratio,
@@ -53,7 +53,7 @@ function trialCanvas(patch: Photodiode | null, ratio = 1, window = SCREEN, image
   return { screen, canvas };
 }
 
-/** The corner as the eye of a photodiode in its middle sees it. */
+/** Return the colour that a photodiode in the corner sees. */
 const cornerColour = (screen: ReturnType<typeof fakeCanvas>, { corner }: Photodiode) =>
   screen.at(corner.endsWith("left") ? 2 : screen.width - 3, corner.startsWith("top") ? 2 : screen.height - 3);
 
@@ -66,7 +66,7 @@ for (const hz of [60, 120, 144]) {
         let frame = 0;
         const frames: { at: number; colour: string | undefined }[] = [];
         const timer = new FrameTimer(async () => {
-          frames.push({ at: (frame * 1000) / hz, colour: cornerColour(screen, patch) }); // what this frame ended up with
+          frames.push({ at: (frame * 1000) / hz, colour: cornerColour(screen, patch) }); // the final state of this frame
           do frame += 1;
           while (drop(frame));
           return (frame * 1000) / hz;

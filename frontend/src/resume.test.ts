@@ -24,9 +24,9 @@ const no = (status: number, body: object) => async () => { throw new RefusedErro
 const LOST = no(401, { error: "NotAllowed" });
 const GONE = no(404, { error: "NotFound" });
 
-/** A computer with someone's session and an answer that was never sent, before a server that answers in its own way. */
+/** Create an environment with a stored session and an unsent answer; `own` overrides replies of the server. */
 async function computer(own: Partial<Server> = {}) {
-  globalThis.addEventListener ??= () => {}; // a page's own, as the next
+  globalThis.addEventListener ??= () => {}; // this and the next exist only in browsers
   globalThis.document ??= { body: { dataset: {} } } as unknown as Document;
   const tab = new Map<string, string>();
   const calls: string[] = [];
@@ -117,7 +117,7 @@ test("whose session is lost: with a name they begin where it is now, without one
   }
 });
 
-/** A disk that answers nothing the first `times` that it is shownPrompts for the session. */
+/** Make the first `times` attempts to load the session fail. */
 function slow(environment: SessionEnvironment, times: number): void {
   const { loadSession } = environment.storage;
   environment.storage.loadSession = (storageKey) => (times-- > 0 ? Promise.reject(new Error("does not answer")) : loadSession(storageKey));

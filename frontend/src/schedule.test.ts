@@ -6,7 +6,10 @@ import type { Trials } from "./wire.ts";
 
 const TRIES = 3;
 
-/** Practice of `practice` trials, then blocks of those images, `each` trials a block, the second one a catch trial. */
+/**
+ * Create practice trials, then blocks for these images with `each` trials; with `catches`, the second one is a catch
+ * trial.
+ */
 function session({ practice = 0, images = ["a"], blocks = 2, each = 3, catches = false } = {}): Trials {
   const trials: Trials = {
     image: [], block: [], trial: [], x1: [], y1: [], x2: [], y2: [], practice: [], catch: [], answer: [],
@@ -27,7 +30,7 @@ function session({ practice = 0, images = ["a"], blocks = 2, each = 3, catches =
   return trials;
 }
 
-/** Goes through, answering well unless `bad` says otherwise; the steps as words. */
+/** Run the schedule and return the steps as words. Trials are shown correctly unless `bad` says otherwise. */
 function walk(schedule: Schedule, bad: (item: number, attempt: number) => boolean = () => false, most = 1000): string[] {
   const words: string[] = [];
   const attempts = new Map<number, number>();

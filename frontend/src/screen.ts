@@ -1,7 +1,7 @@
 /**
- * What a screen is: it shows itself in `place`, resolves with what it found, and records nothing itself.
- * A screen that needs to be told something is made by a function: `feedback(true)` is a screen.
- * When `context.signal` aborts, the participant is leaving: a screen lets go of its listeners and may stay pending.
+ * The interface of a screen: it renders into `container`, resolves with its result, and records nothing itself. A
+ * screen with parameters is created by a function, such as `feedbackScreen(true)`. When `context.signal` aborts, the
+ * participant is leaving: a screen removes its listeners and may stay pending.
  */
 
 import type { Display } from "./display.ts";
@@ -10,16 +10,16 @@ import type { StudyInfo } from "./wire.ts";
 export type Screen<Result> = (container: HTMLElement, context: Context) => Promise<Result>;
 
 export interface Context {
-  /** The study's text of that key, `{name}`s filled in. */
+  /** Return the study's text with this key, with `{name}` placeholders filled in. */
   text: (key: string, values?: Record<string, string | number>) => string;
   study: StudyInfo;
-  /** The answers' keys, as the participant chose them: "f", "arrowleft", "space". */
+  /** The keys of the answers, as chosen by the participant: "f", "arrowleft", "space". */
   keys: Keys;
   /** Aborts when the participant leaves. */
   signal: AbortSignal;
-  /** The picture a screen is about, already decoded: contours, instructions. */
+  /** The decoded image that the contours or instructions screen shows. */
   image?: HTMLImageElement;
-  /** Sizes and greys as the calibration found them, or the study's own. */
+  /** Sizes and greys from the calibration, or the study's own. */
   display: Display;
 }
 
@@ -28,7 +28,7 @@ export interface Keys {
   different: string;
 }
 
-/** screens/device.ts: `device: Screen<DeviceFound>`; resolves only for a device that will do. */
+/** Result of `deviceScreen`, which resolves only if the device is suitable. */
 export interface DeviceResult {
   refresh_hz: number;
   window_width_px: number;
@@ -39,67 +39,68 @@ export interface DeviceResult {
   touch: boolean;
 }
 
-/** screens/distance.ts: `distance(context, found): JsPsychTimeline`, calling `found` once at its end. */
+/** Result of `createDistanceNode`. */
 export interface DistanceResult {
   px_per_mm: number;
-  /** From the blind spot; null where it was not measured, or is not possible (below 30 cm, above 1.5 m). */
+  /** From the blind spot; null if not measured or not plausible (below 30 cm or above 1.5 m). */
   distance_mm: number | null;
-  /** Each measurement of the blind spot. */
+  /** The single measurements of the blind spot. */
   measured_mm: number[];
-  /** The pixels are those of this zoom, on this monitor. */
+  /** The zoom and monitor for which the pixels were measured. */
   device_pixel_ratio: number;
 }
 
-/** screens/gamma.ts: `gamma: Screen<GammaFound>`. */
+/** Result of `gammaScreen`. */
 export interface GammaResult {
-  /** Median of the matches of the last round; null if they are not reliable: then show without correction. */
+  /** Median of the last round's matches; null if they are not reliable, then images are shown uncorrected. */
   gamma: number | null;
-  /** Standard deviation of the single estimates; null below two. */
+  /** Standard deviation of the single estimates; null with fewer than two. */
   spread: number | null;
-  /** Whether most of the last round's matches are possible on some screen, and agree with each other. */
+  /** Whether most matches of the last round are plausible and agree with each other. */
   reliable: boolean;
-  /** One a match: share of white pixels, the grey matched to it, where that began, the gamma it means, its round. */
+  /** For each match: share of white pixels, matched grey level, its start level, the resulting gamma, and the round. */
   matches: { share: number; level: number; start: number; gamma: number | null; round: number }[];
   device_pixel_ratio: number;
-  /** Whether a pixel of the dither was a pixel of the screen. */
+  /** Whether one pixel of the dither was one pixel of the screen. */
   one_to_one: boolean;
 }
 
-/** screens/contours.ts: `contours: Screen<ContoursFound>`; x, y in pixels of the image, whose size comes along. */
+/** Result of `contoursScreen`: points in pixels of the image, and the size of the image. */
 export interface ContoursResult {
   contours: [x: number, y: number][][];
   width_px: number;
   height_px: number;
 }
 
-/** screens/leave.ts: `leaving: Screen<Leaving>`. */
+/** Result of `leaveScreen`. */
 export type Leaving = "stay" | "keep" | "withdraw";
 
-/** screens/break.ts: `rest(pause): Screen<void>`. */
+/** Parameters of `breakScreen`. */
 export interface BreakInfo {
-  /** Of the whole experiment, 0 to 100. */
+  /** Progress in the whole experiment, 0 to 100. */
   percent: number;
-  /** The shortest rest. */
+  /** Minimum duration of the break. */
   at_least_s: number;
 }
 
 /**
- * screens/notice.ts: `notice(said): Screen<string>`; resolves with the `name` of the action chosen; with no actions
- * it stays. A link leads away, a file is saved. Enter presses the first action.
+ * Parameters of `noticeScreen`, which resolves with the `name` of the chosen action, and stays if there are no actions.
+ * An action with `href` is a link, one with `file` a download. Enter activates the first action.
  */
 export interface Message {
   title?: string;
-  /** Paragraphs, already in the participant's language. */
+  /** Paragraphs in the participant's language. */
   text: string;
   actions?: { name: string; label: string; href?: string; file?: File }[];
 }
 
 /*
 The other screens:
-  consent.ts      consent: Screen<boolean>                 whether they agree
-  full-screen.ts  fullScreen(left: boolean): Screen<boolean>  `left`: it was left and is asked for again; whether it worked
-  keys.ts         keys: Screen<Keys>
-  instructions.ts instructions: Screen<void>
-  feedback.ts     feedback(right: boolean, same?: boolean): Screen<void>  `same`: the true answer, said if they were wrong
-  debriefing.ts   debriefing: Screen<string>               a comment, or ""
+  consent.ts      consentScreen: Screen<boolean>           whether the participant agrees
+  full-screen.ts  fullScreenScreen(wasLeft): Screen<boolean>  whether full screen worked; `wasLeft`: it is requested again
+  keys.ts         keysScreen: Screen<Keys>
+  instructions.ts instructionsScreen: Screen<void>
+  feedback.ts     feedbackScreen(right, same?): Screen<void>  `same`: the right answer, shown after a wrong one
+  debriefing.ts   debriefingScreen: Screen<string>         a comment, or ""
+  returning.ts    returningScreen: Screen<"same" | "new">  whether the participant was here before
 */

@@ -18,7 +18,7 @@ const answer = (seq: number, item: number, flags = ""): StoredRecord =>
 const resumed = (seq: number, repeat: number | null): StoredRecord =>
   ({ session: "s", kind: "resumed", seq, at_ms: 6, data: { repeat } });
 
-/** A page whose requests are answered by `reply`, with an object or a status of refusal, and put down. */
+/** Simulate a page; `reply` returns the body of each reply, or the status of a refusal. Requests are logged. */
 function page(context: TestContext, reply: (path: string, body: any) => object | number | Promise<never>) {
   const requests: string[] = [];
   const bodies: any[] = [];
@@ -30,7 +30,7 @@ function page(context: TestContext, reply: (path: string, body: any) => object |
     if (typeof replied === "object") return new globalThis.Response(JSON.stringify(replied));
     return new globalThis.Response(JSON.stringify({ error: "X", message: "no" }), { status: replied });
   });
-  globalThis.addEventListener ??= () => {}; // a page's own
+  globalThis.addEventListener ??= () => {}; // exists only in browsers
   const storage = memoryStorage();
   const environment: SessionEnvironment = { server: sessionServer, storage, tab: emptyTabMemory, storageKey: "w", onDelivery: () => {}, retract: () => {} };
   return { storage, environment, requests, bodies };
@@ -160,7 +160,7 @@ test("the choice to leave is kept before it is sent, and finished by the next pa
   });
   await storage.storeSession("w", stored);
   await storage.storeRecords([answer(0, 0)]);
-  void leaveSession(stored, environment, "keep"); // a page that dies while it waits
+  void leaveSession(stored, environment, "keep"); // a page that is closed while it waits
   while (!requests.includes("POST leave")) await new Promise((resolve) => setImmediate(resolve));
   const left = (await storage.loadSession("w"))!;
   assert.equal(left.leaving, "keep");

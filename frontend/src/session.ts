@@ -1,4 +1,4 @@
-/** One participant's session: its trials from the server, its records on this computer, and how they get together. */
+/** The session of one participant: its trials from the server, its records on this computer, and their exchange. */
 
 import { Choices } from "./choices.ts";
 import type { Environment } from "./environment.ts";
@@ -10,10 +10,10 @@ import {
 } from "./wire.ts";
 
 export interface SessionEnvironment extends Pick<Environment, "server" | "storage" | "tab"> {
-  /** Who came to which study: the key under which this browser keeps the session. */
+  /** Study and participant: the key under which this browser stores the session. */
   storageKey: string;
   onDelivery: (delivery: DeliveryStatus, refusal?: RefusedError) => void;
-  /** Told of an answer the server will never take. */
+  /** Called with the item of an answer that the server refuses permanently. */
   retract: (item: number) => void;
 }
 
@@ -36,7 +36,7 @@ export class Session {
     addEventListener("pagehide", () => outbox.sendBeforeUnload());
   }
 
-  /** A new session for someone who agreed; or, by their link or Prolific's name, the one they had elsewhere. */
+  /** Start a session after consent; for a link or Prolific ID, the server may return the session started elsewhere. */
   static async begin(entry: Entry, environment: SessionEnvironment): Promise<Session> {
     const request = { ...entry, entry: await loadOrCreateEntry(environment) };
     const { token, ...state } = await retryUntilReply(() => environment.server.begin(request), () => environment.onDelivery("waiting"));
@@ -51,9 +51,9 @@ export class Session {
   }
 
   /**
-   * The session this browser had before a reload; null where its token is no longer good, because the session went on
-   * elsewhere or is gone: what could not be delivered then stays here, for `begin`. What an earlier page could not send
-   * goes first, so that the server's answer takes it into account.
+   * Resume the session stored in this browser. Return null if its token is no longer valid, because the session
+   * continued elsewhere or no longer exists; undelivered records then stay here for `begin`. Records of an earlier page
+   * are sent first, so that the state returned by the server includes them.
    */
   static async resume(stored: StoredSession, environment: SessionEnvironment): Promise<Session | null> {
     let isActive = false;
@@ -79,12 +79,12 @@ export class Session {
     }
   }
 
-  /** Whether anything was reported before this page. */
+  /** Whether the session had records before this page was loaded. */
   get hasRecords(): boolean {
     return this.outbox.next > 0;
   }
 
-  /** What this computer last reported of a kind, if `like` says that it still holds. */
+  /** Return the data of the last event of a kind for which `isValid` holds. */
   lastEvent<Data>(kind: EventKind, isValid: (data: Data) => boolean = () => true): Data | undefined {
     return this.events(kind).map(({ data }) => data as Data).findLast(isValid);
   }
@@ -97,7 +97,7 @@ export class Session {
     this.outbox.add({ kind, at_ms: Date.now(), data: { ...data } });
   }
 
-  /** Report that the participant is back, and which block is asked anew because they were away for long. */
+  /** Record that the participant is back, and which block is repeated because of a long absence. */
   recordReturn(): void {
     const records = [...this.outbox.records.values()];
     const times = records.map((record) => (record.kind === "response" ? record.shown_at_ms : record.at_ms));
@@ -105,7 +105,10 @@ export class Session {
     this.record("resumed", { away_ms, repeat: this.state.repeat_block ? this.state.next_item : null });
   }
 
-  /** What is still to be asked. The server has everything and says so; only this computer counts how often. */
+  /**
+   * Create the schedule of the items still to be asked. The server knows the answers; attempts are counted from the
+   * records on this computer.
+   */
   schedule(study: StudyInfo): Schedule {
     const schedule = new Schedule(this.state.trials, study.breaks.every_trials, study.tries);
     const answered = new Set(this.state.answered);
@@ -117,7 +120,7 @@ export class Session {
     return schedule;
   }
 
-  /** The item of every answer that did not count, since a block was last begun anew. */
+  /** Return the item of each answer that did not count, since a block was last repeated. */
   private failedItems(): number[] {
     const records = [...this.outbox.records.values()];
     const restart = records.findLast((record) => record.kind === "resumed" && record.data["repeat"] !== null);
@@ -128,7 +131,7 @@ export class Session {
     });
   }
 
-  /** Resolves once the server has counted and lacks nothing. Nothing then stays on this computer. */
+  /** Resolve when the server has all records; then clear this computer's storage. */
   async complete(): Promise<CompletionReply> {
     for (;;) {
       await this.outbox.waitUntilSent();
@@ -146,16 +149,16 @@ export class Session {
     }
   }
 
-  /** Leave for good, with the answers kept or withdrawn. Nothing then stays on this computer. */
+  /** Leave for good, keeping or withdrawing the answers; then clear this computer's storage. */
   leave(data: "keep" | "withdraw"): Promise<void> {
     return leaveSession(this.stored, this.environment, data, this.outbox);
   }
 }
 
 /**
- * Leave a session for good. The choice is kept before it is sent, so that a page that dies meanwhile does not undo it:
- * the next one asks this again; but of a session that is lost to this page nobody can leave. `why` goes with the
- * answers that stay.
+ * Leave a session for good. The decision is stored before it is sent, so that the next page can complete it if this one
+ * is closed. It is removed again if the server does not know the session. `details` are recorded with the event when
+ * the answers are kept.
  */
 export async function leaveSession(
   stored: StoredSession,
@@ -178,7 +181,7 @@ export async function leaveSession(
   await clearSession(stored, environment);
 }
 
-/** Everything that is left to send, and that the participant left. */
+/** Send all remaining records, and the event that the participant left. */
 async function sendRemaining(outbox: Outbox, data: Event["data"]): Promise<void> {
   const isReported = [...outbox.records.values()].some(({ kind }) => kind === "left");
   if (!isReported) outbox.add({ kind: "left", at_ms: Date.now(), data });
@@ -186,26 +189,26 @@ async function sendRemaining(outbox: Outbox, data: Event["data"]): Promise<void>
 }
 
 /**
- * Nothing of a session stays here, and the one whose place it took is back in it. The server has all it needs: a disk
- * that is full or gone keeps nobody from the last screen and its code.
+ * Remove a session from storage and restore the one stored below it. Errors are ignored: the server has everything, and
+ * a failing disk must not hide the last screen and its completion code.
  */
 export async function clearSession({ session, before }: StoredSession, { storage, storageKey }: SessionEnvironment): Promise<void> {
   await storage.clear(storageKey, session).catch(() => {});
   if (before) await storage.storeSession(storageKey, before).catch(() => {});
 }
 
-/** Whether the server knows no session of this token: it goes on elsewhere under a newer one, or is not there any more. */
+/** Return whether the server does not know this token: the session continues elsewhere, or no longer exists. */
 export function isUnknownSession(error: unknown): error is RefusedError {
   return error instanceof RefusedError && (error.status === 401 || error.status === 404);
 }
 
-/** A session that was begun a moment ago, unless someone else was even faster. */
+/** Return the session; throw if it was continued elsewhere in the meantime. */
 function requireSession(session: Session | null): Session {
   if (!session) throw new RefusedError(401, { error: "NotAllowed" });
   return session;
 }
 
-/** Everything this computer has of a session, for the researcher, when nothing else works; null if it has nothing. */
+/** Create a file with all records on this computer, for the researcher, if nothing else works; null without records. */
 export async function recordsFile(storage: BrowserStorage, storageKey: string): Promise<File | null> {
   const stored = await storage.loadSession(storageKey).catch(() => undefined);
   const records: StoredRecord[] = [];
@@ -216,8 +219,8 @@ export async function recordsFile(storage: BrowserStorage, storageKey: string): 
 }
 
 /**
- * Another tab had gone on with this session, and the server has its records under numbers that this computer has used
- * for others. Those are not sent again, so that whoever comes back can go on. False if there are none of them.
+ * Mark records as sent whose numbers the server already has from another tab, so that this tab can continue. Return
+ * whether there are any.
  */
 async function skipConflictingRecords({ session }: StoredSession, { storage }: SessionEnvironment, next_seq: number): Promise<boolean> {
   const conflicting = (await storage.loadRecords(session)).filter(({ seq, sent }) => !sent && seq < next_seq);
@@ -225,14 +228,17 @@ async function skipConflictingRecords({ session }: StoredSession, { storage }: S
   return conflicting.length > 0;
 }
 
-/** The name under which someone asks to begin, on the disk before they ask: asking twice then begins nothing twice. */
+/**
+ * Return the ID of this request to begin. It is stored before the request, so that a repeated request starts no second
+ * session.
+ */
 async function loadOrCreateEntry({ storage, storageKey }: SessionEnvironment): Promise<string> {
   const entry = (await storage.loadEntry(storageKey).catch(() => undefined)) ?? randomId();
   await storage.storeEntry(storageKey, entry).catch(() => {});
   return entry;
 }
 
-/** 128 bits by chance; `randomUUID` has fewer and is not there on pages without https. */
+/** Return 128 random bits as hexadecimal; `randomUUID` has fewer and is missing on pages without https. */
 export function randomId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

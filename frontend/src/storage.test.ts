@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { indexedDbStorage, withTimeout } from "./storage.ts";
 
-/** A database whose requests are taken and never answered. */
+/** A database that never responds. */
 const dead = {
   transaction: () => ({
     objectStore: () => ({ get: () => ({}), getAll: () => ({}), put: () => ({}), delete: () => ({}) }),

@@ -1,37 +1,40 @@
-/** What is kept on this computer: sessions by who came to which study, and every record until the study is over. */
+/** Storage in this browser: sessions by study and participant, and every record until the session is over. */
 
 import type { NumberedRecord } from "./wire.ts";
 
-/** A session as this browser knows it. */
+/** A session as stored in this browser. */
 export interface StoredSession {
   session: string;
   token: string;
-  /** Set once the participant chose to leave, until the server knows. */
+  /** Set when the participant decides to leave, until the server has confirmed it. */
   leaving?: "keep" | "withdraw";
-  /** Whose place this took here: a session with records that the server would not take. */
+  /** The session stored before this one, with records that the server refused. */
   before?: StoredSession;
 }
 
-/** `refused`: what the server would not take, in whose place this record stands. */
+/** A record as stored in this browser. `refused`: the record that this one replaces, because the server refused it. */
 export type StoredRecord = NumberedRecord & { session: string; sent?: true; refused?: NumberedRecord };
 
 export interface BrowserStorage {
-  /** The random name under which someone asked to begin. */
+  /** Load the random ID under which the participant asked to begin. */
   loadEntry(storageKey: string): Promise<string | undefined>;
   storeEntry(storageKey: string, entry: string): Promise<void>;
   loadSession(storageKey: string): Promise<StoredSession | undefined>;
   storeSession(storageKey: string, session: StoredSession): Promise<void>;
   loadRecords(session: string): Promise<StoredRecord[]>;
   storeRecords(records: StoredRecord[]): Promise<void>;
-  /** Nothing of this session stays. */
+  /** Remove everything about this session. */
   clear(storageKey: string, session: string): Promise<void>;
 }
 
-/** How long anyone waits for this computer's disk: to be there at all, then for each thing read or written. */
+/** Time limits for opening the database, and for each read and write. */
 export const OPEN_MS = 10_000;
 const DISK_MS = 3_000;
 
-/** The browser's database; where it has none (some private windows) or it never opens, memory, which a reload empties. */
+/**
+ * Open the browser's database. Return storage in memory, which a reload empties, if there is none (as in some private
+ * windows) or it does not open.
+ */
 export async function openStorage(): Promise<BrowserStorage> {
   try {
     return indexedDbStorage(await withTimeout(openDatabase(), OPEN_MS));
@@ -40,7 +43,7 @@ export async function openStorage(): Promise<BrowserStorage> {
   }
 }
 
-/** The same promise, which rejects where nothing has come of it after so long. */
+/** Return the promise, which rejects if it is still pending after `timeout_ms`. */
 export async function withTimeout<Value>(promise: Promise<Value>, timeout_ms: number): Promise<Value> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
@@ -59,9 +62,12 @@ async function openDatabase(): Promise<IDBDatabase> {
   return awaitRequest(request);
 }
 
-/** Every read and write rejects, and throws nothing, where the disk is full, gone, or does not answer for `disk_ms`. */
+/**
+ * Return storage in IndexedDB. Reads and writes reject, and never throw, if the disk fails or does not respond within
+ * `disk_ms`.
+ */
 export function indexedDbStorage(database: Pick<IDBDatabase, "transaction">, disk_ms = DISK_MS): BrowserStorage {
-  /** Resolves when what was written is on the disk. */
+  /** Resolve when the change is on the disk. */
   const write = (name: string, change: (store: IDBObjectStore) => void) => {
     const completed = new Promise<void>((resolve, reject) => {
       const transaction = database.transaction(name, "readwrite", { durability: "strict" });
@@ -97,7 +103,7 @@ function awaitRequest<Value>(request: IDBRequest<Value>): Promise<Value> {
   });
 }
 
-/** The same, for as long as the page lives. */
+/** Return storage in memory, which lasts until the page is reloaded. */
 export function memoryStorage(): BrowserStorage {
   const entries = new Map<string, string>();
   const sessions = new Map<string, StoredSession>();

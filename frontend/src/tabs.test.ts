@@ -3,7 +3,7 @@ import { test, type TestContext } from "node:test";
 
 import { waitForOnlyTab, waitByAsking } from "./tabs.ts";
 
-/** The browser's channel, as one bus: what one says, the others hear a moment later. */
+/** A BroadcastChannel as one bus: messages reach all other channels a moment later. */
 class Channel {
   static all: Channel[] = [];
   onmessage: ((message: { data: unknown }) => void) | null = null;
@@ -17,7 +17,7 @@ class Channel {
   }
 }
 
-/** Tabs that open in the way `open` says; which of them are alone, and which were told that another is. */
+/** Simulate tabs: `open` opens one. `active` lists the tabs that have the study, `busy` those told to wait. */
 function setUpTabs(context: TestContext) {
   Channel.all = [];
   context.mock.timers.enable({ apis: ["setTimeout"] });
@@ -70,7 +70,7 @@ test("when the tab that has it closes, the one that waits takes over", async (co
   await later(300);
   open("b");
   await later(300);
-  Channel.all.shift(); // a closes
+  Channel.all.shift(); // tab a closes
   await later(2000);
   await later(300);
   assert.deepEqual([active, busy], [["a", "b"], ["b"]]);

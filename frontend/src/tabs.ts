@@ -1,8 +1,8 @@
-/** One tab at a time: two would ask the same trials and number their records alike. */
+/** Allow one tab at a time: two tabs would ask the same trials and number their records alike. */
 
 /**
- * Resolves when this tab has the study to itself, which it keeps until it closes; `busy` is called if another tab has
- * it now. A browser that keeps no data of this site may refuse locks and channels alike: then nobody waits.
+ * Resolve when no other tab has this study open; this tab then keeps it until it closes. `onBusy` is called if another
+ * tab has it now. If the browser blocks both locks and channels, resolve at once.
  */
 export async function waitForOnlyTab(study: string, onBusy: () => void): Promise<void> {
   const name = `vseg ${study}`;
@@ -17,7 +17,7 @@ async function waitByLock(name: string, onBusy: () => void): Promise<void> {
   await acquireLock(name, {});
 }
 
-/** Resolves with whether the lock is ours; if so, it is held for good. */
+/** Resolve with whether this tab has acquired the lock, which it then keeps. */
 function acquireLock(name: string, options: LockOptions): Promise<boolean> {
   return new Promise((resolve, reject) => {
     navigator.locks
@@ -32,12 +32,12 @@ function acquireLock(name: string, options: LockOptions): Promise<boolean> {
 const ANSWER_MS = 300;
 const ASK_AGAIN_MS = 2000;
 
-/** What tabs say to each other: someone asks, by a number of chance, or is here. */
+/** A message between tabs: a question with a random number, or the reply of the tab that has the study. */
 type TabMessage = { asks: number } | "here";
 
 /**
- * Without locks (pages not served by https have none): ask whether anyone is there, and answer whoever asks later. Of
- * two who ask at the same time, the lower number wins.
+ * Wait without locks, which exist only on https pages: ask whether another tab has the study, and reply to tabs that
+ * ask later. If two tabs ask at the same time, the lower number wins.
  */
 export async function waitByAsking(name: string, onBusy: () => void): Promise<void> {
   const channel = new BroadcastChannel(name);

@@ -1,4 +1,4 @@
-/** Screens as trials of jsPsych, and the few kinds of timeline nodes the experiment is made of. */
+/** A jsPsych plugin that runs screens, and the timeline nodes of the experiment. */
 
 import { type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
 
@@ -9,18 +9,18 @@ const info = {
   name: "vseg-screen",
   version: "0.1.0",
   parameters: {
-    /** The step's name, on the page's body. */
+    /** Name of the step, written to the page's body. */
     step: { type: ParameterType.STRING, default: undefined },
-    /** Makes the screen. */
+    /** Creates the screen. */
     screen: { type: ParameterType.FUNCTION, default: undefined },
-    /** What the screen may know. */
+    /** Returns the context of the screen. */
     context: { type: ParameterType.FUNCTION, default: undefined },
-    /** Takes the screen's result; the next step waits for it. */
+    /** Called with the screen's result; the next step waits for it. */
     onResult: { type: ParameterType.FUNCTION, default: undefined },
   },
   data: {
     step: { type: ParameterType.STRING },
-    /** How long the screen was there. */
+    /** Duration of the screen. */
     rt: { type: ParameterType.FLOAT },
   },
 } as const;
@@ -35,7 +35,7 @@ class ScreenPlugin implements JsPsychPlugin<typeof info> {
     const result = await trial.screen()(container, trial.context());
     const pending = trial.onResult(result);
     if (pending instanceof Promise) {
-      // A screen that has been answered must not be answered again while its answer is dealt with.
+      // Remove the screen, so that it cannot be answered twice while its result is processed.
       setStep("loading");
       container.replaceChildren();
       await pending;
@@ -44,9 +44,12 @@ class ScreenPlugin implements JsPsychPlugin<typeof info> {
   }
 }
 
-export type Node = Record<string, any>; // as jsPsych itself describes a node
+export type Node = Record<string, any>; // as in jsPsych's own types
 
-/** A screen as a step of the timeline. `make` (and `name`, if it is a function) is called when the step begins. */
+/**
+ * Create the timeline node of a screen. `createScreen`, and `name` if it is a function, are called when the step
+ * begins.
+ */
 export function step<Result>(
   name: string | (() => string),
   createScreen: () => Screen<Result>,
@@ -56,12 +59,12 @@ export function step<Result>(
   return { type: ScreenPlugin, step: name, screen: createScreen, context, onResult };
 }
 
-/** A node that only takes place if `condition` says so when its turn comes. */
+/** Create a node that runs only if `condition` holds when its turn comes. */
 export function when(condition: () => boolean, ...timeline: Node[]): Node {
   return { timeline, conditional_function: condition };
 }
 
-/** Again and again until `condition` says no; it is asked before each turn. */
+/** Create a node that repeats while `condition` holds; it is checked before each repetition. */
 export function repeatWhile(condition: () => boolean, ...timeline: Node[]): Node {
   return { timeline, conditional_function: condition, loop_function: condition };
 }

@@ -1,4 +1,6 @@
-/** What each phase of a trial draws, whole, so that one frame shows it: the photodiode's patch goes with it. */
+/**
+ * The drawings of the phases of a trial. Each one is complete, with the photodiode patch, so that one frame shows it.
+ */
 
 import type { TrialCanvas } from "./canvas.ts";
 

@@ -1,14 +1,14 @@
-/** Watches over one trial: was the page seen, did it have the focus, did the window stay as it was? */
+/** Check during a trial whether the page was visible and focused and the window unchanged. */
 
 export interface PageState {
   visible: boolean;
   focused: boolean;
   full_screen: boolean;
-  /** Of: hidden, blurred, window. */
+  /** Subset of: hidden, blurred, window. */
   flags: string[];
 }
 
-/** Begin to watch; the function returned ends it and says what was seen. */
+/** Start watching the page; the returned function stops and returns the result. */
 export function watchPage(): () => PageState {
   const before = { full: document.fullscreenElement !== null, width: innerWidth, height: innerHeight };
   const flags = new Set<string>();

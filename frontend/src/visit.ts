@@ -1,4 +1,4 @@
-/** What one visit to the page knows and does around its questions: the steps of main.ts, in the order of the way. */
+/** The state and actions of one visit to the page apart from its trials; main.ts puts them in order. */
 
 import type { JsPsych } from "jspsych";
 
@@ -16,7 +16,7 @@ import { leaveSession, recordsFile, type SessionEnvironment, Session } from "./s
 import { Renderer } from "./renderer.ts";
 import { type Entry, type EventKind, RefusedError, type StudyInfo } from "./wire.ts";
 
-/** Why the way ended before its end. */
+/** Why the experiment ended early. */
 export type Ending = { why: "declined" } | { why: "left"; data: "keep" | "withdraw" } | { why: "refused"; refusal: RefusedError };
 
 export class Visit {
@@ -48,7 +48,7 @@ export class Visit {
     this.leaveButton.onOpen = () => this.handlePause();
   }
 
-  // What screens may know.
+  // What screens may use.
 
   readonly text = (key: string, values: Record<string, string | number> = {}): string =>
     (this.study.texts[key] ?? key).replace(/\{(\w+)\}/g, (braces, name) => String(values[name] ?? braces));
@@ -71,21 +71,24 @@ export class Visit {
     return computeDisplay(this.study, this.findCalibration<DistanceResult>("distance"), this.findCalibration<GammaResult>("gamma"));
   }
 
-  /** Before the questions the practice picture may serve as an example, never an image that will be asked about. */
+  /**
+   * Return the image for the current screen. Before the trials this is the practice image, never one that will be asked
+   * about.
+   */
   private shownImage(): { image?: HTMLImageElement } {
     const toDraw = this.questions.allAnswered ? this.imagesToDraw[0] : undefined;
     const image = this.renderer.canvas.getImage(toDraw ?? "practice");
     return image ? { image } : {};
   }
 
-  // Coming, agreeing, calibrating.
+  // Arrival, consent and calibration.
 
-  /** Whether a step is still to be done: what this computer has reported is not asked again. */
+  /** Return whether this computer has no event of this kind yet, so that the step is still to be done. */
   isMissing(kind: EventKind): boolean {
     return !this.session?.lastEvent(kind);
   }
 
-  /** Whether the screen is still to be measured, or anew, since the zoom or the monitor changed. */
+  /** Return whether the screen has to be measured, also again after a change of zoom or monitor. */
   needsCalibration(kind: "distance" | "gamma"): boolean {
     return this.study.calibration[kind] && !this.findCalibration(kind);
   }
@@ -94,17 +97,17 @@ export class Visit {
     return this.session?.lastEvent<Data>(kind, (found) => Math.abs(found.device_pixel_ratio - devicePixelRatio) < 0.001);
   }
 
-  /** Whether no question was answered yet. */
+  /** Whether no trial has been answered yet. */
   get hasNoResponses(): boolean {
     return !this.session || ![...this.session.outbox.records.values()].some(({ kind }) => kind === "response");
   }
 
-  /** Whether a link or Prolific says who this is. */
+  /** Whether a link or Prolific ID identifies the participant. */
   get isNamed(): boolean {
     return Boolean(this.entry.link ?? this.entry.prolific_pid);
   }
 
-  /** Go on with the session from before a reload, or with leaving it. */
+  /** Resume the session from before a reload, or complete leaving it. */
   async resume(): Promise<void> {
     const prompts = { returning: () => this.showScreen("returning", returningScreen), lost: () => this.showSessionLost() };
     const found = await findSession(this.sessionEnvironment, this.isNamed, prompts);
@@ -112,20 +115,20 @@ export class Visit {
     else if (found) this.startSession(found);
   }
 
-  /** Says that the session is not there any more; resolves when the participant wants to begin anew. */
+  /** Show that the session no longer exists; resolve when the participant wants to begin again. */
   private async showSessionLost(): Promise<unknown> {
     const beginAgain = { name: "gone_new", label: this.text("gone_new") };
     const message = { title: this.text("gone_title"), text: this.text("refused_gone") };
     return this.showScreen("gone", noticeScreen({ ...message, actions: [beginAgain, ...(await this.createDownloadAction())] }));
   }
 
-  /** An action that saves what this computer still has, if anything. */
+  /** Return an action that saves the records on this computer, or nothing if there are none. */
   async createDownloadAction(): Promise<NonNullable<Message["actions"]>> {
     const file = await recordsFile(this.environment.storage, this.storageKey);
     return file ? [{ name: "download", label: this.text("download"), file }] : [];
   }
 
-  /** A screen outside of the way. */
+  /** Show a screen outside the timeline. */
   private showScreen<Result>(step: string, screen: Screen<Result>): Promise<Result> {
     setStep(step);
     return screen(document.getElementById("experiment")!, this.context());
@@ -138,7 +141,7 @@ export class Visit {
     this.renderer.load(session.state.images, () => this.showDelivery("waiting"));
   }
 
-  /** Send the choice to leave. */
+  /** Send the decision to leave. */
   async leave(data: "keep" | "withdraw"): Promise<void> {
     if (this.session) return this.session.leave(data);
     const stored = await this.environment.storage.loadSession(this.storageKey);
@@ -167,7 +170,7 @@ export class Visit {
     this.renderer.measure();
   };
 
-  /** Whether full screen was left before a trial; asked for again, unless the browser cannot do it. */
+  /** Return whether full screen was left before a trial. It is requested again, unless the browser cannot do it. */
   readonly isFullScreenLost = (): boolean => {
     const lost = this.fullScreenState === "granted" && document.fullscreenElement === null && this.questions.isAt("trial")();
     if (lost) this.fullScreenLostAt_ms ||= Date.now();
@@ -189,7 +192,7 @@ export class Visit {
     this.session?.record(kind, data);
   }
 
-  // The contours, and the end.
+  // Contours and end.
 
   /** Images whose contours are still to be drawn. */
   private get imagesToDraw(): string[] {
@@ -204,16 +207,16 @@ export class Visit {
 
   readonly recordContours = (found: ContoursResult): void => this.record("contours", { image: this.imagesToDraw[0], ...found });
 
-  /** End the way here; main.ts says the last word. */
+  /** End the experiment early; main.ts then shows the last screen. */
   end(ending: Ending): void {
     if (this.ending) return;
     this.ending = ending;
     this.leaveButton.remove();
-    this.questions.interrupt(); // nobody needs to answer any more
+    this.questions.interrupt(); // the trial needs no answer any more
     this.jsPsych.abortExperiment();
   }
 
-  /** Whether answers arrive, in a line at the edge. */
+  /** Show at the edge of the page whether answers arrive; end the visit if the server refused. */
   readonly showDelivery = (delivery: DeliveryStatus, refusal?: RefusedError): void => {
     const line = document.getElementById("delivery");
     if (line) line.textContent = delivery === "waiting" ? this.text("offline") : "";

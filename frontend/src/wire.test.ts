@@ -14,7 +14,7 @@ test("Prolific's parameters, or a personal link, from the address", () => {
   assert.deepEqual(parseEntry(""), {});
 });
 
-/** Asks a real server for the study; `fetch` gets its address, which a page would have itself. */
+/** Fetch the study from a real server; `fetch` adds its address, which a page would have. */
 async function fetchFrom(status: number, body: string): Promise<unknown> {
   const server = createServer((_request, reply) => reply.writeHead(status).end(body)).listen(0);
   const { port } = server.address() as AddressInfo;

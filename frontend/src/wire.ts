@@ -1,11 +1,11 @@
 /**
- * What goes over the wire, under the names it has in the database. Every address is relative to the page, so the
- * experiment works behind any prefix.
+ * The messages between page and server, with the same names as in the database. All addresses are relative to the page,
+ * so the experiment works behind any path prefix.
  */
 
 import type { Photodiode } from "./photodiode.ts";
 
-/** `study.json`: what the page needs to know before anyone agreed to anything. */
+/** `study.json`: the information that the page needs before consent. */
 export interface StudyInfo {
   name: string;
   title: string;
@@ -32,14 +32,14 @@ export interface StudyInfo {
   practice: { trials: number; feedback: boolean };
   breaks: { every_trials: number; at_least_s: number };
   lab: { photodiode: Photodiode | null; markers: boolean };
-  /** How often a trial is asked that was not shown right. */
+  /** How often a trial is asked that was not shown correctly. */
   tries: number;
   personal_links_only: boolean;
   prolific: boolean;
   prolific_required: boolean;
 }
 
-/** The session's trials as columns; an item is a row's number. Only practice trials bring their answer. */
+/** The trials of the session as columns; an item is the number of a row. Only practice trials include their answer. */
 export interface Trials {
   image: string[];
   block: number[];
@@ -53,7 +53,9 @@ export interface Trials {
   answer: (boolean | null)[];
 }
 
-/** Pairs that the server has chosen from the answers so far, as columns: each in the place of that item's own. */
+/**
+ * Pairs that the server has chosen from the answers so far, as columns. They replace the fixed pairs of their items.
+ */
 export interface ChosenPairs {
   item: number[];
   x1: number[];
@@ -62,13 +64,13 @@ export interface ChosenPairs {
   y2: number[];
 }
 
-/** What an adaptive study says with every reply. `stops`: items before which a block ends early. */
+/** Part of every reply in an adaptive study. `stops`: items before which a block ends early. */
 export interface ChoicesReply {
   choices?: ChosenPairs;
   stops?: number[];
 }
 
-/** The numbers of the records the server has stored for good. */
+/** The numbers of the records that the server has stored. */
 export interface RecordsReply extends ChoicesReply {
   stored: number[];
 }
@@ -79,7 +81,7 @@ export interface ImageInfo {
   height_px: number;
 }
 
-/** Where a session stands, as the server knows it. */
+/** The state of a session on the server. */
 export interface State extends ChoicesReply {
   session: string;
   participant: string;
@@ -88,16 +90,16 @@ export interface State extends ChoicesReply {
   trials: Trials;
   next_seq: number;
   next_item: number;
-  /** Whether the block of `next_item` is to be done again from its beginning, after a long absence. */
+  /** Whether the block of `next_item` is repeated from its start, after a long absence. */
   repeat_block: boolean;
   answered: number[];
   asked_again: number[];
 }
 
-/** A session that has begun, with the token that opens it. */
+/** A started session with its token. */
 export type StartedSession = State & { token: string };
 
-/** One trial, as it was shown and answered. Onsets are milliseconds of the page's clock. */
+/** The response to one trial. Onsets are in milliseconds of the page's clock. */
 export interface Response {
   kind: "response";
   item: number;
@@ -121,7 +123,7 @@ export interface Response {
   focused: boolean;
   full_screen: boolean;
   flags: string;
-  /** Whether the pair was one the server has chosen, not the item's own. */
+  /** Whether the server chose the pair from the answers so far. */
   chosen: boolean;
 }
 
@@ -129,7 +131,7 @@ export type EventKind =
   | "consent" | "device" | "keys" | "distance" | "gamma" | "screen" | "resumed"
   | "break" | "interruption" | "contours" | "left" | "comment";
 
-/** Everything else a session reports. */
+/** Any other record of a session. */
 export interface Event {
   kind: EventKind;
   at_ms: number;
@@ -137,10 +139,13 @@ export interface Event {
 }
 
 export type Report = Response | Event;
-/** A report with its place in the session: one counter from 0 for both kinds, without gaps. */
+/** A record with its number in the session: responses and events are counted together from 0, without gaps. */
 export type NumberedRecord = Report & { seq: number };
 
-/** Who comes: from the address of the page, and `entry`, by which a request that is sent again begins nothing twice. */
+/**
+ * Identifies the participant, from the page's address. With the random ID `entry`, a repeated request starts no second
+ * session.
+ */
 export interface Entry {
   entry?: string;
   prolific_pid?: string;
@@ -149,7 +154,7 @@ export interface Entry {
   link?: string;
 }
 
-/** The end of the way: the code and the way back, where the study has them. */
+/** Completion code and return address, if the study has them. */
 export interface CompletionReply {
   completion_code: string | null;
   return_url: string | null;
@@ -162,16 +167,16 @@ interface ErrorBody {
   missing?: number[];
 }
 
-/** The server understood and said no: trying again would not help. */
+/** The server received the request and refused it; repeating it would not help. */
 export class RefusedError extends Error {
   readonly status: number;
-  /** "full", "closed", "already", "link", "ended", "prolific", "missing", "unanswered", or the error's own name. */
+  /** "full", "closed", "already", "link", "ended", "prolific", "missing", "unanswered", or the name of the error. */
   readonly reason: string;
-  /** Records the server lacks, when it counted. */
+  /** Numbers of the records that the server is missing. */
   readonly missing: number[];
 
   constructor(status: number, body: ErrorBody) {
-    super(body.message ?? `The server answered ${status}.`);
+    super(body.message ?? `The server returned status ${status}.`);
     this.status = status;
     this.reason = body.reason ?? body.error ?? String(status);
     this.missing = body.missing ?? [];
@@ -181,19 +186,19 @@ export class RefusedError extends Error {
 const REFUSAL_STATUSES = new Set([401, 404, 409, 413, 422]);
 const REQUEST_TIMEOUT_MS = 20_000;
 
-/** The study of this page. */
+/** Fetch the study of this page. */
 export const fetchStudy = () => request<StudyInfo>("GET", "study.json");
 
-/** What a participant would be given, for a researcher who is logged in; the server keeps nothing of it. */
+/** Fetch the trials of a preview for a logged-in researcher; the server stores nothing. */
 export const fetchPreview = (name: string) => request<StartedSession>("GET", `../../api/studies/${name}/preview`);
 
-/** Everything the page asks of the server in the name of one session. */
+/** All requests about one session. */
 export interface Server {
   begin: (entry: Entry) => Promise<StartedSession>;
   state: (token: string) => Promise<State>;
   complete: (token: string, count: number) => Promise<CompletionReply>;
   leave: (token: string, data: "keep" | "withdraw") => Promise<object>;
-  /** `last`: the page is going away. */
+  /** Send records. `last`: the page is being unloaded. */
   records: (token: string, records: NumberedRecord[], last?: boolean) => Promise<RecordsReply>;
 }
 
@@ -211,7 +216,7 @@ interface Options {
   keepalive?: boolean;
 }
 
-/** One request. Throws `Refused` where the server said no, another error where it could not be asked. */
+/** Send one request. Throw `RefusedError` if the server refuses, another error if it cannot be reached. */
 async function request<Reply>(method: string, path: string, options: Options = {}): Promise<Reply> {
   const { token, body, keepalive = false } = options;
   const reply = await fetch(path, {
@@ -225,15 +230,15 @@ async function request<Reply>(method: string, path: string, options: Options = {
     },
     ...(body ? { body: JSON.stringify(body) } : {}),
   });
-  // A proxy or a hotel's log-in page may answer in the server's place: only JSON is an answer of ours.
+  // A proxy or a hotel's login page may reply instead of the server, but not with JSON.
   const content: unknown = await reply.json();
-  if (typeof content !== "object" || content === null) throw new Error(`${path} answered no object.`);
+  if (typeof content !== "object" || content === null) throw new Error(`Expected a JSON object from ${path}.`);
   if (reply.ok) return content as Reply;
   if (REFUSAL_STATUSES.has(reply.status) && "error" in content) throw new RefusedError(reply.status, content as ErrorBody);
-  throw new Error(`${path} answered ${reply.status}.`);
+  throw new Error(`${path} returned status ${reply.status}.`);
 }
 
-/** Who comes, from the address of the page: Prolific's parameters or a personal link. */
+/** Parse Prolific's parameters or a personal link from the page's address. */
 export function parseEntry(search: string): Entry {
   const parameters = new URLSearchParams(search);
   const names = {

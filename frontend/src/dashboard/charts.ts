@@ -1,4 +1,4 @@
-/** Charts, chart by uPlot from what the server wrote into data-chart. */
+/** Charts drawn by uPlot from the JSON in data-chart. */
 
 import uPlot from "uplot";
 
@@ -18,7 +18,7 @@ const sizes = new ResizeObserver((entries) => {
   }
 });
 
-/** Draw every chart of the page that is new or has changed, and forget those that are gone. */
+/** Draw all new or changed charts of the page, and remove those whose elements are gone. */
 export function drawAll(): void {
   for (const container of [...plots.keys()]) if (!container.isConnected) removeChart(container);
   for (const container of document.querySelectorAll<HTMLElement>("[data-chart]")) {
@@ -32,7 +32,7 @@ export function drawAll(): void {
   }
 }
 
-/** Draw them all again, in the colours of now. */
+/** Redraw all charts in the current colour scheme. */
 export function redrawAll(): void {
   for (const container of [...plots.keys()]) removeChart(container);
   drawAll();

@@ -1,4 +1,4 @@
-/** Buttons that copy the field they name. */
+/** Buttons that copy the field whose ID is in data-copy. */
 
 export function enableCopyButtons(): void {
   document.addEventListener("click", (event) => {
@@ -14,6 +14,6 @@ async function copyField(button: HTMLElement): Promise<void> {
     await navigator.clipboard.writeText(field.value);
     button.textContent = "Copied";
   } catch {
-    button.textContent = "Press Ctrl+C"; // without https a page may not copy by itself
+    button.textContent = "Press Ctrl+C"; // pages without https may not write to the clipboard
   }
 }

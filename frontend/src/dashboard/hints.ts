@@ -1,4 +1,4 @@
-/** Hints are details elements; with script they also close by themselves: Escape, or a click beside them. */
+/** Close hints (details elements) on Escape or a click outside them. */
 
 export function enableHintClosing(): void {
   document.addEventListener("click", ({ target }) => {

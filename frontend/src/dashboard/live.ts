@@ -1,18 +1,18 @@
-/** Parts of a page that are fetched again by themselves: elements with data-live, the address of what they show. */
+/** Refresh the live parts of a page: elements with data-live, which holds the address of their content. */
 
 import { morph } from "./morph.ts";
 
 const REFRESH_EVERY_MS = 3000;
-const REQUEST_TIMEOUT_MS = 20_000; // of one request
+const REQUEST_TIMEOUT_MS = 20_000; // per request
 
 export interface Live {
-  /** Fetch a part from another address, now; false if it is refused. */
+  /** Fetch a part from another address at once; resolve with false if the server refuses. */
   show(part: Element, address: string): Promise<boolean>;
 }
 
 type Outcome = "ok" | "unreachable" | "logged-out" | "refused";
 
-/** Keeps all live parts up to date while anyone can see them; `onChange` is called after each change. */
+/** Refresh all live parts while the page is visible; call `onChange` after each change. */
 export function refreshLiveParts(onChange: () => void): Live {
   const tags = new Map<string, string>();
 
@@ -31,7 +31,7 @@ export function refreshLiveParts(onChange: () => void): Live {
     if (reply.status === 401) return "logged-out";
     if (reply.status === 304) return "ok";
     if (!reply.ok) return reply.status < 500 ? "refused" : "unreachable";
-    if (!part.isConnected || part.getAttribute("data-live") !== relative(address)) return "ok"; // steered meanwhile
+    if (!part.isConnected || part.getAttribute("data-live") !== relative(address)) return "ok"; // the part has another address by now
     const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-live]");
     if (!fresh) return "unreachable";
     tags.set(address, reply.headers.get("etag") ?? "");
@@ -42,7 +42,7 @@ export function refreshLiveParts(onChange: () => void): Live {
 
   async function refreshAll(): Promise<void> {
     if (document.hidden) return;
-    // One after the other: a part inside another may be new, and the server has others to serve.
+    // One after the other: refreshing a part may add parts inside it, and this limits the load on the server.
     const done = new Set<Element>();
     let worst: Outcome = "ok";
     for (let part = nextPart(done); part; part = nextPart(done)) {
@@ -74,7 +74,7 @@ export function refreshLiveParts(onChange: () => void): Live {
   };
 }
 
-/** Parts that came without their content are fetched at once. */
+/** Fetch the parts that were rendered without content. */
 async function loadDeferredParts(refresh: (part: Element, address: string) => Promise<Outcome>): Promise<void> {
   for (const part of document.querySelectorAll("[data-live-now]")) {
     await refresh(part, absolute(part.getAttribute("data-live")!));
@@ -92,7 +92,7 @@ function relative(address: string): string {
   return url.pathname + url.search;
 }
 
-/** A quiet line at the top while something is wrong. */
+/** Show a line at the top of the page while something is wrong. */
 function showBanner(outcome: Outcome): void {
   const existing = document.getElementById("banner");
   if (outcome === "ok" || outcome === "refused") return existing?.remove();

@@ -1,4 +1,4 @@
-/** The researcher's pages: whole without this script, alive with it. */
+/** The script of the researcher's pages, which also work without it. */
 
 import { drawAll, redrawAll } from "./charts.ts";
 import { enableCopyButtons } from "./copy.ts";

@@ -1,9 +1,12 @@
 /**
- * Makes one piece of the page like another by changing as little as possible: what has focus keeps it, what was
- * opened stays open, and what is drawn by script is left alone.
+ * Update one part of the page to match another with as few changes as possible: focus is kept, open elements stay open,
+ * and charts drawn by script are left alone.
  */
 
-/** Which of the old children each fresh one continues (-1: none): by key, else the next one without key of its kind. */
+/**
+ * Return the index of the old child that each new child continues, or -1: the one with the same key, or, without a key,
+ * the next one of the same kind.
+ */
 export function matchChildren(old: readonly Child[], fresh: readonly Child[]): number[] {
   const byKey = new Map(old.flatMap(({ key }, index) => (key ? [[key, index] as const] : [])));
   let next = 0;
@@ -28,10 +31,10 @@ export interface Child {
   kind: string;
 }
 
-/** `old` becomes like `fresh`. */
+/** Update `old` to match `fresh`. */
 export function morph(old: Element, fresh: Element): void {
   updateAttributes(old, fresh);
-  if (old.hasAttribute("data-chart")) return; // drawn by script, from the attribute
+  if (old.hasAttribute("data-chart")) return; // a chart is drawn by script from this attribute
   updateChildren(old, fresh);
 }
 
@@ -55,7 +58,7 @@ function updateChildren(old: Element, fresh: Element): void {
 
 function updateNode(old: ChildNode, fresh: ChildNode): void {
   if (old instanceof Element && fresh instanceof Element) {
-    // A live part inside has its own way of being fetched; only its address may have changed.
+    // A nested live part is refreshed separately; only its address may have changed.
     if (old.hasAttribute("data-live") && old.id === fresh.id) old.setAttribute("data-live", fresh.getAttribute("data-live")!);
     else morph(old, fresh);
   } else if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
@@ -79,7 +82,7 @@ function updateAttributes(old: Element, fresh: Element): void {
 
 const pendingSources = new WeakMap<HTMLImageElement, string>();
 
-/** Another picture in the same place, once it can be drawn: nothing flickers. */
+/** Replace the source of an image once the new one is decoded, so that nothing flickers. */
 async function swapImage(image: HTMLImageElement, src: string): Promise<void> {
   if (pendingSources.get(image) === src) return;
   pendingSources.set(image, src);
@@ -88,7 +91,7 @@ async function swapImage(image: HTMLImageElement, src: string): Promise<void> {
   try {
     await next.decode();
   } catch {
-    pendingSources.delete(image); // the old one stays; a later round tries again
+    pendingSources.delete(image); // keep the old image; the next refresh tries again
     return;
   }
   if (pendingSources.get(image) === src) image.src = src;

@@ -1,4 +1,4 @@
-/** What of a chart can be calculated without drawing it. */
+/** Calculations for charts that need no drawing. */
 
 export interface ChartData {
   kind: "bars" | "dots";
@@ -9,28 +9,28 @@ export interface ChartData {
   isTime: boolean;
 }
 
-/** Steps between the marks of an axis that counts things: 1, 2, 5, 10, 20, … */
+/** Steps between the marks of an axis with counts: 1, 2, 5, 10, 20, … */
 export const WHOLE_STEPS = Array.from({ length: 21 }, (_, index) => [1, 2, 5][index % 3]! * 10 ** Math.floor(index / 3));
 
-/** The distance between neighbouring bars. */
+/** Return the distance between neighbouring bars. */
 export function barSpacing(x: readonly number[], isTime: boolean): number {
   const gaps = x.slice(1).map((value, index) => value - x[index]!);
   return gaps.length ? Math.min(...gaps) : isTime ? 3600 : 1;
 }
 
-/** From where to where the x axis goes: whole bars, or a little margin beside the first and the last dot. */
+/** Return the range of the x axis: whole bars, or a small margin beside the first and last dot. */
 export function xRange({ kind, x, isTime }: ChartData): [number, number] {
   const [first, last] = [x[0] ?? 0, x.at(-1) ?? 1];
   const margin = kind === "bars" ? barSpacing(x, isTime) / 2 : Math.max(1, 0.02 * (last - first));
   return [first - margin, last + margin];
 }
 
-/** From 0 to somewhat above the highest, and never to nothing. */
+/** Return the range of the y axis: from 0 to slightly above the maximum, at least 1. */
 export function yRange(y: readonly number[]): [number, number] {
   return [0, Math.max(1, 1.08 * y.reduce((most, value) => Math.max(most, value), 0))];
 }
 
-/** A moment below the axis: the hour, or the day where a new one begins; UTC, as everywhere on these pages. */
+/** Format the label of a time: the day at midnight, otherwise the time of day; UTC, as everywhere on these pages. */
 export function formatTime(time_s: number): string {
   const time = new Date(time_s * 1000);
   const midnight = time.getUTCHours() === 0 && time.getUTCMinutes() === 0;

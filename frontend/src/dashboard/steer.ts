@@ -1,4 +1,4 @@
-/** Links and forms with data-steer change the live part and the address, without loading the page again. */
+/** Links and forms with data-steer change the live part and the address without reloading the page. */
 
 import { formAddress, partAddress } from "./addresses.ts";
 import type { Live } from "./live.ts";
@@ -21,7 +21,7 @@ export function enableSteering(live: Live): void {
     event.preventDefault();
     void steer(live, getFormAddress(form));
   });
-  // Back and forth through what was steered to; a place in the same page is nothing to load.
+  // Reload when going back or forward to another address, but not for a fragment of the same page.
   addEventListener("popstate", () => void (currentAddress() === shownAddress || location.reload()));
 }
 
@@ -37,5 +37,5 @@ async function steer(live: Live, address: string): Promise<void> {
   if (!part) return location.assign(address);
   history.pushState(null, "", address);
   shownAddress = currentAddress();
-  if (!(await live.show(part, partAddress(address)))) location.assign(address); // the page says what is wrong
+  if (!(await live.show(part, partAddress(address)))) location.assign(address); // load the page, which shows what is wrong
 }

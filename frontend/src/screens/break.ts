@@ -1,12 +1,14 @@
-/** A rest, with how far they have come. */
+/** A break, with the progress so far. */
 
 import { el, paragraphs } from "../dom.ts";
 import type { BreakInfo, Screen } from "../screen.ts";
 import { createStatusLine, createChoice, showPanel } from "./panel.ts";
 
-const MIN_BREAK_S = 1; // so that a key meant for the last question does not end the rest
+const MIN_BREAK_S = 1; // so that a key pressed for the last trial does not end the break
 
-/** Resolves when the person goes on, which they may after the shortest rest. */
+/**
+ * Create the break screen; it resolves when the participant continues, which is possible after the minimum duration.
+ */
 export function breakScreen(info: BreakInfo): Screen<void> {
   return async (container, context) => {
     const percent = Math.round(info.percent);

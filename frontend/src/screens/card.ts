@@ -1,4 +1,4 @@
-/** A bank card of nobody's, drawn as large as its place. */
+/** Drawing of a bank card that fills its container. */
 
 import { svg } from "./pictures.ts";
 

@@ -1,12 +1,12 @@
-/** Drawn lines as data: fewer points, whole tenths of a pixel, small enough for one record. */
+/** Convert drawn lines to data: fewer points, rounded to tenths of a pixel, small enough for one record. */
 
 export type Point = [x: number, y: number];
 export type Line = Point[];
 
-/** What one record may hold, with room to spare. */
+/** Maximum size of the lines, below the limit of a record. */
 export const MAX_BYTES = 60_000;
 
-/** The lines in image pixels, simplified as far as needed to fit. */
+/** Simplify the lines, in image pixels, until they fit into `maxBytes`. */
 export function packLines(lines: readonly Line[], maxBytes: number = MAX_BYTES): Line[] {
   for (let tolerance = 0.5; ; tolerance *= 2) {
     const kept = lines.filter((line) => line.length > 1).map((line) => roundPoints(simplifyLine(line, tolerance)));
@@ -15,7 +15,7 @@ export function packLines(lines: readonly Line[], maxBytes: number = MAX_BYTES):
   }
 }
 
-/** Ramer-Douglas-Peucker: leaves out every point nearer than `tolerance` to the line without it. */
+/** Simplify a line with the Ramer-Douglas-Peucker algorithm: omit points closer than `tolerance` to the result. */
 export function simplifyLine(line: Line, tolerance: number): Line {
   const kept = new Set([0, line.length - 1]);
   const parts: [number, number][] = [[0, line.length - 1]];
@@ -29,7 +29,7 @@ export function simplifyLine(line: Line, tolerance: number): Line {
   return line.filter((_, index) => kept.has(index));
 }
 
-/** The line, with its first point again at the end if it came back to within `near` of it. */
+/** Close the line by repeating its first point if it ends within `near` of it. */
 export function closeIfNear(line: Line, near: number): Line {
   const [first, last] = [line[0]!, line.at(-1)!];
   const goesRound = line.some((point) => distanceBetween(first, point) > 2 * near);

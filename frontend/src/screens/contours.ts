@@ -1,4 +1,4 @@
-/** Drawing the borders between segments on the picture: with mouse, pen, finger, or the keyboard alone. */
+/** Drawing the borders between segments on the image, with mouse, pen, finger or keyboard. */
 
 import { el, paragraphs } from "../dom.ts";
 import { fitSize } from "../display.ts";
@@ -11,10 +11,10 @@ import { svg } from "./pictures.ts";
 const ARROWS: Record<string, Point> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const MIN_HEIGHT_PX = 300;
 const MAX_HEIGHT_SHARE = 0.7; // of the window's height
-const LEAVE_STRIP_PX = 70; // for the way out, below
-const CLOSE_DISTANCE_PX = 10; // of the screen: a line that ends so near its start is meant to be closed
+const LEAVE_STRIP_PX = 70; // for the leave button below
+const CLOSE_DISTANCE_PX = 10; // on the screen: a line that ends this close to its start is closed
 
-/** The lines drawn, in pixels of the image. */
+/** Resolve with the drawn lines, in pixels of the image. */
 export const contoursScreen: Screen<ContoursResult> = async (container, context) => {
   const image = context.image!;
   const size = { width_px: image.naturalWidth, height_px: image.naturalHeight };
@@ -44,14 +44,14 @@ export const contoursScreen: Screen<ContoursResult> = async (container, context)
   return { contours: packLines(drawing.lines), ...size };
 };
 
-/** As wide as the window leaves room for beside the words, and at least so that one can draw. */
+/** Return the width of the image: as large as fits below the text, but large enough to draw on. */
 function computeWidth(size: { width_px: number; height_px: number }, sheet: HTMLElement): number {
   const remaining = innerHeight - LEAVE_STRIP_PX - sheet.offsetHeight;
   const height = Math.max(MIN_HEIGHT_PX, Math.min(MAX_HEIGHT_SHARE * innerHeight, remaining));
   return fitSize(size, Infinity, { width: sheet.querySelector("h1")!.clientWidth, height }).width;
 }
 
-/** The lines, and the surface over the picture on which they appear. Coordinates are pixels of the image. */
+/** The drawn lines and the surface above the image that shows them. Coordinates are in pixels of the image. */
 class Drawing {
   readonly surface: SVGSVGElement;
   lines: Line[] = [];
@@ -88,7 +88,7 @@ class Drawing {
     this.draw();
   }
 
-  /** Lift the pen. */
+  /** Finish the current line. */
   finishLine(): void {
     const line = this.openLine;
     if (!line) return;
@@ -98,7 +98,7 @@ class Drawing {
     this.draw();
   }
 
-  /** Image pixels in a pixel of the page. */
+  /** Image pixels per CSS pixel. */
   private get scale(): number {
     return this.width / (this.surface.getBoundingClientRect().width || this.width);
   }

@@ -1,4 +1,4 @@
-/** The colours of experiment.css, held to WCAG 2: 4.5 for text, 3 for borders and the focus. */
+/** Check that the colours of experiment.css meet WCAG 2: contrast 4.5 for text, 3 for borders and focus. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What the study was about, and room for a comment. */
+/** The debriefing text, with a field for a comment. */
 
 import { el, paragraphs } from "../dom.ts";
 import type { Screen } from "../screen.ts";
@@ -6,7 +6,7 @@ import { createChoice, showPanel } from "./panel.ts";
 
 const MAX_COMMENT_CHARACTERS = 2000;
 
-/** The comment, or "" if there is none. */
+/** Resolve with the comment, or "" if there is none. */
 export const debriefingScreen: Screen<string> = async (container, context) => {
   const comment = el("textarea", { id: "comment", rows: 4, maxlength: MAX_COMMENT_CHARACTERS, "data-testid": "comment" });
   const label = el("label", { for: "comment" }, context.text("debriefing_comment"));

@@ -1,4 +1,6 @@
-/** Will this device do? Says why not, with what is needed and what was found, and looks again when it changes. */
+/**
+ * Check whether the device is suitable. If not, explain what is needed and what was found, and check again on changes.
+ */
 
 import { el, waitForEvent, paragraphs } from "../dom.ts";
 import type { Context, DeviceResult, Screen } from "../screen.ts";
@@ -7,25 +9,25 @@ import { MAX_REFRESH_HZ, FrameTimer } from "../frame-timer.ts";
 import type { StudyInfo } from "../wire.ts";
 import { createButton, showPanel } from "./panel.ts";
 
-/** What the browser can do, apart from sizes and speed. */
+/** Abilities of the browser, apart from sizes and speed. */
 export interface Abilities {
   touch_only: boolean;
   storage: boolean;
-  /** A way for two tabs to know of each other, and the rest of what this page is written in. */
+  /** Has locks or channels between tabs, and recent JavaScript features. */
   modern: boolean;
   full_screen: boolean;
 }
 
-/** A text and what goes into its braces. */
+/** The key of a text and the values of its placeholders. */
 export interface Problem {
   key: string;
   values?: { needed: string; found: string };
 }
 
-/** Below the required refresh by less than this share is a matter of measurement: 59.9 Hz is 60 Hz. */
+/** Refresh rates this close below the requirement are accepted as measurement error: 59.9 Hz counts as 60 Hz. */
 const TOLERANCE = 0.02;
 
-/** The first reason why this browser cannot be used; null if there is none. */
+/** Return the first reason why this browser cannot be used, or null. */
 export function findMissingAbility(abilities: Abilities, fullScreenNeeded: boolean): Problem | null {
   if (abilities.touch_only) return { key: "device_phone" };
   if (!abilities.modern) return { key: "device_browser" };
@@ -34,7 +36,7 @@ export function findMissingAbility(abilities: Abilities, fullScreenNeeded: boole
   return null;
 }
 
-/** Whether the screen, which full screen will fill, is large enough. Without full screen the window counts. */
+/** Return a problem if the screen is too small; without full screen, the window counts. */
 export function checkSize(device: DeviceResult, required: StudyInfo["display"]): Problem | null {
   const [width, height] = required.full_screen
     ? [Math.max(device.screen_width_px, device.window_width_px), Math.max(device.screen_height_px, device.window_height_px)]
@@ -43,18 +45,18 @@ export function checkSize(device: DeviceResult, required: StudyInfo["display"]):
   return { key: "device_window", values: { needed: required.window_px.join(" × "), found: `${width} × ${height}` } };
 }
 
-/** Whether the browser's clock of frames can be trusted: some blur it so much that no time passes between them. */
+/** Return a problem if the browser's frame times are implausible; some browsers round them so much that they repeat. */
 export function checkFrameClock(refresh_hz: number): Problem | null {
   return refresh_hz <= MAX_REFRESH_HZ ? null : { key: "device_browser" };
 }
 
-/** Whether the screen is fast enough. */
+/** Return a problem if the refresh rate is too low. */
 export function checkRefresh(refresh_hz: number, required_hz: number): Problem | null {
   if (refresh_hz >= required_hz * (1 - TOLERANCE)) return null;
   return { key: "device_refresh", values: { needed: required_hz.toFixed(), found: refresh_hz.toFixed() } };
 }
 
-/** Resolves only for a device that will do. */
+/** Resolve once the device is suitable; never resolve for one that is not. */
 export const deviceScreen: Screen<DeviceResult> = async (container, context) => {
   const required = context.study.display;
   const waiting = el("p", { class: "patient", role: "status" }, context.text("device_checking"));
@@ -83,7 +85,7 @@ function refuse(container: HTMLElement, context: Context, problem: Problem): Pro
   return new Promise(() => {});
 }
 
-/** The reason, on a sheet that stays while its numbers change. */
+/** Show the problem; keep the panel if only its numbers have changed. */
 function explain(container: HTMLElement, context: Context, problem: Problem, again?: HTMLButtonElement): void {
   const words = paragraphs(context.text(problem.key, problem.values && { ...problem.values }));
   const message = el("div", { role: "status", "data-testid": problem.key }, ...words);
@@ -114,7 +116,7 @@ async function detectAbilities(): Promise<Abilities> {
   };
 }
 
-/** Some browsers have IndexedDB and refuse to open anything, or never answer: only trying tells. */
+/** Return whether IndexedDB works. Some browsers have it but refuse to open a database, or never respond. */
 function canStore(): Promise<boolean> {
   const canOpen = new Promise<boolean>((resolve) => {
     const request = indexedDB.open("vseg-can-store");

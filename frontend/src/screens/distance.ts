@@ -1,11 +1,11 @@
 /**
- * How large a pixel is, and how far away the person sits: jsPsych's virtual chinrest (Li et al. 2020) with a card
+ * Measure the size of a pixel and the viewing distance with jsPsych's virtual chinrest (Li et al. 2020), using a card
  * and the blind spot.
  *
- * The plugin is used as it is, and looked after: our page allows no inline styles, so they are taken out of its
- * markup and stand in experiment.css; texts are put in as text; the card also follows keys, buttons, pens and
- * fingers; the dot's speed does not depend on the screen's refresh, its way reaches as far as a person may sit, and
- * comes back from the edge; measuring again measures as often as at first.
+ * The plugin is adapted without changing it. The page allows no inline styles, so they are removed from its markup and
+ * are in experiment.css. Texts are inserted as text. The card can also be resized with keys, buttons, pen and finger.
+ * The dot moves at a speed independent of the refresh rate, far enough for all plausible distances, and starts again at
+ * the edge. Repeating the measurement takes as many measurements as the first time.
  */
 
 import VirtualChinrest from "@jspsych/plugin-virtual-chinrest";
@@ -21,19 +21,19 @@ import { createStatusLine, createButton, isForDialog, scrollToTop } from "./pane
 const CARD_MM = { width: 85.6, height: 53.98 };
 const START_PX = 320;
 const MEASUREMENTS = 5;
-const TOO_SOON_MS = 300; // after the start of a sweep: nobody has looked by then
+const TOO_SOON_MS = 300; // after the start of a sweep: too early to be a judgement
 const HINT_MS = 20_000;
-const SWEEP_MM = 290; // a dot that far out is in the blind spot of someone 1.2 m away
+const SWEEP_MM = 290; // a dot this far out is in the blind spot at 1.2 m
 
 type Phase = "card" | "blind-spot" | "report";
 
-/** What is measurements so far. */
+/** The measurements so far. */
 interface Measurements {
   px_per_mm: number;
   measured_mm: number[];
 }
 
-/** A node of the timeline; calls `found` once, at its end. */
+/** Create the timeline node; it calls `onResult` once, at its end. */
 export function createDistanceNode(context: Context, onResult: (result: DistanceResult) => void): Record<string, unknown> {
   const measurements: Measurements = { px_per_mm: START_PX / CARD_MM.width, measured_mm: [] };
   return {
@@ -42,7 +42,7 @@ export function createDistanceNode(context: Context, onResult: (result: Distance
     item_height_mm: CARD_MM.height,
     item_init_size: START_PX,
     blindspot_reps: MEASUREMENTS,
-    // Texts are filled in as nodes once the plugin has drawn itself.
+    // The texts are inserted as nodes after the plugin has rendered.
     adjustment_prompt: `<div id="distance-words"></div>`,
     adjustment_button_prompt: "",
     blindspot_prompt: `<div id="distance-words"></div>`,
@@ -51,7 +51,7 @@ export function createDistanceNode(context: Context, onResult: (result: Distance
     redo_measurement_button_label: "",
     blindspot_done_prompt: "",
     on_start: () => {
-      measurements.measured_mm = []; // it may be measured anew, after a change of zoom
+      measurements.measured_mm = []; // the node runs again after a change of zoom
     },
     on_finish: ({ view_dist_mm }: { view_dist_mm: number | null }) => {
       const distance_mm = view_dist_mm !== null && isPossible(view_dist_mm) ? view_dist_mm : null;
@@ -60,7 +60,7 @@ export function createDistanceNode(context: Context, onResult: (result: Distance
   };
 }
 
-/** The plugin, looked after on behalf of one participant. */
+/** Create the adapted plugin for one participant. */
 function createChinrest(context: Context, measurements: Measurements) {
   return class Chinrest extends VirtualChinrest {
     private readonly finished = new AbortController();
@@ -69,7 +69,7 @@ function createChinrest(context: Context, measurements: Measurements) {
       const signal = AbortSignal.any([context.signal, this.finished.signal]);
       stripInlineStyles(container, () => this.handleRendered(container, signal));
       super.trial(container, trial);
-      Reflect.deleteProperty(container, "innerHTML"); // jsPsych clears the place itself afterwards
+      Reflect.deleteProperty(container, "innerHTML"); // jsPsych itself clears the container afterwards
     }
 
     private handleRendered(container: HTMLElement, signal: AbortSignal): void {
@@ -84,7 +84,7 @@ function createChinrest(context: Context, measurements: Measurements) {
       setStep(phase === "card" ? "distance-card" : phase === "report" ? "distance-result" : "distance-blind-spot");
       scrollToTop(container);
       if (phase === "card") showCard(container, context, measurements, signal);
-      // The plugin places dot and square right after this; only then can they be moved.
+      // The plugin positions dot and square right after this; they can be moved only then.
       else if (phase === "blind-spot") {
         queueMicrotask(() => watchDot(container, context, measurements, signal));
         const skip = createButton(context, "distance_skip", "plain", () => this.skip());
@@ -93,7 +93,7 @@ function createChinrest(context: Context, measurements: Measurements) {
       else this.report(container);
     }
 
-    /** For those who cannot: who sees with one eye only has no blind spot to find there. */
+    /** Skip the measurement, for participants who cannot do it, such as those who see with one eye only. */
     private skip(): void {
       this.finished.abort();
       cancelAnimationFrame(this["ball_animation_frame_id"]);
@@ -108,20 +108,20 @@ function createChinrest(context: Context, measurements: Measurements) {
       const again = relabelButton(container, "#redo_blindspot", context, "distance_again", good ? "plain" : "main");
       const done = relabelButton(container, "#proceed", context, "continue", good ? "main" : "plain");
       again.addEventListener("click", () => {
-        this["reps_remaining"] = MEASUREMENTS; // which the plugin forgets
+        this["reps_remaining"] = MEASUREMENTS; // the plugin does not reset this
         measurements.measured_mm = [];
       });
       done.addEventListener("click", () => this.finished.abort());
       const row = el("div", { class: "buttons" });
       again.replaceWith(row);
       row.append(...(good ? [done, again] : [again, done]));
-      // The title keeps the focus: a space too many must not press a button.
+      // The heading keeps the focus, so that an extra press of the space bar does not press a button.
       showText(container, context, context.text(`distance_${key}`, { distance_cm: Math.round(mm / 10) }));
     }
   };
 }
 
-/** The card, with every way to size it. */
+/** Show the card and all controls that resize it. */
 function showCard(container: HTMLElement, context: Context, measurements: Measurements, signal: AbortSignal): void {
   const item = container.querySelector<HTMLElement>("#item")!;
   const resize = (width: number) => {
@@ -142,7 +142,7 @@ function showCard(container: HTMLElement, context: Context, measurements: Measur
   done.replaceWith(row);
   row.append(smaller, larger, done);
   done.focus({ preventScroll: true });
-  // Before the plugin draws the blind spot, its way is made as long as this card says.
+  // Set the length of the sweep from the size of the card, before the plugin renders the blind spot.
   const setSweepLength = () => {
     measurements.px_per_mm = parseFloat(item.style.width) / CARD_MM.width;
     container.style.setProperty("--sweep", `${Math.round(SWEEP_MM * measurements.px_per_mm)}px`);
@@ -160,7 +160,7 @@ function handleArrowKey(event: KeyboardEvent, resizeBy: (pixels: number) => void
   resizeBy(event.shiftKey || event.repeat ? 4 * step : step);
 }
 
-/** Pens and fingers; the plugin itself follows the mouse. */
+/** Resize the card with pen or finger; the plugin itself handles the mouse. */
 function followPointer(handle: HTMLElement, item: HTMLElement, resize: (width: number) => void, signal: AbortSignal): void {
   const move = (event: PointerEvent) => {
     if (event.pointerType === "mouse" || !handle.hasPointerCapture(event.pointerId)) return;
@@ -171,7 +171,7 @@ function followPointer(handle: HTMLElement, item: HTMLElement, resize: (width: n
   handle.addEventListener("pointermove", move, { signal });
 }
 
-/** Moves the dot by the clock, and notes where it is at each press. */
+/** Move the dot by elapsed time, and measure the distance at each key press. */
 function watchDot(container: HTMLElement, context: Context, measurements: Measurements, signal: AbortSignal): void {
   const dot = container.querySelector<HTMLElement>("#virtual-chinrest-circle")!;
   const square = container.querySelector<HTMLElement>("#virtual-chinrest-square")!;
@@ -186,11 +186,11 @@ function watchDot(container: HTMLElement, context: Context, measurements: Measur
   };
   count();
   new MutationObserver(count).observe(remaining, { childList: true });
-  let sweepStart: number | null = null; // when the dot was first seen to move
-  let lastPress = -Infinity; // when it was asked to
+  let sweepStart: number | null = null; // when the dot started to move
+  let lastPress = -Infinity; // when the space bar was last pressed to start it
   const frame = (now: number) => {
     if (!dot.isConnected || signal.aborted) return;
-    // The plugin itself takes two pixels a frame; the clock has the last word.
+    // The plugin moves the dot two pixels per frame; this overrides its position.
     if (parseFloat(dot.style.left) === restLeft_px) sweepStart = null;
     else dot.style.left = `${dotPosition(restLeft_px, now - (sweepStart ??= now - 1))}px`;
     if (sweepStart !== null && now - sweepStart > HINT_MS) hint.textContent ||= context.text("distance_blind_spot_hint");
@@ -201,7 +201,7 @@ function watchDot(container: HTMLElement, context: Context, measurements: Measur
     if (event.key !== " " || !dot.isConnected || isForDialog(event)) return;
     event.preventDefault();
     if (event.repeat) return;
-    if (event.timeStamp - (sweepStart ?? lastPress) < TOO_SOON_MS) return event.stopPropagation(); // nor may the plugin hear it
+    if (event.timeStamp - (sweepStart ?? lastPress) < TOO_SOON_MS) return event.stopPropagation(); // hide it from the plugin too
     if (sweepStart === null) return void (lastPress = event.timeStamp);
     const mm = distanceFromOffset(centre(square) - centre(dot), measurements.px_per_mm);
     measurements.measured_mm.push(Math.round(10 * mm) / 10);
@@ -220,10 +220,10 @@ function showText(container: HTMLElement, context: Context, text: string): void 
   const heading = el("h1", { tabindex: -1 }, context.text("distance_title"));
   const words = container.querySelector("#distance-words")!;
   words.replaceChildren(heading, el("div", { role: "status" }, ...paragraphs(text)));
-  heading.focus({ preventScroll: true }); // within the place, where jsPsych listens for the space bar
+  heading.focus({ preventScroll: true }); // inside the container, where jsPsych listens for the space bar
 }
 
-/** One of the plugin's buttons in our words and looks. */
+/** Give one of the plugin's buttons our text and style. */
 function relabelButton(container: Element, id: string, context: Context, key: string, kind: string): HTMLButtonElement {
   const element = container.querySelector<HTMLButtonElement>(id)!;
   element.className = `button ${kind}`;
@@ -233,8 +233,7 @@ function relabelButton(container: Element, id: string, context: Context, key: st
 }
 
 /**
- * Takes style attributes out of whatever is written to this element as HTML, and to the elements within that get
- * HTML of their own; calls `written` each time.
+ * Remove style attributes from all HTML written to this element and to elements inside it; call `onWrite` each time.
  */
 function stripInlineStyles(element: Element, onWrite: () => void): void {
   const native = Object.getOwnPropertyDescriptor(Element.prototype, "innerHTML")!;

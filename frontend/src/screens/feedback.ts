@@ -1,4 +1,4 @@
-/** Right or wrong, in practice, where the answer is known. */
+/** Feedback in practice trials, whose right answer is known. */
 
 import { el } from "../dom.ts";
 import type { Context, Screen } from "../screen.ts";
@@ -6,9 +6,11 @@ import { createButton, createDeferred } from "./panel.ts";
 import { keyName } from "./keys.ts";
 
 const RIGHT_MS = 700; // long enough to see, too short to disturb
-const WRONG_MS = 600; // a key pressed earlier was meant for the question
+const WRONG_MS = 600; // keys pressed earlier were meant for the trial
 
-/** "Right" goes by itself; "wrong" says why and waits for the button or one of the answers' keys. */
+/**
+ * Create the feedback screen. "Right" disappears by itself; "wrong" explains and waits for the button or an answer key.
+ */
 export function feedbackScreen(right: boolean, same?: boolean): Screen<void> {
   return (container, context) => {
     const { promise, resolve } = createDeferred<void>();

@@ -1,10 +1,10 @@
-/** Full screen, which a browser grants only after a click or a key. */
+/** Request full screen, which browsers grant only after a click or key press. */
 
 import { el, paragraphs } from "../dom.ts";
 import type { Screen } from "../screen.ts";
 import { createStatusLine, createButton, showPanel, createDeferred } from "./panel.ts";
 
-/** Whether it worked. `left`: it was left during the study, and is asked for again. */
+/** Create the screen; it resolves with whether full screen was granted. `wasLeft`: it was left during the study. */
 export function fullScreenScreen(wasLeft: boolean): Screen<boolean> {
   return (container, context) => {
     const { promise, resolve } = createDeferred<boolean>();

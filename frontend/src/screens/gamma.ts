@@ -1,6 +1,6 @@
 /**
- * The screen's gamma by eye, after To et al. (2013): a plain disc is matched to a fine dither of black and white
- * pixels of the screen. What the matches mean is in gamma-estimate.ts.
+ * Measure the screen's gamma by eye, after To et al. (2013): participants match a uniform disc to a fine dither of
+ * black and white pixels. The estimate is in gamma-estimate.ts.
  */
 
 import { el, paragraphs } from "../dom.ts";
@@ -8,11 +8,11 @@ import type { Context, GammaResult, Screen } from "../screen.ts";
 import { estimateGamma, type Match, findObjection, SHARES, chooseStart, isWhitePixel } from "./gamma-estimate.ts";
 import { createStatusLine, createButton, showPanel, createDeferred } from "./panel.ts";
 
-const SIZE = 256; // CSS pixels, a multiple of four so that it stays whole at 125 and 150 %
+const SIZE = 256; // CSS pixels, a multiple of four so that it is whole at a zoom of 125 and 150 %
 const MAX_ROUNDS = 2;
-const DISC_RADIUS = 0.28; // radius of the disc, as a share of the size
+const DISC_RADIUS = 0.28; // as a share of the size
 
-/** Several matches from random starts, and what they say together; as many again if they do not agree. */
+/** Resolve with the estimate from several matches; add a second round if they disagree. */
 export const gammaScreen: Screen<GammaResult> = async (container, context) => {
   const canvas = el("canvas", { class: "dither", role: "img", "aria-label": context.text("gamma_title") });
   const matchesPerRound = context.study.calibration.gamma_matches;
@@ -33,7 +33,7 @@ export const gammaScreen: Screen<GammaResult> = async (container, context) => {
   return { ...estimateGamma(rounds), device_pixel_ratio: devicePixelRatio, one_to_one };
 };
 
-/** The slider, its two buttons, the arrow keys, and the picture they change. */
+/** The slider, its buttons, the arrow keys, and the image that they change. */
 class Controls {
   private readonly canvas: HTMLCanvasElement;
   private readonly slider = el("input", { type: "range", min: 0, max: 255, step: 1, "data-testid": "gamma_level" });
@@ -65,7 +65,7 @@ class Controls {
     this.slider.focus({ preventScroll: true });
   }
 
-  /** The level at which the person says that disc and dither look alike. */
+  /** Resolve with the level at which the participant says that disc and dither look alike. */
   async match(share: number, progress: string): Promise<Match> {
     const start = chooseStart(share, Math.random);
     this.share = share;
@@ -97,7 +97,7 @@ class Controls {
       event.preventDefault();
       this.step(event.shiftKey || event.repeat ? 3 * step : step);
     } else if (event.key === "Enter" && event.target === this.slider) {
-      event.preventDefault(); // or the same press would go on to press the next screen's button
+      event.preventDefault(); // otherwise the same key press activates the next screen's button
       if (!event.repeat) this.onMatch();
     }
   }
@@ -130,8 +130,8 @@ class Controls {
 }
 
 /**
- * Gives the canvas one pixel for each pixel of the screen; whether that worked. Where the browser cannot confirm it,
- * a whole ratio is believed.
+ * Give the canvas one pixel per pixel of the screen and return whether that worked. If the browser cannot confirm it, a
+ * whole pixel ratio counts as success.
  */
 async function fitToScreenPixels(canvas: HTMLCanvasElement): Promise<boolean> {
   const pixels = Math.round(SIZE * devicePixelRatio);

@@ -1,4 +1,4 @@
-/** What to do, in three pages with pictures. */
+/** The instructions: three pages with figures. */
 
 import { el, paragraphs } from "../dom.ts";
 import type { Context, Screen } from "../screen.ts";
@@ -6,7 +6,7 @@ import { keyLabel } from "./keys.ts";
 import { createButton, showPanel, createDeferred } from "./panel.ts";
 import { circles, examples, figure, grey, landscape, partition, question } from "./pictures.ts";
 
-/** Resolves after the last page. */
+/** Resolve after the last page. */
 export const instructionsScreen: Screen<void> = async (container, context) => {
   const pages = createPages(context);
   for (let page = 0; page < pages.length; ) {
@@ -45,7 +45,7 @@ function createPages(context: Context): HTMLElement[][] {
   ];
 }
 
-/** The screens of a trial, numbered. */
+/** Return numbered figures of the phases of a trial. */
 function createTrialFigures(context: Context, keys: { same: string; different: string }): HTMLElement[] {
   const points = [[30, 50], [109, 62]] as const;
   const answers = question(

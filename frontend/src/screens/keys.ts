@@ -1,4 +1,4 @@
-/** The two keys of the answers: tried once, and changed if the study allows it. */
+/** The keys of the two answers: participants try them, and may change them if the study allows it. */
 
 import { el, paragraphs } from "../dom.ts";
 import type { Context, Keys, Screen } from "../screen.ts";
@@ -8,7 +8,7 @@ type Answer = keyof Keys;
 
 const ARROWS: Record<string, string> = { arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓" };
 
-/** A key as it was pressed: a `KeyboardEvent`, as far as it matters. */
+/** The fields of a `KeyboardEvent` that are needed here. */
 interface PressedKey {
   key: string;
   ctrlKey?: boolean;
@@ -16,33 +16,33 @@ interface PressedKey {
   altKey?: boolean;
 }
 
-/** The name of a pressed key as the study file writes it; null for one that cannot be an answer. */
+/** Return the name of a key as in the study file, or null if it cannot be an answer. */
 export function keyName(event: PressedKey): string | null {
   if (isShortcut(event)) return null;
   const name = event.key === " " ? "space" : event.key.toLowerCase();
   return /^([a-z0-9]|arrow(left|right|up|down)|space|enter)$/.test(name) ? name : null;
 }
 
-/** Ctrl and R is for the browser, not for us. */
+/** Return whether the key is part of a browser shortcut such as Ctrl+R. */
 function isShortcut({ ctrlKey, metaKey, altKey }: PressedKey): boolean {
   return Boolean(ctrlKey || metaKey || altKey);
 }
 
-/** What a person calls the key. */
+/** Return the label of a key for the participant. */
 export function keyLabel(key: string, text: Context["text"]): string {
   if (key === "space") return text("key_space");
   if (key === "enter") return text("key_enter");
   return ARROWS[key] ?? key.toUpperCase();
 }
 
-/** What a new key for one of the answers comes to: the keys with it, or the text that says why not. */
+/** Assign a new key to an answer: return the new keys, or the key of the text that says why it is refused. */
 export function remap(keys: Keys, answer: Answer, key: string | null): Keys | "keys_taken" | "keys_not_allowed" {
   if (key === null) return "keys_not_allowed";
   const other = answer === "same" ? keys.different : keys.same;
   return key === other ? "keys_taken" : { ...keys, [answer]: key };
 }
 
-/** The keys the person will answer with. */
+/** Resolve with the keys that the participant will use. */
 export const keysScreen: Screen<Keys> = (container, context) => {
   const { promise, resolve } = createDeferred<Keys>();
   const caps = { same: el("kbd"), different: el("kbd") };
@@ -85,7 +85,7 @@ export const keysScreen: Screen<Keys> = (container, context) => {
   const tryKey = (event: KeyboardEvent) => {
     const key = keyName(event);
     const answer = key === chosen.same ? "same" : key === chosen.different ? "different" : null;
-    // A key is tried before it may press a button: both answers may be on the space bar and Enter.
+    // Trying a key takes precedence over pressing a button, because the answers may be on the space bar and Enter.
     if (answer === null || caps[answer].classList.contains("tried")) return;
     event.preventDefault();
     caps[answer].classList.add("tried");

@@ -1,10 +1,10 @@
-/** A message that stays, or that waits for one of its actions. */
+/** A message, with or without actions. */
 
 import { el, paragraphs } from "../dom.ts";
 import type { Message, Screen } from "../screen.ts";
 import { showPanel, createDeferred } from "./panel.ts";
 
-/** Resolves with the name of the action chosen; without actions it stays. A link leads away, a file is saved. */
+/** Create a screen that resolves with the name of the chosen action, and stays if there are none. */
 export function noticeScreen(message: Message): Screen<string> {
   return (container, context) => {
     const { promise, resolve } = createDeferred<string>();

@@ -1,18 +1,18 @@
-/** What several measurements say together. */
+/** Summary statistics of a few measurements. */
 
-/** Their mean; NaN of none. */
+/** Return the mean; NaN without numbers. */
 export function mean(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 }
 
-/** Their median; null of none. */
+/** Return the median; null without numbers. */
 export function median(numbers: readonly number[]): number | null {
   if (numbers.length === 0) return null;
   const sorted = [...numbers].sort((a, b) => a - b);
   return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
 }
 
-/** Their standard deviation as a sample; null below two. */
+/** Return the sample standard deviation; null with fewer than two numbers. */
 export function standardDeviation(numbers: readonly number[]): number | null {
   if (numbers.length < 2) return null;
   const middle = mean(numbers);

@@ -1,9 +1,9 @@
-/** What most screens are buttons of: a sheet with a title, paragraphs, and buttons to choose from. */
+/** Building blocks of screens: a panel with a title, buttons and status lines. */
 
 import { el } from "../dom.ts";
 import type { Context } from "../screen.ts";
 
-/** Clears the place and lays a sheet on it; its title takes the focus, so that it is read out. */
+/** Replace the content of the container by a panel. Its title gets the focus, so that screen readers read it. */
 export function showPanel(container: HTMLElement, title: string, ...content: (Node | string)[]): HTMLElement {
   const heading = el("h1", { tabindex: -1 }, title);
   const sheet = el("section", { class: "panel", "aria-label": title }, heading, ...content);
@@ -13,18 +13,18 @@ export function showPanel(container: HTMLElement, title: string, ...content: (No
   return sheet;
 }
 
-/** Scrolls whatever this place scrolls in back to its beginning. */
+/** Scroll the page's scrolling element to the top. */
 export function scrollToTop(container: HTMLElement): void {
   container.closest("#experiment")?.scrollTo(0, 0);
 }
 
-/** A button of the study's words; `data-testid` is the text's key. */
+/** Create a button with the study's text; `data-testid` is the key of the text. */
 export function createButton(context: Context, key: string, kind: "main" | "plain", onClick: () => void): HTMLButtonElement {
   const attributes = { class: `button ${kind}`, type: "button", "data-testid": key, onclick: onClick };
   return el("button", attributes, context.text(key));
 }
 
-/** A row of buttons, the first the main one, and the key of the one that was pressed. */
+/** Create a row of buttons, the first one highlighted; `chosen` resolves with the key of the one pressed. */
 export function createChoice<Key extends string>(
   context: Context,
   keys: readonly Key[],
@@ -34,17 +34,17 @@ export function createChoice<Key extends string>(
   return { buttons: el("div", { class: "buttons" }, ...buttons), first: buttons[0]!, chosen: promise };
 }
 
-/** A line that is read out whenever it changes. */
+/** Create a line of text that screen readers read whenever it changes. */
 export function createStatusLine(kind = "note"): HTMLElement {
   return el("p", { class: kind, role: "status", "aria-live": "polite" });
 }
 
-/** Whether a key is meant for the question of leaving, which lies over every screen. */
+/** Return whether an event is meant for the leave dialog, which lies above every screen. */
 export function isForDialog(event: Event): boolean {
   return event.target instanceof Element && event.target.closest("dialog") !== null;
 }
 
-/** A promise and the way to settle it. */
+/** Create a promise together with its resolve function. */
 export function createDeferred<Value>(): { promise: Promise<Value>; resolve: (value: Value) => void } {
   let resolve: (value: Value) => void = () => {};
   const promise = new Promise<Value>((settle) => (resolve = settle));

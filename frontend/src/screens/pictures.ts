@@ -1,4 +1,4 @@
-/** The pictures of the instructions, drawn here: a landscape, one way to divide it, and the screens of a trial. */
+/** The figures of the instructions: a landscape, one segmentation of it, and the phases of a trial. */
 
 import type { Context } from "../screen.ts";
 
@@ -13,7 +13,7 @@ const CLOUDS = "M18 26 q10 -12 20 0 q12 -4 12 6 h-38 q-4 -6 6 -6 M120 18 q8 -9 1
 const FIELDS = "M0 92 Q50 84 90 100 T160 96 M10 108 Q60 100 110 112";
 const TREE = "M104 96 V78 A17 17 0 1 1 114 78 V96 Z";
 
-/** An element of SVG, which `el` does not make. */
+/** Create an SVG element. */
 export function svg<Tag extends keyof SVGElementTagNameMap>(
   tag: Tag,
   attributes: Attributes,
@@ -25,7 +25,7 @@ export function svg<Tag extends keyof SVGElementTagNameMap>(
   return element;
 }
 
-/** A landscape with three obvious segments; the clouds belong to the sky. */
+/** Draw a landscape with three obvious segments; the clouds belong to the sky. */
 export function landscape(...overlay: SVGElement[]): SVGSVGElement {
   return createFrame(
     svg("path", { d: SKY, fill: "#a8c3d4" }),
@@ -37,12 +37,12 @@ export function landscape(...overlay: SVGElement[]): SVGSVGElement {
   );
 }
 
-/** The same, divided into numbered areas: the sky, the hill, and the tree by itself or, of two, as part of the hill. */
+/** Draw the landscape as numbered segments: sky, hill and tree; of two segments, the tree is part of the hill. */
 export function partition(segments: 2 | 3): SVGSVGElement {
   const border = { stroke: "#ffffff", "stroke-width": 2.5, "stroke-linejoin": "round" };
   const hill = { d: HILL, fill: "#8c7340" };
   const tree = { d: TREE, fill: segments === 3 ? "#7d5a86" : hill.fill };
-  // Once more without borders, hill and tree become one.
+  // Drawn again without borders, hill and tree become one segment.
   const joined = segments === 3 ? [] : [svg("path", hill), svg("path", tree)];
   const centred = { "text-anchor": "middle", "font-size": 15, "font-weight": 600, fill: "#ffffff" };
   return createFrame(
@@ -56,17 +56,17 @@ export function partition(segments: 2 | 3): SVGSVGElement {
   );
 }
 
-/** Two red circles, as in a trial. */
+/** Draw red circles, as in a trial. */
 export function circles(...points: Point[]): SVGElement[] {
   return points.map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5, fill: "#ff0000" }));
 }
 
-/** An empty grey screen with something on it. */
+/** Draw a grey screen with this content. */
 export function grey(...overlay: SVGElement[]): SVGSVGElement {
   return createFrame(svg("rect", { width: 160, height: 120, fill: "#808080" }), ...overlay);
 }
 
-/** The question after the picture: two keys, and what each of them means. */
+/** Draw the response screen: two keys and their meanings. */
 export function question(...answers: (readonly [key: string, meaning: string])[]): SVGSVGElement {
   const caps = answers.flatMap(([label, meaning], index) => {
     const x = index ? 115 : 45;
@@ -80,7 +80,7 @@ export function question(...answers: (readonly [key: string, meaning: string])[]
   return grey(...caps);
 }
 
-/** A picture with its caption under it. */
+/** Create a figure with a caption. */
 export function figure(picture: SVGSVGElement, caption: string): HTMLElement {
   const element = document.createElement("figure");
   const words = document.createElement("figcaption");
@@ -89,7 +89,7 @@ export function figure(picture: SVGSVGElement, caption: string): HTMLElement {
   return element;
 }
 
-/** Two circles in one segment, and in two. */
+/** Create two examples: both circles in one segment, and in different segments. */
 export function examples(context: Context, keys: Record<"same" | "different", string>): HTMLElement[] {
   const { same, different } = keys;
   return [

@@ -1,10 +1,10 @@
-/** A session lies on this computer, and nobody knows whose it is: a shared computer has many people. */
+/** Ask whose session is stored on this computer, which may be shared. */
 
 import { paragraphs } from "../dom.ts";
 import type { Screen } from "../screen.ts";
 import { createChoice, showPanel } from "./panel.ts";
 
-/** Whether the person goes on with that session, or is someone new. */
+/** Resolve with whether the participant continues that session or is someone new. */
 export const returningScreen: Screen<"same" | "new"> = async (container, context) => {
   const { buttons, first, chosen } = createChoice(context, ["returning_go_on", "returning_new"]);
   showPanel(container, context.text("returning_title"), ...paragraphs(context.text("returning")), buttons);
