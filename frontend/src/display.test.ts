@@ -18,7 +18,7 @@ test("ten degrees seen from 57.3 cm are about ten centimetres", () => {
   assert.ok(Math.abs(shown.px_per_deg! - 40) < 0.1);
 });
 
-test("what is shown is measured back in degrees, however large: the width asked for, or half of it", () => {
+test("degrees() inverts the conversion to pixels, at any size", () => {
   for (const width_deg of [1, 10, 40]) {
     const wide = { ...study, display: { ...study.display, width_deg } };
     const shown = computeDisplay(wide, { px_per_mm: 4, distance_mm: 573, ...calibration });
@@ -29,14 +29,14 @@ test("what is shown is measured back in degrees, however large: the width asked 
   assert.equal(computeDisplay(study).degrees(512), null);
 });
 
-test("without the distance, the study's own pixels", () => {
+test("without a distance, the study's own pixels are used", () => {
   for (const distance of [undefined, null, { px_per_mm: 4, distance_mm: null, ...calibration }]) {
     const shown = computeDisplay(study, distance);
     assert.deepEqual([shown.width_px, shown.dot_px, shown.px_per_deg], [512, 12, null]);
   }
 });
 
-test("a screen with the image's own gamma, or one not measured, changes nothing", () => {
+test("a screen with the image's own gamma, or not measured, changes nothing", () => {
   const same = Array.from({ length: 256 }, (_, value) => value);
   assert.deepEqual([...inverseGammaTable(2.2, 2.2)], same);
   assert.deepEqual([...inverseGammaTable(2.2, null)], same);
@@ -52,14 +52,14 @@ test("through the table, luminance follows the image's values to the power of it
   }
 });
 
-test("the background goes through the table too", () => {
+test("the background is mapped through the table", () => {
   const matches = { gamma: 1.8, spread: 0.1, matches: [] };
   const shown = computeDisplay(study, null, matches);
   assert.equal(shown.background, inverseGammaTable(2.2, 1.8)[128]);
   assert.equal(shown.gamma, 1.8);
 });
 
-test("an image larger than the window is shown as large as fits, in its shape", () => {
+test("an image larger than the window is shrunk, keeping its aspect ratio", () => {
   const tall = { width_px: 100, height_px: 200 };
   assert.deepEqual(fitSize(tall, 300, { width: 1000, height: 400 }), { width: 200, height: 400 });
   assert.deepEqual(fitSize(tall, 150, { width: 1000, height: 400 }), { width: 150, height: 300 });

@@ -10,7 +10,7 @@ const state = {
   trials: { image: ["a"], block: [0], practice: [], catch: [] }, answered: [], asked_again: [], token: "",
 };
 
-test("a rehearsal asks the server for trials once, and for nothing else", async (context) => {
+test("a preview requests trials once, and nothing else", async (context) => {
   const requests: string[] = [];
   context.mock.method(globalThis, "fetch", async (path: string, { method }: RequestInit) => {
     requests.push(`${method} ${path}`);
@@ -18,7 +18,7 @@ test("a rehearsal asks the server for trials once, and for nothing else", async 
   });
   globalThis.addEventListener ??= () => {}; // exists only in browsers
   const environment = createPreviewEnvironment("cats");
-  await environment.enter("w", () => assert.fail("no other tab matters"));
+  await environment.enter("w", () => assert.fail("a preview does not wait for other tabs"));
   const sessionEnvironment = { ...environment, storageKey: "w", onDelivery: () => {}, retract: () => {} };
   const session = await Session.begin({}, sessionEnvironment);
   session.record("consent", {});
@@ -32,7 +32,7 @@ test("a rehearsal asks the server for trials once, and for nothing else", async 
   assert.equal(environment.tab.getItem("here"), null);
 });
 
-test("a tab whose browser keeps nothing remembers nothing, and says no word", (context) => {
+test("tab memory never throws if session storage is blocked or full", (context) => {
   const denied = () => { throw new DOMException("Access is denied for this document.", "SecurityError"); };
   const before = Object.getOwnPropertyDescriptor(globalThis, "sessionStorage");
   context.after(() => before && Object.defineProperty(globalThis, "sessionStorage", before));
@@ -45,7 +45,7 @@ test("a tab whose browser keeps nothing remembers nothing, and says no word", (c
   assert.equal(tabMemory.getItem("a"), "b");
 });
 
-test("whoever is not logged in is told so", async (context) => {
+test("a preview without login is refused with the reason log_in", async (context) => {
   context.mock.method(globalThis, "fetch", async () => new Response('{"error":"NotAllowed"}', { status: 401 }));
   await assert.rejects(createPreviewEnvironment("cats").enter("w", () => {}), { reason: "log_in" });
 });

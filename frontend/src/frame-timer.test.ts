@@ -18,7 +18,7 @@ function screen(hz: number, { jitter_ms = 0, drop = (_frame: number) => false, s
 }
 
 for (const hz of [60, 100, 120, 144, 240]) {
-  test(`at ${hz} Hz, jittering, a phase ends in the frame closest to its duration`, async () => {
+  test(`at ${hz} Hz with jitter, a phase ends in the frame closest to its duration`, async () => {
     const timer = new FrameTimer(screen(hz, { jitter_ms: 0.3 }));
     const measured = await timer.measure();
     assert.ok(Math.abs(measured - hz) / hz < 0.02, `measured ${measured}`);
@@ -44,7 +44,7 @@ test("300 ms are 18 frames at 60 Hz, 36 at 120, 43 at 144", async () => {
   assert.deepEqual(await Promise.all([60, 120, 144].map(frames)), [18, 36, 43]);
 });
 
-test("the next phase is drawn in the very frame in which the last one ends", async () => {
+test("the next phase is drawn in the frame in which the previous one ends", async () => {
   const timer = new FrameTimer(screen(60));
   await timer.waitForFrame();
   const drawn: [string, number][] = [];
@@ -57,7 +57,7 @@ test("the next phase is drawn in the very frame in which the last one ends", asy
   assert.equal(onset, image.onset + image.ms);
 });
 
-test("a frame dropped in the middle of a phase is counted; the picture stood still and was there for its time", async () => {
+test("a frame dropped in the middle of a phase is counted, but the phase is not late", async () => {
   const timer = new FrameTimer(screen(60, { drop: (frame) => frame === 70 }));
   await timer.measure();
   const shown = await timer.show(() => {}, 300);
@@ -68,7 +68,7 @@ test("a frame dropped in the middle of a phase is counted; the picture stood sti
   assert.equal(isLate([{ requested_ms: 300, measured: shown }], timer.refresh_ms), false);
 });
 
-test("a frame dropped right after the drawing makes a phase late: it may not have been seen in time", async () => {
+test("a frame dropped right after drawing makes a phase late", async () => {
   const timer = new FrameTimer(screen(60, { drop: (frame) => frame === 62 }));
   await timer.measure();
   const shown = await timer.show(() => {}, 300);
@@ -77,7 +77,7 @@ test("a frame dropped right after the drawing makes a phase late: it may not hav
   assert.equal(isLate([{ requested_ms: 300, measured: shown }], timer.refresh_ms), true);
 });
 
-test("frames dropped at the end make a phase too long, which is late", async () => {
+test("frames dropped at the end make a phase too long and late", async () => {
   const timer = new FrameTimer(screen(120, { drop: (frame) => frame >= 95 && frame <= 100 }));
   await timer.measure();
   const shown = await timer.show(() => {}, 300);
@@ -86,7 +86,7 @@ test("frames dropped at the end make a phase too long, which is late", async () 
   assert.equal(isLate([{ requested_ms: 300, measured: shown }], timer.refresh_ms), true);
 });
 
-test("the refresh follows a screen that changes its rate", async () => {
+test("the measured refresh follows a screen that changes its rate", async () => {
   let rate = 60;
   let now = 0;
   const timer = new FrameTimer(async () => (now += 1000 / rate));
@@ -97,19 +97,19 @@ test("the refresh follows a screen that changes its rate", async () => {
   assert.equal((await timer.show(() => {}, 300)).frames, 36);
 });
 
-test("a few dropped frames do not change the refresh", async () => {
+test("a few dropped frames do not change the measured refresh", async () => {
   const timer = new FrameTimer(screen(144, { drop: (frame) => frame % 10 === 0 }));
   assert.ok(Math.abs((await timer.measure()) - 144) < 1e-6);
 });
 
-test("no time asked for is no phase: nothing is drawn", async () => {
+test("a phase of 0 ms is not drawn", async () => {
   const timer = new FrameTimer(screen(60));
   await timer.waitForFrame();
-  const shown = await timer.show(() => assert.fail("drawn"), 0);
+  const shown = await timer.show(() => assert.fail("a phase of 0 ms was drawn"), 0);
   assert.deepEqual([shown.ms, shown.frames, shown.dropped], [0, 0, 0]);
 });
 
-test("a wait between trials is not a dropped frame", async () => {
+test("a pause between trials is not a dropped frame", async () => {
   let now = 0;
   const timer = new FrameTimer(async () => (now += 1000 / 60));
   await timer.measure();
@@ -119,7 +119,7 @@ test("a wait between trials is not a dropped frame", async () => {
   assert.equal(shown.dropped, 0);
 });
 
-test("a clock that stands still, or races, is told but not believed", async () => {
+test("an implausible clock is reported but not used", async () => {
   for (const [step, expected] of [[0, Infinity], [1, 1000]] as const) {
     let now = 1000;
     const timer = new FrameTimer(async () => (now += step));

@@ -24,7 +24,7 @@ function server(trouble: (batch: NumberedRecord[], request: number) => Error | n
 
 const refusal = (status: number) => new RefusedError(status, { error: "X", message: "no" });
 
-test("a record is on the shelf before it is sent", async () => {
+test("a record is stored before it is sent", async () => {
   const storage = memoryStorage();
   const kept: number[] = [];
   const post: Post = async (batch) => {
@@ -37,7 +37,7 @@ test("a record is on the shelf before it is sent", async () => {
   assert.deepEqual(kept, [0]);
 });
 
-test("numbers go from 0 without gaps, and add does not wait", async () => {
+test("records are numbered from 0 without gaps, and add does not wait", async () => {
   const { stored, post } = server();
   const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post });
   const numbers = ["a", "b", "c"].map((note) => outbox.add(event(note)).seq);
@@ -48,7 +48,7 @@ test("numbers go from 0 without gaps, and add does not wait", async () => {
   assert.equal("session" in stored.get(0)!, false);
 });
 
-test("a network that fails a thousand times loses nothing", async () => {
+test("a thousand network failures lose no record", async () => {
   const { stored, post } = server((_batch, request) => (request <= 1000 ? new TypeError("offline") : null));
   const seen = new Set<DeliveryStatus>();
   const onDelivery = (delivery: DeliveryStatus) => void seen.add(delivery);
@@ -59,7 +59,7 @@ test("a network that fails a thousand times loses nothing", async () => {
   assert.deepEqual([...seen].sort(), ["sending", "sent", "waiting"]);
 });
 
-test("at most a hundred records and 256 kB a request", async () => {
+test("a request has at most 100 records and 256 kB", async () => {
   const { requests, post } = server((_batch, request) => (request === 1 ? new TypeError("offline") : null));
   const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: noWait });
   for (let count = 0; count < 150; count++) outbox.add(event("x"));
@@ -71,7 +71,7 @@ test("at most a hundred records and 256 kB a request", async () => {
   }
 });
 
-test("after a reload, what was not sent is sent, and counting goes on", async () => {
+test("after a reload, unsent records are sent and numbering continues", async () => {
   const storage = memoryStorage();
   const never: Wait = () => new Promise(() => {});
   const dead = await Outbox.open({
@@ -87,10 +87,10 @@ test("after a reload, what was not sent is sent, and counting goes on", async ()
   assert.deepEqual([...stored.keys()], [0, 1, 2]);
   const third = server();
   await (await Outbox.open({ storage, session: "s", post: third.post })).waitUntilSent();
-  assert.deepEqual(third.requests, [], "nothing is sent twice after it arrived");
+  assert.deepEqual(third.requests, [], "confirmed records are not sent again");
 });
 
-test("another session's records are not ours", async () => {
+test("records of another session are not sent", async () => {
   const storage = memoryStorage();
   await storage.storeRecords([{ ...event("a"), seq: 0, session: "other" }]);
   const { requests, post } = server();
@@ -100,7 +100,7 @@ test("another session's records are not ours", async () => {
 });
 
 for (const status of [401, 409]) {
-  test(`${status} stops it: everything stays on the shelf, and it says so`, async () => {
+  test(`status ${status} stops sending, is reported, and all records stay in storage`, async () => {
     const storage = memoryStorage();
     const { post, requests } = server(() => refusal(status));
     const seen: [DeliveryStatus, number | undefined][] = [];
@@ -116,7 +116,7 @@ for (const status of [401, 409]) {
   });
 }
 
-test("a record the server cannot take is replaced by an event, kept here, and told of", async () => {
+test("a refused record is replaced by an event, stays in storage, and is reported", async () => {
   const bad = (batch: NumberedRecord[]) => (batch.some(({ seq, kind }) => seq === 2 && kind === "comment") ? refusal(422) : null);
   const { stored, post } = server((batch, request) => (request === 1 ? new TypeError("offline") : bad(batch)));
   const storage = memoryStorage();
@@ -134,7 +134,7 @@ test("a record the server cannot take is replaced by an event, kept here, and to
   assert.deepEqual([kept.sent, kept.refused], [true, { ...event("2"), seq: 2 }]);
 });
 
-test("a server that takes no more events gets all answers, and a small event in each other record's place", async () => {
+test("a server that accepts no more events gets all responses, and a small event for each refused one", async () => {
   const long = new RefusedError(422, { error: "X", message: "\u4e0d".repeat(5000) });
   const { stored, post } = server((batch) => (batch.some(({ kind }) => kind === "comment") ? long : null));
   const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: noWait });
@@ -150,14 +150,14 @@ test("a server that takes no more events gets all answers, and a small event in 
   }
 });
 
-test("a server that takes not even the event in a record's place stops it", async () => {
+test("sending stops if the server refuses the replacement event as well", async () => {
   const { post } = server(() => refusal(422));
   const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: noWait });
   outbox.add(event("a"));
   await assert.rejects(outbox.waitUntilSent(), { status: 422 });
 });
 
-test("an answer that names nothing stored is no delivery", async () => {
+test("a reply without stored numbers counts as a failure", async () => {
   let requests = 0;
   const post: Post = async (batch) => (++requests < 3 ? [] : batch.map(({ seq }) => seq));
   const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: noWait });
@@ -166,7 +166,7 @@ test("an answer that names nothing stored is no delivery", async () => {
   assert.equal(requests, 3);
 });
 
-test("what the server lacks is sent again; what this computer lost too is sent as lost", async () => {
+test("missing records are sent again; records this computer lost are sent as lost", async () => {
   const { stored, post } = server();
   const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post });
   outbox.startAt(1);
@@ -179,7 +179,7 @@ test("what the server lacks is sent again; what this computer lost too is sent a
   assert.equal(stored.get(1)!.kind, "comment");
 });
 
-test("a page that goes away sends all that is left; the first request, which outlives it, is small enough", async () => {
+test("unloading the page sends all records, and the request that outlives it is small enough", async () => {
   const lasts: [NumberedRecord[], boolean | undefined][] = [];
   const post: Post = async (batch, last) => {
     if (last !== undefined) lasts.push([batch, last]);
@@ -196,7 +196,7 @@ test("a page that goes away sends all that is left; the first request, which out
   assert.deepEqual(seqs, Array.from({ length: 20 }, (_, seq) => seq));
 });
 
-test("the last word of a page is also what its disk has yet to take", async () => {
+test("unloading the page also sends records not yet written to the disk", async () => {
   const { stored, post } = server();
   const storage = { ...memoryStorage(), storeRecords: () => new Promise<void>(() => {}) };
   const outbox = await Outbox.open({ storage, session: "s", post });
@@ -205,7 +205,7 @@ test("the last word of a page is also what its disk has yet to take", async () =
   assert.deepEqual([...stored.keys()], [0]);
 });
 
-test("what has arrived is no part of the last word", async () => {
+test("unloading the page does not repeat confirmed records", async () => {
   const { requests, post } = server();
   const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post });
   outbox.add(event("a"));
@@ -214,7 +214,7 @@ test("what has arrived is no part of the last word", async () => {
   assert.equal(requests.length, 1);
 });
 
-test("the network's return hastens the next try", async () => {
+test("retryNow ends the pause", async () => {
   const { stored, post } = server((_batch, request) => (request === 1 ? new TypeError("offline") : null));
   const waitForEarly: Wait = (_failures, early) => early;
   const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: waitForEarly });
@@ -226,7 +226,7 @@ test("the network's return hastens the next try", async () => {
   assert.equal(stored.size, 1);
 });
 
-test("a full disk does not keep records from the server", async () => {
+test("a full disk does not prevent sending", async () => {
   const { stored, post } = server();
   const storage = { ...memoryStorage(), storeRecords: () => Promise.reject(new Error("QuotaExceededError")) };
   const outbox = await Outbox.open({ storage, session: "s", post });
@@ -235,14 +235,14 @@ test("a full disk does not keep records from the server", async () => {
   assert.equal(stored.size, 1);
 });
 
-test("pauses grow from half a second to half a minute, spread by chance", () => {
+test("pauses grow from half a second to half a minute and are shortened at random", () => {
   const longest = [1, 2, 3, 4, 5, 6, 7, 8, 100].map((failures) => pause_ms(failures, 1));
   assert.deepEqual(longest, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
   assert.equal(pause_ms(1, 0), 250);
   assert.equal(pause_ms(2000, 0), 15_000);
 });
 
-test("a question is put until it is answered; only a refusal ends it", async () => {
+test("retryUntilReply repeats a request until it succeeds or is refused", async () => {
   let tries = 0;
   const answer = await retryUntilReply(async () => {
     if (++tries < 50) throw new TypeError("offline");
@@ -252,7 +252,7 @@ test("a question is put until it is answered; only a refusal ends it", async () 
   await assert.rejects(retryUntilReply(() => Promise.reject(refusal(409)), () => {}, noWait), RefusedError);
 });
 
-test("a disk that never answers keeps no record from the server", async () => {
+test("a disk that never responds does not prevent sending", async () => {
   const { stored, post } = server();
   const dead = { transaction: () => ({ objectStore: () => ({ put: () => ({}), getAll: () => ({}) }) }) };
   globalThis.IDBKeyRange ??= { bound: () => ({}) } as unknown as typeof IDBKeyRange;

@@ -59,7 +59,7 @@ const cornerColour = (screen: ReturnType<typeof fakeCanvas>, { corner }: Photodi
 
 for (const hz of [60, 120, 144]) {
   for (const phase of ["cue", "image"] as const) {
-    test(`at ${hz} Hz the patch is white exactly with the frames of the ${phase}, with and without dropped frames`, async () => {
+    test(`at ${hz} Hz the patch is white exactly in the frames of the ${phase}, with and without dropped frames`, async () => {
       for (const drop of [() => false, (frame: number) => frame % 11 === 0]) {
         const patch = { ...photodiode, phase };
         const { screen, canvas } = trialCanvas(patch);
@@ -99,7 +99,7 @@ test("without a photodiode nothing is drawn into the corner", () => {
   assert.equal(canvas.patch_px, null);
 });
 
-test("each corner has its square, of the size asked for in CSS pixels", () => {
+test("the patch has the requested size in CSS pixels, in each corner", () => {
   for (const corner of corners) {
     const { screen, canvas } = trialCanvas({ ...photodiode, corner }, 2);
     canvas.drawBackground("image");
@@ -116,10 +116,10 @@ test("each corner has its square, of the size asked for in CSS pixels", () => {
   ]);
 });
 
-test("the patch never covers an image: where the corner is narrow, it is smaller", () => {
+test("the patch never covers an image: in a narrow corner it is smaller", () => {
   const window = { width: 100, height: 100 };
   const { screen, canvas } = trialCanvas({ ...photodiode, size_px: 60 }, 1, window);
-  assert.equal(canvas.patch_px, 20, "between the window's edge and an image of 60 pixels in its middle");
+  assert.equal(canvas.patch_px, 20, "the space between the edge of the window and a centred image of 60 pixels");
   canvas.drawImage(canvas.prepareImage("a"), "image");
   const count = (colour: string) =>
     Array.from({ length: 100 * 100 }, (_, at) => screen.at(at % 100, Math.floor(at / 100))).filter((each) => each === colour);
@@ -127,6 +127,6 @@ test("the patch never covers an image: where the corner is narrow, it is smaller
   assert.equal(count("white").length, 20 * 20);
 });
 
-test("only the phase that the study names lights it", () => {
+test("only the phase that the study names makes the patch white", () => {
   assert.deepEqual([isWhite(photodiode, "image"), isWhite(photodiode, "cue"), isWhite(photodiode)], [true, false, false]);
 });

@@ -49,7 +49,7 @@ const createPrompts = (choice: "same" | "new", shownPrompts: string[] = []): Res
   lost: async () => void shownPrompts.push("lost"),
 });
 
-test("a link and a tab say who it is; anyone else is shownPrompts", async () => {
+test("a link or a tab identifies the participant; anyone else is asked", async () => {
   for (const how of ["link", "tab", "prompt"]) {
     const { environment } = await computer();
     if (how === "tab") claimTab(environment, "s");
@@ -60,14 +60,14 @@ test("a link and a tab say who it is; anyone else is shownPrompts", async () => 
   }
 });
 
-test("someone new: what the other person answered is delivered, then nothing of theirs stays", async () => {
+test("for a new participant, the previous one's answers are delivered and then removed", async () => {
   const { environment, storage, calls } = await computer();
   assert.equal(await findSession(environment, false, createPrompts("new")), null);
   assert.deepEqual([...new Set(calls)], ["records", "leave"]);
   assert.deepEqual([await storage.loadSession("w"), await storage.loadEntry("w"), await storage.loadRecords("s")], [undefined, undefined, []]);
 });
 
-test("someone new where the session had ended: nothing of it stays", async () => {
+test("for a new participant, an ended session is removed", async () => {
   for (const reason of ["ended", "already"]) {
     const { environment, storage } = await computer({ records: no(409, { reason }) });
     assert.equal(await findSession(environment, false, createPrompts("new")), null);
@@ -75,12 +75,12 @@ test("someone new where the session had ended: nothing of it stays", async () =>
   }
 });
 
-test("someone new where the server would not take the answers: they stay, below the newcomer's own", async () => {
+test("for a new participant, refused answers of the previous one stay below the new session", async () => {
   for (const [records, leaves] of [[LOST, false], [GONE, false], [no(409, { reason: "elsewhere" }), true]] as const) {
     const { environment, storage, calls } = await computer({ records });
     assert.equal(await findSession(environment, false, createPrompts("new")), null);
-    assert.equal(calls.includes("leave"), leaves, "whom the server still knows has left");
-    assert.notEqual(await storage.loadEntry("w"), "entry of s", "or the newcomer would be taken for them");
+    assert.equal(calls.includes("leave"), leaves, "only a session known to the server is left");
+    assert.notEqual(await storage.loadEntry("w"), "entry of s", "the server would take the new participant for the previous one");
     await Session.begin({}, environment);
     const lies = { ...stored, leaving: "keep" };
     assert.deepEqual(await storage.loadSession("w"), { session: "new", token: "n", before: lies });
@@ -88,7 +88,7 @@ test("someone new where the server would not take the answers: they stay, below 
   }
 });
 
-test("what was not taken is tried again by the next who comes, who is not shownPrompts about it", async () => {
+test("refused answers are sent again on the next visit, without a prompt", async () => {
   const sent: NumberedRecord[] = [];
   const { environment, storage } = await computer({ records: LOST });
   await findSession(environment, false, createPrompts("new"));
@@ -99,14 +99,14 @@ test("what was not taken is tried again by the next who comes, who is not shownP
   assert.deepEqual([shownPrompts, await storage.loadRecords("s")], [[], []]);
 });
 
-test("who withdrew leaves nothing here, also where the session is gone", async () => {
+test("a withdrawn session is removed even if the server does not know it", async () => {
   const { environment, storage } = await computer({ leave: GONE });
   await storage.storeSession("w", { ...stored, leaving: "withdraw" });
   assert.equal(await findSession(environment, false, createPrompts("new")), null);
   assert.deepEqual([await storage.loadSession("w"), await storage.loadRecords("s")], [undefined, []]);
 });
 
-test("whose session is lost: with a name they begin where it is now, without one they are told", async () => {
+test("if the session is lost, named participants begin where it is now, others are told", async () => {
   for (const named of [true, false]) {
     const { environment, storage } = await computer({ records: LOST, state: LOST });
     const shownPrompts: string[] = [];
@@ -123,13 +123,13 @@ function slow(environment: SessionEnvironment, times: number): void {
   environment.storage.loadSession = (storageKey) => (times-- > 0 ? Promise.reject(new Error("does not answer")) : loadSession(storageKey));
 }
 
-test("a disk that is slow once costs nobody their place", async () => {
+test("a disk that fails once does not lose the session", async () => {
   const { environment } = await computer();
   slow(environment, 1);
   assert.equal(((await findSession(environment, false, createPrompts("same"))) as Session).state.session, "s");
 });
 
-test("a disk that does not answer: a name goes on, a new tab begins anew, one that was here is told", async (context: TestContext) => {
+test("if the disk fails, named participants and new tabs begin, and a tab with a session rejects", async (context: TestContext) => {
   for (const [named, wasHere] of [[true, false], [true, true], [false, false], [false, true]] as const) {
     await context.test(`named ${named}, was here ${wasHere}`, async () => {
       const { environment, storage } = await computer();
@@ -138,9 +138,9 @@ test("a disk that does not answer: a name goes on, a new tab begins anew, one th
       const arrived = findSession(environment, named, createPrompts("same"));
       if (!named && wasHere) return assert.rejects(arrived, /does not answer/);
       assert.equal(await arrived, null);
-      assert.equal((await storage.loadEntry("w")) === "entry of s", named, "nobody is taken for the person before");
+      assert.equal((await storage.loadEntry("w")) === "entry of s", named, "the server must not take a new participant for the previous one");
       await Session.begin({}, environment);
-      assert.deepEqual((await storage.loadSession("w"))?.before, { ...stored, leaving: "keep" }, "and nothing of theirs is lost");
+      assert.deepEqual((await storage.loadSession("w"))?.before, { ...stored, leaving: "keep" }, "the previous session is kept");
     });
   }
 });

@@ -51,7 +51,7 @@ function describeStep(step: Step): string {
   return step.kind;
 }
 
-test("block by block: a start, a preview, its trials, a rest before the next", () => {
+test("each block has a start, a preview and trials, with a break before the next", () => {
   const steps = walk(new Schedule(session({ practice: 2, catches: true }), 0, TRIES));
   assert.deepEqual(steps, [
     "practice", "see practice", "0", "1",
@@ -60,7 +60,7 @@ test("block by block: a start, a preview, its trials, a rest before the next", (
   ]);
 });
 
-test("another image is another block, though it has the same number", () => {
+test("another image is another block, even with the same number", () => {
   const steps = walk(new Schedule(session({ images: ["a", "b"], blocks: 1, each: 2 }), 0, TRIES));
   assert.deepEqual(steps, ["1/2", "see a", "0", "1", "break", "2/2", "see b", "2", "3"]);
 });
@@ -69,17 +69,17 @@ test("a catch trial on another image does not end a block", () => {
   assert.equal(new Schedule(session({ catches: true, blocks: 3 }), 0, TRIES).blocks.length, 3);
 });
 
-test("a rest after so many trials, repeats counted", () => {
+test("breaks come after a number of trials, including repeats", () => {
   const steps = walk(new Schedule(session({ blocks: 1, each: 5 }), 2, TRIES), (item, attempt) => item === 0 && attempt === 1);
   assert.deepEqual(steps, ["1/1", "see a", "0", "1", "break", "2", "3", "break", "4", "0"]);
 });
 
-test("a flagged trial is asked again at the end of its block", () => {
+test("a flagged trial is repeated at the end of its block", () => {
   const steps = walk(new Schedule(session(), 0, TRIES), (item, attempt) => item === 1 && attempt === 1);
   assert.deepEqual(steps, ["1/2", "see a", "0", "1", "2", "1", "break", "2/2", "see a", "3", "4", "5"]);
 });
 
-test("three times in all, then it stays as it is; those asked again take turns", () => {
+test("a trial is asked three times at most, and repeats take turns", () => {
   const steps = walk(new Schedule(session({ blocks: 1 }), 0, TRIES), (item) => item < 2);
   assert.deepEqual(steps, ["1/1", "see a", "0", "1", "2", "0", "1", "0", "1"]);
   assert.equal(steps.filter((step) => step === "0").length, TRIES);
@@ -96,7 +96,7 @@ test("after a reload at any point, exactly the open trials are asked, each once"
   }
 });
 
-test("a reload does not begin with a rest, and shows the preview again", () => {
+test("a reload does not begin with a break, and shows the preview again", () => {
   const schedule = new Schedule(session(), 2, TRIES);
   schedule.restoreAnswers([0, 1].map((item) => ({ item, good: true })));
   assert.deepEqual(walk(schedule, () => false, 3), ["1/2", "see a", "2"]);
@@ -108,14 +108,14 @@ test("attempts before a reload count", () => {
   assert.deepEqual(walk(schedule, () => true), ["1/1", "see a", "0"]);
 });
 
-test("a block to be repeated is asked whole, what came before stays", () => {
+test("a repeated block is asked completely, and earlier blocks are not", () => {
   const schedule = new Schedule(session(), 0, TRIES);
   schedule.restoreAnswers([0, 1, 2, 3, 4].map((item) => ({ item, good: true })));
   schedule.repeatFrom(3);
   assert.deepEqual(walk(schedule), ["2/2", "see a", "3", "4", "5"]);
 });
 
-test("a trial that is paused stays the next one", () => {
+test("a paused trial stays the next one", () => {
   const schedule = new Schedule(session(), 0, TRIES);
   schedule.next();
   schedule.next();
@@ -123,7 +123,7 @@ test("a trial that is paused stays the next one", () => {
   assert.deepEqual(schedule.next(), { kind: "trial", item: 0 });
 });
 
-test("how much is done", () => {
+test("percent is the share of answered items", () => {
   const schedule = new Schedule(session(), 0, TRIES);
   assert.equal(schedule.percent, 0);
   schedule.restoreAnswers([0, 1, 2].map((item) => ({ item, good: true })));
@@ -132,16 +132,16 @@ test("how much is done", () => {
   assert.equal(schedule.percent, 100);
 });
 
-test("nothing to ask is the end", () => {
+test("a schedule without items ends at once", () => {
   assert.deepEqual(new Schedule(session({ images: [] }), 0, TRIES).next(), { kind: "end" });
 });
 
-test("the study says how often a trial is asked", () => {
+test("the study sets the number of attempts", () => {
   const steps = walk(new Schedule(session({ blocks: 1, each: 1 }), 0, 2), () => true);
   assert.deepEqual(steps, ["1/1", "see a", "0", "0"]);
 });
 
-test("an answer the server would not take counts as a flagged one, even when all seemed done", () => {
+test("a refused answer counts as a flagged one, even after the end", () => {
   const schedule = new Schedule(session({ blocks: 1, each: 2 }), 0, TRIES);
   walk(schedule);
   schedule.retract(1);
@@ -152,7 +152,7 @@ test("an answer the server would not take counts as a flagged one, even when all
   assert.deepEqual(walk(schedule), []);
 });
 
-test("a block that is stopped asks again what went wrong before, nothing behind, and goes on to the next image", () => {
+test("a stopped block repeats flagged trials before the stop, omits later ones, and goes on to the next image", () => {
   const schedule = new Schedule(session({ images: ["a", "b"], blocks: 1, each: 4 }), 0, TRIES);
   schedule.restoreAnswers([{ item: 0, good: true }, { item: 1, good: false }, { item: 2, good: true }, { item: 3, good: false }]);
   schedule.endBlockBefore(3);

@@ -50,21 +50,21 @@ const remainingItems = (session: Session): number[] => {
   return items;
 };
 
-test("what an earlier page could not send is sent before the server is requests where the session stands", async (context) => {
+test("records of an earlier page are sent before the state is requested", async (context) => {
   const { storage, environment, requests } = page(context, storing);
   await storage.storeRecords([answer(0, 0), answer(1, 1)]);
   await Session.resume(stored, environment);
   assert.deepEqual(requests, ["POST records", "GET session"]);
 });
 
-test("a refusal on the way is not the last word: that of the session is", async (context) => {
+test("a refused record does not hide that the session is completed", async (context) => {
   const completed = { ...state, status: "completed" };
   const { storage, environment } = page(context, (path) => (path === "records" ? 409 : completed));
   await storage.storeRecords([answer(0, 0)]);
   assert.equal((await Session.resume(stored, environment))?.state.status, "completed");
 });
 
-test("what cannot be delivered is not thrown away; without any, nothing stays of a session that is lost", async (context) => {
+test("undelivered records of a lost session stay; without any, the session is removed", async (context) => {
   for (const status of [401, 404]) {
     const { storage, environment } = page(context, () => status);
     await storage.storeSession("w", stored);
@@ -78,7 +78,7 @@ test("what cannot be delivered is not thrown away; without any, nothing stays of
   }
 });
 
-test("who went on elsewhere and comes back here takes the session up again, and what was left here is sent", async (context) => {
+test("returning after continuing elsewhere resumes the session and sends the remaining records", async (context) => {
   let token = "elsewhere";
   const { storage, environment, bodies } = page(context, (path, body) => {
     if (path === "sessions") token = "new";
@@ -88,12 +88,12 @@ test("who went on elsewhere and comes back here takes the session up again, and 
   await storage.storeRecords([answer(0, 0)]);
   assert.equal(await Session.resume(stored, environment), null);
   const session = await Session.begin({ link: "l" }, environment);
-  assert.deepEqual(bodies.at(-2).records.map(({ seq }: { seq: number }) => seq), [0], "before the server is requests again");
+  assert.deepEqual(bodies.at(-2).records.map(({ seq }: { seq: number }) => seq), [0], "sent before the state is requested");
   assert.deepEqual(await storage.loadSession("w"), { session: "s", token: "new" });
   assert.equal(session.outbox.next, 1);
 });
 
-test("whose session is gone begins another; the file still has what was not delivered, also after its end", async (context) => {
+test("if a session no longer exists, a new one begins, and the file keeps the undelivered records", async (context) => {
   globalThis.location ??= { pathname: "/s/cats/" } as Location;
   const { storage, environment } = page(context, storing);
   const old = { session: "old", token: "o" };
@@ -109,11 +109,11 @@ test("whose session is gone begins another; the file still has what was not deli
   await session.outbox.waitUntilSent();
   assert.deepEqual(await listSessions(), ["s", "old"]);
   await session.leave("withdraw");
-  assert.deepEqual(await storage.loadSession("w"), { ...old, leaving: "keep" }, "and the next who comes is not requests about it");
+  assert.deepEqual(await storage.loadSession("w"), { ...old, leaving: "keep" }, "the next participant is not asked about it");
   assert.deepEqual(await listSessions(), ["old"]);
 });
 
-test("nobody leaves a session that is lost: the next page does not try for ever", async (context) => {
+test("leaving a lost session fails once and is not repeated", async (context) => {
   const { storage, environment } = page(context, () => 401);
   for (const data of ["keep", "withdraw"] as const) {
     await assert.rejects(leaveSession({ ...stored, leaving: data }, environment, data), { status: 401 });
@@ -121,7 +121,7 @@ test("nobody leaves a session that is lost: the next page does not try for ever"
   }
 });
 
-test("who comes back after another tab had gone on goes on from there", async (context) => {
+test("after another tab has continued, this tab continues from there", async (context) => {
   const refusal = { error: "Conflict", reason: "elsewhere", message: "in another tab" };
   const { storage, environment, bodies } = page(context, (path, body) =>
     body?.records?.some(({ seq }: { seq: number }) => seq < 3) ? refusal : storing(path, body));
@@ -134,13 +134,13 @@ test("who comes back after another tab had gone on goes on from there", async (c
   });
   await storage.storeRecords([answer(2, 2)]);
   const session = (await Session.resume(stored, environment))!;
-  assert.deepEqual(remainingItems(session), [2, 3], "what this tab could not deliver is requests again");
+  assert.deepEqual(remainingItems(session), [2, 3], "items that this tab could not deliver are asked again");
   session.record("comment", {});
   await session.outbox.waitUntilSent();
   assert.equal(bodies.at(-1).records[0].seq, 3);
 });
 
-test("the same name to begin with until the session is over, on the disk before it is sent", async (context) => {
+test("the entry ID is stored before it is sent and stays the same until the session is over", async (context) => {
   const { storage, environment, bodies } = page(context, storing);
   const first = await Session.begin({ link: "l" }, environment);
   const { entry } = bodies[0];
@@ -153,7 +153,7 @@ test("the same name to begin with until the session is over, on the disk before 
   assert.notEqual(bodies.at(-1).entry, entry);
 });
 
-test("the choice to leave is kept before it is sent, and finished by the next page", async (context) => {
+test("the decision to leave is stored before it is sent, and completed by the next page", async (context) => {
   const { storage, environment, requests, bodies } = page(context, (path, body) => {
     if (path !== "leave") return storing(path, body);
     return requests.filter((each) => each === "POST leave").length > 1 ? {} : new Promise<never>(() => {});
@@ -171,14 +171,14 @@ test("the choice to leave is kept before it is sent, and finished by the next pa
   assert.equal(lefts.length, 1);
 });
 
-test("whoever withdraws sends nothing any more", async (context) => {
+test("after withdrawing, nothing more is sent", async (context) => {
   const { storage, environment, requests } = page(context, () => ({}));
   await storage.storeRecords([answer(0, 0)]);
   await leaveSession(stored, environment, "withdraw");
   assert.deepEqual(requests, ["POST leave"]);
 });
 
-test("the server says what is open; attempts are counted here", async (context) => {
+test("the server knows the open items; attempts are counted on this computer", async (context) => {
   const now = { ...state, answered: [0], asked_again: [1], next_seq: 4 };
   const { storage, environment } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
   await storage.storeRecords([answer(0, 0), answer(1, 1, "late"), answer(2, 1, "late")]);
@@ -189,7 +189,7 @@ test("the server says what is open; attempts are counted here", async (context) 
   assert.equal(schedule.next().kind, "end", "two attempts before, one now");
 });
 
-test("a block that is requests anew is requests whole, and says so before its first answer", async (context) => {
+test("a repeated block is asked completely, and recorded before its first answer", async (context) => {
   const now = { ...state, repeat_block: true, next_seq: 2 };
   const { storage, environment, bodies } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
   await storage.storeRecords([answer(0, 0), answer(1, 1, "late")]);
@@ -200,7 +200,7 @@ test("a block that is requests anew is requests whole, and says so before its fi
   assert.deepEqual(remainingItems(session), [0, 1, 2, 3]);
 });
 
-test("after a block was begun anew, what was there before no longer counts", async (context) => {
+test("attempts before the repetition of a block no longer count", async (context) => {
   const now = { ...state, answered: [0], asked_again: [1], next_seq: 5 };
   const { storage, environment } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
   const records = [answer(0, 1, "late"), answer(1, 1, "late"), resumed(2, 0), answer(3, 0), answer(4, 1, "late")];
@@ -211,11 +211,11 @@ test("after a block was begun anew, what was there before no longer counts", asy
     schedule.answer({ item, good: item !== 1 });
     return schedule.next().kind;
   });
-  assert.equal(flagged.at(-1), "end", "one attempt since, two now");
+  assert.equal(flagged.at(-1), "end", "one attempt since the repetition, two now");
   assert.notEqual(flagged.at(-2), "end");
 });
 
-test("an answer the server will never take is told of, and requests again after a reload", async (context) => {
+test("a refused answer is reported, and asked again after a reload", async (context) => {
   const bad = ({ records }: { records: Response[] }) => records.some(({ kind }) => kind === "response");
   const { environment } = page(context, (path, body) => (path === "records" && bad(body) ? 422 : storing(path, body)));
   const retracted: number[] = [];
@@ -227,7 +227,7 @@ test("an answer the server will never take is told of, and requests again after 
   assert.deepEqual(remainingItems(again), [0, 1, 3, 2]);
 });
 
-test("choices come with the session and with every reply, and stops too", async (context) => {
+test("choices and stops come with the session and with every reply", async (context) => {
   const choice = (item: number) => ({ item: [item], x1: [1], y1: [2], x2: [3], y2: [4] });
   const { environment } = page(context, (path, body) =>
     path === "records"
@@ -241,7 +241,7 @@ test("choices come with the session and with every reply, and stops too", async 
   assert.deepEqual([...session.choices.stops], [3]);
 });
 
-test("a disk that can't be cleared keeps nobody from the completion code", async (context) => {
+test("a disk that cannot be cleared does not hide the completion code", async (context) => {
   const completed = { completion_code: "THANKS42", return_url: null };
   const { storage, environment } = page(context, (path, body) => (path === "complete" ? completed : storing(path, body)));
   storage.clear = () => Promise.reject(new Error("QuotaExceededError"));

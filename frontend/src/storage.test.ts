@@ -11,7 +11,7 @@ const dead = {
 } as unknown as IDBDatabase;
 globalThis.IDBKeyRange ??= { bound: () => ({}) } as unknown as typeof IDBKeyRange;
 
-test("a disk that never answers ends every read and write", async () => {
+test("all reads and writes time out if the disk never responds", async () => {
   const storage = indexedDbStorage(dead, 0);
   const asked = [
     storage.loadEntry("a"), storage.storeEntry("a", "b"), storage.loadSession("a"), storage.storeSession("a", { session: "s", token: "t" }),
@@ -20,13 +20,13 @@ test("a disk that never answers ends every read and write", async () => {
   for (const each of await Promise.allSettled(asked)) assert.equal(each.status, "rejected");
 });
 
-test("a database that is closed rejects and throws nothing", async () => {
+test("a closed database rejects and does not throw", async () => {
   const closed = { transaction: () => { throw new Error("InvalidStateError"); } } as unknown as IDBDatabase;
   await assert.rejects(indexedDbStorage(closed).loadEntry("a"), /InvalidStateError/);
   await assert.rejects(indexedDbStorage(closed).storeEntry("a", "b"), /InvalidStateError/);
 });
 
-test("what comes in time comes as it is", async () => {
+test("withTimeout passes on values and errors that arrive in time", async () => {
   assert.equal(await withTimeout(Promise.resolve(7), 1000), 7);
   await assert.rejects(withTimeout(Promise.reject(new Error("its own")), 1000), /its own/);
 });

@@ -37,7 +37,7 @@ function setUpTabs(context: TestContext) {
 
 const flush = () => new Promise((resolve) => setImmediate(resolve));
 
-test("the first tab has the study, a later one is told", async (context) => {
+test("the first tab has the study, a later one waits", async (context) => {
   const { active, busy, open, later } = setUpTabs(context);
   open("a");
   await later(300);
@@ -46,7 +46,7 @@ test("the first tab has the study, a later one is told", async (context) => {
   assert.deepEqual([active, busy], [["a"], ["b"]]);
 });
 
-test("of two tabs that ask at the same time, exactly one has it, whoever was first", async (context) => {
+test("of two tabs that ask at the same time, exactly one has the study", async (context) => {
   for (const numbers of [[0.2, 0.7], [0.7, 0.2]]) {
     await context.test(String(numbers), async (inner) => {
       const values = [...numbers];
@@ -59,12 +59,12 @@ test("of two tabs that ask at the same time, exactly one has it, whoever was fir
       assert.deepEqual([active, busy], [[lower], [lower === "a" ? "b" : "a"]]);
       await later(2000);
       await later(300);
-      assert.deepEqual(active, [lower], "the other asks again, and is answered");
+      assert.deepEqual(active, [lower], "the other tab asks again and gets a reply");
     });
   }
 });
 
-test("when the tab that has it closes, the one that waits takes over", async (context) => {
+test("a waiting tab takes over when the other one closes", async (context) => {
   const { active, busy, open, later } = setUpTabs(context);
   open("a");
   await later(300);
@@ -76,7 +76,7 @@ test("when the tab that has it closes, the one that waits takes over", async (co
   assert.deepEqual([active, busy], [["a", "b"], ["b"]]);
 });
 
-test("where locks are denied tabs ask each other, and where that is denied too nobody waits", async (context) => {
+test("tabs ask each other if locks are blocked, and do not wait if channels are blocked too", async (context) => {
   const denied = () => { throw new DOMException("denied", "SecurityError"); };
   const before = Object.getOwnPropertyDescriptor(globalThis, "navigator")!;
   context.after(() => Object.defineProperty(globalThis, "navigator", before));
@@ -89,5 +89,5 @@ test("where locks are denied tabs ask each other, and where that is denied too n
   await later(300);
   assert.deepEqual(events, ["first", "second is busy"]);
   globalThis.BroadcastChannel = denied as unknown as typeof BroadcastChannel;
-  await waitForOnlyTab("study", () => assert.fail("nobody else is known of"));
+  await waitForOnlyTab("study", () => assert.fail("no other tab is known"));
 });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { parseEntry, RefusedError, fetchStudy } from "./wire.ts";
 
-test("Prolific's parameters, or a personal link, from the address", () => {
+test("Prolific's parameters or a personal link are parsed from the address", () => {
   assert.deepEqual(parseEntry("?PROLIFIC_PID=p&STUDY_ID=s&SESSION_ID=x"), {
     prolific_pid: "p", prolific_study: "s", prolific_session: "x",
   });
@@ -28,14 +28,14 @@ async function fetchFrom(status: number, body: string): Promise<unknown> {
   }
 }
 
-test("a refusal of ours carries its reason and its sentence", async () => {
+test("a refusal carries its reason and message", async () => {
   const body = { error: "Conflict", reason: "full", message: "Enough people." };
   const error = await fetchFrom(409, JSON.stringify(body));
   assert.ok(error instanceof RefusedError);
   assert.deepEqual([error.status, error.reason, error.message], [409, "full", "Enough people."]);
 });
 
-test("whatever else comes back is trouble that may pass", async () => {
+test("any other reply is an error that may be temporary", async () => {
   const troubles: [number, string][] = [
     [503, '{"error": "VsegError", "message": "Busy."}'],
     [500, "oops"],

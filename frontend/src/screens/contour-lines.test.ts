@@ -9,12 +9,12 @@ const circle = (points: number, radius: number): Line =>
     return [256 + radius * Math.cos(angle), 256 + radius * Math.sin(angle)];
   });
 
-test("a straight line keeps its ends only", () => {
+test("a straight line keeps only its ends", () => {
   const line: Line = Array.from({ length: 100 }, (_, k) => [k, 2 * k]);
   assert.deepEqual(simplifyLine(line, 0.5), [[0, 0], [99, 198]]);
 });
 
-test("no point of a simplified line is farther than the tolerance from where it was", () => {
+test("points of a simplified line stay within the tolerance", () => {
   const kept = simplifyLine(circle(2000, 100), 0.5);
   assert.ok(kept.length < 60, String(kept.length));
   for (const [x, y] of kept) assert.ok(Math.abs(Math.hypot(x - 256, y - 256) - 100) < 1e-9);
@@ -25,13 +25,13 @@ test("a closed curve stays closed, although its ends are the same point", () => 
   assert.ok(Math.hypot(kept[0]![0] - kept.at(-1)![0], kept[0]![1] - kept.at(-1)![1]) < 1e-9);
 });
 
-test("a curve that comes back to its start is closed, a short one is left alone", () => {
+test("a curve that ends near its start is closed, a short one is left alone", () => {
   const nearly = circle(100, 50).slice(0, 99);
   assert.deepEqual(closeIfNear(nearly, 8).at(-1), nearly[0]);
   assert.equal(closeIfNear([[0, 0], [3, 3]], 8).length, 2);
 });
 
-test("however much is drawn, it fits into one record", () => {
+test("any drawing fits into one record", () => {
   const scribble: Line[] = Array.from({ length: 400 }, (_, line) =>
     Array.from({ length: 300 }, (_, k) => [(k * 37 + line * 11) % 511, (k * 91 + line * 7) % 509] as [number, number]),
   );
@@ -39,6 +39,6 @@ test("however much is drawn, it fits into one record", () => {
   assert.ok(JSON.stringify(packLines(scribble)).length <= MAX_BYTES);
 });
 
-test("single points are no lines", () => {
+test("single points are omitted", () => {
   assert.deepEqual(packLines([[[1, 1]], [], [[0, 0], [10.04, 0]]]), [[[0, 0], [10, 0]]]);
 });

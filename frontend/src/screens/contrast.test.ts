@@ -31,19 +31,19 @@ const MARKS = [
   ["#000000", "grey"], ["right", "sheet"],
 ] as const;
 
-test("text can be read", () => {
+test("text has enough contrast", () => {
   for (const [one, other] of TEXT) {
     assert.ok(contrast(one, other) >= 4.5, `${one} on ${other}: ${contrast(one, other)}`);
   }
 });
 
-test("borders and the focus can be seen", () => {
+test("borders and focus have enough contrast", () => {
   for (const [one, other] of MARKS) {
     assert.ok(contrast(one, other) >= 3, `${one} on ${other}: ${contrast(one, other)}`);
   }
 });
 
-test("every colour this test knows is a colour of the page", () => {
+test("every colour in this test is a colour of the page", () => {
   const known = [...TEXT, ...MARKS].flat();
   for (const name of known) assert.ok(name in colours || css.includes(name), name);
 });

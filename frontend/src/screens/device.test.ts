@@ -13,11 +13,11 @@ const required = {
   window_px: [800, 600] as [number, number], refresh_hz: 50, full_screen: true,
 };
 
-test("a computer with a present-day browser will do", () => {
+test("a computer with a recent browser is suitable", () => {
   assert.equal(findMissingAbility(abilities, true), null);
 });
 
-test("each missing ability has its own sentence", () => {
+test("each missing ability has its own text", () => {
   assert.equal(findMissingAbility({ ...abilities, touch_only: true, modern: false }, true)?.key, "device_phone");
   assert.equal(findMissingAbility({ ...abilities, storage: false }, true)?.key, "device_storage");
   assert.equal(findMissingAbility({ ...abilities, modern: false }, true)?.key, "device_browser");
@@ -25,7 +25,7 @@ test("each missing ability has its own sentence", () => {
   assert.equal(findMissingAbility({ ...abilities, full_screen: false }, false), null);
 });
 
-test("with full screen the screen counts, without it the window, and both numbers are said", () => {
+test("with full screen the screen counts, without it the window, and both sizes are given", () => {
   assert.equal(checkSize(found, required), null);
   const small = checkSize(found, { ...required, full_screen: false });
   assert.deepEqual(small, { key: "device_window", values: { needed: "800 × 600", found: "900 × 500" } });
@@ -36,7 +36,7 @@ test("a screen just below its nominal refresh is fast enough, half of it is not"
   assert.deepEqual(checkRefresh(30, 50)?.values, { needed: "50", found: "30" });
 });
 
-test("a clock of frames that no screen can have is the browser's fault", () => {
+test("an implausible refresh rate is a problem of the browser", () => {
   for (const refresh_hz of [Infinity, NaN, 501, 1000]) assert.equal(checkFrameClock(refresh_hz)?.key, "device_browser");
   for (const refresh_hz of [30, 60, 480, 500]) assert.equal(checkFrameClock(refresh_hz), null);
 });

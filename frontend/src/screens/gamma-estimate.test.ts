@@ -6,7 +6,7 @@ import { estimateGamma, gammaFromMatch, levelFromGamma, findObjection, SHARES, c
 const match = (share: number, level: number) => ({ share, level, start: 100 });
 const round = (...gammas: number[]) => gammas.map((gamma, index) => match(SHARES[index % 3]!, levelFromGamma(SHARES[index % 3]!, gamma)));
 
-test("an eye without error finds the gamma of its screen, whatever the share", () => {
+test("exact matches give the gamma of the screen, for every share", () => {
   for (const gamma of [1, 1.8, 2.2, 2.6]) {
     const found = estimateGamma([round(gamma, gamma, gamma)]);
     assert.ok(found.reliable);
@@ -15,7 +15,7 @@ test("an eye without error finds the gamma of its screen, whatever the share", (
   }
 });
 
-test("levels are whole numbers, which costs less than 0.03 of gamma", () => {
+test("rounding to whole levels changes gamma by less than 0.03", () => {
   for (const share of SHARES) {
     assert.ok(Math.abs(gammaFromMatch(match(share, Math.round(levelFromGamma(share, 2.2))))! - 2.2) < 0.03);
   }
@@ -26,25 +26,25 @@ test("one careless match does not move the median", () => {
   assert.ok(Math.abs(found.gamma! - 2.2) < 0.05, String(found.gamma));
 });
 
-test("black, white and other impossible matches are kept but do not count", () => {
+test("implausible matches are reported but do not count", () => {
   const found = estimateGamma([[match(1 / 2, 0), match(1 / 2, 186), match(1 / 2, 186)]]);
   assert.deepEqual(found.matches.map((m) => m.gamma !== null), [false, true, true]);
   assert.ok(found.reliable);
   assert.ok(Math.abs(found.gamma! - 2.2) < 0.01);
 });
 
-test("where more than half of them are impossible, what is left is not believed", () => {
+test("the estimate is not reliable if more than half of the matches are implausible", () => {
   const found = estimateGamma([[match(1 / 2, 0), match(1 / 2, 255), match(1 / 4, 254), match(1 / 2, 186)]]);
   assert.deepEqual([found.gamma, found.reliable, found.matches.length], [null, false, 4]);
 });
 
-test("matches that contradict each other are not believed, nor applied", () => {
+test("the estimate is not reliable if the matches disagree", () => {
   const found = estimateGamma([round(1, 2.2, 3.4)]);
   assert.deepEqual([found.gamma, found.reliable], [null, false]);
   assert.ok(found.spread! > 1);
 });
 
-test("a further round replaces the first, whose matches are kept", () => {
+test("a second round replaces the first, whose matches are still reported", () => {
   const better = estimateGamma([round(1, 2.2, 3.4), round(2.1, 2.2, 2.3)]);
   assert.ok(better.reliable);
   assert.ok(Math.abs(better.gamma! - 2.2) < 1e-9);
@@ -53,14 +53,14 @@ test("a further round replaces the first, whose matches are kept", () => {
   assert.deepEqual([worse.gamma, worse.reliable, worse.matches.length], [null, false, 6]);
 });
 
-test("a disc that was not moved is never taken, an impossible one only if it is meant", () => {
+test("a disc that was not moved is never accepted, an implausible one only after a warning", () => {
   assert.equal(findObjection(match(1 / 2, 186), false, true), "gamma_untouched");
   assert.equal(findObjection(match(1 / 2, 20), true, false), "gamma_unlikely");
   assert.equal(findObjection(match(1 / 2, 20), true, true), null);
   assert.equal(findObjection(match(1 / 2, 186), true, false), null);
 });
 
-test("no match starts where it will probably end, and each starts on the screen", () => {
+test("no match starts near its likely end, and each starts within the range of levels", () => {
   for (const share of SHARES) {
     for (const chance of [0, 0.3, 0.49, 0.5, 0.7, 0.999]) {
       const start = chooseStart(share, () => chance);
@@ -70,7 +70,7 @@ test("no match starts where it will probably end, and each starts on the screen"
   }
 });
 
-test("without one usable match there is no gamma, and it travels as JSON", () => {
+test("without a plausible match there is no gamma, and the result can be sent as JSON", () => {
   const found = estimateGamma([[match(1 / 2, 0), match(1 / 2, 255)]]);
   assert.equal(found.gamma, null);
   assert.deepEqual(JSON.parse(JSON.stringify(found)), found);
@@ -82,7 +82,7 @@ test("the spread is the sample standard deviation", () => {
   assert.ok(Math.abs(found.spread! - Math.SQRT1_2) < 1e-9);
 });
 
-test("the dither has exactly the share of white pixels it claims", () => {
+test("the dither has exactly the given share of white pixels", () => {
   for (const share of SHARES) {
     let lit = 0;
     for (let y = 0; y < 64; y++) for (let x = 0; x < 64; x++) if (isWhitePixel(x, y, share)) lit++;

@@ -5,22 +5,22 @@ import { keyLabel, keyName, remap } from "./keys.ts";
 
 const text = (key: string) => `<${key}>`;
 
-test("a pressed key has the name the study file would give it", () => {
+test("a pressed key has its name from the study file", () => {
   const named = ["f", "F", "7", " ", "Enter", "ArrowLeft"].map((key) => keyName({ key }));
   assert.deepEqual(named, ["f", "f", "7", "space", "enter", "arrowleft"]);
 });
 
-test("keys that mean something else to the browser, or to few keyboards, are no answers", () => {
+test("keys with a function in the browser, or missing on many keyboards, are no answers", () => {
   for (const key of ["Escape", "Tab", "F5", "Shift", "é", "Dead", "Backspace", "ArrowLeftt"]) {
     assert.equal(keyName({ key }), null, key);
   }
 });
 
-test("a key held together with Ctrl, Alt or the command key is the browser's", () => {
+test("a key pressed with Ctrl, Alt or Meta is no answer", () => {
   for (const held of ["ctrlKey", "altKey", "metaKey"]) assert.equal(keyName({ key: "f", [held]: true }), null, held);
 });
 
-test("the key of the other answer is refused, the same key again is fine", () => {
+test("the key of the other answer is refused, the same key again is accepted", () => {
   const keys = { same: "f", different: "j" };
   assert.equal(remap(keys, "same", "j"), "keys_taken");
   assert.equal(remap(keys, "same", null), "keys_not_allowed");
@@ -28,6 +28,6 @@ test("the key of the other answer is refused, the same key again is fine", () =>
   assert.deepEqual(remap(keys, "different", "space"), { same: "f", different: "space" });
 });
 
-test("a label is what stands on the key", () => {
+test("a label is what is printed on the key", () => {
   assert.deepEqual(["f", "arrowup", "space"].map((key) => keyLabel(key, text)), ["F", "↑", "<key_space>"]);
 });

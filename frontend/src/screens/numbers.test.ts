@@ -9,7 +9,7 @@ test("median of even and odd numbers of values, and of none", () => {
   assert.equal(median([]), null);
 });
 
-test("the deviation is that of a sample, and one value has none", () => {
+test("the standard deviation is that of a sample, and null for one value", () => {
   assert.equal(mean([2, 3]), 2.5);
   assert.ok(Math.abs(standardDeviation([2, 3])! - Math.SQRT1_2) < 1e-12);
   assert.equal(standardDeviation([2]), null);
