@@ -10,7 +10,7 @@ from vseg import Grid, Maps
 from vseg.cli import main
 
 FIT = "fit responses.csv --grid 4 --segments 2"
-SEGMENTS = "--segments is a whole number such as 3 or a range such as 2..7, got "
+SEGMENTS = "--segments: expected a whole number such as 3 or a range such as 2..7, got "
 
 
 def failure(arguments: str, capsys) -> str:
@@ -79,17 +79,17 @@ def test_not_a_parquet_file(capsys):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--segments 1", "--segments starts at 2, since one segment leaves nothing to judge, got '1'."),
+        ("--segments 1", "--segments: expected 2 or more segments, got '1'."),
         ("--segments x", f"{SEGMENTS}'x'."),
         ("--segments 2..", f"{SEGMENTS}'2..'."),
         ("--segments 2..3..4", f"{SEGMENTS}'2..3..4'."),
         ("--segments -3", f"{SEGMENTS}'-3'."),
-        ("--segments 7..2", "--segments runs from the smaller number to the larger: 2..7, not '7..2'."),
+        ("--segments 7..2", "--segments: expected the smaller number first, as in 2..7, got '7..2'."),
         ("--grid 2", "--grid: expected 3 or more, got '2'."),
         ("--grid 4.5", "--grid: expected a whole number, got '4.5'."),
-        ("--smoothness -1", "--smoothness is 'auto' or a number from 0 up, got '-1'."),
-        ("--smoothness nan", "--smoothness is 'auto' or a number from 0 up, got 'nan'."),
-        ("--smoothness much", "--smoothness is 'auto' or a number from 0 up, got 'much'."),
+        ("--smoothness -1", "--smoothness: expected 'auto' or a number of 0 or more, got '-1'."),
+        ("--smoothness nan", "--smoothness: expected 'auto' or a number of 0 or more, got 'nan'."),
+        ("--smoothness much", "--smoothness: expected 'auto' or a number of 0 or more, got 'much'."),
         ("--seed -1", "--seed: expected 0 or more, got '-1'."),
         ("--max-iterations 0", "--max-iterations: expected 1 or more, got '0'."),
         ("--loss x", "--loss: 'x' is not one of 'squared_error', 'cross_entropy'."),
@@ -106,7 +106,7 @@ def test_not_a_parquet_file(capsys):
         ("--image x", "No responses with image 'x'; there are: image."),
         ("--picture x.png", "No image at x.png; expected a file such as a PNG or JPEG."),
         ("--picture responses.csv", "responses.csv cannot be read as an image"),
-        ("--out /", "--out is the name of a new folder, got '/'."),
+        ("--out /", "--out: expected the name of a new folder, got '/'."),
     ],
 )
 def test_options_of_fit(option, message, capsys):
@@ -117,20 +117,20 @@ def test_options_of_fit(option, message, capsys):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--segments 1", "--segments is a whole number from 2 up, got '1'."),
-        ("--grid 2", "--grid is a whole number from 3 up, got '2'."),
-        ("--blocks 0", "--blocks is a whole number from 1 up, got '0'."),
-        ("--blocks many", "--blocks is a whole number from 1 up, got 'many'."),
-        ("--entropy -0.1", "--entropy is a number from 0 up, got '-0.1'."),
-        ("--entropy nan", "--entropy is a number from 0 up, got 'nan'."),
+        ("--segments 1", "--segments: expected 2 or more, got '1'."),
+        ("--grid 2", "--grid: expected 3 or more, got '2'."),
+        ("--blocks 0", "--blocks: expected 1 or more, got '0'."),
+        ("--blocks many", "--blocks: expected a whole number, got 'many'."),
+        ("--entropy -0.1", "--entropy: expected 0 or more, got '-0.1'."),
+        ("--entropy nan", "--entropy: expected 0 or more, got 'nan'."),
         ("--entropy 2", "Expected a mean entropy of 3 segments from 0 to below log 3 = 1.099 nats, got 2."),
-        ("--design x", "Expected one of the designs covering, balanced, scattered, all, got 'x'."),
-        ("--participants 0", "--participants is a whole number from 1 up, got '0'."),
-        ("--lapse 2", "--lapse is a number from 0 to 1, got '2'."),
+        ("--design x", "--design: 'x' is not one of 'covering', 'balanced', 'scattered', 'all'."),
+        ("--participants 0", "--participants: expected 1 or more, got '0'."),
+        ("--lapse 2", "--lapse: expected 1 or less, got '2'."),
         ("--trials 3", "Expected 128 trials (every location once) to"),
-        ("--trials no", "--trials is a whole number from 1 up, got 'no'."),
+        ("--trials no", "--trials: expected a whole number, got 'no'."),
         ("--xi 0.1", "Expected xi from 0.25 to 1e+06 cells, got 0.1."),
-        ("--seed x", "--seed is a whole number from 0 up, got 'x'."),
+        ("--seed x", "--seed: expected a whole number, got 'x'."),
     ],
 )
 def test_options_of_simulate(option, message, capsys):

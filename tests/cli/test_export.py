@@ -149,7 +149,10 @@ def test_a_failed_export_leaves_nothing(there, capsys):
     for arguments, message in (
         ("export other --out new", "There is no study 'other' in this database; it has: two-images."),
         ("export none.toml --out new", "No study file none.toml"),
-        ("export two-images --out new --db sqlite:///none.db", "There is no database none.db; name the one"),
+        (
+            "export two-images --out new --db sqlite:///none.db",
+            "There is no database none.db; give the address of the database that the server uses.",
+        ),
         ("export two-images --out new --db mysql://x/y", "Databases of type 'mysql' are not supported"),
     ):
         code, _, err = vseg(arguments, capsys)
@@ -180,16 +183,16 @@ def test_cutting_participants_short_says_how_far_they_were(here, capsys):
         url = f"{running.base}s/two-images/"
         code, _, err = vseg(f"simulate-participants {url} --count 2 --model cut.py:see", capsys)
     assert code == 130
-    assert "Cut. 0 of 2 participants came to the end; 0 answers are stored.\n" in err
+    assert "Interrupted. 0 of 2 participants came to the end; 0 answers are stored.\n" in err
 
 
 def test_participants_with_wrong_options(here, capsys):
     for arguments, message in (
-        ("--count 0", "--count is a whole number from 1 up"),
+        ("--count 0", "--count: expected 1 or more, got '0'."),
         ("--observer sleepy", "An observer is ideal, lapsing:RATE"),
         ("--truth nothing.npz", "No maps at nothing.npz"),
         ("--truth .", ". holds no .npz files; expected maps called after the images"),
-        ("--flagged 2", "--flagged is a number from 0 to 0.5"),
+        ("--flagged 2", "--flagged: expected 0.5 or less, got '2'."),
     ):
         code, _, err = vseg(f"simulate-participants http://127.0.0.1:1/s/x/ {arguments}", capsys)
         assert code == 1

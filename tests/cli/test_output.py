@@ -11,7 +11,7 @@ import pytest
 from commands import SMALL, files, vseg
 from vseg import Grid, Responses, load
 from vseg._support.text import safe_folder_names
-from vseg.cli.output import new_folder, unused
+from vseg.cli.output import find_unused_folder, new_folder
 from vseg.data.responses import concatenate
 from vseg.errors import Conflict
 
@@ -19,7 +19,7 @@ from vseg.errors import Conflict
 def test_an_existing_folder_is_a_conflict_until_forced(simulated, capsys):
     before = (simulated / "truth.npz").read_bytes()
     code, _, err = vseg(f"simulate {SMALL} --seed 5 --out sim", capsys)
-    assert (code, err) == (1, "vseg: sim exists; choose another --out, or pass --force to replace it.\n")
+    assert (code, err) == (1, "vseg: sim exists; choose another --out, or use --force to replace it.\n")
     assert (simulated / "truth.npz").read_bytes() == before
     assert vseg(f"simulate {SMALL} --seed 5 --out sim --force", capsys)[0] == 0
     assert (simulated / "truth.npz").read_bytes() != before
@@ -101,10 +101,10 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(here, capsys):
 
 
 def test_unused_counts_up(here):
-    assert unused("demo") == Path("demo")
+    assert find_unused_folder("demo") == Path("demo")
     Path("demo").mkdir()
     Path("demo-2").mkdir()
-    assert unused("demo") == Path("demo-3")
+    assert find_unused_folder("demo") == Path("demo-3")
 
 
 def test_conflict_is_found_before_anything_is_made(here):
@@ -133,7 +133,7 @@ def test_any_name_makes_a_folder_of_its_own(tmp_path):
 
 
 def test_participants_with_nasty_names_stay_in_their_folder(simulated, capsys):
-    one = load("sim/responses.csv", Grid(6)).of(participant="P1")
+    one = load("sim/responses.csv", Grid(6)).select(participant="P1")
     names = ["../../up", "A", "a"]
     concatenate(Responses(Grid(6), one.i, one.j, one.same, participant=name) for name in names).save(
         "nasty.csv"

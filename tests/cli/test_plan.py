@@ -88,7 +88,8 @@ def test_bad_input_is_one_sentence(here, capsys):
         "plan --entropy much": "--entropy: expected a number, got 'much'.",
         "plan --against 0.2": "nothing to tell apart",
         "plan --trials 10": "A person on an 11x11 grid answers 61 trials (every location once)",
-        "plan --trials few": "--trials are whole numbers with commas between them, such as 10,20,30, got 'few'",
+        "plan --trials few": "--trials: expected whole numbers of 1 or more separated by commas, such as 10,20,30, "
+        "got 'few'",
         "plan --participants 1": "2 to 1000 participants",
         "plan --methods magic": "Unknown method 'magic'",
         "plan --repeats 2": "--repeats: expected 10 or more, got '2'.",

@@ -9,8 +9,9 @@ import pytest
 from commands import vseg
 from vseg.errors import InvalidInput
 from vseg.study import texts
-from vseg.study.schema import Study, Table, load, parsed
-from vseg.study.toml_errors import lines
+from vseg.study.schema import Study, load_study, parse_study
+from vseg.study.sections import Section
+from vseg.study.toml_errors import find_key_lines
 
 
 def test_a_new_study_passes_its_check(here, capsys):
@@ -54,11 +55,11 @@ def uncommented(text: str) -> str:
     return re.sub(r"^# .*$", "", switched, flags=re.MULTILINE)
 
 
-def settings_of(table: type[Table], path=()):
+def settings_of(table: type[Section], path=()):
     """Every key of the schema."""
     for name, field in table.model_fields.items():
         inside = [field.annotation, *getattr(field.annotation, "__args__", ())]
-        inner = next((t for t in inside if isinstance(t, type) and issubclass(t, Table)), None)
+        inner = next((t for t in inside if isinstance(t, type) and issubclass(t, Section)), None)
         if inner is None:
             yield (*path, name)
         else:
@@ -68,7 +69,7 @@ def settings_of(table: type[Table], path=()):
 def test_the_example_lists_every_setting(here, capsys):
     vseg("study new all", capsys)
     text = Path("all.toml").read_text(encoding="utf-8")
-    listed = set(lines(uncommented(text)))
+    listed = set(find_key_lines(uncommented(text)))
     for path in settings_of(Study):
         where = ("images", 0, *path[1:]) if path[0] == "images" else path
         # An image has one source; the comment above it shows the others.
@@ -81,20 +82,20 @@ def test_a_wrong_value_of_any_setting_is_refused_with_its_line(here, capsys):
     text = uncommented(Path("all.toml").read_text(encoding="utf-8"))
     text = re.sub(r"^(points|quota_per_condition|file) = .*$", "", text, flags=re.MULTILINE)
     written = text.replace('"between"', '"within"').split("\n")
-    assert isinstance(parsed("\n".join(written)), Study)
+    assert isinstance(parse_study("\n".join(written)), Study)
     for number, line in enumerate(written, start=1):
         if setting := re.match(r"[a-z_]+ = ", line):
             wrong = "\n".join([*written[: number - 1], f"{setting[0]}1979-05-27", *written[number:]])
             with pytest.raises(
                 InvalidInput, match=rf'^study file, line {number}: .* should be .*, got "1979-05-27"\.'
             ):
-                parsed(wrong)
+                parse_study(wrong)
 
 
 def test_the_example_with_every_default_is_the_same_study(here, capsys):
     """Defaults that are switched on change nothing."""
     vseg("study new all", capsys)
-    example = load("all.toml")
+    example = load_study("all.toml")
     free = (
         r"points|photodiode|per_participant|quota_per_image|quota_per_condition|condition|completion_code|required|"
         r"debriefing|keep_identities_days"
@@ -103,7 +104,7 @@ def test_the_example_with_every_default_is_the_same_study(here, capsys):
         rf"^# (?!{free})([a-z_]+ = (?!\"\"\"))", r"\1", Path("all.toml").read_text(), flags=re.MULTILINE
     )
     Path("on.toml").write_text(text)
-    on = load("on.toml")
+    on = load_study("on.toml")
     assert on.design.trials == 242
     assert on.model_copy(update={"design": example.design}) == example
 
@@ -135,7 +136,7 @@ def test_no_file_and_no_image(here, capsys):
     assert vseg("study check no.toml", capsys) == (
         1,
         "",
-        "vseg: No study file no.toml; write one with: vseg study new NAME.\n",
+        "vseg: No study file no.toml; `vseg study new` writes one.\n",
     )
     vseg("study new s", capsys)
     path = Path("s.toml")
@@ -184,10 +185,10 @@ def test_warnings_are_shown(here, capsys):
 def test_texts_can_be_put_into_a_study(language, here, capsys):
     code, out, _ = vseg(f"study texts {language}", capsys)
     assert code == 0
-    assert {key: text.strip() for key, text in tomllib.loads(out).items()} == texts.of(language)
+    assert {key: text.strip() for key, text in tomllib.loads(out).items()} == texts.load_texts(language)
     vseg("study new s", capsys)
     Path("s.toml").write_text(Path("s.toml").read_text() + out)
-    assert load("s.toml").all_texts["leave"] == texts.of(language)["leave"]
+    assert load_study("s.toml").all_texts["leave"] == texts.load_texts(language)["leave"]
 
 
 def test_an_unknown_language(here, capsys):

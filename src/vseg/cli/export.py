@@ -1,4 +1,4 @@
-"""`vseg export`: what a study has collected, as a folder that others can read."""
+"""`vseg export`: write the data of a study to a folder that other software can read."""
 
 from functools import partial
 from pathlib import Path
@@ -8,26 +8,32 @@ import typer
 
 from vseg.cli import options
 from vseg.cli.output import new_folder, progress_bar
-from vseg.cli.serve import DEFAULT_DATABASE, DatabaseOption
 
 
 def export(
-    study: Annotated[
-        str, typer.Argument(metavar="STUDY", help="The study's name, or its file.", show_default=False)
-    ],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.", show_default=False)],
-    db: DatabaseOption = DEFAULT_DATABASE,
+    study: options.StudyArgument,
+    out: options.OutOption,
+    db: options.DatabaseOption = options.DEFAULT_DATABASE,
     identities: Annotated[
         bool,
-        typer.Option("--identities", help="Say who the participants are on Prolific, in identities.csv."),
+        typer.Option(
+            "--identities",
+            help="Also write the participants' Prolific IDs, to identities.csv.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export in that folder.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Replace an earlier export in that folder.", rich_help_panel=options.OUTPUT
+        ),
+    ] = False,
 ) -> None:
-    """Write all that STUDY has collected as a Psych-DS folder.
+    """Export the data of STUDY as a Psych-DS folder.
 
-    A CSV file for each session with every answer, each column described in dataset_description.json; Parquet
-    beside; the study file, images and trials. vseg fit and vseg.load take the folder as it is. It can be done
-    while the study runs. Of those who withdrew there is nothing but their number.
+    The folder has a CSV file with every answer for each session, the same data as Parquet, descriptions of all columns
+    in dataset_description.json, the study file, the images and the trials. vseg fit and vseg.load read the folder. The
+    server can run meanwhile. Participants who withdrew are only counted.
 
     \b
     Examples:
@@ -37,22 +43,26 @@ def export(
     from vseg.data import dataset
 
     ours = dataset.TOP_LEVEL_NAMES if dataset.is_export(out) else frozenset[str]()
-    inputs = [path for path in (Path(study), *_file(db)) if path.is_file()]
+    inputs = [path for path in (Path(study), *_find_database_file(db)) if path.is_file()]
     with new_folder(out, force=force, inputs=inputs, ours=ours) as folder:
-        from vseg import export as exporting, store
+        from vseg import store
+        from vseg.export import write_dataset
 
         with store.open(db, must_exist=True) as database:
-            row = store.studies.get_study(database, options.study_name(study))
+            row = store.studies.get_study(database, options.read_study_name(study))
             bar = partial(progress_bar, "Exporting sessions", fits=False)
-            counts = exporting.write_dataset(database, row, folder, identities=identities, progress=bar)
+            counts = write_dataset(database, row, folder, identities=identities, progress=bar)
     typer.echo(f"{out}: {counts}")
     if identities:
-        typer.echo(f"{out / dataset.IDENTITIES} says who people are: keep it apart from what you share.")
+        typer.echo(
+            f"{out / dataset.IDENTITIES} identifies participants: do not share it with the other files."
+        )
     if counts.used:
-        free = " --segments 2..6" if row.study.segments == "free" else ""
-        typer.echo(f"Next: vseg fit {out}{free} --out fit")
+        segments = " --segments 2..6" if row.study.segments == "free" else ""
+        typer.echo(f"Next: vseg fit {out}{segments} --out fit")
 
 
-def _file(db: str) -> list[Path]:
+def _find_database_file(db: str) -> list[Path]:
+    """Return the file of a SQLite database, in a list; an empty list for other databases."""
     kind, _, path = db.partition(":///")
     return [Path(path)] if kind.startswith("sqlite") and path else []

@@ -1,9 +1,9 @@
-"""`vseg import` and `vseg import-jspsych`: data from elsewhere, in the form of an export."""
+"""`vseg import` and `vseg import-jspsych`: convert data of other software to the form of an export."""
 
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,24 +23,24 @@ EXAMPLES = """
         --map x2=dots[1].x --map y2=dots[1].y --images pictures --out imported
       vseg {command} trials.csv --grid 16 --image-size 512x512 --out imported
 """
-ABOUT = """Read FILES of one's own same/different experiment into a folder as vseg export writes it.
+DESCRIPTION = """
+    Writes a folder like that of vseg export, which vseg fit and vseg.load read. FILES are data of jsPsych (JSON of any
+    of its shapes, one document per line, or CSV), CSV tables with one row per trial, JATOS result archives (.jrzip,
+    .zip), or folders of these; the type is recognised from the content.
 
-    FILES are jsPsych's data (JSON of any of its shapes, one document a line, or CSV), CSV tables with a row
-    a trial, JATOS result archives (.jrzip, .zip), or folders of these; which it is shows in each file. vseg
-    fit and vseg.load take the new folder as it is.
+    --map names the column of a value that is not recognised by itself: --map TARGET=COLUMN; a nested value as
+    --map x1=dots[0].x; an answer with the values that mean yes as --map same=response:f,yes; one value for all rows
+    as --map image=:cat. Targets: participant, session, image, image_width, image_height, block, trial; the dots
+    x1 y1 x2 y2 (from the top left of the image) or their locations i j; same, different, rt_ms (if in seconds:
+    rt_ms=rt:s), practice, catch, correct; and only, which selects the rows to use. Rows without dots or without an
+    answer are skipped and counted. The command prints what it guessed.
 
-    --map says which column holds what, where it is not found by itself: --map TARGET=COLUMN, deeper down
-    --map x1=dots[0].x, an answer with the values that mean yes --map same=response:f,yes, one value for all
-    rows --map image=:cat. Targets: participant, session, image, image_width, image_height, block, trial, the
-    dots x1 y1 x2 y2 (from the image's top left) or their locations i j, same, different, rt_ms (in seconds:
-    rt_ms=rt:s), practice, catch, correct, and only, the rows to take at all. Rows without dots or without
-    an answer are left out and counted. Whatever is guessed is said.
-
-    With --grid the dots go to the nearest location, and the largest distance is said; without it, the
+    With --grid each dot is assigned to the nearest location, and the largest distance is printed; without it, the
     distinct positions of the dots are the locations.
 """
-HELP = ABOUT + EXAMPLES.format(command="import")
-HELP_JSPSYCH = ABOUT + EXAMPLES.format(command="import-jspsych")
+HELP = "Import the data of a same/different task.\n" + DESCRIPTION + EXAMPLES.format(command="import")
+HELP_JSPSYCH = "The same as vseg import.\n" + DESCRIPTION + EXAMPLES.format(command="import-jspsych")
+LOCATIONS, STUDY = "Locations and images", "Study"
 
 
 def import_(
@@ -48,90 +48,129 @@ def import_(
         list[Path],
         typer.Argument(metavar="FILES", help="Files, folders or archives.", show_default=False),
     ],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.", show_default=False)],
-    maps: Annotated[
+    out: options.OutOption,
+    columns: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="TARGET=COLUMN", help="Which column holds what; may be repeated."),
+        typer.Option("--map", metavar="TARGET=COLUMN", help="Column of a value; may be repeated."),
     ] = None,
-    grid: Annotated[str | None, typer.Option(metavar="N", help="Locations along a side of the grid.")] = None,
+    grid: Annotated[
+        int | None,
+        typer.Option(
+            min=3, metavar="N", help="Locations along a side of the grid.", rich_help_panel=LOCATIONS
+        ),
+    ] = None,
     points: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The locations, x,y on each line, as fractions of the image."),
+        typer.Option(
+            metavar="FILE",
+            help="The locations: x,y on each line, as fractions of the image.",
+            rich_help_panel=LOCATIONS,
+        ),
     ] = None,
     image_size: Annotated[
-        str | None, typer.Option(metavar="WxH", help="The image's size in the pixels of the dots.")
+        str | None,
+        typer.Option(
+            metavar="WxH",
+            help="Size of the image in the pixels of the dots' coordinates.",
+            rich_help_panel=LOCATIONS,
+        ),
     ] = None,
     images: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="The pictures that were shown, to go along; their sizes are read."
+            metavar="FOLDER",
+            help="The pictures that were shown; their sizes are read, and they are copied.",
+            rich_help_panel=LOCATIONS,
         ),
     ] = None,
     units: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the dots: px or fraction [default: as they look].")
+        Literal["px", "fraction"] | None,
+        typer.Option(
+            help="Unit of the dots' coordinates [default: fraction if all are from 0 to 1, else px].",
+            rich_help_panel=LOCATIONS,
+        ),
     ] = None,
     count_from: Annotated[
-        str, typer.Option(metavar="NUMBER", help="The number of the first location, 0 or 1.")
-    ] = "0",
+        int,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="NUMBER",
+            help="Number of the first location, 0 or 1.",
+            rich_help_panel=LOCATIONS,
+        ),
+    ] = 0,
     segments: Annotated[
-        str | None,
-        typer.Option(metavar="K", help="How many segments people were asked to see, if it was said."),
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="K",
+            help="Number of segments that participants were asked to see, if any.",
+            rich_help_panel=STUDY,
+        ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the study [default: after the folder].")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Name of the study [default: from the folder's name].", rich_help_panel=STUDY
+        ),
     ] = None,
     identities: Annotated[
         bool,
-        typer.Option("--identities", help="Say who the participants are elsewhere, in identities.csv."),
+        typer.Option(
+            "--identities",
+            help="Also write the original names of participants, to identities.csv.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier import in that folder.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Replace an earlier import in that folder.", rich_help_panel=options.OUTPUT
+        ),
+    ] = False,
 ) -> None:
-    """Parse, call, print; the words of --help are HELP and HELP_JSPSYCH."""
+    """Import files; the help texts are HELP and HELP_JSPSYCH."""
     from vseg.data import dataset
 
     ours = dataset.TOP_LEVEL_NAMES if dataset.is_export(out) else frozenset[str]()
-    count = None if segments is None else options.whole(segments, "--segments", least=2)
     inputs = [*files, *(path for path in (points, images) if path is not None)]
     with new_folder(out, force=force, inputs=inputs, ours=ours) as folder:
         from vseg.data import importers
 
-        size = None if image_size is None else _size(image_size)
+        size = None if image_size is None else _parse_size(image_size)
         bar = partial(progress_bar, fits=False)
-        found = importers.import_trials(
-            files,
-            columns=maps or [],
-            layout=_layout(grid, points, size),
-            image_size=size,
-            images=images,
-            units=None if units is None else options.choice(units, "--units", ["px", "fraction"]),
-            count_from=int(options.choice(count_from, "--count-from", ["0", "1"])),
-            progress=bar,
+        imported = importers.import_trials(
+            files, columns=columns or [], layout=_make_layout(grid, points, size), image_size=size, images=images,
+            units=units, count_from=count_from, progress=bar,
+        )  # fmt: skip
+        study_name = _make_study_name(out.name) if name is None else name
+        importers.write_dataset(
+            imported, folder, name=study_name, segments=segments, identities=identities, progress=bar
         )
-        called = _slug(out.name) if name is None else name
-        importers.write_dataset(found, folder, name=called, segments=count, identities=identities, progress=bar)
-    for remark in found.remarks:
+    for remark in imported.remarks:
         typer.echo(remark)
-    if found.skipped.reasons:
-        typer.echo(found.skipped)
-    typer.echo(f"{out}: {found}")
-    if any(found.columns["used"]):
-        typer.echo(f"Next: vseg fit {out}{'' if count else ' --segments 2..6'} --out fit")
+    if imported.skipped.reasons:
+        typer.echo(imported.skipped)
+    typer.echo(f"{out}: {imported}")
+    if any(imported.columns["used"]):
+        typer.echo(f"Next: vseg fit {out}{'' if segments else ' --segments 2..6'} --out fit")
 
 
-def _size(text: str) -> tuple[float, float]:
-    found = re.fullmatch(r"([1-9][0-9]{0,5})[x×X*]([1-9][0-9]{0,5})", text.strip())
-    if not found:
-        raise InvalidInput(f"--image-size is WIDTHxHEIGHT in pixels such as 512x512, got {text!r}.")
-    return float(found[1]), float(found[2])
+def _parse_size(text: str) -> tuple[float, float]:
+    match = re.fullmatch(r"([1-9][0-9]{0,5})[x×X*]([1-9][0-9]{0,5})", text.strip())
+    if not match:
+        raise InvalidInput(f"--image-size: expected WIDTHxHEIGHT in pixels, such as 512x512, got {text!r}.")
+    return float(match[1]), float(match[2])
 
 
-def _layout(grid: str | None, points: Path | None, size: tuple[float, float] | None) -> "Layout | None":
+def _make_layout(grid: int | None, points: Path | None, size: tuple[float, float] | None) -> "Layout | None":
     if grid is not None and points is not None:
-        raise InvalidInput("--grid and --points both say where the locations are; give one of them.")
+        raise InvalidInput("--grid and --points both define the locations; give one of them.")
     if grid is not None:
         from vseg.data.layout import Grid
 
-        return Grid(options.whole(grid, "--grid", least=3))
+        return Grid(grid)
     if points is not None:
         from vseg.data.importers import read_points
 
@@ -139,5 +178,6 @@ def _layout(grid: str | None, points: Path | None, size: tuple[float, float] | N
     return None
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:63].strip("-") or "imported"
+def _make_study_name(folder_name: str) -> str:
+    """Return a valid name of a study that is similar to the name of a folder."""
+    return re.sub(r"[^a-z0-9]+", "-", folder_name.lower()).strip("-")[:63].strip("-") or "imported"

@@ -1,11 +1,11 @@
-"""`vseg simulate-participants`: take a running study, as people would."""
+"""`vseg simulate-participants`: simulated participants who take a running study."""
 
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,47 +15,82 @@ from vseg.cli import options
 from vseg.cli.output import counting_bar
 from vseg.errors import MissingExtra, VsegWarning
 
+PERCEPTION, TIMING = "What they see and answer", "Number and speed"
+
 
 def simulate_participants(
     url: Annotated[str, typer.Argument(metavar="URL", help="The participants' address.", show_default=False)],
-    count: Annotated[str, typer.Option(metavar="NUMBER", help="How many take part.")] = "15",
+    count: Annotated[
+        int, typer.Option(min=1, metavar="NUMBER", help="Number of participants.", rich_help_panel=TIMING)
+    ] = 15,
     observer: Annotated[
-        str, typer.Option(metavar="NAME", help="Who answers: ideal, lapsing:RATE or random.")
+        str,
+        typer.Option(
+            metavar="NAME", help="How they answer: ideal, lapsing:RATE or random.", rich_help_panel=PERCEPTION
+        ),
     ] = "lapsing:0.05",
     truth: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Maps they see: .npz, a folder with IMAGE.npz, or a study file, for the true maps of the images that "
-            "vseg generates [default: made from each picture's colours].",
+            help="Maps they see: an .npz file, a folder with IMAGE.npz, or a study file for the true maps of the "
+            "images that vseg generates [default: made from each picture's colours].",
+            rich_help_panel=PERCEPTION,
         ),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
             metavar="FILE.py[:NAME]",
-            help="A function of yours, image -> labels (H, W) or probabilities (H, W, K), that they see by.",
+            help="Your function that segments the images for them: image -> labels (H, W) or probabilities (H, W, K).",
+            rich_help_panel=PERCEPTION,
         ),
     ] = None,
     segments: Annotated[
-        str | None,
-        typer.Option(metavar="K", help="Segments they see in a picture [default: what the study asks for]."),
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="K",
+            help="Number of segments they see in a picture [default: that of the study].",
+            rich_help_panel=PERCEPTION,
+        ),
     ] = None,
     flagged: Annotated[
-        str, typer.Option(metavar="SHARE", help="Share of trials reported as not shown right.")
-    ] = "0.02",
+        float,
+        typer.Option(
+            min=0,
+            max=0.5,
+            metavar="SHARE",
+            help="Share of trials reported as not shown right.",
+            rich_help_panel=PERCEPTION,
+        ),
+    ] = 0.02,
     pace: Annotated[
-        str, typer.Option(metavar="NUMBER", help="0: without waiting; 1: as slowly as people.")
-    ] = "0",
-    at_once: Annotated[str, typer.Option(metavar="NUMBER", help="Most of them at the same time.")] = "16",
-    seed: Annotated[str, typer.Option(metavar="NUMBER", help="Another seed, other people.")] = "0",
+        float,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            help="0: without waiting; 1: as slowly as people.",
+            rich_help_panel=TIMING,
+        ),
+    ] = 0,
+    at_once: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            help="Maximum number of participants at the same time.",
+            rich_help_panel=TIMING,
+        ),
+    ] = 16,
+    seed: options.SeedOption = 0,
 ) -> None:
-    """Let simulated participants take the study at URL, over HTTP, as a browser does.
+    """Let simulated participants take a running study.
 
-    They answer by the colours of the pictures, with reaction times like people's. Grey textures have none: with
-    --truth STUDY.toml they answer by the true maps of generated images. Their sessions are stored like anyone's:
-    try this on a database of its own. A personal link, or an address with Prolific's parameters, is one person's:
-    --count 1.
+    They use the study at URL over HTTP, as a browser does. They answer by the colours of the pictures, with realistic
+    reaction times. Grey textures have no colours: with --truth STUDY.toml they answer by the true maps of generated
+    images. Their sessions are stored like those of people, so use a separate database. A personal link, or an address
+    with Prolific's parameters, is for one participant: use --count 1.
 
     \b
     Examples:
@@ -64,33 +99,21 @@ def simulate_participants(
       vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --observer ideal --truth my-data/study/truth
       vseg simulate-participants http://127.0.0.1:8000/s/two-textures/ --model mine.py:segment
     """
-    people = options.whole(count, "--count", least=1)
-    settings: dict[str, Any] = {
-        "segments": None if segments is None else options.whole(segments, "--segments", least=2),
-        "flagged": options.number(flagged, "--flagged", most=0.5),
-        "pace": options.number(pace, "--pace"),
-        "at_once": options.whole(at_once, "--at-once", least=1),
-        "seed": options.whole(seed, "--seed"),
-    }
     try:
         from vseg import bots
     except ModuleNotFoundError as error:
         raise MissingExtra('Simulated participants need httpx: pip install "vseg[server]".') from error
 
-    settings["model"] = None if model is None else user_code.load_function(model)
-    chosen, seen = bots.parse_observer(observer), None if truth is None else bots.load_true_maps(truth)
-    # One person may take long, so that answers are counted, too.
-    bar = counting_bar("Taking part", people, "participants, {:,} answers")
-    with _told_when_cut(), bar as (advance, answer):
+    function = None if model is None else user_code.load_function(model)
+    answering = bots.parse_observer(observer)
+    maps = None if truth is None else bots.load_true_maps(truth)
+    # Answers are counted too, since one participant may take long.
+    bar = counting_bar("Taking part", count, "participants, {:,} answers")
+    with _report_interruption(), bar as (advance, add_answers):
         summary = bots.simulate_participants(
-            url,
-            count=people,
-            observer=chosen,
-            truth=seen,
-            progress=advance,
-            on_stored=answer,
-            **settings,
-        )
+            url, count=count, observer=answering, truth=maps, segments=segments, model=function, flagged=flagged,
+            pace=pace, at_once=at_once, seed=seed, progress=advance, on_stored=add_answers,
+        )  # fmt: skip
     if summary.refused:
         warnings.warn(
             f"{format_count(summary.refused, 'participant')} could not take part: {summary.reason}",
@@ -101,10 +124,10 @@ def simulate_participants(
 
 
 @contextmanager
-def _told_when_cut() -> Iterator[None]:
-    """Whoever cuts the work is told how far it was."""
+def _report_interruption() -> Iterator[None]:
+    """Print on Ctrl+C how far the participants came."""
     try:
         yield
-    except KeyboardInterrupt as cut:
-        print(f"\nCut. {cut}".rstrip(), file=sys.stderr)
+    except KeyboardInterrupt as interruption:
+        print(f"\nInterrupted. {interruption}".rstrip(), file=sys.stderr)
         raise
