@@ -36,7 +36,7 @@ def test_a_file_that_exists_is_left_alone(here, capsys):
     assert vseg("study new a", capsys) == (
         1,
         "",
-        "vseg: a.toml exists; choose another name, or remove it first.\n",
+        "vseg: a.toml exists; choose another name, or remove the file first.\n",
     )
     assert Path("a.toml").read_text() == "mine"
 
@@ -45,7 +45,7 @@ def test_a_file_that_exists_is_left_alone(here, capsys):
 def test_names(name, here, capsys):
     code, _, err = vseg(f"study new -- {name}", capsys)
     assert code == 1
-    assert err.startswith("vseg: The name of a study has lower-case letters, digits and hyphens")
+    assert err.startswith("vseg: Expected a name of at most 63 lower-case letters, digits and hyphens")
     assert not list(here.iterdir())
 
 
@@ -195,5 +195,5 @@ def test_an_unknown_language(here, capsys):
     assert vseg("study texts it", capsys) == (
         1,
         "",
-        "vseg: Unknown language 'it'; choose one of en, fr, de.\n",
+        "vseg: language: 'it' is not one of 'en', 'fr', 'de'.\n",
     )

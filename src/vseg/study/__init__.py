@@ -7,4 +7,5 @@ texts         the texts that participants read, in three languages
 pictures      the images of a study as PNG, with the true maps of generated ones
 trials        the trials of one session
 cost          trials, minutes, participants and coverage of a study
+summary       a study and its cost in sentences
 """
