@@ -1,4 +1,4 @@
-/** Builds the participant's page and the script of the researcher's: node build.mjs [FOLDER]. Without a folder, into the Python package. */
+/** Build the participant's page and the script of the researcher's pages: node build.mjs [FOLDER]. The default is the Python package. */
 
 import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ const { metafile } = await build({
   absWorkingDir: here,
   entryPoints: [
     { in: "src/main.ts", out: "experiment" },
-    { in: "src/style.css", out: "experiment" }, // without jsPsych's own, which carries 350 kB of fonts
+    { in: "src/style.css", out: "experiment" }, // without jsPsych's style sheet, which contains 350 kB of fonts
     { in: "src/dashboard/main.ts", out: "dashboard" },
     { in: "src/dashboard/dashboard.css", out: "dashboard" },
   ],
@@ -38,12 +38,12 @@ for (const name of readdirSync(out, { recursive: true }).filter((name) => /\.(js
   writeFileSync(join(out, `${name}.gz`), gzipSync(readFileSync(join(out, name)), { level: 9 }));
 }
 
-/** The licence of every package whose code is in the bundle, or lies beside it. */
+/** Return the licences of all packages whose code is in the bundle or beside it. */
 function notices() {
   const used = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs));
   const names = used.map((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]).filter(Boolean);
   const all = [...new Set([...names, "swagger-ui-dist"])].sort();
-  const head = "The pages hold code of these packages: the API's that of swagger-ui-dist, the researcher's uplot.\n";
+  const head = "The pages contain code of these packages: the API page uses swagger-ui-dist, the researcher's pages use uplot.\n";
   return [head, ...all.map(notice)].join(`\n${"-".repeat(78)}\n\n`);
 }
 
@@ -52,12 +52,12 @@ function notice(name) {
   const { version, license, author } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const files = readdirSync(folder).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file));
   const texts = files.map((file) => readFileSync(join(folder, file), "utf8").trim());
-  if (!texts.length && license !== "MIT") throw new Error(`${name} brings no text of its licence, ${license}.`);
-  return [`${name} ${version}: ${license}`, ...(texts.length ? texts : [mit(author?.name ?? author)])].join("\n\n");
+  if (!texts.length && license !== "MIT") throw new Error(`Package ${name} contains no text of its licence ${license}.`);
+  return [`${name} ${version}: ${license}`, ...(texts.length ? texts : [mitLicence(author?.name ?? author)])].join("\n\n");
 }
 
-/** Some packages name the MIT licence without its text: it is that of our own, with their author. */
-function mit(author) {
+/** Return the MIT licence with this author, for packages that name it without its text; our own licence is the template. */
+function mitLicence(author) {
   const ours = readFileSync(join(here, "../LICENSE"), "utf8").trim();
   return ours.replace(/^Copyright.*$/m, `Copyright (c) ${author}`);
 }

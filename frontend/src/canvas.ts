@@ -165,7 +165,12 @@ export class TrialCanvas {
 }
 
 /** Return the image at this size, with every value mapped through the inverse gamma table of the screen. */
-export function correctGamma(image: HTMLImageElement, width: number, height: number, lut: Uint8ClampedArray): HTMLCanvasElement {
+export function correctGamma(
+  image: HTMLImageElement,
+  width: number,
+  height: number,
+  lut: Uint8ClampedArray,
+): HTMLCanvasElement {
   const element = document.createElement("canvas");
   element.width = width;
   element.height = height;

@@ -20,7 +20,8 @@ export class Choices {
   /** Add the choices and stops from a reply of the server. */
   update({ choices, stops }: ChoicesReply): void {
     choices?.item.forEach((item, index) => {
-      const locations: TrialPair["locations"] = [choices.x1[index]!, choices.y1[index]!, choices.x2[index]!, choices.y2[index]!];
+      const { x1, y1, x2, y2 } = choices;
+      const locations: TrialPair["locations"] = [x1[index]!, y1[index]!, x2[index]!, y2[index]!];
       this.chosenPairs.set(item, { locations, chosen: true });
     });
     stops?.forEach((item) => this.stops.add(item));

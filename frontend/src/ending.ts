@@ -52,16 +52,18 @@ export class EndScreens {
   async show(): Promise<void> {
     const { ending, session } = this.visit;
     this.visit.leaveButton.remove();
-    if (ending?.why === "declined") return this.showMessage("left", { text: this.visit.text("consent_declined") });
-    if (ending?.why === "refused") return this.showError(ending.refusal);
+    if (ending?.kind === "declined") return this.showMessage("left", { text: this.visit.text("consent_declined") });
+    if (ending?.kind === "refused") return this.showError(ending.refusal);
     this.showSending();
     if (ending) {
       await this.visit.leave(ending.data);
-      return this.showMessage("left", { text: this.visit.text(ending.data === "keep" ? "left_kept" : "left_withdrawn") });
+      const key = ending.data === "keep" ? "left_kept" : "left_withdrawn";
+      return this.showMessage("left", { text: this.visit.text(key) });
     }
     if (!session) return;
     await session.outbox.waitUntilSent();
-    if (this.visit.questions.hasUnanswered) return location.reload(); // ask the items again whose answers the server refused
+    // Ask the items again whose answers the server refused.
+    if (this.visit.questions.hasUnanswered) return location.reload();
     const completed = await session.complete();
     this.visit.environment.tab.setItem(this.visit.storageKey, JSON.stringify(completed));
     return this.showCompletion(completed);
@@ -70,7 +72,9 @@ export class EndScreens {
   /** Show an unexpected error or a refusal, and offer to download the records on this computer. */
   async showError(error: unknown): Promise<void> {
     this.visit.leaveButton.remove();
-    if (isUnknownSession(error) && !this.visit.environment.preview) return this.showRefusal(this.lostSessionReason(error));
+    if (isUnknownSession(error) && !this.visit.environment.preview) {
+      return this.showRefusal(this.lostSessionReason(error));
+    }
     if (error instanceof RefusedError) return this.showRefusal(error.reason, error.message);
     console.error(error);
     return this.showMessage("error", { text: this.visit.text("error_unexpected") }, true);
@@ -101,8 +105,8 @@ export class EndScreens {
 
   private async showRefusal(reason: string, message = ""): Promise<void> {
     const { text, study } = this.visit;
-    const known = `refused_${reason}` in study.texts;
-    const body = known ? text(`refused_${reason}`) : `${text("error_unexpected")}\n\n${message}`;
+    const hasText = `refused_${reason}` in study.texts;
+    const body = hasText ? text(`refused_${reason}`) : `${text("error_unexpected")}\n\n${message}`;
     if (reason !== "log_in") return this.showMessage("refused", { title: text("refused_title"), text: body }, true);
     const actions = [{ name: "rehearsal_log_in", label: text("rehearsal_log_in"), href: "../../login" }];
     return this.showMessage("refused", { title: text("rehearsal_title"), text: body, actions });
@@ -113,8 +117,10 @@ export class EndScreens {
     clearTimeout(this.slowTimer);
     const downloads = download ? await this.visit.createDownloadAction() : [];
     setStep(step);
-    if (step !== "finishing") document.getElementById("delivery")?.replaceChildren(); // remove the delivery message, which is out of date
+    // The delivery message is out of date by now.
+    if (step !== "finishing") document.getElementById("delivery")?.replaceChildren();
     const container = document.getElementById("experiment")!;
-    void noticeScreen({ ...message, actions: [...(message.actions ?? []), ...downloads] })(container, this.visit.context());
+    const actions = [...(message.actions ?? []), ...downloads];
+    void noticeScreen({ ...message, actions })(container, this.visit.context());
   }
 }

@@ -22,7 +22,8 @@ export interface Environment {
 
 /** Create the environment that the address of the page asks for. */
 export function createEnvironment(search: string, study: string): Promise<Environment> {
-  return new URLSearchParams(search).get("preview") === "1" ? Promise.resolve(createPreviewEnvironment(study)) : createParticipantEnvironment();
+  const isPreview = new URLSearchParams(search).get("preview") === "1";
+  return isPreview ? Promise.resolve(createPreviewEnvironment(study)) : createParticipantEnvironment();
 }
 
 async function createParticipantEnvironment(): Promise<Environment> {

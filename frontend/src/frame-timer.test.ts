@@ -47,13 +47,13 @@ test("300 ms are 18 frames at 60 Hz, 36 at 120, 43 at 144", async () => {
 test("the next phase is drawn in the frame in which the previous one ends", async () => {
   const timer = new FrameTimer(screen(60));
   await timer.waitForFrame();
-  const drawn: [string, number][] = [];
-  const draw = (name: string) => () => void drawn.push([name, timer.now]);
+  const drawings: [string, number][] = [];
+  const draw = (name: string) => () => void drawings.push([name, timer.now]);
   const cue = await timer.show(draw("cue"), 300);
   const image = await timer.show(draw("image"), 300);
   const onset = timer.drawNow(draw("question"));
-  assert.deepEqual(drawn.map(([name]) => name), ["cue", "image", "question"]);
-  assert.deepEqual(drawn.map(([, at]) => at), [cue.onset, cue.onset + cue.ms, image.onset + image.ms]);
+  assert.deepEqual(drawings.map(([name]) => name), ["cue", "image", "question"]);
+  assert.deepEqual(drawings.map(([, at]) => at), [cue.onset, cue.onset + cue.ms, image.onset + image.ms]);
   assert.equal(onset, image.onset + image.ms);
 });
 

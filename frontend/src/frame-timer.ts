@@ -111,7 +111,8 @@ export class FrameTimer {
  */
 export function isLate(phases: { requested_ms: number; measured: PhaseTiming }[], refresh_ms: number): boolean {
   return phases.some(
-    ({ requested_ms, measured }) => measured.dropped_after_draw > 0 || Math.abs(measured.ms - requested_ms) > refresh_ms / 2 + 0.5,
+    ({ requested_ms, measured }) =>
+      measured.dropped_after_draw > 0 || Math.abs(measured.ms - requested_ms) > refresh_ms / 2 + 0.5,
   );
 }
 

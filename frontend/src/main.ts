@@ -28,13 +28,20 @@ function createTimeline(visit: Visit): Node[] {
   const show = <Result>(name: string, screen: Screen<Result>, onResult?: (result: Result) => unknown) =>
     step(name, () => screen, context, onResult);
   const calibration = () => [
-    when(() => visit.needsCalibration("distance"), createDistanceNode(context(), (result) => visit.record("distance", result))),
+    when(
+      () => visit.needsCalibration("distance"),
+      createDistanceNode(context(), (result) => visit.record("distance", result)),
+    ),
     when(() => visit.needsCalibration("gamma"), show("gamma", gammaScreen, (result) => visit.record("gamma", result))),
   ];
   const block = step(questions.blockStep, () => noticeScreen(questions.blockMessage()), context, questions.prepareBlock);
 
   return [
-    when(() => !visit.session, show("device", deviceScreen, visit.storeDevice), show("consent", consentScreen, visit.handleConsent)),
+    when(
+      () => !visit.session,
+      show("device", deviceScreen, visit.storeDevice),
+      show("consent", consentScreen, visit.handleConsent),
+    ),
     when(() => visit.study.display.full_screen, show("full-screen", fullScreenScreen(false), visit.handleFullScreen)),
     when(() => visit.isMissing("keys"), show("keys", keysScreen, visit.storeKeys)),
     ...calibration(),
@@ -43,7 +50,10 @@ function createTimeline(visit: Visit): Node[] {
       questions.advance,
       when(questions.isAt("block"), ...calibration(), block),
       when(questions.isAt("preview"), questions.previewNode()),
-      when(questions.isAt("break"), step("break", () => breakScreen(questions.currentBreak()), context, () => questions.recordBreak())),
+      when(
+        questions.isAt("break"),
+        step("break", () => breakScreen(questions.currentBreak()), context, () => questions.recordBreak()),
+      ),
       when(visit.isFullScreenLost, show("full-screen", fullScreenScreen(true), visit.handleFullScreenReturn)),
       when(questions.isAt("trial"), questions.trialNode()),
       when(questions.isFeedbackDue, step("feedback", () => feedbackScreen(...questions.takeVerdict()), context)),
@@ -69,7 +79,9 @@ async function main(): Promise<void> {
     if (visit.ending) return await endScreens.show();
     if (!visit.session && endScreens.showIfNotAllowed()) return;
     visit.leaveButton.attach();
-    if (visit.session?.state.status !== "completed") await jsPsych.run(createTimeline(visit) as Parameters<typeof jsPsych.run>[0]);
+    if (visit.session?.state.status !== "completed") {
+      await jsPsych.run(createTimeline(visit) as Parameters<typeof jsPsych.run>[0]);
+    }
     await endScreens.show();
   } catch (error) {
     await endScreens.showError(error);

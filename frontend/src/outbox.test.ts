@@ -26,15 +26,15 @@ const refusal = (status: number) => new RefusedError(status, { error: "X", messa
 
 test("a record is stored before it is sent", async () => {
   const storage = memoryStorage();
-  const kept: number[] = [];
+  const storedNumbers: number[] = [];
   const post: Post = async (batch) => {
-    kept.push(...(await storage.loadRecords("s")).map(({ seq }) => seq));
+    storedNumbers.push(...(await storage.loadRecords("s")).map(({ seq }) => seq));
     return batch.map(({ seq }) => seq);
   };
   const outbox = await Outbox.open({ storage, session: "s", post });
   outbox.add(event("a"));
   await outbox.waitUntilSent();
-  assert.deepEqual(kept, [0]);
+  assert.deepEqual(storedNumbers, [0]);
 });
 
 test("records are numbered from 0 without gaps, and add does not wait", async () => {
@@ -50,13 +50,13 @@ test("records are numbered from 0 without gaps, and add does not wait", async ()
 
 test("a thousand network failures lose no record", async () => {
   const { stored, post } = server((_batch, request) => (request <= 1000 ? new TypeError("offline") : null));
-  const seen = new Set<DeliveryStatus>();
-  const onDelivery = (delivery: DeliveryStatus) => void seen.add(delivery);
+  const statuses = new Set<DeliveryStatus>();
+  const onDelivery = (delivery: DeliveryStatus) => void statuses.add(delivery);
   const outbox = await Outbox.open({ storage: memoryStorage(), session: "s", post, wait: noWait, onDelivery });
   for (let count = 0; count < 250; count++) outbox.add(event(String(count)));
   await outbox.waitUntilSent();
   assert.equal(stored.size, 250);
-  assert.deepEqual([...seen].sort(), ["sending", "sent", "waiting"]);
+  assert.deepEqual([...statuses].sort(), ["sending", "sent", "waiting"]);
 });
 
 test("a request has at most 100 records and 256 kB", async () => {
@@ -103,15 +103,15 @@ for (const status of [401, 409]) {
   test(`status ${status} stops sending, is reported, and all records stay in storage`, async () => {
     const storage = memoryStorage();
     const { post, requests } = server(() => refusal(status));
-    const seen: [DeliveryStatus, number | undefined][] = [];
-    const onDelivery = (delivery: DeliveryStatus, why?: RefusedError) => void seen.push([delivery, why?.status]);
+    const statuses: [DeliveryStatus, number | undefined][] = [];
+    const onDelivery = (delivery: DeliveryStatus, refusal?: RefusedError) => void statuses.push([delivery, refusal?.status]);
     const outbox = await Outbox.open({ storage, session: "s", post, onDelivery, wait: noWait });
     outbox.add(event("a"));
     await assert.rejects(outbox.waitUntilSent(), RefusedError);
     outbox.add(event("b"));
     await new Promise((resolve) => setImmediate(resolve));
     assert.equal(requests.length, 1);
-    assert.deepEqual(seen.at(-1), ["stopped", status]);
+    assert.deepEqual(statuses.at(-1), ["stopped", status]);
     assert.deepEqual((await storage.loadRecords("s")).map(({ seq, sent }) => [seq, sent]), [[0, undefined], [1, undefined]]);
   });
 }

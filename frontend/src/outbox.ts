@@ -188,7 +188,9 @@ export class Outbox {
   }
 
   private async markSent(stored: number[]): Promise<void> {
-    if (!Array.isArray(stored) || !stored.length) throw new Error("Expected the numbers of the stored records, got none.");
+    if (!Array.isArray(stored) || !stored.length) {
+      throw new Error("Expected the numbers of the stored records, got none.");
+    }
     const records = stored.flatMap((seq) => this.queue.get(seq) ?? []);
     for (const record of records) {
       record.sent = true;
@@ -203,7 +205,11 @@ export class Outbox {
 }
 
 /** Return the first records, as many as fit into one request. */
-function firstBatch(records: Map<number, StoredRecord>, maxCharacters: number, maxRecords = MAX_RECORDS): NumberedRecord[] {
+function firstBatch(
+  records: Map<number, StoredRecord>,
+  maxCharacters: number,
+  maxRecords = MAX_RECORDS,
+): NumberedRecord[] {
   const batch: NumberedRecord[] = [];
   let size = 0;
   for (const { session: _session, sent: _sent, refused: _refused, ...record } of records.values()) {

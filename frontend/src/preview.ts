@@ -14,7 +14,7 @@ const info = {
     image: { type: ParameterType.STRING, default: undefined },
     preview_ms: { type: ParameterType.INT, default: 3000 },
     /** Caption above the image, if there is enough space. */
-    words: { type: ParameterType.STRING, default: "" },
+    caption: { type: ParameterType.STRING, default: "" },
     /** {timer, canvas}. */
     scene: { type: ParameterType.OBJECT, default: undefined },
   },
@@ -36,7 +36,7 @@ export class Preview implements JsPsychPlugin<typeof info> {
     await timer.waitForFrame();
     const { ms } = await timer.show(() => {
       canvas.drawImage(picture);
-      canvas.drawCaption(picture, trial.words);
+      canvas.drawCaption(picture, trial.caption);
     }, trial.preview_ms);
     canvas.drawBackground();
     return { image: trial.image, preview_ms: ms };

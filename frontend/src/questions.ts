@@ -99,7 +99,7 @@ export class Questions {
   previewNode(): Node {
     const image = () => (this.current.kind === "preview" ? this.current.image : "");
     const { preview_ms } = this.visit.study.timing;
-    return { type: Preview, image, preview_ms, words: this.visit.text("preview"), scene: () => this.scene() };
+    return { type: Preview, image, preview_ms, caption: this.visit.text("preview"), scene: () => this.scene() };
   }
 
   trialNode(): Node {

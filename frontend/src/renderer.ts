@@ -25,7 +25,8 @@ export class Renderer {
 
   /** Load and decode the images in the background. */
   load(images: State["images"], waiting: () => void): void {
-    if (!this.study.display.full_screen) this.measure(); // otherwise measured in full screen, where the refresh may differ
+    // Otherwise it is measured in full screen, where the refresh may differ.
+    if (!this.study.display.full_screen) this.measure();
     this.loading = Promise.all([this.loading, ...Object.entries(images).map(async ([name, info]) => {
       this.canvas.addImage(name, await retryUntilReply(() => decodeImage(info.url), waiting), info);
     })]);

@@ -32,7 +32,7 @@ async function computer(own: Partial<Server> = {}) {
   const calls: string[] = [];
   const server = { ...all, ...own };
   const logCall = <Name extends keyof Server>(name: Name) =>
-    ((...given: unknown[]) => (calls.push(name), (server[name] as (...all: unknown[]) => unknown)(...given))) as Server[Name];
+    ((...parameters: unknown[]) => (calls.push(name), (server[name] as (...all: unknown[]) => unknown)(...parameters))) as Server[Name];
   const logged = Object.fromEntries(Object.keys(server).map((name) => [name, logCall(name as keyof Server)]));
   const environment: SessionEnvironment = {
     server: logged as unknown as Server, storage: memoryStorage(), storageKey: "w", onDelivery: () => {}, retract: () => {},
@@ -50,13 +50,13 @@ const createPrompts = (choice: "same" | "new", shownPrompts: string[] = []): Res
 });
 
 test("a link or a tab identifies the participant; anyone else is asked", async () => {
-  for (const how of ["link", "tab", "prompt"]) {
+  for (const identifiedBy of ["link", "tab", "prompt"]) {
     const { environment } = await computer();
-    if (how === "tab") claimTab(environment, "s");
+    if (identifiedBy === "tab") claimTab(environment, "s");
     const shownPrompts: string[] = [];
-    const found = await findSession(environment, how === "link", createPrompts("same", shownPrompts));
+    const found = await findSession(environment, identifiedBy === "link", createPrompts("same", shownPrompts));
     assert.equal((found as Session).state.session, "s");
-    assert.deepEqual(shownPrompts, how === "prompt" ? ["returning"] : []);
+    assert.deepEqual(shownPrompts, identifiedBy === "prompt" ? ["returning"] : []);
   }
 });
 
@@ -92,7 +92,7 @@ test("refused answers are sent again on the next visit, without a prompt", async
   const sent: NumberedRecord[] = [];
   const { environment, storage } = await computer({ records: LOST });
   await findSession(environment, false, createPrompts("new"));
-  const records: Server["records"] = async (token, given) => (sent.push(...given), all.records(token, given));
+  const records: Server["records"] = async (token, added) => (sent.push(...added), all.records(token, added));
   const shownPrompts: string[] = [];
   assert.equal(await findSession({ ...environment, server: { ...all, records } }, false, createPrompts("new", shownPrompts)), null);
   assert.deepEqual(sent.map(({ kind }) => kind), ["response", "left"]);
@@ -135,9 +135,9 @@ test("if the disk fails, named participants and new tabs begin, and a tab with a
       const { environment, storage } = await computer();
       slow(environment, 2);
       if (wasHere) claimTab(environment, "s");
-      const arrived = findSession(environment, named, createPrompts("same"));
-      if (!named && wasHere) return assert.rejects(arrived, /does not answer/);
-      assert.equal(await arrived, null);
+      const found = findSession(environment, named, createPrompts("same"));
+      if (!named && wasHere) return assert.rejects(found, /does not answer/);
+      assert.equal(await found, null);
       assert.equal((await storage.loadEntry("w")) === "entry of s", named, "the server must not take a new participant for the previous one");
       await Session.begin({}, environment);
       assert.deepEqual((await storage.loadSession("w"))?.before, { ...stored, leaving: "keep" }, "the previous session is kept");

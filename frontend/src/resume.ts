@@ -19,11 +19,17 @@ export interface ResumePrompts {
  * Find the session of this participant on this computer. A link or Prolific ID identifies the participant (`isNamed`),
  * and so does a tab that has shown the session before. Anyone else is asked, because computers may be shared.
  */
-export async function findSession(environment: SessionEnvironment, isNamed: boolean, prompts: ResumePrompts): Promise<FoundSession> {
+export async function findSession(
+  environment: SessionEnvironment,
+  isNamed: boolean,
+  prompts: ResumePrompts,
+): Promise<FoundSession> {
   const stored = await loadStoredSession(environment, isNamed);
   if (!stored) return null;
   const isSamePerson = isNamed || environment.tab.getItem(tabKey(environment.storageKey)) === stored.session;
-  if (!isSamePerson && (stored.leaving || (await prompts.returning()) === "new")) return endOtherSession(stored, environment);
+  if (!isSamePerson && (stored.leaving || (await prompts.returning()) === "new")) {
+    return endOtherSession(stored, environment);
+  }
   if (stored.leaving) return stored.leaving;
   const session = await Session.resume(stored, environment);
   // `Session.begin` resumes the session of a named participant; without a name it cannot be found again.
@@ -55,7 +61,8 @@ async function loadStoredSession(environment: SessionEnvironment, isNamed: boole
 }
 
 /** Replace the stored entry ID, so that the server does not take a new participant for the previous one. */
-const resetEntry = ({ storage, storageKey }: SessionEnvironment): Promise<void> => storage.storeEntry(storageKey, randomId()).catch(() => {});
+const resetEntry = ({ storage, storageKey }: SessionEnvironment): Promise<void> =>
+  storage.storeEntry(storageKey, randomId()).catch(() => {});
 
 /** Return whether the session still has records here that could not be delivered. */
 async function hasUndelivered({ session }: StoredSession, { storage, storageKey }: SessionEnvironment): Promise<boolean> {
@@ -67,7 +74,8 @@ const OVER_REASONS = new Set(["ended", "already"]);
 /** End the session of a previous participant, keeping their answers, because someone else begins now. */
 async function endOtherSession(stored: StoredSession, environment: SessionEnvironment): Promise<null> {
   setStep("loading");
-  const onDelivery: SessionEnvironment["onDelivery"] = (delivery) => delivery !== "stopped" && environment.onDelivery(delivery);
+  const onDelivery: SessionEnvironment["onDelivery"] = (delivery) =>
+    delivery !== "stopped" && environment.onDelivery(delivery);
   const leaving = stored.leaving ?? "keep";
   try {
     await leaveSession(stored, { ...environment, onDelivery }, leaving, undefined, { reason: "someone_else" });
@@ -84,8 +92,14 @@ async function endOtherSession(stored: StoredSession, environment: SessionEnviro
  * Keep a session whose records the server refused. It is stored below the new participant's session and tried again
  * later.
  */
-async function storeUndelivered(stored: StoredSession, environment: SessionEnvironment, refusal: RefusedError): Promise<void> {
-  if (!isUnknownSession(refusal)) await retryUntilReply(() => environment.server.leave(stored.token, "keep")).catch(() => {});
+async function storeUndelivered(
+  stored: StoredSession,
+  environment: SessionEnvironment,
+  refusal: RefusedError,
+): Promise<void> {
+  if (!isUnknownSession(refusal)) {
+    await retryUntilReply(() => environment.server.leave(stored.token, "keep")).catch(() => {});
+  }
   await environment.storage.storeSession(environment.storageKey, stored).catch(() => {});
   await resetEntry(environment);
 }

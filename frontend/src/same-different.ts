@@ -140,16 +140,18 @@ export class SameDifferent implements JsPsychPlugin<Info> {
       return;
     }
     const { timer } = trial.scene as Scene;
-    const phase = (onset: number, ms: number): PhaseTiming => {
-      const frames = Math.round(ms / timer.refresh_ms);
-      return { onset, ms: frames * timer.refresh_ms, frames, dropped: 0, longest_gap: timer.refresh_ms, dropped_after_draw: 0 };
+    const simulatePhase = (onset: number, duration_ms: number): PhaseTiming => {
+      const frames = Math.round(duration_ms / timer.refresh_ms);
+      const ms = frames * timer.refresh_ms;
+      return { onset, ms, frames, dropped: 0, longest_gap: timer.refresh_ms, dropped_after_draw: 0 };
     };
-    const cue = phase(0, trial.cue_ms);
-    const image = phase(cue.ms, trial.image_ms);
+    const cue = simulatePhase(0, trial.cue_ms);
+    const image = simulatePhase(cue.ms, trial.image_ms);
     const page = { visible: true, focused: true, full_screen: false, flags: [] };
     const shown = { shown_at_ms: Date.now(), cue, image, onset: cue.ms + image.ms, scene: trial.scene as Scene };
     onLoad();
-    this.jsPsych.finishTrial({ ...buildAnswer(trial, { key, rt_ms }, same, { ...shown, page, flags: [] }), ...options.data });
+    const answer = buildAnswer(trial, { key, rt_ms }, same, { ...shown, page, flags: [] });
+    this.jsPsych.finishTrial({ ...answer, ...options.data });
   }
 }
 
@@ -172,7 +174,12 @@ function waitForKey(keys: string[], onset: number, interruptSignal: AbortSignal)
   });
 }
 
-function displayFlags(trial: TrialParameters, cue: PhaseTiming, image: PhaseTiming, { timer, min_refresh_hz }: Scene): string[] {
+function displayFlags(
+  trial: TrialParameters,
+  cue: PhaseTiming,
+  image: PhaseTiming,
+  { timer, min_refresh_hz }: Scene,
+): string[] {
   const phases = [{ requested_ms: trial.cue_ms, measured: cue }, { requested_ms: trial.image_ms, measured: image }];
   const slow = timer.refresh_hz < 0.98 * min_refresh_hz;
   return [...(isLate(phases, timer.refresh_ms) ? ["late"] : []), ...(slow ? ["slow_refresh"] : [])];

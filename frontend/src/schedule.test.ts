@@ -91,8 +91,8 @@ test("after a reload at any point, exactly the open trials are asked, each once"
   for (const done of all) {
     const schedule = new Schedule(trials, 0, TRIES);
     schedule.restoreAnswers(all.slice(0, done).map((item) => ({ item, good: true })));
-    const asked = walk(schedule).filter((step) => /^\d+$/.test(step)).map(Number);
-    assert.deepEqual(asked, all.slice(done));
+    const items = walk(schedule).filter((step) => /^\d+$/.test(step)).map(Number);
+    assert.deepEqual(items, all.slice(done));
   }
 });
 

@@ -6,7 +6,8 @@ import { type DeliveryStatus, Outbox, retryUntilReply } from "./outbox.ts";
 import { type PastAnswer, Schedule } from "./schedule.ts";
 import type { StoredRecord, StoredSession, BrowserStorage } from "./storage.ts";
 import {
-  type CompletionReply, type Entry, type Event, type EventKind, type NumberedRecord, RefusedError, type Response, type State, type StudyInfo,
+  type CompletionReply, type Entry, type Event, type EventKind, type NumberedRecord, RefusedError, type Response,
+  type State, type StudyInfo,
 } from "./wire.ts";
 
 export interface SessionEnvironment extends Pick<Environment, "server" | "storage" | "tab"> {
@@ -24,7 +25,13 @@ export class Session {
   private readonly stored: StoredSession;
   private readonly environment: SessionEnvironment;
 
-  private constructor(state: State, outbox: Outbox, choices: Choices, stored: StoredSession, environment: SessionEnvironment) {
+  private constructor(
+    state: State,
+    outbox: Outbox,
+    choices: Choices,
+    stored: StoredSession,
+    environment: SessionEnvironment,
+  ) {
     this.state = state;
     this.outbox = outbox;
     this.choices = choices;
@@ -39,7 +46,8 @@ export class Session {
   /** Start a session after consent; for a link or Prolific ID, the server may return the session started elsewhere. */
   static async begin(entry: Entry, environment: SessionEnvironment): Promise<Session> {
     const request = { ...entry, entry: await loadOrCreateEntry(environment) };
-    const { token, ...state } = await retryUntilReply(() => environment.server.begin(request), () => environment.onDelivery("waiting"));
+    const { server, onDelivery } = environment;
+    const { token, ...state } = await retryUntilReply(() => server.begin(request), () => onDelivery("waiting"));
     const previous = await environment.storage.loadSession(environment.storageKey).catch(() => undefined);
     const isBack = previous?.session === state.session;
     const before = isBack ? previous.before : previous && ({ leaving: "keep", ...previous } as const);
@@ -64,9 +72,11 @@ export class Session {
     const outbox = await openOutbox(stored, { ...environment, onDelivery }, choices);
     const undelivered = await outbox.waitUntilSent().catch((refusal: RefusedError) => refusal);
     try {
-      const state = await retryUntilReply(() => environment.server.state(stored.token), () => environment.onDelivery("waiting"));
+      const waiting = () => environment.onDelivery("waiting");
+      const state = await retryUntilReply(() => environment.server.state(stored.token), waiting);
       if (undelivered && state.status === "active") {
-        if (undelivered.reason !== "elsewhere" || !(await skipConflictingRecords(stored, environment, state.next_seq))) throw undelivered;
+        const isElsewhere = undelivered.reason === "elsewhere";
+        if (!isElsewhere || !(await skipConflictingRecords(stored, environment, state.next_seq))) throw undelivered;
         outbox.close();
         return Session.resume(stored, environment);
       }
@@ -114,7 +124,8 @@ export class Session {
     const answered = new Set(this.state.answered);
     const failed = this.failedItems().filter((item) => !answered.has(item));
     const elsewhere = this.state.asked_again.filter((item) => !failed.includes(item));
-    const answersTo = (items: Iterable<number>, good: boolean): PastAnswer[] => Array.from(items, (item) => ({ item, good }));
+    const answersTo = (items: Iterable<number>, good: boolean): PastAnswer[] =>
+      Array.from(items, (item) => ({ item, good }));
     schedule.restoreAnswers([...answersTo(answered, true), ...answersTo([...failed, ...elsewhere], false)]);
     if (this.state.repeat_block) schedule.repeatFrom(this.state.next_item);
     return schedule;
@@ -167,11 +178,14 @@ export async function leaveSession(
   openedOutbox?: Outbox,
   details: object = {},
 ): Promise<void> {
-  const store = (session: StoredSession) => environment.storage.storeSession(environment.storageKey, session).catch(() => {});
+  const { storage, storageKey } = environment;
+  const store = (session: StoredSession) => storage.storeSession(storageKey, session).catch(() => {});
   const { leaving: _leaving, ...staying } = stored;
   await store({ ...staying, leaving: data });
   try {
-    if (data === "keep") await sendRemaining(openedOutbox ?? (await openOutbox(stored, environment)), { data, ...details });
+    if (data === "keep") {
+      await sendRemaining(openedOutbox ?? (await openOutbox(stored, environment)), { data, ...details });
+    }
     openedOutbox?.close();
     await retryUntilReply(() => environment.server.leave(stored.token, data), () => environment.onDelivery("waiting"));
   } catch (error) {
@@ -192,7 +206,10 @@ async function sendRemaining(outbox: Outbox, data: Event["data"]): Promise<void>
  * Remove a session from storage and restore the one stored below it. Errors are ignored: the server has everything, and
  * a failing disk must not hide the last screen and its completion code.
  */
-export async function clearSession({ session, before }: StoredSession, { storage, storageKey }: SessionEnvironment): Promise<void> {
+export async function clearSession(
+  { session, before }: StoredSession,
+  { storage, storageKey }: SessionEnvironment,
+): Promise<void> {
   await storage.clear(storageKey, session).catch(() => {});
   if (before) await storage.storeSession(storageKey, before).catch(() => {});
 }
@@ -212,7 +229,9 @@ function requireSession(session: Session | null): Session {
 export async function recordsFile(storage: BrowserStorage, storageKey: string): Promise<File | null> {
   const stored = await storage.loadSession(storageKey).catch(() => undefined);
   const records: StoredRecord[] = [];
-  for (let each = stored; each; each = each.before) records.push(...(await storage.loadRecords(each.session).catch(() => [])));
+  for (let each = stored; each; each = each.before) {
+    records.push(...(await storage.loadRecords(each.session).catch(() => [])));
+  }
   if (!stored || !records.length) return null;
   const content = { study: location.pathname, session: stored.session, records };
   return new File([JSON.stringify(content, null, 1)], `vseg-${stored.session}.json`, { type: "application/json" });
@@ -222,7 +241,11 @@ export async function recordsFile(storage: BrowserStorage, storageKey: string): 
  * Mark records as sent whose numbers the server already has from another tab, so that this tab can continue. Return
  * whether there are any.
  */
-async function skipConflictingRecords({ session }: StoredSession, { storage }: SessionEnvironment, next_seq: number): Promise<boolean> {
+async function skipConflictingRecords(
+  { session }: StoredSession,
+  { storage }: SessionEnvironment,
+  next_seq: number,
+): Promise<boolean> {
   const conflicting = (await storage.loadRecords(session)).filter(({ seq, sent }) => !sent && seq < next_seq);
   await storage.storeRecords(conflicting.map((record) => ({ ...record, sent: true })));
   return conflicting.length > 0;

@@ -13,11 +13,11 @@ globalThis.IDBKeyRange ??= { bound: () => ({}) } as unknown as typeof IDBKeyRang
 
 test("all reads and writes time out if the disk never responds", async () => {
   const storage = indexedDbStorage(dead, 0);
-  const asked = [
+  const operations = [
     storage.loadEntry("a"), storage.storeEntry("a", "b"), storage.loadSession("a"), storage.storeSession("a", { session: "s", token: "t" }),
     storage.loadRecords("s"), storage.storeRecords([]), storage.clear("a", "s"),
   ];
-  for (const each of await Promise.allSettled(asked)) assert.equal(each.status, "rejected");
+  for (const each of await Promise.allSettled(operations)) assert.equal(each.status, "rejected");
 });
 
 test("a closed database rejects and does not throw", async () => {

@@ -17,7 +17,10 @@ import { Renderer } from "./renderer.ts";
 import { type Entry, type EventKind, RefusedError, type StudyInfo } from "./wire.ts";
 
 /** Why the experiment ended early. */
-export type Ending = { why: "declined" } | { why: "left"; data: "keep" | "withdraw" } | { why: "refused"; refusal: RefusedError };
+export type Ending =
+  | { kind: "declined" }
+  | { kind: "left"; data: "keep" | "withdraw" }
+  | { kind: "refused"; refusal: RefusedError };
 
 export class Visit {
   readonly study: StudyInfo;
@@ -68,7 +71,8 @@ export class Visit {
   }
 
   get display(): Display {
-    return computeDisplay(this.study, this.findCalibration<DistanceResult>("distance"), this.findCalibration<GammaResult>("gamma"));
+    const distance = this.findCalibration<DistanceResult>("distance");
+    return computeDisplay(this.study, distance, this.findCalibration<GammaResult>("gamma"));
   }
 
   /**
@@ -94,7 +98,7 @@ export class Visit {
   }
 
   private findCalibration<Data extends { device_pixel_ratio: number }>(kind: EventKind): Data | undefined {
-    return this.session?.lastEvent<Data>(kind, (found) => Math.abs(found.device_pixel_ratio - devicePixelRatio) < 0.001);
+    return this.session?.lastEvent<Data>(kind, (data) => Math.abs(data.device_pixel_ratio - devicePixelRatio) < 0.001);
   }
 
   /** Whether no trial has been answered yet. */
@@ -109,17 +113,21 @@ export class Visit {
 
   /** Resume the session from before a reload, or complete leaving it. */
   async resume(): Promise<void> {
-    const prompts = { returning: () => this.showScreen("returning", returningScreen), lost: () => this.showSessionLost() };
-    const found = await findSession(this.sessionEnvironment, this.isNamed, prompts);
-    if (typeof found === "string") this.ending = { why: "left", data: found };
-    else if (found) this.startSession(found);
+    const prompts = {
+      returning: () => this.showScreen("returning", returningScreen),
+      lost: () => this.showSessionLost(),
+    };
+    const session = await findSession(this.sessionEnvironment, this.isNamed, prompts);
+    if (typeof session === "string") this.ending = { kind: "left", data: session };
+    else if (session) this.startSession(session);
   }
 
   /** Show that the session no longer exists; resolve when the participant wants to begin again. */
   private async showSessionLost(): Promise<unknown> {
     const beginAgain = { name: "gone_new", label: this.text("gone_new") };
     const message = { title: this.text("gone_title"), text: this.text("refused_gone") };
-    return this.showScreen("gone", noticeScreen({ ...message, actions: [beginAgain, ...(await this.createDownloadAction())] }));
+    const actions = [beginAgain, ...(await this.createDownloadAction())];
+    return this.showScreen("gone", noticeScreen({ ...message, actions }));
   }
 
   /** Return an action that saves the records on this computer, or nothing if there are none. */
@@ -148,17 +156,17 @@ export class Visit {
     if (stored) await leaveSession(stored, this.sessionEnvironment, data);
   }
 
-  readonly storeDevice = (found: DeviceResult): void => {
-    this.device = found;
+  readonly storeDevice = (device: DeviceResult): void => {
+    this.device = device;
   };
 
   readonly handleConsent = async (agreed: boolean): Promise<void> => {
-    if (!agreed) return this.end({ why: "declined" });
+    if (!agreed) return this.end({ kind: "declined" });
     try {
       this.startSession(await Session.begin(this.entry, this.sessionEnvironment));
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
-      return this.end({ why: "refused", refusal: error });
+      return this.end({ kind: "refused", refusal: error });
     }
     this.showDelivery("sent");
     this.record("consent", { language: this.study.language });
@@ -172,7 +180,8 @@ export class Visit {
 
   /** Return whether full screen was left before a trial. It is requested again, unless the browser cannot do it. */
   readonly isFullScreenLost = (): boolean => {
-    const lost = this.fullScreenState === "granted" && document.fullscreenElement === null && this.questions.isAt("trial")();
+    const wasGranted = this.fullScreenState === "granted";
+    const lost = wasGranted && document.fullscreenElement === null && this.questions.isAt("trial")();
     if (lost) this.fullScreenLostAt_ms ||= Date.now();
     return lost;
   };
@@ -205,7 +214,8 @@ export class Visit {
 
   readonly hasImagesToDraw = (): boolean => this.imagesToDraw.length > 0;
 
-  readonly recordContours = (found: ContoursResult): void => this.record("contours", { image: this.imagesToDraw[0], ...found });
+  readonly recordContours = (result: ContoursResult): void =>
+    this.record("contours", { image: this.imagesToDraw[0], ...result });
 
   /** End the experiment early; main.ts then shows the last screen. */
   end(ending: Ending): void {
@@ -221,15 +231,17 @@ export class Visit {
     const line = document.getElementById("delivery");
     if (line) line.textContent = delivery === "waiting" ? this.text("offline") : "";
     document.body.dataset["delivery"] = delivery;
-    if (delivery === "stopped" && refusal && !this.leaveButton.controller.signal.aborted) this.end({ why: "refused", refusal });
+    const hasLeft = this.leaveButton.controller.signal.aborted;
+    if (delivery === "stopped" && refusal && !hasLeft) this.end({ kind: "refused", refusal });
   };
 
   private get sessionEnvironment(): SessionEnvironment {
-    return { ...this.environment, storageKey: this.storageKey, onDelivery: this.showDelivery, retract: this.questions.retract };
+    const { storageKey, showDelivery, questions } = this;
+    return { ...this.environment, storageKey, onDelivery: showDelivery, retract: questions.retract };
   }
 
   private handleLeave(data: "keep" | "withdraw"): void {
-    this.end(this.session ? { why: "left", data } : { why: "declined" });
+    this.end(this.session ? { kind: "left", data } : { kind: "declined" });
   }
 
   private handlePause(): void {

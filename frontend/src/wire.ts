@@ -234,7 +234,9 @@ async function request<Reply>(method: string, path: string, options: Options = {
   const content: unknown = await reply.json();
   if (typeof content !== "object" || content === null) throw new Error(`Expected a JSON object from ${path}.`);
   if (reply.ok) return content as Reply;
-  if (REFUSAL_STATUSES.has(reply.status) && "error" in content) throw new RefusedError(reply.status, content as ErrorBody);
+  if (REFUSAL_STATUSES.has(reply.status) && "error" in content) {
+    throw new RefusedError(reply.status, content as ErrorBody);
+  }
   throw new Error(`${path} returned status ${reply.status}.`);
 }
 

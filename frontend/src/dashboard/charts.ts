@@ -27,7 +27,8 @@ export function drawAll(): void {
     if (existing?.json === json) continue;
     const chart = JSON.parse(json) as ChartData;
     removeChart(container);
-    plots.set(container, { json, plot: new uPlot(options(chart, container.clientWidth), [chart.x, chart.y], container) });
+    const plot = new uPlot(options(chart, container.clientWidth), [chart.x, chart.y], container);
+    plots.set(container, { json, plot });
     sizes.observe(container);
   }
 }
@@ -53,7 +54,13 @@ function options(chart: ChartData, width: number): uPlot.Options {
   const times = chart.isTime ? { space: 60, values: (_: uPlot, marks: number[]) => marks.map(formatTime) } : {};
   const bars = chart.kind === "bars";
   const series: uPlot.Series = bars
-    ? { paths: uPlot.paths.bars!({ size: [0.9, Infinity] }), fill: colours.fill, stroke: colours.mark, width: 1, points: { show: false } }
+    ? {
+        paths: uPlot.paths.bars!({ size: [0.9, Infinity] }),
+        fill: colours.fill,
+        stroke: colours.mark,
+        width: 1,
+        points: { show: false },
+      }
     : { paths: () => null, points: { show: true, size: 4, fill: colours.dot, stroke: colours.dot, width: 0 } };
   return {
     width: Math.max(width, 50),

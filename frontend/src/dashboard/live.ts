@@ -31,7 +31,8 @@ export function refreshLiveParts(onChange: () => void): Live {
     if (reply.status === 401) return "logged-out";
     if (reply.status === 304) return "ok";
     if (!reply.ok) return reply.status < 500 ? "refused" : "unreachable";
-    if (!part.isConnected || part.getAttribute("data-live") !== relative(address)) return "ok"; // the part has another address by now
+    // Ignore the reply if the part was removed or shows another address by now.
+    if (!part.isConnected || part.getAttribute("data-live") !== relative(address)) return "ok";
     const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-live]");
     if (!fresh) return "unreachable";
     tags.set(address, reply.headers.get("etag") ?? "");
@@ -100,8 +101,9 @@ function showBanner(outcome: Outcome): void {
   const banner = Object.assign(document.createElement("p"), { id: "banner", className: "banner" });
   banner.setAttribute("role", "status");
   banner.dataset["outcome"] = outcome;
-  if (outcome === "unreachable") banner.textContent = "The server does not answer. What you see may be old; trying again…";
-  else {
+  if (outcome === "unreachable") {
+    banner.textContent = "The server does not answer. What you see may be old; trying again…";
+  } else {
     const link = Object.assign(document.createElement("a"), { href: location.href, textContent: "log in again" });
     banner.append("You are logged out; ", link, " to go on.");
   }

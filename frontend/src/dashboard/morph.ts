@@ -42,8 +42,8 @@ function updateChildren(old: Element, fresh: Element): void {
   const before = [...old.childNodes];
   const after = [...fresh.childNodes];
   const from = matchChildren(before.map(describeChild), after.map(describeChild));
-  const kept = new Set(from.filter((index) => index >= 0));
-  before.forEach((node, index) => kept.has(index) || node.remove());
+  const continuedIndices = new Set(from.filter((index) => index >= 0));
+  before.forEach((node, index) => continuedIndices.has(index) || node.remove());
   let cursor: ChildNode | null = old.firstChild;
   after.forEach((node, index) => {
     const same = before[from[index]!];
@@ -59,8 +59,9 @@ function updateChildren(old: Element, fresh: Element): void {
 function updateNode(old: ChildNode, fresh: ChildNode): void {
   if (old instanceof Element && fresh instanceof Element) {
     // A nested live part is refreshed separately; only its address may have changed.
-    if (old.hasAttribute("data-live") && old.id === fresh.id) old.setAttribute("data-live", fresh.getAttribute("data-live")!);
-    else morph(old, fresh);
+    if (old.hasAttribute("data-live") && old.id === fresh.id) {
+      old.setAttribute("data-live", fresh.getAttribute("data-live")!);
+    } else morph(old, fresh);
   } else if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
 }
 

@@ -37,5 +37,6 @@ async function steer(live: Live, address: string): Promise<void> {
   if (!part) return location.assign(address);
   history.pushState(null, "", address);
   shownAddress = currentAddress();
-  if (!(await live.show(part, partAddress(address)))) location.assign(address); // load the page, which shows what is wrong
+  // If the server refuses, load the page, which shows what is wrong.
+  if (!(await live.show(part, partAddress(address)))) location.assign(address);
 }

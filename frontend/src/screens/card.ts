@@ -2,7 +2,7 @@
 
 import { svg } from "./pictures.ts";
 
-export function card(): SVGSVGElement {
+export function createCard(): SVGSVGElement {
   return svg(
     "svg",
     { viewBox: "0 0 856 540", class: "card", "aria-hidden": "true" },

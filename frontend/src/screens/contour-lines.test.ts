@@ -15,14 +15,14 @@ test("a straight line keeps only its ends", () => {
 });
 
 test("points of a simplified line stay within the tolerance", () => {
-  const kept = simplifyLine(circle(2000, 100), 0.5);
-  assert.ok(kept.length < 60, String(kept.length));
-  for (const [x, y] of kept) assert.ok(Math.abs(Math.hypot(x - 256, y - 256) - 100) < 1e-9);
+  const simplified = simplifyLine(circle(2000, 100), 0.5);
+  assert.ok(simplified.length < 60, String(simplified.length));
+  for (const [x, y] of simplified) assert.ok(Math.abs(Math.hypot(x - 256, y - 256) - 100) < 1e-9);
 });
 
 test("a closed curve stays closed, although its ends are the same point", () => {
-  const kept = simplifyLine(circle(2000, 100), 0.5);
-  assert.ok(Math.hypot(kept[0]![0] - kept.at(-1)![0], kept[0]![1] - kept.at(-1)![1]) < 1e-9);
+  const simplified = simplifyLine(circle(2000, 100), 0.5);
+  assert.ok(Math.hypot(simplified[0]![0] - simplified.at(-1)![0], simplified[0]![1] - simplified.at(-1)![1]) < 1e-9);
 });
 
 test("a curve that ends near its start is closed, a short one is left alone", () => {

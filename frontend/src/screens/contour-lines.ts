@@ -9,24 +9,24 @@ export const MAX_BYTES = 60_000;
 /** Simplify the lines, in image pixels, until they fit into `maxBytes`. */
 export function packLines(lines: readonly Line[], maxBytes: number = MAX_BYTES): Line[] {
   for (let tolerance = 0.5; ; tolerance *= 2) {
-    const kept = lines.filter((line) => line.length > 1).map((line) => roundPoints(simplifyLine(line, tolerance)));
-    if (JSON.stringify(kept).length <= maxBytes) return kept;
-    if (tolerance > 1e4) return kept.slice(0, Math.floor(maxBytes / 40));
+    const packed = lines.filter((line) => line.length > 1).map((line) => roundPoints(simplifyLine(line, tolerance)));
+    if (JSON.stringify(packed).length <= maxBytes) return packed;
+    if (tolerance > 1e4) return packed.slice(0, Math.floor(maxBytes / 40));
   }
 }
 
 /** Simplify a line with the Ramer-Douglas-Peucker algorithm: omit points closer than `tolerance` to the result. */
 export function simplifyLine(line: Line, tolerance: number): Line {
-  const kept = new Set([0, line.length - 1]);
+  const indices = new Set([0, line.length - 1]);
   const parts: [number, number][] = [[0, line.length - 1]];
   for (let part = parts.pop(); part; part = parts.pop()) {
     const [from, to] = part;
     const far = findFarthest(line, from, to);
     if (far.distance <= tolerance) continue;
-    kept.add(far.index);
+    indices.add(far.index);
     parts.push([from, far.index], [far.index, to]);
   }
-  return line.filter((_, index) => kept.has(index));
+  return line.filter((_, index) => indices.has(index));
 }
 
 /** Close the line by repeating its first point if it ends within `near` of it. */

@@ -36,7 +36,8 @@ export const contoursScreen: Screen<ContoursResult> = async (container, context)
   const buttons = el("div", { class: "buttons" }, done, undo, clear, count);
   const sheet = showPanel(container, context.text("contours_title"), ...text, picture, buttons);
   sheet.classList.add("on-grey", "wide");
-  Object.assign(picture.style, { width: `${computeWidth(size, sheet)}px`, aspectRatio: `${size.width_px} / ${size.height_px}` });
+  const aspectRatio = `${size.width_px} / ${size.height_px}`;
+  Object.assign(picture.style, { width: `${computeWidth(size, sheet)}px`, aspectRatio });
   drawing.surface.focus({ preventScroll: true });
   drawing.onChange();
   await promise;

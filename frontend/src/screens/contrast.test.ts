@@ -6,8 +6,8 @@ import { test } from "node:test";
 
 const css = readFileSync(new URL("../experiment.css", import.meta.url), "utf8");
 const root = css.slice(css.indexOf(":root"), css.indexOf("}"));
-const named = [...root.matchAll(/--([a-z-]+): (#[0-9a-f]{6})/g)].map(([, name, hex]) => [name, hex]);
-const colours = Object.fromEntries(named);
+const entries = [...root.matchAll(/--([a-z-]+): (#[0-9a-f]{6})/g)].map(([, name, hex]) => [name, hex]);
+const colours = Object.fromEntries(entries);
 
 function luminance(hex: string): number {
   const [r, g, b] = [1, 3, 5]

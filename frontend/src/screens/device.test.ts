@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { checkRefresh, checkSize, findMissingAbility, checkFrameClock } from "./device.ts";
 
 const abilities = { touch_only: false, storage: true, modern: true, full_screen: true };
-const found = {
+const device = {
   refresh_hz: 60, window_width_px: 900, window_height_px: 500, screen_width_px: 1280, screen_height_px: 720,
   device_pixel_ratio: 1, touch: false,
 };
@@ -26,8 +26,8 @@ test("each missing ability has its own text", () => {
 });
 
 test("with full screen the screen counts, without it the window, and both sizes are given", () => {
-  assert.equal(checkSize(found, required), null);
-  const small = checkSize(found, { ...required, full_screen: false });
+  assert.equal(checkSize(device, required), null);
+  const small = checkSize(device, { ...required, full_screen: false });
   assert.deepEqual(small, { key: "device_window", values: { needed: "800 × 600", found: "900 × 500" } });
 });
 

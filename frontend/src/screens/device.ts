@@ -87,10 +87,10 @@ function refuse(container: HTMLElement, context: Context, problem: Problem): Pro
 
 /** Show the problem; keep the panel if only its numbers have changed. */
 function explain(container: HTMLElement, context: Context, problem: Problem, again?: HTMLButtonElement): void {
-  const words = paragraphs(context.text(problem.key, problem.values && { ...problem.values }));
-  const message = el("div", { role: "status", "data-testid": problem.key }, ...words);
-  const shown = container.querySelector(`.panel [data-testid=${problem.key}]`);
-  if (shown && !again) return shown.replaceWith(message);
+  const text = paragraphs(context.text(problem.key, problem.values && { ...problem.values }));
+  const message = el("div", { role: "status", "data-testid": problem.key }, ...text);
+  const existing = container.querySelector(`.panel [data-testid=${problem.key}]`);
+  if (existing && !again) return existing.replaceWith(message);
   showPanel(container, context.text("refused_title"), message, ...(again ? [el("div", { class: "buttons" }, again)] : []));
   again?.focus();
 }

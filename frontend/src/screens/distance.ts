@@ -14,7 +14,7 @@ import type { TrialType } from "jspsych";
 import { el, setStep, paragraphs } from "../dom.ts";
 import type { Context, DistanceResult } from "../screen.ts";
 import { distanceFromOffset, dotPosition, isPossible, isScattered } from "./blind-spot.ts";
-import { card } from "./card.ts";
+import { createCard } from "./card.ts";
 import { mean } from "./numbers.ts";
 import { createStatusLine, createButton, isForDialog, scrollToTop } from "./panel.ts";
 
@@ -34,7 +34,10 @@ interface Measurements {
 }
 
 /** Create the timeline node; it calls `onResult` once, at its end. */
-export function createDistanceNode(context: Context, onResult: (result: DistanceResult) => void): Record<string, unknown> {
+export function createDistanceNode(
+  context: Context,
+  onResult: (result: DistanceResult) => void,
+): Record<string, unknown> {
   const measurements: Measurements = { px_per_mm: START_PX / CARD_MM.width, measured_mm: [] };
   return {
     type: createChinrest(context, measurements),
@@ -130,7 +133,7 @@ function showCard(container: HTMLElement, context: Context, measurements: Measur
     item.style.height = `${(clamped * CARD_MM.height) / CARD_MM.width}px`;
   };
   const resizeBy = (pixels: number) => resize(parseFloat(item.style.width) + pixels);
-  item.prepend(card());
+  item.prepend(createCard());
   item.setAttribute("role", "img");
   item.setAttribute("aria-label", context.text("distance_card_done"));
   resize(START_PX);
@@ -161,7 +164,12 @@ function handleArrowKey(event: KeyboardEvent, resizeBy: (pixels: number) => void
 }
 
 /** Resize the card with pen or finger; the plugin itself handles the mouse. */
-function followPointer(handle: HTMLElement, item: HTMLElement, resize: (width: number) => void, signal: AbortSignal): void {
+function followPointer(
+  handle: HTMLElement,
+  item: HTMLElement,
+  resize: (width: number) => void,
+  signal: AbortSignal,
+): void {
   const move = (event: PointerEvent) => {
     if (event.pointerType === "mouse" || !handle.hasPointerCapture(event.pointerId)) return;
     const box = item.getBoundingClientRect();
@@ -182,7 +190,8 @@ function watchDot(container: HTMLElement, context: Context, measurements: Measur
   const hint = createStatusLine("advice");
   remaining.after(remainingNote, hint);
   const count = () => {
-    remainingNote.textContent = context.text("distance_blind_spot_left", { remaining: remaining.textContent?.trim() ?? "" });
+    const values = { remaining: remaining.textContent?.trim() ?? "" };
+    remainingNote.textContent = context.text("distance_blind_spot_left", values);
   };
   count();
   new MutationObserver(count).observe(remaining, { childList: true });
@@ -201,7 +210,8 @@ function watchDot(container: HTMLElement, context: Context, measurements: Measur
     if (event.key !== " " || !dot.isConnected || isForDialog(event)) return;
     event.preventDefault();
     if (event.repeat) return;
-    if (event.timeStamp - (sweepStart ?? lastPress) < TOO_SOON_MS) return event.stopPropagation(); // hide it from the plugin too
+    // Hide presses that come too soon from the plugin as well.
+    if (event.timeStamp - (sweepStart ?? lastPress) < TOO_SOON_MS) return event.stopPropagation();
     if (sweepStart === null) return void (lastPress = event.timeStamp);
     const mm = distanceFromOffset(centre(square) - centre(dot), measurements.px_per_mm);
     measurements.measured_mm.push(Math.round(10 * mm) / 10);
@@ -218,8 +228,8 @@ function centre(element: HTMLElement): number {
 
 function showText(container: HTMLElement, context: Context, text: string): void {
   const heading = el("h1", { tabindex: -1 }, context.text("distance_title"));
-  const words = container.querySelector("#distance-words")!;
-  words.replaceChildren(heading, el("div", { role: "status" }, ...paragraphs(text)));
+  const textArea = container.querySelector("#distance-words")!;
+  textArea.replaceChildren(heading, el("div", { role: "status" }, ...paragraphs(text)));
   heading.focus({ preventScroll: true }); // inside the container, where jsPsych listens for the space bar
 }
 

@@ -14,8 +14,8 @@ const WRONG_MS = 600; // keys pressed earlier were meant for the trial
 export function feedbackScreen(right: boolean, same?: boolean): Screen<void> {
   return (container, context) => {
     const { promise, resolve } = createDeferred<void>();
-    const word = el("p", { class: `verdict ${right ? "right" : "wrong"}` }, context.text(textKey(right, same)));
-    const sheet = el("section", { class: "bare", role: "status", "aria-live": "assertive" }, word);
+    const verdict = el("p", { class: `verdict ${right ? "right" : "wrong"}` }, context.text(textKey(right, same)));
+    const sheet = el("section", { class: "bare", role: "status", "aria-live": "assertive" }, verdict);
     container.replaceChildren(sheet);
     if (right) setTimeout(resolve, RIGHT_MS);
     else setTimeout(() => waitForContinue(sheet, context, resolve), WRONG_MS);

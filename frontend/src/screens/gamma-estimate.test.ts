@@ -8,10 +8,10 @@ const round = (...gammas: number[]) => gammas.map((gamma, index) => match(SHARES
 
 test("exact matches give the gamma of the screen, for every share", () => {
   for (const gamma of [1, 1.8, 2.2, 2.6]) {
-    const found = estimateGamma([round(gamma, gamma, gamma)]);
-    assert.ok(found.reliable);
-    assert.ok(Math.abs(found.gamma! - gamma) < 1e-9);
-    assert.ok(found.spread! < 1e-9);
+    const estimate = estimateGamma([round(gamma, gamma, gamma)]);
+    assert.ok(estimate.reliable);
+    assert.ok(Math.abs(estimate.gamma! - gamma) < 1e-9);
+    assert.ok(estimate.spread! < 1e-9);
   }
 });
 
@@ -22,26 +22,26 @@ test("rounding to whole levels changes gamma by less than 0.03", () => {
 });
 
 test("one careless match does not move the median", () => {
-  const found = estimateGamma([[match(1 / 2, 186), match(1 / 4, 136), match(3 / 4, 224), match(1 / 2, 60)]]);
-  assert.ok(Math.abs(found.gamma! - 2.2) < 0.05, String(found.gamma));
+  const estimate = estimateGamma([[match(1 / 2, 186), match(1 / 4, 136), match(3 / 4, 224), match(1 / 2, 60)]]);
+  assert.ok(Math.abs(estimate.gamma! - 2.2) < 0.05, String(estimate.gamma));
 });
 
 test("implausible matches are reported but do not count", () => {
-  const found = estimateGamma([[match(1 / 2, 0), match(1 / 2, 186), match(1 / 2, 186)]]);
-  assert.deepEqual(found.matches.map((m) => m.gamma !== null), [false, true, true]);
-  assert.ok(found.reliable);
-  assert.ok(Math.abs(found.gamma! - 2.2) < 0.01);
+  const estimate = estimateGamma([[match(1 / 2, 0), match(1 / 2, 186), match(1 / 2, 186)]]);
+  assert.deepEqual(estimate.matches.map((m) => m.gamma !== null), [false, true, true]);
+  assert.ok(estimate.reliable);
+  assert.ok(Math.abs(estimate.gamma! - 2.2) < 0.01);
 });
 
 test("the estimate is not reliable if more than half of the matches are implausible", () => {
-  const found = estimateGamma([[match(1 / 2, 0), match(1 / 2, 255), match(1 / 4, 254), match(1 / 2, 186)]]);
-  assert.deepEqual([found.gamma, found.reliable, found.matches.length], [null, false, 4]);
+  const estimate = estimateGamma([[match(1 / 2, 0), match(1 / 2, 255), match(1 / 4, 254), match(1 / 2, 186)]]);
+  assert.deepEqual([estimate.gamma, estimate.reliable, estimate.matches.length], [null, false, 4]);
 });
 
 test("the estimate is not reliable if the matches disagree", () => {
-  const found = estimateGamma([round(1, 2.2, 3.4)]);
-  assert.deepEqual([found.gamma, found.reliable], [null, false]);
-  assert.ok(found.spread! > 1);
+  const estimate = estimateGamma([round(1, 2.2, 3.4)]);
+  assert.deepEqual([estimate.gamma, estimate.reliable], [null, false]);
+  assert.ok(estimate.spread! > 1);
 });
 
 test("a second round replaces the first, whose matches are still reported", () => {
@@ -71,15 +71,15 @@ test("no match starts near its likely end, and each starts within the range of l
 });
 
 test("without a plausible match there is no gamma, and the result can be sent as JSON", () => {
-  const found = estimateGamma([[match(1 / 2, 0), match(1 / 2, 255)]]);
-  assert.equal(found.gamma, null);
-  assert.deepEqual(JSON.parse(JSON.stringify(found)), found);
+  const estimate = estimateGamma([[match(1 / 2, 0), match(1 / 2, 255)]]);
+  assert.equal(estimate.gamma, null);
+  assert.deepEqual(JSON.parse(JSON.stringify(estimate)), estimate);
   assert.equal(estimateGamma([]).gamma, null);
 });
 
 test("the spread is the sample standard deviation", () => {
-  const found = estimateGamma([round(2, 3)]);
-  assert.ok(Math.abs(found.spread! - Math.SQRT1_2) < 1e-9);
+  const estimate = estimateGamma([round(2, 3)]);
+  assert.ok(Math.abs(estimate.spread! - Math.SQRT1_2) < 1e-9);
 });
 
 test("the dither has exactly the given share of white pixels", () => {

@@ -39,8 +39,8 @@ const START_DISTANCE = { min: 10, max: 60 }; // grey levels
 
 /** Estimate gamma from the last round; matches of earlier rounds are only reported. */
 export function estimateGamma(rounds: readonly (readonly Match[])[]): Estimate {
-  const matches = rounds.flatMap((made, index) =>
-    made.map((match) => ({ ...match, gamma: gammaFromMatch(match), round: index + 1 })),
+  const matches = rounds.flatMap((round, index) =>
+    round.map((match) => ({ ...match, gamma: gammaFromMatch(match), round: index + 1 })),
   );
   const last = matches.filter(({ round }) => round === rounds.length);
   const usable = last.map(({ gamma }) => gamma).filter((gamma) => gamma !== null);
@@ -63,7 +63,9 @@ export function chooseStart(share: number, random: () => number): number {
   const { min, max } = START_DISTANCE;
   const distance = min + (max - min) * random();
   const darker = random() < 0.5;
-  const start = darker ? levelFromGamma(share, TYPICAL.lowest) - distance : levelFromGamma(share, TYPICAL.highest) + distance;
+  const start = darker
+    ? levelFromGamma(share, TYPICAL.lowest) - distance
+    : levelFromGamma(share, TYPICAL.highest) + distance;
   return Math.round(Math.min(250, start));
 }
 

@@ -6,8 +6,8 @@ import { keyLabel, keyName, remap } from "./keys.ts";
 const text = (key: string) => `<${key}>`;
 
 test("a pressed key has its name from the study file", () => {
-  const named = ["f", "F", "7", " ", "Enter", "ArrowLeft"].map((key) => keyName({ key }));
-  assert.deepEqual(named, ["f", "f", "7", "space", "enter", "arrowleft"]);
+  const names = ["f", "F", "7", " ", "Enter", "ArrowLeft"].map((key) => keyName({ key }));
+  assert.deepEqual(names, ["f", "f", "7", "space", "enter", "arrowleft"]);
 });
 
 test("keys with a function in the browser, or missing on many keyboards, are no answers", () => {

@@ -19,7 +19,12 @@ export function scrollToTop(container: HTMLElement): void {
 }
 
 /** Create a button with the study's text; `data-testid` is the key of the text. */
-export function createButton(context: Context, key: string, kind: "main" | "plain", onClick: () => void): HTMLButtonElement {
+export function createButton(
+  context: Context,
+  key: string,
+  kind: "main" | "plain",
+  onClick: () => void,
+): HTMLButtonElement {
   const attributes = { class: `button ${kind}`, type: "button", "data-testid": key, onclick: onClick };
   return el("button", attributes, context.text(key));
 }

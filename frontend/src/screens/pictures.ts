@@ -83,9 +83,9 @@ export function question(...answers: (readonly [key: string, meaning: string])[]
 /** Create a figure with a caption. */
 export function figure(picture: SVGSVGElement, caption: string): HTMLElement {
   const element = document.createElement("figure");
-  const words = document.createElement("figcaption");
-  words.textContent = caption;
-  element.append(picture, words);
+  const captionElement = document.createElement("figcaption");
+  captionElement.textContent = caption;
+  element.append(picture, captionElement);
   return element;
 }
 
