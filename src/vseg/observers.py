@@ -155,10 +155,12 @@ def simulate(
     participant, image : str
         Names of the participant and the image in the responses.
     seed : int, SeedSequence or Generator
+        Seed of the order of trials, the answers and the reaction times.
 
     Returns
     -------
     Responses
+        The answers of all blocks, in the order in which they were given.
 
     Examples
     --------

@@ -64,6 +64,7 @@ def next_pairs(
     Returns
     -------
     Pairs
+        The pairs to ask next, in order; empty when every pair was asked.
 
     Examples
     --------
@@ -140,6 +141,7 @@ def select_candidates(
     Returns
     -------
     (count,) array of int
+        Row numbers of `candidates`, in the order in which they are chosen.
     """
     if target not in TARGETS:
         raise InvalidInput(f"Unknown target {target!r}; choose one of {', '.join(TARGETS)}.")

@@ -320,6 +320,7 @@ def stop_reason(state: State, *, target: float, minimum: int = 0, maximum: int |
     Returns
     -------
     str or None
+        The reason to stop, or None.
 
     Examples
     --------

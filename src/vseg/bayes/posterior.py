@@ -333,6 +333,7 @@ def posterior(
     Returns
     -------
     Posterior
+        The maps, draws from the posterior, and intervals.
 
     Examples
     --------

@@ -50,6 +50,7 @@ def load(path: str | Path, layout: Layout | None = None) -> Responses:
     Returns
     -------
     Responses
+        All responses of the file or folder.
 
     Examples
     --------

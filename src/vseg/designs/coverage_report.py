@@ -85,6 +85,7 @@ def coverage(pairs: Pairs, *, segments: int | None = None, seed: Seed = AMBIGUIT
     Parameters
     ----------
     pairs : Pairs
+        The tested pairs.
     segments : int, optional
         K, the number of segments.
     seed : int, SeedSequence or Generator
@@ -93,6 +94,7 @@ def coverage(pairs: Pairs, *, segments: int | None = None, seed: Seed = AMBIGUIT
     Returns
     -------
     Coverage
+        Numbers of partners, distances, whether all locations are connected, and the share of ambiguous locations.
 
     Examples
     --------
@@ -129,6 +131,20 @@ def _is_connected(pairs: Pairs) -> bool:
 
 def find_ambiguous_locations(pairs: Pairs, labels: Indices, segments: int) -> NDArray[np.bool_]:
     """Return (n,) whether each location has no 'same' answer and partners with fewer than K-1 other labels.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        The tested pairs.
+    labels : array of int, shape (n,)
+        The true label of each location.
+    segments : int
+        K, the number of segments.
+
+    Returns
+    -------
+    NDArray of bool, shape (n,)
+        True for ambiguous locations.
 
     Examples
     --------

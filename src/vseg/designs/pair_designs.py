@@ -51,6 +51,18 @@ class Design(Protocol):
 def minimal_trials(layout: Layout, segments: int) -> int:
     """Return (K-1)N², the number of unknowns in K maps.
 
+    Parameters
+    ----------
+    layout : Layout
+        The N² locations.
+    segments : int
+        K, the number of segments.
+
+    Returns
+    -------
+    int
+        The number of trials.
+
     Examples
     --------
     >>> from vseg import Grid
@@ -62,6 +74,18 @@ def minimal_trials(layout: Layout, segments: int) -> int:
 
 def recommended_trials(layout: Layout, segments: int) -> int:
     """Return KN², the number of trials the paper collects for K segments.
+
+    Parameters
+    ----------
+    layout : Layout
+        The N² locations.
+    segments : int
+        K, the number of segments.
+
+    Returns
+    -------
+    int
+        The number of trials.
 
     Examples
     --------
@@ -147,6 +171,7 @@ def balanced(
     Returns
     -------
     Pairs
+        The pairs of one block, in random order.
 
     Examples
     --------
@@ -187,6 +212,7 @@ def scattered(
     Returns
     -------
     Pairs
+        The pairs of one block, in random order.
 
     Examples
     --------
@@ -219,15 +245,20 @@ def all_pairs(
     Parameters
     ----------
     layout : Layout
-    segments, avoid
-        Ignored; they are parameters so that all designs can be called in the same way.
+        The locations.
+    segments : int, optional
+        Ignored; it is a parameter so that all designs can be called in the same way.
     trials : int, optional
         The number of all pairs; any other number is an error.
+    avoid : sequence of Pairs
+        Ignored, like `segments`.
     seed : int, SeedSequence or Generator, optional
+        Seed of the order; without it, pairs are ordered by their locations.
 
     Returns
     -------
     Pairs
+        All n(n-1)/2 pairs.
 
     Examples
     --------
@@ -260,6 +291,16 @@ DESIGNS: dict[str, Design] = {
 
 def get_design(name: str) -> Design:
     """Return the design with this name: covering, balanced, scattered or all.
+
+    Parameters
+    ----------
+    name : str
+        The name of a design.
+
+    Returns
+    -------
+    callable
+        The design: a function with the parameters of `covering`.
 
     Examples
     --------

@@ -334,6 +334,7 @@ def compare(
     Returns
     -------
     ModelComparison
+        Scores of each model with intervals, and references to compare them with; `table()` lists them.
     """
     if not models:
         raise InvalidInput("There are no models to compare; name at least one.")

@@ -8,7 +8,7 @@ networks     activations of any torch network at the locations
 Examples
 --------
 >>> from vseg import Grid, stimuli
->>> extract("lab+contrast", stimuli.sample("coffee", 128), Grid(8)).shape
+>>> extract("lab+contrast", stimuli.load_sample("coffee", 128), Grid(8)).shape
 (64, 4)
 """
 

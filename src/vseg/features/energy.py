@@ -24,6 +24,22 @@ def orientation(
     """Return (n, bands) energy at each orientation, summed over scales and averaged over each cell (as in the paper).
 
     Column d is the orientation of the texture's stripes, 180·d/bands degrees counter-clockwise from horizontal.
+
+    Parameters
+    ----------
+    image : NDArray of uint8, shape (H, W, 3)
+        The image.
+    layout : Layout
+        The locations.
+    bands : int
+        Number of orientations.
+    octaves : tuple of float
+        The spatial scales of the filters.
+
+    Returns
+    -------
+    NDArray of float, shape (n, bands)
+        The energy at each location.
     """
     total = np.zeros((len(layout), bands))
     for _, band, energy in _energies(image, bands, octaves):
@@ -34,7 +50,24 @@ def orientation(
 def gabor(
     image: NDArray[np.uint8], layout: Layout, *, bands: int = 6, octaves: tuple[float, ...] = OCTAVES
 ) -> NDArray[np.float64]:
-    """Return (n, scales·bands) log energy averaged over each cell; columns run over scales, then orientations."""
+    """Return (n, scales·bands) log energy averaged over each cell; columns run over scales, then orientations.
+
+    Parameters
+    ----------
+    image : NDArray of uint8, shape (H, W, 3)
+        The image.
+    layout : Layout
+        The locations.
+    bands : int
+        Number of orientations.
+    octaves : tuple of float
+        The spatial scales of the filters.
+
+    Returns
+    -------
+    NDArray of float, shape (n, scales * bands)
+        The log energy at each location.
+    """
     columns = [
         np.log1p(1e4 * cell_means(energy, layout)[:, 0]) for _, _, energy in _energies(image, bands, octaves)
     ]

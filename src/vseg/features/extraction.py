@@ -53,11 +53,12 @@ def extract(source: "str | Feature | ArrayLike", image: ArrayLike, layout: Layou
     Returns
     -------
     NDArray, shape (n, D)
+        D values for each location.
 
     Examples
     --------
     >>> from vseg import Grid, stimuli
-    >>> extract("lab", stimuli.sample("coffee", 128), Grid(8)).shape
+    >>> extract("lab", stimuli.load_sample("coffee", 128), Grid(8)).shape
     (64, 3)
     """
     pixels = as_image(image)
@@ -81,6 +82,16 @@ def extract(source: "str | Feature | ArrayLike", image: ArrayLike, layout: Layou
 
 def get_feature(name: str) -> Feature:
     """Return the feature with this name; `orientation:18` has 18 bands.
+
+    Parameters
+    ----------
+    name : str
+        The name of a feature, such as "lab"; "orientation:18" sets the number of bands.
+
+    Returns
+    -------
+    Feature
+        A function `(image, layout) -> (n, D)`.
 
     Examples
     --------
@@ -111,7 +122,18 @@ def describe_features(source: FeatureSource) -> str:
 
 
 def standardise(features: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return columns with mean 0 and s.d. 1, the means and the s.d.s; a constant column becomes 0."""
+    """Return columns with mean 0 and s.d. 1, the means and the s.d.s; a constant column becomes 0.
+
+    Parameters
+    ----------
+    features : array_like, shape (n, D)
+        The features.
+
+    Returns
+    -------
+    tuple of NDArray of float
+        The standardised features (n, D), the means (D,) and the standard deviations (D,).
+    """
     x = np.asarray(features, np.float64)
     mean, spread = x.mean(axis=0), x.std(axis=0)
     scale = np.where(spread > 0, spread, 1.0)
@@ -134,12 +156,13 @@ def cache_feature(source: str | Feature, *, settings: str = "", folder: str | Pa
     Returns
     -------
     Feature
+        A function `(image, layout) -> (n, D)` with the name of the source.
 
     Examples
     --------
     >>> from vseg import Grid, stimuli
     >>> fast = cache_feature("orientation", folder="cache")
-    >>> fast(stimuli.sample("coffee", 64), Grid(4)).shape, fast.__name__
+    >>> fast(stimuli.load_sample("coffee", 64), Grid(4)).shape, fast.__name__
     ((16, 36), 'orientation')
     """
     if isinstance(source, str):

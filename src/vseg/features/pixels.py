@@ -11,7 +11,18 @@ FINE_SCALE, COARSE_SCALE = 1 / 128, 1 / 32
 
 
 def as_image(image: ArrayLike) -> NDArray[np.uint8]:
-    """Return the image as an array (H, W, 3); a grey image gets three equal channels."""
+    """Return the image as an array (H, W, 3); a grey image gets three equal channels.
+
+    Parameters
+    ----------
+    image : array_like, shape (H, W) or (H, W, 3)
+        The image, as uint8.
+
+    Returns
+    -------
+    NDArray of uint8, shape (H, W, 3)
+        The image with three channels.
+    """
     pixels = np.asarray(image)
     if pixels.ndim == 2:
         pixels = np.repeat(pixels[:, :, None], 3, axis=2)
@@ -26,6 +37,18 @@ def cell_means(values: ArrayLike, layout: Layout) -> NDArray[np.float64]:
     """Return (n, D), the mean of (H, W, D) values over the pixels of each location's cell.
 
     A cell without a pixel (more locations than pixels) takes the value of the pixel it lies in.
+
+    Parameters
+    ----------
+    values : array_like, shape (H, W, D)
+        D values for each pixel.
+    layout : Layout
+        The locations.
+
+    Returns
+    -------
+    NDArray of float, shape (n, D)
+        The mean values of each location.
     """
     pixels = np.asarray(values, np.float64)
     pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
@@ -47,19 +70,58 @@ def luminance(image: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 
 def rgb(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
-    """Return (n, 3) mean red, green and blue, from 0 to 1."""
+    """Return (n, 3) mean red, green and blue, from 0 to 1.
+
+    Parameters
+    ----------
+    image : NDArray of uint8, shape (H, W, 3)
+        The image.
+    layout : Layout
+        The locations.
+
+    Returns
+    -------
+    NDArray of float, shape (n, 3)
+        The mean red, green and blue at each location.
+    """
     return cell_means(image / 255, layout)
 
 
 def lab(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
-    """Return (n, 3) mean L*, a*, b* (CIELAB, D65); distances in it are close to perceived differences."""
+    """Return (n, 3) mean L*, a*, b* (CIELAB, D65); distances in it are close to perceived differences.
+
+    Parameters
+    ----------
+    image : NDArray of uint8, shape (H, W, 3)
+        The image.
+    layout : Layout
+        The locations.
+
+    Returns
+    -------
+    NDArray of float, shape (n, 3)
+        The mean L*, a* and b* at each location.
+    """
     from skimage.color import rgb2lab
 
     return cell_means(rgb2lab(image), layout)
 
 
 def contrast(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
-    """Return (n, 1) local contrast: log(1 + 100·s.d.) of luminance in a Gaussian window, averaged over the cell."""
+    """Return (n, 1) local contrast: log(1 + 100·s.d.) of luminance in a Gaussian window, averaged over the cell.
+
+    Parameters
+    ----------
+    image : NDArray of uint8, shape (H, W, 3)
+        The image.
+    layout : Layout
+        The locations.
+
+    Returns
+    -------
+    NDArray of float, shape (n, 1)
+        The local contrast at each location.
+    """
     from scipy.ndimage import gaussian_filter
 
     grey = luminance(image)

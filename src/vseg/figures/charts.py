@@ -69,6 +69,18 @@ def curves(
 def groups(groups: Mapping[str, ArrayLike], ylabel: str) -> Figure:
     """Draw conditions side by side: one dot per participant, the mean and its 95 % interval (Student's t).
 
+    Parameters
+    ----------
+    groups : mapping from names to array_like
+        One value per participant of each condition.
+    ylabel : str
+        Label of the vertical axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
     Examples
     --------
     >>> axes = groups({"low": [0.1, 0.2], "high": [0.4, 0.6]}, "mean entropy (nats)").axes[0]
@@ -108,6 +120,13 @@ def path(smoothnesses: ArrayLike, held_out: ArrayLike, chosen: float, *, ylabel:
         The score of each fold; the band is the mean ± 1 standard error over folds.
     chosen : float
         One of the smoothnesses.
+    ylabel : str
+        Label of the vertical axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------
@@ -155,10 +174,18 @@ def segments(
     segments : array_like of int, shape (m,)
         The K that were tried.
     held_out : array_like, shape (folds, m) or (m,)
+        The score of each fold, or of all together.
     winning : array_like of int, shape (m,)
         The number of winning maps for each K.
     chosen : int, optional
         Marked in both panels.
+    ylabel : str
+        Label of the vertical axis of the scores.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------
@@ -190,6 +217,18 @@ def segments(
 
 def design(pairs: Pairs, image: ArrayLike | None = None) -> Figure:
     """Draw the tested pairs as lines between their locations, and the number of partners of each location.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        The tested pairs.
+    image : array_like, shape (H, W) or (H, W, 3), optional
+        The image to draw on.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------

@@ -57,6 +57,13 @@ def forest(
         Drawn from top to bottom.
     references : rows with name and bits
         Those without a number are left out.
+    xlabel : str
+        Label of the horizontal axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------
@@ -96,6 +103,16 @@ def forest(
 
 def calibration(curves: Mapping[str, Curve]) -> Figure:
     """Draw one panel per model: the share of 'same' answers against the prediction; calibrated is the diagonal.
+
+    Parameters
+    ----------
+    curves : mapping from names to CalibrationCurve
+        The calibration curve of each model.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------

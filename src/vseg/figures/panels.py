@@ -25,6 +25,18 @@ def segmentation(maps: Maps, image: ArrayLike | None = None) -> Figure:
 
     With an image, the image stands before it, under the boundaries of the segmentation.
 
+    Parameters
+    ----------
+    maps : Maps
+        The maps.
+    image : array_like, shape (H, W) or (H, W, 3), optional
+        The image, shown first.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
     Examples
     --------
     >>> from vseg import Grid, Maps
@@ -54,6 +66,16 @@ def segmentation(maps: Maps, image: ArrayLike | None = None) -> Figure:
 def entropy(maps: Maps) -> Figure:
     """Draw the entropy map in nats, from black (certain) to white (all K segments are equally likely).
 
+    Parameters
+    ----------
+    maps : Maps
+        The maps.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
     Examples
     --------
     >>> from vseg import Grid, Maps
@@ -74,6 +96,18 @@ def entropy(maps: Maps) -> Figure:
 
 def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
     """Draw the boundaries of one segmentation, or of several by name, over the image.
+
+    Parameters
+    ----------
+    maps : Maps, or mapping from names to Maps
+        The segmentations; several are named in a legend.
+    image : array_like, shape (H, W) or (H, W, 3)
+        The image to draw on.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------
@@ -106,6 +140,18 @@ def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
 
 def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Figure:
     """Draw each participant's entropy map with the boundaries of their segmentation, on one scale (S5).
+
+    Parameters
+    ----------
+    maps : mapping from names to Maps
+        The maps of each participant.
+    image : array_like, shape (H, W) or (H, W, 3), optional
+        The image, shown first.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------

@@ -25,6 +25,16 @@ def forecast(found: Forecast) -> Figure:
     Bands are 95 % intervals over simulated people. Without a second condition, the lower panels show the error of a
     condition's mean entropy instead.
 
+    Parameters
+    ----------
+    found : Forecast
+        The forecast, such as `vseg.plan_study(...).forecast`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
     Examples
     --------
     >>> from vseg.planning import Assumptions, forecast as simulate_study

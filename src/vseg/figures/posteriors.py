@@ -29,6 +29,16 @@ def intervals(posterior: Posterior) -> Figure:
     possible; under the segmentation, the probability that another segment wins the location; under the entropy map, the
     mean entropy of all draws, its median and its 90 % interval.
 
+    Parameters
+    ----------
+    posterior : Posterior
+        The result of `vseg.posterior`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
     Examples
     --------
     >>> import vseg
@@ -188,6 +198,16 @@ def evidence(table: SegmentsTable) -> Figure:
     """Draw the log evidence of each K relative to the best; the chosen K is filled.
 
     The chosen K is the smallest within 2 nats of the best; within 4, in the grey band, K is plausible.
+
+    Parameters
+    ----------
+    table : SegmentsTable
+        The evidence of each number of segments, as in the table of a posterior.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
     """
     each = table.rows()
     counts = np.array([row["segments"] for row in each])

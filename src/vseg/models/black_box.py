@@ -151,7 +151,18 @@ def black_box(
 
 @picklable
 def fixed_maps(maps: Mapping[str, Maps]) -> Callable[..., BlackBox]:
-    """Return a family that predicts these maps, given by image name; only the lapse rates are fitted."""
+    """Return a family that predicts these maps, given by image name; only the lapse rates are fitted.
+
+    Parameters
+    ----------
+    maps : mapping from image names to Maps
+        The maps to predict.
+
+    Returns
+    -------
+    callable
+        A family, a function `(task, *, seed) -> fitted`.
+    """
 
     def fit(task: Task, *, seed: int) -> BlackBox:
         tallies = task.tallies()

@@ -49,6 +49,7 @@ def check(
     Returns
     -------
     list of str
+        One sentence for each problem.
 
     Examples
     --------

@@ -86,6 +86,7 @@ def bootstrap(
     Returns
     -------
     BootstrapDraws
+        The parameter of the fit to all answers and of each resample; `interval()` returns confidence intervals.
 
     Examples
     --------

@@ -253,6 +253,18 @@ def load_weights(module: "torch.nn.Module", path: str | Path) -> "torch.nn.Modul
     """Load weights written by `NetworkModel.save` into a module of the same shape.
 
     Only plain tensors are loaded; a file with anything else raises InvalidInput.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The module, whose weights are replaced.
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    torch.nn.Module
+        The same module.
     """
     torch = _import_torch()
     if not Path(path).is_file():

@@ -64,7 +64,7 @@ def build_smoothness(layout: Layout, kernel: Kernel = "four") -> Smoothness:
     Examples
     --------
     >>> from vseg import Grid
-    >>> smoothness(Grid(5), "four").weights[[0]].toarray()[0, :6]
+    >>> build_smoothness(Grid(5), "four").weights[[0]].toarray()[0, :6]
     array([0.5 , 0.25, 0.  , 0.  , 0.  , 0.25])
     """
     if isinstance(kernel, (str, tuple)):

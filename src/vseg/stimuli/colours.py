@@ -61,15 +61,18 @@ def colour_image(
     Parameters
     ----------
     maps : Maps
+        The probabilities of the segments.
     means : array_like, shape (K, 3), optional
         Mean colour of each segment: red, green and blue from 0 to 1; PALETTE by default.
     spread : float or array_like, optional
         Standard deviation around the mean: one for all, or an array of shape (K, 3).
     seed : int, SeedSequence or Generator
+        Seed of labels and colours.
 
     Returns
     -------
     ColourImage
+        The colour and label of each location; `image` is the image.
 
     Examples
     --------

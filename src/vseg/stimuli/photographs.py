@@ -37,6 +37,7 @@ def crop_square(image: ArrayLike, size_px: int) -> NDArray[np.uint8]:
     Returns
     -------
     NDArray of uint8
+        The square image, (size_px, size_px) or (size_px, size_px, 3).
 
     Examples
     --------
@@ -57,6 +58,18 @@ def crop_square(image: ArrayLike, size_px: int) -> NDArray[np.uint8]:
 def load_sample(name: str, size_px: int = 512) -> NDArray[np.uint8]:
     """Return one of the images in SAMPLES, cropped to a square.
 
+    Parameters
+    ----------
+    name : str
+        One of SAMPLES.
+    size_px : int
+        Side of the image.
+
+    Returns
+    -------
+    NDArray of uint8
+        The image, (size_px, size_px) or (size_px, size_px, 3).
+
     Examples
     --------
     >>> load_sample("chelsea", 64).shape
@@ -71,6 +84,16 @@ def load_sample(name: str, size_px: int = 512) -> NDArray[np.uint8]:
 
 def read_image(path: str | Path) -> NDArray[np.uint8]:
     """Read an image file as an array (H, W) or (H, W, 3), rotated as its EXIF data say.
+
+    Parameters
+    ----------
+    path : str or Path
+        The image file.
+
+    Returns
+    -------
+    NDArray of uint8
+        The image.
 
     Examples
     --------

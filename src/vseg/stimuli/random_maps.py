@@ -50,10 +50,12 @@ def random_maps(
         The smallest share of the locations at which each segment must be the most probable; maps are redrawn until it
         is reached. 0.3/K by default, so that no segment is empty and areas still differ; 0 accepts any draw.
     seed : int, SeedSequence or Generator
+        Seed of the noise.
 
     Returns
     -------
     Maps
+        The maps, whose mean entropy is `entropy` if that is given.
 
     Examples
     --------
@@ -94,15 +96,18 @@ def gaussian_fields(
     Parameters
     ----------
     layout : Layout
+        The locations.
     segments : int
         K, the number of fields.
     sigma, xi : float
         σ and ξ, the latter in cells.
     seed : int, SeedSequence or Generator
+        Seed of the noise.
 
     Returns
     -------
     NDArray of float, shape (n, K)
+        The value of each field at each location.
 
     Examples
     --------

@@ -164,13 +164,16 @@ def texture(
     probabilities : Maps, or array_like of shape (H, W, K)
         The probabilities of K segments, as many as `parameters` has orientations.
     parameters : Texture
+        Orientations and widths of the textures: LOW, HIGH or your own.
     size_px : int, optional
         Side of the image if `probabilities` are Maps, 512 by default; an array has its own size.
     seed : int, SeedSequence or Generator
+        Seed of the noise.
 
     Returns
     -------
     TextureImage
+        The image and its true segments.
 
     Examples
     --------
@@ -212,10 +215,12 @@ def composite(
     min_area : float
         The smallest share of the image of each area; each is one connected region.
     seed : int, SeedSequence or Generator
+        Seed of areas and textures.
 
     Returns
     -------
     TextureImage
+        The image and its true segments.
 
     Examples
     --------

@@ -61,7 +61,7 @@ def simulate_group(
     >>> from vseg import Grid
     >>> truth = Maps.one_hot(Grid(4), [0] * 8 + [1] * 8)
     >>> responses = simulate_group(truth, participants=2, blocks=3, design="all", seed=0)
-    >>> len(responses), sorted(set(responses.participant))
+    >>> len(responses), sorted(set(responses.participant.tolist()))
     (720, ['P1', 'P2'])
     """
     draw_pairs = designs.get_design(design)

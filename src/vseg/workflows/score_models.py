@@ -107,6 +107,7 @@ def score_models(
     Returns
     -------
     ModelComparison
+        Scores of each model with intervals; `table()` lists them, the best first.
 
     Examples
     --------
