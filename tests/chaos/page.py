@@ -10,7 +10,7 @@ from chaos import wanted
 from chaos.checking import Verdict
 from chaos.counted import Notes
 from chaos.rounds import Outcome
-from chaos.sheet import Sheet
+from chaos.sheet import FaultReport
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = ROOT / "docs" / "reliability.md"
@@ -163,7 +163,7 @@ def write(outcomes: Sequence[Outcome], minutes: float, short: str, notes: Notes)
 
 def html(outcomes: Sequence[Outcome], said: str, short: str, notes: Notes) -> str:
     """For whoever has not read anything else."""
-    sheet = Sheet(TITLE, LEAD)
+    sheet = FaultReport(TITLE, LEAD)
     judged = verdict(outcomes, "" if short else wanted.missed(outcomes, notes))
     sheet.text(judged, kind="note good" if judged.startswith(PASSED) else "note bad")
     if short:

@@ -1,14 +1,16 @@
-"""The page of `make chaos`: a report with one long table, whose header stays in sight."""
+"""The HTML page of `make chaos`: a report with one long table, whose header stays visible."""
 
 from collections.abc import Sequence
-from html import escape
+from pathlib import Path
 
-from vseg._support.html_report import Report
+from markupsafe import Markup
 
-TEXTS = ("fault", "where", "passed", "map")
-"""Columns of words; in all others numbers stand below each other."""
-LONG = 14  # characters of a number; with more, words have come to it
-MORE = "There are more columns: scroll sideways."
+from vseg._support.html_report import Report, environment
+
+TEMPLATES = Path(__file__).parent
+TEXT_COLUMNS = ("fault", "where", "passed", "map")
+"""Columns with words; all other columns hold numbers and are aligned to the right."""
+LONGEST_NUMBER = 14  # characters; a longer cell of a numeric column contains a remark
 STYLE = """
 :root { --good: #1a7f37; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --good: #5bc27a; --bad: #ff8a80; } }
@@ -23,7 +25,7 @@ main { max-width: 78rem; }
 .faults tr.all td { font-weight: 700; background: var(--tint); border-top: 2px solid var(--ink); }
 .faults td.no { color: var(--bad); font-weight: 700; }
 .sideways { display: none; color: var(--soft); font-size: .92rem; }
-/* Whoever scrolls a box sees only its own header stay: where the table fits, the page is scrolled. */
+/* A sticky header stays visible only in the box that scrolls: if the table fits, let the page scroll instead. */
 @media (min-width: 79rem) { .wide:has(.faults) { overflow: visible; } }
 @media (max-width: 78.99rem) { .sideways { display: block; }
   .wide:has(.faults) { max-height: 85vh; overflow: auto; border: 1px solid var(--line); padding-left: .6rem; }
@@ -32,44 +34,33 @@ main { max-width: 78rem; }
 """
 
 
-class Sheet(Report):
-    """A report that can have a table of faults, the last row of which is of them all."""
+class FaultReport(Report):
+    """A report with a table of faults; the last row of the table is the sum of all others."""
 
     def faults(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str) -> None:
-        """With a hint where it is wider than the screen."""
-        kinds = ["" if column in TEXTS else "number" for column in columns]
-        head = "".join(
-            f'<th scope="col"{_of(kind)}>{escape(column)}</th>'
-            for column, kind in zip(columns, kinds, strict=True)
-        )
-        *each, everything = (_cells(row, kinds) for row in rows)
-        body = "".join(f"<tr>{cells}</tr>\n" for cells in each)
-        self._parts.append(
-            f'<p class="sideways">{MORE}</p><div class="wide" tabindex="0"><table class="many faults">'
-            f"<caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
-            f'<tbody>\n{body}<tr class="all">{everything}</tr>\n</tbody></table></div>'
-        )
+        """Add the table, with a hint on screens that are narrower than it."""
+        numeric = [column for column in columns if column not in TEXT_COLUMNS]
+        template = environment(TEMPLATES).get_template("faults.html")
+        cells = [_describe_row(row, columns) for row in rows]
+        self.markup(Markup(template.render(columns=columns, numeric=numeric, rows=cells, caption=caption)))
 
     def html(self) -> str:
-        """The page, in its own style."""
+        """Return the page with the style of the table added."""
         return super().html().replace("</style>", f"{STYLE}</style>", 1)
 
 
-def _cells(row: Sequence[str], kinds: Sequence[str]) -> str:
-    """A fault that was left out has a remark in place of everything else."""
+def _describe_row(row: Sequence[str], columns: Sequence[str]) -> dict[str, object]:
+    """Return the cells of a row; a fault that was skipped has one remark instead of all other cells."""
     if not any(row[2:]):
-        return f'<td>{escape(row[0])}</td><td class="remark" colspan="{len(row) - 1}">{escape(row[1])}</td>'
-    return "".join(
-        f"<td{_of(_kind(cell, kind))}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True)
-    )
+        return {"fault": row[0], "remark": row[1]}
+    cells = [{"text": text, "style": _style(text, column)} for text, column in zip(row, columns, strict=True)]
+    return {"remark": "", "cells": cells}
 
 
-def _kind(cell: str, kind: str) -> str:
-    """What is wrong catches the eye; a number with a remark may take several lines."""
-    if cell in ("NO", "OTHER"):
+def _style(text: str, column: str) -> str:
+    """Return the CSS class of a cell: failures are highlighted, numbers with a remark may be broken into lines."""
+    if text in ("NO", "OTHER"):
         return "no"
-    return f"{kind} remark" if kind and len(cell) > LONG else kind
-
-
-def _of(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
+    if column in TEXT_COLUMNS:
+        return ""
+    return "number remark" if len(text) > LONGEST_NUMBER else "number"

@@ -75,7 +75,9 @@ def test_the_document_says_which_kinds_only_make_chaos_runs():
     elsewhere = {"tab reloaded", "tab crashed", "opened in two tabs"}  # tests/browser/test_nothing_lost.py
     left_out = {*LONG, *(fault.name for fault in FAULTS if fault.adaptive)}
     left_out |= OF_THE_PAGE.keys() - set(HERE) - elsewhere
-    said = " ".join(page.DOCUMENT.read_text("utf-8").split()).partition("Only `make chaos` runs these")[2]
+    said = " ".join(page.DOCUMENT.read_text("utf-8").split()).partition(
+        "The following run only in `make chaos`"
+    )[2]
     assert set(re.findall(r'"([^"]+)"', said.partition(".")[0])) == left_out
 
 

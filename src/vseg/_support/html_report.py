@@ -18,6 +18,7 @@ from vseg.errors import InvalidInput
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
 MANY_COLUMNS = 9  # tables with more columns are set closer
@@ -107,6 +108,10 @@ class Report:
     def commands(self, *lines: str) -> None:
         """Add lines to type in a terminal."""
         self._add("commands", lines=lines)
+
+    def markup(self, markup: "Markup") -> None:
+        """Add HTML that another template rendered; plain strings are escaped."""
+        self._add("markup", markup=markup)
 
     def footer(self, text: str) -> None:
         """Add a closing line."""
