@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from vseg import Grid, Maps, Pairs, Responses, Scatter, Tally
+from vseg import Grid, Maps, Pairs, Responses, Scatter
+from vseg.data.responses import Tally
 from vseg.errors import NotConverged, VsegError, VsegWarning
 
 STRENGTHS = (0.0, 5e-324, 1e-300, 1e-12, 1e-3, 0.3, 1.0, 30.0, 1e3, 1e6, 1e12)

@@ -6,7 +6,8 @@ from hypothesis import given, settings, strategies as st
 
 import vseg
 from degenerate import IMPOSSIBLE, KERNELS, MILLION, STRENGTHS, check, outcome, rows, tallies
-from vseg import Grid, Pairs, Tally
+from vseg import Grid, Pairs
+from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
 from vseg.reconstruction.online import OnlineReconstruction
 
