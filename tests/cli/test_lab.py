@@ -126,7 +126,7 @@ def test_whoever_was_interrupted_goes_on_with_the_same_code(study, client):
         running.process.send_signal(signal.SIGINT)
         code, said = running.end()
     assert code == 0
-    assert "Stopped before the session was complete; with --participant 07 it can go on." in said
+    assert "Stopped before the session was complete; with --participant 07 it can be resumed." in said
     assert "(1 answer of" in said
     with lab(study, "--no-browser", "--participant", "07") as running:
         again = running.begin(client)
@@ -138,7 +138,7 @@ def test_someone_who_leaves(study, client):
     with lab(study, "--no-browser") as running:
         assert running.begin(client).post("leave", {"data": "withdraw"}).status_code == 200
         code, said = running.end()
-    assert (code, "The participant has left, and the answers given are deleted." in said) == (0, True)
+    assert (code, "The participant has withdrawn; the answers given are deleted." in said) == (0, True)
 
 
 def test_a_study_that_is_full_and_a_person_who_was_there(study, client, capsys):
@@ -146,15 +146,15 @@ def test_a_study_that_is_full_and_a_person_who_was_there(study, client, capsys):
     assert vseg(f"lab {study} --no-browser --participant a", capsys) == (
         1,
         "",
-        "vseg: Participant a has taken part already (the session is completed); give another --participant, or "
-        "another --db.\n",
+        "vseg: Participant a has already taken part (the session is completed); use another participant code or "
+        "another database.\n",
     )
     complete(study, client)
     code, _, err = vseg(f"lab {study} --no-browser", capsys)
     assert (code, err) == (
         1,
-        f"vseg: Study lab-study has all the participants it needs (2) in {study.parent}/lab-study-lab.db; give another "
-        "--db, or a study with more under another name.\n",
+        f"vseg: Study lab-study has all the participants it needs (2) in {study.parent}/lab-study-lab.db; use another "
+        "database, or a study with another name and more participants.\n",
     )
     assert complete(study, client, "--db", "other.db")[0] == 0
     assert Path("other.db").is_file()
@@ -166,14 +166,15 @@ def test_a_port_in_use(study, capsys):
         code, out, err = vseg(f"lab {study} --no-browser --port {port}", capsys)
     assert (code, out) == (1, "")
     assert (
-        err == f"vseg: Port {port} of 127.0.0.1 is in use; stop what runs there or choose another --port.\n"
+        err
+        == f"vseg: Port {port} of 127.0.0.1 is in use; stop the program that uses it, or choose another port.\n"
     )
 
 
 def test_no_browser_is_found(study):
     nowhere = dict.fromkeys(("PATH", "PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA"), "/nowhere")
     with lab(study, **nowhere) as running:
-        assert "No Chromium, Chrome or Edge was found here: open that address yourself" in running.printed
+        assert "No Chromium, Chrome or Edge was found: open the address yourself" in running.printed
 
 
 def test_a_browser_that_closes_at_once(study):
@@ -188,9 +189,9 @@ def test_a_browser_that_closes_at_once(study):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--browser no-such-browser", "--browser is the path of a Chromium, Chrome or Edge, and 'no-such-browser' is"),
-        ("--no-browser --participant a/b", "--participant is a code of letters, digits, - and _, at most 64, got"),
-        ("--no-browser --port x", "--port is a whole number from 0 up, got 'x'."),
+        ("--browser no-such-browser", "Expected the path of a Chromium, Chrome or Edge browser, got 'no-such-browser'"),
+        ("--no-browser --participant a/b", "--participant: expected a code of at most 64 letters, digits, - and _"),
+        ("--no-browser --port x", "--port: expected a whole number, got 'x'."),
     ],
 )  # fmt: skip
 def test_options_that_are_refused(options, message, study, here, capsys):
@@ -224,7 +225,7 @@ def test_a_photodiode_for_a_table_on_one_line(study, capsys):
 def test_a_study_for_people_of_prolific_needs_a_code(study, client, capsys):
     study.write_text(f'{STUDY}prolific = {{completion_code = "A", required = true}}\n', encoding="utf-8")
     code, _, err = vseg(f"lab {study} --no-browser", capsys)
-    assert (code, err) == (1, "vseg: This study wants to know who takes part; give --participant CODE.\n")
+    assert (code, err) == (1, "vseg: This study requires a participant code; give one.\n")
     assert complete(study, client, "--participant", "1")[0] == 0
 
 

@@ -193,7 +193,10 @@ def test_a_port_in_use(study, tmp_path, serve_error):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         message = serve_error(study, "--db", f"sqlite:///{tmp_path}/vseg.db", "--port", port)
-    assert message == f"Port {port} of 127.0.0.1 is in use; stop what runs there or choose another --port."
+    assert (
+        message
+        == f"Port {port} of 127.0.0.1 is in use; stop the program that uses it, or choose another port."
+    )
     assert not (tmp_path / "vseg.db").exists()
 
 
@@ -227,8 +230,8 @@ def test_without_a_study_file_the_studies_of_the_database_are_served(study, tmp_
     with run_server_process("--db", url) as server:
         assert httpx.get(server.link("participants"), trust_env=False).status_code == 200
         assert re.findall(r"^Study (\w+)", server.printed, re.MULTILINE) == ["over", "tiny"]
-        assert server.printed.count("It is closed: nobody new can begin") == 1
-        assert "Also open here" not in server.printed
+        assert server.printed.count("It is closed: new participants cannot begin") == 1
+        assert "Also open in" not in server.printed
         with closing(begin_session(server.link("participants").replace("/over/", "/tiny/")).client):
             assert server.stop() == (0, STOPPED, "")
 
@@ -241,7 +244,7 @@ def test_other_open_studies_of_the_database_are_listed(study, tmp_path):
         )
         store.studies.close(db, "over")
     with run_server_process(study, "--db", url) as server:
-        assert "Also open here: before, earlier (in the database from before)\n" in server.printed
+        assert "Also open in this database: before, earlier\n" in server.printed
         assert re.findall(r"^Study (\w+)", server.printed, re.MULTILINE) == ["tiny"]
 
 

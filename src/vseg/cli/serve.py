@@ -1,8 +1,6 @@
-"""`vseg serve`: run studies for people with a browser."""
+"""`vseg serve`: run studies for participants with a browser."""
 
-import errno
 import gc
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +9,7 @@ import typer
 
 from vseg._support import user_code
 from vseg.cli import options
-from vseg.errors import Conflict, InvalidInput, NotFound
+from vseg.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from vseg.store import Database
@@ -19,26 +17,43 @@ if TYPE_CHECKING:
     from vseg.study.pictures import Picture
     from vseg.study.schema import Study
 
-    Read = tuple[str, Study, dict[str, Picture]]
+    LoadedStudy = tuple[str, Study, dict[str, Picture]]
 
-DEFAULT_DATABASE = "sqlite:///vseg.db"
-
-DatabaseOption = Annotated[
-    str,
-    typer.Option(
-        "--db", metavar="URL", envvar="VSEG_DB", help="sqlite:///FILE or postgresql://USER@HOST/NAME."
-    ),
-]
-
+NETWORK = "Network"
 
 StudiesArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="STUDY…", help="Study files; without any, what the database has.", show_default=False
+        metavar="STUDY…",
+        help="Study files [default: serve the studies in the database].",
+        show_default=False,
     ),
 ]
+HostOption = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="Address to listen on.", rich_help_panel=NETWORK)
+]
+PortOption = Annotated[
+    int,
+    typer.Option(
+        min=0, max=65535, metavar="NUMBER", help="Port; 0 takes a free one.", rich_help_panel=NETWORK
+    ),
+]
+PrefixOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PATH", help="Path prefix behind a reverse proxy, such as /vseg.", rich_help_panel=NETWORK
+    ),
+]
+WorkersOption = Annotated[
+    int, typer.Option(min=1, metavar="NUMBER", help="Number of processes; more than 1 needs PostgreSQL.")
+]
 ProxiesOption = Annotated[
-    str, typer.Option(metavar="LIST", help="Reverse proxies whose X-Forwarded-… headers are believed.")
+    str,
+    typer.Option(
+        metavar="LIST",
+        help="Reverse proxies whose X-Forwarded-… headers are trusted.",
+        rich_help_panel=NETWORK,
+    ),
 ]
 NewLinkOption = Annotated[
     bool, typer.Option("--new-researcher-link", help="Print a one-time link to set a password.")
@@ -47,27 +62,27 @@ ModelOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE.py[:NAME]",
-        help="A model of yours that simulated participants can see by: image -> labels or probabilities.",
+        help="Your model that simulated participants can use: image -> labels or probabilities.",
     ),
 ]
 
 
 def serve(
     studies: StudiesArgument = None,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[str, typer.Option(metavar="NUMBER", help="The port; 0 takes a free one.")] = "8000",
-    prefix: Annotated[str, typer.Option(metavar="PATH", help="Path behind a reverse proxy: /vseg.")] = "",
-    workers: Annotated[str, typer.Option(metavar="NUMBER", help="Processes (PostgreSQL only).")] = "1",
+    db: options.DatabaseOption = options.DEFAULT_DATABASE,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
+    prefix: PrefixOption = "",
+    workers: WorkersOption = 1,
     forwarded_allow_ips: ProxiesOption = "127.0.0.1",
     new_researcher_link: NewLinkOption = False,
     model: ModelOption = None,
 ) -> None:
-    """Serve studies to participants, and store what they answer.
+    """Serve studies to participants and store their answers.
 
-    Each STUDY is checked and put into the database; the links for participants and for the researcher are
-    printed. Without a STUDY those that the database has go on, after a restore for instance. Stop it with Ctrl+C:
-    whatever was acknowledged is stored.
+    Each STUDY is checked and stored in the database; the links for participants and for the researcher are printed.
+    Without a STUDY, the studies in the database are served, for example after vseg restore. Stop the server with
+    Ctrl+C: everything that was acknowledged is stored.
 
     \b
     Examples:
@@ -75,139 +90,98 @@ def serve(
       vseg serve study.toml --db postgresql://vseg@localhost/vseg --workers 2 --prefix /vseg
       vseg serve --db sqlite:///vseg-restored.db
     """
-    number, processes = options.whole(port, "--port"), options.whole(workers, "--workers", 1)
-    gc.disable()  # until it serves: a fifth of the start would go into looking for garbage in what is being loaded
-    if sys.stderr.isatty():  # someone looks on, and what follows may take half a minute on a slow computer
+    gc.disable()  # until the server runs: otherwise garbage collection takes a fifth of the start
+    if sys.stderr.isatty():  # the start may take half a minute on a slow computer
         typer.echo("Starting …", err=True)
 
     from vseg.server import runner
     from vseg.server.app import check_page_is_built, check_prefix
     from vseg.server.simulated_participants import Simulations
+    from vseg.server.sockets import get_base_url, open_socket
 
     if model is not None:
-        user_code.load_function(model)  # what is wrong with it is said now, and not when someone needs it
+        user_code.load_function(model)  # report its errors now, not when a researcher uses it
     path = check_prefix(prefix)
     check_page_is_built()
-    read = [_read(path) for path in dict.fromkeys(studies or ())]
-    with bound(host, number) as listening, _opened(db, must_exist=not read) as database:
-        _check_workers(processes, database.is_sqlite)
-        named, others = _registered(database, read)
-        base = _base(host, listening, path)
-        _say_studies(named, others, base)
-        _say_server(
-            base, host, runner.get_researcher_path(database, new_link=new_researcher_link), database.address
-        )
+    loaded = [_load_study(file) for file in dict.fromkeys(studies or ())]
+    with open_socket(host, port) as listening, _open_database(db, must_exist=not loaded) as database:
+        if workers > 1 and database.is_sqlite:
+            raise InvalidInput(
+                f"--workers {workers} needs PostgreSQL, since SQLite allows one writer; leave --workers out, or use "
+                "--db postgresql://…."
+            )
+        rows, others = _register_studies(database, loaded)
+        base = get_base_url(host, listening, path)
+        _print_studies(rows, others, base)
+        researcher_path = runner.get_researcher_path(database, new_link=new_researcher_link)
+        _print_server(base, host, researcher_path, database.address)
         runner.serve(
-            database,
-            listening,
-            url=db,
-            prefix=path,
-            workers=processes,
-            forwarded_allow_ips=forwarded_allow_ips,
+            database, listening, url=db, prefix=path, workers=workers, forwarded_allow_ips=forwarded_allow_ips,
             simulations=Simulations(model),
-        )
+        )  # fmt: skip
         database.check_file_in_place()
     typer.echo("Stopped; everything that was acknowledged is stored.")
 
 
-def _opened(db: str, *, must_exist: bool) -> "Database":
+def _load_study(file: Path) -> "LoadedStudy":
+    # Imported only for study files: a restart without them is quicker.
+    from vseg.study.pictures import load_study_with_pictures
+
+    return load_study_with_pictures(file)
+
+
+def _open_database(db: str, *, must_exist: bool) -> "Database":
     from vseg import store
 
     try:
         return store.open(db, must_exist=must_exist)
     except NotFound as error:
-        raise NotFound(f"{error} To begin with a new one, name a study file as well.") from None
+        raise NotFound(f"{error} To create a new database, name a study file as well.") from None
 
 
-def _registered(database: "Database", read: "list[Read]") -> "tuple[list[StudyRow], list[StudyRow]]":
-    """The studies of the files, or all if there are none; and those that the database has besides."""
+def _register_studies(
+    database: "Database", loaded: "list[LoadedStudy]"
+) -> "tuple[list[StudyRow], list[StudyRow]]":
+    """Store the studies; return them, or all studies of the database if there are none, and the remaining studies."""
     from vseg import store
 
-    rows = [store.studies.register(database, text, study, shown) for text, study, shown in read]
-    there = store.studies.list_studies(database)
-    if not there:
+    rows = [store.studies.register(database, *study) for study in loaded]
+    stored = store.studies.list_studies(database)
+    if not stored:
         raise NotFound(f"{database.address} has no study yet; name a study file: vseg serve my-study.toml.")
-    named = {row.name for row in rows}
-    return rows or there, [row for row in there if rows and row.name not in named]
+    names = {row.name for row in rows}
+    return rows or stored, [row for row in stored if rows and row.name not in names]
 
 
-def _read(path: Path) -> "Read":
-    """A study file: its text, what it says, and its images."""
-    from vseg.study import pictures, schema
-
-    text = schema.read_study_text(path)
-    loaded = schema.parse_study(text, str(path))
-    return text, loaded, pictures.render_pictures(loaded, path.parent)
-
-
-def _check_workers(processes: int, is_sqlite: bool) -> None:
-    if processes > 1 and is_sqlite:
-        raise InvalidInput(
-            f"--workers {processes} needs PostgreSQL, since SQLite has one writer; leave --workers out, or "
-            "give --db postgresql://…."
-        )
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """The socket, before anything is printed or written."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        if not 0 <= port < 65536:
-            raise OverflowError
-        bound = socket.socket(family, kind, protocol)
-    except (socket.gaierror, OverflowError, UnicodeError):
-        raise InvalidInput(
-            f"--host and --port are an address of this computer and 0 to 65535, got {host!r} and {port}."
-        ) from None
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-        bound.listen(2048)
-    except OSError as error:
-        bound.close()
-        if error.errno == errno.EADDRINUSE:
-            raise Conflict(
-                f"Port {port} of {host} is in use; stop what runs there or choose another --port."
-            ) from None
-        raise InvalidInput(f"Cannot listen on port {port} of {host}: {error.strerror}.") from None
-    bound.set_inheritable(True)
-    return bound
-
-
-def _base(host: str, listening: socket.socket, prefix: str) -> str:
-    name = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
-    name = f"[{name}]" if ":" in name else name
-    return f"http://{name}:{listening.getsockname()[1]}{prefix}"
-
-
-def _say_studies(rows: "list[StudyRow]", others: "list[StudyRow]", base: str) -> None:
+def _print_studies(rows: "list[StudyRow]", others: "list[StudyRow]", base: str) -> None:
     from vseg.server.participants import PROLIFIC_QUERY
 
     for row in rows:
-        study = row.study
-        link = f"{base}/s/{study.name}/"
-        typer.echo(f"Study {study.name}")
+        link = f"{base}/s/{row.name}/"
+        typer.echo(f"Study {row.name}")
         typer.echo(f"  participants  {link}")
-        if study.prolific:
+        if row.study.prolific:
             typer.echo(f"  Prolific      {link}?{PROLIFIC_QUERY}")
         if row.status != "open":
-            typer.echo(f"  note          It is {row.status}: nobody new can begin until you reopen it.")
-        if "consent" not in study.texts:
             typer.echo(
-                "  note          The consent is vseg's example; write your own in [texts] before people come."
+                f"  note          It is {row.status}: new participants cannot begin until you reopen it."
+            )
+        if "consent" not in row.study.texts:
+            typer.echo(
+                "  note          The consent is vseg's example; write your own in [texts] before people take part."
             )
     if also := [row.name for row in others if row.status == "open"]:
-        typer.echo(f"Also open here: {', '.join(also)} (in the database from before)")
+        typer.echo(f"Also open in this database: {', '.join(also)}")
 
 
-def _say_server(base: str, host: str, path: str, place: str) -> None:
-    once = " (works once: choose a name and a password there)" if "token=" in path else ""
-    typer.echo(f"Researcher      {base}{path}{once}")
-    typer.echo(f"Data            {Path(place).resolve() if '://' not in place else place}")
+def _print_server(base: str, host: str, researcher_path: str, database: str) -> None:
+    once = " (works once: choose a name and a password there)" if "token=" in researcher_path else ""
+    typer.echo(f"Researcher      {base}{researcher_path}{once}")
+    typer.echo(f"Data            {Path(database).resolve() if '://' not in database else database}")
     if host in ("0.0.0.0", "::"):
         typer.echo("Other computers reach these pages under this computer's own name or address.")
     elif host in ("127.0.0.1", "localhost", "::1"):
         typer.echo(
-            "Only this computer reaches these pages; --host 0.0.0.0 or a reverse proxy opens them to others."
+            "Only this computer can reach these pages; use --host 0.0.0.0 or a reverse proxy to open them to others."
         )
     typer.echo("Stop with Ctrl+C.")

@@ -27,6 +27,8 @@ retention               daily deletion of identities
 log_throttle            a limit on repeated log messages
 precompile              compiling the numerical kernels ahead
 runner                  one process, several that share a socket, or a thread
+sockets                 the socket on which the server listens
+lab, kiosk              one participant on this computer (vseg lab), and the browser for them
 
 Participants are identified by a token in a header, researchers by a cookie or a personal token; no route accepts both.
 """

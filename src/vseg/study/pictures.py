@@ -14,7 +14,7 @@ from vseg import stimuli
 from vseg.data.layout import Grid, Layout
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, NotFound
-from vseg.study.schema import Study
+from vseg.study.schema import Study, parse_study, read_study_text
 from vseg.study.sections import PRACTICE_IMAGE, ImageSection
 
 PRACTICE_PX = 512
@@ -76,6 +76,13 @@ def render_pictures(study: Study, folder: str | Path) -> dict[str, Picture]:
         truth = Maps.one_hot(layout, labels, len(PRACTICE_COLOURS))
         pictures[PRACTICE_IMAGE] = _encode_png(PRACTICE_IMAGE, _draw_practice_image(layout), truth)
     return pictures
+
+
+def load_study_with_pictures(path: str | Path) -> tuple[str, Study, dict[str, Picture]]:
+    """Read a study file; return its text, the study, and its rendered pictures."""
+    text = read_study_text(path)
+    study = parse_study(text, str(path))
+    return text, study, render_pictures(study, Path(path).parent)
 
 
 def _render_picture(study: Study, image: ImageSection, layout: Layout, folder: Path) -> Picture:

@@ -20,7 +20,7 @@ from vseg.server.dashboard.context import (
 )
 from vseg.store.studies import StudyRow
 
-DEFAULT_DATABASE_FILE = "vseg.db"  # the default of every command (cli/serve.py)
+DEFAULT_DATABASE_FILE = "vseg.db"  # the default of every command (cli/options.py)
 
 
 @require_login

@@ -1,4 +1,4 @@
-"""A browser for one participant: the one that is installed, with a profile that is new and gone afterwards."""
+"""A full-screen browser for one participant in the lab: an installed browser with a temporary profile."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ PROGRAMS = (
 )
 PROGRAM_FOLDERS = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
 
-# Nothing is asked, offered or fetched beside the study itself.
+# The browser shows no questions or offers, and loads nothing but the study.
 QUIET = (
     "--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--disable-extensions", "--disable-default-apps", "--disable-domain-reliability",
@@ -37,17 +37,16 @@ QUIET = (
     "--disable-pinch",
 )  # fmt: skip
 WINDOW = "--window-size=1280,900"
-CLOSES_WITHIN_S = 5
+CLOSE_TIMEOUT_S = 5
 
 
-def found(given: str | None = None) -> str | None:
-    """The path of a Chromium, Chrome or Edge; None if there is none. `given` is one that has to be there."""
-    if given is not None:
-        path = shutil.which(given)
+def find_browser(program: str | None = None) -> str | None:
+    """Return the path of an installed Chromium, Chrome or Edge, or None; raise InvalidInput if `program` is missing."""
+    if program is not None:
+        path = shutil.which(program)
         if path is None:
             raise InvalidInput(
-                f"--browser is the path of a Chromium, Chrome or Edge, and {given!r} is no program here; "
-                "leave it out, or give --no-browser."
+                f"Expected the path of a Chromium, Chrome or Edge browser, got {program!r}, which is not a program."
             )
         return path
     folders = [Path(os.environ[name]) for name in PROGRAM_FOLDERS if name in os.environ]
@@ -56,19 +55,19 @@ def found(given: str | None = None) -> str | None:
 
 
 @contextmanager
-def opened(browser: str, address: str, *, windowed: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """The browser at this address, full screen and without anything around the page; closed at the end."""
+def open_browser(browser: str, address: str, *, windowed: bool) -> Iterator[subprocess.Popen[bytes]]:
+    """Open the browser at this address, full screen without controls unless `windowed`; close it at the end."""
     with tempfile.TemporaryDirectory(prefix="vseg-lab-", ignore_cleanup_errors=True) as profile:
         flags = [f"--user-data-dir={profile}", *QUIET, WINDOW if windowed else "--kiosk", f"--app={address}"]
         if sys.platform == "linux" and os.geteuid() == 0:
-            # It would not start for root otherwise, and shows nothing but our own page.
+            # Without this flag it does not start for root; it shows only our own page.
             flags.append("--no-sandbox")
         process = subprocess.Popen(
             [browser, *flags],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl+C is for us; its own processes end with it
+            start_new_session=True,  # so that Ctrl+C does not reach it, and its child processes can be killed with it
         )
         try:
             yield process
@@ -78,18 +77,18 @@ def opened(browser: str, address: str, *, windowed: bool) -> Iterator[subprocess
 
 def _close(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
-        _end(process, forced=False)
+        _stop(process, forced=False)
     try:
-        process.wait(CLOSES_WITHIN_S)
+        process.wait(CLOSE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        _end(process, forced=True)
+        _stop(process, forced=True)
         process.wait()
 
 
-def _end(process: subprocess.Popen[bytes], *, forced: bool) -> None:
+def _stop(process: subprocess.Popen[bytes], *, forced: bool) -> None:
     if sys.platform == "win32":
-        end = process.kill if forced else process.terminate
-        end()
+        stop = process.kill if forced else process.terminate
+        stop()
         return
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL if forced else signal.SIGTERM)
