@@ -17,7 +17,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check chaos bench soak study paper dist clean
+.PHONY: help setup demo test quick check chaos bench soak study paper dist clean
 
 help: ## List the targets
 	@echo 'make <target> [ARGS="..."] [PYTHON=/path/to/python]'
@@ -36,6 +36,12 @@ ifeq ($(ARGS),)
 else
 	@$(BIN)/python -m pytest $(ARGS)
 endif
+
+# Rooms whose tests need neither a browser nor PostgreSQL nor PyTorch, without the tests marked slow.
+QUICK := $(addprefix tests/,_support adaptive bayes data designs evaluation features figures models planning reconstruction \
+  stimuli study sweeps test_errors.py test_observers.py test_public_api.py)
+quick: .venv/.ready ## Run the unit tests, without browser, PostgreSQL and PyTorch: under two minutes on two cores
+	@$(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile -m "not slow and not alone and not chaos" $(or $(ARGS),$(QUICK))
 
 check: .venv/.ready ## Lint, check the format, the types and who imports whom
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Check the subject of a commit message: `python .ci/check_subject.py FILE`, the file that git's commit-msg hook names."""
+"""Check the subject of a commit message: `python .ci/check_subject.py FILE`, as git's commit-msg hook calls it."""
 
 import sys
 from pathlib import Path

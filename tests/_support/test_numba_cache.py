@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from vseg._support.numba_cache import _fingerprint
+
+pytestmark = pytest.mark.slow
 
 CHECK = """
 from vseg import Grid, Responses

@@ -9,6 +9,8 @@ from vseg import bots, export, load, store
 from vseg.adaptive.replay import replay
 from vseg.errors import InvalidInput
 
+pytestmark = pytest.mark.slow
+
 STUDY = """
 name = "ada"
 segments = 2

@@ -10,6 +10,8 @@ from vseg.evaluation.sandbox import SandboxExecutor
 from vseg.models import black_box, discrimination, free_maps, get_model, mixture
 from vseg.models.classical import kmeans
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"per": "participant", "folds": 2, "seed": 3, "resamples": 50}
 MODELS = {
     "colour": get_model("logistic", features="lab", starts=2),

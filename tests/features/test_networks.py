@@ -9,6 +9,8 @@ from vseg import Grid, Scatter, features
 from vseg.errors import InvalidInput, MissingExtra
 from vseg.features.networks import activations
 
+pytestmark = pytest.mark.slow
+
 IMAGE = np.random.default_rng(0).integers(0, 256, (36, 48, 3)).astype(np.uint8)
 
 

@@ -16,6 +16,8 @@ from vseg.models import Task, base_rate, image_network, load_weights, logistic, 
 from vseg.models.networks import compute_cost, convolutional, multilayer, sample_at_locations  # noqa: E402
 from vseg.reconstruction.objective import build_objective  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 

@@ -14,6 +14,8 @@ from vseg.stimuli import random_maps
 from vseg.study.cost import estimate_cost
 from vseg.study.schema import parse_study
 
+pytestmark = pytest.mark.slow
+
 ASSUMPTIONS = Assumptions(grid=6, segments=2, entropy=0.1, against=0.45)
 
 

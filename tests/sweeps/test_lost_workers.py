@@ -17,6 +17,8 @@ from sweeps.studies import deadly, noisy, raising
 from vseg.errors import InvalidInput, MissingExtra, VsegError
 from vseg.sweeps import open_workers, sweep
 
+pytestmark = pytest.mark.slow
+
 BLOCKS = [1, 2, 4]
 UNGUARDED = """
 from vseg.sweeps import sweep

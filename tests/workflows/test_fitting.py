@@ -18,6 +18,8 @@ from vseg.workflows.fitting import prepare_fit
 from workflows.conftest import relabel, simulate_participants
 from workflows.folders import read_folder
 
+pytestmark = pytest.mark.slow
+
 GRID = Grid(5)
 
 

@@ -10,6 +10,8 @@ from vseg.errors import InvalidInput, VsegWarning
 from workflows.conftest import simulate_participants
 from workflows.folders import read_folder
 
+pytestmark = pytest.mark.slow
+
 
 def fit(entropy, names, **settings):
     responses = simulate_participants(entropy, names)

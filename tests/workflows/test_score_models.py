@@ -13,6 +13,8 @@ from vseg.evaluation.leaderboard import Leaderboard
 from vseg.models import Task, chance, get_model
 from vseg.workflows.fit_model import fit_model
 
+pytestmark = pytest.mark.slow
+
 HALVES = """import numpy as np
 
 

@@ -9,6 +9,8 @@ from vseg.errors import InvalidInput, VsegWarning
 from vseg.study.schema import load_study
 from workflows.folders import read_folder
 
+pytestmark = pytest.mark.slow
+
 STUDY = """
 name = "s"
 segments = 2
