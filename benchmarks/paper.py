@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reproduction.paper.algorithm import random_start
-from reproduction.paper.pytorch import Descent
+from reproduction.paper.pytorch import PyTorchDescent
 from vseg.reconstruction.objective import Objective
 from vseg.reconstruction.solvers import coordinate_descent
 
@@ -31,7 +31,7 @@ def exponentiated_gradient(
     target: Objective, _size: int, rate: float, seed: int, longest: int = LONGEST
 ) -> Run:
     """Run until within 1e-4 of the minimum it is heading for, found by polishing where it stands."""
-    descent = Descent(target, random_start(target, seed), rate)
+    descent = PyTorchDescent(target, random_start(target, seed), rate)
     clock, values, spent = [], [], 0.0
     while len(values) < longest:
         began = time.thread_time()

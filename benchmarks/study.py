@@ -16,8 +16,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import posterior
-from reproduction.annotators import METHODS, Comparison, run
-from reproduction.annotators.figure import annotators as drawn
+from reproduction.annotators import METHODS, StudyResult, run
+from reproduction.annotators.figure import draw_errors as drawn
 from tables import renew, table
 from vseg.errors import VsegWarning
 
@@ -81,7 +81,7 @@ def annotators(folder: Path, quick: bool, executor: str) -> str:
     return "\n".join([_about(found), *(_table(found, observer) for observer in found.observers)])
 
 
-def _about(found: Comparison) -> str:
+def _about(found: StudyResult) -> str:
     command = f"python -m reproduction annotators FOLDER --images {len(found.images)} --seed {found.seed}"
     return (
         "## Real people: BSDS500's annotators as observers\n\n"
@@ -97,7 +97,7 @@ def _about(found: Comparison) -> str:
     )
 
 
-def _table(found: Comparison, observer: str) -> str:
+def _table(found: StudyResult, observer: str) -> str:
     rows = []
     for name in found.methods(observer):
         own = {

@@ -1,4 +1,4 @@
-"""`python -m reproduction annotators`: BSDS500's annotators as observers, and how few trials each method needs."""
+"""`python -m reproduction annotators`: measure how many trials each method needs with BSDS500's annotators."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,10 +11,10 @@ from vseg.cli.output import progress_bar, report_interruption
 from vseg.errors import Conflict
 
 if TYPE_CHECKING:
-    from reproduction.annotators import Comparison
+    from reproduction.annotators import StudyResult
 
-WRITTEN = ("errors.csv", "summary.json", "table.csv", "table.txt", "trials.png")
-KEPT = "kept"
+OUTPUT_FILES = ("errors.csv", "summary.json", "table.csv", "table.txt", "trials.png")
+CHECKPOINT_FOLDER = "kept"
 
 
 def annotators(
@@ -23,79 +23,84 @@ def annotators(
         typer.Argument(metavar="FOLDER", help="Your copy of BSDS500: .jpg and .mat files, at any depth."),
     ],
     images: Annotated[
-        str | None,
-        typer.Option(metavar="COUNT", help="Photographs, spread over the folder [default: all]."),
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="COUNT",
+            help="Number of photographs, spread evenly over the folder [default: all].",
+        ),
     ] = None,
-    grid: Annotated[str, typer.Option(metavar="N", help="Locations along a side.")] = "16",
+    grid: Annotated[int, typer.Option(min=4, metavar="N", help="Locations along a side.")] = 16,
     trials: Annotated[
         str,
-        typer.Option(
-            metavar="COUNTS", help="Numbers of trials; the paper's settings set the goal at the last."
-        ),
+        typer.Option(metavar="COUNTS", help="Numbers of trials; the last one sets the goal."),
     ] = "32,64,96,128,192,256,512,1024",
     observers: Annotated[
-        str, typer.Option(metavar="NAMES", help="aggregate, individual, or both with a comma.")
+        str, typer.Option(metavar="NAMES", help="aggregate, individual, or both separated by a comma.")
     ] = "aggregate,individual",
     executor: options.Executor = "processes",
-    seed: Annotated[str, typer.Option(metavar="NUMBER", help="Of pairs and answers.")] = "0",
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write, or to go on in.")] = Path(
-        "annotators"
-    ),
+    seed: options.SeedOption = 0,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Output folder; an interrupted run in it is resumed.")
+    ] = Path("annotators"),
 ) -> None:
-    """Ask BSDS500's annotators: how many trials does each method need to know what they would say?
+    """Measure how many trials each method needs to predict the answers of BSDS500's annotators.
 
-    An answer is 'same' where both locations have one label in a randomly drawn annotator (aggregate), or in one
-    annotator who lapses at 5 % of the trials (individual). So P(same) of every pair is known, and the error is
-    mean |estimate - P(same)| over all pairs. The group prior of an individual rests on other annotators'
-    answers, which are not counted. Writes errors.csv (a row a photograph), table.csv, table.txt,
-    summary.json and trials.png. A run that was cut goes on where it stopped.
+    The answer to a pair is 'same' if both locations have the same label by a randomly drawn annotator (aggregate), or
+    by one annotator who lapses on 5 % of the trials (individual). P(same) is therefore known for every pair, and the
+    error of a method is the mean |estimate - P(same)| over all pairs. The group prior of an individual uses other
+    annotators' answers, which do not count as trials. Writes errors.csv (a row per photograph), table.csv, table.txt,
+    summary.json and trials.png. An interrupted run is resumed.
 
     \b
     Examples:
       python -m reproduction annotators BSDS500/data --images 20 --out annotators
       python -m reproduction annotators BSDS500/data --images 4 --observers individual --trials 64,128,256,1024
     """
-    count = None if images is None else options.whole(images, "--images", least=1)
-    size, own_seed = options.whole(grid, "--grid", least=4), options.whole(seed, "--seed")
-    counts, names = options.wholes(trials, "--trials"), [name.strip() for name in observers.split(",")]
-    _check_free(out)
+    counts, names = (
+        options.parse_whole_numbers(trials, "--trials"),
+        [name.strip() for name in observers.split(",")],
+    )
+    _check_output_folder(out)
     from reproduction.annotators import run
     from vseg.sweeps import open_workers
 
-    total = run.steps(folder, count, names)
+    total = run.count_steps(folder, images, names)
     with (
         report_interruption(out),
         open_workers(executor) as place,
-        progress_bar("Asking annotators", total) as advance,
+        progress_bar("Simulating annotators", total) as advance,
     ):
-        found = run.study(
+        result = run.run_study(
             folder,
-            images=count,
-            grid=size,
+            images=images,
+            grid=grid,
             trials=counts,
             observers=names,
             executor=place,
-            kept=out / KEPT,
+            checkpoint=out / CHECKPOINT_FOLDER,
             progress=advance,
-            seed=own_seed,
+            seed=seed,
         )
-    _write(found, out)
-    typer.echo(str(found))
-    typer.echo(f"\n{out}: {format_count(len(found.images), 'photograph')}; {', '.join(WRITTEN)}.")
+    _write_results(result, out)
+    typer.echo(str(result))
+    typer.echo(f"\n{out}: {format_count(len(result.images), 'photograph')}; {', '.join(OUTPUT_FILES)}.")
 
 
-def _check_free(out: Path) -> None:
-    """A folder of ours or none yet."""
+def _check_output_folder(out: Path) -> None:
+    """Raise Conflict unless the output folder is new, empty, or from an earlier run."""
     if not out.exists():
         return
     if not out.is_dir():
-        raise Conflict(f"{out} is a file; expected a folder for the results, or none yet.")
-    if any(out.iterdir()) and not (out / KEPT).is_dir():
+        raise Conflict(
+            f"{out} is a file; expected a folder for the results, or a path that does not exist yet."
+        )
+    if any(out.iterdir()) and not (out / CHECKPOINT_FOLDER).is_dir():
         raise Conflict(f"{out} holds other files; choose another --out.")
 
 
-def _write(found: "Comparison", out: Path) -> None:
-    from reproduction.annotators.figure import annotators
+def _write_results(result: "StudyResult", out: Path) -> None:
+    from reproduction.annotators.figure import draw_errors
 
-    found.save(out)
-    annotators(found).savefig(out / "trials.png")
+    result.save(out)
+    draw_errors(result).savefig(out / "trials.png")

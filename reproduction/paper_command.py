@@ -1,4 +1,4 @@
-"""`python -m reproduction paper`: which figures there are, and regenerating them."""
+"""`python -m reproduction paper`: list and regenerate the paper's figures."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -14,9 +14,9 @@ from vseg.cli.output import report_interruption
 from vseg.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from reproduction.paper.running import Outcome
+    from reproduction.paper.runner import FigureResult
 
-HELP = """Regenerate the paper's results, with its algorithm and ours.
+HELP = """Regenerate the paper's results with its algorithm and with vseg.
 
 \b
 Examples:
@@ -37,8 +37,8 @@ def list_() -> None:
     from reproduction.paper import FIGURES
 
     width = max(map(len, FIGURES))
-    for name, said in FIGURES.items():
-        typer.echo(f"{name:<{width}}  {said}")
+    for name, title in FIGURES.items():
+        typer.echo(f"{name:<{width}}  {title}")
     typer.echo("\nNext: python -m reproduction paper run all --quick")
 
 
@@ -49,26 +49,30 @@ def run(
         typer.Argument(metavar="FIGURE", help="Names from `paper list`, or all."),
     ],
     resamples: Annotated[
-        str | None,
-        typer.Option(metavar="COUNT", help="How often pairs and answers are drawn [default: 1000]."),
+        int | None,
+        typer.Option(
+            min=1, metavar="COUNT", help="Number of resamples of pairs and answers [default: 1000]."
+        ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="20 resamples instead: a few minutes for all.")
+        bool, typer.Option("--quick", help="Run 20 resamples; all figures take a few minutes.")
     ] = False,
     executor: options.Executor = "processes",
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Your copy of BSDS500: its annotators join the natural images."),
+        typer.Option(
+            metavar="FOLDER", help="Your copy of BSDS500; its annotators become observers of natural images."
+        ),
     ] = None,
-    seed: Annotated[str, typer.Option(metavar="NUMBER", help="Of all that is drawn at random.")] = "0",
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write, or to go on in.")] = Path(
-        "paper"
-    ),
+    seed: options.SeedOption = 0,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Output folder; an interrupted run in it is resumed.")
+    ] = Path("paper"),
 ) -> None:
-    """Regenerate FIGURE, several, or all: numbers first, then the figure drawn from them, then one page.
+    """Regenerate one or several figures, or all, and write a page with the paper's claims and verdicts.
 
     Writes OUT/FIGURE/trials.csv, claims.json, example.npz and figure.png, and OUT/index.html with the claims of all
-    figures that are there. Figures that are finished are not run again; a run that was cut goes on where it stopped.
+    finished figures. Finished figures are not run again; an interrupted run is resumed.
 
     \b
     Examples:
@@ -77,51 +81,53 @@ def run(
       python -m reproduction paper run natural --data BSDS500/data --executor dask://localhost:8786
     """
     if quick and resamples is not None:
-        raise InvalidInput("--quick is 20 resamples; give either --quick or --resamples, not both.")
-    own_seed = options.whole(seed, "--seed")
-    from reproduction.paper import chosen, page, running
+        raise InvalidInput("--quick means 20 resamples; give either --quick or --resamples, not both.")
+    from reproduction.paper import page, runner, select_figures
 
-    count = running.QUICK if quick else running.RESAMPLES
+    count = runner.QUICK_RESAMPLES if quick else runner.RESAMPLES
     if resamples is not None:
-        count = options.whole(resamples, "--resamples", least=1)
-    names = chosen(figure)
-    planned = running.planned(names, resamples=count, data=data)
-    with report_interruption(out), _bar(names, planned) as (advance, told):
-        found = running.run(
+        count = resamples
+    names = select_figures(figure)
+    seconds = runner.estimate_seconds(names, resamples=count, data=data)
+    with report_interruption(out), _progress_reporter(names, seconds) as (advance, report):
+        results = runner.run(
             names,
             resamples=count,
             executor=executor,
             out=out,
-            seed=own_seed,
+            seed=seed,
             data=data,
             progress=advance,
-            told=told,
+            on_finished=report,
         )
-    for one in found:
-        if not one.fresh:
-            typer.echo(f"{_said(one)} (finished before)")
-    if spent := page.cost_in_words(page.finished(out, names)):
-        typer.echo(spent)
-    there = len(page.finished(out))
-    typer.echo(f"{out}: {format_count(there, 'figure')} finished; see {out / 'index.html'}.")
+    for result in results:
+        if not result.fresh:
+            typer.echo(f"{_describe_result(result)} (finished before)")
+    if cost := page.describe_cost(page.load_finished(out, names)):
+        typer.echo(cost)
+    count = len(page.load_finished(out))
+    typer.echo(f"{out}: {format_count(count, 'figure')} finished; see {out / 'index.html'}.")
 
 
-def _said(one: "Outcome") -> str:
-    from reproduction.paper.page import PROVISIONAL
+def _describe_result(result: "FigureResult") -> str:
+    from reproduction.paper.page import PROVISIONAL_RESAMPLES
 
-    verdicts = [claim["verdict"] for claim in one.claims]
+    verdicts = [claim["verdict"] for claim in result.claims]
     parts = [f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)]
-    few = f", from only {one.fewest} resamples" if one.fewest < PROVISIONAL else ""
-    return f"{one.name}: {', '.join(parts)}{few}; {one.seconds:.0f} s"
+    few = f", from only {result.fewest} resamples" if result.fewest < PROVISIONAL_RESAMPLES else ""
+    return f"{result.name}: {', '.join(parts)}{few}; {result.seconds:.0f} s"
 
 
 @contextmanager
-def _bar(
+def _progress_reporter(
     names: list[str], seconds: float
-) -> "Iterator[tuple[Callable[[float], None], Callable[[Outcome], None]]]":
-    """A bar with the time left, and a line for each figure that is finished; only the lines without a terminal."""
+) -> "Iterator[tuple[Callable[[float], None], Callable[[FigureResult], None]]]":
+    """Show a progress bar (on a terminal only) and print a line for each finished figure.
+
+    Yield a function that advances the bar by seconds, and a function that prints a result.
+    """
     if not sys.stderr.isatty():
-        yield (lambda done: None), (lambda one: typer.echo(_said(one)))
+        yield (lambda done: None), (lambda result: typer.echo(_describe_result(result)))
         return
     from rich.console import Console
     from rich.progress import (
@@ -145,5 +151,5 @@ def _bar(
         task = bar.add_task(format_count(len(names), "figure"), total=seconds)
         yield (
             (lambda done: bar.advance(task, done)),
-            (lambda one: bar.console.print(_said(one), markup=False)),
+            (lambda result: bar.console.print(_describe_result(result), markup=False)),
         )

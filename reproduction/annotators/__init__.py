@@ -1,14 +1,15 @@
-"""Real people's segmentations as observers: how many trials each method needs to know what they would say.
+"""A study with BSDS500's annotators as observers: how many trials does each method need to predict their answers?
 
-observing.py   a photograph of BSDS500, and its annotators as observers whose P(same) is known for every pair
-methods.py     the paper's settings and ours: which pairs are asked, and what is made of the answers
-running.py     study(): the front door; photograph(), the trial of its sweep
-needed.py      how many trials reach an error, with an interval over photographs
-result.py      Comparison: the table, the headline, the files
+observers.py      a photograph of BSDS500 and its annotators as observers whose P(same) is known for every pair
+methods.py        the methods compared: how each selects pairs and estimates P(same) from the answers
+run.py            run_study(), the entry point, and evaluate_photograph(), one trial of its sweep
+trials_needed.py  the number of trials that reach an error, with an interval over photographs
+result.py         StudyResult: tables, headline and files
+figure.py         the figure: error over trials for every method
 """
 
 from reproduction.annotators.methods import METHODS
-from reproduction.annotators.result import Comparison
-from reproduction.annotators.run import study
+from reproduction.annotators.result import StudyResult
+from reproduction.annotators.run import run_study
 
-__all__ = ["METHODS", "Comparison", "study"]
+__all__ = ["METHODS", "StudyResult", "run_study"]

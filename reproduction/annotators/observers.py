@@ -1,7 +1,7 @@
-"""A photograph and the people who segmented it, as observers whose P(same) is known for every pair.
+"""A photograph and its annotators as observers whose P(same) is known for every pair.
 
-'aggregate' is a crowd: each trial is answered by an annotator drawn at random. 'individual' is one annotator, who
-answers one trial in twenty without looking.
+'aggregate': each trial is answered by an annotator drawn at random. 'individual': all trials are answered by one
+annotator, who lapses (guesses) on 5 % of the trials.
 """
 
 from dataclasses import dataclass
@@ -18,22 +18,26 @@ from vseg.errors import InvalidInput
 from vseg.stimuli import Bsds
 
 OBSERVERS = ("aggregate", "individual")
-LAPSE = 0.05  # of an individual
+LAPSE = 0.05  # lapse rate of an individual annotator
 FEWEST_ANNOTATORS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Observer:
-    """Whoever answers: at each trial one of these people, drawn at random.
+class AnnotatorObserver:
+    """An observer who answers each trial as one of A annotators, drawn at random.
 
     Attributes
     ----------
-    labels : (A, n) the segment of each location, by each of A people
-    lapse : share of the trials answered without looking
+    layout : Layout
+        The locations.
+    labels : (A, n) array
+        The segment of each location according to each annotator.
+    lapse : float
+        Share of the trials answered by guessing.
 
     Examples
     --------
-    >>> two = Observer(Grid(3), np.array([[0, 0, 0, 1, 1, 1, 1, 1, 1], [0, 1, 2] * 3]))
+    >>> two = AnnotatorObserver(Grid(3), np.array([[0, 0, 0, 1, 1, 1, 1, 1, 1], [0, 1, 2] * 3]))
     >>> two.same[0, :4]
     array([1. , 0.5, 0.5, 0.5])
     >>> two.answer(Pairs(Grid(3), [0, 3], [4, 6]), np.random.default_rng(0)).same
@@ -46,20 +50,20 @@ class Observer:
 
     @cached_property
     def same(self) -> NDArray[np.float64]:
-        """(n, n) P(same) of every pair, lapses left out: what is to be found."""
+        """P(same) of every pair without lapses, (n, n): the quantity to estimate."""
         return np.asarray(np.mean(self.labels[:, :, None] == self.labels[:, None, :], axis=0))
 
     def answer(self, pairs: Pairs, rng: np.random.Generator) -> Responses:
-        """What they say, a trial a pair."""
-        who = rng.integers(len(self.labels), size=len(pairs))
-        seen = self.labels[who, pairs.i] == self.labels[who, pairs.j]
+        """Simulate one trial for each pair."""
+        annotators = rng.integers(len(self.labels), size=len(pairs))
+        same = self.labels[annotators, pairs.i] == self.labels[annotators, pairs.j]
         lapsed, guess = rng.random((2, len(pairs)))
-        return Responses(self.layout, pairs.i, pairs.j, np.where(lapsed < self.lapse, guess < 0.5, seen))
+        return Responses(self.layout, pairs.i, pairs.j, np.where(lapsed < self.lapse, guess < 0.5, same))
 
     def error(self, q: NDArray[np.float64]) -> float:
-        """Mean |q̂ - q| over all pairs of different locations."""
-        every = np.triu_indices(len(self.layout), 1)
-        return float(np.abs(q[every] - self.same[every]).mean())
+        """Return the mean |q̂ - q| over all pairs of different locations."""
+        upper = np.triu_indices(len(self.layout), 1)
+        return float(np.abs(q[upper] - self.same[upper]).mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,30 +75,30 @@ class Scene:
     labels: NDArray[np.int64]
 
     @property
-    def one(self) -> int:
-        """The annotator who is the individual: the one with a middling number of segments."""
+    def individual_index(self) -> int:
+        """Index of the annotator used as the individual: the one with the median number of segments."""
         counts = [len(np.unique(labels)) for labels in self.labels]
         return int(np.argsort(counts, kind="stable")[len(counts) // 2])
 
-    def observer(self, kind: str) -> Observer:
-        """The crowd, or one of them."""
+    def observer(self, kind: str) -> AnnotatorObserver:
+        """Return the 'aggregate' or the 'individual' observer."""
         if kind == "aggregate":
-            return Observer(self.layout, self.labels)
-        return Observer(self.layout, self.labels[[self.one]], LAPSE)
+            return AnnotatorObserver(self.layout, self.labels)
+        return AnnotatorObserver(self.layout, self.labels[[self.individual_index]], LAPSE)
 
     @property
-    def others(self) -> Observer:
-        """All but the individual, who lapse as often."""
-        return Observer(self.layout, np.delete(self.labels, self.one, axis=0), LAPSE)
+    def others(self) -> AnnotatorObserver:
+        """All annotators except the individual, with the same lapse rate."""
+        return AnnotatorObserver(self.layout, np.delete(self.labels, self.individual_index, axis=0), LAPSE)
 
 
-def scene(folder: str | Path, image: str, grid: int) -> Scene:
-    """A photograph of a copy of BSDS500, asked about on a grid."""
-    held, layout = Bsds(folder), Grid(grid)
-    labels = np.array([maps.labels for maps in held.annotator_maps(image, layout)])
+def load_scene(folder: str | Path, image: str, grid: int) -> Scene:
+    """Load a photograph and its annotators from a copy of BSDS500, sampled on a square grid."""
+    dataset, layout = Bsds(folder), Grid(grid)
+    labels = np.array([maps.labels for maps in dataset.annotator_maps(image, layout)])
     if len(labels) < FEWEST_ANNOTATORS:
         raise InvalidInput(
-            f"The photograph {image} has {len(labels)} annotator, expected two or more: an individual is helped by the "
-            "others' answers."
+            f"The photograph {image} has {len(labels)} annotator, expected two or more: the group prior needs the "
+            "answers of other annotators."
         )
-    return Scene(layout, held.image(image), labels)
+    return Scene(layout, dataset.image(image), labels)

@@ -1,4 +1,4 @@
-"""Comparison: errors against trials, how many trials reach the paper's error, and the files."""
+"""StudyResult: errors over the number of trials, the trials that reach the paper's error, and the output files."""
 
 import json
 from dataclasses import dataclass
@@ -11,25 +11,27 @@ from numpy.typing import NDArray
 
 from reproduction.annotators.methods import METHODS, PAPER
 from reproduction.annotators.observers import LAPSE
-from reproduction.annotators.trials_needed import LEVEL, Needed, needed
+from reproduction.annotators.trials_needed import LEVEL, TrialsNeeded, estimate_trials_needed
 from vseg.sweeps import Table
 
-WHO = {
+OBSERVER_LABELS = {
     "aggregate": "a random annotator at each trial",
     "individual": f"one annotator, {100 * LAPSE:.0f} % lapses",
 }
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What `study` found.
+class StudyResult:
+    """The result of `run_study`.
 
     Attributes
     ----------
     errors : Table
-        A row a photograph, observer, method and number of trials: `error` is mean |q̂ - q| over all pairs.
+        A row per photograph, observer, method and number of trials; `error` is the mean |q̂ - q| over all pairs.
     grid : int
+        Locations along a side.
     seed : int
+        The random seed of the study.
     """
 
     errors: Table
@@ -38,7 +40,7 @@ class Comparison:
 
     @property
     def observers(self) -> list[str]:
-        """Those asked, in order."""
+        """The observers, in order."""
         return self._distinct("observer")
 
     @property
@@ -48,17 +50,17 @@ class Comparison:
 
     @property
     def trials(self) -> list[int]:
-        """The numbers of trials, from the fewest."""
+        """The numbers of trials in increasing order."""
         return sorted(self._distinct("trials"))
 
     def methods(self, observer: str) -> list[str]:
-        """Those that asked this observer, in order."""
+        """Return the methods that were run on this observer, in order."""
         return list(dict.fromkeys(self.errors.column("method", observer=observer).tolist()))
 
     @cached_property
     def table(self) -> Table:
-        """A row an observer, method and number of trials: the mean `error` over photographs, its 95 % interval."""
-        found = self.errors.mean_interval(
+        """A row per observer, method and number of trials: the mean `error` over photographs and its 95 % interval."""
+        rows = self.errors.mean_interval(
             "error", ["observer", "method", "trials"], LEVEL, seed=self.seed
         ).rows
         return Table(
@@ -69,53 +71,58 @@ class Comparison:
                 "high": row["high"],
                 "images": row["count"],
             }
-            for row in found
+            for row in rows
         )
 
     def goal(self, observer: str) -> float:
-        """The mean error that the paper's settings reach with the most trials."""
-        return float(self._curves(observer, PAPER)[1][:, -1].mean())
+        """Return the mean error of the paper's settings at the largest number of trials."""
+        return float(self._error_curves(observer, PAPER)[1][:, -1].mean())
 
-    def needed(self, observer: str, method: str) -> Needed:
-        """Trials with which a method reaches that error."""
-        return self._needed[observer, method]
+    def trials_needed(self, observer: str, method: str) -> TrialsNeeded:
+        """Return the number of trials with which a method reaches the goal."""
+        return self._trials_needed[observer, method]
 
-    def as_good(self, observer: str, method: str) -> str:
-        """The same in words, with the interval."""
-        found, fewest, most = self.needed(observer, method), self.trials[0], self.trials[-1]
+    def format_trials_needed(self, observer: str, method: str) -> str:
+        """Format the number of trials that a method needs, with its interval."""
+        needed, fewest, most = self.trials_needed(observer, method), self.trials[0], self.trials[-1]
         if method == PAPER:
             return f"{most}"
-        if not np.isfinite(found.trials):
+        if not np.isfinite(needed.trials):
             return "not reached"
-        fewer = " or fewer" if found.trials <= fewest else ""
-        return f"{found.trials:.0f}{fewer} ({_span(found, most)})"
+        fewer = " or fewer" if needed.trials <= fewest else ""
+        return f"{needed.trials:.0f}{fewer} ({_format_range(needed, most)})"
 
     def headline(self, observer: str) -> str:
-        """One sentence: how few trials the best method takes."""
+        """Return one sentence: how many trials the best method needs, compared with the paper's settings."""
         best = min(
             (name for name in self.methods(observer) if name != PAPER),
-            key=lambda name: (self.needed(observer, name).trials, self._curves(observer, name)[1].mean()),
+            key=lambda name: (
+                self.trials_needed(observer, name).trials,
+                self._error_curves(observer, name)[1].mean(),
+            ),
         )
-        most, found = self.trials[-1], self.needed(observer, best)
-        what = (
-            f"{observer.capitalize()} ({WHO[observer]}): the error of the paper's settings at {most} trials, "
+        most, needed = self.trials[-1], self.trials_needed(observer, best)
+        start = (
+            f"{observer.capitalize()} ({OBSERVER_LABELS[observer]}): the error of the paper's settings at "
+            f"{most} trials, "
             f"{self.goal(observer):.3f}, is"
         )
-        if not np.isfinite(found.trials):
-            return f"{what} not reached by another method within {most}."
+        if not np.isfinite(needed.trials):
+            return f"{start} not reached by another method within {most}."
         return (
-            f"{what} reached with {self.as_good(observer, best)} trials by {METHODS[best].title}: "
-            f"{most / found.trials:.1f} times fewer."
+            f"{start} reached with {self.format_trials_needed(observer, best)} trials by {METHODS[best].title}: "
+            f"{most / needed.trials:.1f} times fewer."
         )
 
     def __str__(self) -> str:
-        """The table as text: a line a method, a column a number of trials, and the headline."""
+        """Format a table for each observer (rows: methods, columns: numbers of trials) and its headline."""
         return "\n\n".join(
-            "\n".join([*self._lines(observer), "", self.headline(observer)]) for observer in self.observers
+            "\n".join([*self._table_lines(observer), "", self.headline(observer)])
+            for observer in self.observers
         )
 
     def summary(self) -> dict[str, Any]:
-        """The numbers that `python -m reproduction annotators` writes to summary.json."""
+        """Return the content of summary.json."""
         return {
             "images": self.images,
             "grid": self.grid,
@@ -129,7 +136,7 @@ class Comparison:
                     "needed": {
                         name: {
                             end: value if np.isfinite(value) else None
-                            for end, value in self.needed(observer, name)._asdict().items()
+                            for end, value in self.trials_needed(observer, name)._asdict().items()
                         }
                         for name in self.methods(observer)
                     },
@@ -140,7 +147,7 @@ class Comparison:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write errors.csv (a row a photograph), table.csv, table.txt and summary.json into a folder."""
+        """Write errors.csv (a row per photograph), table.csv, table.txt and summary.json into a folder."""
         self.errors.save(Path(folder) / "errors.csv")
         self.table.save(Path(folder) / "table.csv")
         (Path(folder) / "table.txt").write_text(f"{self}\n", encoding="utf-8")
@@ -148,15 +155,17 @@ class Comparison:
         (Path(folder) / "summary.json").write_text(text + "\n", encoding="utf-8")
 
     @cached_property
-    def _needed(self) -> dict[tuple[str, str], Needed]:
-        found = {}
+    def _trials_needed(self) -> dict[tuple[str, str], TrialsNeeded]:
+        needed = {}
         for observer in self.observers:
-            goal = self._curves(observer, PAPER)[1][:, -1]
+            goal = self._error_curves(observer, PAPER)[1][:, -1]
             for name in self.methods(observer):
-                found[observer, name] = needed(goal, *self._curves(observer, name), seed=self.seed)
-        return found
+                needed[observer, name] = estimate_trials_needed(
+                    goal, *self._error_curves(observer, name), seed=self.seed
+                )
+        return needed
 
-    def _lines(self, observer: str) -> list[str]:
+    def _table_lines(self, observer: str) -> list[str]:
         width = max(len(METHODS[name].title) for name in self.methods(observer))
         head = "".join(f"{count:>7}" for count in self.trials)
         lines = [
@@ -164,25 +173,29 @@ class Comparison:
             f"{'':<{width}}{head}   as good",
         ]
         for name in self.methods(observer):
-            own = {
+            errors = {
                 row["trials"]: row["error"] for row in self.table.where(observer=observer, method=name).rows
             }
-            cells = "".join(f"{own[count]:>7.3f}" if count in own else f"{'':>7}" for count in self.trials)
-            lines.append(f"{METHODS[name].title:<{width}}{cells}   {self.as_good(observer, name)}")
+            cells = "".join(
+                f"{errors[count]:>7.3f}" if count in errors else f"{'':>7}" for count in self.trials
+            )
+            lines.append(
+                f"{METHODS[name].title:<{width}}{cells}   {self.format_trials_needed(observer, name)}"
+            )
         return lines
 
-    def _curves(self, observer: str, method: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The numbers of trials, and errors (images, trials)."""
-        own = self.errors.where(observer=observer, method=method)
-        trials = sorted(set(own.column("trials").tolist()))
-        errors = [part.column("error").tolist() for part in own.groups(["image"]).values()]
+    def _error_curves(self, observer: str, method: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the numbers of trials and the errors (images, trials)."""
+        rows = self.errors.where(observer=observer, method=method)
+        trials = sorted(set(rows.column("trials").tolist()))
+        errors = [part.column("error").tolist() for part in rows.groups(["image"]).values()]
         return np.array(trials, np.float64), np.array(errors, np.float64)
 
     def _distinct(self, name: str) -> list[Any]:
         return list(dict.fromkeys(self.errors.column(name).tolist()))
 
 
-def _span(found: Needed, most: int) -> str:
-    """The interval in words."""
-    ends = [f"{end:.0f}" if np.isfinite(end) else f"more than {most}" for end in (found.low, found.high)]
+def _format_range(needed: TrialsNeeded, most: int) -> str:
+    """Format the interval."""
+    ends = [f"{end:.0f}" if np.isfinite(end) else f"more than {most}" for end in (needed.low, needed.high)]
     return " to ".join(ends)

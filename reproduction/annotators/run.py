@@ -1,4 +1,4 @@
-"""study(): a copy of BSDS500 in, the trials that each method needs out."""
+"""Run the study: from a copy of BSDS500 to the error of each method over the number of trials."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.annotators.methods import METHODS, Case, estimated
-from reproduction.annotators.observers import OBSERVERS, scene
-from reproduction.annotators.result import Comparison
+from reproduction.annotators.methods import METHODS, Case, run_method
+from reproduction.annotators.observers import OBSERVERS, load_scene
+from reproduction.annotators.result import StudyResult
 from vseg.errors import InvalidInput
 from vseg.stimuli import Bsds
 from vseg.sweeps import Table, sweep
 from vseg.sweeps.workers import Workers
 
 GRID, SMALLEST_GRID, LARGEST_GRID = 16, 4, 32
-FEWEST_TRIALS = 10  # to hold some out for the choice of λ
+FEWEST_TRIALS = 10  # cross-validation of λ needs some to hold out
 TRIALS = (32, 64, 96, 128, 192, 256, 512, 1024)
-KEPT_COLUMNS = ("image", "observer", "repeat", "method", "trials", "error")
+COLUMNS = ("image", "observer", "repeat", "method", "trials", "error")
 
 
-def study(
+def run_study(
     folder: str | Path,
     *,
     images: int | None = None,
@@ -29,97 +29,116 @@ def study(
     trials: Sequence[int] = TRIALS,
     observers: Sequence[str] = OBSERVERS,
     executor: str | Executor | Workers | None = None,
-    kept: str | Path | None = None,
+    checkpoint: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
     seed: int,
-) -> Comparison:
-    """How well each method knows what BSDS500's annotators would say, against trials.
+) -> StudyResult:
+    """Measure how well each method predicts the answers of BSDS500's annotators, over the number of trials.
 
     Parameters
     ----------
     folder : path
         Your copy of BSDS500.
     images : int, optional
-        Photographs to take, spread evenly over the folder; by default all.
+        Number of photographs, spread evenly over the folder; by default all.
     grid : int
         Locations along a side.
     trials : sequence of int
-        Numbers of trials; the paper's settings are taken at the most.
-    observers : "aggregate" (a random annotator at each trial), "individual" (one of them, with lapses), or both
-    executor, kept, progress
-        As in `vseg.sweep`; a step of the progress is a photograph and an observer.
+        Numbers of trials; the error of the paper's settings at the largest is the goal for the other methods.
+    observers : sequence of str
+        "aggregate" (a random annotator at each trial), "individual" (one annotator, with lapses), or both.
+    executor, checkpoint, progress
+        As in `vseg.sweep`; a step of the progress is one photograph and one observer.
+    seed : int
+        Random seed of pairs, answers and fits.
+
+    Returns
+    -------
+    StudyResult
 
     Examples
     --------
-    >>> found = study("BSDS500/data", images=20, executor="processes", seed=0)  # doctest: +SKIP
-    >>> print(found)                                                            # doctest: +SKIP
+    >>> result = run_study("BSDS500/data", images=20, executor="processes", seed=0)  # doctest: +SKIP
+    >>> print(result)                                                               # doctest: +SKIP
     """
-    held = Bsds(folder)
-    names = _chosen(held.ids, images)
-    counts = _checked_trials(trials, grid)
+    dataset = Bsds(folder)
+    names = _select_images(dataset.ids, images)
+    counts = _check_trials(trials, grid)
     settings = [
-        {"folder": str(held.folder.resolve()), "image": name, "observer": who, "grid": grid, "counts": counts}
+        {
+            "folder": str(dataset.folder.resolve()),
+            "image": name,
+            "observer": observer,
+            "grid": grid,
+            "counts": counts,
+        }
         for name in names
-        for who in _checked_observers(observers)
+        for observer in _check_observers(observers)
     ]
     rows = sweep(
-        photograph, settings, repeats=1, seed=seed, executor=executor, checkpoint=kept, progress=progress
+        evaluate_photograph,
+        settings,
+        repeats=1,
+        seed=seed,
+        executor=executor,
+        checkpoint=checkpoint,
+        progress=progress,
     ).rows
-    return Comparison(Table({name: row[name] for name in KEPT_COLUMNS} for row in rows), grid, int(seed))
+    return StudyResult(Table({name: row[name] for name in COLUMNS} for row in rows), grid, int(seed))
 
 
-def photograph(
+def evaluate_photograph(
     folder: str, image: str, observer: str, grid: int, counts: tuple[int, ...], seed: int
 ) -> list[dict[str, Any]]:
-    """One observer of one photograph, asked by every method; a row a method and number of trials."""
-    seen = scene(folder, image, grid)
-    case = Case(seen, seen.observer(observer), counts, seed)
+    """Run every method on one observer of one photograph; return a row per method and number of trials."""
+    scene = load_scene(folder, image, grid)
+    case = Case(scene, scene.observer(observer), counts, seed)
     return [
         {"method": name, "trials": trials, "error": case.observer.error(q)}
         for name, method in METHODS.items()
         if observer in method.observers
-        for trials, q in estimated(method, case)
+        for trials, q in run_method(method, case)
     ]
 
 
-def steps(folder: str | Path, images: int | None, observers: Sequence[str]) -> int:
-    """How many steps of progress a study takes."""
-    return len(_chosen(Bsds(folder).ids, images)) * len(_checked_observers(observers))
+def count_steps(folder: str | Path, images: int | None, observers: Sequence[str]) -> int:
+    """Return the number of progress steps of a study."""
+    return len(_select_images(Bsds(folder).ids, images)) * len(_check_observers(observers))
 
 
-def _chosen(names: list[str], images: int | None) -> list[str]:
+def _select_images(names: list[str], images: int | None) -> list[str]:
     if images is None:
         return names
     if isinstance(images, bool) or not isinstance(images, (int, np.integer)) or not 1 <= images <= len(names):
         raise InvalidInput(
-            f"The folder holds {len(names)} photographs with their annotators; expected 1 to {len(names)} of them, "
+            f"The folder holds {len(names)} photographs with their annotators; expected a number from 1 to "
+            f"{len(names)}, "
             f"got {images!r}."
         )
-    return [names[at] for at in np.arange(images) * len(names) // images]
+    return [names[index] for index in np.arange(images) * len(names) // images]
 
 
-def _checked_trials(trials: Sequence[int], grid: int) -> tuple[int, ...]:
+def _check_trials(trials: Sequence[int], grid: int) -> tuple[int, ...]:
     if not isinstance(grid, (int, np.integer)) or not SMALLEST_GRID <= grid <= LARGEST_GRID:
         raise InvalidInput(
-            f"The grid has {SMALLEST_GRID} to {LARGEST_GRID} locations along a side, got {grid!r}."
+            f"Expected a grid of {SMALLEST_GRID} to {LARGEST_GRID} locations along a side, got {grid!r}."
         )
-    given, fewest, most = tuple(sorted(set(trials))), max(grid, FEWEST_TRIALS), grid**2 * (grid**2 - 1) // 4
-    for count in given:
+    counts, fewest, most = tuple(sorted(set(trials))), max(grid, FEWEST_TRIALS), grid**2 * (grid**2 - 1) // 4
+    for count in counts:
         if not isinstance(count, (int, np.integer)) or not fewest <= count <= most:
             raise InvalidInput(
-                f"On a {grid}x{grid} grid a number of trials lies from {fewest} to {most} (half of all pairs), "
-                f"got {count!r}."
+                f"Expected {fewest} to {most} trials (half of all pairs) on a {grid}x{grid} grid, got {count!r}."
             )
-    if len(given) < 2:
-        raise InvalidInput(f"Expected two numbers of trials or more to draw a curve, got {list(given)}.")
-    return tuple(int(count) for count in given)
+    if len(counts) < 2:
+        raise InvalidInput(f"Expected two or more numbers of trials, got {list(counts)}.")
+    return tuple(int(count) for count in counts)
 
 
-def _checked_observers(observers: Sequence[str]) -> tuple[str, ...]:
-    given = tuple(dict.fromkeys(observers))
-    for name in given:
+def _check_observers(observers: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(observers))
+    for name in names:
         if name not in OBSERVERS:
             raise InvalidInput(f"Unknown observer {name!r}; choose one of {', '.join(OBSERVERS)}, or both.")
-    if not given:
+    if not names:
         raise InvalidInput(f"Expected one or both of {', '.join(OBSERVERS)}, got none.")
-    return given
+    return names

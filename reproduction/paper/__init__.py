@@ -1,16 +1,31 @@
-"""The paper's results, regenerated: one module a figure, with the paper's own algorithm and ours side by side.
+"""Regenerate the paper's figures with the paper's own algorithm and with vseg, one module per figure.
 
-Each figure module offers the same names: NAME, TITLE, WHERE, SETTINGS (or `settings(data)`), `trial`, `example`,
-`claims` and `draw`; `running.run` and `page.write` treat them alike. Some also say which share of the resamples they
-get (SHARE, or `share` of a setting, and LEAST), and which fits of Algorithm 1 a resample takes (`papers_fits`). Modules
-are loaded when first asked for.
+Figure modules (see FigureModule for their interface) are loaded on first use. They share:
+
+runner.py        run(): simulate, draw and judge figures; resume interrupted runs
+claims.py        claims of the paper with computed verdicts
+page.py          the HTML page and the Markdown table of all claims
+drawing.py       charts and rows of maps
+simulation.py    ground truths and simulated answers
+participants.py  simulated participants of the texture experiment
+estimators.py    the estimators compared: Algorithm 1 and vseg
+algorithm.py     Algorithm 1, compiled; pytorch.py, the same in PyTorch, for its running time
+parametric.py    the paper's parametric fits
+costs.py         running times
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from vseg.errors import NotFound
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from reproduction.paper.claims import Claim
+    from vseg.sweeps import Table
 
 FIGURES = {
     "deterministic": "Figure 1: deterministic maps",
@@ -29,25 +44,59 @@ FIGURES = {
 """The figures by their names on the command line, in the paper's order."""
 
 
-def figure(name: str) -> Any:
-    """The module of one figure.
+class FigureModule(Protocol):
+    """The names that every figure module defines.
+
+    A module may also define `settings(data)` instead of SETTINGS; SHARE or `share(**setting)`, the share of the
+    resamples that it gets; MIN_RESAMPLES; and `paper_fits(**setting, seed)`, the fits of Algorithm 1 in one resample.
+    """
+
+    NAME: str
+    TITLE: str
+    WHERE: str
+    SETTINGS: Any
+
+    @property
+    def trial(self) -> Callable[..., Any]:
+        """Run one resample of one setting: `(**setting, seed)` to a row or several."""
+        ...
+
+    @property
+    def example(self) -> Callable[..., dict[str, Any]]:
+        """Compute the arrays of the maps that are drawn: `(seed)`, or `(seed, data)`."""
+        ...
+
+    @property
+    def claims(self) -> "Callable[[Table], list[Claim]]":
+        """Judge the paper's claims from all rows."""
+        ...
+
+    @property
+    def draw(self) -> "Callable[[Table, Any], Figure]":
+        """Draw the figure from all rows and the example."""
+        ...
+
+
+def load_figure(name: str) -> FigureModule:
+    """Import and return the module of a figure.
 
     Examples
     --------
-    >>> figure("blocks").NAME
+    >>> load_figure("blocks").NAME
     'blocks'
     """
-    return import_module(f"reproduction.paper.{known(name)}")
+    module: ModuleType = import_module(f"reproduction.paper.{check_name(name)}")
+    return cast(FigureModule, module)
 
 
-def known(name: str) -> str:
-    """The name itself, where there is such a figure; a sentence with all names where there is none."""
+def check_name(name: str) -> str:
+    """Return the name, or raise NotFound with all names if there is no such figure."""
     if name not in FIGURES:
         raise NotFound(f"There is no figure {name!r}; choose one of {', '.join(FIGURES)}, or all.")
     return name
 
 
-def chosen(names: Iterable[str]) -> list[str]:
-    """The figures asked for, each once, in the paper's order; 'all' stands for every one."""
-    wanted = {each for name in names for each in (FIGURES if name == "all" else [known(name)])}
+def select_figures(names: Iterable[str]) -> list[str]:
+    """Return the requested figures without duplicates, in the paper's order; 'all' selects every figure."""
+    wanted = {selected for name in names for selected in (FIGURES if name == "all" else [check_name(name)])}
     return [name for name in FIGURES if name in wanted]

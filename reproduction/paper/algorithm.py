@@ -1,7 +1,7 @@
-"""Algorithm 1 of the paper, compiled whole: thousands of fits are made of it.
+"""Algorithm 1 of the paper, fully compiled, because the figures need thousands of fits.
 
-Implement `vseg.reconstruction.solvers.exponentiated_gradient` with a fixed learning rate and no Python code
-between two iterations; a test holds the two together.
+It is `vseg.reconstruction.solvers.exponentiated_gradient` with a fixed learning rate and no Python code between
+iterations; a test checks that both take the same steps.
 """
 
 import numpy as np
@@ -13,49 +13,56 @@ from vseg.reconstruction.objective import Objective
 
 EPSILON = 1e-3
 """The paper's stopping rule: the total loss changes by less than this in one iteration."""
-LONGEST = 3000
-CONCENTRATION = 5.0  # of the Dirichlet distribution from which starts are drawn
-FLOOR = 1e-12  # a zero would never recover
+MAX_ITERATIONS = 3000
+CONCENTRATION = 5.0  # of the Dirichlet distribution of random starts
+FLOOR = 1e-12  # multiplicative steps cannot leave 0
 
 
 def random_start(problem: Objective, seed: int, concentration: float = CONCENTRATION) -> NDArray[np.float64]:
-    """Random rows on the simplex, (n, K); p = 1/K itself is a fixed point of the algorithm."""
+    """Return random rows on the simplex, (n, K); the uniform p = 1/K is a fixed point of the algorithm."""
     rng = np.random.default_rng(seed)
     return rng.dirichlet(np.full(problem.segments, concentration), len(problem.layout))
 
 
-def descended(
+def descend(
     problem: Objective,
     start: NDArray[np.float64],
     rate: float,
     *,
     epsilon: float = EPSILON,
-    longest: int = LONGEST,
+    max_iterations: int = MAX_ITERATIONS,
 ) -> tuple[NDArray[np.float64], int]:
-    """Maps after Algorithm 1 has stopped, shape (n, K), and the number of iterations it took."""
+    """Run Algorithm 1 until it stops; return the maps (n, K) and the number of iterations."""
     p = start.copy()
-    took = _descend(
-        p, problem.tested, problem.code, problem.strength, problem.smoothness.matrix, rate, epsilon, longest
+    iterations = _run_descent(
+        p,
+        problem.tested,
+        problem.code,
+        problem.strength,
+        problem.smoothness.matrix,
+        rate,
+        epsilon,
+        max_iterations,
     )
-    return p, took
+    return p, iterations
 
 
 @compiled
-def _descend(p, tested, code, strength, penalty, rate, epsilon, longest):
+def _run_descent(p, tested, code, strength, penalty, rate, epsilon, max_iterations):
     slope = np.empty_like(p)
     before = np.inf
-    for step in range(longest):
+    for step in range(max_iterations):
         value = _slope(p, tested, code, strength, penalty, slope)
         if abs(before - value) < epsilon:
             return step
         before = value
         _step(p, slope, rate)
-    return longest
+    return max_iterations
 
 
 @compiled
 def _slope(p, tested, code, strength, penalty, slope):
-    """The objective at p; its slope is left in `slope`."""
+    """Return the objective at p and write its gradient to `slope`."""
     value = 0.0
     for i in range(p.shape[0]):
         for c in range(p.shape[1]):
@@ -73,7 +80,7 @@ def _slope(p, tested, code, strength, penalty, slope):
             for c in range(p.shape[1]):
                 q += p[i, c] * p[j, c]
             lost, along, _ = loss(code, q, tested.share[e])
-            value += 0.5 * tested.weight[e] * lost  # each pair is met from both its ends
+            value += 0.5 * tested.weight[e] * lost  # each pair is visited from both locations
             for c in range(p.shape[1]):
                 slope[i, c] += tested.weight[e] * along * p[j, c]
     return value
@@ -81,7 +88,7 @@ def _slope(p, tested, code, strength, penalty, slope):
 
 @compiled
 def _step(p, slope, rate):
-    """p ← p·exp(-rate·slope), normalised; the largest exponent of a row is taken out, so nothing overflows."""
+    """Replace p by p·exp(-rate·slope), normalised; the largest exponent of a row is subtracted to avoid overflow."""
     for i in range(p.shape[0]):
         least = np.inf
         for c in range(p.shape[1]):

@@ -1,4 +1,4 @@
-"""Claim: what the paper says, what came out here, and whether it was reproduced. Verdicts are computed."""
+"""Claims of the paper: the printed statement, the numbers obtained here, and a computed verdict."""
 
 from dataclasses import asdict, dataclass
 
@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 REPRODUCED = "reproduced"
 ONLY_IF = "reproduced only if"
-NOT = "not reproduced"
-DRAWS = 2000
-NEAR = 1.5
-"""A printed number counts as reproduced when ours is within this factor of it: the paper prints neither its maps
+NOT_REPRODUCED = "not reproduced"
+BOOTSTRAP_DRAWS = 2000
+TOLERANCE_FACTOR = 1.5
+"""A printed number counts as reproduced if ours is within this factor of it: the paper prints neither its maps
 nor all of its settings."""
 
 
@@ -20,12 +20,18 @@ class Claim:
 
     Attributes
     ----------
-    claim : the paper's statement, in words
-    printed : the paper's number, or "–"
-    paper : ours with the paper's algorithm, "mean (low to high)"
-    ours : ours with vseg's defaults
-    verdict : "reproduced", "reproduced only if" or "not reproduced"
-    why : the condition, the reason, or a remark; may be empty
+    claim : str
+        The paper's statement.
+    printed : str
+        The number printed in the paper, or "–".
+    paper : str
+        The number obtained here with the paper's algorithm, "mean (low to high)".
+    ours : str
+        The number obtained with vseg's defaults.
+    verdict : str
+        "reproduced", "reproduced only if" or "not reproduced".
+    why : str
+        The condition, the reason or a remark; may be empty.
     """
 
     claim: str
@@ -36,11 +42,11 @@ class Claim:
     why: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """For claims.json."""
+        """Return the claim as stored in claims.json."""
         return asdict(self)
 
 
-def judged(
+def judge(
     claim: str,
     *,
     paper: str,
@@ -52,32 +58,43 @@ def judged(
     reason: str = "",
     remark: str = "",
 ) -> Claim:
-    """A claim with its verdict: does it hold; if not, does it under the condition; if not, why.
+    """Return the claim with its verdict.
+
+    Parameters
+    ----------
+    claim, paper, ours, printed : str
+        As in `Claim`.
+    holds : bool
+        Whether the claim is reproduced.
+    holds_if : bool
+        Whether it is reproduced under the condition; used if it does not hold.
+    condition, reason, remark : str
+        The explanation for "reproduced only if", "not reproduced" and "reproduced".
 
     Examples
     --------
-    >>> judged("Maps are perfect.", paper="0.87", ours="1.00", holds=False, holds_if=True,
-    ...        condition="λ is lowered step by step").verdict
+    >>> judge("Maps are perfect.", paper="0.87", ours="1.00", holds=False, holds_if=True,
+    ...       condition="λ is lowered step by step").verdict
     'reproduced only if'
     """
-    verdict = REPRODUCED if holds else ONLY_IF if holds_if else NOT
-    why = {REPRODUCED: remark, ONLY_IF: condition, NOT: reason}[verdict]
+    verdict = REPRODUCED if holds else ONLY_IF if holds_if else NOT_REPRODUCED
+    why = {REPRODUCED: remark, ONLY_IF: condition, NOT_REPRODUCED: reason}[verdict]
     return Claim(claim, printed, paper, ours, verdict, why)
 
 
-def near(value: float, lowest: float, highest: float | None = None) -> bool:
-    """Whether a number agrees with a printed number, or with a printed range, up to the factor `NEAR`.
+def is_near(value: float, lowest: float, highest: float | None = None) -> bool:
+    """Return whether a number agrees with a printed number or range up to `TOLERANCE_FACTOR`.
 
     Examples
     --------
-    >>> near(2.9, 2.0), near(3.1, 2.0), near(3.8, 2.0, 3.0)
+    >>> is_near(2.9, 2.0), is_near(3.1, 2.0), is_near(3.8, 2.0, 3.0)
     (True, False, True)
     """
-    return lowest / NEAR <= value <= (lowest if highest is None else highest) * NEAR
+    return lowest / TOLERANCE_FACTOR <= value <= (lowest if highest is None else highest) * TOLERANCE_FACTOR
 
 
 def interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float, float]:
-    """The mean of the resamples and its percentile bootstrap interval (always with the same draws).
+    """Return the mean of the resamples and its percentile bootstrap interval (with a fixed seed).
 
     Examples
     --------
@@ -85,25 +102,27 @@ def interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float, floa
     (1.0, 1.0, 1.0)
     """
     x = np.asarray(values, dtype=np.float64)
-    drawn = np.random.default_rng(0).integers(len(x), size=(DRAWS, len(x)), dtype=np.int32)
-    low, high = np.quantile(x[drawn].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
+    indices = np.random.default_rng(0).integers(len(x), size=(BOOTSTRAP_DRAWS, len(x)), dtype=np.int32)
+    low, high = np.quantile(x[indices].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
     return float(x.mean()), float(low), float(high)
 
 
 def ratio_interval(above: ArrayLike, below: ArrayLike, level: float = 0.95) -> tuple[float, float, float]:
-    """The ratio of two means over the same resamples, with its bootstrap interval."""
+    """Return the ratio of two means over the same resamples and its bootstrap interval."""
     a, b = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
-    drawn = np.random.default_rng(0).integers(len(a), size=(DRAWS, len(a)), dtype=np.int32)
-    low, high = np.quantile(a[drawn].mean(axis=1) / b[drawn].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
+    indices = np.random.default_rng(0).integers(len(a), size=(BOOTSTRAP_DRAWS, len(a)), dtype=np.int32)
+    low, high = np.quantile(
+        a[indices].mean(axis=1) / b[indices].mean(axis=1), [(1 - level) / 2, (1 + level) / 2]
+    )
     return float(a.mean() / b.mean()), float(low), float(high)
 
 
-def spoken(numbers: tuple[float, float, float], digits: int = 3) -> str:
-    """'mean (low to high)'.
+def format_interval(numbers: tuple[float, float, float], digits: int = 3) -> str:
+    """Format an interval as 'mean (low to high)'.
 
     Examples
     --------
-    >>> spoken((0.21634, 0.2101, 0.2212))
+    >>> format_interval((0.21634, 0.2101, 0.2212))
     '0.216 (0.210 to 0.221)'
     """
     mean, low, high = (f"{number:.{digits}f}" for number in numbers)

@@ -1,9 +1,9 @@
-"""Parametric maps: the probabilities of segments from the colour of each location, by the logistic model of Eq. 10.
+"""Figure 8: parametric maps, which predict segment probabilities from colours with the logistic model of Eq. 10.
 
-The colours of a segment are a Gaussian cloud and a location's label is drawn from its probabilities; the paper does not
-print its generator, so this one is ours. What can be reached at all is what an ideal observer of the colours, who knows
-the clouds, says of each location. Between two clouds of one width, the plane that separates them best stands at right
-angles to the line between their means.
+The colours of a segment have a Gaussian distribution, and the label of a location is drawn from its probabilities; the
+paper does not print its generator, so this one is ours. The best possible result is that of an ideal observer who knows
+the distributions. For two Gaussians of equal width, the normal of the optimal separating plane is parallel to the line
+between their means.
 """
 
 from functools import cache
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction.paper import drawing, parametric, simulation
-from reproduction.paper.claims import Claim, interval, judged, spoken
+from reproduction.paper.claims import Claim, format_interval, interval, judge
 from reproduction.paper.estimators import COLOURS, MARKERS
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
@@ -40,167 +40,178 @@ SEGMENTS, SIZE, XI, BLOCKS, SPREAD = 3, 48, 10.0, 10, 0.1
 STRENGTH = 1.0  # the paper's λ here
 FITS = ("paper", "ours", "squared")
 MEANS = PALETTE[:SEGMENTS]
-CLOSE = 0.02  # to the ideal observer's error
-AGREED = 0.95
-BETWEEN = ((0, 1), (0, 2), (1, 2))
+MAX_EXCESS_ERROR = 0.02  # above the ideal observer's error
+MIN_AGREEMENT = 0.95
+SEGMENT_PAIRS = ((0, 1), (0, 2), (1, 2))
 
 
 def truth(amplitude: float) -> Maps:
-    """Maps of S2; an infinite amplitude gives one-hot maps."""
+    """Return maps as in S2; an infinite amplitude gives one-hot maps."""
     return simulation.truth(size=SIZE, segments=SEGMENTS, amplitude=amplitude, xi=XI)
 
 
 @cache
-def shown(amplitude: float) -> ColourImage:
-    """The picture: one colour a location."""
+def make_image(amplitude: float) -> ColourImage:
+    """Return the image, which has one colour per location."""
     return colour_image(truth(amplitude), spread=SPREAD, seed=1)
 
 
-def ideal(amplitude: float) -> Maps:
-    """What an observer who knows the clouds and the segments' shares says of each colour."""
-    picture = shown(amplitude)
-    far = ((picture.features[:, None] - MEANS) ** 2).sum(axis=2)
+def ideal_observer(amplitude: float) -> Maps:
+    """Return the maps of an observer who knows the colour distributions and the sizes of the segments."""
+    image = make_image(amplitude)
+    squared_distance = ((image.features[:, None] - MEANS) ** 2).sum(axis=2)
     share = truth(amplitude).probabilities.mean(axis=0)
-    return Maps(picture.layout, softmax(-far / (2 * SPREAD**2) + np.log(share)))
+    return Maps(image.layout, softmax(-squared_distance / (2 * SPREAD**2) + np.log(share)))
 
 
 def share(*, amplitude: float) -> float:
-    """Each of our two fits to 69,120 answers takes up to half a second."""
+    """Return the share of the resamples: each of our two fits to 69,120 answers takes up to half a second."""
     return 0.05
 
 
 def trial(*, amplitude: float, seed: int) -> list[dict[str, Any]]:
-    """One resample: errors and planes of the paper's fit, of ours, and of ours with the paper's loss."""
-    tally = simulation.answered(truth(amplitude), blocks=BLOCKS, seed=seed)
-    found = _fitted(amplitude, tally, seed)
-    best = ideal(amplitude)
+    """Run one resample; return the scores of the paper's fit, of vseg's, and of vseg's with the paper's loss."""
+    tally = simulation.simulate_tally(truth(amplitude), blocks=BLOCKS, seed=seed)
+    best = ideal_observer(amplitude)
     return [
         {
             "fit": fit,
-            "mae": metrics.mae(one.maps, truth(amplitude)),
+            "mae": metrics.mae(planes.maps, truth(amplitude)),
             "ideal": metrics.mae(best, truth(amplitude)),
-            "agreement": float(np.mean(one.maps.labels == best.labels)),
-            "angle": angle(one.weights),
+            "agreement": float(np.mean(planes.maps.labels == best.labels)),
+            "angle": mean_plane_angle(planes.weights),
         }
-        for fit, one in found.items()
+        for fit, planes in _fit_all(amplitude, tally, seed).items()
     ]
 
 
-class Planes(NamedTuple):
-    """A fit: its maps, and the weights (K, 3) and offsets (K,) of its logits, segments named as in the truth."""
+class PlaneFit(NamedTuple):
+    """Maps of a fit, and the weights (K, 3) and offsets (K,) of its logits; segments are ordered as in the truth."""
 
     maps: Maps
     weights: NDArray[np.float64]
     offsets: NDArray[np.float64]
 
 
-def _fitted(amplitude: float, tally: Tally, seed: int) -> dict[str, Planes]:
-    features, wanted = shown(amplitude).features, truth(amplitude)
-    paper = parametric.logistic(features, tally, SEGMENTS, strength=STRENGTH, seed=seed)
-    task = Task(simulation.one_by_one(tally), segments=SEGMENTS)
+def _fit_all(amplitude: float, tally: Tally, seed: int) -> dict[str, PlaneFit]:
+    features, true = make_image(amplitude).features, truth(amplitude)
+    paper = parametric.fit_logistic(features, tally, SEGMENTS, strength=STRENGTH, seed=seed)
+    task = Task(simulation.expand_tally(tally), segments=SEGMENTS)
     fits = {
-        "paper": Planes(paper.maps, paper.weights, paper.offsets),
-        "ours": _planes_of(logistic({"image": features})(task, seed=seed)),
-        "squared": _planes_of(logistic({"image": features}, loss="squared_error")(task, seed=seed)),
+        "paper": PlaneFit(paper.maps, paper.weights, paper.offsets),
+        "ours": _planes_from_model(logistic({"image": features})(task, seed=seed)),
+        "squared": _planes_from_model(logistic({"image": features}, loss="squared_error")(task, seed=seed)),
     }
-    found = {}
+    aligned = {}
     for fit, (maps, weights, offsets) in fits.items():
-        order = maps.matching_order(wanted)
-        found[fit] = Planes(maps.permute(order), weights[order], offsets[order])
-    return found
+        order = maps.matching_order(true)
+        aligned[fit] = PlaneFit(maps.permute(order), weights[order], offsets[order])
+    return aligned
 
 
-def _planes_of(fit: LinearModel) -> Planes:
-    """A logit is linear in the colour: its offset is what black has, its weights what each channel adds."""
+def _planes_from_model(fit: LinearModel) -> PlaneFit:
+    """Return the planes of a model whose logits are linear in the colour.
+
+    The offset is the logit of black; a weight is the increase along a colour channel.
+    """
     logits = fit.design(np.concatenate([np.zeros((1, 3)), np.eye(3)])) @ fit.theta
-    return Planes(fit.maps("image"), (logits[1:] - logits[0]).T, logits[0])
+    return PlaneFit(fit.maps("image"), (logits[1:] - logits[0]).T, logits[0])
 
 
-def angle(weights: NDArray[np.float64]) -> float:
-    """Mean angle in degrees between the separating planes' normals and the lines between the clouds' means.
+def mean_plane_angle(weights: NDArray[np.float64]) -> float:
+    """Return the mean angle in degrees between the normals of the planes and the lines between the mean colours.
 
     Examples
     --------
-    >>> angle(MEANS) < 0.001
+    >>> mean_plane_angle(MEANS) < 0.001
     True
     """
-    found = []
-    for a, b in BETWEEN:
+    angles = []
+    for a, b in SEGMENT_PAIRS:
         normal, line = weights[a] - weights[b], MEANS[a] - MEANS[b]
         cosine = normal @ line / np.linalg.norm(normal) / np.linalg.norm(line)
-        found.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
-    return float(np.mean(found))
+        angles.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+    return float(np.mean(angles))
 
 
 def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
-    """Truth, picture, ideal observer and fits at the first and the last amplitude; weights for the planes."""
-    found: dict[str, NDArray[np.float64]] = {}
+    """Return the truth, image, ideal observer, maps and planes at the first and the last amplitude."""
+    arrays: Example = {}
     for name, amplitude in (("certain", AMPLITUDES[0]), ("uncertain", AMPLITUDES[-1])):
-        found[f"truth_{name}"] = truth(amplitude).image
-        found[f"picture_{name}"] = shown(amplitude).image
-        found[f"ideal_{name}"] = ideal(amplitude).image
-        tally = simulation.answered(truth(amplitude), blocks=BLOCKS, seed=seed)
-        for fit, one in _fitted(amplitude, tally, seed).items():
-            found[f"{fit}_{name}"] = one.maps.image
-            found[f"{fit}_weights_{name}"] = one.weights
-            found[f"{fit}_offsets_{name}"] = one.offsets
-    return found
+        arrays[f"truth_{name}"] = truth(amplitude).image
+        arrays[f"picture_{name}"] = make_image(amplitude).image
+        arrays[f"ideal_{name}"] = ideal_observer(amplitude).image
+        tally = simulation.simulate_tally(truth(amplitude), blocks=BLOCKS, seed=seed)
+        for fit, planes in _fit_all(amplitude, tally, seed).items():
+            arrays[f"{fit}_{name}"] = planes.maps.image
+            arrays[f"{fit}_weights_{name}"] = planes.weights
+            arrays[f"{fit}_offsets_{name}"] = planes.offsets
+    return arrays
 
 
 def claims(table: "Table") -> list[Claim]:
-    """What the paper says about its colour simulation."""
-    return [_recovered(table), _planes(table)]
+    """Judge the paper's claims about its colour simulation."""
+    return [_judge_recovery(table), _judge_planes(table)]
 
 
-def _recovered(table: "Table") -> Claim:
-    def said(fit: str) -> str:
-        return "; ".join(f"{spoken(interval(_of(table, 'mae', fit, a)))} {_certainty(a)}" for a in AMPLITUDES)
-
-    ideals = ", ".join(f"{_of(table, 'ideal', 'paper', a).mean():.3f}" for a in AMPLITUDES)
-    near = [interval(_of(table, "mae", "paper", a) - _of(table, "ideal", "paper", a)) for a in AMPLITUDES]
-    close = [high < CLOSE for _, _, high in near]
-    return judged(
-        "The parametric model recovers the maps up to the noise of the colours.",
-        paper=f"MAE {said('paper')}; the ideal observer, who knows the colours' distributions: {ideals}",
-        ours=f"{said('ours')} by the likelihood of the answers, which pays for confident mistakes with softer maps; "
-        f"with the paper's squared error: {said('squared')}",
-        holds=all(close),
-        holds_if=any(close),
-        condition=f"the maps are {_where(close)}: there the error is within {CLOSE} of the ideal observer's, elsewhere "
-        f"up to {max(near)[0]:.2f} above it",
-        reason=f"the error is more than {CLOSE} above the ideal observer's even where maps are certain",
-    )
-
-
-def _planes(table: "Table") -> Claim:
-    def said(fit: str) -> str:
+def _judge_recovery(table: "Table") -> Claim:
+    def describe(fit: str) -> str:
         return "; ".join(
-            f"{spoken(interval(_of(table, 'agreement', fit, a)))} and "
-            f"{spoken(interval(_of(table, 'angle', fit, a)), 1)}° {_certainty(a)}"
+            f"{format_interval(interval(_select_values(table, 'mae', fit, a)))} {_certainty(a)}"
             for a in AMPLITUDES
         )
 
-    found = [interval(_of(table, "agreement", "paper", a))[1] > AGREED for a in AMPLITUDES]
-    return judged(
-        "Segments are told apart by planes in the space of colours.",
-        paper=f"locations labelled as by the ideal observer, and the planes' angle to the best ones: {said('paper')}",
-        ours=said("ours"),
-        holds=all(found),
-        holds_if=any(found),
-        condition=f"the maps are {_where(found)}",
-        reason=f"fewer than {AGREED:.0%} of the locations have the label of the ideal observer",
+    ideals = ", ".join(f"{_select_values(table, 'ideal', 'paper', a).mean():.3f}" for a in AMPLITUDES)
+    excess = [
+        interval(_select_values(table, "mae", "paper", a) - _select_values(table, "ideal", "paper", a))
+        for a in AMPLITUDES
+    ]
+    close = [high < MAX_EXCESS_ERROR for _, _, high in excess]
+    return judge(
+        "The parametric model recovers the maps up to the noise of the colours.",
+        paper=f"MAE {describe('paper')}; the ideal observer, who knows the colours' distributions: {ideals}",
+        ours=f"{describe('ours')} by the likelihood of the answers, which penalises confident mistakes and so "
+        "gives softer maps; "
+        f"with the paper's squared error: {describe('squared')}",
+        holds=all(close),
+        holds_if=any(close),
+        condition=f"the maps are {_list_certainties(close)}: there the error is within {MAX_EXCESS_ERROR} of "
+        "the ideal observer's, elsewhere "
+        f"up to {max(excess)[0]:.2f} above it",
+        reason=f"the error is more than {MAX_EXCESS_ERROR} above the ideal observer's even where maps are certain",
     )
 
 
-def _where(fine: list[bool]) -> str:
-    return " or ".join(_certainty(a) for a, each in zip(AMPLITUDES, fine, strict=True) if each)
+def _judge_planes(table: "Table") -> Claim:
+    def describe(fit: str) -> str:
+        return "; ".join(
+            f"{format_interval(interval(_select_values(table, 'agreement', fit, a)))} and "
+            f"{format_interval(interval(_select_values(table, 'angle', fit, a)), 1)}° {_certainty(a)}"
+            for a in AMPLITUDES
+        )
+
+    agreed = [interval(_select_values(table, "agreement", "paper", a))[1] > MIN_AGREEMENT for a in AMPLITUDES]
+    return judge(
+        "Planes in colour space separate the segments.",
+        paper=f"locations labelled as by the ideal observer, and the planes' angle to the optimal ones: "
+        f"{describe('paper')}",
+        ours=describe("ours"),
+        holds=all(agreed),
+        holds_if=any(agreed),
+        condition=f"the maps are {_list_certainties(agreed)}",
+        reason=f"fewer than {MIN_AGREEMENT:.0%} of the locations have the label of the ideal observer",
+    )
+
+
+def _list_certainties(holds: list[bool]) -> str:
+    return " or ".join(_certainty(a) for a, true in zip(AMPLITUDES, holds, strict=True) if true)
 
 
 def _certainty(amplitude: float) -> str:
     return {AMPLITUDES[0]: "certain", AMPLITUDES[1]: "nearly certain"}.get(amplitude, "uncertain")
 
 
-def _of(table: "Table", value: str, fit: str, amplitude: float) -> NDArray[np.float64]:
+def _select_values(table: "Table", value: str, fit: str, amplitude: float) -> NDArray[np.float64]:
     return table.column(value, fit=fit, amplitude=amplitude)
 
 
@@ -221,7 +232,7 @@ Example = dict[str, NDArray[np.float64]]
 
 
 def draw(table: "Table", example: Example) -> "Figure":
-    """Maps of the truth and of both fits, colours with the planes between them, and errors over certainty."""
+    """Draw maps of the truth and the fits, colours with the separating planes, and errors over certainty."""
     figure = style.sheet(WIDTH, CHARTS_TOP + 2.75)
     for number, (name, title) in enumerate(TRUTHS.items()):
         left = 0.4 + number * 5.0
@@ -234,7 +245,7 @@ def draw(table: "Table", example: Example) -> "Figure":
                 figure,
                 left,
                 0.42 + row * (SIDE + 0.1),
-                drawing.as_maps(example[f"{fit}_{name}"]),
+                drawing.maps_from_image(example[f"{fit}_{name}"]),
                 label,
                 first=not row,
             )
@@ -247,11 +258,11 @@ def draw(table: "Table", example: Example) -> "Figure":
 
 
 def _draw_map_row(figure: "Figure", left: float, top: float, maps: Maps, label: str, *, first: bool) -> None:
-    """A row: the probability of each segment, then the segmentation."""
+    """Draw a row: the probability of each segment, then the segmentation."""
     style.write(figure, left - 0.1, top + SIDE / 2, label, rotation=90)
-    shown = [(style.shade(maps.image[..., k], k), style.letter(k)) for k in range(maps.segments)]
-    shown.append((style.paint(style.raster(maps.layout, maps.labels)), "segments"))
-    for column, (pixels, title) in enumerate(shown):
+    panels = [(style.shade(maps.image[..., k], k), style.letter(k)) for k in range(maps.segments)]
+    panels.append((style.paint(style.raster(maps.layout, maps.labels)), "segments"))
+    for column, (pixels, title) in enumerate(panels):
         axes = style.axes_at(figure, left + column * (SIDE + style.GAP), top, SIDE, SIDE)
         style.picture(axes, pixels)
         if first:
@@ -259,21 +270,21 @@ def _draw_map_row(figure: "Figure", left: float, top: float, maps: Maps, label: 
 
 
 def _colour_plane() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The middle of the clouds, and two directions (2, 3) that span the plane through their means."""
-    middle = MEANS.mean(axis=0)
-    return middle, np.linalg.svd(MEANS - middle)[2][:2]
+    """Return the centre of the mean colours and two directions (2, 3) that span the plane through them."""
+    centre = MEANS.mean(axis=0)
+    return centre, np.linalg.svd(MEANS - centre)[2][:2]
 
 
 def _draw_colours(axes: "Axes", example: Example, name: str, title: str) -> None:
-    """Every location's colour in the plane through the three means, and where segments' planes cut it."""
-    middle, axis = _colour_plane()
+    """Draw the colour of every location in the plane through the mean colours, and the lines between segments."""
+    centre, axis = _colour_plane()
     pixels = example[f"picture_{name}"].reshape(-1, 3)
-    x, y = ((pixels - middle) @ axis.T).T
+    x, y = ((pixels - centre) @ axis.T).T
     axes.scatter(x, y, c=pixels, s=3, linewidths=0)
     reach = 0.62
     for fit, (tone, dashes) in LINES.items():
         weights, offsets = _load_planes(example, fit, name)
-        for a, b in BETWEEN:
+        for a, b in SEGMENT_PAIRS:
             normal, offset = axis @ (weights[a] - weights[b]), offsets[a] - offsets[b]
             _draw_half_line(
                 axes,
@@ -291,15 +302,15 @@ def _draw_colours(axes: "Axes", example: Example, name: str, title: str) -> None
 
 
 def _load_planes(example: Example, fit: str, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights (K, 3) and offsets (K,) of the logits around the middle of the clouds."""
-    middle, _ = _colour_plane()
+    """Return weights (K, 3) and offsets (K,) of the logits, relative to the centre of the mean colours."""
+    centre, _ = _colour_plane()
     if fit == "ideal":
         share = example[f"truth_{name}"].mean(axis=(0, 1))
         weights = MEANS / SPREAD**2
         offsets = -0.5 * np.sum(MEANS**2, axis=1) / SPREAD**2 + np.log(share)
     else:
         weights, offsets = example[f"{fit}_weights_{name}"], example[f"{fit}_offsets_{name}"]
-    return weights, offsets + weights @ middle
+    return weights, offsets + weights @ centre
 
 
 def _third_segment(a: int, b: int) -> int:
@@ -316,12 +327,12 @@ def _draw_half_line(
     tone: str,
     dashes: str,
 ) -> None:
-    """Where two segments are as likely, as long as the third is less so."""
+    """Draw the line on which two segments are equally likely, where the third segment is less likely."""
     foot = -offset * normal / (normal @ normal)
     along = np.array([-normal[1], normal[0]]) / np.linalg.norm(normal)
     points = foot + np.linspace(-3 * reach, 3 * reach, 1200)[:, None] * along
-    shown = points[points @ rival + rival_offset < 0]
-    axes.plot(*shown.T, color=tone, linestyle=dashes, linewidth=1.3)
+    visible = points[points @ rival + rival_offset < 0]
+    axes.plot(*visible.T, color=tone, linestyle=dashes, linewidth=1.3)
 
 
 def _draw_key(figure: "Figure") -> None:
@@ -340,21 +351,21 @@ def _draw_errors(axes: "Axes", table: "Table") -> None:
         range(3), ideal, color="#222222", linestyle=":", marker="x", linewidth=1.2, label="ideal observer"
     )
     _draw_by_certainty(axes, table, "mae")
-    drawing.finished(axes, "", "MAE (L1 a location)", key=None)
+    drawing.label_axes(axes, "", "MAE (L1 per location)", key=None)
     axes.legend(fontsize=7, frameon=False, loc="upper left", handlelength=2.6)
     style.title(axes, "Error: mean, 95 % interval", style.SMALL)
 
 
 def _draw_angles(axes: "Axes", table: "Table") -> None:
     _draw_by_certainty(axes, table, "angle")
-    drawing.finished(axes, "", "degrees to the best planes", key=None)
+    drawing.label_axes(axes, "", "degrees to the optimal planes", key=None)
     style.title(axes, "Angle: mean, 95 % interval", style.SMALL)
 
 
 def _draw_by_certainty(axes: "Axes", table: "Table", value: str) -> None:
     for number, fit in enumerate(FITS):
-        found = np.array([interval(table.column(value, fit=fit, amplitude=a)) for a in AMPLITUDES])
-        mean, low, high = found.T
+        intervals = np.array([interval(table.column(value, fit=fit, amplitude=a)) for a in AMPLITUDES])
+        mean, low, high = intervals.T
         axes.errorbar(
             np.arange(3) + 0.1 * (number - 1), mean, [mean - low, high - mean], color=TONES[fit],
             marker=SIGNS[fit], markersize=4.5, capsize=2, linewidth=1.3, linestyle="--" if fit == "paper" else "-",

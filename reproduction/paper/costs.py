@@ -1,13 +1,14 @@
-"""What figures cost: here, for the time that is left; and with the paper's own implementation, from a sample."""
+"""Running times of the figures: here, for the progress bar, and estimated for the paper's own implementation."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reproduction.paper.estimators import stable_rate
+from reproduction.paper import FigureModule
+from reproduction.paper.estimators import stable_learning_rate
 from vseg.data.responses import Tally
 from vseg.reconstruction.objective import build_objective
 
-SECONDS = {
+CPU_SECONDS = {
     "deterministic": 100.0,
     "losses": 440.0,
     "blocks": 415.0,
@@ -21,39 +22,50 @@ SECONDS = {
     "resolution": 320.0,
     "kernels": 225.0,
 }
-"""CPU seconds of each figure at 1000 resamples, roughly; only the time left that the bar shows depends on it."""
+"""Approximate CPU seconds of each figure at 1000 resamples; only used for the progress bar."""
 
-Fit = tuple[Tally, int, float]  # the answers, K, and λ
+PaperFit = tuple[Tally, int, float]  # answers, K and λ
 
 
-def of(
-    module: Any, groups: Iterable[tuple[int, Sequence[Any]]], resamples: int, *, seed: int
+def time_pytorch(
+    module: FigureModule, groups: Iterable[tuple[int, Sequence[Any]]], resamples: int, *, seed: int
 ) -> dict[str, float] | None:
-    """Seconds that PyTorch would take for the fits of Algorithm 1 in this figure.
+    """Estimate the seconds that PyTorch would take for the fits of Algorithm 1 in this figure.
 
-    A module says with `papers_fits(**setting, seed)` which fits one resample takes; one of each is timed. None where
-    it does not say, or where PyTorch is not installed.
+    The module lists the fits of one resample with `paper_fits(**setting, seed)`; each of them is timed once.
+
+    Parameters
+    ----------
+    module : FigureModule
+        The figure.
+    groups : iterable of (int, sequence of settings)
+        Numbers of resamples with the settings that get them.
+    resamples : int
+        The number of resamples requested for the figure.
+    seed : int
+        Random seed.
 
     Returns
     -------
     dict or None
-        For as many resamples as were run: `fits`, their number, and their CPU seconds in PyTorch (`seconds`) and
-        compiled (`compiled`); and `in_full`, the seconds in PyTorch if every setting had all resamples.
+        For the resamples that were run: the number of `fits` and their CPU seconds in PyTorch (`seconds`) and
+        compiled (`compiled`); `in_full` is the seconds in PyTorch if every setting had all resamples. None if the
+        module does not list its fits, or if PyTorch is not installed.
     """
-    if not hasattr(module, "papers_fits"):
+    if not hasattr(module, "paper_fits"):
         return None
     try:
         from reproduction.paper import pytorch
     except ImportError:
         return None
-    found = {"fits": 0, "seconds": 0.0, "compiled": 0.0, "in_full": 0.0}
+    cost = {"fits": 0, "seconds": 0.0, "compiled": 0.0, "in_full": 0.0}
     for repeats, settings in groups:
         for setting in settings:
-            for tally, segments, strength in module.papers_fits(**setting, seed=seed):
+            for tally, segments, strength in module.paper_fits(**setting, seed=seed):
                 problem = build_objective(tally, segments, strength=strength, weights="pairs")
-                theirs, compiled = pytorch.seconds(problem, stable_rate(strength), seed=seed)
-                found["fits"] += repeats
-                found["seconds"] += repeats * theirs
-                found["compiled"] += repeats * compiled
-                found["in_full"] += resamples * theirs
-    return {name: round(value, 2) for name, value in found.items()}
+                seconds, compiled = pytorch.time_fit(problem, stable_learning_rate(strength), seed=seed)
+                cost["fits"] += repeats
+                cost["seconds"] += repeats * seconds
+                cost["compiled"] += repeats * compiled
+                cost["in_full"] += resamples * seconds
+    return {name: round(value, 2) for name, value in cost.items()}

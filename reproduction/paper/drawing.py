@@ -1,4 +1,4 @@
-"""What the paper's figures are drawn with: curves of estimators with their bands, and maps beside them."""
+"""Draw the elements that figures share: charts with one curve per estimator, and rows of maps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from reproduction.paper.claims import interval
 from reproduction.paper.estimators import COLOURS, LABELS, MARKERS
 from vseg.data.layout import Grid
 from vseg.data.maps import Maps
+from vseg.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,26 +18,29 @@ if TYPE_CHECKING:
 
     from vseg.sweeps import Table
 
-SIDE = 0.62  # inches of a map
+SIDE = 0.62  # width and height of a map in inches
 PANEL_GAP, COLUMN_GAP = 0.05, 0.16
-NAME_WIDTH = 1.1  # inches for the names of rows of maps
+ROW_LABEL_WIDTH = 1.1  # inches
 
 
-def curves(
+def draw_curves(
     axes: "Axes",
     table: "Table",
     value: str,
     over: str,
     *,
-    place: Callable[[Any], float] = float,
+    position: Callable[[Any], float] = float,
 ) -> None:
-    """The mean of a column over a setting, a line an estimator, with its 95 % band over resamples."""
+    """Draw the mean of column `value` over the setting `over`, one line per estimator, with 95 % bands over resamples.
+
+    `position` converts a value of the setting to its x coordinate.
+    """
     means = table.mean_interval(value, by=[over, "estimator"], seed=0)
     for name, label in LABELS.items():
-        own = means.where(estimator=name)
-        x = np.array([place(row[over]) for row in own.rows])
+        rows = means.where(estimator=name)
+        x = np.array([position(row[over]) for row in rows.rows])
         order = np.argsort(x)
-        mean, low, high = (own.column(each)[order] for each in ("mean", "low", "high"))
+        mean, low, high = (rows.column(column)[order] for column in ("mean", "low", "high"))
         axes.fill_between(x[order], low, high, color=COLOURS[name], alpha=0.25, linewidth=0)
         axes.plot(
             x[order], mean, color=COLOURS[name], marker=MARKERS[name], markersize=4, linewidth=1.5,
@@ -44,18 +48,16 @@ def curves(
         )  # fmt: skip
 
 
-def spread(
-    axes: "Axes", table: "Table", value: str, xlabel: str, labels: Mapping[str, str], most: int = 200
+def draw_spread(
+    axes: "Axes", table: "Table", value: str, xlabel: str, labels: Mapping[str, str], max_dots: int = 200
 ) -> None:
-    """A line an estimator: a dot a resample (at most so many), and below them the mean with its 95 % interval."""
-    from vseg.figures import style
-
+    """Draw a row per estimator: a dot per resample (at most `max_dots`), and the mean with its 95 % interval."""
     rng = np.random.default_rng(0)
     for at, name in enumerate(labels):
         values = table.column(value, estimator=name)
-        shown = values[:most]
-        beside = at - 0.12 + rng.uniform(-0.2, 0.2, len(shown))
-        axes.scatter(shown, beside, s=8, color=COLOURS[name], alpha=0.5, linewidth=0)
+        dots = values[:max_dots]
+        heights = at - 0.12 + rng.uniform(-0.2, 0.2, len(dots))
+        axes.scatter(dots, heights, s=8, color=COLOURS[name], alpha=0.5, linewidth=0)
         mean, low, high = interval(values)
         axes.errorbar(
             mean,
@@ -72,7 +74,7 @@ def spread(
     style.title(axes, "◆ mean and 95 % interval", style.SMALL)
 
 
-def finished(
+def label_axes(
     axes: "Axes",
     xlabel: str,
     ylabel: str,
@@ -81,9 +83,7 @@ def finished(
     columns: int = 2,
     from_zero: bool = True,
 ) -> None:
-    """Axis labels and a key above the axes in the house style; a y axis that counts errors starts at 0."""
-    from vseg.figures import style
-
+    """Label the axes, start the y axis at 0 if `from_zero`, and draw a legend above the axes if `key`."""
     style.plain(axes, xlabel, ylabel)
     if from_zero:
         axes.set_ylim(bottom=0)
@@ -94,8 +94,8 @@ def finished(
         )  # fmt: skip
 
 
-def doublings(axes: "Axes", values: Sequence[float]) -> None:
-    """A logarithmic x axis with a plain number at each of these values."""
+def set_log_ticks(axes: "Axes", values: Sequence[float]) -> None:
+    """Make the x axis logarithmic with ticks at these values."""
     from matplotlib.ticker import NullLocator
 
     axes.set_xscale("log")
@@ -103,39 +103,35 @@ def doublings(axes: "Axes", values: Sequence[float]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def map_columns(
+def draw_map_columns(
     figure: "Figure", left: float, top: float, columns: Mapping[str, Mapping[str, Maps]], side: float = SIDE
 ) -> float:
-    """Maps in rows and columns from that corner on (inches); returns where they end below.
+    """Draw maps in rows and columns from the top left corner (inches); return the position of their lower end.
 
-    A cell is a Maps: its probability maps, then its segmentation. The rows of the first column are named.
+    Each cell shows the probability maps and then the segmentation. Rows are labelled at the left.
     """
-    from vseg.figures import style
-
     at = left
     for number, (heading, rows) in enumerate(columns.items()):
         panels = 1 + max(maps.segments for maps in rows.values())
         style.write(figure, at + panels * (side + PANEL_GAP) / 2, top, heading, size=style.MEDIUM)
         for row, (name, maps) in enumerate(rows.items()):
             down = top + (0.32 if row == 0 else 0.34) + row * (side + PANEL_GAP)
-            _map_row(figure, at, down, maps, side, panels, lettered=row == 0)
+            _draw_map_row(figure, at, down, maps, side, panels, with_titles=row == 0)
             if number == 0:
                 style.write(figure, left - 0.06, down + side / 2, name, ha="right")
         at += panels * (side + PANEL_GAP) + COLUMN_GAP
     return top + 0.34 + max(map(len, columns.values())) * (side + PANEL_GAP)
 
 
-def columns_width(columns: Mapping[str, Mapping[str, Maps]], side: float = SIDE) -> float:
-    """Inches that `map_columns` takes."""
+def map_columns_width(columns: Mapping[str, Mapping[str, Maps]], side: float = SIDE) -> float:
+    """Return the width in inches of `draw_map_columns`."""
     panels = [1 + max(maps.segments for maps in rows.values()) for rows in columns.values()]
     return sum(panels) * (side + PANEL_GAP) + COLUMN_GAP * (len(panels) - 1)
 
 
-def _map_row(
-    figure: "Figure", left: float, top: float, maps: Maps, side: float, panels: int, *, lettered: bool
+def _draw_map_row(
+    figure: "Figure", left: float, top: float, maps: Maps, side: float, panels: int, *, with_titles: bool
 ) -> None:
-    from vseg.figures import style
-
     for k in range(maps.segments + 1):
         last = k == maps.segments
         axes = style.axes_at(figure, left + (panels - 1 if last else k) * (side + PANEL_GAP), top, side, side)
@@ -145,14 +141,14 @@ def _map_row(
             else style.shade(maps.image[..., k], k)
         )
         style.picture(axes, shown)
-        if lettered:
+        if with_titles:
             style.title(axes, "map" if last else style.letter(k), style.SMALL)
 
 
-def probability_key(figure: "Figure", left: float, top: float, segments: int, width: float = 1.8) -> None:
-    """The scale of probability maps: black at 0, the segment's colour at 1."""
-    from vseg.figures import style
-
+def draw_probability_scale(
+    figure: "Figure", left: float, top: float, segments: int, width: float = 1.8
+) -> None:
+    """Draw the colour scale of probability maps: black at 0, the segment's colour at 1."""
     axes = style.axes_at(figure, left, top, width, 0.13)
     ramp = np.linspace(0, 1, 128)
     axes.imshow(
@@ -165,12 +161,12 @@ def probability_key(figure: "Figure", left: float, top: float, segments: int, wi
     axes.set_xlabel("probability", fontsize=style.SMALL, labelpad=1, color=style.INK)
 
 
-def as_maps(image: NDArray[np.float64]) -> Maps:
-    """Maps from a stored (N, N, K) array."""
+def maps_from_image(image: NDArray[np.float64]) -> Maps:
+    """Return Maps from a stored (N, N, K) array."""
     return Maps(Grid(image.shape[0]), image)
 
 
-def chart_and_maps(
+def create_figure(
     columns: Mapping[str, Mapping[str, Maps]],
     *,
     charts: int = 1,
@@ -179,26 +175,34 @@ def chart_and_maps(
     key_lines: int = 2,
     side: float = SIDE,
 ) -> "tuple[Figure, list[Axes]]":
-    """A figure with charts at the left, below each other, and maps with their scale at the right.
+    """Create a figure with empty charts stacked at the left, and maps with their colour scale at the right.
 
     Parameters
     ----------
-    margin : inches at the left of the charts, for their labels
-    key_lines : lines of the key above the first chart
+    columns : mapping
+        For each column of maps, its heading and its rows.
+    charts : int
+        Number of charts.
+    chart_width : float
+        Width of the charts in inches, including the margin.
+    margin : float
+        Inches at the left of the charts, for their labels.
+    key_lines : int
+        Lines of the legend above the first chart.
+    side : float
+        Width and height of a map in inches.
     """
-    from vseg.figures import style
-
-    left = chart_width + NAME_WIDTH
+    left = chart_width + ROW_LABEL_WIDTH
     rows = max(map(len, columns.values()))
     high = max(0.34 + rows * (side + PANEL_GAP) + 0.75, 2.3 * charts + 0.3)
-    figure = style.sheet(left + columns_width(columns, side) + 0.1, high)
+    figure = style.sheet(left + map_columns_width(columns, side) + 0.1, high)
     head = 0.15 + 0.17 * key_lines
-    each = (high - head) / charts
+    step = (high - head) / charts
     axes = [
-        style.axes_at(figure, margin, head + number * each, chart_width - margin - 0.05, each - 0.5)
+        style.axes_at(figure, margin, head + number * step, chart_width - margin - 0.05, step - 0.5)
         for number in range(charts)
     ]
-    below = map_columns(figure, left, 0.15, columns, side)
+    below = draw_map_columns(figure, left, 0.15, columns, side)
     segments = max(maps.segments for rows in columns.values() for maps in rows.values())
-    probability_key(figure, left, below + 0.06, segments)
+    draw_probability_scale(figure, left, below + 0.06, segments)
     return figure, axes

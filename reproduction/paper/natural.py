@@ -1,9 +1,9 @@
-"""Natural images with a free number of segments: 1,024 pairs on a 16x16 grid, from eight people with 128 trials each.
+"""Figure 6: natural images with a free number of segments; 1,024 pairs on a 16x16 grid, eight sessions of 128 trials.
 
-The observers are simulated (sample photographs) or, given a folder of BSDS500, its annotators: each answers 'same'
-where both locations lie in one region that they drew. So P(same) of every pair is known, and maps are judged by their
-mean error over all 32,640 pairs. The paper reconstructs with K = 5 and λ = 5; ours gets the same answers and chooses K
-and λ.
+The observers are simulated (for the sample photographs) or the annotators of BSDS500 (given a folder). They answer
+'same' if both locations lie in one region of their segmentation. P(same) is therefore known for every pair, and maps
+are scored by their mean error over all 32,640 pairs. The paper reconstructs with K = 5 and λ = 5; vseg chooses K and λ
+from the same answers.
 """
 
 import warnings
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction.paper import drawing, estimators
-from reproduction.paper.claims import Claim, interval, judged, ratio_interval, spoken
-from reproduction.paper.costs import Fit
+from reproduction.paper.claims import Claim, format_interval, interval, judge, ratio_interval
+from reproduction.paper.costs import PaperFit
 from reproduction.paper.estimators import COLOURS, MARKERS
 from vseg import designs
 from vseg.data.layout import Grid
@@ -38,244 +38,251 @@ NAME = "natural"
 TITLE = "Natural images with a free number of segments"
 WHERE = "Figure 6"
 SAMPLES = ("coffee", "chelsea", "rocket", "astronaut")
-PHOTOGRAPHS = 8  # of BSDS500, as many as in the paper: the first by name
+PHOTOGRAPHS = 8  # of BSDS500, as many as in the paper; the first by name
 
 LAYOUT, SIZE_PX = Grid(16), 320
 PAIRS, SESSIONS, LAPSE = 1024, 8, 0.02
 SEGMENTS, STRENGTH = 5, 5.0  # the paper's
-TRIED = (2, 3, 4, 5, 6)
-HOW_MANY = (2, 3, 3, 4)  # segments that the simulated people see, in turn
-PLACES = (0.1, 0.2, 0.3, 0.4)  # how much they go by position rather than by colour, in turn
+CANDIDATE_SEGMENTS = (2, 3, 4, 5, 6)
+OBSERVER_SEGMENTS = (2, 3, 3, 4)  # segments that the simulated observers see, in turn
+POSITION_WEIGHTS = (0.1, 0.2, 0.3, 0.4)  # weight of position against colour in their segmentations, in turn
 FITS = ("paper", "five", "ours")
 
 
-class Seen(NamedTuple):
-    """A photograph, (H, W, 3) uint8, and what each of its observers sees of it."""
+class ObservedImage(NamedTuple):
+    """A photograph, (H, W, 3) uint8, and the segmentation of each of its observers."""
 
     image: NDArray[np.uint8]
     observers: list[Maps]
 
     @property
     def same(self) -> NDArray[np.float64]:
-        """(n, n) P(same) of a trial with an observer drawn at random, but for lapses."""
-        return np.mean([one.probabilities @ one.probabilities.T for one in self.observers], axis=0)
+        """P(same) of every pair with a randomly drawn observer, without lapses, (n, n)."""
+        return np.mean([maps.probabilities @ maps.probabilities.T for maps in self.observers], axis=0)
 
     @property
     def disagreement(self) -> NDArray[np.float64]:
-        """(n,) how much the observers disagree about a location: 4q(1 - q), mean over all pairs that it is in."""
+        """Disagreement of the observers about each location, (n,): the mean of 4q(1 - q) over the pairs with it."""
         q = self.same
         return np.asarray(np.mean(4 * q * (1 - q), axis=1))
 
 
 def settings(data: Path | None = None) -> list[dict[str, str]]:
-    """The sample photographs; with a folder of BSDS500, also its first eight."""
-    found = [{"image": name, "folder": ""} for name in SAMPLES]
+    """Return the settings: the sample photographs and, given a folder of BSDS500, its first eight."""
+    images = [{"image": name, "folder": ""} for name in SAMPLES]
     if data is not None:
-        found += [{"image": name, "folder": str(data)} for name in Bsds(data).ids[:PHOTOGRAPHS]]
-    return found
+        images += [{"image": name, "folder": str(data)} for name in Bsds(data).ids[:PHOTOGRAPHS]]
+    return images
 
 
 SETTINGS = settings()
 
 
 def share(*, image: str, folder: str) -> float:
-    """Choosing K takes a second, and there are several photographs."""
+    """Return the share of the resamples: choosing K takes a second, and there are several photographs."""
     return 0.02 if folder else 0.03
 
 
 @cache
-def seen(image: str, folder: str = "") -> Seen:
-    """A photograph and its observers, simulated unless it comes from a folder."""
+def load_image(image: str, folder: str = "") -> ObservedImage:
+    """Load a photograph with its observers, which are simulated unless it comes from a folder."""
     if folder:
-        held = Bsds(folder)
-        return Seen(held.image(image, SIZE_PX), held.annotator_maps(image, LAYOUT))
+        dataset = Bsds(folder)
+        return ObservedImage(dataset.image(image, SIZE_PX), dataset.annotator_maps(image, LAYOUT))
     pixels = load_sample(image, SIZE_PX)
-    people = [
+    observers = [
         simulate_annotation(
-            pixels, LAYOUT, HOW_MANY[number % len(HOW_MANY)], PLACES[number // 2 % len(PLACES)],
+            pixels, LAYOUT, OBSERVER_SEGMENTS[number % len(OBSERVER_SEGMENTS)],
+            POSITION_WEIGHTS[number // 2 % len(POSITION_WEIGHTS)],
             np.random.SeedSequence([SAMPLES.index(image), number]),
         )
         for number in range(SESSIONS)
     ]  # fmt: skip
-    return Seen(pixels, people)
+    return ObservedImage(pixels, observers)
 
 
-def answered(shown: Seen, seed: int) -> Tally:
-    """Scattered pairs dealt out over eight sessions; a session has one observer, who lapses now and then."""
+def simulate_tally(observed: ObservedImage, seed: int) -> Tally:
+    """Simulate scattered pairs, distributed over eight sessions; each session has one observer, who may lapse."""
     rng = np.random.default_rng(seed)
     pairs = designs.scattered(LAYOUT, trials=PAIRS, seed=rng)
-    observers = np.resize(rng.permutation(len(shown.observers)), SESSIONS)
-    who = rng.permutation(np.arange(len(pairs)) % SESSIONS)
-    q = np.stack([shown.observers[each].same_probability(pairs) for each in observers])[
-        who, np.arange(len(pairs))
+    observers = np.resize(rng.permutation(len(observed.observers)), SESSIONS)
+    session = rng.permutation(np.arange(len(pairs)) % SESSIONS)
+    q = np.stack([observed.observers[index].same_probability(pairs) for index in observers])[
+        session, np.arange(len(pairs))
     ]
     same = rng.random(len(pairs)) < (1 - LAPSE) * q + LAPSE / 2
     return Tally(pairs, same, np.ones(len(pairs), np.int64))
 
 
 def trial(*, image: str, folder: str, seed: int) -> list[dict[str, Any]]:
-    """One resample of the answers: each fit's error over all pairs, its segments and where it is unsure."""
-    shown = seen(image, folder)
-    fits = _fitted(answered(shown, seed), seed)
-    used = float(np.mean([one.segments_won for one in shown.observers]))
-    return [{"fit": fit, "used": used, **_scores(maps, shown)} for fit, maps in fits.items()]
+    """Run one resample; return for each fit its error over all pairs, its number of segments and its entropy."""
+    observed = load_image(image, folder)
+    fits = _fit_all(simulate_tally(observed, seed), seed)
+    used = float(np.mean([maps.segments_won for maps in observed.observers]))
+    return [{"fit": fit, "used": used, **_scores(maps, observed)} for fit, maps in fits.items()]
 
 
-def papers_fits(*, image: str, folder: str, seed: int) -> list[Fit]:
-    """The fit of Algorithm 1 in one resample, for what it would cost in PyTorch."""
-    return [(answered(seen(image, folder), seed), SEGMENTS, STRENGTH)]
+def paper_fits(*, image: str, folder: str, seed: int) -> list[PaperFit]:
+    """Return the fit of Algorithm 1 in one resample, to estimate its time in PyTorch."""
+    return [(simulate_tally(load_image(image, folder), seed), SEGMENTS, STRENGTH)]
 
 
-def _fitted(tally: Tally, seed: int) -> dict[str, Maps]:
-    """The paper's K = 5, λ = 5; ours with K = 5; ours with the K that predicts best."""
-    chosen = _chosen(tally, seed)
-    five = next(each for each in chosen.candidates if each.segments == SEGMENTS)
+def _fit_all(tally: Tally, seed: int) -> dict[str, Maps]:
+    """Fit with the paper's K = 5 and λ = 5, with vseg at K = 5, and with vseg at the K that predicts best."""
+    choice = _choose_segments(tally, seed)
+    five = next(candidate for candidate in choice.candidates if candidate.segments == SEGMENTS)
     return {
-        "paper": estimators.paper(tally, SEGMENTS, strength=STRENGTH, seed=seed),
+        "paper": estimators.fit_paper(tally, SEGMENTS, strength=STRENGTH, seed=seed),
         "five": five.result.maps,
-        "ours": chosen.result.maps,
+        "ours": choice.result.maps,
     }
 
 
-def _chosen(tally: Tally, seed: int) -> SegmentsChoice:
+def _choose_segments(tally: Tally, seed: int) -> SegmentsChoice:
     with warnings.catch_warnings():
-        # The paper's number of pairs is known to be small for K > 5.
+        # The warning that the paper's number of pairs is small for K > 5.
         warnings.simplefilter("ignore", VsegWarning)
-        return choose_segments(tally, segments=TRIED, seed=seed, threads=1)
+        return choose_segments(tally, segments=CANDIDATE_SEGMENTS, seed=seed, threads=1)
 
 
-def _scores(maps: Maps, shown: Seen) -> dict[str, float]:
-    said = maps.probabilities @ maps.probabilities.T
-    every = np.triu_indices(len(LAYOUT), 1)
-    same = shown.same[every]
+def _scores(maps: Maps, observed: ObservedImage) -> dict[str, float]:
+    estimate = maps.probabilities @ maps.probabilities.T
+    upper = np.triu_indices(len(LAYOUT), 1)
+    same = observed.same[upper]
     return {
         "segments": maps.segments,
         "won": maps.segments_won,
-        "error": float(np.abs(said[every] - same).mean()),
+        "error": float(np.abs(estimate[upper] - same).mean()),
         "flat": float(np.abs(same - same.mean()).mean()),
         "entropy": maps.mean_entropy,
-        "r": _correlation(maps.entropy, shown.disagreement),
+        "r": _correlation(maps.entropy, observed.disagreement),
     }
 
 
-def _correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """0 where either is the same everywhere."""
-    if min(np.ptp(one), np.ptp(other)) < 1e-9:
+def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Return the correlation, or 0 if either array is constant."""
+    if min(np.ptp(first), np.ptp(second)) < 1e-9:
         return 0.0
-    return float(np.corrcoef(one, other)[0, 1])
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def example(*, seed: int, data: Path | None = None) -> dict[str, NDArray[np.float64]]:
-    """One resample of each photograph: the image, the observers' labels, and each fit's maps."""
-    found: dict[str, NDArray[np.float64]] = {}
+    """Return the image, the observers' labels and the maps of each fit, for one resample of each photograph."""
+    arrays: Example = {}
     for setting in settings(data):
-        shown, name = seen(**setting), setting["image"]
-        found[f"{name}/image"] = shown.image / 255
-        found[f"{name}/observers"] = np.array([one.labels for one in shown.observers], np.float64)
-        for fit, maps in _fitted(answered(shown, seed), seed).items():
-            found[f"{name}/{fit}"] = maps.image
-    return found
+        observed, name = load_image(**setting), setting["image"]
+        arrays[f"{name}/image"] = observed.image / 255
+        arrays[f"{name}/observers"] = np.array([maps.labels for maps in observed.observers], np.float64)
+        for fit, maps in _fit_all(simulate_tally(observed, seed), seed).items():
+            arrays[f"{name}/{fit}"] = maps.image
+    return arrays
 
 
 def claims(table: "Table") -> list[Claim]:
-    """What the paper says about natural images."""
-    return [_how_many(table), _serves(table), _unsure(table)]
+    """Judge the paper's claims about natural images."""
+    return [_judge_segment_count(table), _judge_error(table), _judge_entropy(table)]
 
 
-def _how_many(table: "Table") -> Claim:
+def _judge_segment_count(table: "Table") -> Claim:
     used, won, ours = (
-        _by_image(table, value, fit)
+        _columns_by_image(table, value, fit)
         for value, fit in (("used", "paper"), ("won", "paper"), ("segments", "ours"))
     )
-    told = {
+    matches = {
         name: abs(won[name].mean() - used[name].mean()) <= 0.5
         for name in used
         if used[name].mean() <= SEGMENTS
     }
     more = sum(used[name].mean() > SEGMENTS for name in used)
 
-    def said(found: dict[str, NDArray[np.float64]]) -> str:
+    def describe(counts: dict[str, NDArray[np.float64]]) -> str:
         return ", ".join(
-            f"{name} {values.mean():.1f} of {used[name].mean():.1f}" for name, values in found.items()
+            f"{name} {values.mean():.1f} of {used[name].mean():.1f}" for name, values in counts.items()
         )
 
-    return judged(
-        "Fitted with K = 5, the maps that are not empty tell how many segments people used on average.",
+    return judge(
+        "Fitted with K = 5, the number of maps that are not empty is the mean number of segments that people used.",
         printed="3 of 5 maps in six images, 2 in two",
-        paper=f"maps that win a location, and segments that observers used: {said(won)}",
-        ours=f"K by held-out pairs: {said(ours)}",
-        holds=all(told.values()) and not more,
-        holds_if=bool(told) and sum(told.values()) >= len(told) / 2,
-        condition=f"people use five segments at most, as they do in {len(told)} of {len(used)} images: in "
-        f"{sum(told.values())} of these the number is right to within a half",
-        reason="the number is off by more than a half in most images",
+        paper=f"maps that win a location, and segments that observers used: {describe(won)}",
+        ours=f"K by held-out pairs: {describe(ours)}",
+        holds=all(matches.values()) and not more,
+        holds_if=bool(matches) and sum(matches.values()) >= len(matches) / 2,
+        condition=f"people use at most five segments, as in {len(matches)} of {len(used)} images: in "
+        f"{sum(matches.values())} of these the number is within 0.5",
+        reason="the number is off by more than 0.5 in most images",
     )
 
 
-def _serves(table: "Table") -> Claim:
-    sources = _sources(table)
+def _judge_error(table: "Table") -> Claim:
+    sources = _split_by_source(table)
 
-    def of(own: "Table", value: str, fit: str) -> NDArray[np.float64]:
-        return np.asarray(own.column(value, fit=fit), np.float64)
+    def values(rows: "Table", name: str, fit: str) -> NDArray[np.float64]:
+        return np.asarray(rows.column(name, fit=fit), np.float64)
 
-    def said(fit: str) -> str:
-        return "; ".join(f"{spoken(interval(of(own, 'error', fit)))} {name}" for name, own in sources.items())
+    def describe(fit: str) -> str:
+        return "; ".join(
+            f"{format_interval(interval(values(rows, 'error', fit)))} {name}"
+            for name, rows in sources.items()
+        )
 
     left = {
-        name: ratio_interval(of(own, "error", "paper"), of(own, "flat", "paper"))
-        for name, own in sources.items()
+        name: ratio_interval(values(rows, "error", "paper"), values(rows, "flat", "paper"))
+        for name, rows in sources.items()
     }
-    told = [name for name, (_, _, high) in left.items() if high < 1]
+    better_than_flat = [name for name, (_, _, high) in left.items() if high < 1]
     gains = {
-        name: ratio_interval(of(own, "error", "paper"), of(own, "error", "ours"))
-        for name, own in sources.items()
+        name: ratio_interval(values(rows, "error", "paper"), values(rows, "error", "ours"))
+        for name, rows in sources.items()
     }
-    better = "With K and λ chosen by held-out pairs from the same answers: the paper's error is " + "; ".join(
-        f"{spoken(gain, 2)} times ours {name}" for name, gain in gains.items()
+    comparison = (
+        "With K and λ chosen by cross-validation on the same answers: the paper's error is "
+        + "; ".join(f"{format_interval(gain, 2)} times ours {name}" for name, gain in gains.items())
     )
-    return judged(
+    return judge(
         "Maps can be reconstructed from 1,024 answers of eight people (K = 5, λ = 5).",
-        paper=f"mean error of P(same) over all pairs: {said('paper')}; one number for all pairs: "
-        + "; ".join(f"{of(own, 'flat', 'paper').mean():.3f} {name}" for name, own in sources.items()),
-        ours=f"{said('ours')}; with K = 5: {said('five')}",
-        holds=len(told) == len(left),
-        holds_if=bool(told),
-        condition=f"one asks {' and '.join(told)}; else one number for all pairs is as good. {better}",
-        reason=f"One number for all pairs is as good. {better}",
-        remark=better,
+        paper=f"mean error of P(same) over all pairs: {describe('paper')}; one number for all pairs: "
+        + "; ".join(f"{values(rows, 'flat', 'paper').mean():.3f} {name}" for name, rows in sources.items()),
+        ours=f"{describe('ours')}; with K = 5: {describe('five')}",
+        holds=len(better_than_flat) == len(left),
+        holds_if=bool(better_than_flat),
+        condition=f"only the results {' and '.join(better_than_flat)} count; otherwise one number for all pairs "
+        "is as good. "
+        f"{comparison}",
+        reason=f"One number for all pairs is as good. {comparison}",
+        remark=comparison,
     )
 
 
-def _unsure(table: "Table") -> Claim:
-    paper, ours = (_by_image(table, "r", fit) for fit in ("paper", "ours"))
-    found = {name: interval(values)[1] > 0 for name, values in paper.items()}
-    missed = [name for name, above in found.items() if not above]
+def _judge_entropy(table: "Table") -> Claim:
+    paper, ours = (_columns_by_image(table, "r", fit) for fit in ("paper", "ours"))
+    above_zero = {name: interval(values)[1] > 0 for name, values in paper.items()}
+    missed = [name for name, above in above_zero.items() if not above]
 
-    def said(by_image: dict[str, NDArray[np.float64]]) -> str:
+    def describe(by_image: dict[str, NDArray[np.float64]]) -> str:
         return ", ".join(f"{name} {values.mean():.2f}" for name, values in by_image.items())
 
-    return judged(
+    return judge(
         "The maps show in which regions people are unsure.",
-        paper=f"correlation of the entropy with the observers' disagreement: {said(paper)}",
-        ours=said(ours),
+        paper=f"correlation of the entropy with the observers' disagreement: {describe(paper)}",
+        ours=describe(ours),
         holds=not missed,
-        holds_if=len(missed) <= len(found) / 2,
-        condition=f"one takes most images for all: the correlation is above 0 in {len(found) - len(missed)} of "
-        f"{len(found)}, not in {' and '.join(missed)}",
+        holds_if=len(missed) <= len(above_zero) / 2,
+        condition=f"most images are enough: the correlation is above 0 in {len(above_zero) - len(missed)} of "
+        f"{len(above_zero)}, not in {' and '.join(missed)}",
         reason="the entropy does not follow the observers' disagreement in most images",
     )
 
 
-def _sources(table: "Table") -> dict[str, "Table"]:
-    """Simulated observers and annotators apart."""
-    named = {"": "for simulated observers"}
-    return {named.get(folder, "for annotators"): own for (folder,), own in table.groups(["folder"]).items()}
+def _split_by_source(table: "Table") -> dict[str, "Table"]:
+    """Split the rows into those of simulated observers and those of annotators."""
+    names = {"": "for simulated observers"}
+    return {names.get(folder, "for annotators"): rows for (folder,), rows in table.groups(["folder"]).items()}
 
 
-def _by_image(table: "Table", value: str, fit: str) -> dict[str, NDArray[np.float64]]:
-    own = table.where(fit=fit)
+def _columns_by_image(table: "Table", value: str, fit: str) -> dict[str, NDArray[np.float64]]:
+    rows = table.where(fit=fit)
     return {
-        image: np.asarray(part.column(value), np.float64) for (image,), part in own.groups(["image"]).items()
+        image: np.asarray(part.column(value), np.float64) for (image,), part in rows.groups(["image"]).items()
     }
 
 
@@ -285,12 +292,12 @@ SIGNS = {"paper": MARKERS["paper"], "five": MARKERS["ours_plain"], "ours": MARKE
 SHOWN = ("paper", "ours")
 SIDE, STEP, WIDTH = 0.56, 0.59, 11.2
 FIRST, TOP = 0.75, 0.5
-MAP_COLUMNS = {"paper": SEGMENTS, "ours": max(TRIED)}
+MAP_COLUMNS = {"paper": SEGMENTS, "ours": max(CANDIDATE_SEGMENTS)}
 Example = dict[str, NDArray[np.float64]]
 
 
 def draw(table: "Table", example: Example) -> "Figure":
-    """A row a photograph: image, the paper's maps and ours; below, the error over all pairs."""
+    """Draw a row per photograph with the paper's maps and ours; below, errors and numbers of segments."""
     images = list(dict.fromkeys(table.column("image").tolist()))
     charts = TOP + len(images) * STEP + 0.75
     figure = style.sheet(WIDTH, charts + 2.55)
@@ -311,9 +318,9 @@ def _draw_row(figure: "Figure", top: float, image: str, example: Example) -> Non
         style.picture(axes, example[f"{image}/image"])
     for labels in example[f"{image}/observers"].astype(np.int64):
         style.draw_boundaries(axes, Maps.one_hot(LAYOUT, labels), tone="#FFD24D", width=0.35)
-    paper = drawing.as_maps(example[f"{image}/paper"])
+    paper = drawing.maps_from_image(example[f"{image}/paper"])
     paper = paper.permute(np.argsort(-paper.probabilities.sum(axis=0)))
-    ours = drawing.as_maps(example[f"{image}/ours"]).align_to(paper)
+    ours = drawing.maps_from_image(example[f"{image}/ours"]).align_to(paper)
     for fit, maps in zip(SHOWN, (paper, ours), strict=True):
         _draw_fit(figure, _left_edge(fit), top, maps, MAP_COLUMNS[fit])
 
@@ -322,20 +329,20 @@ def _left_edge(fit: str) -> float:
     return FIRST + 2 * STEP + 0.1 + (0 if fit == "paper" else (MAP_COLUMNS["paper"] + 2) * STEP + 0.15)
 
 
-def _draw_fit(figure: "Figure", left: float, top: float, maps: Maps, room: int) -> None:
-    """Probability maps (none for segments that a smaller K does without), the segmentation and the entropy."""
-    pictures = {
+def _draw_fit(figure: "Figure", left: float, top: float, maps: Maps, columns: int) -> None:
+    """Draw probability maps (empty columns if K is smaller), the segmentation and the entropy."""
+    panels = {
         k: style.shade(maps.image[..., k], k) for k in range(maps.segments) if maps.probabilities[:, k].any()
     }
-    pictures[room] = style.paint(style.raster(maps.layout, maps.labels))
-    for column, pixels in pictures.items():
+    panels[columns] = style.paint(style.raster(maps.layout, maps.labels))
+    for column, pixels in panels.items():
         style.picture(style.axes_at(figure, left + column * STEP, top, SIDE, SIDE), pixels)
-    axes = style.axes_at(figure, left + (room + 1) * STEP, top, SIDE, SIDE)
+    axes = style.axes_at(figure, left + (columns + 1) * STEP, top, SIDE, SIDE)
     style.picture(axes, style.raster(maps.layout, maps.entropy), highest=float(np.log(SEGMENTS)))
 
 
 def _draw_headings(figure: "Figure") -> None:
-    """What the columns are."""
+    """Draw the headings of the columns."""
     heads = [(FIRST, "image"), (FIRST + STEP, "observers")]
     for fit in SHOWN:
         texts = [*(style.letter(k) for k in range(MAP_COLUMNS[fit])), "segments", "entropy"]
@@ -347,7 +354,7 @@ def _draw_headings(figure: "Figure") -> None:
 
 
 def _draw_scales(figure: "Figure", top: float) -> None:
-    drawing.probability_key(figure, FIRST + 3.2 * STEP, top, SEGMENTS)
+    drawing.draw_probability_scale(figure, FIRST + 3.2 * STEP, top, SEGMENTS)
     style.entropy_bar(
         figure, style.axes_at(figure, FIRST + 12 * STEP, top, 1.8, 0.13), float(np.log(SEGMENTS))
     )
@@ -357,7 +364,7 @@ def _draw_errors(axes: "Axes", table: "Table", images: list[str]) -> None:
     for number, (fit, label) in enumerate(NAMES.items()):
         _draw_means(axes, table, "error", fit, images, number, label)
     _label_images(axes, images)
-    drawing.finished(axes, "", "mean error of P(same)", key=None)
+    drawing.label_axes(axes, "", "mean error of P(same)", key=None)
     axes.legend(fontsize=7, frameon=False, ncols=3, loc="lower left", handlelength=1)
     style.title(axes, "Error over all pairs, same answers: mean and its 95 % interval", style.SMALL)
 
@@ -376,7 +383,7 @@ def _draw_segment_counts(axes: "Axes", table: "Table", images: list[str]) -> Non
     _draw_means(axes, table, "won", "paper", images, 0, "paper: maps not empty")
     _draw_means(axes, table, "segments", "ours", images, 2, "vseg: K chosen")
     _label_images(axes, images)
-    drawing.finished(axes, "", "number of segments", key=None)
+    drawing.label_axes(axes, "", "number of segments", key=None)
     axes.set_ylim(0, max(*used, 6) * 1.35)
     axes.legend(fontsize=7, frameon=False, loc="upper left", ncols=3, columnspacing=0.8, handletextpad=0.2)
     style.title(axes, "Number of segments: mean and its 95 % interval", style.SMALL)
@@ -385,8 +392,8 @@ def _draw_segment_counts(axes: "Axes", table: "Table", images: list[str]) -> Non
 def _draw_means(
     axes: "Axes", table: "Table", value: str, fit: str, images: list[str], number: int, label: str
 ) -> None:
-    found = np.array([interval(table.column(value, fit=fit, image=image)) for image in images])
-    mean, low, high = found.T
+    intervals = np.array([interval(table.column(value, fit=fit, image=image)) for image in images])
+    mean, low, high = intervals.T
     axes.errorbar(
         np.arange(len(images)) + 0.18 * (number - 1), mean, [mean - low, high - mean], linestyle="none",
         color=TONES[fit], marker=SIGNS[fit], markersize=4.5, capsize=2, linewidth=1.3, label=label,
@@ -394,6 +401,6 @@ def _draw_means(
 
 
 def _label_images(axes: "Axes", images: list[str]) -> None:
-    turned = 0 if len(images) <= 5 else 45
-    axes.set_xticks(range(len(images)), images, rotation=turned, ha="center" if not turned else "right")
+    rotation = 0 if len(images) <= 5 else 45
+    axes.set_xticks(range(len(images)), images, rotation=rotation, ha="center" if not rotation else "right")
     axes.set_xlim(-0.6, len(images) - 0.4)

@@ -1,4 +1,4 @@
-"""The page: a table of all claims, then each figure with its claims; one HTML file beside its pictures."""
+"""Write the HTML page (a table of all claims, then each figure with its claims) and the table in Markdown."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,44 +6,44 @@ from pathlib import Path
 from typing import Any
 
 from reproduction.paper import FIGURES
-from reproduction.paper.claims import NEAR, NOT, ONLY_IF, REPRODUCED
+from reproduction.paper.claims import NOT_REPRODUCED, ONLY_IF, REPRODUCED, TOLERANCE_FACTOR
 from vseg._support.atomic_files import write_text
 from vseg._support.html_report import environment, style
 from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS
 
 PAGE, TABLE = "index.html", "claims.md"
 FORMAT = 2  # of claims.json
-PROVISIONAL = 20  # resamples below which a verdict may well change
+PROVISIONAL_RESAMPLES = 20  # with fewer resamples a verdict is marked as provisional
 DAY = 24 * 3600.0
 
 
-def write(folder: Path) -> Path:
-    """Write index.html and claims.md of all figures that are finished in this folder."""
-    found = finished(folder)
+def write_page(folder: Path) -> Path:
+    """Write index.html and claims.md with all figures that are finished in this folder; return the path of the page."""
+    figures = load_finished(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in ((PAGE, html(found, folder)), (TABLE, markdown(found))):
+    for name, text in ((PAGE, render_html(figures, folder)), (TABLE, render_markdown(figures))):
         write_text(folder / name, text)
     return folder / PAGE
 
 
-def finished(folder: Path, names: Iterable[str] = tuple(FIGURES)) -> list[dict[str, Any]]:
-    """What claims.json says of each figure that is finished in this folder."""
-    drawn = (folder / name for name in names if (folder / name / "figure.png").is_file())
-    found = (_content(each / "claims.json") for each in drawn)
-    return [one for one in found if one.get("format") == FORMAT]
+def load_finished(folder: Path, names: Iterable[str] = tuple(FIGURES)) -> list[dict[str, Any]]:
+    """Load claims.json of each figure that is finished in this folder."""
+    folders = (folder / name for name in names if (folder / name / "figure.png").is_file())
+    contents = (_read_json(path / "claims.json") for path in folders)
+    return [content for content in contents if content.get("format") == FORMAT]
 
 
-def _content(path: Path) -> dict[str, Any]:
-    """Nothing where there is no such file, or one that is not ours: `running` speaks of it when it is in the way."""
+def _read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; empty if the file is missing or invalid (`runner` reports invalid files)."""
     try:
-        held: Any = json.loads(path.read_text(encoding="utf-8"))
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return held if isinstance(held, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
-def html(figures: Sequence[Mapping[str, Any]], folder: Path) -> str:
-    """Return the page."""
+def render_html(figures: Sequence[Mapping[str, Any]], folder: Path) -> str:
+    """Return the HTML page."""
     verdicts = [claim["verdict"] for figure in figures for claim in figure["claims"]]
     return (
         environment(Path(__file__).parent)
@@ -51,56 +51,61 @@ def html(figures: Sequence[Mapping[str, Any]], folder: Path) -> str:
         .render(
             title="The paper, reproduced",
             style=style(),
-            near=f"{NEAR:g}",
+            near=f"{TOLERANCE_FACTOR:g}",
             columns=COLUMNS,
             signs=SIGNS,
-            provisional=PROVISIONAL,
+            provisional=PROVISIONAL_RESAMPLES,
             figures=figures,
             verdicts=verdicts,
             tally=", ".join(f"{verdicts.count(verdict)} {label}" for verdict, label in LABELS.items()),
-            cost=cost_in_words(figures),
-            sizes={figure["name"]: _shown_px(folder / figure["name"] / "figure.png") for figure in figures},
-            made=_made(figures),
+            cost=describe_cost(figures),
+            sizes={
+                figure["name"]: _display_size_px(folder / figure["name"] / "figure.png") for figure in figures
+            },
+            made=_describe_origin(figures),
         )
     )
 
 
-def markdown(figures: Sequence[Mapping[str, Any]]) -> str:
-    """The claims as a table in Markdown."""
+def render_markdown(figures: Sequence[Mapping[str, Any]]) -> str:
+    """Return the claims as a Markdown table."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
-    for one in figures:
-        for claim in one["claims"]:
-            where = one["where"] + (f", {one['fewest']} resamples" if one["fewest"] < PROVISIONAL else "")
+    for figure in figures:
+        for claim in figure["claims"]:
+            where = figure["where"] + (
+                f", {figure['fewest']} resamples" if figure["fewest"] < PROVISIONAL_RESAMPLES else ""
+            )
             verdict = f"**{claim['verdict']}** {claim['why']}".strip()
             cells = (where, claim["claim"], claim["printed"], claim["paper"], claim["ours"], verdict)
             lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    return "\n".join(lines) + f"\n\n{cost_in_words(figures)}\n\n{_made(figures)}\n"
+    return "\n".join(lines) + f"\n\n{describe_cost(figures)}\n\n{_describe_origin(figures)}\n"
 
 
-def cost_in_words(figures: Sequence[Mapping[str, Any]]) -> str:
-    """How long the paper's implementation would have taken for the same fits; empty where nothing was timed."""
-    timed = [one for one in figures if one.get("pytorch")]
+def describe_cost(figures: Sequence[Mapping[str, Any]]) -> str:
+    """Describe how long the paper's implementation would take for the same fits; empty if nothing was timed."""
+    timed = [figure for figure in figures if figure.get("pytorch")]
     if not timed:
         return ""
-    fits, theirs, compiled, in_full = (
-        sum(one["pytorch"][name] for one in timed) for name in ("fits", "seconds", "compiled", "in_full")
+    fits, pytorch, compiled, in_full = (
+        sum(figure["pytorch"][name] for figure in timed)
+        for name in ("fits", "seconds", "compiled", "in_full")
     )
-    here = sum(one["worked"] for one in timed)
+    work = sum(figure["worked"] for figure in timed)
     return (
-        f"The {fits:,} fits of Algorithm 1 in {len(timed)} of these figures would take {spelled(theirs)} of one core "
-        f"in PyTorch, estimated from one fit of each kind ({spelled(in_full)} if every setting had all resamples); "
-        f"compiled they take {spelled(compiled)} here, {theirs / max(compiled, 1e-9):.0f} times less. With vseg's own "
-        f"estimators, which choose λ by {FOLDS * len(STRENGTHS)} more fits each, these figures took {spelled(here)} of "
-        "work in all."
+        f"The {fits:,} fits of Algorithm 1 in {len(timed)} of these figures would take {format_duration(pytorch)} of "
+        f"one core in PyTorch, estimated from one fit of each kind ({format_duration(in_full)} if every setting had "
+        f"all resamples); compiled they take {format_duration(compiled)} here, "
+        f"{pytorch / max(compiled, 1e-9):.0f} times less. With vseg's own estimators, which choose λ by "
+        f"{FOLDS * len(STRENGTHS)} more fits each, these figures took {format_duration(work)} of work in all."
     )
 
 
-def spelled(seconds: float) -> str:
-    """A time for a reader.
+def format_duration(seconds: float) -> str:
+    """Format a duration in a readable unit.
 
     Examples
     --------
-    >>> spelled(42), spelled(5400), spelled(200_000)
+    >>> format_duration(42), format_duration(5400), format_duration(200_000)
     ('42 s', '1.5 hours', '2.3 days')
     """
     for unit, name in ((DAY, "days"), (3600.0, "hours"), (60.0, "minutes")):
@@ -109,21 +114,21 @@ def spelled(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.2g} s"
 
 
-def _shown_px(path: Path) -> tuple[int, int]:
-    """Figures have twice the pixels they are shown at, for sharp screens."""
+def _display_size_px(path: Path) -> tuple[int, int]:
+    """Return the displayed width and height: half the pixels, for sharp screens."""
     from PIL import Image
 
-    with Image.open(path) as picture:
-        return picture.width // 2, picture.height // 2
+    with Image.open(path) as image:
+        return image.width // 2, image.height // 2
 
 
-def _made(figures: Sequence[Mapping[str, Any]]) -> str:
-    versions = sorted({one["version"] for one in figures})
-    seeds = sorted({one["seed"] for one in figures})
-    made = f"vseg {', '.join(versions)}, seed {', '.join(map(str, seeds))}"
-    return f"Made by python -m reproduction paper run with {made}."
+def _describe_origin(figures: Sequence[Mapping[str, Any]]) -> str:
+    versions = sorted({figure["version"] for figure in figures})
+    seeds = sorted({figure["seed"] for figure in figures})
+    origin = f"vseg {', '.join(versions)}, seed {', '.join(map(str, seeds))}"
+    return f"Made by python -m reproduction paper run with {origin}."
 
 
 COLUMNS = ("figure", "the paper's claim", "printed", "the paper's algorithm, here", "vseg", "verdict")
-SIGNS = {REPRODUCED: ("✓", "yes"), ONLY_IF: ("◐", "if"), NOT: ("✗", "no")}
-LABELS = {REPRODUCED: "reproduced", ONLY_IF: "reproduced only if…", NOT: "not reproduced"}
+SIGNS = {REPRODUCED: ("✓", "yes"), ONLY_IF: ("◐", "if"), NOT_REPRODUCED: ("✗", "no")}
+LABELS = {REPRODUCED: "reproduced", ONLY_IF: "reproduced only if…", NOT_REPRODUCED: "not reproduced"}

@@ -1,7 +1,7 @@
 """Algorithm 1 as the paper runs it: PyTorch, autograd, exponentiated gradient, one thread.
 
-Only its running time matters: `python -m reproduction paper run` reports how long the paper's implementation
-would have taken, and the benchmarks compare with it. The only file of this room with torch.
+It is used for its running time only: `python -m reproduction paper run` reports how long the paper's implementation
+would have taken, and the benchmarks compare with it. Only this module imports torch.
 """
 
 import time
@@ -11,38 +11,38 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reproduction.paper.algorithm import descended, random_start
+from reproduction.paper.algorithm import descend, random_start
 from vseg.data.layout import Grid
 from vseg.errors import InvalidInput
 from vseg.reconstruction.objective import Objective
 
-TIMED = 60  # iterations; the first few are not counted
-WARM = 5
+TIMED_ITERATIONS = 60  # after the warm-up
+WARM_UP_ITERATIONS = 5
 
 
-class Descent:
+class PyTorchDescent:
     """One run of Algorithm 1; `step` is one iteration.
 
     Examples
     --------
     >>> from reproduction.paper import simulation
-    >>> from vseg.reconstruction.objective import objective
-    >>> tally = simulation.answered(simulation.truth(size=8, amplitude=3.0, xi=2.0), blocks=1, seed=0)
-    >>> problem = objective(tally, 3, strength=10.0, weights="pairs")
-    >>> run = Descent(problem, random_start(problem, 0), rate=0.05)
+    >>> from vseg.reconstruction.objective import build_objective
+    >>> tally = simulation.simulate_tally(simulation.truth(size=8, amplitude=3.0, xi=2.0), blocks=1, seed=0)
+    >>> problem = build_objective(tally, 3, strength=10.0, weights="pairs")
+    >>> run = PyTorchDescent(problem, random_start(problem, 0), rate=0.05)
     >>> run.step() > [run.step() for _ in range(50)][-1]
     True
     """
 
     def __init__(self, target: Objective, start: NDArray[np.float64], rate: float):
         if not isinstance(target.layout, Grid):
-            raise InvalidInput(f"The paper's algorithm runs on a grid, got {target.layout}.")
+            raise InvalidInput(f"Expected a grid for the paper's algorithm, got {target.layout}.")
         self._strength, self._size, self._rate = target.strength, target.layout.size, rate
-        self._i, self._j, self._share = _pairs(target)
+        self._i, self._j, self._share = _pair_tensors(target)
         self._p = torch.tensor(start, dtype=torch.float32, requires_grad=True)
 
     def step(self) -> float:
-        """Take one step; the loss is that of the maps before it."""
+        """Take one step; return the loss before it."""
         p = self._p
         q = (p[self._i] * p[self._j]).sum(1)
         loss = ((self._share - q) ** 2).sum()
@@ -57,53 +57,53 @@ class Descent:
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
-        """(n, K) where it stands."""
+        """The current maps, (n, K)."""
         p = np.maximum(self._p.detach().numpy().astype(np.float64), 0)
         return p / p.sum(axis=1, keepdims=True)
 
 
-def seconds(problem: Objective, rate: float, *, seed: int) -> tuple[float, float]:
-    """CPU seconds that one fit takes in PyTorch, and compiled.
+def time_fit(problem: Objective, rate: float, *, seed: int) -> tuple[float, float]:
+    """Return the CPU seconds of one fit in PyTorch and compiled.
 
-    In PyTorch a few iterations are timed, and multiplied by as many as Algorithm 1 needs on this problem.
+    In PyTorch a few iterations are timed and scaled to the number that Algorithm 1 needs on this problem.
     """
     start = random_start(problem, seed)
-    descended(problem, start, rate, longest=1)  # loads the compiled code
+    descend(problem, start, rate, max_iterations=1)  # loads the compiled code
     began = time.thread_time()
-    _, needed = descended(problem, start, rate)
+    _, iterations = descend(problem, start, rate)
     compiled = time.thread_time() - began
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        run = Descent(problem, start, rate)
-        for _ in range(WARM):
+        run = PyTorchDescent(problem, start, rate)
+        for _ in range(WARM_UP_ITERATIONS):
             run.step()
         began = time.thread_time()
-        for _ in range(TIMED):
+        for _ in range(TIMED_ITERATIONS):
             run.step()
-        return needed * (time.thread_time() - began) / TIMED, compiled
+        return iterations * (time.thread_time() - began) / TIMED_ITERATIONS, compiled
     finally:
         torch.set_num_threads(before)
 
 
 def _penalty(p: Any, size: int) -> Any:
-    """Eq. 7 with the four-neighbour mean, edges repeated."""
+    """Compute the penalty of Eq. 7 with the four-neighbour mean, edges repeated."""
     maps = p.view(size, size, -1).permute(2, 0, 1)[None]
     wide = torch.nn.functional.pad(maps, (1, 1, 1, 1), mode="replicate")
     mean = (wide[..., :-2, 1:-1] + wide[..., 2:, 1:-1] + wide[..., 1:-1, :-2] + wide[..., 1:-1, 2:]) / 4
     return ((maps - mean) ** 2).sum()
 
 
-def _pairs(target: Objective) -> tuple[Any, Any, Any]:
+def _pair_tensors(target: Objective) -> tuple[Any, Any, Any]:
     tested = target.tested
     if not np.allclose(tested.weight, 1):
         raise InvalidInput(
             "The paper's loss does not weight pairs; build the objective with weights='pairs'."
         )
     ends = np.repeat(np.arange(len(target.layout)), np.diff(tested.start))
-    once = ends < tested.partner
+    first = ends < tested.partner  # each pair is stored twice
     return (
-        torch.tensor(ends[once]),
-        torch.tensor(tested.partner[once].astype(np.int64)),
-        torch.tensor(tested.share[once], dtype=torch.float32),
+        torch.tensor(ends[first]),
+        torch.tensor(tested.partner[first].astype(np.int64)),
+        torch.tensor(tested.share[first], dtype=torch.float32),
     )

@@ -1,4 +1,4 @@
-"""How the error depends on the resolution of the grid, from 8 to 64 locations along a side."""
+"""Appendix S4: error over the resolution of the grid, from 8 to 64 locations along a side."""
 
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction.paper import drawing, simulation
-from reproduction.paper.claims import Claim, interval, judged, near, spoken
-from reproduction.paper.costs import Fit
+from reproduction.paper.claims import Claim, format_interval, interval, is_near, judge
+from reproduction.paper.costs import PaperFit
 from reproduction.paper.estimators import ESTIMATORS, LABELS
 from vseg.data.layout import Grid
 from vseg.data.maps import Maps
@@ -27,84 +27,86 @@ LARGEST = 64
 SHOWN = (8, 16, 64)  # in the figure
 SHARES = {8: 1.0, 16: 1.0, 32: 0.1, 64: 0.02}
 BLOCKS = 10
-GOOD, NOISE = 0.1, 0.25  # what the paper prints
+GOOD, NOISE = 0.1, 0.25  # errors printed in the paper
 
 
 def share(*, size: int) -> float:
-    """Of the resamples that others get: a fit at 64 takes a hundred times as long as one at 8."""
+    """Return the share of the resamples: a fit at 64 takes a hundred times as long as one at 8."""
     return SHARES[size]
 
 
 @cache
 def truth(size: int) -> Maps:
-    """Highly uncertain maps on a 64x64 grid, sampled at the centres of coarser cells."""
+    """Return highly uncertain maps of a 64x64 grid, sampled at the centres of coarser cells."""
     fine = simulation.truth(size=LARGEST, amplitude=1.0, xi=16.0, min_area=0.15, seed=7)
     step = LARGEST // size
     return Maps(Grid(size), fine.image[step // 2 :: step, step // 2 :: step])
 
 
 def trial(*, size: int, seed: int) -> list[dict[str, Any]]:
-    """One resample: the error of each estimator."""
+    """Run one resample; return the error of each estimator."""
     return [
         {
             "estimator": name,
             "mae": metrics.mae_per_entry(maps, truth(size)),
             "won": maps.segments_won,
         }
-        for name, maps in _fitted(size, seed).items()
+        for name, maps in _fit_all(size, seed).items()
     ]
 
 
-def _fitted(size: int, seed: int) -> dict[str, Maps]:
-    tally = simulation.answered(truth(size), blocks=BLOCKS, seed=seed)
+def _fit_all(size: int, seed: int) -> dict[str, Maps]:
+    tally = simulation.simulate_tally(truth(size), blocks=BLOCKS, seed=seed)
     return {name: fit(tally, 3, seed=seed) for name, fit in ESTIMATORS.items()}
 
 
-def papers_fits(*, size: int, seed: int) -> list[Fit]:
-    """The fits of Algorithm 1 in one resample, for what they would cost in PyTorch."""
-    tally = simulation.answered(truth(size), blocks=BLOCKS, seed=seed)
+def paper_fits(*, size: int, seed: int) -> list[PaperFit]:
+    """Return the fits of Algorithm 1 in one resample, to estimate their time in PyTorch."""
+    tally = simulation.simulate_tally(truth(size), blocks=BLOCKS, seed=seed)
     return [(tally, 3, 0.0), (tally, 3, 10.0)]
 
 
 def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
-    """At each resolution: the truth, and what each estimator makes of one resample."""
-    found = {}
+    """Return the true maps and the maps of each estimator in one resample, at each resolution."""
+    images = {}
     for size in SHOWN:
-        found[f"truth_{size}"] = truth(size).image
-        for name, maps in _fitted(size, seed).items():
-            found[f"{name}_{size}"] = maps.align_to(truth(size)).image
-    return found
+        images[f"truth_{size}"] = truth(size).image
+        for name, maps in _fit_all(size, seed).items():
+            images[f"{name}_{size}"] = maps.align_to(truth(size)).image
+    return images
 
 
 def claims(table: "Table") -> list[Claim]:
-    """What the paper says about this figure, in which an error of 10 % is MAE / K = 0.1."""
+    """Judge the paper's claims about this figure, in which an error of 10 % is MAE / K = 0.1."""
     sizes = sorted(set(table.column("size").tolist()))
     means = {
         name: {size: interval(table.column("mae", size=size, estimator=name)) for size in sizes}
         for name in ESTIMATORS
     }
-    course = {name: " → ".join(f"{own[size][0]:.3f}" for size in own) for name, own in means.items()}
-    rise = {name: own[sizes[-1]][0] - own[sizes[0]][0] for name, own in means.items()}
+    course = {
+        name: " → ".join(f"{by_size[size][0]:.3f}" for size in by_size) for name, by_size in means.items()
+    }
+    rise = {name: by_size[sizes[-1]][0] - by_size[sizes[0]][0] for name, by_size in means.items()}
     return [
-        judged(
+        judge(
             "With regularisation the maps are accurate at every resolution.",
             printed="< 10 %",
-            paper=course["paper"] + f"; at most {spoken(max(means['paper'].values()))}",
-            ours=course["ours"] + f"; at most {spoken(max(means['ours'].values()))}",
+            paper=course["paper"] + f"; at most {format_interval(max(means['paper'].values()))}",
+            ours=course["ours"] + f"; at most {format_interval(max(means['ours'].values()))}",
             holds=max(mean for mean, _, _ in means["paper"].values()) < GOOD,
             holds_if=max(mean for mean, _, _ in means["ours"].values()) < GOOD,
-            condition="λ is chosen by held-out pairs; λ = 10 leaves more than 10 % at some resolution",
+            condition="λ is chosen by cross-validation; with λ = 10 the error is above 10 % at some resolution",
             reason="the error is above 10 % at some resolution",
         ),
-        judged(
+        judge(
             "Without regularisation only noise is recovered.",
             printed="about 25 %",
             paper=course["paper_plain"],
             ours=course["ours_plain"] + " at λ = 0 from a smooth start",
-            holds=all(near(mean, NOISE) for mean, _, _ in means["paper_plain"].values()),
-            reason="the error is of another size",
+            holds=all(is_near(mean, NOISE) for mean, _, _ in means["paper_plain"].values()),
+            reason="the error differs from the printed one",
         ),
-        judged(
+        judge(
             "The error grows with resolution, more slowly with regularisation than without.",
             paper=f"from {sizes[0]} to {sizes[-1]}: {rise['paper']:+.3f} with, {rise['paper_plain']:+.3f} without",
             ours=f"{rise['ours']:+.3f} by default, {rise['ours_plain']:+.3f} at λ = 0",
@@ -117,16 +119,16 @@ def claims(table: "Table") -> list[Claim]:
 
 
 def draw(table: "Table", example: dict[str, NDArray[np.float64]]) -> "Figure":
-    """The error over resolution, and the segments' maps at each."""
-    shown = {
+    """Draw the error over resolution, and maps at each resolution."""
+    columns = {
         f"{size} x {size}": {
-            "truth": drawing.as_maps(example[f"truth_{size}"]),
-            **{LABELS[name]: drawing.as_maps(example[f"{name}_{size}"]) for name in ESTIMATORS},
+            "truth": drawing.maps_from_image(example[f"truth_{size}"]),
+            **{LABELS[name]: drawing.maps_from_image(example[f"{name}_{size}"]) for name in ESTIMATORS},
         }
         for size in SHOWN
     }
-    figure, [axes] = drawing.chart_and_maps(shown, chart_width=3.1, side=0.52)
-    drawing.curves(axes, table, "mae", "size")
-    drawing.doublings(axes, SETTINGS["size"])
-    drawing.finished(axes, "locations along a side", "MAE / K")
+    figure, [axes] = drawing.create_figure(columns, chart_width=3.1, side=0.52)
+    drawing.draw_curves(axes, table, "mae", "size")
+    drawing.set_log_ticks(axes, SETTINGS["size"])
+    drawing.label_axes(axes, "locations along a side", "MAE / K")
     return figure

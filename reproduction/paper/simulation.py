@@ -1,4 +1,4 @@
-"""The paper's simulations: one fixed ground truth a condition, pairs and answers drawn anew for each resample."""
+"""The paper's simulations: one fixed ground truth per condition; each resample has new pairs and answers."""
 
 from functools import cache
 
@@ -11,14 +11,14 @@ from vseg.data.responses import Responses, Tally
 from vseg.stimuli import random_maps
 
 
-def drawn(*, size: int, segments: int, amplitude: float, xi: float, min_area: float, seed: int) -> Maps:
-    """Maps of S2 whose log-odds fields have the standard deviation σ²ξ√π = `amplitude`.
+def sample_maps(*, size: int, segments: int, amplitude: float, xi: float, min_area: float, seed: int) -> Maps:
+    """Sample maps as in S2, with log-odds fields of standard deviation σ²ξ√π = `amplitude`.
 
     An infinite amplitude gives one-hot maps. The paper prints neither σ nor ξ nor the maps.
 
     Examples
     --------
-    >>> drawn(size=12, segments=3, amplitude=6.0, xi=2.0, min_area=0.2, seed=11).segments
+    >>> sample_maps(size=12, segments=3, amplitude=6.0, xi=2.0, min_area=0.2, seed=11).segments
     3
     """
     shape = {"segments": segments, "xi": xi, "min_area": min_area, "seed": seed}
@@ -32,40 +32,42 @@ def drawn(*, size: int, segments: int, amplitude: float, xi: float, min_area: fl
 def truth(
     *, size: int, segments: int = 3, amplitude: float, xi: float, min_area: float = 0.2, seed: int = 11
 ) -> Maps:
-    """The same, drawn once: the one ground truth of a condition.
+    """Return the ground truth of a condition: `sample_maps`, cached.
 
     Examples
     --------
     >>> truth(size=12, amplitude=6.0, xi=2.0) is truth(size=12, amplitude=6.0, xi=2.0)
     True
     """
-    return drawn(size=size, segments=segments, amplitude=amplitude, xi=xi, min_area=min_area, seed=seed)
+    return sample_maps(size=size, segments=segments, amplitude=amplitude, xi=xi, min_area=min_area, seed=seed)
 
 
-def answered(maps: Maps, *, blocks: int, pairs: int | None = None, seed: int) -> Tally:
-    """One resample: covering random pairs (KN² unless given), the same in every block, and their answers.
+def simulate_tally(maps: Maps, *, blocks: int, pairs: int | None = None, seed: int) -> Tally:
+    """Simulate one resample: covering random pairs and their answers.
+
+    There are KN² pairs unless `pairs` is given; every block repeats the same pairs.
 
     Examples
     --------
-    >>> answered(truth(size=12, amplitude=6.0, xi=2.0), blocks=10, seed=0).trials
+    >>> simulate_tally(truth(size=12, amplitude=6.0, xi=2.0), blocks=10, seed=0).trials
     4320
     """
     design, answers = np.random.SeedSequence(seed).spawn(2)
     count = maps.segments * len(maps.layout) if pairs is None else pairs
-    asked = designs.covering(maps.layout, trials=count, seed=design)
-    same = np.random.default_rng(answers).binomial(blocks, maps.same_probability(asked))
-    return Tally(asked, same, np.full(len(asked), blocks))
+    tested = designs.covering(maps.layout, trials=count, seed=design)
+    same = np.random.default_rng(answers).binomial(blocks, maps.same_probability(tested))
+    return Tally(tested, same, np.full(len(tested), blocks))
 
 
-def one_by_one(tally: Tally) -> Responses:
-    """The same answers a trial a row, as models are fitted to them.
+def expand_tally(tally: Tally) -> Responses:
+    """Return the answers as one row per trial, the input of models.
 
     Examples
     --------
-    >>> tally = answered(truth(size=12, amplitude=6.0, xi=2.0), blocks=10, seed=0)
-    >>> len(one_by_one(tally))
+    >>> tally = simulate_tally(truth(size=12, amplitude=6.0, xi=2.0), blocks=10, seed=0)
+    >>> len(expand_tally(tally))
     4320
     """
     i, j = (np.repeat(end, tally.n) for end in (tally.pairs.i, tally.pairs.j))
-    place = np.arange(tally.trials) - np.repeat(np.cumsum(tally.n) - tally.n, tally.n)
-    return Responses(tally.layout, i, j, place < np.repeat(tally.k, tally.n))
+    trial = np.arange(tally.trials) - np.repeat(np.cumsum(tally.n) - tally.n, tally.n)
+    return Responses(tally.layout, i, j, trial < np.repeat(tally.k, tally.n))

@@ -1,8 +1,8 @@
-"""The texture experiment and S5: is the entropy of people's maps larger where the picture is less certain?
+"""Figure 7 and S5: the texture experiment. Is the entropy of participants' maps larger if the image is more uncertain?
 
-A resample is a replication: 15 new people see the picture of low uncertainty, 15 others that of high uncertainty, and
-each one's maps are reconstructed. Four pairs of pictures take turns, so that what one picture does is not taken for
-what uncertainty does. The paper reports λ = 0 here; λ = 10 and vseg's default stand beside it.
+A resample is one replication: 15 new participants see the image of low uncertainty, 15 others that of high uncertainty,
+and the maps of each are reconstructed. Four pairs of images are used, to separate the effect of a single image from
+that of uncertainty. The paper reports λ = 0 here; λ = 10 and vseg's default are added.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reproduction.paper import drawing, people
-from reproduction.paper.claims import Claim, interval, judged, spoken
-from reproduction.paper.costs import Fit
-from reproduction.paper.estimators import COLOURS, ESTIMATORS, LABELS, MARKERS, PAPERS_STRENGTH
-from reproduction.paper.people import CONDITIONS, LAYOUT, PARTICIPANTS
+from reproduction.paper import drawing, participants
+from reproduction.paper.claims import Claim, format_interval, interval, judge
+from reproduction.paper.costs import PaperFit
+from reproduction.paper.estimators import COLOURS, ESTIMATORS, LABELS, MARKERS, PAPER_STRENGTH
+from reproduction.paper.participants import CONDITIONS, LAYOUT, PARTICIPANTS
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.evaluation import metrics
@@ -29,229 +29,246 @@ if TYPE_CHECKING:
     from vseg.sweeps import Table
 
 NAME = "texture"
-TITLE = "Entropy of people's maps, where a picture is more or less certain"
+TITLE = "Entropy of participants' maps at low and high uncertainty"
 WHERE = "Figure 7 and S5"
 SETTINGS = {"picture": (0, 1, 2, 3)}
 BELIEF = "belief"
-LOWEST = (
-    "the lowest loss is reached: from a random start the paper's algorithm stops early or in a local minimum"
+LOWEST_LOSS_CONDITION = (
+    "the lowest loss is reached; from a random start the paper's algorithm stops early or in a local minimum"
 )
-CELL_PX = 3  # of the rendering in which contours are compared
-CLOSE = 0.9  # F from which a contour counts as the true one; the paper went by eye
+CELL_PX = 3  # pixels per location when contours are compared
+MATCHING_F = 0.9  # F from which a contour counts as the true one; the paper judges by eye
 
 
 def share(*, picture: int) -> float:
-    """A replication is thirty people, each with four fits."""
+    """Return the share of the resamples: a replication has thirty participants with four fits each."""
     return 0.075
 
 
 def trial(*, picture: int, seed: int) -> list[dict[str, Any]]:
-    """One replication: entropies, their difference and contours, for the beliefs and for each estimator."""
-    groups = {condition: _people(condition, picture, seed) for condition in CONDITIONS}
-    return [{"estimator": name, **_scores(groups, name, picture)} for name in (BELIEF, *ESTIMATORS)]
+    """Run one replication; return the scores of the beliefs and of each estimator."""
+    groups = {condition: _fit_participants(condition, picture, seed) for condition in CONDITIONS}
+    return [
+        {"estimator": name, **_score_replication(groups, name, picture)} for name in (BELIEF, *ESTIMATORS)
+    ]
 
 
-def papers_fits(*, picture: int, seed: int) -> list[Fit]:
-    """The fits of Algorithm 1 in one replication, for what they would cost in PyTorch."""
+def paper_fits(*, picture: int, seed: int) -> list[PaperFit]:
+    """Return the fits of Algorithm 1 in one replication, to estimate their time in PyTorch."""
     return [
         (tally, 2, strength)
         for condition in CONDITIONS
-        for _, tally, _ in _sessions(condition, picture, seed)
-        for strength in (0.0, PAPERS_STRENGTH)
+        for _, tally, _ in _simulate_sessions(condition, picture, seed)
+        for strength in (0.0, PAPER_STRENGTH)
     ]
 
 
-def _sessions(condition: str, picture: int, seed: int) -> Iterator[tuple[Maps, Tally, int]]:
-    """What each new person believes and answers, and a seed for the fits."""
-    shown = people.seen(condition, picture)
-    for own in np.random.SeedSequence([seed, CONDITIONS.index(condition)]).spawn(PARTICIPANTS):
-        rng = np.random.default_rng(own)
-        believed = people.belief(shown, rng)
-        yield believed, people.answers(believed, rng), int(own.generate_state(1)[0])
+def _simulate_sessions(condition: str, picture: int, seed: int) -> Iterator[tuple[Maps, Tally, int]]:
+    """Yield the belief and the answers of each new participant, and a seed for the fits."""
+    image = participants.make_texture_image(condition, picture)
+    for seeds in np.random.SeedSequence([seed, CONDITIONS.index(condition)]).spawn(PARTICIPANTS):
+        rng = np.random.default_rng(seeds)
+        belief = participants.simulate_belief(image, rng)
+        yield belief, participants.simulate_answers(belief, rng), int(seeds.generate_state(1)[0])
 
 
-def _people(condition: str, picture: int, seed: int) -> list[dict[str, Maps]]:
-    """Each person's belief and what every estimator makes of their answers, labelled as in the picture."""
-    truth = people.seen(condition, picture).truth
+def _fit_participants(condition: str, picture: int, seed: int) -> list[dict[str, Maps]]:
+    """Return each participant's belief and maps by every estimator, with segments ordered as in the image."""
+    truth = participants.make_texture_image(condition, picture).truth
     return [
-        {BELIEF: believed}
+        {BELIEF: belief}
         | {name: fit(tally, 2, seed=start).align_to(truth) for name, fit in ESTIMATORS.items()}
-        for believed, tally, start in _sessions(condition, picture, seed)
+        for belief, tally, start in _simulate_sessions(condition, picture, seed)
     ]
 
 
-def _scores(groups: dict[str, list[dict[str, Maps]]], name: str, picture: int) -> dict[str, float]:
-    maps = {condition: [person[name] for person in group] for condition, group in groups.items()}
-    low, high = ([one.mean_entropy for one in maps[condition]] for condition in CONDITIONS)
+def _score_replication(groups: dict[str, list[dict[str, Maps]]], name: str, picture: int) -> dict[str, float]:
+    maps = {condition: [participant[name] for participant in group] for condition, group in groups.items()}
+    low, high = ([fit.mean_entropy for fit in maps[condition]] for condition in CONDITIONS)
     t, p, _ = welch(low, high)
-    scores = {"t": t, "p": p, "d": t * np.sqrt(2 / len(low))}  # Cohen's d of groups of one size
-    for condition, found in maps.items():
-        own = _of_group(found, people.seen(condition, picture))
-        scores |= {f"{score}_{condition}": value for score, value in own.items()}
+    scores = {"t": t, "p": p, "d": t * np.sqrt(2 / len(low))}  # Cohen's d of groups of equal size
+    for condition, group_maps in maps.items():
+        group_scores = _score_group(group_maps, participants.make_texture_image(condition, picture))
+        scores |= {f"{score}_{condition}": value for score, value in group_scores.items()}
     return scores
 
 
-def _of_group(maps: list[Maps], shown: people.Seen) -> dict[str, float]:
-    """Scores of the maps of one condition; 'edge' is the entropy at the edge over that elsewhere."""
-    each = np.array([one.mean_entropy for one in maps])
-    field = np.mean([one.entropy for one in maps], axis=0)
-    scores = [contour_score(one, shown.truth) for one in maps]
+def _score_group(maps: list[Maps], image: participants.TextureImage) -> dict[str, float]:
+    """Score the maps of one condition; 'edge' is the ratio of the entropy at the edge to that elsewhere."""
+    entropies = np.array([fit.mean_entropy for fit in maps])
+    field = np.mean([fit.entropy for fit in maps], axis=0)
+    scores = [contour_score(fit, image.truth) for fit in maps]
     return {
-        "entropy": each.mean(),
-        "sd": each.std(ddof=1),
-        "edge": field[shown.edge].mean() / field[~shown.edge].mean(),
-        "accuracy": float(np.mean([metrics.label_accuracy(one, shown.truth) for one in maps])),
-        "accuracy_of_mean": metrics.label_accuracy(mean_maps(maps), shown.truth),
+        "entropy": entropies.mean(),
+        "sd": entropies.std(ddof=1),
+        "edge": field[image.edge].mean() / field[~image.edge].mean(),
+        "accuracy": float(np.mean([metrics.label_accuracy(fit, image.truth) for fit in maps])),
+        "accuracy_of_mean": metrics.label_accuracy(mean_maps(maps), image.truth),
         "f": float(np.mean(scores)),
-        "differ": float(np.mean(np.array(scores) < CLOSE)),
+        "differ": float(np.mean(np.array(scores) < MATCHING_F)),
     }
 
 
 def contour_score(maps: Maps, truth: Maps) -> float:
-    """F of the segmentation's contour; one location off is forgiven."""
+    """Return the F score of the segmentation's contour with a tolerance of one location."""
     cells = LAYOUT.cells(CELL_PX * LAYOUT.size, CELL_PX * LAYOUT.size)
     return metrics.boundary_scores(maps.labels[cells], truth.labels[cells], tolerance=1 / LAYOUT.size).f
 
 
 def mean_maps(maps: list[Maps]) -> Maps:
-    """The average over people, as the paper shows it."""
-    return Maps(LAYOUT, np.mean([one.probabilities for one in maps], axis=0))
+    """Return the mean maps over participants, as the paper shows them."""
+    return Maps(LAYOUT, np.mean([fit.probabilities for fit in maps], axis=0))
 
 
 def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
-    """One replication on the first pictures: everybody's maps, (15, 11, 11) probabilities of the first texture."""
-    found: dict[str, NDArray[np.float64]] = {}
+    """Return one replication on the first images: the images and each participant's P(first texture), (15, 11, 11)."""
+    arrays: Example = {}
     for condition in CONDITIONS:
-        shown = people.seen(condition, 0)
-        found[f"image_{condition}"] = shown.image / 255
-        found[f"truth_{condition}"] = shown.truth.image
-        group = _people(condition, 0, seed)
+        image = participants.make_texture_image(condition, 0)
+        arrays[f"image_{condition}"] = image.image / 255
+        arrays[f"truth_{condition}"] = image.truth.image
+        group = _fit_participants(condition, 0, seed)
         for name in (BELIEF, *ESTIMATORS):
-            found[f"{name}_{condition}"] = np.array([person[name].image[..., 0] for person in group])
-    return found
+            arrays[f"{name}_{condition}"] = np.array(
+                [participant[name].image[..., 0] for participant in group]
+            )
+    return arrays
 
 
 def claims(table: "Table") -> list[Claim]:
-    """What the paper says about its texture experiment."""
-    return [_effect(table), _alike(table), _at_the_edge(table), _contours(table), _unbiased(table)]
+    """Judge the paper's claims about its texture experiment."""
+    return [
+        _judge_effect(table),
+        _judge_segmentations(table),
+        _judge_edge_entropy(table),
+        _judge_contours(table),
+        _judge_entropy_bias(table),
+    ]
 
 
-def _effect(table: "Table") -> Claim:
+def _judge_effect(table: "Table") -> Claim:
     sizes = {name: table.column("d", estimator=name) for name in (BELIEF, *ESTIMATORS)}
-    found = {name: float(np.mean(table.column("p", estimator=name) < 0.05)) for name in sizes}
-    by_chance, apart = _between_pictures(table, "paper_plain")
+    significant = {name: float(np.mean(table.column("p", estimator=name) < 0.05)) for name in sizes}
+    by_chance, apart = _compare_low_images(table, "paper_plain")
     within = np.quantile(sizes["paper_plain"], [0.025, 0.975])
 
-    def said(name: str) -> str:
-        return f"d = {spoken(interval(sizes[name]), 2)}, p < 0.05 in {found[name]:.0%} of the replications"
+    def describe(name: str) -> str:
+        effect = format_interval(interval(sizes[name]), 2)
+        return f"d = {effect}, p < 0.05 in {significant[name]:.0%} of the replications"
 
-    return judged(
-        "The maps' entropy is larger for the picture of high uncertainty.",
+    return judge(
+        "The maps' entropy is larger for the image of high uncertainty.",
         printed="d = 1.003, t = 2.746, p = 0.0109",
-        paper=f"λ = 0: {said('paper_plain')}; a single replication gives {within[0]:.1f} to {within[1]:.1f}",
-        ours=f"λ = 0: {said('ours_plain')}; default: {said('ours')}; the people's beliefs: {said(BELIEF)}",
-        holds=interval(sizes["paper_plain"])[1] > 0 and found["paper_plain"] > 0.5,
-        holds_if=interval(sizes["ours_plain"])[1] > 0 and found["ours_plain"] > 0.5,
-        condition=LOWEST,
+        paper=f"λ = 0: {describe('paper_plain')}; a single replication gives {within[0]:.1f} to {within[1]:.1f}",
+        ours=f"λ = 0: {describe('ours_plain')}; default: {describe('ours')}; the participants' beliefs: "
+        f"{describe(BELIEF)}",
+        holds=interval(sizes["paper_plain"])[1] > 0 and significant["paper_plain"] > 0.5,
+        holds_if=interval(sizes["ours_plain"])[1] > 0 and significant["ours_plain"] > 0.5,
+        condition=LOWEST_LOSS_CONDITION,
         reason="fewer than half of the replications find it",
-        remark="The people are simulated and their gain is ours. One picture a condition does not tell uncertainty "
-        f"from picture: two pictures of the same low uncertainty differ by |d| = {apart:.2f} on average, and by "
+        remark="The participants are simulated, with a gain that we chose. One image per condition does not separate "
+        f"uncertainty from image: two images of the same low uncertainty differ by |d| = {apart:.2f} on "
+        "average, and by "
         f"p < 0.05 in {by_chance:.0%} of the comparisons.",
     )
 
 
-def _between_pictures(table: "Table", name: str) -> tuple[float, float]:
-    """Two groups who see different pictures of low uncertainty: share of p < 0.05, mean |d|."""
+def _compare_low_images(table: "Table", name: str) -> tuple[float, float]:
+    """Compare groups who see different images of low uncertainty; return the share of p < 0.05 and the mean |d|."""
     from scipy.stats import ttest_ind_from_stats
 
-    own = table.where(estimator=name)
+    rows = table.where(estimator=name)
     groups = [
-        (own.column("entropy_low", picture=picture), own.column("sd_low", picture=picture))
-        for picture in dict.fromkeys(own.column("picture").tolist())
+        (rows.column("entropy_low", picture=picture), rows.column("sd_low", picture=picture))
+        for picture in dict.fromkeys(rows.column("picture").tolist())
     ]
-    p, d = [], []
+    p_values, d = [], []
     for number, (mean, sd) in enumerate(groups):
         for other_mean, other_sd in groups[:number]:
-            t, chance = ttest_ind_from_stats(
+            t, p = ttest_ind_from_stats(
                 mean, sd, PARTICIPANTS, other_mean, other_sd, PARTICIPANTS, equal_var=False
             )
-            p.append(chance)
+            p_values.append(p)
             d.append(np.abs(t) * np.sqrt(2 / PARTICIPANTS))
-    return float(np.mean(np.concatenate(p) < 0.05)), float(np.mean(np.concatenate(d)))
+    return float(np.mean(np.concatenate(p_values) < 0.05)), float(np.mean(np.concatenate(d)))
 
 
-def _alike(table: "Table") -> Claim:
-    def right(name: str, of: str = "accuracy_of_mean") -> list[tuple[float, float, float]]:
-        return [interval(table.column(f"{of}_{condition}", estimator=name)) for condition in CONDITIONS]
+def _judge_segmentations(table: "Table") -> Claim:
+    def accuracy(name: str, score: str = "accuracy_of_mean") -> list[tuple[float, float, float]]:
+        return [interval(table.column(f"{score}_{condition}", estimator=name)) for condition in CONDITIONS]
 
-    mean, own = right("paper_plain"), right("ours_plain")
-    alone, own_alone = right("paper_plain", "accuracy"), right("ours_plain", "accuracy")
-    return judged(
-        "The segmentations of both conditions are much alike, with a few noisy locations more at high uncertainty.",
-        paper=f"labels right in the mean map: {spoken(mean[0])} low, {spoken(mean[1])} high; in one person's: "
-        f"{spoken(alone[0])} and {spoken(alone[1])}",
-        ours=f"{spoken(own[0])} and {spoken(own[1])}; in one person's: {spoken(own_alone[0])} and "
-        f"{spoken(own_alone[1])}",
-        holds=_few_more(mean),
-        holds_if=_few_more(own),
-        condition=LOWEST,
+    mean, own = accuracy("paper_plain"), accuracy("ours_plain")
+    alone, own_alone = accuracy("paper_plain", "accuracy"), accuracy("ours_plain", "accuracy")
+    return judge(
+        "The segmentations of both conditions are very similar, with a few more noisy locations at high uncertainty.",
+        paper=f"labels right in the mean map: {format_interval(mean[0])} low, {format_interval(mean[1])} high; "
+        "in one participant's: "
+        f"{format_interval(alone[0])} and {format_interval(alone[1])}",
+        ours=f"{format_interval(own[0])} and {format_interval(own[1])}; in one participant's: "
+        f"{format_interval(own_alone[0])} and "
+        f"{format_interval(own_alone[1])}",
+        holds=_is_slightly_worse(mean),
+        holds_if=_is_slightly_worse(own),
+        condition=LOWEST_LOSS_CONDITION,
         reason="the segmentations differ in more than a few locations, or not in that direction",
-        remark="In the mean over people; in one person's map fewer are right, unless the lowest loss is reached.",
+        remark="In the mean over participants; in one participant's map fewer are right, unless the lowest loss "
+        "is reached.",
     )
 
 
-def _few_more(right: list[tuple[float, float, float]]) -> bool:
-    """Both nearly right, and high uncertainty no better than low."""
-    (low, _, _), (high, _, _) = right
+def _is_slightly_worse(accuracies: list[tuple[float, float, float]]) -> bool:
+    """Return whether both accuracies are above 0.95 and that at high uncertainty is not larger than that at low."""
+    (low, _, _), (high, _, _) = accuracies
     return min(low, high) > 0.95 and low >= high
 
 
-def _at_the_edge(table: "Table") -> Claim:
+def _judge_edge_entropy(table: "Table") -> Claim:
     def edges(name: str) -> list[NDArray[np.float64]]:
         return [table.column(f"edge_{condition}", estimator=name) for condition in CONDITIONS]
 
-    paper, own, believed = (edges(name) for name in ("paper_plain", "ours_plain", BELIEF))
-    return judged(
+    paper, own, beliefs = (edges(name) for name in ("paper_plain", "ours_plain", BELIEF))
+    return judge(
         "At low uncertainty the entropy lies at the edge between the textures, at high uncertainty it is spread more "
         "evenly.",
-        paper=f"entropy at the edge over elsewhere: {spoken(interval(paper[0]), 2)} low, "
-        f"{spoken(interval(paper[1]), 2)} high",
-        ours=f"{spoken(interval(own[0]), 2)} and {spoken(interval(own[1]), 2)}; the people's beliefs: "
-        f"{spoken(interval(believed[0]), 2)} and {spoken(interval(believed[1]), 2)}",
+        paper=f"entropy at the edge over elsewhere: {format_interval(interval(paper[0]), 2)} low, "
+        f"{format_interval(interval(paper[1]), 2)} high",
+        ours=f"{format_interval(interval(own[0]), 2)} and {format_interval(interval(own[1]), 2)}; the "
+        "participants' beliefs: "
+        f"{format_interval(interval(beliefs[0]), 2)} and {format_interval(interval(beliefs[1]), 2)}",
         holds=interval(paper[0])[1] > 1.1 and interval(paper[0] - paper[1])[1] > 0,
         holds_if=interval(own[0])[1] > 1.1 and interval(own[0] - own[1])[1] > 0,
-        condition=LOWEST,
-        reason="the edge stands out as much at high uncertainty as at low",
+        condition=LOWEST_LOSS_CONDITION,
+        reason="the edge is as pronounced at high uncertainty as at low",
     )
 
 
-def _contours(table: "Table") -> Claim:
+def _judge_contours(table: "Table") -> Claim:
     def scores(name: str) -> list[NDArray[np.float64]]:
         return [table.column(f"f_{condition}", estimator=name) for condition in CONDITIONS]
 
-    def said(name: str) -> str:
+    def describe(name: str) -> str:
         low, high = (PARTICIPANTS * table.column(f"differ_{c}", estimator=name).mean() for c in CONDITIONS)
-        first, second = (spoken(interval(values), 2) for values in scores(name))
-        return f"F = {first} low, {second} high; below {CLOSE} in {low:.1f} and {high:.1f} of 15"
+        first, second = (format_interval(interval(values), 2) for values in scores(name))
+        return f"F = {first} low, {second} high; below {MATCHING_F} in {low:.1f} and {high:.1f} of 15"
 
     low, high = scores("paper_plain")
     own_low, own_high = scores("ours_plain")
-    return judged(
+    return judge(
         "Contours agree less with the true one at high uncertainty.",
         printed="3 of 15 differ at low, 9 of 15 at high uncertainty",
-        paper=said("paper_plain"),
-        ours=f"{said('ours_plain')}; default: {said('ours')}",
+        paper=describe("paper_plain"),
+        ours=f"{describe('ours_plain')}; default: {describe('ours')}",
         holds=interval(low - high)[1] > 0,
         holds_if=interval(own_low - own_high)[1] > 0,
-        condition=LOWEST,
+        condition=LOWEST_LOSS_CONDITION,
         reason="the scores of both conditions are the same within their intervals",
-        remark="The paper's people drew their contours; simulated people draw none, so these are the edges of their "
-        "segmentations, one location off being forgiven.",
+        remark="The paper's participants drew contours; for simulated ones these are the edges of their segmentations, "
+        "with a tolerance of one location.",
     )
 
 
-def _unbiased(table: "Table") -> Claim:
-    def off(name: str) -> tuple[float, float, float]:
+def _judge_entropy_bias(table: "Table") -> Claim:
+    def bias(name: str) -> tuple[float, float, float]:
         return interval(
             np.concatenate(
                 [
@@ -262,22 +279,23 @@ def _unbiased(table: "Table") -> Claim:
             )
         )
 
-    plain, smooth, own, default = (off(name) for name in ("paper_plain", "paper", "ours_plain", "ours"))
-    return judged(
+    plain, smooth, own, default = (bias(name) for name in ("paper_plain", "paper", "ours_plain", "ours"))
+    return judge(
         "Regularisation would bias the entropy, so λ = 0 is used here.",
-        paper=f"entropy minus the beliefs': {spoken(plain)} nats at λ = 0, {spoken(smooth)} at λ = 10",
-        ours=f"{spoken(own)} at λ = 0, {spoken(default)} by default",
+        paper=f"entropy minus the beliefs': {format_interval(plain)} nats at λ = 0, {format_interval(smooth)} "
+        "at λ = 10",
+        ours=f"{format_interval(own)} at λ = 0, {format_interval(default)} by default",
         holds=smooth[1] > max(abs(plain[1]), abs(plain[2])),
-        reason="λ = 10 is no farther off than λ = 0",
-        remark=f"λ = 0 is not free of bias either: {plain[0]:+.3f} nats from a random start, {own[0]:+.3f} at the "
-        "lowest loss that we find.",
+        reason="the bias at λ = 10 is no larger than at λ = 0",
+        remark=f"λ = 0 also has a bias: {plain[0]:+.3f} nats from a random start, {own[0]:+.3f} at the "
+        "lowest loss that we found.",
     )
 
 
 SHOWN = ("paper_plain", "ours_plain")  # as in the paper, without regularisation
 SIDE, TINY = 1.13, 0.52
 LEFT, WIDTH = 0.35, 9.6
-CHARTS_TOP, PEOPLE_TOP = 3.45, 6.3
+CHARTS_TOP, PARTICIPANTS_TOP = 3.45, 6.3
 RED = "#FF5A4F"
 PRINTED_D = 1.003
 NAMES = {BELIEF: "beliefs", **LABELS}
@@ -287,8 +305,8 @@ Example = dict[str, NDArray[np.float64]]
 
 
 def draw(table: "Table", example: Example) -> "Figure":
-    """Mean maps of both groups, the size of the effect over replications, and every participant (S5)."""
-    figure = style.sheet(WIDTH, PEOPLE_TOP + 4 * (TINY + 0.2) + 0.75)
+    """Draw mean maps of both groups, the effect sizes over replications, and the maps of every participant (S5)."""
+    figure = style.sheet(WIDTH, PARTICIPANTS_TOP + 4 * (TINY + 0.2) + 0.75)
     for row, condition in enumerate(CONDITIONS):
         _draw_mean_maps(figure, 0.5 + row * (SIDE + 0.22), condition, example, first=row == 0)
     for column, draw_chart in enumerate((_draw_effects, _draw_entropies, _draw_contour_scores)):
@@ -299,11 +317,11 @@ def draw(table: "Table", example: Example) -> "Figure":
 
 def _load_group(example: Example, name: str, condition: str) -> list[Maps]:
     first = example[f"{name}_{condition}"]
-    return [drawing.as_maps(np.stack([one, 1 - one], axis=2)) for one in first]
+    return [drawing.maps_from_image(np.stack([p, 1 - p], axis=2)) for p in first]
 
 
 def _draw_mean_maps(figure: "Figure", top: float, condition: str, example: Example, *, first: bool) -> None:
-    truth = drawing.as_maps(example[f"truth_{condition}"])
+    truth = drawing.maps_from_image(example[f"truth_{condition}"])
     style.write(figure, LEFT / 2, top + SIDE / 2, f"{condition} uncertainty", rotation=90)
     places = [
         LEFT + column * (SIDE + 0.08) + (0.12 if column else 0) + (0.12 if column > 3 else 0)
@@ -311,19 +329,19 @@ def _draw_mean_maps(figure: "Figure", top: float, condition: str, example: Examp
     ]
     image = style.axes_at(figure, places[0], top, SIDE, SIDE)
     style.picture(image, example[f"image_{condition}"])
-    panels: list[tuple[Axes, str]] = [(image, "picture")]
+    panels: list[tuple[Axes, str]] = [(image, "image")]
     for number, name in enumerate(SHOWN):
         group = _load_group(example, name, condition)
-        mean, field = mean_maps(group), np.mean([one.entropy for one in group], axis=0)
-        each = np.array([one.mean_entropy for one in group])
+        mean, field = mean_maps(group), np.mean([maps.entropy for maps in group], axis=0)
+        entropies = np.array([maps.mean_entropy for maps in group])
         at = places[1 + 3 * number : 4 + 3 * number]
         axes = [style.axes_at(figure, left, top, SIDE, SIDE) for left in at]
         style.picture(axes[0], style.paint(style.raster(mean.layout, mean.labels)))
         style.picture(axes[1], style.shade(mean.image[..., 0], 0))
         style.picture(axes[2], style.raster(mean.layout, field), highest=float(np.log(2)))
-        error = 3 * each.std(ddof=1) / np.sqrt(len(each))
+        error = 3 * entropies.std(ddof=1) / np.sqrt(len(entropies))
         style.write(
-            figure, at[2] + SIDE / 2, top + SIDE + 0.09, f"{each.mean():.2f} ± {error:.2f} nats", size=7
+            figure, at[2] + SIDE / 2, top + SIDE + 0.09, f"{entropies.mean():.2f} ± {error:.2f} nats", size=7
         )
         panels += list(zip(axes, ("segments", "P(first texture)", "entropy"), strict=True))
         if first:
@@ -331,7 +349,7 @@ def _draw_mean_maps(figure: "Figure", top: float, condition: str, example: Examp
                 figure,
                 at[1] + SIDE / 2,
                 0.14,
-                f"{LABELS[name]}: mean of {len(group)} people, ± 3 s.e.",
+                f"{LABELS[name]}: mean of {len(group)} participants, ± 3 s.e.",
                 size=style.MEDIUM,
             )
     for panel, text in panels:
@@ -341,14 +359,14 @@ def _draw_mean_maps(figure: "Figure", top: float, condition: str, example: Examp
 
 
 def _draw_effects(axes: "Axes", table: "Table") -> None:
-    """Cohen's d: where 95 % of the replications lie, and their mean."""
+    """Draw Cohen's d: the mean and the central 95 % of the replications."""
     for place, name in enumerate(NAMES):
         d = table.column("d", estimator=name)
         low, high = np.quantile(d, [0.025, 0.975])
         axes.plot([low, high], [place, place], color=TONES[name], linewidth=2, solid_capstyle="butt")
         axes.plot(d.mean(), place, marker=SIGNS[name], color=TONES[name], markersize=6)
     axes.axvline(PRINTED_D, color=style.INK, linewidth=1, linestyle="--")
-    axes.annotate("  the paper's people", (PRINTED_D, -0.75), fontsize=7, va="center", color=style.INK)
+    axes.annotate("  paper's participants", (PRINTED_D, -0.75), fontsize=7, va="center", color=style.INK)
     axes.axvline(0, color=style.INK, linewidth=0.6)
     axes.set_yticks(range(len(NAMES)), list(NAMES.values()))
     axes.set_ylim(len(NAMES) - 0.4, -1.05)
@@ -373,41 +391,43 @@ def _draw_contour_scores(axes: "Axes", table: "Table") -> None:
 
 def _draw_by_condition(axes: "Axes", table: "Table", value: str, names: dict[str, str]) -> None:
     for number, name in enumerate(names):
-        found = [interval(table.column(f"{value}_{c}", estimator=name)) for c in CONDITIONS]
-        mean, low, high = np.array(found).T
+        intervals = [interval(table.column(f"{value}_{c}", estimator=name)) for c in CONDITIONS]
+        mean, low, high = np.array(intervals).T
         x = np.arange(2) + 0.05 * (number - 2)
-        style_of_line: dict[str, Any] = {
+        line_style: dict[str, Any] = {
             "linestyle": "--" if name.endswith("plain") else "-",
             "linewidth": 1.2,
         }
         axes.errorbar(
             x, mean, [mean - low, high - mean], color=TONES[name], marker=SIGNS[name], markersize=4.5, capsize=2,
-            label=names[name], **style_of_line,
+            label=names[name], **line_style,
         )  # fmt: skip
     axes.set_xticks(range(2), [f"{c} uncertainty" for c in CONDITIONS])
     axes.set_xlim(-0.4, 1.4)
 
 
 def _draw_participants(figure: "Figure", example: Example) -> None:
-    """S5: a row a condition and estimator, a panel a participant, under their own contour; F below it."""
-    top = PEOPLE_TOP + 0.1
+    """Draw S5: a row per condition and estimator, and for each participant the entropy map, the contour and its F."""
+    top = PARTICIPANTS_TOP + 0.1
     step = (WIDTH - 1.15) / PARTICIPANTS
     style.write(
         figure,
         WIDTH / 2,
-        PEOPLE_TOP - 0.12,
+        PARTICIPANTS_TOP - 0.12,
         "Entropy map and contour of each participant; F of the contour below",
         size=style.MEDIUM,
     )
     for row, (condition, name) in enumerate((c, n) for c in CONDITIONS for n in SHOWN):
         at = top + row * (TINY + 0.2) + (0.08 if row > 1 else 0)
         style.write(figure, 0.42, at + TINY / 2, f"{condition}\n{LABELS[name]}", size=7)
-        truth = drawing.as_maps(example[f"truth_{condition}"])
-        for number, one in enumerate(_load_group(example, name, condition)):
+        truth = drawing.maps_from_image(example[f"truth_{condition}"])
+        for number, maps in enumerate(_load_group(example, name, condition)):
             left = 0.9 + number * step
             axes = style.axes_at(figure, left, at, TINY, TINY)
-            style.picture(axes, style.raster(one.layout, one.entropy), highest=float(np.log(2)))
-            style.draw_boundaries(axes, one, tone=RED, width=0.6)
-            style.write(figure, left + TINY / 2, at + TINY + 0.07, f"{contour_score(one, truth):.2f}", size=6)
+            style.picture(axes, style.raster(maps.layout, maps.entropy), highest=float(np.log(2)))
+            style.draw_boundaries(axes, maps, tone=RED, width=0.6)
+            style.write(
+                figure, left + TINY / 2, at + TINY + 0.07, f"{contour_score(maps, truth):.2f}", size=6
+            )
     bar = style.axes_at(figure, WIDTH / 2 - 1, top + 4 * (TINY + 0.2) + 0.14, 2, 0.12)
     style.entropy_bar(figure, bar, float(np.log(2)))

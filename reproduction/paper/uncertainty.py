@@ -1,4 +1,4 @@
-"""How the error depends on the uncertainty of the truth, at ten blocks."""
+"""Figure 5: error over the uncertainty of the true maps, at ten blocks."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,8 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction.paper import drawing, simulation
-from reproduction.paper.claims import NEAR, Claim, interval, judged, near, ratio_interval, spoken
-from reproduction.paper.costs import Fit
+from reproduction.paper.claims import (
+    TOLERANCE_FACTOR,
+    Claim,
+    format_interval,
+    interval,
+    is_near,
+    judge,
+    ratio_interval,
+)
+from reproduction.paper.costs import PaperFit
 from reproduction.paper.estimators import ESTIMATORS, LABELS
 from vseg.data.maps import Maps
 from vseg.evaluation import metrics
@@ -23,65 +31,74 @@ WHERE = "Figure 5"
 SETTINGS = {"amplitude": (float("inf"), 12.0, 6.0, 4.0, 2.5, 1.5, 0.8, 0.4)}
 CERTAIN, *UNCERTAIN = SETTINGS["amplitude"]
 LOW, HIGH = 12.0, 0.8
-PLATEAU = 4  # levels from this one on are the plateau
+PLATEAU = 4  # index of the first level of the plateau
 BLOCKS = 10
 
 
 def truth(amplitude: float) -> Maps:
-    """The same segments at any uncertainty: fields of the same shape, scaled."""
+    """Return the true maps; the fields of all amplitudes have the same shape, so the segments are the same."""
     return simulation.truth(size=12, amplitude=amplitude, xi=2.0)
 
 
 def trial(*, amplitude: float, seed: int) -> list[dict[str, Any]]:
-    """One resample: the error of each estimator."""
+    """Run one resample; return the error of each estimator."""
     true = truth(amplitude)
-    tally = simulation.answered(true, blocks=BLOCKS, seed=seed)
+    tally = simulation.simulate_tally(true, blocks=BLOCKS, seed=seed)
     return [
         {"estimator": name, "mae": metrics.mae(fit(tally, 3, seed=seed), true)}
         for name, fit in ESTIMATORS.items()
     ]
 
 
-def papers_fits(*, amplitude: float, seed: int) -> list[Fit]:
-    """The fits of Algorithm 1 in one resample, for what they would cost in PyTorch."""
-    tally = simulation.answered(truth(amplitude), blocks=BLOCKS, seed=seed)
+def paper_fits(*, amplitude: float, seed: int) -> list[PaperFit]:
+    """Return the fits of Algorithm 1 in one resample, to estimate their time in PyTorch."""
+    tally = simulation.simulate_tally(truth(amplitude), blocks=BLOCKS, seed=seed)
     return [(tally, 3, 0.0), (tally, 3, 10.0)]
 
 
 def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
-    """At low and at high uncertainty: the truth, and what each estimator makes of one resample."""
-    found = {}
+    """Return the true maps and the maps of each estimator in one resample, at low and at high uncertainty."""
+    images = {}
     for amplitude in (LOW, HIGH):
         true = truth(amplitude)
-        tally = simulation.answered(true, blocks=BLOCKS, seed=seed)
-        found[f"truth_{amplitude:g}"] = true.image
+        tally = simulation.simulate_tally(true, blocks=BLOCKS, seed=seed)
+        images[f"truth_{amplitude:g}"] = true.image
         for name, fit in ESTIMATORS.items():
-            found[f"{name}_{amplitude:g}"] = fit(tally, 3, seed=seed).align_to(true).image
-    return found
+            images[f"{name}_{amplitude:g}"] = fit(tally, 3, seed=seed).align_to(true).image
+    return images
 
 
 def claims(table: "Table") -> list[Claim]:
-    """What the paper says about this figure."""
-    return [_rises(table), _better(table), _equal_when_certain(table), _shape(table)]
+    """Judge the paper's claims about this figure."""
+    return [
+        _judge_plateau(table),
+        _judge_improvement(table),
+        _judge_certain_truth(table),
+        _judge_curve_shape(table),
+    ]
 
 
-def _rises(table: "Table") -> Claim:
-    means = {name: _means(table, name) for name in ("paper_plain", "ours_plain")}
-    flat = {name: own[PLATEAU:].max() / own[PLATEAU:].min() < NEAR for name, own in means.items()}
-    rising = {name: own[-1] > own[0] for name, own in means.items()}
-    return judged(
+def _judge_plateau(table: "Table") -> Claim:
+    means = {name: _mean_errors(table, name) for name in ("paper_plain", "ours_plain")}
+    flat = {
+        name: errors[PLATEAU:].max() / errors[PLATEAU:].min() < TOLERANCE_FACTOR
+        for name, errors in means.items()
+    }
+    rising = {name: errors[-1] > errors[0] for name, errors in means.items()}
+    return judge(
         "Without regularisation the error rises with uncertainty and soon reaches a plateau.",
-        paper=_course(means["paper_plain"]),
-        ours=_course(means["ours_plain"]) + " (λ = 0 from a smooth start)",
+        paper=_format_course(means["paper_plain"]),
+        ours=_format_course(means["ours_plain"]) + " (λ = 0 from a smooth start)",
         holds=bool(rising["paper_plain"] and flat["paper_plain"]),
         reason="it does not rise, or it does not level off",
         remark=""
         if flat["ours_plain"]
-        else "The plateau is that of random starts: from a smooth start the error of λ = 0 is far lower and rises on.",
+        else "The plateau is an effect of random starts: from a smooth start the error at λ = 0 is far lower and keeps "
+        "rising.",
     )
 
 
-def _better(table: "Table") -> Claim:
+def _judge_improvement(table: "Table") -> Claim:
     ratios = [
         ratio_interval(_column(table, amplitude, "paper_plain"), _column(table, amplitude, "paper"))
         for amplitude in UNCERTAIN
@@ -91,51 +108,51 @@ def _better(table: "Table") -> Claim:
         for amplitude in UNCERTAIN
     ]
     least, most = min(ratios), max(ratios)
-    return judged(
+    return judge(
         "Away from certainty, regularised maps are two to five times better.",
         printed="2 to 5 times",
-        paper=f"{spoken(least, 1)} to {spoken(most, 1)} times",
+        paper=f"{format_interval(least, 1)} to {format_interval(most, 1)} times",
         ours=f"{min(own):.1f} to {max(own):.1f} times (λ chosen, against λ = 0 from a smooth start)",
-        holds=all(near(mean, 2, 5) for mean, _, _ in ratios),
-        reason="the gap is of another size at some level of uncertainty",
+        holds=all(is_near(mean, 2, 5) for mean, _, _ in ratios),
+        reason="the gap differs from the printed one at some level of uncertainty",
     )
 
 
-def _equal_when_certain(table: "Table") -> Claim:
+def _judge_certain_truth(table: "Table") -> Claim:
     plain, smooth = (_column(table, CERTAIN, name) for name in ("paper_plain", "paper"))
     ratio = ratio_interval(plain, smooth)
     own = [interval(_column(table, CERTAIN, name)) for name in ("ours_plain", "ours")]
-    return judged(
+    return judge(
         "Where the truth is certain, the two do equally well.",
-        paper=f"{spoken(interval(plain))} at λ = 0, {spoken(interval(smooth))} at λ = 10",
-        ours=f"{spoken(own[0])} at λ = 0 from a smooth start, {spoken(own[1])} with λ chosen",
-        holds=near(ratio[0], 1),
+        paper=f"{format_interval(interval(plain))} at λ = 0, {format_interval(interval(smooth))} at λ = 10",
+        ours=f"{format_interval(own[0])} at λ = 0 from a smooth start, {format_interval(own[1])} with λ chosen",
+        holds=is_near(ratio[0], 1),
         reason="a random start at λ = 0 misses the minimum, and λ = 10 blurs edges that are sharp",
         remark="On average: λ = 10 blurs edges that are sharp, and λ = 0 finds the minimum from some random starts and "
         f"misses it from others (standard deviation {plain.std():.2f} against {smooth.std():.3f}).",
     )
 
 
-def _shape(table: "Table") -> Claim:
-    means = _means(table, "paper")
+def _judge_curve_shape(table: "Table") -> Claim:
+    means = _mean_errors(table, "paper")
     lowest, highest = int(means.argmin()), int(means.argmax())
-    return judged(
+    return judge(
         "With regularisation the error first falls, then rises strongly at medium uncertainty, then falls a little.",
-        paper=_course(means),
-        ours=_course(_means(table, "ours")),
+        paper=_format_course(means),
+        ours=_format_course(_mean_errors(table, "ours")),
         holds=0 < lowest < highest < len(means) - 1,
-        reason="the order of its lowest and its highest error is another"
+        reason="its lowest and highest error are in another order"
         if lowest in (0, len(means) - 1)
         else "it falls and rises, but is still rising at the highest uncertainty tested",
     )
 
 
-def _course(means: NDArray[np.float64]) -> str:
-    """From certain to most uncertain."""
+def _format_course(means: NDArray[np.float64]) -> str:
+    """Format the errors from certain to most uncertain."""
     return " → ".join(f"{mean:.2f}" for mean in means)
 
 
-def _means(table: "Table", name: str) -> NDArray[np.float64]:
+def _mean_errors(table: "Table", name: str) -> NDArray[np.float64]:
     return np.array([_column(table, amplitude, name).mean() for amplitude in SETTINGS["amplitude"]])
 
 
@@ -143,21 +160,23 @@ def _column(table: "Table", amplitude: float, estimator: str) -> NDArray[np.floa
     return table.column("mae", amplitude=amplitude, estimator=estimator)
 
 
-def uncertainty_of(amplitude: float) -> float:
-    """The truth's mean entropy as a share of log K: 0 if certain, 1 if every segment is as likely."""
+def relative_entropy(amplitude: float) -> float:
+    """Return the mean entropy of the true maps divided by log K: 0 if certain, 1 if all segments are equally likely."""
     return truth(amplitude).mean_entropy / float(np.log(3))
 
 
 def draw(table: "Table", example: dict[str, NDArray[np.float64]]) -> "Figure":
-    """The error over uncertainty, and maps at low and at high uncertainty."""
-    shown = {
+    """Draw the error over uncertainty, and maps at low and at high uncertainty."""
+    columns = {
         f"{word} uncertainty": {
-            "truth": drawing.as_maps(example[f"truth_{amplitude:g}"]),
-            **{LABELS[name]: drawing.as_maps(example[f"{name}_{amplitude:g}"]) for name in ESTIMATORS},
+            "truth": drawing.maps_from_image(example[f"truth_{amplitude:g}"]),
+            **{
+                LABELS[name]: drawing.maps_from_image(example[f"{name}_{amplitude:g}"]) for name in ESTIMATORS
+            },
         }
         for word, amplitude in (("low", LOW), ("high", HIGH))
     }
-    figure, [axes] = drawing.chart_and_maps(shown)
-    drawing.curves(axes, table, "mae", "amplitude", place=uncertainty_of)
-    drawing.finished(axes, "uncertainty of the truth (entropy / log K)", "MAE (L1 a location)")
+    figure, [axes] = drawing.create_figure(columns)
+    drawing.draw_curves(axes, table, "mae", "amplitude", position=relative_entropy)
+    drawing.label_axes(axes, "uncertainty of the truth (entropy / log K)", "MAE (L1 per location)")
     return figure

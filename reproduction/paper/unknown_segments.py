@@ -1,4 +1,4 @@
-"""Whether an unknown number of segments shows itself as the largest K without an empty map."""
+"""Appendix S3: is an unknown number of segments the largest K without an empty map?"""
 
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction.paper import drawing, simulation
-from reproduction.paper.claims import Claim, interval, judged, spoken
-from reproduction.paper.costs import Fit
-from reproduction.paper.estimators import COLOURS, paper
+from reproduction.paper.claims import Claim, format_interval, interval, judge
+from reproduction.paper.costs import PaperFit
+from reproduction.paper.estimators import COLOURS, fit_paper
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.errors import VsegWarning
 from vseg.evaluation import metrics
+from vseg.figures import style
 from vseg.reconstruction.segment_selection import choose_segments
 
 if TYPE_CHECKING:
@@ -27,26 +28,28 @@ WHERE = "Appendix S3, second figure"
 LARGE, ANY = "each segment at least 10 %", "segments of any size"
 SETTINGS = {"areas": (LARGE, ANY)}
 SMALLEST = {LARGE: 0.1, ANY: 0.01}  # share of the locations that each segment covers at least
-SHARE = 0.05  # of the resamples: choosing K takes five cross-validated fits, and the paper shows a single map
+SHARE = 0.05  # of the resamples; choosing K takes five cross-validated fits, and the paper shows a single map
 TRUE = 5
 TRIED = (3, 4, 5, 6, 7)
-EMPTY = 0.005  # mean probability below which a map would count as set to zero
-MOSTLY = 0.9  # share of the maps in which a rule must find K
+EMPTY = 0.005  # mean probability below which a map counts as set to zero
+MOSTLY = 0.9  # share of the resamples in which a rule must find K
 
 
 def truth(areas: str, seed: int) -> Maps:
-    """A map of five segments on a 16x16 grid, another one at each resample, for one map tells nothing of a rule."""
-    return simulation.drawn(
+    """Return maps of five segments on a 16x16 grid; each resample has its own, because one map cannot test a rule."""
+    return simulation.sample_maps(
         size=16, segments=TRUE, amplitude=8.0, xi=3.2, min_area=SMALLEST[areas], seed=seed
     )
 
 
 def trial(*, areas: str, seed: int) -> list[dict[str, Any]]:
-    """One resample: what each rule takes K to be, and what the superfluous maps hold."""
-    true, tally = _asked(areas, seed)
-    fits = {K: paper(tally, K, seed=seed) for K in TRIED}
+    """Run one resample; return the K found by each rule and the mean probability of the superfluous maps."""
+    true, tally = _simulate(areas, seed)
+    fits = {K: fit_paper(tally, K, seed=seed) for K in TRIED}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VsegWarning)  # as in the paper, the pairs are those of five segments
+        warnings.simplefilter(
+            "ignore", VsegWarning
+        )  # too few pairs for K > 5; the paper also uses the number for five segments
         choice = choose_segments(tally, segments=TRIED, seed=seed, threads=1)
     winning = max((K for K, maps in fits.items() if maps.segments_won == K), default=0)
     holding = max((K for K, maps in fits.items() if maps.probabilities.mean(axis=0).min() > EMPTY), default=0)
@@ -59,53 +62,56 @@ def trial(*, areas: str, seed: int) -> list[dict[str, Any]]:
     ]
 
 
-def _asked(areas: str, seed: int) -> tuple[Maps, Tally]:
+def _simulate(areas: str, seed: int) -> tuple[Maps, Tally]:
     true = truth(areas, seed)
-    return true, simulation.answered(true, blocks=10, seed=seed)
+    return true, simulation.simulate_tally(true, blocks=10, seed=seed)
 
 
-def papers_fits(*, areas: str, seed: int) -> list[Fit]:
-    """The fits of Algorithm 1 in one resample, for what they would cost in PyTorch."""
-    return [(_asked(areas, seed)[1], K, 10.0) for K in TRIED]
+def paper_fits(*, areas: str, seed: int) -> list[PaperFit]:
+    """Return the fits of Algorithm 1 in one resample, to estimate their time in PyTorch."""
+    return [(_simulate(areas, seed)[1], K, 10.0) for K in TRIED]
 
 
 def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
-    """A truth and the paper's maps with each K."""
-    true, tally = _asked(LARGE, seed)
+    """Return the true maps and the paper's maps with each K."""
+    true, tally = _simulate(LARGE, seed)
     return {
         "truth": true.image,
-        **{f"K{K}": paper(tally, K, seed=seed).align_to(true).image for K in TRIED},
+        **{f"K{K}": fit_paper(tally, K, seed=seed).align_to(true).image for K in TRIED},
     }
 
 
 def claims(table: "Table") -> list[Claim]:
-    """What the paper says about this figure."""
+    """Judge the paper's claims about this figure."""
     right = {
         areas: {rule: interval(table.column("found", areas=areas, rule=rule) == TRUE) for rule in RULES}
         for areas in SETTINGS["areas"]
     }
     spare = interval(table.column("spare", areas=LARGE, rule="paper"))
     return [
-        judged(
+        judge(
             "The true K is the largest one that leaves no map empty.",
             printed="correct (one map)",
-            paper=f"K = {TRUE} found in {spoken(right[LARGE]['paper'], 2)} of the maps with large segments, "
-            f"{spoken(right[ANY]['paper'], 2)} with any",
-            ours=f"by held-out likelihood {spoken(right[LARGE]['ours'], 2)} and {spoken(right[ANY]['ours'], 2)}; by "
-            f"empty maps {spoken(right[LARGE]['ours_empty'], 2)} and {spoken(right[ANY]['ours_empty'], 2)}",
+            paper=f"K = {TRUE} found in {format_interval(right[LARGE]['paper'], 2)} of the maps with large segments, "
+            f"{format_interval(right[ANY]['paper'], 2)} with any",
+            ours=f"by held-out likelihood {format_interval(right[LARGE]['ours'], 2)} and "
+            f"{format_interval(right[ANY]['ours'], 2)}; by "
+            f"empty maps {format_interval(right[LARGE]['ours_empty'], 2)} and "
+            f"{format_interval(right[ANY]['ours_empty'], 2)}",
             holds=all(right[areas]["paper"][0] >= MOSTLY for areas in right),
             holds_if=right[LARGE]["paper"][0] >= MOSTLY,
             condition="every segment covers at least a tenth of the image, and “empty” means “wins no location”",
             reason="the rule misses K too often",
         ),
-        judged(
+        judge(
             "With K too large, the superfluous maps are set to zero.",
-            paper=f"at K = {TRIED[-1]} each of them keeps {spoken(spare)} of the probability",
-            ours=f"by that rule K = {TRUE} would be found in {spoken(right[LARGE]['paper_mass'], 2)} of the maps",
+            paper=f"at K = {TRIED[-1]} each of them keeps {format_interval(spare)} of the probability",
+            ours=f"by that rule K = {TRUE} would be found in {format_interval(right[LARGE]['paper_mass'], 2)} "
+            "of the maps",
             holds=spare[0] < EMPTY,
             holds_if=right[LARGE]["paper"][0] >= MOSTLY,
-            condition="“zero” means that they win no location: they keep some probability everywhere",
-            reason="they keep some probability, and win locations",
+            condition="“zero” means that they win no location; they keep some probability everywhere",
+            reason="they keep some probability and win locations",
         ),
     ]
 
@@ -125,22 +131,20 @@ TONES = {
 
 
 def draw(table: "Table", example: dict[str, NDArray[np.float64]]) -> "Figure":
-    """How often each rule finds each K, and the paper's maps at each K."""
-    from vseg.figures import style
-
-    rows = {"truth": drawing.as_maps(example["truth"])}
-    rows |= {f"K = {K}": drawing.as_maps(example[f"K{K}"]) for K in TRIED}
-    figure, panels = drawing.chart_and_maps({"paper, λ = 10": rows}, charts=2, chart_width=4.4, key_lines=2)
+    """Draw how often each rule finds each K, and the paper's maps at each K."""
+    rows = {"truth": drawing.maps_from_image(example["truth"])}
+    rows |= {f"K = {K}": drawing.maps_from_image(example[f"K{K}"]) for K in TRIED}
+    figure, panels = drawing.create_figure({"paper, λ = 10": rows}, charts=2, chart_width=4.4, key_lines=2)
     for axes, areas in zip(panels, SETTINGS["areas"], strict=True):
-        for number, (rule, said) in enumerate(RULES.items()):
-            found = table.column("found", areas=areas, rule=rule)
-            shares = [float(np.mean(found == K)) for K in TRIED]
+        for number, (rule, label) in enumerate(RULES.items()):
+            chosen = table.column("found", areas=areas, rule=rule)
+            shares = [float(np.mean(chosen == K)) for K in TRIED]
             at = np.arange(len(TRIED)) + 0.2 * (number - 1.5)
-            axes.bar(at, shares, width=0.18, color=TONES[rule], label=said.replace("\n", " "))
+            axes.bar(at, shares, width=0.18, color=TONES[rule], label=label.replace("\n", " "))
         axes.set_xticks(range(len(TRIED)), [str(K) for K in TRIED])
         axes.set_ylim(0, 1.3)
         last = areas == ANY
-        drawing.finished(
+        drawing.label_axes(
             axes, "K found (true: 5)" if last else "", "share of maps", key=False, from_zero=False
         )
         axes.text(

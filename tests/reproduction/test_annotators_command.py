@@ -34,9 +34,9 @@ def test_bad_input_is_one_sentence(here, capsys):
     for typed, said in {
         "annotators nowhere": "No folder nowhere; expected one with the .jpg and .mat files of BSDS500",
         "annotators other": "other holds no .jpg with its .mat",
-        "annotators b --images 0": "--images is a whole number from 1 up, got '0'",
+        "annotators b --images 0": "--images: expected 1 or more, got '0'",
         "annotators b --images 9": "The folder holds 2 photographs",
-        "annotators b --trials 9,x": "--trials are whole numbers with commas between them",
+        "annotators b --trials 9,x": "--trials: expected whole numbers of 1 or more separated by commas",
         "annotators b --observers me": "Unknown observer 'me'",
         "annotators b --out other": "other holds other files; choose another --out",
         "annotators b --executor cloud": "An executor is",

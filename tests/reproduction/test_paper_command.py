@@ -26,10 +26,10 @@ def test_run_says_what_came_out_and_goes_on(here, capsys):
 def test_bad_input_is_one_sentence(here, capsys):
     for typed, said in {
         "paper run bloks": "There is no figure 'bloks'; choose one of deterministic, losses, blocks",
-        "paper run blocks --resamples 0": "--resamples is a whole number from 1 up, got '0'",
+        "paper run blocks --resamples 0": "--resamples: expected 1 or more, got '0'",
         "paper run blocks --quick --resamples 5": "either --quick or --resamples",
         "paper run blocks --executor cloud": "An executor is",
-        "paper run blocks --seed x": "--seed is a whole number",
+        "paper run blocks --seed x": "--seed: expected a whole number",
     }.items():
         code, out, error = reproduction(typed, capsys)
         assert (code, out) == (1, "")

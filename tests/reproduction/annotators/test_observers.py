@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bsds import HALVES, write_bsds
-from reproduction.annotators.observers import LAPSE, Observer, scene
+from reproduction.annotators.observers import LAPSE, AnnotatorObserver, load_scene
 from vseg.data.layout import Grid
 from vseg.designs import all_pairs
 from vseg.errors import InvalidInput
@@ -18,16 +18,16 @@ labels_of_two = st.lists(st.lists(st.integers(0, 3), min_size=16, max_size=16), 
 
 @given(labels=labels_of_two)
 def test_the_truth_knows_no_labels_and_no_order(labels):
-    same = Observer(LAYOUT, labels).same
+    same = AnnotatorObserver(LAYOUT, labels).same
     assert np.array_equal(same, same.T)
     assert (np.diag(same) == 1).all()
-    np.testing.assert_allclose(same, Observer(LAYOUT, (7 - labels)[::-1]).same)
+    np.testing.assert_allclose(same, AnnotatorObserver(LAYOUT, (7 - labels)[::-1]).same)
 
 
 @given(labels=labels_of_two, seed=st.integers(0, 99))
 def test_what_all_agree_on_is_what_is_said(labels, seed):
     """Without lapses, a pair of probability 0 or 1 has one possible answer."""
-    observer = Observer(LAYOUT, labels)
+    observer = AnnotatorObserver(LAYOUT, labels)
     said = observer.answer(all_pairs(LAYOUT), np.random.default_rng(seed))
     q = observer.same[said.i, said.j]
     assert (said.same[q == 1]).all()
@@ -40,14 +40,14 @@ def test_answers_are_as_frequent_as_the_truth_says():
     pairs = all_pairs(layout)
     across = halves[pairs.i] != halves[pairs.j]
     for lapse, inside in ((0.0, 1.0), (0.1, 0.95)):
-        observer = Observer(layout, np.array([halves, np.zeros(256, np.int64)]), lapse)
+        observer = AnnotatorObserver(layout, np.array([halves, np.zeros(256, np.int64)]), lapse)
         said = observer.answer(pairs, np.random.default_rng(0)).same
         assert said[across].mean() == pytest.approx(0.5, abs=0.016)
         assert said[~across].mean() == pytest.approx(inside, abs=0.007)
 
 
 def test_the_error_is_zero_for_the_truth_and_counts_each_pair_once():
-    observer = Observer(LAYOUT, np.array([[0] * 8 + [1] * 8]))
+    observer = AnnotatorObserver(LAYOUT, np.array([[0] * 8 + [1] * 8]))
     assert observer.error(observer.same) == 0
     assert observer.error(1 - observer.same) == 1
     one_off = observer.same.copy()
@@ -56,16 +56,16 @@ def test_the_error_is_zero_for_the_truth_and_counts_each_pair_once():
 
 
 def test_a_scene_has_a_crowd_one_of_them_and_the_others(tmp_path):
-    seen = scene(write_bsds(tmp_path), "7", 4)
+    seen = load_scene(write_bsds(tmp_path), "7", 4)
     assert (seen.picture.shape, seen.labels.shape) == ((64, 64, 3), (3, 16))
     crowd, one, others = seen.observer("aggregate"), seen.observer("individual"), seen.others
     assert (len(crowd.labels), len(one.labels), len(others.labels)) == (3, 1, 2)
     assert (crowd.lapse, one.lapse, others.lapse) == (0.0, LAPSE, LAPSE)
     np.testing.assert_allclose(crowd.same, (one.same + 2 * others.same) / 3)
     # Counts of segments are 2, 4 and 2: the second of two equal ones is in the middle.
-    assert seen.one == 2
+    assert seen.individual_index == 2
 
 
 def test_one_annotator_is_not_enough(tmp_path):
     with pytest.raises(InvalidInput, match="The photograph 7 has 1 annotator, expected two or more"):
-        scene(write_bsds(tmp_path, people=(HALVES,)), "7", 4)
+        load_scene(write_bsds(tmp_path, people=(HALVES,)), "7", 4)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bsds import write_bsds
-from reproduction.annotators import METHODS, Comparison, study
-from reproduction.annotators.figure import annotators
-from reproduction.annotators.methods import Case, estimated, median_same
-from reproduction.annotators.observers import Observer, scene
+from reproduction.annotators import METHODS, StudyResult, run_study
+from reproduction.annotators.figure import draw_errors
+from reproduction.annotators.methods import Case, median_same, run_method
+from reproduction.annotators.observers import AnnotatorObserver, load_scene
 from vseg.errors import InvalidInput, NotFound
 from vseg.sweeps import Table
 
@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(folder):
-    return study(folder, **SMALL, seed=0)
+    return run_study(folder, **SMALL, seed=0)
 
 
 def test_every_method_is_judged_at_every_number_of_trials(found):
@@ -47,24 +47,26 @@ def test_more_trials_help(found):
 
 def test_a_cut_run_goes_on_and_threads_change_nothing(folder, tmp_path):
     asked = {"images": 1, "grid": 4, "trials": (10, 20), "observers": ["individual"], "seed": 0}
-    here = study(folder, **asked, kept=tmp_path / "kept")
+    here = run_study(folder, **asked, checkpoint=tmp_path / "kept")
     steps = []
-    resumed = study(folder, **asked, executor="threads:2", kept=tmp_path / "kept", progress=steps.append)
+    resumed = run_study(
+        folder, **asked, executor="threads:2", checkpoint=tmp_path / "kept", progress=steps.append
+    )
     assert (resumed.errors, steps) == (here.errors, [1])
-    assert study(folder, **asked, executor="threads:2").errors == here.errors
+    assert run_study(folder, **asked, executor="threads:2").errors == here.errors
 
 
 def test_pairs_that_are_chosen_are_all_answered_once(folder):
     """What is asked is recorded by an observer who writes it down."""
-    seen, asked = scene(folder, "7", 4), []
+    seen, asked = load_scene(folder, "7", 4), []
 
-    class Writing(Observer):
+    class Writing(AnnotatorObserver):
         def answer(self, pairs, rng):
             asked.extend(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True))
             return super().answer(pairs, rng)
 
     case = Case(seen, Writing(seen.layout, seen.labels), (10, 40), 3)
-    found = estimated(METHODS["image_adaptive"], case)
+    found = run_method(METHODS["image_adaptive"], case)
     assert [trials for trials, _ in found] == [10, 40]
     assert len(asked) == len(set(asked)) == 40
     for _, q in found:
@@ -94,7 +96,7 @@ def test_the_headline_and_the_files(found, tmp_path):
 
 def made_up(level, ours=1):
     """Errors that fall as 1/√trials, the paper's four times as large: it is matched with a sixteenth of the trials."""
-    return Comparison(
+    return StudyResult(
         Table(
             {
                 "image": image,
@@ -125,9 +127,9 @@ def test_a_headline_is_read_off_the_table():
 
 
 def test_the_picture_has_a_panel_an_observer(found):
-    figure = annotators(found)
+    figure = draw_errors(found)
     assert [axes.get_xscale() for axes in figure.axes] == ["log", "log"]
-    assert len(annotators(made_up(0.8)).axes) == 1
+    assert len(draw_errors(made_up(0.8)).axes) == 1
 
 
 @pytest.mark.parametrize(
@@ -135,20 +137,20 @@ def test_the_picture_has_a_panel_an_observer(found):
     [
         (
             {"images": 3},
-            "The folder holds 2 photographs with their annotators; expected 1 to 2 of them, got 3",
+            "The folder holds 2 photographs with their annotators; expected a number from 1 to 2, got 3",
         ),
-        ({"grid": 2}, "The grid has 4 to 32 locations along a side, got 2"),
-        ({"trials": (9, 20)}, "on a 5x5 grid a number of trials lies from 10 to 150"),
-        ({"trials": (20,)}, "two numbers of trials or more"),
+        ({"grid": 2}, "Expected a grid of 4 to 32 locations along a side, got 2"),
+        ({"trials": (9, 20)}, "Expected 10 to 150 trials"),
+        ({"trials": (20,)}, "two or more numbers of trials"),
         ({"observers": ["crowd"]}, "Unknown observer 'crowd'; choose one of aggregate, individual"),
         ({"observers": []}, "Expected one or both"),
     ],
 )
 def test_what_cannot_be_asked_is_said_at_once(folder, wrong, said):
     with pytest.raises(InvalidInput, match=f"(?i){said}"):
-        study(folder, **{**SMALL, **wrong}, seed=0)
+        run_study(folder, **{**SMALL, **wrong}, seed=0)
 
 
 def test_a_folder_without_photographs_is_named(tmp_path):
     with pytest.raises(NotFound, match=r"holds no \.jpg with its \.mat"):
-        study(tmp_path, seed=0)
+        run_study(tmp_path, seed=0)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from reproduction.paper import simulation
-from reproduction.paper.algorithm import descended, random_start
+from reproduction.paper.algorithm import descend, random_start
 from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.solvers import exponentiated_gradient
 
 TRUTH = simulation.truth(size=10, amplitude=3.0, xi=2.0)
-TALLY = simulation.answered(TRUTH, blocks=4, seed=0)
+TALLY = simulation.simulate_tally(TRUTH, blocks=4, seed=0)
 
 
 def problem(strength, loss="squared_error", kernel="four"):
@@ -28,10 +28,10 @@ def problem(strength, loss="squared_error", kernel="four"):
 def test_it_takes_the_steps_of_the_solver(strength, rate, loss, kernel):
     target = problem(strength, loss, kernel)
     start = random_start(target, 5)
-    p, took = descended(target, start, rate, epsilon=0.0, longest=40)
+    p, took = descend(target, start, rate, epsilon=0.0, max_iterations=40)
     theirs = exponentiated_gradient(target, start, seed=0, learning_rate=rate, epsilon=0.0, max_iterations=40)
-    lifted, _ = descended(
-        target, 0.999 * start + 0.001 / 3, rate, epsilon=0.0, longest=40
+    lifted, _ = descend(
+        target, 0.999 * start + 0.001 / 3, rate, epsilon=0.0, max_iterations=40
     )  # as the solver lifts it
     assert took == 40
     np.testing.assert_allclose(lifted, theirs.probabilities, atol=1e-9)
@@ -40,8 +40,8 @@ def test_it_takes_the_steps_of_the_solver(strength, rate, loss, kernel):
 
 def test_it_stops_when_the_loss_hardly_changes():
     target = problem(10.0)
-    p, took = descended(target, random_start(target, 0), 0.05, epsilon=1e-3)
-    further, _ = descended(target, p, 0.05, epsilon=0.0, longest=1)
+    p, took = descend(target, random_start(target, 0), 0.05, epsilon=1e-3)
+    further, _ = descend(target, p, 0.05, epsilon=0.0, max_iterations=1)
     assert 10 < took < 5000
     assert abs(target.value(p) - target.value(further)) < 1e-3
 
@@ -50,32 +50,32 @@ def test_a_start_is_not_touched():
     target = problem(0.0)
     start = random_start(target, 1)
     before = start.copy()
-    descended(target, start, 0.3, longest=5)
+    descend(target, start, 0.3, max_iterations=5)
     assert np.array_equal(start, before)
 
 
 def test_pytorch_takes_the_same_steps():
     """Single precision: after 30 steps the losses agree to 1e-4 of themselves."""
     pytest.importorskip("torch")
-    from reproduction.paper.pytorch import Descent, seconds
+    from reproduction.paper.pytorch import PyTorchDescent, time_fit
 
     target = problem(10.0)
     start = random_start(target, 2)
-    run = Descent(target, start, 0.05)
+    run = PyTorchDescent(target, start, 0.05)
     losses = [run.step() for _ in range(31)]
-    ours, _ = descended(target, start, 0.05, epsilon=0.0, longest=30)
+    ours, _ = descend(target, start, 0.05, epsilon=0.0, max_iterations=30)
     assert losses[0] == pytest.approx(target.value(start), rel=1e-4)
     assert losses[30] == pytest.approx(target.value(ours), rel=1e-4)
-    assert min(seconds(target, 0.05, seed=0)) > 0
+    assert min(time_fit(target, 0.05, seed=0)) > 0
 
 
 def test_pytorch_takes_only_what_the_paper_can():
     pytest.importorskip("torch")
-    from reproduction.paper.pytorch import Descent
+    from reproduction.paper.pytorch import PyTorchDescent
     from vseg.data.responses import Tally
     from vseg.errors import InvalidInput
 
     uneven = Tally(TALLY.pairs, np.minimum(TALLY.k, 1), 1 + np.arange(len(TALLY)) % 3)
     target = build_objective(uneven, 3)
     with pytest.raises(InvalidInput, match="does not weight pairs"):
-        Descent(target, random_start(target, 0), 0.1)
+        PyTorchDescent(target, random_start(target, 0), 0.1)

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from reproduction.paper.claims import NOT, ONLY_IF, REPRODUCED, interval, judged, near, ratio_interval, spoken
+from reproduction.paper.claims import (
+    NOT_REPRODUCED,
+    ONLY_IF,
+    REPRODUCED,
+    format_interval,
+    interval,
+    is_near,
+    judge,
+    ratio_interval,
+)
 
 SAID = {"paper": "1", "ours": "2", "condition": "a condition", "reason": "a reason", "remark": "a remark"}
 
@@ -15,11 +24,11 @@ SAID = {"paper": "1", "ours": "2", "condition": "a condition", "reason": "a reas
         (True, True, REPRODUCED, "a remark"),
         (True, False, REPRODUCED, "a remark"),
         (False, True, ONLY_IF, "a condition"),
-        (False, False, NOT, "a reason"),
+        (False, False, NOT_REPRODUCED, "a reason"),
     ],
 )
 def test_a_verdict_follows_from_what_holds(holds, holds_if, verdict, why):
-    claim = judged("Something.", holds=holds, holds_if=holds_if, **SAID)
+    claim = judge("Something.", holds=holds, holds_if=holds_if, **SAID)
     assert (claim.verdict, claim.why) == (verdict, why)
     assert set(claim.as_dict()) == {"claim", "printed", "paper", "ours", "verdict", "why"}
 
@@ -46,12 +55,12 @@ def test_a_ratio_of_the_same_resamples_is_paired():
 
 
 def test_near_is_a_factor_of_one_and_a_half():
-    assert near(0.25, 0.25)
-    assert near(1.34, 2, 3)
-    assert near(4.5, 2, 3)
-    assert not near(1.33, 2, 3)
-    assert not near(4.51, 2, 3)
+    assert is_near(0.25, 0.25)
+    assert is_near(1.34, 2, 3)
+    assert is_near(4.5, 2, 3)
+    assert not is_near(1.33, 2, 3)
+    assert not is_near(4.51, 2, 3)
 
 
 def test_spoken():
-    assert spoken((0.5, 0.25, 0.75), 2) == "0.50 (0.25 to 0.75)"
+    assert format_interval((0.5, 0.25, 0.75), 2) == "0.50 (0.25 to 0.75)"

@@ -18,19 +18,19 @@ def table():
 
 def test_the_ideal_observer_is_good_where_maps_are_certain():
     """0.013 for certain maps, 0.228 for uncertain ones, whose colours say no more than the label drawn."""
-    assert metrics.mae(colours.ideal(CERTAIN), colours.truth(CERTAIN)) < 0.02
-    assert metrics.mae(colours.ideal(UNCERTAIN), colours.truth(UNCERTAIN)) > 0.15
+    assert metrics.mae(colours.ideal_observer(CERTAIN), colours.truth(CERTAIN)) < 0.02
+    assert metrics.mae(colours.ideal_observer(UNCERTAIN), colours.truth(UNCERTAIN)) > 0.15
 
 
 @given(st.floats(0.01, 100), st.lists(st.floats(-5, 5), min_size=3, max_size=3))
 def test_the_angle_depends_on_directions_alone(scale, shift):
-    assert colours.angle(scale * colours.MEANS + np.array(shift)) == pytest.approx(0, abs=1e-3)
+    assert colours.mean_plane_angle(scale * colours.MEANS + np.array(shift)) == pytest.approx(0, abs=1e-3)
 
 
 def test_planes_at_right_angles():
     turned = colours.MEANS.copy()
     turned[:] = np.linalg.svd(colours.MEANS - colours.MEANS.mean(axis=0))[2][2] * np.arange(3)[:, None]
-    assert colours.angle(turned) == pytest.approx(90)
+    assert colours.mean_plane_angle(turned) == pytest.approx(90)
 
 
 def test_certain_maps_are_recovered_uncertain_ones_are_not(table):
@@ -61,8 +61,8 @@ def test_claims_follow_the_table(table):
 def test_the_figure_lies_within_the_sheet(table):
     drawn = colours.draw(table, colours.example(seed=0))
     assert [axes.get_ylabel() for axes in drawn.axes[-2:]] == [
-        "MAE (L1 a location)",
-        "degrees to the best planes",
+        "MAE (L1 per location)",
+        "degrees to the optimal planes",
     ]
     for axes in drawn.axes:
         left, below, wide, high = axes.get_position().bounds

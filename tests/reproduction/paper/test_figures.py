@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from reproduction.paper import FIGURES, figure
+from reproduction.paper import FIGURES, load_figure
 from vseg.sweeps import Table, sweep
 
 CLAIM_FIELDS = ("claim", "printed", "paper", "ours", "verdict")
 
 
 def table_of(name, resamples, settings=None):
-    module = figure(name)
+    module = load_figure(name)
     return sweep(module.trial, settings or module.SETTINGS, repeats=resamples, seed=0)
 
 
 def verdicts(name, table):
-    claims = figure(name).claims(table)
+    claims = load_figure(name).claims(table)
     assert all(getattr(claim, field) for claim in claims for field in CLAIM_FIELDS)
     return [claim.verdict for claim in claims]
 
@@ -32,7 +32,7 @@ def mean(table, value, **where):
 
 def check_drawing(name, table):
     """Every chart has names on its axes, and nothing is drawn off the sheet."""
-    drawn = figure(name).draw(table, figure(name).example(seed=0))
+    drawn = load_figure(name).draw(table, load_figure(name).example(seed=0))
     charts = [axes for axes in drawn.axes if axes.lines or axes.collections or axes.patches]
     assert charts
     assert charts[-1].get_xlabel()
@@ -116,7 +116,7 @@ def test_many_segments():
 
 
 def test_unknown_segments():
-    module = figure("unknown_segments")
+    module = load_figure("unknown_segments")
     table = table_of("unknown_segments", 2, {"areas": [module.LARGE]})
     assert (table.column("spare", rule="paper") > 0).all()  # superfluous maps are not set to zero
     assert set(table.column("found", rule="paper").tolist()) <= {4, 5, 6}
@@ -125,7 +125,7 @@ def test_unknown_segments():
 
 def test_a_rule_must_find_k_as_often_under_its_condition():
     """Four of five are too few, with large segments as with any; all of them are enough with large ones."""
-    module = figure("unknown_segments")
+    module = load_figure("unknown_segments")
 
     def judged(large, small):
         return [
@@ -167,14 +167,15 @@ def test_kernels():
     """All kernels see the same answers; at λ = 10 the widest smooths too much at 16."""
     table = table_of("kernels", 1, {"size": [16]})
     errors = {
-        kernel: mean(table, "mae", kernel=kernel, estimator="paper") for kernel in figure("kernels").KERNELS
+        kernel: mean(table, "mae", kernel=kernel, estimator="paper")
+        for kernel in load_figure("kernels").KERNELS
     }
     assert errors["gaussian:2"] > errors["gaussian:1"]
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_offers_what_all_offer(name):
-    module = figure(name)
+    module = load_figure(name)
     assert name == module.NAME
     for each in ("TITLE", "WHERE", "SETTINGS", "trial", "example", "claims", "draw"):
         assert hasattr(module, each)
@@ -184,7 +185,7 @@ def test_pytorch_is_timed_on_the_fits_of_a_resample():
     pytest.importorskip("torch")
     from reproduction.paper import costs
 
-    found = costs.of(figure("blocks"), [(20, [{"blocks": 10}])], 1000, seed=0)
+    found = costs.time_pytorch(load_figure("blocks"), [(20, [{"blocks": 10}])], 1000, seed=0)
     assert found["fits"] == 40
     assert found["in_full"] == pytest.approx(50 * found["seconds"], rel=0.2)  # both are rounded
     assert np.isfinite(found["seconds"])

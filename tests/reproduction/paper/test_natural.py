@@ -6,7 +6,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from reproduction.paper import natural
-from reproduction.paper.natural import LAYOUT, Seen
+from reproduction.paper.natural import LAYOUT, ObservedImage
 from vseg.data.maps import Maps
 from vseg.errors import NotFound
 from vseg.sweeps import Table, sweep
@@ -35,7 +35,7 @@ def table():
 
 def shown_by(*labels):
     observers = [Maps.one_hot(LAYOUT, np.asarray(each)) for each in labels]
-    return Seen(np.zeros((32, 32, 3), np.uint8), observers)
+    return ObservedImage(np.zeros((32, 32, 3), np.uint8), observers)
 
 
 def test_observers_who_agree_disagree_nowhere():
@@ -46,7 +46,7 @@ def test_observers_who_agree_disagree_nowhere():
 
 
 def test_a_resample_has_the_papers_sessions():
-    tally = natural.answered(natural.seen(**COFFEE), seed=0)
+    tally = natural.simulate_tally(natural.load_image(**COFFEE), seed=0)
     assert tally.trials == len(tally) == 1024
     assert (tally.pairs.partners > 0).all()
 
@@ -56,7 +56,7 @@ def test_answers_are_those_of_one_observer_a_session_but_for_lapses():
     shown = shown_by(np.arange(256) // 128)
     wrong = []
     for seed in range(10):
-        tally = natural.answered(shown, seed)
+        tally = natural.simulate_tally(shown, seed)
         wrong.append(np.mean(tally.k != shown.observers[0].same_probability(tally.pairs)))
     assert 0.005 < np.mean(wrong) < 0.015
 

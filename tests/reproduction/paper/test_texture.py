@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from reproduction.paper import people, texture
+from reproduction.paper import participants, texture
 from reproduction.paper.estimators import ESTIMATORS
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
@@ -18,23 +18,23 @@ def table():
 
 
 def test_both_conditions_show_the_same_areas():
-    low, high = (people.seen(condition) for condition in people.CONDITIONS)
+    low, high = (participants.make_texture_image(condition) for condition in participants.CONDITIONS)
     assert low.truth == high.truth
     assert not np.array_equal(low.image, high.image)
 
 
 def test_energies_peak_five_degrees_beside_the_vertical():
     """θ₀ = -5 and 5 degrees are contours at 85 and 95 (Table 1)."""
-    first, second = people.seen("low").by_texture
+    first, second = participants.make_texture_image("low").by_texture
     assert (first.argmax() * 5, second.argmax() * 5) == (85, 95)
 
 
 def test_people_believe_what_is_there_and_are_less_sure_at_high_uncertainty():
     """Entropies of 0.18 and 0.25 nats over 40 people of picture 0, each within a standard error of 0.01."""
     entropy = {}
-    for condition in people.CONDITIONS:
-        shown, rng = people.seen(condition), np.random.default_rng(0)
-        believed = [people.belief(shown, rng) for _ in range(40)]
+    for condition in participants.CONDITIONS:
+        shown, rng = participants.make_texture_image(condition), np.random.default_rng(0)
+        believed = [participants.simulate_belief(shown, rng) for _ in range(40)]
         assert np.mean([one.labels == shown.truth.labels for one in believed]) > 0.97
         entropy[condition] = np.mean([one.mean_entropy for one in believed])
     assert entropy["high"] > entropy["low"] + 0.03
@@ -42,7 +42,9 @@ def test_people_believe_what_is_there_and_are_less_sure_at_high_uncertainty():
 
 def test_a_session_is_the_papers():
     rng = np.random.default_rng(0)
-    tally = people.answers(people.belief(people.seen("low"), rng), rng)
+    tally = participants.simulate_answers(
+        participants.simulate_belief(participants.make_texture_image("low"), rng), rng
+    )
     assert len(tally) == 242  # KN²
     assert (tally.n == 5).all()
     assert (tally.pairs.partners > 0).all()
@@ -51,9 +53,9 @@ def test_a_session_is_the_papers():
 @given(st.integers(0, 2**32 - 1))
 def test_shuffling_keeps_how_often_same_was_said(seed):
     rng = np.random.default_rng(seed)
-    pairs = people.designs.covering(people.LAYOUT, segments=2, seed=rng)
+    pairs = participants.designs.covering(participants.LAYOUT, segments=2, seed=rng)
     tally = Tally(pairs, rng.integers(0, 6, len(pairs)), np.full(len(pairs), 5))
-    null = people.shuffled(tally, rng)
+    null = participants.shuffle_answers(tally, rng)
     assert null.k.sum() == tally.k.sum()
     assert null.k.max() <= 5
     assert not np.array_equal(null.k, tally.k)
@@ -61,7 +63,7 @@ def test_shuffling_keeps_how_often_same_was_said(seed):
 
 def test_contours_are_forgiven_one_location():
     columns = np.tile(np.arange(11), 11)
-    halves = [Maps.one_hot(people.LAYOUT, (columns >= at).astype(int)) for at in (5, 6, 9)]
+    halves = [Maps.one_hot(participants.LAYOUT, (columns >= at).astype(int)) for at in (5, 6, 9)]
     assert texture.contour_score(halves[0], halves[0]) == 1
     assert texture.contour_score(halves[1], halves[0]) == 1
     assert texture.contour_score(halves[2], halves[0]) < 0.5

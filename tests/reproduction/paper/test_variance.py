@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import check_grad
 
-from reproduction.paper import parametric, people, variance
+from reproduction.paper import parametric, participants, variance
 from vseg.reconstruction.objective import build_objective
 from vseg.stimuli.random_maps import softmax
 from vseg.sweeps import Table, sweep
@@ -18,37 +18,39 @@ def table():
 
 def tally_of(seed):
     rng = np.random.default_rng(seed)
-    return people.answers(people.belief(people.seen("low"), rng), rng)
+    return participants.simulate_answers(
+        participants.simulate_belief(participants.make_texture_image("low"), rng), rng
+    )
 
 
-@pytest.mark.parametrize("over", parametric.WAYS)
-def test_each_way_lowers_the_loss_from_any_start(over):
-    shown, tally = people.seen("low"), tally_of(0)
+@pytest.mark.parametrize("parameter", parametric.PARAMETRISATIONS)
+def test_each_way_lowers_the_loss_from_any_start(parameter):
+    shown, tally = participants.make_texture_image("low"), tally_of(0)
     problem = build_objective(tally, 2, weights="pairs")
     for start in (np.ones(36), shown.energies.mean(axis=0) + 0.02):
         begin = softmax(-shown.energies @ np.stack([1 / start, 1 / start], axis=1))
-        found = parametric.variances(shown.energies, tally, start, over=over, seed=1)
+        found = parametric.fit_variances(shown.energies, tally, start, parameter=parameter, seed=1)
         assert problem.value(found.maps.probabilities.copy()) < 0.5 * problem.value(begin)
 
 
 def test_only_the_difference_of_weights_is_identified():
     """Two σ² with one ω₁ - ω₂ have the same maps and different σ₁² - σ₂²."""
-    energies, rng = people.seen("low").energies, np.random.default_rng(0)
+    energies, rng = participants.make_texture_image("low").energies, np.random.default_rng(0)
     first = rng.uniform(0.5, 2, (2, 36))
     weights = -1 / first - 0.3  # the same shift in both segments
     second = -1 / weights
     maps = [softmax(-energies @ (1 / each).T) for each in (first, second)]
     assert maps[0] == pytest.approx(maps[1], abs=1e-9)
-    one, two = (parametric.Variances(each, None) for each in (first, second))
+    one, two = (parametric.VarianceFit(each, None) for each in (first, second))
     assert one.identified == pytest.approx(two.identified)
     assert np.abs(one.difference - two.difference).max() > 0.05
 
 
 def test_logistic_finds_separable_classes_whatever_the_seed():
     """Also a check of slopes: L-BFGS does not get there with wrong ones."""
-    shown = people.seen("low")
+    shown = participants.make_texture_image("low")
     for seed in range(3):
-        found = parametric.logistic(
+        found = parametric.fit_logistic(
             shown.truth.probabilities[:, :1], tally_of(seed), 2, strength=0.0, seed=seed
         )
         assert found.maps.align_to(shown.truth).labels == pytest.approx(shown.truth.labels)
@@ -67,8 +69,14 @@ def test_slopes_are_finite_differences(monkeypatch):
         return scipy.optimize.OptimizeResult(x=start)
 
     monkeypatch.setattr(scipy.optimize, "minimize", checked)
-    for over in parametric.WAYS:
-        parametric.variances(people.seen("low").energies, tally_of(0), np.ones(36), over=over, seed=0)
+    for parameter in parametric.PARAMETRISATIONS:
+        parametric.fit_variances(
+            participants.make_texture_image("low").energies,
+            tally_of(0),
+            np.ones(36),
+            parameter=parameter,
+            seed=0,
+        )
     assert len(off) == 2
     assert max(off) < 1e-4
 
@@ -78,16 +86,16 @@ curves = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).
 
 @given(curves, st.floats(0.01, 100))
 def test_what_is_read_from_a_curve_does_not_depend_on_its_scale_or_sign(found, scale):
-    for read in (variance.share_near, variance.width, variance.lobes):
+    for read in (variance.share_near_vertical, variance.bump_width, variance.lobe_distance):
         assert read(-scale * found) == pytest.approx(read(found), rel=1e-6)
 
 
 def test_two_lobes_are_found_where_they_are():
     curve = np.zeros((1, 36))
     curve[0, [16, 20]] = 1, -1  # at 80 and 100 degrees
-    assert variance.lobes(curve) == pytest.approx([10])
-    assert variance.width(curve) == pytest.approx([10])
-    assert variance.share_near(curve) == pytest.approx([1])
+    assert variance.lobe_distance(curve) == pytest.approx([10])
+    assert variance.bump_width(curve) == pytest.approx([10])
+    assert variance.share_near_vertical(curve) == pytest.approx([1])
 
 
 def test_intervals_tell_people_from_shuffled_answers(table):
@@ -100,11 +108,11 @@ def test_intervals_tell_people_from_shuffled_answers(table):
 def test_the_start_brings_the_bump(table):
     """Within 20° of 90°, of shuffled answers: 0.45 of the curve from σ² = 1, 0.83 from the energies; flat 0.25."""
     near = {
-        fit: variance.share_near(variance.group_curves(table, fit, "low", "shuffled")).mean()
+        fit: variance.share_near_vertical(variance.group_curves(table, fit, "low", "shuffled")).mean()
         for fit in ("ones", "energies")
     }
     assert near["energies"] > near["ones"] + 0.15
-    assert near["energies"] > 2 * variance.EVEN
+    assert near["energies"] > 2 * variance.FLAT_SHARE
 
 
 def test_a_claim_that_shuffled_answers_make_too_is_not_reproduced(table):
@@ -121,15 +129,15 @@ def test_a_way_of_fitting_fails_for_the_reason_that_is_given():
         (fit, answers): some + (answers == "given") for fit in variance.WAYS for answers in variance.ANSWERS
     }
     claim = {"claim": "It is.", "scores": scores, "unit": "degrees", "ours": "1"}
-    assert variance._against_null(**claim, least=0).verdict == "reproduced"
-    low = variance._against_null(**claim, least=2)
+    assert variance._judge_against_shuffled(**claim, least=0).verdict == "reproduced"
+    low = variance._judge_against_shuffled(**claim, least=2)
     assert low.verdict == "not reproduced"
     assert "not above 2" in low.why
     assert "shuffled" not in low.why
     scores["ones", "given"] = some
-    mixed = variance._against_null(**claim, least=-1)
+    mixed = variance._judge_against_shuffled(**claim, least=-1)
     assert mixed.verdict == "reproduced only if"
-    assert "σ from 1: cannot be told from shuffled answers" in mixed.why
+    assert "σ from 1: not distinguishable from shuffled answers" in mixed.why
 
 
 def test_the_figure_has_a_panel_for_every_way_to_fit(table):

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from reproduction.paper import FIGURES, chosen, figure, page
-from reproduction.paper.running import planned, run
+from reproduction.paper import FIGURES, load_figure, page, select_figures
+from reproduction.paper.runner import estimate_seconds, run
 from vseg.errors import Conflict, InvalidInput, NotFound
 from vseg.sweeps import Table
 
@@ -26,9 +26,11 @@ def test_a_run_writes_numbers_maps_figure_and_page(made):
         "claims.json", "example.npz", "figure.png", "kept", "trials.csv",
     }  # fmt: skip
     table = Table.load(out / NAME / "trials.csv")
-    assert len(table) == 2 * len(figure(NAME).COMPARED)
+    assert len(table) == 2 * len(load_figure(NAME).COMPARED)
     written = json.loads((out / NAME / "claims.json").read_text("utf-8"))
-    assert written["claims"] == outcome.claims == [claim.as_dict() for claim in figure(NAME).claims(table)]
+    assert (
+        written["claims"] == outcome.claims == [claim.as_dict() for claim in load_figure(NAME).claims(table)]
+    )
     assert outcome.fresh
 
 
@@ -50,7 +52,7 @@ def test_what_is_finished_is_not_run_again(made):
     [outcome] = run([NAME], resamples=2, out=out, progress=done.append)
     assert not outcome.fresh
     assert (out / NAME / "figure.png").stat().st_mtime_ns == before
-    assert sum(done) == pytest.approx(planned([NAME], resamples=2))
+    assert sum(done) == pytest.approx(estimate_seconds([NAME], resamples=2))
 
 
 def test_photographs_are_nothing_to_a_figure_without_any(made, tmp_path):
@@ -64,7 +66,7 @@ def test_a_figure_without_its_picture_is_left_out_of_the_page(tmp_path, made):
     out, _ = made
     (tmp_path / NAME).mkdir()
     (tmp_path / NAME / "claims.json").write_bytes((out / NAME / "claims.json").read_bytes())
-    assert f'id="{NAME}"' not in page.write(tmp_path).read_text("utf-8")
+    assert f'id="{NAME}"' not in page.write_page(tmp_path).read_text("utf-8")
 
 
 def test_a_run_cut_while_it_draws_leaves_no_verdict_of_other_numbers(made, tmp_path, monkeypatch):
@@ -74,10 +76,10 @@ def test_a_run_cut_while_it_draws_leaves_no_verdict_of_other_numbers(made, tmp_p
     def cut(table, example):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(figure(NAME), "draw", cut)
+    monkeypatch.setattr(load_figure(NAME), "draw", cut)
     with pytest.raises(KeyboardInterrupt):
         run([NAME], resamples=3, out=tmp_path / "paper")
-    assert len(Table.load(tmp_path / "paper" / NAME / "trials.csv")) == 3 * len(figure(NAME).COMPARED)
+    assert len(Table.load(tmp_path / "paper" / NAME / "trials.csv")) == 3 * len(load_figure(NAME).COMPARED)
     assert not (tmp_path / "paper" / NAME / "claims.json").exists()
 
 
@@ -139,7 +141,7 @@ def test_results_of_another_kind_are_left_as_they_are(tmp_path, field):
     path = tmp_path / NAME / "claims.json"
     path.write_text(json.dumps({**held, field: "9.9"}), "utf-8")
     before = path.read_bytes()
-    with pytest.raises(Conflict, match=r"holds results of (another|other|an earlier) .* \(9.9, not"):
+    with pytest.raises(Conflict, match=r"holds results of (another|other) .* \(9.9, not"):
         run([NAME], resamples=2, out=tmp_path)
     assert path.read_bytes() == before
     assert {each.name for each in tmp_path.rglob("*")} == {NAME, "claims.json"}
@@ -148,7 +150,7 @@ def test_results_of_another_kind_are_left_as_they_are(tmp_path, field):
 def test_bad_input_is_told_before_anything_is_written(tmp_path):
     with pytest.raises(NotFound, match=r"no figure 'bloks'; choose one of deterministic, .*kernels, or all"):
         run(["blocks", "bloks"], out=tmp_path / "new")
-    with pytest.raises(InvalidInput, match="whole number from 1 up, got 0"):
+    with pytest.raises(InvalidInput, match="whole number of resamples from 1 up, got 0"):
         run(["blocks"], resamples=0, out=tmp_path / "new")
     (tmp_path / "file").write_text("mine")
     with pytest.raises(Conflict, match="is a file; expected a folder"):
@@ -161,17 +163,17 @@ def test_bad_input_is_told_before_anything_is_written(tmp_path):
 
 
 def test_figures_come_in_the_papers_order():
-    assert chosen(["uncertainty", "blocks", "blocks"]) == ["blocks", "uncertainty"]
-    assert chosen(["all", "blocks"]) == list(FIGURES)
+    assert select_figures(["uncertainty", "blocks", "blocks"]) == ["blocks", "uncertainty"]
+    assert select_figures(["all", "blocks"]) == list(FIGURES)
 
 
 def test_slow_settings_get_a_stated_share_and_never_too_few():
-    from reproduction.paper.running import _groups, _resampled
+    from reproduction.paper.runner import _describe_resamples, _group_by_resamples
 
-    module = figure("resolution")
-    assert [repeats for repeats, _ in _groups(module, 1000, None)] == [1000, 100, 20]
-    assert [repeats for repeats, _ in _groups(module, 20, None)] == [20, 5, 5]
-    assert _resampled(module, 1000, None) == (
+    module = load_figure("resolution")
+    assert [repeats for repeats, _ in _group_by_resamples(module, 1000, None)] == [1000, 100, 20]
+    assert [repeats for repeats, _ in _group_by_resamples(module, 20, None)] == [20, 5, 5]
+    assert _describe_resamples(module, 1000, None) == (
         "1000 resamples of size 8 and size 16, 100 resamples of size 32, 20 resamples of size 64"
     )
 
@@ -181,12 +183,12 @@ def test_what_pytorch_would_take_is_said_in_words():
         "pytorch": {"seconds": 7200.0, "fits": 5000, "compiled": 72.0, "in_full": 259200.0},
         "worked": 600.0,
     }
-    said = page.cost_in_words([timed, {"pytorch": None, "worked": 5.0}])
+    said = page.describe_cost([timed, {"pytorch": None, "worked": 5.0}])
     assert "5,000 fits of Algorithm 1 in 1 of these figures would take 2.0 hours" in said
     assert "(3.0 days if every setting" in said
     assert "compiled they take 72 s here, 100 times less" in said
     assert "took 10.0 minutes of work in all" in said
-    assert page.cost_in_words([{"pytorch": None}]) == ""
+    assert page.describe_cost([{"pytorch": None}]) == ""
 
 
 class Links(HTMLParser):
