@@ -1,8 +1,8 @@
-"""Fifty participants at once in an adaptive study: is a pair chosen in time for every trial, and do answers wait?
+"""Fifty simultaneous participants in an adaptive study: is a pair chosen in time for every trial, and do answers wait?
 
-Each answers once every 1.3 s, the paper's pace, from maps of their own; the trial that follows shows what was chosen
-before it began, as on a page, which does not wait for the reply. The fixed pairs at first are answered at once, so that
-what is measured is choosing. Client and server share the machine.
+Each participant answers every 1.3 s, the paper's pace. As on the page, a trial shows the pair that was chosen before it
+began and does not wait for the reply. The fixed pairs at the beginning are answered at once, so that only adaptive
+choices are measured. Client and server share the machine.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ SETTINGS = (("own maps", 11, 3, "false"), ("own maps", 16, 8, "false"), ("one ma
 
 
 @dataclass
-class Seen:
-    """What participants met: reply times, trials by whether their pair was chosen, and how many were buffered."""
+class Measurements:
+    """Measurements: reply times, trials with and without a chosen pair, and numbers of buffered choices."""
 
     latencies: list[float] = field(default_factory=list)
     chosen: int = 0
@@ -50,15 +50,15 @@ def main(quick: bool = False) -> str:
         rows.append(_row(f"{name}, N={grid}, K={segments}", seen))
         print(rows[-1], flush=True)
     return "\n".join([
-        f"## {people} participants at once, adaptively", "",
-        "| study | answers | chosen in time | buffers run dry | buffered, at least | p50, ms | p99, ms | worst, ms |",
+        f"## {people} simultaneous participants in an adaptive study", "",
+        "| study | answers | chosen in time | empty buffers | least buffered | p50, ms | p99, ms | worst, ms |",
         "|---|---|---|---|---|---|---|---|", *rows, "",
-        f"One answer each {PACE_S} s a participant for {seconds} s, SQLite, one worker, client and server on one "
-        "machine. A buffer that runs dry means a trial with its fixed pair, never one that waits. Wanted: none.", "",
+        f"Each participant answers every {PACE_S} s for {seconds} s; SQLite, one worker, client and server on one "
+        "machine. If its buffer is empty, a trial shows its fixed pair; it never waits. Target: no empty buffers.", "",
     ])  # fmt: skip
 
 
-def _row(name: str, seen: Seen) -> str:
+def _row(name: str, seen: Measurements) -> str:
     ordered = sorted(1000 * latency for latency in seen.latencies)
     p50, p99 = ordered[len(ordered) // 2], ordered[int(0.99 * len(ordered))]
     return (
@@ -67,7 +67,7 @@ def _row(name: str, seen: Seen) -> str:
     )
 
 
-def _crowd(people: int, seconds: float, **study: Any) -> Seen:
+def _crowd(people: int, seconds: float, **study: Any) -> Measurements:
     with tempfile.TemporaryDirectory() as folder:
         file, port = Path(folder) / "crowd.toml", _free_port()
         most = study["grid"] ** 2 * (study["grid"] ** 2 - 1) // 2
@@ -78,8 +78,8 @@ def _crowd(people: int, seconds: float, **study: Any) -> Seen:
             return asyncio.run(_all(port, people, seconds, start, shared=study["shared"] == "true"))
 
 
-async def _all(port: int, people: int, seconds: float, start: int, *, shared: bool) -> Seen:
-    seen = Seen()
+async def _all(port: int, people: int, seconds: float, start: int, *, shared: bool) -> Measurements:
+    seen = Measurements()
     end = time.perf_counter() + ARRIVING_S + seconds
     await asyncio.gather(
         *(
@@ -91,7 +91,7 @@ async def _all(port: int, people: int, seconds: float, start: int, *, shared: bo
 
 
 async def _person(
-    port: int, number: int, people: int, end: float, start: int, seen: Seen, crowd: int
+    port: int, number: int, people: int, end: float, start: int, seen: Measurements, crowd: int
 ) -> None:
     await asyncio.sleep(ARRIVING_S * number / people)
     rng = random.Random(number)
@@ -119,12 +119,12 @@ async def _person(
         }
 
     async def post(records: list[dict[str, Any]], due: float | None) -> None:
-        status, said = await connection.post("/s/crowd/records", {"records": records})
-        assert status == 200, said
+        status, body = await connection.post("/s/crowd/records", {"records": records})
+        assert status == 200, body
         if due is not None:
             seen.latencies.append(time.perf_counter() - due)
-        told = json.loads(said)["choices"]
-        choices.update(zip(told["item"], zip(told["i"], told["j"], strict=True), strict=True))
+        new = json.loads(body)["choices"]
+        choices.update(zip(new["item"], zip(new["i"], new["j"], strict=True), strict=True))
 
     first = []
     for item in range(start):  # noqa: B007
@@ -132,7 +132,9 @@ async def _person(
     for at in range(0, len(first), 100):
         await post(first[at : at + 100], None)
     item, due = start, time.perf_counter() + PACE_S * (1 + rng.random())
-    settled = item + 5  # trials until the first choices can have come; a crowd begins to choose together
+    settled = (
+        item + 5
+    )  # trials before the first choices can arrive; in a shared study they depend on all participants
     while due < end:
         asked = pair()
         if item >= settled and len(seen.latencies) >= crowd:
@@ -142,7 +144,7 @@ async def _person(
         if waiting is not None:
             await waiting
         waiting = asyncio.create_task(post([record(asked)], due))
-        await asyncio.sleep(0)  # the page goes on with its next trial at once
+        await asyncio.sleep(0)  # the page starts its next trial at once
         item, due = item + 1, due + PACE_S
     with contextlib.suppress(asyncio.CancelledError):
         await waiting

@@ -1,4 +1,4 @@
-"""A thousand fits (simulation studies, bootstraps) against a loop of PyTorch fits."""
+"""Time a thousand fits, as in simulation studies and bootstraps, against a loop of PyTorch fits."""
 
 import time
 
@@ -35,5 +35,5 @@ def main(quick: bool = False) -> str:
         ])  # fmt: skip
     columns = ["λ", "PyTorch loop, s", "ours, 1 thread, s", "2 threads, s", "ratio, 1 thread", "2 threads",
                "1 thread ÷ 2 threads"]  # fmt: skip
-    note = "Wall-clock; the PyTorch loop is the mean of eight fits times their number. Wanted: 500×."
+    note = "Wall-clock time; the PyTorch loop is extrapolated from the mean of eight fits. Target: 500×."
     return table(f"{count} fits, N = 20, K = 3", columns, rows, note)

@@ -1,11 +1,11 @@
-"""Thousands of participants at once: `vseg serve` under load, then killed, and every acknowledged answer counted.
+"""Thousands of simultaneous participants: load `vseg serve`, kill it, and look for every acknowledged answer.
 
-Each participant answers once every 1.3 s, the paper's pace, over a connection of its own. Afterwards the server is
-killed (SIGKILL) in the middle of the traffic, and what it had acknowledged is looked for in the database. In
-comparison: the usual way, FastAPI with one ORM session and one commit per answer, as fast as it goes.
+Each participant answers every 1.3 s, the paper's pace, over a connection of its own. Then the server is killed
+(SIGKILL) during the traffic, and the answers that it acknowledged are looked up in the database. The maximal
+throughput is compared with that of the usual design: FastAPI with one ORM session and one commit per answer.
 
-`soak` lets a thousand people answer for a quarter of an hour, and says how much memory the server has taken in the
-meantime: `make soak`.
+`soak` (`make soak`) runs a thousand participants for a quarter of an hour and reports how much the server's memory
+grows.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from tables import verdict
 
 PACE_S = 1.3
 WANTED_P99_MS, WANTED_GROWTH = 100, 5
-STOLEN = 7  # in the order of /proc/stat
-# A database, and how many workers; SQLite has one writer.
+STOLEN = 7  # index in /proc/stat
+# Database and number of workers; SQLite has one writer.
 SETTINGS = (
     ("SQLite", 1),
     ("PostgreSQL", 1),
@@ -58,25 +58,25 @@ RESPONSE = {
 
 @dataclass
 class Load:
-    """What came of a crowd."""
+    """Measurements of one run."""
 
     latencies_s: list[float] = field(default_factory=list)
-    """Of all that were due; of one without a reply, how long it had waited when the server was killed."""
+    """Latency of every answer that was due; without a reply, the waiting time until the server was killed."""
     unanswered: int = 0
-    """How many of these had no reply."""
+    """Number of answers without a reply."""
     acknowledged: set[tuple[str, int]] = field(default_factory=set)
     memory_mb: list[tuple[float, float]] = field(default_factory=list)
-    """Seconds since the first answer was due, and all of the server's processes together."""
+    """Seconds since the first answer was due, and the memory of all server processes together."""
     stolen: float | None = None
-    """Which part of the processors' time other machines on the same hardware took meanwhile; None if nobody says."""
+    """Share of CPU time taken by other virtual machines on the same hardware; None if unknown."""
     lost: int = 0
-    """Answers that were acknowledged and are not stored."""
+    """Number of answers that were acknowledged but not stored."""
     doubled: int = 0
-    """Stored answers that are there twice."""
+    """Number of answers that are stored twice."""
 
 
 def main(quick: bool = False) -> str:
-    # People, and how often they come: a machine that others use too is now and then slow for a minute.
+    # Participants and number of runs; a shared machine is sometimes slow for a minute.
     crowds, seconds = (((100, 1),), 10) if quick else (((1000, 3), (3000, 1)), 60)
     rows, missed = [], []
     with _databases() as (folder, url_of):
@@ -97,24 +97,24 @@ def main(quick: bool = False) -> str:
         speeds = [_flat_out(folder, kind, 4 if quick else 15) for kind in ("ours", "usual")]
     ratio = speeds[0] / speeds[1]
     return "\n".join([
-        "## Many participants at once", "",
-        "| participants | database | workers | answers | a second | p50, ms | p99, ms | worst, ms | memory, MB | "
-        "CPU stolen | never replied to | acknowledged, not stored | stored twice |",
+        "## Many simultaneous participants", "",
+        "| participants | database | workers | answers | per second | p50, ms | p99, ms | worst, ms | memory, MB | "
+        "CPU stolen | without reply | acknowledged, not stored | stored twice |",
         f"|{'---|' * 13}", *rows, "",
-        f"One answer each {PACE_S} s a participant for {seconds} s over loopback, client and server on one machine; "
-        "the server is then killed in mid-traffic, its database read. Of three runs, where there are brackets, the one "
-        "whose p99 is in the middle, with the least and the greatest p99; the last three columns are sums. Memory is "
-        "the most that all of the server's processes held. CPU stolen is what others on the same hardware took of it "
-        "meanwhile, a mean of the runs. SQLite has one writer, so that vseg serve gives it one worker. Wanted: p99 "
-        f"under {WANTED_P99_MS} ms at 1000, and 0, 0 and 0. {verdict(missed)}",
+        f"Each participant answers every {PACE_S} s for {seconds} s over loopback, client and server on one machine; "
+        "then the server is killed during the traffic and its database is read. Rows with brackets are the run with "
+        "the median p99 of three runs; the brackets give the smallest and largest p99, and the last three columns are "
+        "sums over the runs. Memory is the largest total of all server processes. CPU stolen is the mean share of CPU "
+        "time that other virtual machines on the same hardware took. SQLite has one writer, so vseg serve uses one "
+        f"worker. Target: p99 under {WANTED_P99_MS} ms at 1000, and 0 in the last three columns. {verdict(missed)}",
         "",
-        f"64 connections as fast as they go, SQLite with `synchronous=FULL`: **{speeds[0]:.0f}** answers a second, "
-        f"against {speeds[1]:.0f} of FastAPI with one ORM session and one commit an answer: **{ratio:.1f}×**.", "",
+        f"64 connections at full speed, SQLite with `synchronous=FULL`: **{speeds[0]:.0f}** answers per second, "
+        f"against {speeds[1]:.0f} with FastAPI, one ORM session and one commit per answer: **{ratio:.1f}×**.", "",
     ])  # fmt: skip
 
 
 def soak(quick: bool = False) -> str:
-    """The same crowd for long: does memory stay as it is?"""
+    """Run the same load for longer and measure the growth of memory."""
     people, seconds, warm_up_s, last_s = (100, 60, 20, 10) if quick else (1000, 15 * 60, 180, 60)
     rows, missed = [], []
     with _databases() as (folder, url_of):
@@ -138,17 +138,17 @@ def soak(quick: bool = False) -> str:
     return "\n".join([
         f"## {people} participants for {seconds / 60:g} minutes", "",
         "| database | workers | answers | p99, ms | memory after warm-up, MB | at the end, MB | growth | "
-        "never replied to | acknowledged, not stored | stored twice |",
+        "without reply | acknowledged, not stored | stored twice |",
         f"|{'---|' * 10}", *rows, "",
-        f"Means over {last_s} s, the first ones {warm_up_s} s after the beginning: what is loaded and cached at first "
-        f"is no growth. Wanted: growth under {WANTED_GROWTH} %, and 0, 0 and 0. {verdict(missed)}",
+        f"Means over {last_s} s; the first mean starts after a warm-up of {warm_up_s} s, in which code and caches are "
+        f"loaded. Target: growth under {WANTED_GROWTH} %, and 0 in the last three columns. {verdict(missed)}",
     ])  # fmt: skip
 
 
 def _losses(setting: str, load: Load) -> list[str]:
-    """What may never be."""
+    """Describe lost, unanswered and duplicated answers."""
     counts = {
-        "never replied to": load.unanswered,
+        "without reply": load.unanswered,
         "acknowledged, not stored": load.lost,
         "stored twice": load.doubled,
     }
@@ -157,14 +157,14 @@ def _losses(setting: str, load: Load) -> list[str]:
 
 @contextlib.contextmanager
 def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
-    """A folder, and the URL of a new database of a kind."""
+    """Yield a folder and a function that creates a database of a kind and returns its URL."""
     from databases import postgres
     from vseg.server.runner import raise_open_file_limit
 
-    raise_open_file_limit()  # one each; the server inherits the limit
-    # On a new machine the first server would otherwise compile beside the crowd.
+    raise_open_file_limit()  # one connection per participant; the server inherits the limit
+    # On a new machine the first server would otherwise compile during the measurement.
     subprocess.run([sys.executable, "-m", "vseg.server.precompile"], check=True)
-    gc.disable()  # a crowd that stops to look for garbage would find the server slow
+    gc.disable()  # pauses of the client would count as latency of the server
     numbers = itertools.count()
     with tempfile.TemporaryDirectory() as name, postgres(fsync="on") as server:
         folder = Path(name)
@@ -177,7 +177,7 @@ def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
 
 
 def _row(setting: str, middle: Load, loads: list[Load], seconds: float) -> str:
-    """The run in the middle, how far apart all are, and their losses together."""
+    """Return the table row: the median run, the range of all runs, and the sums of their losses."""
     answers, most_mb = len(middle.latencies_s), max((mb for _, mb in middle.memory_mb), default=0.0)
     p99s = [_p99(each) for each in loads]
     span = f" ({min(p99s):.1f} to {max(p99s):.1f})" if len(loads) > 1 else ""
@@ -199,7 +199,7 @@ def _p99(load: Load) -> float:
 
 
 def _percentile(load: Load, share: float) -> float:
-    """In milliseconds."""
+    """Return a percentile of the latencies in milliseconds."""
     ordered = sorted(load.latencies_s)
     return 1000 * ordered[int(share * len(ordered))]
 
@@ -243,7 +243,7 @@ def _free_port() -> int:
 
 
 async def _enter(port: int, people: int) -> dict[str, str]:
-    """Session → token; eight enter at a time."""
+    """Create sessions, eight at a time; return tokens by session."""
     entered: dict[str, str] = {}
 
     async def door(count: int) -> None:
@@ -260,9 +260,9 @@ async def _enter(port: int, people: int) -> dict[str, str]:
 
 
 async def _answer(port: int, people: dict[str, str], seconds: float, server: subprocess.Popen[bytes]) -> Load:
-    """The latency of each answer from when it was due, and (session, seq) of all that the server said it has.
+    """Send answers; record the latency of each from when it was due, and (session, seq) of all acknowledged ones.
 
-    Nobody's connection may break before the server is killed.
+    A connection that breaks before the server is killed is an error.
     """
     load, killed, before = Load(), False, _processor_times()
     began = time.perf_counter() + 1
@@ -283,8 +283,10 @@ async def _answer(port: int, people: dict[str, str], seconds: float, server: sub
                 seq, due = seq + 1, due + PACE_S
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             if not killed:
-                said = f"Person {number} was cut off at answer {seq}, before the server was killed."
-                raise RuntimeError(said) from error
+                message = (
+                    f"Participant {number} was disconnected at answer {seq}, before the server was killed."
+                )
+                raise RuntimeError(message) from error
             while due - began <= seconds:
                 load.latencies_s.append(time.perf_counter() - due)
                 load.unanswered, due = load.unanswered + 1, due + PACE_S
@@ -307,13 +309,13 @@ async def _answer(port: int, people: dict[str, str], seconds: float, server: sub
 
 
 def _processes(pid: int) -> list[int]:
-    """The server and its workers."""
+    """Return the process ids of the server and its workers."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
     return [pid, *map(int, children.read_text().split())] if children.exists() else [pid]
 
 
 def _resident_mb(pid: int) -> float:
-    """What a process holds in memory; 0 where the system does not tell, or it has just ended."""
+    """Return the resident memory of a process; 0 if unknown or if the process has ended."""
     with contextlib.suppress(OSError):
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -321,14 +323,14 @@ def _resident_mb(pid: int) -> float:
 
 
 def _processor_times() -> list[int]:
-    """What Linux's processors have done, in its order; empty where the system does not tell."""
+    """Return the CPU times of /proc/stat in their order; empty if not available."""
     with contextlib.suppress(OSError):
         return [int(ticks) for ticks in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
     return []
 
 
 def _compare(url: str, acknowledged: set[tuple[str, int]]) -> tuple[int, int]:
-    """Acknowledged answers that are not stored, and stored ones that are there twice."""
+    """Count acknowledged answers that are not stored, and answers that are stored twice."""
     from vseg import store
 
     with store.open(url) as database:
@@ -336,12 +338,12 @@ def _compare(url: str, acknowledged: set[tuple[str, int]]) -> tuple[int, int]:
         batches = store.responses.stream_responses(database, study.id)
         rows = [row for batch in batches for row in batch]
     stored = {(row["session"], row["seq"]) for row in rows}
-    asked = {(row["session"], row["item"]) for row in rows}  # each person answers each item once
-    return len(acknowledged - stored), len(rows) - len(asked)
+    items = {(row["session"], row["item"]) for row in rows}  # each participant answers each item once
+    return len(acknowledged - stored), len(rows) - len(items)
 
 
 def _flat_out(folder: Path, kind: str, seconds: float) -> float:
-    """Answers a second over 64 connections."""
+    """Return the answers per second over 64 connections."""
     if kind == "ours":
         with _served(f"sqlite:///{folder}/fast.db", folder) as (port, _):
             tokens = list(asyncio.run(_enter(port, 64)).values())

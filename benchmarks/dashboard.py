@@ -1,4 +1,4 @@
-"""The researcher's pages and API with a million responses stored: how long each answer takes, and a new map.
+"""Time the researcher's pages and API with a million stored responses, and the computation of new maps.
 
 `python benchmarks/dashboard.py [--quick]` runs it by itself.
 """
@@ -32,7 +32,7 @@ ROUTES = {
     "studies": "api/studies",
     "one study": "api/studies/many",
     "sessions": "api/studies/many/sessions",
-    "progress and people": "api/studies/many/progress",
+    "progress and participants": "api/studies/many/progress",
     "one participant": "api/studies/many/participants/p000000001",
     "preview": "api/studies/many/preview",
     "maps.json": "api/studies/many/images/patches/maps.json?segments=3",
@@ -42,7 +42,7 @@ ROUTES = {
     "one participant's map": "api/studies/many/images/patches/entropy.png?segments=2&participant=p000000001",
     "contours.json": "api/studies/many/images/patches/contours.json",
 }
-# The benchmark's people answer 960 distinct pairs of 256 locations: enough for up to four segments.
+# Participants answer 960 distinct pairs of 256 locations, enough for up to four segments.
 NEW_MAPS = [
     ("3", "auto"),
     ("2", "auto"),
@@ -65,7 +65,7 @@ def main(quick: bool = False) -> str:
             maps = [_timed(client, _maps(*which), 1) for which in NEW_MAPS]
             answered = {("page", name): _timed(client, path, times) for name, path in PAGES.items()}
             answered |= {("API", name): _timed(client, path, times) for name, path in ROUTES.items()}
-            answered["API", "progress, just after an answer"] = _while_answering(client, times)
+            answered["API", "progress, right after an answer"] = _while_answering(client, times)
     rows = [[kind, name, _ms(found), f"{max(found):.0f}", "300"] for (kind, name), found in answered.items()]
     rows.append(
         [
@@ -76,17 +76,18 @@ def main(quick: bool = False) -> str:
             "1000",
         ]
     )
-    rows.append(["API", "the first map after a start", f"{maps[0][0]:.0f}", f"{maps[0][0]:.0f}", ""])
+    rows.append(["API", "the first map after the start", f"{maps[0][0]:.0f}", f"{maps[0][0]:.0f}", ""])
     note = (
-        f"{responses} responses of {responses // 1000} people in SQLite, N = 16, one worker, one machine for both; "
-        f"{times} requests each. The first read after a start took {first:.1f} s, in the background."
+        f"{responses} responses of {responses // 1000} participants in SQLite, N = 16, one worker, client and "
+        "server on "
+        f"one machine; {times} requests each. The first read after the start took {first:.1f} s in the background."
     )
-    return table("The dashboard", ["", "answer", "median ms", "worst ms", "wanted, under"], rows, note)
+    return table("The dashboard", ["", "request", "median ms", "worst ms", "target, under"], rows, note)
 
 
 @contextmanager
 def _served(url: str, folder: Path) -> Iterator[httpx.Client]:
-    """`vseg serve`, and a client that is logged in."""
+    """Run `vseg serve` and yield a client that is logged in."""
     from vseg import store
     from vseg.server import auth
 
@@ -124,7 +125,7 @@ def _first_read(client: httpx.Client) -> float:
 
 
 def _timed(client: httpx.Client, path: str, times: int) -> list[float]:
-    """Milliseconds of each answer."""
+    """Return the milliseconds of each request."""
     return [_once(client, path) for _ in range(times)]
 
 
@@ -137,7 +138,7 @@ def _once(client: httpx.Client, path: str) -> float:
 
 
 def _while_answering(client: httpx.Client, times: int) -> list[float]:
-    """Progress as it is asked for while someone takes part, so that nothing of it is known from before."""
+    """Time the progress request after each new answer, so that its cache is never valid."""
     begun = client.post("s/many/sessions", json={"consented": True}).json()
     headers, found = {"Authorization": f"Bearer {begun['token']}"}, []
     for seq in range(times):

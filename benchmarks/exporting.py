@@ -1,4 +1,4 @@
-"""Exporting a million responses: seconds and memory of `vseg export`, and of reading the folder back.
+"""Time and memory of exporting a million responses with `vseg export`, and of loading them.
 
 `python benchmarks/exporting.py [--quick]` runs it by itself.
 """
@@ -26,12 +26,12 @@ practice = {trials = 10}
 catch = {per_block = 10}
 """
 NOW = 1_800_000_000_000
-# What the kernel says of a child would count the memory of this process too, from before the child was another.
+# The child reports its own peak: the kernel's number for children includes this process's memory before exec.
 PEAK = """
 import atexit, sys, time
 
 @atexit.register
-def say():
+def report():
     lines = open("/proc/self/status").read().splitlines()
     kilobytes = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
     print(f"{time.process_time():.1f}", int(kilobytes) // 1024, file=sys.stderr)
@@ -51,21 +51,25 @@ def main(quick: bool = False) -> str:
         url, out = f"sqlite:///{folder}/many.db", f"{folder}/out"
         fill(url, responses)
         rows = [
-            _measured("vseg export", ["export", "many", "--db", url, "--out", out], "30", "500"),
-            _measured("vseg.load of Parquet", ["load", out]),
+            _measure("vseg export", ["export", "many", "--db", url, "--out", out], "30", "500"),
+            _measure("vseg.load of Parquet", ["load", out]),
         ]
         Path(out, "responses.parquet").unlink()
-        rows.append(_measured("vseg.load of CSV", ["load", out]))
+        rows.append(_measure("vseg.load of CSV", ["load", out]))
     note = (
-        f"{responses} responses of {responses // 1000} sessions in SQLite; wall-clock of a new process each."
+        f"{responses} responses of {responses // 1000} sessions in SQLite; wall-clock time of a new process "
     )
+    "for each row."
     return table(
-        "Exporting", ["what", "seconds", "of CPU", "peak MB", "wanted, under: seconds", "MB"], rows, note
+        "Exporting",
+        ["command", "seconds", "CPU seconds", "peak MB", "target, under: seconds", "MB"],
+        rows,
+        note,
     )
 
 
 def fill(url: str, responses: int) -> None:
-    """A database with that many responses, a thousand a session; every fiftieth was flagged and asked again."""
+    """Create a database with so many responses, a thousand per session; every fiftieth is flagged and repeated."""
     from vseg import store
     from vseg.store.schema import responses as response_table
     from vseg.study import pictures
@@ -133,8 +137,8 @@ def _answers(trials, rng: np.random.Generator) -> dict[str, list]:
     }  # fmt: skip
 
 
-def _measured(what: str, command: list[str], seconds: str = "", megabytes: str = "") -> list[str]:
-    """Wall-clock, CPU time and peak memory of a new process, which says itself how much the latter two were."""
+def _measure(what: str, command: list[str], seconds: str = "", megabytes: str = "") -> list[str]:
+    """Measure wall-clock time, CPU time and peak memory of a new process, which reports the latter two itself."""
     began = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", PEAK, *command], check=True, capture_output=True, text=True)
     return [what, f"{time.perf_counter() - began:.1f}", *done.stderr.split()[-2:], seconds, megabytes]

@@ -1,4 +1,4 @@
-"""The posterior of people who slip: how wrong it is to ignore it, and how honest it is to estimate it."""
+"""The posterior of participants who lapse: the error of ignoring lapses, and the calibration when estimating them."""
 
 import warnings
 
@@ -10,7 +10,7 @@ from tables import table
 from vseg import designs, simulate
 from vseg.observers import LapsingObserver
 
-LAPSE, CAUGHT = 0.08, 40  # 4 % wrong where all is clear
+LAPSE, CAUGHT = 0.08, 40  # half of the lapses are wrong; number of catch trials
 WAYS = {"ignored": None, "estimated": "estimate", "known": (LAPSE / 2, LAPSE / 2)}
 
 
@@ -28,14 +28,15 @@ def main(quick: bool = False) -> str:
                         f"{100 * lapses:.1f} %",
                     ])  # fmt: skip
     columns = [
-        "uncertainty", "blocks", "lapses", "entropy ÷ true", "entropy's interval holds it", "coverage of entries",
-        "lapses found",
+        "uncertainty", "blocks", "lapses", "entropy ÷ true", "entropy's interval covers it", "coverage of entries",
+        "lapses estimated",
     ]  # fmt: skip
     note = (
-        f"S2's maps, {100 * LAPSE:.0f} % of the answers are guesses, {CAUGHT} catch trials, 90 % intervals, mean over "
-        f"{2 if quick else 24} seeds. Slips and uncertainty look alike where answers are few."
+        f"Maps as in S2, {100 * LAPSE:.0f} % of the answers are guesses, {CAUGHT} catch trials, 90 % intervals, "
+        "mean over "
+        f"{2 if quick else 24} seeds. With few answers, lapses and uncertainty are hard to distinguish."
     )
-    return table("The posterior of people who slip", columns, rows, note)
+    return table("The posterior of participants who lapse", columns, rows, note)
 
 
 def _one(level: str, blocks: int, way: str, seed: int) -> tuple[float, ...]:

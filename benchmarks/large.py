@@ -1,4 +1,4 @@
-"""A large problem in a process of its own: time and memory."""
+"""Time and memory of a large problem, in a process of its own."""
 
 import json
 import resource
@@ -28,7 +28,9 @@ def main(quick: bool = False) -> str:
         "label accuracy",
         "peak memory, GB",
     ]
-    note = "λ = 1, one answer a pair. The peak includes simulating the answers. Wanted: under 20 s and 2 GB."
+    note = (
+        "λ = 1, one answer per pair. The peak includes simulating the answers. Target: under 20 s and 2 GB."
+    )
     return table("Large", columns, [row], note)
 
 

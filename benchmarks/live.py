@@ -1,4 +1,4 @@
-"""Refit after one more answer."""
+"""Time a refit after one more answer."""
 
 import time
 
@@ -21,8 +21,8 @@ def main(quick: bool = False) -> str:
             rows.append(_row(size, segments, strength))
     columns = ["N", "K", "λ", "answers", "median, ms", "95 %, ms", "objective above a full fit's"]
     note = (
-        "Wall-clock of `OnlineReconstruction.add` for answers that the maps did not expect (the worst case). "
-        "Wanted: under 1 ms at N = 64. The last column compares with settling all rows, after all of these answers."
+        "Wall-clock time of `OnlineReconstruction.add` for answers that contradict the maps (the worst case). "
+        "Target: under 1 ms at N = 64. The last column compares with a full fit after all of these answers."
     )
     return table("Refit after one answer", columns, rows, note)
 

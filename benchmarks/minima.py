@@ -1,4 +1,4 @@
-"""How often a fit ends in a bad minimum, and whether one-hot maps come back whole."""
+"""How often a fit ends in a bad minimum, and how often one-hot maps are recovered completely."""
 
 import numpy as np
 
@@ -40,12 +40,12 @@ def _bad_minima(seeds: int) -> str:
             f"**{mae[0]:.3f}**", f"{mae[1]:.3f}", f"{mae[2]:.3f}",
         ])  # fmt: skip
     columns = [
-        "N", "K", "blocks", "bad against 20 starts of ours", "against 20 random starts", "MAE of ours",
-        "of the best of ours", "of the best random",
+        "N", "K", "blocks", "bad compared with 20 starts of ours", "with 20 random starts", "MAE of ours",
+        "MAE, best of ours", "MAE, best random",
     ]  # fmt: skip
     note = (
-        "λ = 0; bad: an objective more than 5 % above the best of 20 starts. Wanted: none. With one block, random "
-        "starts can end lower: they fit the noise, and their maps are worse."
+        "λ = 0; bad: an objective more than 5 % above the best of 20 starts. Target: none. With one block, random "
+        "starts can end lower, but they fit the noise and their maps are worse."
     )
     return table("Bad minima", columns, rows, note)
 
@@ -74,6 +74,6 @@ def _one_hot(seeds: int) -> str:
     columns = ["design", "all labels right", "wrong locations", "logically ambiguous locations"]
     note = (
         f"One-hot maps, N = 16, K = 3, KN² pairs, one block, λ = 0; {seeds * len(layout)} locations in all. A "
-        "location is ambiguous if its answers fit several labels even when all others are known."
+        "location is ambiguous if its answers are consistent with several labels even if all others are known."
     )
     return table("One-hot maps", columns, rows, note)

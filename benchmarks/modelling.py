@@ -1,8 +1,8 @@
-"""Fitting models: the texture experiment's, one person and a hundred, and the colour simulation's beside its limits.
+"""Fitting models: the texture model for one and for a hundred participants, and the colour model against its limits.
 
-The texture model's opponent is a straightforward PyTorch script on the same answers, the model as the paper prints it:
-ω_k = -1/σ_k² on 36 oriented energies, σ by autograd and L-BFGS with a strong Wolfe search, one random start, squared
-error. Ours is fitted from eight starts at seven widths of a prior, with intervals.
+The texture model is compared with a simple PyTorch script on the same answers, the model as the paper prints it: ω_k =
+-1/σ_k² on 36 oriented energies, fitted by autograd and L-BFGS with a strong Wolfe search, one random start and the
+squared error. Ours is fitted from eight starts at seven widths of a prior, with intervals.
 """
 
 import sys
@@ -34,7 +34,7 @@ def texture(quick: bool) -> str:
         found, nothing, covered = [], 0, []
         for seed in seeds:
             task, weights, truth = simulated(preset, seed)
-            variance()(task, seed=1)  # compilation and first touches are not what is compared
+            variance()(task, seed=1)  # excludes compilation and cold caches from the comparison
             ours.append(_seconds(lambda task=task: variance()(task, seed=0)))
             theirs.append(_seconds(lambda task=task, seed=seed: straightforward(task, seed)))
             fitted = variance()(task, seed=0).align_to({"image": truth})
@@ -48,16 +48,16 @@ def texture(quick: bool) -> str:
     ratio = np.median(theirs) / np.median(ours)
     note = (
         f"605 trials of one participant, D = 36: **{1000 * np.median(ours):.0f} ms** against "
-        f"{1000 * np.median(theirs):.0f} ms of the script: **{ratio:.0f}×** (median of {len(ours)}; wanted: under "
-        "50 ms, 20×). Correlations are signed, of ω₁ - ω₂ recovered and true, over stimuli; wanted: 0.8 on average. "
-        "'Finds nothing': from coin-flip answers, the 90 % interval of the correlation contains 0."
+        f"{1000 * np.median(theirs):.0f} ms of the script: **{ratio:.0f}×** (median of {len(ours)}; target: under "
+        "50 ms, 20×). Correlations between recovered and true ω₁ - ω₂ are signed means over stimuli; target: 0.8. "
+        "'No effect': with coin-flip answers, the 90 % interval of the correlation contains 0."
     )
-    columns = ["texture", "correlation", "90 % intervals cover", "coin flips: finds nothing"]
+    columns = ["texture", "correlation", "90 % intervals cover", "coin flips: no effect"]
     return table("The variance model of the texture experiment", columns, rows, note)
 
 
 def simulated(preset, seed: int) -> tuple[Task, np.ndarray, Maps]:
-    """A person whose weights are the difference of two bumps around the textures' orientations, and their answers."""
+    """Simulate a participant whose weights are the difference of two bumps around the textures' orientations."""
     stimulus = stimuli.composite(preset=preset, seed=seed)
     energy = features.extract("orientation", stimulus.image, GRID)
     energy_unit = energy / energy.mean()
@@ -81,7 +81,7 @@ def simulated(preset, seed: int) -> tuple[Task, np.ndarray, Maps]:
 
 
 def straightforward(task: Task, seed: int) -> np.ndarray:
-    """The model as the paper prints it, in PyTorch."""
+    """Fit the model as the paper prints it, in PyTorch."""
     import torch
 
     torch.manual_seed(seed)
@@ -108,7 +108,7 @@ def straightforward(task: Task, seed: int) -> np.ndarray:
 
 
 def many_people(quick: bool) -> str:
-    """Everyone's own fit, by one thread and by two."""
+    """Time the fits of many participants with one thread and with two."""
     people = 10 if quick else 100
     single, _, truth = simulated(stimuli.LOW, 0)
     pairs = designs.scattered(GRID, segments=2, trials=121, seed=0)
@@ -119,8 +119,8 @@ def many_people(quick: bool) -> str:
         family(single, seed=0)
         alone, together = (_best(lambda w=w, f=family: _fit_everyone(task, f, w)) for w in (1, 2))
         rows.append([name, f"{alone:.2f}", f"{together:.2f}", f"{alone / together:.2f}×"])
-    note = f"{people} people with 605 trials each, 36 oriented energies; the better of two runs."
-    return table("Many people", ["model", "1 worker, s", "2 workers, s", "faster"], rows, note)
+    note = f"{people} participants with 605 trials each, 36 oriented energies; the better of two runs."
+    return table("Many participants", ["model", "1 worker, s", "2 workers, s", "speed-up"], rows, note)
 
 
 def _fit_everyone(task: Task, family, workers: int) -> None:
@@ -131,7 +131,7 @@ def _fit_everyone(task: Task, family, workers: int) -> None:
 
 
 def colours(quick: bool) -> str:
-    """The paper's colour simulation: how wrong the maps are, and how far the planes between colours are turned."""
+    """Measure the error of the maps and the angle of the separating planes in the paper's colour simulation."""
     errors, ideals, angles, known = [], [], [], []
     for seed in range(3 if quick else 24):
         truth = stimuli.random_maps(Grid(48), segments=3, entropy=0.0, seed=seed)
@@ -156,15 +156,15 @@ def colours(quick: bool) -> str:
         ["planes", _degrees(angles), f"{_degrees(known)}, a regression on the true labels", "5°"],
     ]
     note = (
-        f"N = 48, N_b = 10, one-hot maps, spread {SPREAD}; mean (± its standard error) over {len(errors)} pictures. "
-        f"The MAE is {ratio:.2f}× the ideal's. The planes' limit is what the colours that were drawn leave to whoever "
-        "knows every location's label."
+        f"N = 48, N_b = 10, one-hot maps, spread {SPREAD}; mean (± its standard error) over {len(errors)} images. "
+        f"The MAE is {ratio:.2f}× the ideal's. The limit of the planes is the angle of a regression that knows the "
+        "label of every location."
     )
-    return table("The colour simulation", ["", "fitted", "limit", "wanted, within"], rows, note)
+    return table("The colour simulation", ["", "fitted", "limit", "target, within"], rows, note)
 
 
 def _normals(fitted, truth: Maps) -> np.ndarray:
-    """(K, 3) of the fitted model, segments in the order of the truth."""
+    """Return the normals (K, 3) of the fitted model, with segments in the order of the truth."""
     from scipy.optimize import linear_sum_assignment
 
     overlap = truth.probabilities.T @ fitted.maps("image").probabilities
@@ -179,7 +179,7 @@ def _known_normals(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _turned(normals: np.ndarray) -> float:
-    """Degrees between the planes and the true ones, which are at right angles to the lines between the means."""
+    """Return the mean angle in degrees between the fitted planes and the optimal ones."""
     one, other = (each[[0, 0, 1]] - each[[1, 2, 2]] for each in (normals, PALETTE))
     cosine = np.sum(one * other, axis=1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
     return float(np.degrees(np.arccos(cosine)).mean())

@@ -1,4 +1,4 @@
-"""The opponent: Algorithm 1 as the paper runs it (reproduction.paper.pytorch), timed until it is nearly there."""
+"""Time Algorithm 1 as the paper runs it (reproduction.paper.pytorch) until it is close to its minimum."""
 
 import time
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from vseg.reconstruction.solvers import coordinate_descent
 
 RATES = (2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
 CHUNK = 500
-LONGEST = 30_000
+MAX_ITERATIONS = 30_000
 EQUAL = 1e-4
 
 
 @dataclass
 class Run:
-    """CPU seconds and iterations until within 1e-4 of the limit; `reached` is False if it never got there."""
+    """CPU seconds and iterations until within 1e-4 of the limit; `reached` is False if the run ended before."""
 
     seconds: float
     iterations: int
@@ -28,12 +28,12 @@ class Run:
 
 
 def exponentiated_gradient(
-    target: Objective, _size: int, rate: float, seed: int, longest: int = LONGEST
+    target: Objective, _size: int, rate: float, seed: int, max_iterations: int = MAX_ITERATIONS
 ) -> Run:
-    """Run until within 1e-4 of the minimum it is heading for, found by polishing where it stands."""
+    """Run until within 1e-4 of the local minimum, which is found by coordinate descent from the current maps."""
     descent = PyTorchDescent(target, random_start(target, seed), rate)
     clock, values, spent = [], [], 0.0
-    while len(values) < longest:
+    while len(values) < max_iterations:
         began = time.thread_time()
         for _ in range(CHUNK):
             values.append(descent.step())
@@ -50,7 +50,7 @@ def exponentiated_gradient(
 
 
 def best_rates(target: Objective, size: int, seed: int, keep: int = 2) -> list[float]:
-    """The fastest fixed learning rates on this problem."""
-    runs = [exponentiated_gradient(target, size, rate, seed, longest=10_000) for rate in RATES]
+    """Return the fastest fixed learning rates on this problem."""
+    runs = [exponentiated_gradient(target, size, rate, seed, max_iterations=10_000) for rate in RATES]
     runs.sort(key=lambda run: (not run.reached, run.seconds))
     return [run.rate for run in runs[:keep]]

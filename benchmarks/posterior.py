@@ -1,4 +1,4 @@
-"""The posterior: how right it is, how honest its intervals, how few trials it needs, and what it costs.
+"""The posterior: its accuracy, the calibration of its intervals, the trials it needs, and its cost.
 
 Truths: the paper's S2 fields ('gp') and blurred regions with an ambiguous one ('sharp'), at low, moderate and high
 uncertainty (log-odds with a standard deviation of 8, 3 and 1). A block is KN² trials, on fresh pairs unless said
@@ -27,7 +27,7 @@ from vseg.reconstruction.solvers import coordinate_descent
 SIZE, SEGMENTS = 11, 3
 LEVELS = {"low": 8, "moderate": 3, "high": 1}
 PATH = (100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1)
-NEGLIGIBLE = 0.005  # an interval that misses by less than half a per cent does not miss
+NEGLIGIBLE = 0.005  # misses by less than 0.5 % are tolerated in the second coverage column
 BLUR = {"low": (0.15, 0.5), "moderate": (0.4, 1.2), "high": (1.0, 2.2)}  # in cells, from left to right
 MIXED = {"low": 0.1, "moderate": 0.3, "high": 0.45}  # of the ambiguous region
 
@@ -41,7 +41,7 @@ def main(quick: bool = False) -> str:
 
 
 def accuracy(repeats: int) -> str:
-    """Errors, coverage and entropy at every level, kind and number of blocks."""
+    """Measure errors, coverage and entropy at every level, kind and number of blocks."""
     rows, ratios = [], []
     for kind in (gp, sharp):
         for level in LEVELS:
@@ -62,12 +62,12 @@ def accuracy(repeats: int) -> str:
     ]  # fmt: skip
     note = (
         f"Mean over {repeats} seeds. Scale and length by evidence against the best of a 9-cell grid (s 1.2, 3, 8; "
-        f"ξ N/7, N/4.8, N/3.3): error ratio **{np.mean(ratios):.2f}**, p90 {np.quantile(ratios, 0.9):.2f} (wanted: "
-        "1.06, 1.2). Median against the paper's estimator at the λ that is best for the truth; wanted: 0.8, 0.85, 0.95 "
-        "at low, moderate, high uncertainty. Coverage of 90 % intervals; wanted: 85 to 95 %; the second column "
-        "forgives half a per cent. Entropy is to be within 5 % at low uncertainty with ten blocks."
+        f"ξ N/7, N/4.8, N/3.3): error ratio **{np.mean(ratios):.2f}**, p90 {np.quantile(ratios, 0.9):.2f} (target: "
+        "1.06, 1.2). Median against the paper's estimator at the λ that is best for the truth; target: 0.8, 0.85, 0.95 "
+        "at low, moderate, high uncertainty. Coverage of 90 % intervals; target: 85 to 95 %; the second column "
+        "tolerates misses below 0.5 %. Target for entropy: within 5 % at low uncertainty with ten blocks."
     )
-    return table("The posterior: accuracy and honesty", columns, rows, note)
+    return table("The posterior: accuracy and calibration", columns, rows, note)
 
 
 def _one(truth: Maps, blocks: int, seed: int) -> tuple[float, ...]:
@@ -89,7 +89,7 @@ def _one(truth: Maps, blocks: int, seed: int) -> tuple[float, ...]:
 
 
 def _path(tally: Tally, layout: Grid) -> list[Maps]:
-    """The paper's estimator along λ."""
+    """Run the paper's estimator along the path of λ."""
     found: list[Maps] = []
     for strength in PATH:
         start = found[-1].probabilities if found else None
@@ -99,7 +99,7 @@ def _path(tally: Tally, layout: Grid) -> list[Maps]:
 
 
 def _oracle_cell(tally: Tally, truth: Maps, seed: int) -> float:
-    """The smallest error of a mode over the grid of scales and lengths."""
+    """Return the smallest error of a mode over the grid of scales and lengths."""
     prior = priors.spatial(truth.layout, kernel="rbf", lengths=(1 / 7, 1 / 4.8, 1 / 3.3), scales=(1.2, 3, 8))
     first = initial_fields(tally, SEGMENTS, np.random.default_rng(seed))
     cells = [
@@ -111,7 +111,7 @@ def _oracle_cell(tally: Tally, truth: Maps, seed: int) -> float:
 
 
 def counting(repeats: int, quick: bool) -> str:
-    """K by evidence."""
+    """Choose K by evidence and count how often it is right."""
     rows = []
     for blocks in (3,) if quick else (1, 3, 10):
         off = []
@@ -127,7 +127,8 @@ def counting(repeats: int, quick: bool) -> str:
             f"{100 * np.mean(plausible):.0f} %", str(len(off)),
         ])  # fmt: skip
     note = (
-        "Two to six segments, each at least 5 % of the image, 3N² fresh pairs a block. Wanted: within ±1 in 95 % from "
+        "Two to six segments, each at least 5 % of the image, 3N² fresh pairs per block. Target: within ±1 in "
+        "95 % from "
         "three blocks, exact in 90 % at ten."
     )
     columns = ["blocks", "exact", "within ±1", "in the plausible set", "cases"]
@@ -135,7 +136,7 @@ def counting(repeats: int, quick: bool) -> str:
 
 
 def fewer_trials(repeats: int, quick: bool) -> str:
-    """Adaptive pairs against fresh random ones, and the whole pipeline against the paper's."""
+    """Compare adaptive pairs with fresh random ones, and the whole pipeline with the paper's."""
     block = SEGMENTS * SIZE**2
     stops = [round(share * block) for share in ((0.5, 1.0) if quick else (0.35, 0.5, 0.7, 1.0, 1.4, 2.0))]
     later = [*stops, *(() if quick else (round(3 * block), round(4.5 * block)))]
@@ -166,17 +167,17 @@ def fewer_trials(repeats: int, quick: bool) -> str:
     ]  # fmt: skip
     note = (
         f"Errors at one block ({block} trials), mean over {repeats} seeds. Trials saved: how many more fresh random "
-        "pairs reach the error of the adaptive ones, same estimator, median over the session; wanted: 1.5× at low, "
+        "pairs reach the error of the adaptive ones, same estimator, median over the session; target: 1.5× at low, "
         "1.3× at moderate uncertainty. Balanced pairs are random rounds through all locations. "
         "Whole pipeline: five blocks of repeated random pairs with cross-validated λ, "
-        "divided by the trials after which adaptive pairs and the posterior are as good; wanted: 4× and 2.5×. "
+        "divided by the trials after which adaptive pairs and the posterior are as good; target: 4× and 2.5×. "
         f"Sessions ran from {stops[0]} to {stops[-1]} trials, others to {later[-1]}; trials saved stop there."
     )
     return table("Adaptive pairs", columns, rows, note)
 
 
 def _session(truth: Maps, stops: Sequence[int], seed: int) -> list[float]:
-    """Errors of an adaptive session at these numbers of trials; batches of 16, later 8 % of the trials so far."""
+    """Return the errors of an adaptive session at these numbers of trials; batches are 16 pairs, later 8 % of all."""
     rng = np.random.default_rng(seed)
     state = adaptive.State(truth.layout, segments=truth.segments, seed=seed)
     errors = []
@@ -190,7 +191,7 @@ def _session(truth: Maps, stops: Sequence[int], seed: int) -> list[float]:
 
 
 def _fixed(truth: Maps, pairs: Pairs, stops: Sequence[int], seed: int) -> list[float]:
-    """Errors of the same estimator on the first so many of pairs that were drawn beforehand."""
+    """Return the errors of the same estimator on the first pairs of a fixed sequence."""
     same = np.random.default_rng([seed, 1]).random(len(pairs)) < truth.same_probability(pairs)
     errors = []
     for goal in stops:
@@ -201,14 +202,14 @@ def _fixed(truth: Maps, pairs: Pairs, stops: Sequence[int], seed: int) -> list[f
 
 
 def _random_pairs(layout: Grid, count: int, seed: int) -> Pairs:
-    """Fresh pairs, each as likely as any other."""
+    """Draw distinct pairs uniformly."""
     i, j = np.triu_indices(len(layout), 1)
     drawn = np.random.default_rng(seed).permutation(len(i))[:count]
     return Pairs(layout, i[drawn], j[drawn])
 
 
 def _even_pairs(layout: Grid, count: int, seed: int) -> Pairs:
-    """Random rounds through all locations, without the few pairs that were there before."""
+    """Draw random rounds through all locations, without repeated pairs."""
     rng, n = np.random.default_rng(seed), len(layout)
     rounds = [rng.permutation(n) for _ in range(2 * -(-count // n))]
     ends = np.array([np.concatenate([np.roll(one, by) for one in rounds]) for by in (0, 1)])
@@ -218,12 +219,12 @@ def _even_pairs(layout: Grid, count: int, seed: int) -> Pairs:
 
 
 def _saved(ours: np.ndarray, stops: Sequence[int], theirs: np.ndarray, later: Sequence[int]) -> float:
-    """How many times more trials others need, median over the session."""
+    """Return how many times more trials the other pairs need, median over the session."""
     return float(np.median(np.divide([_trials_at(error, later, theirs) for error in ours], stops)))
 
 
 def _trials_at(error: float, trials: Sequence[int], errors: np.ndarray) -> float:
-    """The number of trials at which falling errors reach this one, between those run or extended to fewer."""
+    """Return the number of trials at which the errors reach this one, interpolated or extrapolated to fewer."""
     steps, falling = np.log(trials), -np.log(np.minimum.accumulate(errors))
     goal = -np.log(error)
     if goal < falling[0]:
@@ -233,7 +234,7 @@ def _trials_at(error: float, trials: Sequence[int], errors: np.ndarray) -> float
 
 
 def _pipeline(five: int, paper: float, trials: Sequence[int], errors: np.ndarray) -> str:
-    """How many times fewer trials than five blocks reach the paper's error; a bound where the session ended first."""
+    """Format how many times fewer trials than five blocks reach the paper's error; a bound if out of range."""
     if paper < errors.min():
         return f"not in {trials[-1]}: below {five / trials[-1]:.1f}×"
     if paper > errors[0]:
@@ -242,7 +243,7 @@ def _pipeline(five: int, paper: float, trials: Sequence[int], errors: np.ndarray
 
 
 def costs(repeats: int) -> str:
-    """Milliseconds of one thread."""
+    """Measure the milliseconds of one thread."""
     rows = []
     for size, K, trials in ((11, 3, 363), (16, 8, 1024)):
         truth = gp(size, K, "moderate", 0)
@@ -253,7 +254,7 @@ def costs(repeats: int) -> str:
         state = adaptive.State(truth.layout, segments=K, seed=0)
         pairs = designs.covering(truth.layout, trials=trials, seed=1)
         state.add(pairs.i, pairs.j, truth.same_probability(pairs) > 0.5)
-        adaptive.next_pairs(state, 16, seed=0)  # scale and length are chosen once in a while, not here
+        adaptive.next_pairs(state, 16, seed=0)  # scale and length are chosen here, not in the timed batches
 
         def batch(state=state) -> None:
             pairs = adaptive.next_pairs(state, 16, seed=0)
@@ -270,8 +271,8 @@ def costs(repeats: int) -> str:
         )
     columns = ["grid", "K", "trials", "posterior: evidence, mode, 64 draws", "a batch of 16 adaptive pairs"]
     note = (
-        f"CPU time, median of {repeats} runs, one thread; a batch includes following the mode and 64 new draws. "
-        "Wanted: 100 ms for the posterior at N = 11; 100 ms and 400 ms a batch."
+        f"CPU time, median of {repeats} runs, one thread; a batch includes updating the mode and 64 new draws. "
+        "Target: 100 ms for the posterior at N = 11; 100 ms and 400 ms per batch."
     )
     return table("The posterior: cost", columns, rows, note)
 

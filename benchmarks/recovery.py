@@ -38,15 +38,15 @@ def main(quick: bool = False) -> str:
     right = sum(won[family][family] for family in FAMILIES) / (runs * len(FAMILIES))
     rows = [[f"**{family}**", *(str(won[family][other]) for other in FAMILIES)] for family in FAMILIES]
     note = (
-        f"Rows: the family that answered; columns: which one predicted its answers best, of {runs} people each "
-        f"({BLOCKS} blocks of {SEGMENTS * len(GRID)} pairs, N = {GRID.size}). The right one won in "
-        f"**{100 * right:.0f} %** (wanted: 90 %)."
+        f"Rows: the family that answered; columns: the family that predicted best, of {runs} participants each "
+        f"({BLOCKS} blocks of {SEGMENTS * len(GRID)} pairs, N = {GRID.size}). The right family won in "
+        f"**{100 * right:.0f} %** (target: 90 %)."
     )
     return table("Model recovery", ["answers by", *FAMILIES], rows, note)
 
 
 def winner(family: str, seed: int) -> str:
-    """The family that predicts best what a person of this family answers."""
+    """Return the family that best predicts the answers of a participant of this family."""
     picture = stimuli.load_sample(PICTURES[seed % len(PICTURES)], 256)
     rng = np.random.default_rng(seed)
     judge = person(family, picture, rng)
@@ -66,7 +66,7 @@ def winner(family: str, seed: int) -> str:
 
 
 def person(family: str, picture: np.ndarray, rng: np.random.Generator) -> Judge:
-    """P(same) of someone who judges in the manner of a family, with parameters of their own."""
+    """Return P(same) of a participant who answers by this family, with random parameters."""
     if family in ("colour", "texture"):
         x = features.standardise(
             features.extract({"colour": "lab", "texture": "gabor"}[family], picture, GRID)

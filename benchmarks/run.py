@@ -1,7 +1,7 @@
 """Speed and reliability of vseg against the paper's algorithm, in one run: `make bench`.
 
-Times are CPU seconds of one thread unless said otherwise, with compilation excluded and reported apart.
-`python benchmarks/run.py single batch` runs some of them and renews their part of docs/benchmarks.md; `--quick` runs a
+Times are CPU seconds of one thread unless stated otherwise; compilation is excluded and reported separately. `python
+benchmarks/run.py single batch` runs some of them and replaces their part of docs/benchmarks.md; `--quick` runs a
 shorter version of each and writes nothing.
 """
 
@@ -25,17 +25,17 @@ import posterior
 import recovery
 import startup
 import sweeping
-from tables import NOT_REACHED, renew
+from tables import TARGETS_MISSED, replace_section
 
-LONG = ("soaking",)  # only by name
+LONG = ("soaking",)  # run only if named
 RESULTS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 HEADER = """# Benchmarks
 
-Written by `make bench`; machines differ, so read the ratios. CPU seconds of one thread unless said otherwise,
-compilation excluded (it is reported at the end). The paper's algorithm is Algorithm 1 in PyTorch: autograd,
-exponentiated gradient, float32, one thread, at the best of seven fixed learning rates, timed until it is within
-1e-4 of the minimum it is heading for. Ours is timed for the whole call, coarse-to-fine start and stopping rule
-included, and must end within 1e-4 of its minimum too.
+Written by `make bench`. Machines differ, so compare ratios rather than seconds. Times are CPU seconds of one thread
+unless stated otherwise, without compilation (which is reported at the end). The paper's algorithm is Algorithm 1 in
+PyTorch: autograd, exponentiated gradient, float32, one thread, at the best of seven fixed learning rates, timed until
+it is within 1e-4 of its local minimum. Ours is timed for the whole call, including the coarse-to-fine start and the
+stopping rule, and must also end within 1e-4 of its minimum.
 """
 
 
@@ -55,17 +55,17 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown section {', '.join(unknown)}; choose from {', '.join(sections)}")
     missed = []
-    for name in arguments.sections or (each for each in sections if each not in LONG):
+    for name in arguments.sections or (section for section in sections if section not in LONG):
         began = time.perf_counter()
         print(f"\n--- {name} ---", flush=True)
         text = sections[name](quick=arguments.quick)
         print(f"({name}: {time.perf_counter() - began:.0f} s)", flush=True)
         if not arguments.quick:
-            renew(RESULTS, HEADER, name, text, list(sections))
-        if NOT_REACHED in text:
+            replace_section(RESULTS, HEADER, name, text, list(sections))
+        if TARGETS_MISSED in text:
             missed.append(name)
     if missed:
-        sys.exit(f"Not reached in: {', '.join(missed)}; the last sentences there say what.")
+        sys.exit(f"Targets missed in: {', '.join(missed)}; see the last sentence of each section.")
 
 
 def _single(quick: bool) -> str:

@@ -1,4 +1,4 @@
-"""Starting up: importing, asking for help, a first fit in a new process, and compiling."""
+"""Start-up times: import, help, a first fit in a new process, and compilation."""
 
 import os
 import subprocess
@@ -30,13 +30,13 @@ def main(quick: bool = False) -> str:
                 "2",
             ],
             ["vseg fit, λ chosen", _median(repeats, lambda n: [*fit, "--out", here / f"b{n}"]), ""],
-            ["vseg fit, nothing compiled yet", f"{cold:.2f}", ""],
+            ["vseg fit, including compilation", f"{cold:.2f}", ""],
         ]
     note = (
-        "Wall-clock of a new process, N = 16, K = 3, pictures included; the kernels come from the disk "
+        "Wall-clock time of a new process, N = 16, K = 3, including figures; compiled code is loaded from the disk "
         "cache, except in the last row."
     )
-    return table("Starting up", ["command", "seconds", "wanted, under"], rows, note)
+    return table("Start-up", ["command", "seconds", "target, under"], rows, note)
 
 
 def _median(repeats: int, command) -> str:

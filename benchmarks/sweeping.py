@@ -1,4 +1,4 @@
-"""Sweeps: two workers against one, what sending a trial costs, and what replacing a killed worker costs.
+"""Sweeps: two workers against one, the overhead of a trial, and the cost of replacing a killed worker.
 
 Wall-clock seconds, so the machine should be idle. The trial is a whole simulated session: answers, reconstruction with
 the smoothness chosen by cross-validation, error.
@@ -32,7 +32,7 @@ def session(blocks: int, seed: int, where: str = "") -> dict[str, float]:
 
 
 def brief(blocks: int, seed: int) -> dict[str, float]:
-    """Ten milliseconds of a processor."""
+    """Use ten milliseconds of CPU time."""
     until = time.process_time() + BRIEF_S
     while time.process_time() < until:
         pass
@@ -41,30 +41,32 @@ def brief(blocks: int, seed: int) -> dict[str, float]:
 
 def main(quick: bool = False) -> str:
     repeats, times = (8, 1) if quick else (60, 3)
-    session(2, seed=0)  # compiled kernels are on the disk before anything is timed
+    session(2, seed=0)  # fill the disk cache of compiled code before timing
     rows = []
     for kind in ("threads", "processes"):
         one, two = ([_seconds(f"{kind}:{count}", repeats) for _ in range(times)] for count in (1, 2))
         ratio = np.median(two) / np.median(one)
         rows.append([kind, f"{np.median(one):.2f} s", f"{np.median(two):.2f} s", f"**{ratio:.2f}**"])
     note = (
-        f"{3 * repeats} simulated sessions (16×16, K = 3), median of {times}, workers started beforehand; wanted: at "
-        f"most 0.6. Sending a trial of 10 ms to a process and keeping it costs {_overhead_ms(quick):.2f} ms "
-        f"(wanted: under 1). A worker that is killed in mid-run costs {_lost_s(repeats):.1f} s more."
+        f"{3 * repeats} simulated sessions (16×16, K = 3), median of {times}, workers started beforehand; target: at "
+        f"most 0.6. Sending a trial of 10 ms to a process and storing its result costs {_overhead_ms(quick):.2f} ms "
+        f"(target: under 1). Killing a worker during the run costs {_lost_s(repeats):.1f} s more."
     )
     return table("Sweeps: two workers against one", ["workers", "one", "two", "two / one"], rows, note)
 
 
 def _seconds(executor: str, repeats: int, **options) -> float:
     with open_workers(executor) as place:
-        sweep(session, SETTINGS, repeats=4, seed=1, executor=place)  # imports, and kernels from the disk
+        sweep(
+            session, SETTINGS, repeats=4, seed=1, executor=place
+        )  # import, and load compiled code from the disk
         began = time.perf_counter()
         sweep(session, SETTINGS, repeats=repeats, seed=0, executor=place, **options)
         return time.perf_counter() - began
 
 
 def _overhead_ms(quick: bool) -> float:
-    """What a trial takes beyond its own time, with one process and a folder."""
+    """Measure the overhead of a trial with one process and a checkpoint."""
     trials = 200 if quick else 1000
     with tempfile.TemporaryDirectory() as folder, open_workers("processes:1") as place:
         began = time.perf_counter()
@@ -73,7 +75,7 @@ def _overhead_ms(quick: bool) -> float:
 
 
 def _lost_s(repeats: int) -> float:
-    """How much longer it takes when one of two processes is killed after the first trials."""
+    """Measure how much longer a sweep takes if one of two processes is killed after the first trials."""
     usual = _seconds("processes:2", repeats)
     with tempfile.TemporaryDirectory() as where, open_workers("processes:2") as place:
         sweep(session, SETTINGS, repeats=4, seed=1, executor=place)

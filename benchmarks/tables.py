@@ -1,4 +1,4 @@
-"""Markdown tables, printed and returned, and pages of sections that are renewed one by one."""
+"""Format Markdown tables, and replace single sections of a results page."""
 
 import platform
 import re
@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-NOT_REACHED = "**Not reached:**"
+TARGETS_MISSED = "**Targets missed:**"
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
@@ -20,16 +20,16 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], not
 
 
 def verdict(missed: Sequence[str]) -> str:
-    """The last sentence of a section; run.py ends with 1 where something was not reached."""
-    return f"{NOT_REACHED} {'; '.join(missed)}." if missed else "All of it was reached."
+    """Return the last sentence of a section; run.py exits with 1 if a target was missed."""
+    return f"{TARGETS_MISSED} {'; '.join(missed)}." if missed else "All targets were reached."
 
 
-def renew(page: Path, header: str, name: str, text: str, order: Sequence[str]) -> None:
-    """Put a section into a page in place of what it said before; the others stay as they were measured."""
-    written = page.read_text(encoding="utf-8") if page.is_file() else ""
-    found = dict(re.findall(r"<!-- (\w+) -->\n(.*?)(?=<!-- \w+ -->|\Z)", written, flags=re.DOTALL))
-    where = f"{platform.machine()}, Python {platform.python_version()}"
-    found[name] = f"{text.rstrip()}\n\n*Measured on {time.strftime('%Y-%m-%d')}: {where}.*\n\n"
-    kept = [f"<!-- {each} -->\n{found[each]}" for each in order if each in found]
-    page.write_text(f"{header}\n{''.join(kept)}", encoding="utf-8")
+def replace_section(page: Path, header: str, name: str, text: str, order: Sequence[str]) -> None:
+    """Replace one section of a page; the other sections keep their earlier measurements."""
+    current = page.read_text(encoding="utf-8") if page.is_file() else ""
+    sections = dict(re.findall(r"<!-- (\w+) -->\n(.*?)(?=<!-- \w+ -->|\Z)", current, flags=re.DOTALL))
+    machine = f"{platform.machine()}, Python {platform.python_version()}"
+    sections[name] = f"{text.rstrip()}\n\n*Measured on {time.strftime('%Y-%m-%d')}: {machine}.*\n\n"
+    ordered = [f"<!-- {section} -->\n{sections[section]}" for section in order if section in sections]
+    page.write_text(f"{header}\n{''.join(ordered)}", encoding="utf-8")
     print(f"Written to {page}", flush=True)

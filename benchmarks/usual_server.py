@@ -1,4 +1,4 @@
-"""What collecting.py compares with: FastAPI, a pydantic body, one ORM session and one commit for each answer."""
+"""The usual design, for comparison in collecting.py: FastAPI, one ORM session and one commit for each answer."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which share of locations each design leaves logically ambiguous, for three segments on a 16×16 grid."""
+"""Compare which share of the locations each design leaves logically ambiguous, for three segments on a 16×16 grid."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The five lines: random maps, pairs to test, simulated answers, and the maps found from them."""
+"""The five lines: random maps, pairs to test, simulated answers, and the maps reconstructed from them."""
 
 import vseg
 

@@ -1,4 +1,4 @@
-"""The number of segments is unknown: try several, and see which predicts answers it has not seen."""
+"""Choose an unknown number of segments: try several, and see which predicts held-out answers best."""
 
 import vseg
 
@@ -9,5 +9,5 @@ responses = vseg.simulate(truth, pairs, blocks=5, seed=2)
 choice = vseg.choose_segments(responses, segments=range(2, 5), seed=3)
 for row in choice.table():
     held_out, won = row["held_out"], row["segments_won"]
-    print(f"K = {row['segments']}: {held_out:.3f} nats a trial, {won} maps win a location")
+    print(f"K = {row['segments']}: {held_out:.3f} nats per trial, {won} maps win a location")
 print(f"Chosen: {choice.by_likelihood}")

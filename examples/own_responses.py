@@ -1,4 +1,4 @@
-"""Your own answers: a table with the columns i, j and same, of several participants."""
+"""Reconstruct maps from your own answers: a table with columns i, j and same, from several participants."""
 
 import csv
 
@@ -6,7 +6,7 @@ import vseg
 
 grid = vseg.Grid(8)  # locations 0..63, counted row by row from the top left
 
-# In place of an experiment: two participants who split the image into a left and a right half.
+# Instead of an experiment: two participants who split the image into a left and a right half.
 with open("responses.csv", "w", newline="") as file:
     writer = csv.writer(file)
     writer.writerow(["participant", "i", "j", "same"])
