@@ -1,4 +1,4 @@
-"""Whether all that was acknowledged is there, once, as it was answered: in the database, in the export, in the maps."""
+"""Check that each acknowledged answer is stored exactly once and unchanged, in the database, the export and the map."""
 
 import csv
 from collections import Counter
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import vseg
-from chaos.people import Answer, Ledger
+from chaos.participants import Answer, Ledger
 from vseg import export, store
 
 STORED = (
@@ -22,14 +22,14 @@ Found = list[tuple[tuple[str, int], Answer]]
 
 @dataclass
 class Verdict:
-    """What is wrong; all zero and empty where nothing is."""
+    """Numbers of wrong records; true if there are none."""
 
     lost: int = 0
     doubled: int = 0
     changed: int = 0
-    """Stored with another pair or another answer than it was given with."""
+    """Stored with another pair or another answer than was given."""
     invented: int = 0
-    """Stored, and nobody has sent it."""
+    """Stored, although nobody sent it."""
 
     def __bool__(self) -> bool:
         return not (self.lost or self.doubled or self.changed or self.invented)
@@ -38,20 +38,20 @@ class Verdict:
         return Verdict(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
 
-def compared(
+def compare_records(
     acknowledged: dict[tuple[str, int], Answer], given: Set[tuple[tuple[str, int], Answer]], found: Found
 ) -> Verdict:
-    """Each acknowledged record is found exactly once; nobody answered an item twice; nothing else is there."""
+    """Compare the stored records with those that were acknowledged and with all that were ever sent."""
     return Verdict(
         lost=len(acknowledged.keys() - dict(found).keys()),
-        doubled=_again(found),
+        doubled=_count_repeats(found),
         changed=sum(acknowledged[key] != answer for key, answer in found if key in acknowledged),
         invented=sum(each not in given for each in found if each[0] not in acknowledged),
     )
 
 
-def _again(found: Found) -> int:
-    """Rows whose number, or whose item, the same session has in a row before."""
+def _count_repeats(found: Found) -> int:
+    """Count rows whose sequence number or item occurred before in the same session."""
     seen: set[tuple[str, str, int]] = set()
     again = 0
     for (session, seq), (item, *_) in found:
@@ -61,20 +61,21 @@ def _again(found: Found) -> int:
     return again
 
 
-def in_database(db: store.Database, study: str) -> Found:
-    """As it is at this moment."""
+def read_database(db: store.Database, study: str) -> Found:
+    """Return the records that are in the database now."""
     with db.reading() as connection:
         rows = connection.exec_driver_sql(STORED.format(study=study)).all()
     return [((name, seq), (item, i, j, bool(same))) for name, seq, item, i, j, same in rows]
 
 
-def exported(db: store.Database, study: str, folder: Path) -> None:
+def export_study(db: store.Database, study: str, folder: Path) -> None:
+    """Export a study to a new folder."""
     folder.mkdir()
     export.write_dataset(db, store.studies.get_study(db, study), folder)
 
 
-def in_export(folder: Path) -> Found:
-    """Row by row of the tables that a researcher would open."""
+def read_export(folder: Path) -> Found:
+    """Return the records in the tables of an exported folder."""
     found: Found = []
     for table in sorted((folder / "data").glob("*_session-*_data.csv")):
         if "_description-" in table.name:
@@ -86,26 +87,26 @@ def in_export(folder: Path) -> Found:
     return found
 
 
-def sessions_in(folder: Path, but: Set[str] = frozenset()) -> Counter[str]:
-    """How many sessions there are of each status, without those of these names."""
+def count_sessions(folder: Path, but: Set[str] = frozenset()) -> Counter[str]:
+    """Count the exported sessions by status, except those with the names in `but`."""
     (table,) = (folder / "data").glob("*_description-sessions_data.csv")
     with open(table, newline="", encoding="utf-8") as file:
         return Counter(row["status"] for row in csv.DictReader(file) if row["session"] not in but)
 
 
-def names_in(db: store.Database) -> set[str]:
-    """Of all sessions, as it is at this moment."""
+def session_names(db: store.Database) -> set[str]:
+    """Return the names of all sessions that are in the database now."""
     with db.reading() as connection:
         return {name for (name,) in connection.exec_driver_sql("SELECT name FROM sessions")}
 
 
-def map_of(folder: Path) -> NDArray[np.float64]:
-    """The map that a researcher would get."""
+def reconstruct_map(folder: Path) -> NDArray[np.float64]:
+    """Return the map that a researcher would get."""
     return vseg.reconstruct(vseg.load(folder), segments=2, seed=0).maps.probabilities
 
 
-def verdict_of(ledger: Ledger, folder: Path) -> Verdict:
-    """Of an export, after everybody has finished."""
-    verdict = compared(ledger.acknowledged, ledger.given, in_export(folder))
+def judge_export(ledger: Ledger, folder: Path) -> Verdict:
+    """Compare an export with the ledger, after all participants finished."""
+    verdict = compare_records(ledger.acknowledged, ledger.given, read_export(folder))
     verdict.lost += len(ledger.lost)
     return verdict

@@ -1,4 +1,4 @@
-"""HTTP over one kept-alive connection, cheaper than a client library: what asks must not be what is measured."""
+"""HTTP over one kept-alive connection, faster than a client library, so that tests measure the server alone."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ LARGEST_HEAD = 1_000_000
 
 
 class Connection:
-    """`await Connection.open(port)`, then `post` and `get`; the answer is its status and its body."""
+    """A connection from `await Connection.open(port)`; `post` and `get` return the status and the body."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str):
         self.reader, self.writer = reader, writer
@@ -45,7 +45,7 @@ class Connection:
 
 
 async def read_message(reader: asyncio.StreamReader) -> bytes:
-    """A whole request or answer, head and body; `IncompleteReadError` where the connection ends before."""
+    """Read a complete request or reply, head and body; raise IncompleteReadError if the connection ends early."""
     head = await reader.readuntil(HEAD_ENDS)
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
     size = int(lengths[0].partition(b":")[2]) if lengths else 0

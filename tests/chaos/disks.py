@@ -1,4 +1,4 @@
-"""A disk that can be full: a small file system of our own where we may mount one, else a limit on the files."""
+"""Simulate a full disk: by a small file system if the user may mount one, otherwise by a limit on file sizes."""
 
 import os
 import resource
@@ -11,15 +11,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-NO_MOUNT = "no file system may be mounted here, which takes root"
-"""Why PostgreSQL's full disk is left out: it is somebody else's process, which no limit of ours reaches."""
+NO_MOUNT = "mounting a file system needs root"
+"""Why PostgreSQL's full disk is skipped: its process belongs to another user, so no limit can be set on it."""
 SIZE_MB = 64
 CHUNK = 1 << 16
 NO_MORE_BYTES = 8192
 
 
 class Disk(Protocol):
-    """`folder` is on it; full it takes nothing more from this server."""
+    """A disk with a folder on it; when it is full, the server cannot write to it."""
 
     folder: Path
     how: str
@@ -29,7 +29,7 @@ class Disk(Protocol):
 
 
 class Mounted:
-    """A tmpfs; what is left of it is filled by a file of ours."""
+    """A tmpfs; a file fills the free space."""
 
     how = f"a tmpfs of {SIZE_MB} MB, filled"
 
@@ -49,7 +49,7 @@ class Mounted:
 
 
 class Limited:
-    """No file of the server may grow beyond a few kB (RLIMIT_FSIZE): for those who may not mount anything."""
+    """A limit on the size of the server's files (RLIMIT_FSIZE), for users who may not mount file systems."""
 
     how = "RLIMIT_FSIZE of the server set to 8 kB"
 
@@ -67,11 +67,11 @@ class Limited:
 
 @contextmanager
 def small_disk() -> Iterator[Disk]:
-    """A disk in a new folder directly below /tmp, where PostgreSQL, which is somebody else, can reach it."""
+    """Create a disk in a new folder directly below /tmp, which PostgreSQL, run by another user, can access."""
     folder = Path(tempfile.mkdtemp(prefix="vseg-disk-", dir="/tmp"))
     folder.chmod(0o755)
     try:
-        if not _mounted(folder):
+        if not _try_mount(folder):
             yield Limited(folder)
             return
         try:
@@ -83,12 +83,12 @@ def small_disk() -> Iterator[Disk]:
 
 
 def can_mount() -> bool:
-    """Whether a full disk is a real one here."""
+    """Return whether file systems can be mounted on this machine."""
     with small_disk() as disk:
         return isinstance(disk, Mounted)
 
 
-def _mounted(folder: Path) -> bool:
+def _try_mount(folder: Path) -> bool:
     if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("mount") is None:
         return False
     command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,mode=755", "tmpfs", folder]

@@ -1,5 +1,6 @@
-"""What is done to the server, its database and its network while people answer; each fault is a function of a Scene,
-which says whether anybody felt it.
+"""Faults of the server, its database and its network while participants answer.
+
+Each fault is a function of a Scene that returns whether the fault had an effect on anybody.
 """
 
 import asyncio
@@ -17,16 +18,16 @@ from functools import partial
 from pathlib import Path
 
 from chaos.disks import Disk
-from chaos.people import Ledger
+from chaos.participants import Ledger
 from chaos.proxy import Proxy
-from chaos.serving import RestartedPostgres, Server, in_thread
+from chaos.serving import RestartablePostgres, Server, in_thread
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 BOTH = (SQLITE, POSTGRESQL)
 FEW = 5
 MOST_TRIES = 20
-PATIENCE_S = 5.0  # how long people wait for a reply
-NOTICED_WITHIN_S = 60  # by then whoever got no answer has sent theirs again
+PATIENCE_S = 5.0  # how long participants wait for a reply
+NOTICED_WITHIN_S = 60  # by then participants without a reply have repeated their request
 
 LOCKING = {
     SQLITE: "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None); "
@@ -38,45 +39,45 @@ while True:
     try:
         db.execute(f"LOCK TABLE {sys.argv[2]} IN ACCESS EXCLUSIVE MODE")
         break
-    except psycopg.errors.DeadlockDetected:  # the server has one of them and waits for another
+    except psycopg.errors.DeadlockDetected:  # the server locked one table and waits for another
         db.rollback()
 print("locked", flush=True)
 sys.stdin.read()
 """,
 }
-"""A process that holds the database, or these tables of PostgreSQL's, until its input ends."""
+"""Programs that lock the database, or these tables of PostgreSQL, until their input ends."""
 
 
 @dataclass
 class Scene:
-    """Everything that a fault may touch. `lifted_at` is when it ended; from then on all should be well again."""
+    """Everything that a fault may change; `lifted_at` is when the last fault ended."""
 
     database: str
     url: str
     server: Server
     proxy: Proxy | None
-    postgres: RestartedPostgres | None
+    postgres: RestartablePostgres | None
     disk: Disk | None
     ledger: Ledger
     rng: random.Random
     everyone: int
     lifted_at: float = 0.0
     to_spoil: int = 0
-    """Requests that faults have asked the proxy to spoil."""
+    """Number of requests that faults asked the proxy to damage."""
 
-    def lifted(self) -> None:
-        """It is over: from here on it is counted how long it takes until someone is heard again."""
+    def lift(self) -> None:
+        """Mark the end of a fault: the recovery time is measured from here."""
         self.lifted_at = time.perf_counter()
         self.ledger.recovered_at = None
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Until a condition holds, or nobody is there any more for whom it could."""
+        """Wait until a condition holds, or until no participant is left."""
         await self.ledger.until(lambda: condition() or self.ledger.gone == self.everyone)
 
     async def until_more(self, what: str, few: int = FEW, within: float = math.inf) -> bool:
-        """Until so many more have failed, or were told to try again; False if that never came to be.
+        """Wait until a counter of the ledger has grown by `few`; return False if that did not happen.
 
-        `within`: how many requests may be accepted meanwhile.
+        `within` is the number of requests that may be accepted while waiting.
         """
         enough, too_many = getattr(self.ledger, what) + few, self.ledger.accepted + within
         await self.until(lambda: getattr(self.ledger, what) >= enough or self.ledger.accepted >= too_many)
@@ -86,20 +87,20 @@ class Scene:
 async def server_killed(scene: Scene) -> bool:
     scene.server.kill()
     felt = await scene.until_more("failures")
-    scene.lifted()
+    scene.lift()
     await in_thread(scene.server.start)
     return felt
 
 
 async def worker_killed(scene: Scene) -> bool:
-    """One that somebody talks to: one that has just begun may not be known to anybody."""
+    """Kill workers until a participant notices: nobody may be connected to one that just started."""
     for _ in range(MOST_TRIES):
         workers = scene.server.workers()
         felt = asyncio.create_task(scene.until_more("failures", 1, within=2 * scene.everyone))
-        await asyncio.sleep(0)  # so that it has begun to count
+        await asyncio.sleep(0)  # lets the task start counting
         if workers:
             os.kill(scene.rng.choice(workers), signal.SIGKILL)
-            scene.lifted()
+            scene.lift()
         if await felt:
             return True
     return False
@@ -110,12 +111,12 @@ async def network_cut(scene: Scene) -> bool:
     felt = asyncio.create_task(scene.until_more("failures", 1))
     await asyncio.sleep(0)
     await scene.proxy.cut()
-    scene.lifted()
+    scene.lift()
     return await felt
 
 
 async def requests_spoilt(scene: Scene, kinds: Sequence[str]) -> bool:
-    """In turn in each of these ways. Whoever gets no answer must notice; of the others only the proxy knows."""
+    """Damage requests in each of these ways in turn; participants who get no reply must notice each time."""
     assert scene.proxy is not None
     wanted = scene.rng.randrange(5, 20)
     scene.to_spoil += wanted
@@ -123,24 +124,24 @@ async def requests_spoilt(scene: Scene, kinds: Sequence[str]) -> bool:
     ways = [kinds[number % len(kinds)] for number in range(wanted)]
     unanswered = sum(way in scene.proxy.UNANSWERED for way in ways)
     noticed = asyncio.create_task(scene.until_more("failures", unanswered))
-    await asyncio.sleep(0)  # so that it has begun to count
+    await asyncio.sleep(0)  # lets the task start counting
     spoiling = asyncio.create_task(scene.proxy.misbehave(ways, scene.rng))
     nobody_left = asyncio.create_task(scene.until(lambda: False))
     await asyncio.wait([spoiling, nobody_left], return_when=asyncio.FIRST_COMPLETED)
     for task in (spoiling, nobody_left):
         task.cancel()
-    scene.lifted()
+    scene.lift()
     await asyncio.wait([noticed], timeout=NOTICED_WITHIN_S)
     return noticed.done() and noticed.result() and scene.proxy.spoilt == spoilt
 
 
 async def disk_full(scene: Scene) -> bool:
     assert scene.disk is not None
-    if scene.database == SQLITE:  # room in the log of writes that could be used again is given back first
+    if scene.database == SQLITE:  # truncate the write-ahead log first, whose free space could be reused
         await in_thread(_checkpoint, scene.url)
     await in_thread(scene.disk.fill, scene.server.pid)
     felt = await scene.until_more("told")
-    scene.lifted()
+    scene.lift()
     scene.disk.free(scene.server.pid)
     return felt
 
@@ -150,14 +151,14 @@ async def database_locked(
 ) -> bool:
     place = scene.url.removeprefix("sqlite:///")
     command = [sys.executable, "-c", LOCKING[scene.database], place, tables]
-    # Out of reach of Ctrl+C, which would have it say where it was interrupted: it ends with its input.
+    # In a session of its own, so that Ctrl+C does not make it print a traceback; it ends with its input.
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, **pipes, start_new_session=True) as other:
         assert other.stdin is not None
         assert other.stdout is not None
         assert await in_thread(other.stdout.readline) == b"locked\n"
         felt = await scene.until_more(what, few)
-        scene.lifted()
+        scene.lift()
         other.stdin.close()
     return felt
 
@@ -166,13 +167,13 @@ async def postgres_ended(scene: Scene, number: int) -> bool:
     assert scene.postgres is not None
     await in_thread(scene.postgres.end, number)
     felt = await scene.until_more("failures", 1)
-    scene.lifted()
+    scene.lift()
     await in_thread(scene.postgres.start)
     return felt
 
 
 async def postgres_only_reads(scene: Scene) -> bool:
-    """As a stand-in after a failover does, or a provider's when the disk is nearly full."""
+    """Make the database read-only, like a replica after a failover or a provider's database with a nearly full disk."""
     assert scene.postgres is not None
     name = scene.url.removeprefix("postgresql://postgres@/").partition("?")[0]
     execute = scene.postgres.server.execute
@@ -183,15 +184,15 @@ async def postgres_only_reads(scene: Scene) -> bool:
         await in_thread(execute, hang_up)
         if setting == "on":
             felt = await scene.until_more("told")
-    scene.lifted()
+    scene.lift()
     return felt
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Its name, what it does, and what it needs; `times` is how often the long version does it in a round.
+    """A fault and what it needs; `times` is how often a complete run injects it in a round.
 
-    `inject` says whether anybody felt it: one that nobody did is not counted.
+    `inject` returns whether the fault had an effect; faults without one are not counted.
     """
 
     name: str
@@ -203,9 +204,9 @@ class Fault:
     patience_s: float = PATIENCE_S
     options: tuple[str, ...] = ()
     adaptive: bool = False
-    """In a study that chooses pairs from the answers so far."""
+    """Whether the study chooses pairs from the answers so far."""
     kills_server: bool = False
-    """All of it or a worker: how soon it serves again is promised (wanted.py)."""
+    """Whether the server or a worker is killed; targets.py limits the recovery time."""
 
 
 def _spoilt(name: str, *kinds: str, patience_s: float = PATIENCE_S) -> Fault:

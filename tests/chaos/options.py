@@ -1,4 +1,4 @@
-"""What `make chaos ARGS=...` can be told, and what it says of a mistake: one sentence."""
+"""Parse the options of `make chaos ARGS=...`; report mistakes in one sentence."""
 
 import argparse
 import difflib
@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 DESCRIPTION = (
-    "Tries every fault many times while people take part, on SQLite, on PostgreSQL and in a real browser, and counts "
-    "what was lost. Without options this takes about half an hour and ends with a table, written to "
+    "Tries every fault many times while participants answer, on SQLite, on PostgreSQL and in a real browser, and "
+    "counts lost answers. Without options this takes about half an hour and ends with a table, written to "
     "results/chaos.html and docs/reliability.md. The exit code is 1 if anything was lost, doubled or changed, if "
-    "anybody was left without a way on, or if there were too few responses or faults, or a server that was killed came "
-    "back too late. With --quick or --only a run is too short to judge those numbers; its table is written to "
-    "results/chaos-short.html alone."
+    "a participant could not continue, if there were too few responses or faults, or if a killed server recovered too "
+    "slowly. With --quick or --only a run is too short to check these targets; its table is written only to "
+    "results/chaos-short.html."
 )
-QUICK = "Try ten people, at most two of each fault, and tabs on SQLite alone, which takes 5 to 10 minutes."
-ONLY = "Try only the faults that have these words in their name; the names are below."
-SEED = "Choose the moments at which faults happen by this whole number, so that a run can be repeated (default: 1)."
+QUICK = (
+    "Run ten participants, each fault at most twice, and tabs on SQLite only, which takes 5 to 10 minutes."
+)
+ONLY = "Try only faults whose name contains these words; the names are below."
+SEED = "Seed of the random times of faults, a whole number; the same seed repeats a run (default: 1)."
 EXAMPLES = """examples:
   make chaos ARGS=--quick
   make chaos ARGS='--only "network cut" --seed 7'
@@ -25,7 +27,7 @@ EXAMPLES = """examples:
 
 @dataclass(frozen=True)
 class Options:
-    """As they were given; none of them makes a whole run."""
+    """The options of a run; without --quick and --only it is a complete run."""
 
     quick: bool = False
     only: str = ""
@@ -33,35 +35,35 @@ class Options:
 
     @property
     def short(self) -> str:
-        """The command of a run that is not a whole one; empty for one that is."""
+        """Return the command of a short run; empty for a complete run."""
         only = [f'--only "{self.only}"'] if self.only else []
         given = " ".join((["--quick"] if self.quick else []) + only)
         return f"make chaos ARGS={_quoted(given)}" if given else ""
 
 
-def parsed(arguments: Sequence[str], names: Sequence[str]) -> Options:
-    """Of the faults with these names; SystemExit after one sentence where something is wrong."""
+def parse_options(arguments: Sequence[str], names: Sequence[str]) -> Options:
+    """Parse the options; on a mistake print one sentence and raise SystemExit. `names` are the faults."""
     parser = _parser(names)
     given, others = parser.parse_known_args(arguments)
     if others:
         parser.error(_unexpected(others[0]))
     if given.only is not None and not given.only.strip():
         parser.error(
-            '--only needs words from the name of a fault, such as --only "network cut", but got none'
+            '--only: expected words from the name of a fault, such as --only "network cut", got none'
         )
     only = (given.only or "").strip()
     if not any(only in name for name in names):
         nearest = _nearest(only, names)
-        parser.error(f'no fault is called "{only}"; the nearest is "{nearest}", of these: {"; ".join(names)}')
+        parser.error(f'unknown fault "{only}"; did you mean "{nearest}"? The faults are: {"; ".join(names)}')
     try:
         return Options(given.quick, only, int(given.seed))
     except ValueError:
-        parser.error(f'--seed needs a whole number, such as 7, but got "{given.seed}"')
+        parser.error(f'--seed: expected a whole number, such as 7, got "{given.seed}"')
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Without the usage: whoever has made a mistake looks for what it was."""
+        """Print only the message, without the usage, so that the mistake is easy to see."""
         said = message.removeprefix("argument ")
         self.exit(2, f"{said[0].upper()}{said[1:]}.\n")
 
@@ -81,7 +83,7 @@ def _parser(names: Sequence[str]) -> argparse.ArgumentParser:
 
 
 class _Layout(argparse.HelpFormatter):
-    """Text is wrapped; what has lines of its own, as the list of names, keeps them."""
+    """Wrap paragraphs, but keep the lines of texts that have several, such as the list of names."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
@@ -89,18 +91,18 @@ class _Layout(argparse.HelpFormatter):
 
 def _unexpected(word: str) -> str:
     if word.startswith("-"):
-        return f"there is no option {word}; make chaos ARGS=--help lists those that there are"
-    return f'"{word}" belongs to no option; several words need quotes, as in make chaos ARGS=\'--only "network cut"\''
+        return f"unknown option {word}; make chaos ARGS=--help lists the options"
+    return f'unexpected word "{word}"; quote several words, as in make chaos ARGS=\'--only "network cut"\''
 
 
 def _nearest(words: str, names: Sequence[str]) -> str:
-    """Like the whole of a name, or like a word in it."""
+    """Return the name that is most similar to these words, as a whole or in one of its words."""
 
-    def alike(name: str) -> float:
+    def similarity(name: str) -> float:
         parts = (name, *name.split())
         return max(difflib.SequenceMatcher(None, words.lower(), part.lower()).ratio() for part in parts)
 
-    return max(names, key=alike)
+    return max(names, key=similarity)
 
 
 def _quoted(options: str) -> str:

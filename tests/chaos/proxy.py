@@ -1,7 +1,7 @@
-"""What may happen between a page and its server: an HTTP proxy that misbehaves when told to.
+"""Faults of the network between a page and its server, caused by an HTTP proxy.
 
-`async with Proxy.to(port) as proxy` listens on `proxy.port`; `proxy.misbehave(["lost"] * 5, rng)` spoils the next five
-requests that come through and returns when it has. Left alone, it only passes on.
+`async with Proxy.to(port) as proxy` listens on `proxy.port`; `proxy.misbehave(["lost"] * 5, rng)` damages the next
+five requests and returns when it has. Otherwise the proxy only forwards.
 """
 
 import asyncio
@@ -11,21 +11,21 @@ from contextlib import asynccontextmanager, suppress
 
 from chaos.connection import LARGEST_HEAD, read_message
 
-OVERTAKEN_BY = 12  # a request that is held back arrives when so many others have passed it
+OVERTAKEN_BY = 12  # a delayed request arrives after this number of other requests
 CUT_FOR_S = 0.3
 PIECES = 10
-SLOW_S = 0.4  # for each way; nobody gives up yet
-TOO_SLOW_S = 3.0  # of a request; its sender has given up before it is there, and has sent it again
+SLOW_S = 0.4  # in each direction; no sender gives up by then
+TOO_SLOW_S = 3.0  # for a request; its sender gives up earlier and repeats it
 GONE = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
 Answer = Callable[[bytes], Awaitable[bytes]]
 
 
 class Proxy:
-    """Between `port` and a server; connections to the server are opened as they are needed."""
+    """A proxy between `port` and a server; connections to the server are opened when needed."""
 
     UNANSWERED = ("half request", "half reply", "lost", "late", "too slow")
-    """Whoever has sent such a request hears nothing that they can use, and must send it again."""
+    """The sender of such a request gets no usable reply and must repeat it."""
     KINDS = (*UNANSWERED, "doubled", "slow")
 
     def __init__(self, server_port: int):
@@ -55,26 +55,26 @@ class Proxy:
             await asyncio.gather(*proxy._serving)
 
     def hang_up(self) -> None:
-        """End every connection in the middle of whatever it is saying."""
+        """Abort every connection."""
         for client in list(self._clients):
             client.transport.abort()
 
     async def cut(self) -> None:
-        """No network for a moment."""
+        """Abort and refuse all connections for a moment."""
         self._cut = True
         self.hang_up()
         await asyncio.sleep(CUT_FOR_S)
         self._cut = False
 
     async def misbehave(self, kinds: Sequence[str], rng: random.Random) -> None:
-        """Spoil the next requests, each in one of the ways of `KINDS`; returns when it is done."""
+        """Damage the next requests, each in one of the ways of `KINDS`; return when done."""
         assert set(kinds) <= set(self.KINDS), kinds
         self._spoilt_all = asyncio.get_running_loop().create_future()
         self._spoiling = [(kind, rng) for kind in kinds]
         await self._spoilt_all
 
     async def settled(self) -> None:
-        """All that was held back has arrived."""
+        """Deliver all delayed requests and wait for their replies."""
         self._deliver(everything=True)
         while self._delivering:
             await asyncio.gather(*self._delivering)
@@ -141,7 +141,7 @@ class Proxy:
         if kind == "half reply":
             client.write(answer[: rng.randrange(1, len(answer))])
             await client.drain()
-            client.close()  # what was written still arrives
+            client.close()  # delivers what was written
         raise ConnectionAbortedError
 
     def _deliver(self, *, everything: bool = False) -> None:
@@ -160,7 +160,7 @@ class Proxy:
 
 
 async def _slowly(message: bytes, seconds: float) -> AsyncIterator[bytes]:
-    """In pieces, with a pause before each, so that what was said whole is there after so many seconds."""
+    """Yield the message in pieces with a pause before each, so that it takes this number of seconds."""
     size = -(-len(message) // PIECES)
     for start in range(0, len(message), size):
         await asyncio.sleep(seconds / PIECES)
@@ -168,7 +168,7 @@ async def _slowly(message: bytes, seconds: float) -> AsyncIterator[bytes]:
 
 
 class Upstream:
-    """The proxy's side towards the server."""
+    """The proxy's connection to the server."""
 
     def __init__(self, port: int):
         self._port = port

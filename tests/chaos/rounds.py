@@ -1,4 +1,4 @@
-"""A round: a crowd takes part from beginning to end while one kind of fault happens again and again."""
+"""Run a round: a group of participants takes part from beginning to end while one kind of fault happens repeatedly."""
 
 import asyncio
 import os
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 
 from chaos.checking import (
     Verdict,
-    compared,
-    exported,
-    in_database,
-    in_export,
-    map_of,
-    sessions_in,
-    verdict_of,
+    compare_records,
+    count_sessions,
+    export_study,
+    judge_export,
+    read_database,
+    read_export,
+    reconstruct_map,
 )
 from chaos.disks import Disk, small_disk
 from chaos.faults import PATIENCE_S, SQLITE, Fault, Scene
-from chaos.people import Ledger, Person
+from chaos.participants import Ledger, Participant
 from chaos.proxy import Proxy
-from chaos.serving import RestartedPostgres, Server, in_thread
+from chaos.serving import RestartablePostgres, Server, in_thread
 from databases import Postgres
 from vseg import store
 
@@ -44,14 +44,14 @@ catch = {{per_block = 0}}
 
 FIXED, ADAPTIVE = "{{blocks = 1, trials = {}}}", '{{name = "adaptive", trials = {}}}'
 
-BY_THEN = 0.6  # of all answers, the last fault is due: while some last, people go on
-ONE_IN = 3  # people has a Prolific ID, and comes back on another page
-LONGEST_S = 600  # a round; many times of what the longest takes
+LAST_FAULT_BY = 0.6  # share of all answers; participants continue while a fault lasts
+ONE_IN = 3  # one in three has a Prolific ID, and returns on another page
+LONGEST_S = 600  # time limit of a round, many times what the longest takes
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """How many people, and how many trials each."""
+    """The number of participants, and of trials of each."""
 
     people: int
     trials: int
@@ -63,7 +63,7 @@ class Crowd:
 
 @dataclass
 class Outcome:
-    """What came of a round."""
+    """The result of a round."""
 
     fault: str
     database: str
@@ -72,38 +72,39 @@ class Outcome:
     injected: int = 0
     to_spoil: int = 0
     requests_spoilt: int = 0
-    """Of those that a fault has asked the proxy to spoil."""
+    """How many of the requests in `to_spoil` the proxy damaged."""
     responses: int = 0
-    """Acknowledged; a page that someone has left may not have heard of its last ones."""
+    """Acknowledged responses; a page that was closed may have missed the last acknowledgements."""
     stored: int = 0
-    """In the export."""
+    """Responses in the export."""
     chosen: int = 0
-    """Responses to pairs that the server has chosen."""
+    """Responses to pairs that the server chose from earlier answers."""
     returned: int = 0
-    """How often someone came back on another page."""
+    """How often a participant returned on another page."""
     verdict: Verdict = field(default_factory=Verdict)
     people: int = 0
     completed: int = 0
-    """Or shown a clear screen, where that is what should come."""
+    """Participants who finished, or who were shown the expected message."""
     turned_away: int = 0
-    """How many should be shown one, and leave no session that is complete."""
+    """How many participants should be shown a message instead, and leave no complete session."""
     sessions: int = 0
-    """Complete in the export."""
+    """Complete sessions in the export."""
     kills_server: bool = False
-    left_out: str = ""
-    """Why this fault cannot be tried here; nothing else is said of it then."""
+    skipped: str = ""
+    """Why this fault cannot be tried on this machine; empty if it was tried."""
     wrong: list[str] = field(default_factory=list)
     tracebacks: int = 0
     map_equal: bool | None = False
-    """None where pairs were chosen from the answers, so that no two maps need be equal."""
+    """None if pairs were chosen from the answers, because the maps then need not be equal."""
     recoveries_s: list[float] = field(default_factory=list)
-    """From the end of each fault to the first request with records that was accepted."""
+    """Times from the end of each fault until a request with records was accepted."""
     longest_gap_s: float = 0.0
-    """Of one person, between two such requests."""
+    """The longest time of one participant between two such requests."""
     seconds: float = 0.0
 
     @property
-    def well(self) -> bool:
+    def passed(self) -> bool:
+        """Return whether nothing was lost, everybody finished and every fault had an effect."""
         everyone = self.people == self.completed == self.sessions + self.turned_away
         everything = self.injected == self.planned and self.requests_spoilt == self.to_spoil
         same = self.map_equal or (self.map_equal is None and self.chosen > 0)
@@ -111,21 +112,21 @@ class Outcome:
 
 
 class Rounds:
-    """Rounds of the same crowd, whose map without any fault is found first."""
+    """Rounds with the same participants; the first, without faults, gives the map that all others must give."""
 
     def __init__(self, crowd: Crowd, folder: Path, postgres: Postgres, seed: int):
         self.crowd, self.folder, self.postgres, self.seed = crowd, folder, postgres, seed
-        self._restarted = RestartedPostgres(postgres)
+        self._restarted = RestartablePostgres(postgres)
         self._number = 0
         self._map: NDArray[np.float64] | None = None
 
     def undisturbed(self) -> Outcome:
-        """A round without any fault; its map is the one that all others must find."""
+        """Run a round without faults; its map is the one that all others must give."""
         self._map = None
         return self.run("none", SQLITE, [])
 
     def run(self, name: str, database: str, faults: Sequence[Fault]) -> Outcome:
-        """A round with these faults, one after the other, each at its moment."""
+        """Run a round with these faults, one after the other, at random times."""
         self._number += 1
         folder = self.folder / f"round-{self._number}"
         folder.mkdir()
@@ -147,9 +148,9 @@ class Rounds:
             scene = Scene(database, url, server, None, postgres, disk, Ledger(), rng, self.crowd.people)
             outcome = Outcome(name, database, disk.how if disk else "", len(faults), people=self.crowd.people)
             outcome.kills_server = any(fault.kills_server for fault in faults)
-            asyncio.run(self._taken(faults, scene, db, outcome))
+            asyncio.run(self._run_participants(faults, scene, db, outcome))
             outcome.map_equal = None if adaptive else False
-            self._judged(scene, db, folder / "export", outcome)
+            self._judge_export(scene, db, folder / "export", outcome)
         outcome.seconds = time.perf_counter() - began
         return outcome
 
@@ -170,36 +171,36 @@ class Rounds:
         if disk is not None:
             self.postgres.execute(f"DROP TABLESPACE {name}")
 
-    async def _taken(
+    async def _run_participants(
         self, faults: Sequence[Fault], scene: Scene, db: store.Database, outcome: Outcome
     ) -> None:
-        """Everybody takes part, whatever happens."""
+        """Let all participants take part while the faults happen."""
         patience_s = min((fault.patience_s for fault in faults), default=PATIENCE_S)
         async with AsyncExitStack() as stack:
             if any(fault.proxied for fault in faults):
                 scene.proxy = await stack.enter_async_context(Proxy.to(scene.server.port))
             port = scene.proxy.port if scene.proxy else scene.server.port
             crowd = [
-                Person("crowd", port, scene.ledger, random.Random(scene.rng.random()), patience_s, pid)
+                Participant("crowd", port, scene.ledger, random.Random(scene.rng.random()), patience_s, pid)
                 for pid in _prolific_ids(self.crowd.people)
             ]
             everything = asyncio.gather(
-                self._injected(faults, scene, db, outcome), *(person.take_part() for person in crowd)
+                self._inject_faults(faults, scene, db, outcome), *(person.take_part() for person in crowd)
             )
             try:
                 async with asyncio.timeout(LONGEST_S):
                     await everything
             except TimeoutError:
-                scene.ledger.wrong.append(f"After {LONGEST_S} s the round was not over.")
-                scene.server.kill()  # so that no thread waits for it
+                scene.ledger.wrong.append(f"The round was not over after {LONGEST_S} s.")
+                scene.server.kill()  # a thread may be waiting for it
             if scene.proxy:
                 await scene.proxy.settled()
                 outcome.requests_spoilt, outcome.to_spoil = scene.proxy.spoilt, scene.to_spoil
 
-    async def _injected(
+    async def _inject_faults(
         self, faults: Sequence[Fault], scene: Scene, db: store.Database, outcome: Outcome
     ) -> None:
-        """Each at its moment."""
+        """Inject each fault at its time, and compare the database with the acknowledged answers after it."""
         ledger = scene.ledger
         ledger.going.set()
         shares = moments(len(faults), scene.rng)
@@ -210,44 +211,46 @@ class Rounds:
             felt = await fault.inject(scene)
             await scene.until(lambda: ledger.recovered_at is not None)
             if not felt or ledger.recovered_at is None:
-                ledger.wrong.append(f"Nobody felt {fault.name} ({number + 1}), or nobody went on after it.")
+                ledger.wrong.append(
+                    f"{fault.name} ({number + 1}) had no effect, or nobody continued after it."
+                )
                 continue
             outcome.injected += 1
             outcome.recoveries_s.append(ledger.recovered_at - scene.lifted_at)
             ledger.going.clear()
             acknowledged = dict(ledger.acknowledged)
-            found = await in_thread(in_database, db, "crowd")
-            verdict = compared(acknowledged, ledger.given, found)
+            found = await in_thread(read_database, db, "crowd")
+            verdict = compare_records(acknowledged, ledger.given, found)
             ledger.going.set()
             if not verdict:
                 ledger.wrong.append(f"after {fault.name} ({number + 1}): {verdict}")
         ledger.over.set()
 
-    def _judged(self, scene: Scene, db: store.Database, folder: Path, outcome: Outcome) -> None:
-        exported(db, "crowd", folder)
+    def _judge_export(self, scene: Scene, db: store.Database, folder: Path, outcome: Outcome) -> None:
+        export_study(db, "crowd", folder)
         outcome.responses = len(scene.ledger.acknowledged)
-        outcome.stored = len(in_export(folder))
-        outcome.verdict = verdict_of(scene.ledger, folder)
+        outcome.stored = len(read_export(folder))
+        outcome.verdict = judge_export(scene.ledger, folder)
         outcome.completed, outcome.wrong = scene.ledger.completed, scene.ledger.wrong
-        if outcome.stored != self.crowd.answers:  # also what no page was told of
+        if outcome.stored != self.crowd.answers:  # including answers whose acknowledgement was lost
             outcome.wrong.append(f"The export has {outcome.stored} of {self.crowd.answers} answers.")
-        outcome.sessions = sessions_in(folder)["completed"]
+        outcome.sessions = count_sessions(folder)["completed"]
         outcome.tracebacks = scene.server.tracebacks()
         outcome.chosen, outcome.returned = scene.ledger.chosen, scene.ledger.returned
         outcome.longest_gap_s = scene.ledger.longest_gap_s
         if outcome.map_equal is not None:
-            found = map_of(folder)
+            found = reconstruct_map(folder)
             self._map = found if self._map is None else self._map
             outcome.map_equal = bool(np.array_equal(found, self._map))
 
 
 def moments(faults: int, rng: random.Random) -> list[float]:
-    """Shares of all answers at which faults are due: by chance, spread over them.
+    """Draw random times of faults, as shares of all answers.
 
-    The first of several comes while people are still coming in. One that is alone comes after the first answers: who
-    has no session yet waits unmeasured, and the longest gap would say nothing of the fault.
+    The first of several faults happens while participants are still arriving. A single fault happens after the first
+    answers: gaps are measured only within sessions, so otherwise the longest gap would not include the fault.
     """
-    spread = [BY_THEN * (number + 1 - rng.random()) / faults for number in range(faults)]
+    spread = [LAST_FAULT_BY * (number + 1 - rng.random()) / faults for number in range(faults)]
     return spread if faults < 2 else [0.0, *spread[1:]]
 
 

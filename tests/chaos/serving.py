@@ -1,4 +1,4 @@
-"""`vseg serve` as a process that may be killed and started again on the same port, and a PostgreSQL likewise."""
+"""Run `vseg serve` and PostgreSQL as processes that can be killed and restarted on the same port."""
 
 import asyncio
 import os
@@ -20,18 +20,18 @@ READY_WITHIN_S = 60
 
 
 class Server:
-    """On one port and one database for its whole life, however often it dies. What it logs is in `log`."""
+    """A server that keeps its port and database when it is restarted; `log` is the file of its log."""
 
     def __init__(self, study: Path, url: str, folder: Path, *options: str):
-        self.port = _steady_port()
+        self.port = _find_port()
         serve = [sys.executable, "-m", "vseg", "serve", str(study), "--db", url, "--port", str(self.port)]
         self._command = [*serve, *options]
         self.log = folder / "server.log"
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """It has printed its links, so it listens."""
-        with open(self.log, "a") as log:  # a pipe that nobody reads would stop it some day
+        """Start the server; return once it has printed its links and listens."""
+        with open(self.log, "a") as log:  # a pipe that nobody reads would fill up and block it
             environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
             self._process = subprocess.Popen(
                 self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
@@ -53,43 +53,45 @@ class Server:
         return self._process.pid
 
     def workers(self) -> list[int]:
-        """The processes that serve, where there are several; others of the server's children compile."""
+        """Return the PIDs of the worker processes; other children of the server compile code."""
         listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
-        return [int(pid) for pid in listed.split() if WORKER_CODE.encode() in _command_of(pid).split(b"\0")]
+        return [int(pid) for pid in listed.split() if WORKER_CODE.encode() in _read_command(pid).split(b"\0")]
 
     def tracebacks(self) -> int:
-        """How often it met something that nobody had foreseen."""
+        """Count the tracebacks in the log."""
         return self.log.read_text().count("Traceback (most recent call last)") if self.log.exists() else 0
 
 
-def _command_of(pid: str) -> bytes:
-    """Nothing of a process that is gone."""
+def _read_command(pid: str) -> bytes:
+    """Return the command line of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
 
 
-def _steady_port() -> int:
-    """Free, and below those that systems give out by themselves: a client that calls a dead server from its own port
-    would answer itself, and keep the port from the server.
+def _find_port() -> int:
+    """Return a free port below the range of ephemeral ports.
+
+    A client that connects to a dead server on an ephemeral port could be given that very port, and so connect to
+    itself and block the port.
     """
     start = 20_000 + os.getpid() % 10_000
     for port in range(start, start + 2000):
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
-    raise AssertionError(f"No port is free from {start} on.")
+    raise AssertionError(f"No port from {start} to {start + 1999} is free.")
 
 
-class RestartedPostgres:
-    """Ends and starts the PostgreSQL of the tests as itself says it was started: in data/postmaster.opts."""
+class RestartablePostgres:
+    """A PostgreSQL server that can be ended and started again, with the command in data/postmaster.opts."""
 
     def __init__(self, postgres: Postgres):
         self.server = postgres
         self._data = postgres.folder / "data"
 
     def end(self, number: int) -> None:
-        """SIGINT: fast; SIGQUIT: immediate; SIGKILL: none of its business."""
+        """Send a signal and wait for the end: SIGINT is a fast, SIGQUIT an immediate shutdown."""
         self.server.process.send_signal(number)
         self.server.process.wait()
 
@@ -99,9 +101,9 @@ class RestartedPostgres:
         identity: dict[str, Any] = {}
         if os.geteuid() == 0:
             identity = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []}
-        # Children of one that was killed may keep its memory for a moment.
+        # Children of a killed server may hold its shared memory for a moment.
         for _ in range(READY_WITHIN_S * 4):
-            self.server.process = started = self._started(command, identity)
+            self.server.process = started = self._start_process(command, identity)
             while started.poll() is None:
                 try:
                     self.server.execute("SELECT 1")
@@ -111,7 +113,7 @@ class RestartedPostgres:
             time.sleep(0.1)
         raise AssertionError((self.server.folder / "log").read_text()[-2000:])
 
-    def _started(self, command: list[str], identity: dict[str, Any]) -> "subprocess.Popen[bytes]":
+    def _start_process(self, command: list[str], identity: dict[str, Any]) -> "subprocess.Popen[bytes]":
         with open(self.server.folder / "log", "ab") as log:
             return subprocess.Popen(
                 command, cwd=self.server.folder, stdout=log, stderr=subprocess.STDOUT, **identity
@@ -126,5 +128,5 @@ def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> None:
 
 
 async def in_thread(function: Any, *arguments: Any) -> Any:
-    """While this process goes on with everything else."""
+    """Call a function in a thread, so that the event loop continues."""
     return await asyncio.to_thread(function, *arguments)

@@ -1,4 +1,4 @@
-"""A run that may be stopped by Ctrl+C or SIGTERM at any moment, and leaves nothing running behind."""
+"""Stop a run on Ctrl+C or SIGTERM at any moment, and leave no process behind."""
 
 import os
 import signal
@@ -11,9 +11,9 @@ STOPPED = "Stopped; nothing was written."
 
 
 class Stopping:
-    """Either signal interrupts what is under way, once: another one would interrupt the cleaning up.
+    """Raise KeyboardInterrupt at the first signal; ignore later ones, which would interrupt the clean-up.
 
-    A KeyboardInterrupt, since asyncio hands on no other exception from wherever it comes.
+    It is a KeyboardInterrupt because asyncio passes on no other exception from any place.
     """
 
     def __init__(self) -> None:
@@ -23,22 +23,22 @@ class Stopping:
 
     @property
     def code(self) -> int:
-        """What a shell says of a program that this signal has ended."""
+        """Return the exit code that a shell reports for this signal."""
         return 128 + self.by
 
-    def no_longer(self) -> None:
-        """From here on signals change nothing. Unlike ignored ones, those of programs that we start still do."""
+    def ignore_signals(self) -> None:
+        """Do nothing at further signals; unlike with SIG_IGN, child processes still receive theirs."""
         for number in SIGNALS:
             signal.signal(number, lambda *_: None)
 
     def end_children(self) -> None:
-        """Whoever was just being started when the signal came, and belongs to nobody yet (where /proc tells)."""
+        """Kill child processes that were just being started when the signal came (only where /proc exists)."""
         for listed in Path("/proc/self/task").glob("*/children"):
             for pid in listed.read_text().split():
                 with suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
-        self.no_longer()
+        self.ignore_signals()
         self.by = number
         raise KeyboardInterrupt

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, Response
 
 from browser_participants import BrowserParticipant
 from browsers import chromium
-from chaos.people import Answer, answer
+from chaos.participants import Answer, answer
 
 WINDOW = {"width": 1280, "height": 900}
 STUDY = """

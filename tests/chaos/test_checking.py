@@ -1,4 +1,4 @@
-"""What judges `make chaos` notices what it is there for: rows, maps, and numbers that were not reached."""
+"""Test the checks of `make chaos` themselves: they find wrong rows, other maps and missed targets."""
 
 from collections import Counter
 from dataclasses import replace
@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from chaos import counted, page, wanted
-from chaos.checking import Verdict, compared
+from chaos import page, security_counts, targets
+from chaos.checking import Verdict, compare_records
 from chaos.disks import NO_MOUNT
 from chaos.faults import BOTH, FAULTS
-from chaos.people import answer
-from chaos.rounds import BY_THEN, Outcome, moments
-from chaos.tab_rounds import same_map
+from chaos.participants import answer
+from chaos.rounds import LAST_FAULT_BY, Outcome, moments
+from chaos.tab_rounds import has_same_map
 from chaos.tabs import ITEMS
 
 KEY, GIVEN = ("s", 5), (7, 1, 2, True)
@@ -35,43 +35,43 @@ SHORT = "make chaos ARGS=--quick"
         ([ROW, (("t", 5), GIVEN)], Verdict(invented=1)),
     ],
 )
-def test_rows(found, verdict):
-    assert compared({KEY: GIVEN}, {ROW}, found) == verdict
+def test_rows_are_compared(found, verdict):
+    assert compare_records({KEY: GIVEN}, {ROW}, found) == verdict
     assert bool(verdict) == (found == [ROW])
 
 
-def test_what_was_sent_and_not_acknowledged_may_be_there():
-    """As it was sent: a reply that was lost leaves such a row."""
+def test_rows_without_acknowledgement_are_allowed_if_they_were_sent():
+    """If a reply is lost, its row is stored as it was sent."""
     sent = ("s", 6), (8, 3, 4, False)
-    assert compared({KEY: GIVEN}, {ROW, sent}, [ROW, sent])
-    assert compared({KEY: GIVEN}, {ROW, sent}, [ROW, (sent[0], (8, 3, 4, True))]).invented == 1
+    assert compare_records({KEY: GIVEN}, {ROW, sent}, [ROW, sent])
+    assert compare_records({KEY: GIVEN}, {ROW, sent}, [ROW, (sent[0], (8, 3, 4, True))]).invented == 1
 
 
-def test_a_map_of_other_pairs_than_the_page_was_told_is_another():
-    """Also where each answer is right for the pair that is stored."""
+def test_a_map_from_other_pairs_than_the_page_received_is_different():
+    """This holds even if each answer is right for the pair that is stored."""
     told = {"i": [item % 16 for item in range(ITEMS)], "j": [(item * 3 + 1) % 16 for item in range(ITEMS)]}
     pairs = list(zip(told["i"], told["j"], strict=True))
     right = [(("s", k), (k, i, j, answer(i, j, k))) for k, (i, j) in enumerate(pairs)]
-    assert same_map(right, told)
-    assert same_map(right[::-1], told)
+    assert has_same_map(right, told)
+    assert has_same_map(right[::-1], told)
     other = [(("s", k), (k, (i + 2) % 16, j, answer((i + 2) % 16, j, k))) for k, (i, j) in enumerate(pairs)]
-    assert not same_map(other, told)
-    assert not same_map(right[1:], told)
-    assert not same_map(right, {})
+    assert not has_same_map(other, told)
+    assert not has_same_map(right[1:], told)
+    assert not has_same_map(right, {})
 
 
 def outcomes() -> list[Outcome]:
-    """Of a run that reaches every number, exactly or almost."""
+    """Return the outcomes of a run that just reaches every target."""
     done = {"planned": 1, "people": 1, "completed": 1, "sessions": 1, "map_equal": True}
     killed = Outcome("killed", "SQLite", **done | {"planned": 150}, injected=150, responses=60_000)
     killed.recoveries_s, killed.kills_server = [1.0, 1.99], True
     other = Outcome("cut", "SQLite", **done | {"planned": 50}, injected=50, responses=40_000)
-    other.recoveries_s = [60.0]  # of a database, say, which nobody has promised anything about
+    other.recoveries_s = [60.0]  # such as a restarted database, for which there is no limit
     return [killed, other]
 
 
-def shown(column: str, found: list[Outcome]) -> list[str]:
-    """What the table has in a column."""
+def column_cells(column: str, found: list[Outcome]) -> list[str]:
+    """Return the cells of a column of the table."""
     return [row[page.COLUMNS.index(column)] for row in page.rows(found)]
 
 
@@ -79,99 +79,99 @@ def shown(column: str, found: list[Outcome]) -> list[str]:
     ("change", "said"),
     [
         ({}, ""),
-        ({"responses": 59_999}, "responses acknowledged: wanted at least 100,000, reached 99,999"),
-        ({"injected": 149}, "faults injected: wanted at least 200, reached 199"),
-        ({"recoveries_s": [1.0, 2.0]}, "wanted less than 2 s, reached 2.00 s (2 times)"),
-        ({"recoveries_s": []}, "wanted less than 2 s, reached nothing, since none was killed"),
-        ({"kills_server": False}, "wanted less than 2 s, reached nothing, since none was killed"),
+        ({"responses": 59_999}, "responses acknowledged: target at least 100,000, reached 99,999"),
+        ({"injected": 149}, "faults injected: target at least 200, reached 199"),
+        ({"recoveries_s": [1.0, 2.0]}, "target less than 2 s, reached 2.00 s (2 times)"),
+        ({"recoveries_s": []}, "target less than 2 s, reached nothing, because no server was killed"),
+        ({"kills_server": False}, "target less than 2 s, reached nothing, because no server was killed"),
     ],
 )
-def test_numbers_that_were_not_reached_are_named(change, said):
+def test_missed_targets_are_named(change, said):
     killed, other = outcomes()
-    assert killed.well
+    assert killed.passed
     found = [replace(killed, **change), other]
-    assert (wanted.missed(found) == "") == (said == "")
-    assert said in wanted.missed(found)
+    assert (targets.describe_missed(found) == "") == (said == "")
+    assert said in targets.describe_missed(found)
     assert page.numbers(found).count(" NO |") == (said != "")
 
 
-def test_a_full_run_can_reach_the_numbers():
-    """And kills the server in it, on both databases."""
+def test_a_complete_run_can_reach_the_targets():
+    """It also kills the server, on both databases."""
     times = [fault.times * len(fault.databases) for fault in FAULTS if not fault.small_disk]
-    assert sum(times) >= wanted.FAULTS
+    assert sum(times) >= targets.FAULTS
     assert {name for fault in FAULTS if fault.kills_server for name in fault.databases} == set(BOTH)
 
 
 @given(faults=st.integers(2, 30), rng=st.randoms(use_true_random=False))
-def test_the_first_of_several_faults_meets_who_comes_in(faults, rng):
+def test_the_first_of_several_faults_happens_on_arrival(faults, rng):
     first, *others = moments(faults, rng)
     assert first == 0
     assert others == sorted(others)
-    assert 0 < others[0] <= others[-1] <= BY_THEN
+    assert 0 < others[0] <= others[-1] <= LAST_FAULT_BY
 
 
 @given(rng=st.randoms(use_true_random=False))
-def test_a_fault_that_is_alone_meets_who_answers(rng):
-    """Else the gap of a lock of 30 s was 0.2 s or 30 s, as it happened to come before a session or after."""
+def test_a_single_fault_happens_during_the_answers(rng):
+    """Before the first session, a lock of 30 s would not be part of any measured gap."""
     (share,) = moments(1, rng)
-    assert 0 < share <= BY_THEN
+    assert 0 < share <= LAST_FAULT_BY
     assert moments(0, rng) == []
 
 
-def test_what_is_left_out_is_in_the_table():
-    left = Outcome("disk full", "PostgreSQL", left_out=NO_MOUNT)
+def test_a_skipped_fault_is_in_the_table():
+    left = Outcome("disk full", "PostgreSQL", skipped=NO_MOUNT)
     *_, row, total = page.rows([*outcomes(), left])
-    assert row[:2] == ["disk full", f"PostgreSQL: LEFT OUT, {NO_MOUNT}"]
+    assert row[:2] == ["disk full", f"PostgreSQL: SKIPPED, {NO_MOUNT}"]
     assert set(row[2:]) == {""}
     cells = dict(zip(page.COLUMNS, total, strict=True))
     assert (cells["map"], cells["passed"], cells["people"]) == ("same", "yes", "2/2")
 
 
-def test_a_round_that_is_not_well_is_named():
+def test_a_failed_round_is_named():
     killed, other = outcomes()
     assert page.verdict([killed, other]).startswith("Passed: 100,000 responses acknowledged under 200 faults")
     other.verdict = Verdict(lost=1)
     assert "FAILED" in page.verdict([killed, other])
     assert "cut, SQLite" in page.verdict([killed, other])
-    assert shown("passed", [killed, other]) == ["yes", "NO", "NO"]
-    assert shown("lost", [killed, other]) == ["0", "1", "1"]
+    assert column_cells("passed", [killed, other]) == ["yes", "NO", "NO"]
+    assert column_cells("lost", [killed, other]) == ["0", "1", "1"]
 
 
-def test_who_is_turned_away_leaves_no_session():
+def test_a_participant_who_is_turned_away_leaves_no_session():
     away = Outcome("no database", "Chromium", people=1, completed=1, turned_away=1, map_equal=True)
-    assert away.well
-    assert not replace(away, sessions=1).well
-    assert not replace(away, turned_away=0).well
+    assert away.passed
+    assert not replace(away, sessions=1).passed
+    assert not replace(away, turned_away=0).passed
 
 
-def test_a_recovery_that_is_too_long_is_marked_and_fails_no_round():
-    """Only of what was killed: of the others nothing was promised."""
+def test_a_slow_recovery_is_marked_and_fails_no_round():
+    """The limit applies only to killed servers and workers."""
     killed, other = outcomes()
-    assert shown("recovery, s", [killed, other]) == ["1.99", "60.00", "60.00"]
+    assert column_cells("recovery, s", [killed, other]) == ["1.99", "60.00", "60.00"]
     killed.recoveries_s = [1.0, 2.0]
-    assert shown("recovery, s", [killed, other]) == ["2.00 (NOT less than 2)", "60.00", "60.00"]
-    assert shown("passed", [killed, other]) == ["yes", "yes", "yes"]
+    assert column_cells("recovery, s", [killed, other]) == ["2.00 (NOT less than 2)", "60.00", "60.00"]
+    assert column_cells("passed", [killed, other]) == ["yes", "yes", "yes"]
 
 
-def test_a_short_run_says_that_it_does_not_judge_a_recovery():
-    """Else "NOT less than 2" would stand beside "passed"."""
+def test_a_short_run_does_not_check_the_recovery():
+    """Otherwise "NOT less than 2" would stand beside "passed"."""
     killed, _ = outcomes()
     killed.recoveries_s = [4.27]
-    said = "4.27 (over 2, not judged in a short run)"
+    said = "4.27 (over 2, not checked in a short run)"
     assert page.rows([killed], SHORT)[0][page.COLUMNS.index("recovery, s")] == said
     assert said in page.markdown([killed], SHORT)
     assert said in page.html([killed], "said", SHORT, {})
     assert "NOT less" not in page.html([killed], "said", SHORT, {})
 
 
-def test_numbers_in_the_table_are_written_as_in_the_sentence():
+def test_numbers_are_formatted_alike_in_table_and_summary():
     found = [replace(outcomes()[0], to_spoil=1209, requests_spoilt=1209)]
-    assert shown("responses", found) == ["60,000", "60,000"]
-    assert shown("times", found) == ["150 (1,209)", "150 (1,209)"]
+    assert column_cells("responses", found) == ["60,000", "60,000"]
+    assert column_cells("times", found) == ["150 (1,209)", "150 (1,209)"]
     assert "60,000 responses" in page.verdict(found)
 
 
-def test_a_short_run_leaves_the_page_of_a_whole_one(tmp_path, monkeypatch):
+def test_a_short_run_does_not_overwrite_the_page_of_a_complete_run(tmp_path, monkeypatch):
     whole, short, document = (tmp_path / name for name in ("chaos.html", "chaos-short.html", "page.md"))
     for name, file in {"PAGE": whole, "SHORT_PAGE": short, "DOCUMENT": document}.items():
         monkeypatch.setattr(page, name, file)
@@ -183,18 +183,18 @@ def test_a_short_run_leaves_the_page_of_a_whole_one(tmp_path, monkeypatch):
     assert "<caption>make chaos ARGS=--quick, " in short.read_text("utf-8")
 
 
-def test_what_went_wrong_catches_the_eye():
+def test_failures_are_highlighted():
     killed, other = outcomes()
     assert '<p class="note good">Passed' in page.html([killed, other], "said", "", {})
     other.verdict = Verdict(lost=1)
-    left = Outcome("disk full", "PostgreSQL", left_out=NO_MOUNT)
+    left = Outcome("disk full", "PostgreSQL", skipped=NO_MOUNT)
     written = page.html([killed, other, left], "said", "", {})
     assert '<p class="note bad">FAILED' in written
-    assert written.count('<td class="no">NO</td>') == 2, "its row, and that of all"
-    assert f'<td class="remark" colspan="11">PostgreSQL: LEFT OUT, {NO_MOUNT}</td>' in written
+    assert written.count('<td class="no">NO</td>') == 2, "its own row and the row of all"
+    assert f'<td class="remark" colspan="11">PostgreSQL: SKIPPED, {NO_MOUNT}</td>' in written
 
 
-def test_the_page_explains_every_column_and_says_when_it_is_short():
+def test_the_page_explains_every_column_and_marks_a_short_run():
     written = page.html(outcomes(), "said", SHORT, {})
     for column in page.COLUMNS:
         assert f"<dt>{column}</dt><dd>" in written
@@ -208,8 +208,8 @@ def test_the_page_explains_every_column_and_says_when_it_is_short():
 
 
 @pytest.mark.parametrize(("number", "said"), [(0, "0 faults"), (1, "1 fault"), (2000, "2,000 faults")])
-def test_nouns_fit_their_numbers(number, said):
-    assert page.counted(number, "fault") == said
+def test_counts_have_the_right_plural(number, said):
+    assert page.format_count(number, "fault") == said
 
 
 GENERATED = Counter({"requests": 20_000})
@@ -220,32 +220,38 @@ REFUSED = Counter({"refused": 794})
     ("notes", "said"),
     [
         ({}, ""),
-        ({counted.GENERATED: GENERATED, counted.MATRIX: REFUSED}, ""),
-        ({counted.GENERATED: GENERATED - Counter(["requests"])}, "reached 19,999, server errors: 0"),
-        ({counted.GENERATED: GENERATED + Counter(["server errors"])}, "reached 20,000, server errors: 1"),
-        ({counted.GENERATED: GENERATED + Counter(["failed"])}, "the test FAILED"),
-        ({counted.MATRIX: REFUSED + Counter(["read"])}, "unauthorised reads: 1, writes: 0"),
-        ({counted.MATRIX: REFUSED + Counter(["written"])}, "unauthorised reads: 0, writes: 1"),
-        ({counted.MATRIX: Counter(["failed"])}, "the test FAILED"),
+        ({security_counts.GENERATED: GENERATED, security_counts.MATRIX: REFUSED}, ""),
+        ({security_counts.GENERATED: GENERATED - Counter(["requests"])}, "reached 19,999, server errors: 0"),
+        (
+            {security_counts.GENERATED: GENERATED + Counter(["server errors"])},
+            "reached 20,000, server errors: 1",
+        ),
+        ({security_counts.GENERATED: GENERATED + Counter(["failed"])}, "the test FAILED"),
+        ({security_counts.MATRIX: REFUSED + Counter(["read"])}, "unauthorised reads: 1, writes: 0"),
+        ({security_counts.MATRIX: REFUSED + Counter(["written"])}, "unauthorised reads: 0, writes: 1"),
+        ({security_counts.MATRIX: Counter(["failed"])}, "the test FAILED"),
     ],
 )
-def test_what_other_tests_have_counted_is_judged(notes, said):
-    assert (wanted.missed(outcomes(), notes) == "") == (said == "")
-    assert said in wanted.missed(outcomes(), notes)
-    assert len(wanted.numbers(outcomes(), notes)) == 3 + len(notes)
+def test_counts_of_the_security_tests_are_checked(notes, said):
+    assert (targets.describe_missed(outcomes(), notes) == "") == (said == "")
+    assert said in targets.describe_missed(outcomes(), notes)
+    assert len(targets.numbers(outcomes(), notes)) == 3 + len(notes)
 
 
-def test_counts_are_those_of_the_code_at_hand(tmp_path, monkeypatch):
-    """However the tests end that have counted, and none of an earlier run of the same test."""
+def test_only_counts_of_the_current_code_are_used(tmp_path, monkeypatch):
+    """Failed tests are counted too; a test that runs again replaces its earlier counts."""
     for part, requests in (("sqlite", 5), ("postgresql", 7), ("sqlite", 6)):
-        with counted.counting(counted.GENERATED, part, tmp_path) as counts:
+        with security_counts.count_requests(security_counts.GENERATED, part, tmp_path) as counts:
             counts["requests"] += requests
-    assert counted.at_hand(tmp_path) == {counted.GENERATED: Counter(requests=13)}
-    with pytest.raises(ZeroDivisionError), counted.counting(counted.MATRIX, "all", tmp_path) as counts:
+    assert security_counts.load_counts(tmp_path) == {security_counts.GENERATED: Counter(requests=13)}
+    with (
+        pytest.raises(ZeroDivisionError),
+        security_counts.count_requests(security_counts.MATRIX, "all", tmp_path) as counts,
+    ):
         counts["refused"] += 1 // 0
-    assert counted.at_hand(tmp_path)[counted.MATRIX] == Counter(failed=1)
-    monkeypatch.setattr(counted, "CODE", ("tests/chaos",))  # as if it had been changed
-    assert counted.at_hand(tmp_path) == {}
-    with counted.counting(counted.GENERATED, "sqlite", tmp_path) as counts:
+    assert security_counts.load_counts(tmp_path)[security_counts.MATRIX] == Counter(failed=1)
+    monkeypatch.setattr(security_counts, "CODE", ("tests/chaos",))  # as if the code had changed
+    assert security_counts.load_counts(tmp_path) == {}
+    with security_counts.count_requests(security_counts.GENERATED, "sqlite", tmp_path) as counts:
         counts["requests"] += 8
-    assert counted.at_hand(tmp_path) == {counted.GENERATED: Counter(requests=8)}
+    assert security_counts.load_counts(tmp_path) == {security_counts.GENERATED: Counter(requests=8)}

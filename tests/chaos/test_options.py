@@ -1,8 +1,8 @@
-"""What `make chaos` can be told; of a mistake it says one sentence."""
+"""Test the options of `make chaos`, and the message about each mistake."""
 
 import pytest
 
-from chaos.options import Options, parsed
+from chaos.options import Options, parse_options
 
 NAMES = ["network cut", "requests late, overtaken by others", "server killed (SIGKILL)"]
 
@@ -22,49 +22,49 @@ NAMES = ["network cut", "requests late, overtaken by others", "server killed (SI
     ],
 )
 def test_options(arguments, options, short):
-    """Those that make a run short are told as they would be typed."""
-    assert parsed(arguments, NAMES) == options
+    """The command of a short run is shown as it would be typed."""
+    assert parse_options(arguments, NAMES) == options
     assert options.short == short
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["--only", ""], '--only needs words from the name of a fault, such as --only "network cut", but got none.'),
-        (["--only", " "], '--only needs words from the name of a fault, such as --only "network cut", but got none.'),
+        (["--only", ""], '--only: expected words from the name of a fault, such as --only "network cut", got none.'),
+        (["--only", " "], '--only: expected words from the name of a fault, such as --only "network cut", got none.'),
         (["--only"], "--only: expected one argument."),
         (
             ["--only", "netwrok"],
-            f'No fault is called "netwrok"; the nearest is "network cut", of these: {"; ".join(NAMES)}.',
+            f'Unknown fault "netwrok"; did you mean "network cut"? The faults are: {"; ".join(NAMES)}.',
         ),
-        (["--seed", "abc"], '--seed needs a whole number, such as 7, but got "abc".'),
-        (["--sed", "1"], "There is no option --sed; make chaos ARGS=--help lists those that there are."),
+        (["--seed", "abc"], '--seed: expected a whole number, such as 7, got "abc".'),
+        (["--sed", "1"], "Unknown option --sed; make chaos ARGS=--help lists the options."),
         (
             ["--only", "network", "cut"],
-            '"cut" belongs to no option; several words need quotes, as in make chaos ARGS=\'--only "network cut"\'.',
+            'Unexpected word "cut"; quote several words, as in make chaos ARGS=\'--only "network cut"\'.',
         ),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence(arguments, said, capsys):
+def test_a_mistake_is_reported_in_one_sentence(arguments, message, capsys):
     with pytest.raises(SystemExit) as stopped:
-        parsed(arguments, NAMES)
+        parse_options(arguments, NAMES)
     assert stopped.value.code == 2
-    assert capsys.readouterr() == ("", f"{said}\n")
+    assert capsys.readouterr() == ("", f"{message}\n")
 
 
 @pytest.mark.parametrize(("words", "nearest"), [("overtakn", 1), ("KILED", 2), ("sigkil", 2)])
-def test_a_word_of_a_name_is_enough_to_find_the_nearest(words, nearest, capsys):
+def test_a_misspelt_word_suggests_the_most_similar_name(words, nearest, capsys):
     with pytest.raises(SystemExit):
-        parsed(["--only", words], NAMES)
-    assert f'the nearest is "{NAMES[nearest]}"' in capsys.readouterr().err
+        parse_options(["--only", words], NAMES)
+    assert f'did you mean "{NAMES[nearest]}"?' in capsys.readouterr().err
 
 
-def test_help_says_what_to_type(capsys):
+def test_help_shows_commands_and_faults(capsys):
     with pytest.raises(SystemExit) as stopped:
-        parsed(["--help"], NAMES)
-    said = capsys.readouterr().out
+        parse_options(["--help"], NAMES)
+    output = capsys.readouterr().out
     assert stopped.value.code == 0
-    assert said.startswith("usage: make chaos [ARGS=")
-    assert "  make chaos ARGS='--only \"network cut\" --seed 7'\n" in said
-    assert all(f"  {name}\n" in said for name in NAMES)
-    assert ".py" not in said
+    assert output.startswith("usage: make chaos [ARGS=")
+    assert "  make chaos ARGS='--only \"network cut\" --seed 7'\n" in output
+    assert all(f"  {name}\n" in output for name in NAMES)
+    assert ".py" not in output

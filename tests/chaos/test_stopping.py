@@ -1,4 +1,4 @@
-"""`make chaos` that is stopped ends what it has started, deletes its folders, and says so in one line."""
+"""Test that a stopped `make chaos` ends its processes, deletes its folders and prints one line."""
 
 import os
 import subprocess
@@ -15,26 +15,26 @@ COMMAND = [sys.executable, RUN, "--quick", "--only", "network cut"]
 
 
 def children(process: "subprocess.Popen[str]") -> dict[Path, list[str]]:
-    """The command of each process that it has started, by its place below /proc."""
+    """Return the command of each child process, by its folder in /proc."""
     found = {}
     for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-        with suppress(OSError):  # it has just ended
+        with suppress(OSError):  # it just ended
             found[Path("/proc", pid)] = Path("/proc", pid, "cmdline").read_text().split("\0")
     return found
 
 
 def is_running(place: Path) -> bool:
-    """One that has ended may stay in the list for a while, if those that should take note of it are slow."""
+    """Return whether a process is running; an ended one may stay in /proc as a zombie for a while."""
     try:
         return place.joinpath("stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux tells in /proc which processes there are.")
+@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux lists processes in /proc.")
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_run_that_is_stopped_leaves_nothing_behind(number, tmp_path):
-    """Also if whoever stops it is impatient: the second signal comes while it cleans up, or before."""
+def test_a_stopped_run_leaves_nothing_behind(number, tmp_path):
+    """This also holds if a second signal comes before or during the clean-up."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
     with subprocess.Popen(COMMAND, **pipes) as run:

@@ -1,9 +1,9 @@
-"""Faults of the page that tests/browser/test_nothing_lost.py has not: sleep, clocks, and a disk that does not keep."""
+"""Faults of the page that tests/browser/test_nothing_lost.py does not test: sleep, wrong clocks and full storage."""
 
 import pytest
 
 from browsers import launched
-from chaos.tab_rounds import outcome_of
+from chaos.tab_rounds import run_tab_fault
 from chaos.tabs import STUDY
 from servers import run_server_process
 
@@ -22,8 +22,8 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """One server for all of them: the address of its study, and of its database."""
+def server_and_database(tmp_path_factory):
+    """Run one server for all tests; return the links to its study and its database."""
     folder = tmp_path_factory.mktemp("tabs")
     study = folder / "study.toml"
     study.write_text(STUDY, encoding="utf-8")
@@ -33,6 +33,6 @@ def place(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_the_page_goes_on_and_nothing_is_lost(browser, place, name, tmp_path):
-    outcome = outcome_of(name, browser, *place, tmp_path / "export")
-    assert outcome.well, outcome
+def test_the_page_continues_and_nothing_is_lost(browser, server_and_database, name, tmp_path):
+    outcome = run_tab_fault(name, browser, *server_and_database, tmp_path / "export")
+    assert outcome.passed, outcome

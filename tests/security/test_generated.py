@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from pydantic import TypeAdapter
 from schemathesis import GenerationMode
 
-from chaos.counted import GENERATED, counting
+from chaos.security_counts import GENERATED, count_requests
 from roles import AttackScenario, run_server_with_roles
 from servers import response
 from vseg import store
@@ -204,7 +204,7 @@ def test_requests_from_the_description(fuzz):
 @pytest.mark.chaos
 def test_many_requests_from_the_description(fuzz, request):
     """On both databases together more than 20,000, by researchers, participants and nobody."""
-    with counting(GENERATED, request.node.name) as counts:
+    with count_requests(GENERATED, request.node.name) as counts:
         try:
             run(fuzz, MANY)
         finally:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chaos.counted import MATRIX, counting
+from chaos.security_counts import MATRIX, count_requests
 from roles import AttackScenario, Role, run_server_with_roles
 
 SECURITY = Path(__file__).parents[2] / "SECURITY.md"
@@ -209,7 +209,7 @@ def is_refused(answer: Any) -> bool:
 
 def test_whoever_may_not_reads_nothing_and_changes_nothing(world):
     """Refusals are counted, so that SECURITY.md can say how many they were, and the table of `make chaos`."""
-    with counting(MATRIX, "strangers") as counts:
+    with count_requests(MATRIX, "strangers") as counts:
         everyone_asks(world, counts)
         promised = re.search(r"more than ([\d,]+) refused requests", SECURITY.read_text("utf-8"))
         assert promised, "SECURITY.md says how many requests these are"

@@ -1,8 +1,8 @@
-"""People as the server sees them, each of whom knows exactly what was acknowledged.
+"""Simulated participants that use the page's protocol and record exactly which answers were acknowledged.
 
-They do what the page does: an answer is kept until the server says that it has it, the next trial does not wait for
-the network, a request without a reply is sent again. What they answer follows from the trial alone, so that the maps
-of two crowds must be equal.
+They do what the page does: an answer is kept until the server acknowledges it, the next trial does not wait for the
+network, and a request without a reply is repeated. Answers depend on the trial alone, so the maps of two rounds must be
+equal.
 """
 
 import asyncio
@@ -18,37 +18,37 @@ from chaos.connection import Connection
 from servers import event, response
 
 AT_ONCE = 100
-MOST_WAITING = 4  # a person takes time to answer; nobody is through before a fault is over
-# Of who is through while faults go on; a session may have some 200 events.
+MOST_WAITING = 4  # unsent answers; more make the participant wait, so that nobody finishes during a fault
+# Events of participants who wait for the last fault after their last trial; a session may have about 200 events.
 MOST_REMARKS, REMARKS_EVERY_S = 150, 0.2
 MOST_QUESTIONS, LOOKS_EVERY_S = 40, 0.05
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.4
 GONE = (OSError, asyncio.IncompleteReadError, TimeoutError)
 Answer = tuple[int, int, int, bool]
-"""Of one record: its item, the two locations, whether they were said to be the same."""
+"""The item, the two locations and the answer of one record."""
 
 
 @dataclass
 class Ledger:
-    """What all people together have said and were told, and what they should not have been told."""
+    """What all participants sent, what the server acknowledged, and unexpected replies."""
 
     acknowledged: dict[tuple[str, int], Answer] = field(default_factory=dict)
-    """By session and number of the record."""
+    """Acknowledged answers by session and sequence number."""
     given: set[tuple[tuple[str, int], Answer]] = field(default_factory=set)
-    """All that anyone ever sent, acknowledged or not: there may be nothing else."""
+    """All answers that were ever sent, acknowledged or not; nothing else may be stored."""
     chosen: int = 0
-    """Acknowledged answers to pairs that the server has chosen."""
+    """Acknowledged answers to pairs that the server chose."""
     returned: int = 0
-    """How often someone came back on another page."""
+    """How often a participant returned on another page."""
     reloaded: int = 0
-    """How often someone was told that their session goes on elsewhere, and has loaded their page again."""
+    """How often a participant was told that the session continues elsewhere, and reloaded the page."""
     lost: set[tuple[str, int]] = field(default_factory=set)
-    """What the server once had and then said that it lacks."""
+    """Answers that the server acknowledged and later reported as missing."""
     wrong: list[str] = field(default_factory=list)
-    """Replies that nobody should get, such as a 500 or a refusal."""
+    """Unexpected replies, such as a 500 or a refusal."""
     completed: int = 0
     gone: int = 0
-    """How many have completed, or could not go on."""
+    """How many participants finished or could not continue."""
     failures: int = 0
     """Requests without a reply, or with "try again"."""
     told: int = 0
@@ -56,18 +56,17 @@ class Ledger:
     accepted: int = 0
     """Requests with records that were accepted."""
     recovered_at: float | None = None
-    """When one was accepted for the first time since this was set to None; or when someone could begin, if before
-    nobody had come so far as to answer."""
+    """When a request was first accepted since this was set to None; before the first answer, when a session began."""
     longest_gap_s: float = 0.0
-    """Of all people, between two of their requests that were accepted."""
+    """The longest time of any participant between two accepted requests."""
     going: asyncio.Event = field(default_factory=asyncio.Event)
-    """Cleared, nobody begins another trial: what is stored is being compared."""
+    """Cleared while the database is compared: nobody begins another trial."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there will be no more faults: before, nobody completes."""
+    """Set after the last fault; nobody completes before."""
     _waiting: list[tuple[Any, asyncio.Future[None]]] = field(default_factory=list)
 
     def accept(self, since: float) -> float:
-        """A request was accepted, of someone whose last one was at `since`; the time that it is."""
+        """Record an accepted request of a participant whose previous one was at `since`; return the current time."""
         now = time.perf_counter()
         self.accepted += 1
         self.longest_gap_s = max(self.longest_gap_s, now - since)
@@ -75,7 +74,7 @@ class Ledger:
         return now
 
     def begin(self) -> None:
-        """Someone could begin."""
+        """Record that a participant began a session."""
         if not self.accepted:
             self._recover(time.perf_counter())
 
@@ -85,7 +84,7 @@ class Ledger:
         self.changed()
 
     async def until(self, condition: Any) -> None:
-        """Return as soon as a condition holds; it is looked at whenever something happened."""
+        """Wait until a condition holds; it is checked whenever something changes."""
         if not condition():
             future = asyncio.get_running_loop().create_future()
             self._waiting.append((condition, future))
@@ -94,18 +93,18 @@ class Ledger:
     def changed(self) -> None:
         for each in [each for each in self._waiting if each[1].done() or each[0]()]:
             self._waiting.remove(each)
-            if not each[1].done():  # who waited may have been cancelled
+            if not each[1].done():  # the waiting task may have been cancelled
                 each[1].set_result(None)
 
 
 class StuckError(Exception):
-    """Someone who can't go on; the ledger says why."""
+    """A participant cannot continue; the ledger says why."""
 
 
-class Person:
-    """Takes part in a study from beginning to end, whatever happens to the network and the server.
+class Participant:
+    """Take part in a study from beginning to end, whatever happens to the network and the server.
 
-    With a Prolific ID they come back in the middle, on another page, which knows nothing of the first one.
+    A participant with a Prolific ID returns in the middle on another page, which has no data of the first.
     """
 
     def __init__(
@@ -130,7 +129,7 @@ class Person:
         self._connection: Connection | None = None
         self._failures = 0
         self._entry: dict[str, Any] = {}
-        self._given_up = 0  # requests to begin that may be under way still
+        self._given_up = 0  # requests to begin that may still be on their way
 
     async def take_part(self) -> None:
         try:
@@ -146,7 +145,7 @@ class Person:
         state = await self._begin()
         self.ledger.begin()
         trials = state["trials"]
-        self._say(event(self.next_seq, "consent"))
+        self._queue(event(self.next_seq, "consent"))
         items = len(trials["image"])
         returns_at = self.rng.randrange(items // 4, items - items // 4) if self.pid else None
         item = 0
@@ -156,12 +155,12 @@ class Person:
                 returns_at, state = None, await self._come_back()
                 item = state["next_item"]
                 continue
-            await self._choice_of(item)
+            await self._await_choice(item)
             self._answer(item, trials)
             item += 1
-            await self._delivered(MOST_WAITING)
+            await self._deliver_until(MOST_WAITING)
         await self._linger()
-        await self._delivered(1)
+        await self._deliver_until(1)
         await self._complete()
         self.ledger.completed += 1
 
@@ -173,12 +172,12 @@ class Person:
             self._given_up += 1
         self.session, self.token, self.next_seq = state["session"], state["token"], state["next_seq"]
         self._hang_up()
-        self._hear(state)
+        self._store_choices(state)
         self._accepted_at = time.perf_counter()
         return state
 
     async def _come_back(self) -> dict[str, Any]:
-        """On another page: what the first one has not sent is lost with it, what the server has said it has is not."""
+        """Return on another page: unsent answers of the first page are lost, acknowledged ones are not."""
         before = self.session
         self.waiting, self.choices, self._choosing = {}, {}, False
         state = await self._begin()
@@ -189,13 +188,13 @@ class Person:
             self.ledger.wrong.append(f"{self.pid} came back to another session.")
         self.ledger.lost |= {(before, seq) for seq in known if self.answers[seq][0] not in here}
         self.answers = {seq: given for seq, given in self.answers.items() if seq < self.next_seq}
-        self._say(event(self.next_seq, "resumed", away_ms=None, repeat=None))
+        self._queue(event(self.next_seq, "resumed", away_ms=None, repeat=None))
         return state
 
     async def _reload(self) -> None:
-        """A request to begin that their first page gave up on has come late, and has taken the session back.
+        """Reload the page after a late request of the first page to begin took the session from it.
 
-        The page says so, and that it can be loaded again: it still has its secret, and what it has not sent.
+        The page asks for this; it still has its token and its unsent answers.
         """
         self._given_up -= 1
         self.ledger.reloaded += 1
@@ -206,27 +205,27 @@ class Person:
         self._hang_up()
 
     def _answer(self, item: int, trials: dict[str, Any]) -> None:
-        """With the pair that the server has chosen, where it has told of one in time."""
+        """Answer a trial, with the pair that the server chose if it arrived in time."""
         chosen = self.choices.get(item)
         i, j = chosen or (trials["i"][item], trials["j"][item])
         same = answer(i, j, item)
         self.answers[self.next_seq] = item, i, j, same
         self.ledger.given.add(((self.session, self.next_seq), self.answers[self.next_seq]))
-        self._say(response(self.next_seq, item, same=same, chosen=chosen is not None))
+        self._queue(response(self.next_seq, item, same=same, chosen=chosen is not None))
 
-    def _say(self, record: dict[str, Any]) -> None:
+    def _queue(self, record: dict[str, Any]) -> None:
         self.waiting[self.next_seq] = self._last = record
         self.next_seq += 1
 
-    async def _delivered(self, fewer_than: int) -> None:
-        """Try once; then until so few wait that the next trial may come."""
+    async def _deliver_until(self, fewer_than: int) -> None:
+        """Send once, then until few enough answers are unsent for the next trial."""
         await self._deliver()
         while len(self.waiting) >= fewer_than:
             await self._deliver()
 
     async def _deliver(self) -> None:
-        """One try; whether it succeeds or not, the next trial comes."""
-        # What was sent last, once more, does no harm and tells what is new.
+        """Try once to send the waiting records."""
+        # With nothing to send, repeat the last record: it does no harm, and the reply brings new choices.
         batch = list(self.waiting.values())[:AT_ONCE] or [self._last]
         said = await self._ask("records", {"records": batch}, 200)
         if said is None:
@@ -236,19 +235,19 @@ class Person:
             if record is not None and seq in self.answers:
                 self.ledger.acknowledged[self.session, seq] = self.answers[seq]
                 self.ledger.chosen += record["chosen"]
-        self._hear(said)
+        self._store_choices(said)
         self._accepted_at = self.ledger.accept(self._accepted_at)
 
-    def _hear(self, said: dict[str, Any]) -> None:
-        """Of an adaptive study: the pairs that were chosen, and whether others are being chosen."""
+    def _store_choices(self, said: dict[str, Any]) -> None:
+        """Store the pairs that an adaptive study chose, and whether it is choosing more."""
         if "choices" in said:
             columns = said["choices"]
             pairs = zip(columns["i"], columns["j"], strict=True)
             self.choices |= dict(zip(columns["item"], pairs, strict=True))
             self._choosing = said.get("choosing", False)
 
-    async def _choice_of(self, item: int) -> None:
-        """A person takes time to answer: what is being chosen for this trial is there by then, or they go on."""
+    async def _await_choice(self, item: int) -> None:
+        """Wait for the choice of a pair for this item, for as long as a participant takes to answer."""
         for _ in range(MOST_QUESTIONS):
             if not self._choosing or item in self.choices:
                 return
@@ -256,19 +255,19 @@ class Person:
             await self._deliver()
 
     async def _linger(self) -> None:
-        """Until the faults are over, so that none finds nobody there."""
+        """Send comments until the faults are over, so that every fault has somebody to affect."""
         for remark in itertools.count():
             if self.ledger.over.is_set():
                 return
             await self.ledger.going.wait()
             if remark < MOST_REMARKS:
-                self._say(event(self.next_seq, "comment", text=str(remark)))
-            await self._delivered(MOST_WAITING)
+                self._queue(event(self.next_seq, "comment", text=str(remark)))
+            await self._deliver_until(MOST_WAITING)
             await asyncio.sleep(REMARKS_EVERY_S * self.rng.uniform(0.5, 1))
 
     async def _complete(self) -> None:
         said = await self._persistently("complete", {"count": self.next_seq}, 200, 409)
-        if "missing" in said:  # everything was acknowledged, so that nothing may be missing
+        if "missing" in said:  # everything was acknowledged, so nothing may be missing
             self.ledger.lost |= {(self.session, seq) for seq in said["missing"]}
             raise StuckError
 
@@ -278,7 +277,7 @@ class Person:
         return said
 
     async def _ask(self, what: str, body: Any, *expected: int) -> dict[str, Any] | None:
-        """The server's reply; None, after a pause, where there was none or it said "try again"."""
+        """Return the server's reply; None, after a pause, if there was none or it was "try again"."""
         try:
             async with asyncio.timeout(self.patience_s):
                 if self._connection is None:
@@ -316,5 +315,5 @@ class Person:
 
 
 def answer(i: int, j: int, item: int) -> bool:
-    """Two halves of a grid of six by six, with one answer in eight turned round, always the same ones."""
+    """Answer as an observer who sees two halves of a 6x6 grid; one answer in eight, always the same, is changed."""
     return (i % 6 < 3) == (j % 6 < 3) if zlib.crc32(f"{i} {j} {item}".encode()) % 8 else (i + j) % 2 == 0

@@ -1,6 +1,6 @@
-"""What the tests of tests/security have counted, kept in results/ for the numbers of wanted.py.
+"""Counts of requests in tests/security, stored in results/ for the targets of targets.py.
 
-Only a note of the code at hand counts: what was counted before a change says nothing of it.
+Counts are used only if they were made with the current code.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ Notes = dict[str, Counter[str]]
 
 
 @contextmanager
-def counting(file: str, part: str, results: Path = RESULTS) -> Iterator[Counter[str]]:
-    """Counts of one test, noted however it ends; a test that fails has counted itself under `failed`.
+def count_requests(file: str, part: str, results: Path = RESULTS) -> Iterator[Counter[str]]:
+    """Store the counts of one test, however it ends; a failing test is counted under `failed`.
 
-    A file belongs to the tests of one module, which run in one process; its parts are noted one by one.
+    A file belongs to the tests of one module, which run in one process; each part is stored separately.
     """
     counts: Counter[str] = Counter()
-    tested = code()  # as it is now: who edits it meanwhile has another one in hand
+    tested = code_digest()  # before the test, because the code may be edited while it runs
     try:
         yield counts
     except BaseException:
@@ -37,14 +37,14 @@ def counting(file: str, part: str, results: Path = RESULTS) -> Iterator[Counter[
         (results / f"{file}.json").write_text(text, encoding="utf-8")
 
 
-def at_hand(results: Path = RESULTS) -> Notes:
-    """The sums over all parts of each file that there is, and that the code at hand has written."""
-    found = {file: _parts(results / f"{file}.json", code()) for file in (GENERATED, MATRIX)}
+def load_counts(results: Path = RESULTS) -> Notes:
+    """Return the sums over all parts of each file that was written with the current code."""
+    found = {file: _parts(results / f"{file}.json", code_digest()) for file in (GENERATED, MATRIX)}
     return {file: sum(map(Counter, parts.values()), Counter()) for file, parts in found.items() if parts}
 
 
 def _parts(file: Path, tested: str) -> dict[str, dict[str, int]]:
-    """Nothing of a file that is not there, not whole, or of other code."""
+    """Return the parts of a file; none if it is missing, damaged or from other code."""
     try:
         noted = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
@@ -52,8 +52,8 @@ def _parts(file: Path, tested: str) -> dict[str, dict[str, int]]:
     return dict(noted["parts"]) if noted["code"] == tested else {}
 
 
-def code() -> str:
-    """A digest of the sources that were tested, and of what tests them."""
+def code_digest() -> str:
+    """Return a digest of the tested sources and of their tests."""
     digest = hashlib.sha256()
     for folder in CODE:
         for file in sorted((ROOT / folder).rglob("*.py")):
