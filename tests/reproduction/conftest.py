@@ -1,4 +1,4 @@
-"""A folder to stand in."""
+"""Fixtures: a temporary working directory."""
 
 from pathlib import Path
 

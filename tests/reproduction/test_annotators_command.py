@@ -1,4 +1,4 @@
-"""`python -m reproduction annotators`, typed as a visitor would."""
+"""`python -m reproduction annotators`, run from the command line."""
 
 import json
 
@@ -11,7 +11,7 @@ QUICK = "--grid 4 --trials 10,20 --observers aggregate --executor threads:1"
 OURS = {"errors.csv", "summary.json", "table.csv", "table.txt", "trials.png"}
 
 
-def test_a_folder_is_asked_and_a_second_run_goes_on(here, capsys):
+def test_a_run_writes_its_files_and_a_second_run_resumes(here, capsys):
     write_bsds(here / "b")
     code, out, error = reproduction(f"annotators b {QUICK} --out o", capsys)
     assert (code, error) == (0, "")
@@ -27,11 +27,11 @@ def test_a_folder_is_asked_and_a_second_run_goes_on(here, capsys):
     assert (here / "o" / "kept" / "trials.jsonl").read_bytes() == kept
 
 
-def test_bad_input_is_one_sentence(here, capsys):
+def test_bad_input_gives_a_one_line_error(here, capsys):
     write_bsds(here / "b")
     (here / "other").mkdir()
     (here / "other" / "mine.txt").write_text("mine")
-    for typed, said in {
+    for arguments, message in {
         "annotators nowhere": "No folder nowhere; expected one with the .jpg and .mat files of BSDS500",
         "annotators other": "other holds no .jpg with its .mat",
         "annotators b --images 0": "--images: expected 1 or more, got '0'",
@@ -41,9 +41,9 @@ def test_bad_input_is_one_sentence(here, capsys):
         "annotators b --out other": "other holds other files; choose another --out",
         "annotators b --executor cloud": "An executor is",
     }.items():
-        code, out, error = reproduction(typed, capsys)
+        code, out, error = reproduction(arguments, capsys)
         assert (code, out) == (1, "")
-        assert said in error
+        assert message in error
         assert len(error.splitlines()) == 1
     assert files(here / "other") == {"mine.txt"}
     assert not (here / "annotators").exists()

@@ -1,4 +1,4 @@
-"""`python -m reproduction paper`, typed as a visitor would."""
+"""`python -m reproduction paper`, run from the command line."""
 
 from commands import reproduction
 from reproduction.paper import FIGURES
@@ -10,7 +10,7 @@ def test_list_names_every_figure(here, capsys):
     assert [line.split()[0] for line in out.splitlines()[: len(FIGURES)]] == list(FIGURES)
 
 
-def test_run_says_what_came_out_and_goes_on(here, capsys):
+def test_run_prints_verdicts_and_skips_finished_figures(here, capsys):
     code, out, error = reproduction(
         "paper run deterministic --resamples 2 --executor threads:1 --out p", capsys
     )
@@ -23,15 +23,15 @@ def test_run_says_what_came_out_and_goes_on(here, capsys):
     assert "(finished before)" in out
 
 
-def test_bad_input_is_one_sentence(here, capsys):
-    for typed, said in {
+def test_bad_input_gives_a_one_line_error(here, capsys):
+    for arguments, message in {
         "paper run bloks": "There is no figure 'bloks'; choose one of deterministic, losses, blocks",
         "paper run blocks --resamples 0": "--resamples: expected 1 or more, got '0'",
         "paper run blocks --quick --resamples 5": "either --quick or --resamples",
         "paper run blocks --executor cloud": "An executor is",
         "paper run blocks --seed x": "--seed: expected a whole number",
     }.items():
-        code, out, error = reproduction(typed, capsys)
+        code, out, error = reproduction(arguments, capsys)
         assert (code, out) == (1, "")
-        assert said in error
+        assert message in error
         assert len(error.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Annotators as observers: what they say follows what they drew, and the truth is known."""
+"""Annotators as observers: answers follow their segmentations, and P(same) is known."""
 
 import numpy as np
 import pytest
@@ -11,39 +11,39 @@ from vseg.designs import all_pairs
 from vseg.errors import InvalidInput
 
 LAYOUT = Grid(4)
-labels_of_two = st.lists(st.lists(st.integers(0, 3), min_size=16, max_size=16), min_size=1, max_size=4).map(
+label_arrays = st.lists(st.lists(st.integers(0, 3), min_size=16, max_size=16), min_size=1, max_size=4).map(
     np.array
 )
 
 
-@given(labels=labels_of_two)
-def test_the_truth_knows_no_labels_and_no_order(labels):
+@given(labels=label_arrays)
+def test_p_same_ignores_label_values_and_annotator_order(labels):
     same = AnnotatorObserver(LAYOUT, labels).same
     assert np.array_equal(same, same.T)
     assert (np.diag(same) == 1).all()
     np.testing.assert_allclose(same, AnnotatorObserver(LAYOUT, (7 - labels)[::-1]).same)
 
 
-@given(labels=labels_of_two, seed=st.integers(0, 99))
-def test_what_all_agree_on_is_what_is_said(labels, seed):
+@given(labels=label_arrays, seed=st.integers(0, 99))
+def test_unanimous_pairs_have_a_certain_answer(labels, seed):
     """Without lapses, a pair of probability 0 or 1 has one possible answer."""
     observer = AnnotatorObserver(LAYOUT, labels)
-    said = observer.answer(all_pairs(LAYOUT), np.random.default_rng(seed))
-    q = observer.same[said.i, said.j]
-    assert (said.same[q == 1]).all()
-    assert not (said.same[q == 0]).any()
+    answers = observer.answer(all_pairs(LAYOUT), np.random.default_rng(seed))
+    q = observer.same[answers.i, answers.j]
+    assert (answers.same[q == 1]).all()
+    assert not (answers.same[q == 0]).any()
 
 
-def test_answers_are_as_frequent_as_the_truth_says():
+def test_answer_frequencies_match_p_same():
     """16,384 pairs of probability 1/2 and as many of 1; with 10 % lapses the latter are 0.95; 4 standard errors."""
     layout, halves = Grid(16), np.arange(256) // 128
     pairs = all_pairs(layout)
     across = halves[pairs.i] != halves[pairs.j]
     for lapse, inside in ((0.0, 1.0), (0.1, 0.95)):
         observer = AnnotatorObserver(layout, np.array([halves, np.zeros(256, np.int64)]), lapse)
-        said = observer.answer(pairs, np.random.default_rng(0)).same
-        assert said[across].mean() == pytest.approx(0.5, abs=0.016)
-        assert said[~across].mean() == pytest.approx(inside, abs=0.007)
+        answers = observer.answer(pairs, np.random.default_rng(0)).same
+        assert answers[across].mean() == pytest.approx(0.5, abs=0.016)
+        assert answers[~across].mean() == pytest.approx(inside, abs=0.007)
 
 
 def test_the_error_is_zero_for_the_truth_and_counts_each_pair_once():
@@ -55,7 +55,7 @@ def test_the_error_is_zero_for_the_truth_and_counts_each_pair_once():
     assert observer.error(one_off) == pytest.approx(1 / 120)
 
 
-def test_a_scene_has_a_crowd_one_of_them_and_the_others(tmp_path):
+def test_a_scene_offers_aggregate_individual_and_others(tmp_path):
     seen = load_scene(write_bsds(tmp_path), "7", 4)
     assert (seen.picture.shape, seen.labels.shape) == ((64, 64, 3), (3, 16))
     crowd, one, others = seen.observer("aggregate"), seen.observer("individual"), seen.others

@@ -1,4 +1,4 @@
-"""study(): every method asked, the same answers for all that ask random pairs, and the same numbers anywhere."""
+"""run_study(): every method is run, and results do not depend on interruptions or threads."""
 
 import json
 
@@ -38,14 +38,14 @@ def test_every_method_is_judged_at_every_number_of_trials(found):
 
 
 def test_more_trials_help(found):
-    """Two grey halves, which two of three people see; three times the trials lower every mean error."""
+    """Two grey halves, which two of three annotators see; three times the trials lower every mean error."""
     for observer in found.observers:
         for method in found.methods(observer):
             first, last = found.table.column("error", observer=observer, method=method)
             assert last < first, (observer, method)
 
 
-def test_a_cut_run_goes_on_and_threads_change_nothing(folder, tmp_path):
+def test_resuming_and_threads_do_not_change_the_result(folder, tmp_path):
     asked = {"images": 1, "grid": 4, "trials": (10, 20), "observers": ["individual"], "seed": 0}
     here = run_study(folder, **asked, checkpoint=tmp_path / "kept")
     steps = []
@@ -56,16 +56,16 @@ def test_a_cut_run_goes_on_and_threads_change_nothing(folder, tmp_path):
     assert run_study(folder, **asked, executor="threads:2").errors == here.errors
 
 
-def test_pairs_that_are_chosen_are_all_answered_once(folder):
-    """What is asked is recorded by an observer who writes it down."""
+def test_adaptive_pairs_are_not_repeated(folder):
+    """The observer records the pairs."""
     seen, asked = load_scene(folder, "7", 4), []
 
-    class Writing(AnnotatorObserver):
+    class RecordingObserver(AnnotatorObserver):
         def answer(self, pairs, rng):
             asked.extend(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True))
             return super().answer(pairs, rng)
 
-    case = Case(seen, Writing(seen.layout, seen.labels), (10, 40), 3)
+    case = Case(seen, RecordingObserver(seen.layout, seen.labels), (10, 40), 3)
     found = run_method(METHODS["image_adaptive"], case)
     assert [trials for trials, _ in found] == [10, 40]
     assert len(asked) == len(set(asked)) == 40
@@ -126,14 +126,14 @@ def test_a_headline_is_read_off_the_table():
     )
 
 
-def test_the_picture_has_a_panel_an_observer(found):
+def test_the_figure_has_a_panel_per_observer(found):
     figure = draw_errors(found)
     assert [axes.get_xscale() for axes in figure.axes] == ["log", "log"]
     assert len(draw_errors(made_up(0.8)).axes) == 1
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         (
             {"images": 3},
@@ -146,11 +146,11 @@ def test_the_picture_has_a_panel_an_observer(found):
         ({"observers": []}, "Expected one or both"),
     ],
 )
-def test_what_cannot_be_asked_is_said_at_once(folder, wrong, said):
-    with pytest.raises(InvalidInput, match=f"(?i){said}"):
+def test_invalid_arguments_are_rejected(folder, wrong, message):
+    with pytest.raises(InvalidInput, match=f"(?i){message}"):
         run_study(folder, **{**SMALL, **wrong}, seed=0)
 
 
-def test_a_folder_without_photographs_is_named(tmp_path):
+def test_a_folder_without_photographs_is_rejected(tmp_path):
     with pytest.raises(NotFound, match=r"holds no \.jpg with its \.mat"):
         run_study(tmp_path, seed=0)

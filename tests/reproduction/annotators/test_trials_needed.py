@@ -1,4 +1,4 @@
-"""Trials that reach an error: read off a curve, with an interval over photographs."""
+"""Trials needed to reach an error: interpolation on a curve, and an interval over photographs."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_ends_of_the_curve():
     assert interpolate_trials(0.09, TRIALS, errors) == float("inf")
 
 
-def test_a_curve_that_rises_again_has_reached_what_it_reached():
+def test_the_first_crossing_counts_if_the_curve_rises_again():
     assert interpolate_trials(0.2, TRIALS, np.array([0.4, 0.2, 0.25, 0.1])) == pytest.approx(128)
 
 
@@ -38,8 +38,8 @@ def test_the_interval_holds_the_value_and_shrinks_with_photographs():
     assert spans[1] < spans[0]
 
 
-def test_photographs_are_drawn_together():
-    """Where the method needs the same number on every photograph, which are drawn changes nothing."""
+def test_goal_and_errors_use_the_same_resampled_photographs():
+    """If the method needs the same number on every photograph, resampling has no effect."""
     level = np.array([0.5, 1.0, 3.0, 7.0])
     found = estimate_trials_needed(level * 200**-0.5, TRIALS, level[:, None] * TRIALS**-0.5, seed=0)
     assert found == pytest.approx((200, 200, 200))

@@ -1,4 +1,4 @@
-"""Algorithm 1, compiled whole, is the solver's Algorithm 1; and PyTorch's."""
+"""The compiled Algorithm 1 takes the same steps as the solver and as PyTorch."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_it_stops_when_the_loss_hardly_changes():
     assert abs(target.value(p) - target.value(further)) < 1e-3
 
 
-def test_a_start_is_not_touched():
+def test_the_start_is_not_modified():
     target = problem(0.0)
     start = random_start(target, 1)
     before = start.copy()
@@ -69,7 +69,7 @@ def test_pytorch_takes_the_same_steps():
     assert min(time_fit(target, 0.05, seed=0)) > 0
 
 
-def test_pytorch_takes_only_what_the_paper_can():
+def test_pytorch_rejects_weighted_pairs():
     pytest.importorskip("torch")
     from reproduction.paper.pytorch import PyTorchDescent
     from vseg.data.responses import Tally

@@ -1,4 +1,4 @@
-"""Verdicts are computed, and numbers are spoken with their intervals."""
+"""Computed verdicts, bootstrap intervals and their format."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from reproduction.paper.claims import (
     ratio_interval,
 )
 
-SAID = {"paper": "1", "ours": "2", "condition": "a condition", "reason": "a reason", "remark": "a remark"}
+TEXTS = {"paper": "1", "ours": "2", "condition": "a condition", "reason": "a reason", "remark": "a remark"}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ SAID = {"paper": "1", "ours": "2", "condition": "a condition", "reason": "a reas
     ],
 )
 def test_a_verdict_follows_from_what_holds(holds, holds_if, verdict, why):
-    claim = judge("Something.", holds=holds, holds_if=holds_if, **SAID)
+    claim = judge("Something.", holds=holds, holds_if=holds_if, **TEXTS)
     assert (claim.verdict, claim.why) == (verdict, why)
     assert set(claim.as_dict()) == {"claim", "printed", "paper", "ours", "verdict", "why"}
 
@@ -49,7 +49,7 @@ def test_the_interval_of_a_mean_is_as_wide_as_theory_says():
 
 
 def test_a_ratio_of_the_same_resamples_is_paired():
-    """What resamples have in common cancels: twice the same numbers is twice, without doubt."""
+    """Variation that both share cancels: the ratio of 2x to x is exactly 2."""
     values = np.random.default_rng(0).uniform(1, 9, size=50)
     assert ratio_interval(2 * values, values) == pytest.approx((2, 2, 2))
 
@@ -62,5 +62,5 @@ def test_near_is_a_factor_of_one_and_a_half():
     assert not is_near(4.51, 2, 3)
 
 
-def test_spoken():
+def test_format_interval():
     assert format_interval((0.5, 0.25, 0.75), 2) == "0.50 (0.25 to 0.75)"

@@ -1,4 +1,4 @@
-"""A small version of each figure: the claims point where they should, by the margins that are stated."""
+"""A small version of each figure: verdicts and errors, with the stated margins."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from vseg.sweeps import Table, sweep
 CLAIM_FIELDS = ("claim", "printed", "paper", "ours", "verdict")
 
 
-def table_of(name, resamples, settings=None):
+def run_sweep(name, resamples, settings=None):
     module = load_figure(name)
     return sweep(module.trial, settings or module.SETTINGS, repeats=resamples, seed=0)
 
@@ -20,7 +20,7 @@ def verdicts(name, table):
     return [claim.verdict for claim in claims]
 
 
-def swapped(table):
+def swap_estimators(table):
     """With the paper's two estimators under each other's names."""
     others = {"paper": "paper_plain", "paper_plain": "paper"}
     return Table([{**row, "estimator": others.get(row["estimator"], row["estimator"])} for row in table.rows])
@@ -43,7 +43,7 @@ def check_drawing(name, table):
 
 
 def test_certain_maps_need_more_than_a_random_start():
-    table = table_of("deterministic", 6)
+    table = run_sweep("deterministic", 6)
     assert verdicts("deterministic", table) == ["reproduced only if"]
     assert mean(table, "accuracy", estimator="paper_plain") < 0.95  # 0.84 over 8 resamples
     for name in ("paper_continued", "ours_plain", "ours"):
@@ -52,7 +52,7 @@ def test_certain_maps_need_more_than_a_random_start():
 
 
 def test_both_losses_lead_to_the_same_maps():
-    table = table_of("losses", 3)
+    table = run_sweep("losses", 3)
     found = verdicts("losses", table)
     assert found[0] == "reproduced"
     assert found[2:4] == ["reproduced only if", "reproduced"]
@@ -70,10 +70,10 @@ def test_both_losses_lead_to_the_same_maps():
 
 
 def test_blocks():
-    table = table_of("blocks", 4)
+    table = run_sweep("blocks", 4)
     found = verdicts("blocks", table)
     assert found[1:] == ["reproduced", "reproduced", "not reproduced"]
-    turned = verdicts("blocks", swapped(table))
+    turned = verdicts("blocks", swap_estimators(table))
     assert (turned[0], turned[2:]) == ("not reproduced", ["not reproduced", "reproduced"])
     at = {
         name: [mean(table, "mae", blocks=b, estimator=name) for b in (1, 128)]
@@ -87,10 +87,10 @@ def test_blocks():
 
 
 def test_uncertainty():
-    table = table_of("uncertainty", 3)
+    table = run_sweep("uncertainty", 3)
     inf = float("inf")
     assert verdicts("uncertainty", table)[:2] == ["reproduced"] * 2
-    assert verdicts("uncertainty", swapped(table))[:2] == ["not reproduced"] * 2
+    assert verdicts("uncertainty", swap_estimators(table))[:2] == ["not reproduced"] * 2
     assert (
         mean(table, "mae", amplitude=inf, estimator="ours")
         < 0.1
@@ -108,16 +108,16 @@ def test_uncertainty():
 
 
 def test_many_segments():
-    table = table_of("many_segments", 1)
+    table = run_sweep("many_segments", 1)
     assert verdicts("many_segments", table) == ["reproduced", "reproduced"]
-    assert verdicts("many_segments", swapped(table)) == ["not reproduced"] * 2
+    assert verdicts("many_segments", swap_estimators(table)) == ["not reproduced"] * 2
     assert mean(table, "accuracy", estimator="paper_plain") < 0.7  # 0.44 over two resamples
     assert mean(table, "accuracy", estimator="ours") > 0.9
 
 
 def test_unknown_segments():
     module = load_figure("unknown_segments")
-    table = table_of("unknown_segments", 2, {"areas": [module.LARGE]})
+    table = run_sweep("unknown_segments", 2, {"areas": [module.LARGE]})
     assert (table.column("spare", rule="paper") > 0).all()  # superfluous maps are not set to zero
     assert set(table.column("found", rule="paper").tolist()) <= {4, 5, 6}
     assert set(table.column("found", rule="ours").tolist()) <= {0, *module.TRIED}
@@ -152,9 +152,9 @@ def test_a_rule_must_find_k_as_often_under_its_condition():
 
 
 def test_resolution():
-    table = table_of("resolution", 3, {"size": [8, 16]})
+    table = run_sweep("resolution", 3, {"size": [8, 16]})
     assert verdicts("resolution", table)[1] == "reproduced"
-    assert verdicts("resolution", swapped(table))[1] == "not reproduced"
+    assert verdicts("resolution", swap_estimators(table))[1] == "not reproduced"
     for size in (8, 16):
         errors = {
             name: mean(table, "mae", size=size, estimator=name) for name in ("paper_plain", "paper", "ours")
@@ -165,7 +165,7 @@ def test_resolution():
 
 def test_kernels():
     """All kernels see the same answers; at λ = 10 the widest smooths too much at 16."""
-    table = table_of("kernels", 1, {"size": [16]})
+    table = run_sweep("kernels", 1, {"size": [16]})
     errors = {
         kernel: mean(table, "mae", kernel=kernel, estimator="paper")
         for kernel in load_figure("kernels").KERNELS
@@ -174,7 +174,7 @@ def test_kernels():
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_offers_what_all_offer(name):
+def test_every_figure_module_has_the_interface(name):
     module = load_figure(name)
     assert name == module.NAME
     for each in ("TITLE", "WHERE", "SETTINGS", "trial", "example", "claims", "draw"):

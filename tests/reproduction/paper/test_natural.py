@@ -1,4 +1,4 @@
-"""Natural images: observers, answers of eight sessions, and a folder of BSDS500 where there is one."""
+"""Natural images: observers, answers of eight sessions, and a folder of BSDS500."""
 
 import numpy as np
 import pytest
@@ -33,15 +33,15 @@ def table():
     return sweep(natural.trial, [COFFEE, {"image": "astronaut", "folder": ""}], repeats=3, seed=0)
 
 
-def shown_by(*labels):
+def observed_by(*labels):
     observers = [Maps.one_hot(LAYOUT, np.asarray(each)) for each in labels]
     return ObservedImage(np.zeros((32, 32, 3), np.uint8), observers)
 
 
 def test_observers_who_agree_disagree_nowhere():
     halves = np.arange(256) // 128
-    assert shown_by(halves, halves).disagreement == pytest.approx(0)
-    apart = shown_by(halves, np.where(np.arange(256) == 0, 1, halves)).disagreement
+    assert observed_by(halves, halves).disagreement == pytest.approx(0)
+    apart = observed_by(halves, np.where(np.arange(256) == 0, 1, halves)).disagreement
     assert apart.argmax() == 0
 
 
@@ -53,7 +53,7 @@ def test_a_resample_has_the_papers_sessions():
 
 def test_answers_are_those_of_one_observer_a_session_but_for_lapses():
     """With one certain observer, 1 % of the answers are wrong: half of 2 % lapses."""
-    shown = shown_by(np.arange(256) // 128)
+    shown = observed_by(np.arange(256) // 128)
     wrong = []
     for seed in range(10):
         tally = natural.simulate_tally(shown, seed)
@@ -83,7 +83,7 @@ def test_chosen_smoothness_and_segments_do_better_than_the_papers(table):
 
 
 def test_superfluous_maps_stay_empty(table):
-    """People used 3 segments on average; 3.0 of 5 maps win a location in these two photographs."""
+    """Observers used 3 segments on average; 3.0 of 5 maps win a location in these two photographs."""
     assert table.column("won", fit="paper").mean() == pytest.approx(3, abs=0.5)
     assert natural.claims(table)[0].verdict == "reproduced"
 
@@ -93,7 +93,7 @@ def test_claims_follow_the_table(table):
     assert [claim.verdict for claim in natural.claims(worse)] == ["not reproduced"] * 3
 
 
-def test_nothing_is_told_of_people_who_used_more_segments_than_were_fitted(table):
+def test_the_count_is_not_reproduced_if_observers_used_more_segments(table):
     many = Table([{**row, "used": 6.0} for row in table.rows])
     assert natural.claims(many)[0].verdict == "not reproduced"
 

@@ -1,4 +1,4 @@
-"""Runs that go on, that refuse what is not theirs, and that write one page."""
+"""Resuming runs, refusing foreign results, and writing the page."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ def test_a_run_writes_numbers_maps_figure_and_page(made):
         "claims.json", "example.npz", "figure.png", "kept", "trials.csv",
     }  # fmt: skip
     table = Table.load(out / NAME / "trials.csv")
-    assert len(table) == 2 * len(load_figure(NAME).COMPARED)
+    assert len(table) == 2 * len(load_figure(NAME).ESTIMATORS_COMPARED)
     written = json.loads((out / NAME / "claims.json").read_text("utf-8"))
     assert (
         written["claims"] == outcome.claims == [claim.as_dict() for claim in load_figure(NAME).claims(table)]
@@ -45,7 +45,7 @@ def test_the_page_needs_nothing_from_outside(made):
     assert text.index('class="claims"') < text.index(f'id="{NAME}"')
 
 
-def test_what_is_finished_is_not_run_again(made):
+def test_finished_figures_are_not_run_again(made):
     out, _ = made
     before = (out / NAME / "figure.png").stat().st_mtime_ns
     done = []
@@ -55,8 +55,8 @@ def test_what_is_finished_is_not_run_again(made):
     assert sum(done) == pytest.approx(estimate_seconds([NAME], resamples=2))
 
 
-def test_photographs_are_nothing_to_a_figure_without_any(made, tmp_path):
-    """Else a page of all figures could not be gone on with when a folder of BSDS500 is there."""
+def test_data_is_ignored_by_figures_without_photographs(made, tmp_path):
+    """Otherwise adding BSDS500 later would invalidate all finished figures."""
     out, _ = made
     [outcome] = run([NAME], resamples=2, out=out, data=tmp_path)
     assert not outcome.fresh
@@ -69,7 +69,7 @@ def test_a_figure_without_its_picture_is_left_out_of_the_page(tmp_path, made):
     assert f'id="{NAME}"' not in page.write_page(tmp_path).read_text("utf-8")
 
 
-def test_a_run_cut_while_it_draws_leaves_no_verdict_of_other_numbers(made, tmp_path, monkeypatch):
+def test_interrupted_drawing_leaves_no_outdated_claims(made, tmp_path, monkeypatch):
     out, _ = made
     shutil.copytree(out, tmp_path / "paper")
 
@@ -79,7 +79,9 @@ def test_a_run_cut_while_it_draws_leaves_no_verdict_of_other_numbers(made, tmp_p
     monkeypatch.setattr(load_figure(NAME), "draw", cut)
     with pytest.raises(KeyboardInterrupt):
         run([NAME], resamples=3, out=tmp_path / "paper")
-    assert len(Table.load(tmp_path / "paper" / NAME / "trials.csv")) == 3 * len(load_figure(NAME).COMPARED)
+    assert len(Table.load(tmp_path / "paper" / NAME / "trials.csv")) == 3 * len(
+        load_figure(NAME).ESTIMATORS_COMPARED
+    )
     assert not (tmp_path / "paper" / NAME / "claims.json").exists()
 
 
@@ -89,7 +91,7 @@ def test_the_numbers_do_not_depend_on_the_workers(made, tmp_path):
     assert (tmp_path / NAME / "trials.csv").read_bytes() == (out / NAME / "trials.csv").read_bytes()
 
 
-def test_a_run_that_was_cut_goes_on(made, tmp_path):
+def test_an_interrupted_run_is_resumed(made, tmp_path):
     out, _ = made
 
     def cut(seconds):
@@ -106,8 +108,8 @@ def test_a_run_that_was_cut_goes_on(made, tmp_path):
     assert (tmp_path / NAME / "trials.csv").read_bytes() == (out / NAME / "trials.csv").read_bytes()
 
 
-def test_work_is_that_of_the_resamples_asked_for(made, tmp_path):
-    """A folder may hold more of them, of a longer run."""
+def test_work_counts_only_the_requested_resamples(made, tmp_path):
+    """The checkpoint may hold more resamples of a longer run."""
     out, _ = made
     shutil.copytree(out, tmp_path / "paper")
     for resamples in (1, 2):
@@ -132,7 +134,7 @@ def test_more_resamples_keep_the_earlier_ones(made, tmp_path):
 
 
 @pytest.mark.parametrize("field", ["version", "format", "seed", "data"])
-def test_results_of_another_kind_are_left_as_they_are(tmp_path, field):
+def test_results_of_other_settings_are_not_overwritten(tmp_path, field):
     (tmp_path / NAME).mkdir()
     held = {
         "name": NAME, "claims": [], "seconds": 1.0, "version": "0.1.0", "format": page.FORMAT, "seed": 0, "data": "",
@@ -147,7 +149,7 @@ def test_results_of_another_kind_are_left_as_they_are(tmp_path, field):
     assert {each.name for each in tmp_path.rglob("*")} == {NAME, "claims.json"}
 
 
-def test_bad_input_is_told_before_anything_is_written(tmp_path):
+def test_bad_input_is_rejected_before_anything_is_written(tmp_path):
     with pytest.raises(NotFound, match=r"no figure 'bloks'; choose one of deterministic, .*kernels, or all"):
         run(["blocks", "bloks"], out=tmp_path / "new")
     with pytest.raises(InvalidInput, match="whole number of resamples from 1 up, got 0"):
@@ -178,7 +180,7 @@ def test_slow_settings_get_a_stated_share_and_never_too_few():
     )
 
 
-def test_what_pytorch_would_take_is_said_in_words():
+def test_the_cost_in_pytorch_is_described():
     timed = {
         "pytorch": {"seconds": 7200.0, "fits": 5000, "compiled": 72.0, "in_full": 259200.0},
         "worked": 600.0,
@@ -192,7 +194,7 @@ def test_what_pytorch_would_take_is_said_in_words():
 
 
 class Links(HTMLParser):
-    """What a page points to."""
+    """Collect the links of a page."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""One truth a condition; pairs and answers anew at each resample."""
+"""One truth per condition; new pairs and answers at each resample."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def test_an_infinite_amplitude_is_certainty():
 
 
 def test_a_resample_is_the_papers():
-    """KN² distinct pairs that cover every location, each asked once a block."""
+    """KN² distinct pairs that cover every location, each tested once per block."""
     truth = simulation.truth(size=12, amplitude=6.0, xi=2.0)
     tally = simulation.simulate_tally(truth, blocks=7, seed=3)
     assert len(tally) == 3 * 144

@@ -1,4 +1,4 @@
-"""The texture experiment: its simulated people, one small experiment, and what is made of a table."""
+"""The texture experiment: its simulated participants, one small experiment, and its claims."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_energies_peak_five_degrees_beside_the_vertical():
     assert (first.argmax() * 5, second.argmax() * 5) == (85, 95)
 
 
-def test_people_believe_what_is_there_and_are_less_sure_at_high_uncertainty():
+def test_beliefs_match_the_image_and_are_less_certain_at_high_uncertainty():
     """Entropies of 0.18 and 0.25 nats over 40 people of picture 0, each within a standard error of 0.01."""
     entropy = {}
     for condition in participants.CONDITIONS:
@@ -51,7 +51,7 @@ def test_a_session_is_the_papers():
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_shuffling_keeps_how_often_same_was_said(seed):
+def test_shuffling_keeps_the_number_of_same_answers(seed):
     rng = np.random.default_rng(seed)
     pairs = participants.designs.covering(participants.LAYOUT, segments=2, seed=rng)
     tally = Tally(pairs, rng.integers(0, 6, len(pairs)), np.full(len(pairs), 5))
@@ -61,7 +61,7 @@ def test_shuffling_keeps_how_often_same_was_said(seed):
     assert not np.array_equal(null.k, tally.k)
 
 
-def test_contours_are_forgiven_one_location():
+def test_contours_have_a_tolerance_of_one_location():
     columns = np.tile(np.arange(11), 11)
     halves = [Maps.one_hot(participants.LAYOUT, (columns >= at).astype(int)) for at in (5, 6, 9)]
     assert texture.contour_score(halves[0], halves[0]) == 1
@@ -85,7 +85,7 @@ def test_d_is_cohens_d_and_follows_from_t(table):
     assert cohens_d(low, high).value == pytest.approx(texture.welch(low, high).t * np.sqrt(2 / 15))
 
 
-def test_a_random_start_leaves_single_people_with_wrong_labels(table):
+def test_random_starts_give_some_participants_wrong_labels(table):
     """0.86 and 0.98 of the labels over ten replications of four pictures."""
     random, ours = (
         table.column("accuracy_low", estimator=name).mean() for name in ("paper_plain", "ours_plain")
@@ -106,7 +106,7 @@ def test_strong_smoothness_adds_entropy(table):
 
 
 def test_claims_follow_the_table(table):
-    """Turned round, the effect is no longer reproduced."""
+    """With the sign reversed, the effect is not reproduced."""
     turned = Table([{**row, "d": -row["d"], "t": -row["t"]} for row in table.rows])
     assert texture.claims(turned)[0].verdict == "not reproduced"
     even = Table([{**row, "f_low": row["f_high"]} for row in table.rows])

@@ -1,4 +1,4 @@
-"""The differential variance: the paper's fit, what is read from a curve, and the null control."""
+"""The differential variance: the paper's fit, scores of a curve, and the null control."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def table():
     return sweep(variance.trial, variance.SETTINGS, repeats=4, seed=0)
 
 
-def tally_of(seed):
+def simulate_tally(seed):
     rng = np.random.default_rng(seed)
     return participants.simulate_answers(
         participants.simulate_belief(participants.make_texture_image("low"), rng), rng
@@ -25,7 +25,7 @@ def tally_of(seed):
 
 @pytest.mark.parametrize("parameter", parametric.PARAMETRISATIONS)
 def test_each_way_lowers_the_loss_from_any_start(parameter):
-    shown, tally = participants.make_texture_image("low"), tally_of(0)
+    shown, tally = participants.make_texture_image("low"), simulate_tally(0)
     problem = build_objective(tally, 2, weights="pairs")
     for start in (np.ones(36), shown.energies.mean(axis=0) + 0.02):
         begin = softmax(-shown.energies @ np.stack([1 / start, 1 / start], axis=1))
@@ -51,7 +51,7 @@ def test_logistic_finds_separable_classes_whatever_the_seed():
     shown = participants.make_texture_image("low")
     for seed in range(3):
         found = parametric.fit_logistic(
-            shown.truth.probabilities[:, :1], tally_of(seed), 2, strength=0.0, seed=seed
+            shown.truth.probabilities[:, :1], simulate_tally(seed), 2, strength=0.0, seed=seed
         )
         assert found.maps.align_to(shown.truth).labels == pytest.approx(shown.truth.labels)
 
@@ -72,7 +72,7 @@ def test_slopes_are_finite_differences(monkeypatch):
     for parameter in parametric.PARAMETRISATIONS:
         parametric.fit_variances(
             participants.make_texture_image("low").energies,
-            tally_of(0),
+            simulate_tally(0),
             np.ones(36),
             parameter=parameter,
             seed=0,
@@ -85,7 +85,7 @@ curves = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).
 
 
 @given(curves, st.floats(0.01, 100))
-def test_what_is_read_from_a_curve_does_not_depend_on_its_scale_or_sign(found, scale):
+def test_scores_of_a_curve_do_not_depend_on_its_scale_or_sign(found, scale):
     for read in (variance.share_near_vertical, variance.bump_width, variance.lobe_distance):
         assert read(-scale * found) == pytest.approx(read(found), rel=1e-6)
 
@@ -98,7 +98,7 @@ def test_two_lobes_are_found_where_they_are():
     assert variance.share_near_vertical(curve) == pytest.approx([1])
 
 
-def test_intervals_tell_people_from_shuffled_answers(table):
+def test_intervals_distinguish_given_from_shuffled_answers(table):
     """0.24 of the orientations against 0.03, over 40 people a cell."""
     given_answers, null = (table.column("nonzero", answers=answers).mean() for answers in variance.ANSWERS)
     assert given_answers > 0.15
@@ -115,7 +115,7 @@ def test_the_start_brings_the_bump(table):
     assert near["energies"] > 2 * variance.FLAT_SHARE
 
 
-def test_a_claim_that_shuffled_answers_make_too_is_not_reproduced(table):
+def test_claims_that_also_hold_for_shuffled_answers_are_not_reproduced(table):
     """The null control itself: with the shuffled rows in place of the given ones, nothing is left."""
     null = [row for row in table.rows if row["answers"] == "shuffled"]
     both = Table([*({**row, "answers": "given"} for row in null), *null])
@@ -123,7 +123,7 @@ def test_a_claim_that_shuffled_answers_make_too_is_not_reproduced(table):
 
 
 def test_a_way_of_fitting_fails_for_the_reason_that_is_given():
-    """Apart from shuffled answers, but the other way round, is not 'cannot be told from shuffled answers'."""
+    """Apart from shuffled answers, but the other way round, is not 'not distinguishable from shuffled answers'."""
     some = np.linspace(-0.1, 0.1, 50)
     scores = {
         (fit, answers): some + (answers == "given") for fit in variance.WAYS for answers in variance.ANSWERS
