@@ -1,4 +1,4 @@
-"""What may happen to the page itself, in a real Chromium: each fault is a function of a Desk, and ends at `done`.
+"""Faults of the page in a real Chromium: each fault is a function of a Desk and ends at the last screen.
 
 What the page was told is put down from its own traffic, so that it can be looked for in the export.
 """
@@ -74,7 +74,7 @@ COUNT_REFUSED_WRITES = """(() => {
 DATABASES = "indexedDB.databases().then(found => found.map(({ name }) => name))"
 KEEPS_NOTHING = "allow cookies and site data"
 BLOCKED = {"profile": {"default_content_setting_values": {"cookies": 2}}}
-"""Chromium's own setting that no site may keep anything."""
+"""Chromium's setting that no site may store data."""
 NAMED = "() => { try { return sessionStorage.length; } catch (error) { return error.name; } }"
 DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
@@ -85,7 +85,7 @@ def truth(trials: dict[str, Any], item: int) -> bool:
 
 
 class Desk:
-    """One participant's browser, and what its pages were told is stored."""
+    """One participant's browser, and the answers that were acknowledged to its pages."""
 
     def __init__(self, browser: Browser, url: str):
         self.browser, self.url = browser, url
@@ -94,7 +94,7 @@ class Desk:
         self._told: list[tuple[BrowserParticipant, dict[str, Any], Any]] = []
 
     def sit(self) -> BrowserParticipant:
-        """Someone at a new page; the same person, if one was here before."""
+        """Open a new page for the participant; in the same browser it is the same participant."""
         page = self.context.new_page()
         visitor = BrowserParticipant(page, self.url, truth)
         page.on("response", lambda response: self._heard(visitor, response))
@@ -102,7 +102,7 @@ class Desk:
         return visitor
 
     def processes(self) -> list[int]:
-        """Those that show the pages of this browser."""
+        """Return the PIDs of the renderer processes of this browser."""
         inspector = self.browser.new_browser_cdp_session()
         found = inspector.send("SystemInfo.getProcessInfo")["processInfo"]
         inspector.detach()
@@ -127,7 +127,7 @@ class Desk:
 
     @property
     def acknowledged(self) -> dict[tuple[str, int], Answer]:
-        """The answers whose records got a 200: all of them, or else it is none."""
+        """Return the answers in requests that were acknowledged with status 200."""
         found: dict[tuple[str, int], Answer] = {}
         for visitor, known, records in self._told:
             state = known or self._state(visitor)
@@ -214,20 +214,20 @@ def clock_jumps(desk: Desk) -> None:
 
 
 def _assert_wrong_by(page: Page, offset_ms: int) -> None:
-    """To the day."""
+    """Check the offset of the page's clock, to the day."""
     found = page.evaluate("Date.now()") - 1000 * time.time()
     assert abs(found - offset_ms) < DAY_MS, f"The page's clock is wrong by {found} ms, not by {offset_ms}."
 
 
 def no_database(desk: Desk) -> None:
-    """A browser that keeps nothing is turned away in plain words, before anyone has answered anything."""
+    """Forbid IndexedDB: the page must say what to change before the first question."""
     desk.context.add_init_script(FORBIDDEN)
     page = _turned_away(desk)
     assert page.evaluate("globalThis.forbidden") > 0, "The page has not asked for a database."
 
 
 def nothing_kept(desk: Desk) -> None:
-    """The same where the person has set their browser so: it then throws at the very name of some of what it has."""
+    """Block site data in the browser's settings; the page must say what to change."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         settings = Path(folder, "Default", "Preferences")
         settings.parent.mkdir()
@@ -250,7 +250,7 @@ def _turned_away(desk: Desk) -> Page:
 
 
 def full_database(desk: Desk) -> None:
-    """From the first write on: of a disk that had room a moment ago, Chromium believes it for half a minute."""
+    """Refuse all writes from the first on, because Chromium notices a newly full disk only after half a minute."""
     desk.context.add_init_script(COUNT_REFUSED_WRITES)
     inspector = desk.inspector(desk.context.new_page())  # the limit lasts as long as this does
     quota = {"origin": "/".join(desk.url.split("/")[:3]), "quotaSize": 1}
@@ -262,7 +262,7 @@ def full_database(desk: Desk) -> None:
 
 
 def vanished_database(desk: Desk) -> None:
-    """As when someone clears the site's data while they take part."""
+    """Delete IndexedDB during the study, as when a participant clears the site's data."""
     person = desk.sit().walk(trials=4)
     assert "vseg" in person.page.evaluate(DATABASES)
     what = {"origin": "/".join(desk.url.split("/")[:3]), "storageTypes": "indexeddb"}
@@ -272,7 +272,7 @@ def vanished_database(desk: Desk) -> None:
 
 
 TURNED_AWAY = ("IndexedDB unavailable", "site data blocked")
-"""Faults that end at a clear screen; all others at the last one."""
+"""Faults that end at a message; all others end at the last screen."""
 FAULTS: dict[str, Callable[[Desk], None]] = {
     "tab reloaded": reloaded,
     "tab crashed": crashed,

@@ -1,11 +1,11 @@
-"""No fit may hang: compiled code does not listen to exceptions, so a run that takes minutes is ended with its stack."""
+"""End a fit that hangs with its stack, because compiled code cannot be interrupted by exceptions."""
 
 import faulthandler
 import sys
 
 import pytest
 
-LIMIT_S = 600  # of one test on a machine that is busy with others; none takes a tenth of it by itself
+LIMIT_S = 600  # for one test on a busy machine; alone, none takes a tenth of it
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Any tally, any K, any λ: maps on the simplex or a sentence."""
+"""Test that any tally, K and λ gives valid maps or an error message."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_the_papers_algorithm(tally, options):
 @settings(max_examples=15)
 @given(tallies(), st.integers(2, 5), st.sampled_from(["squared_error", "cross_entropy"]))
 def test_a_smoothness_from_the_data(tally, segments, loss):
-    """Too few pairs to hold any out are a sentence; all others choose."""
+    """With too few pairs to hold any out there is an error message; otherwise λ is chosen."""
     result = outcome(lambda: vseg.reconstruct(tally, segments=segments, loss=loss, threads=1, seed=0))
     assert (result is None) == (len(tally) < 10)
     if result is not None:
@@ -63,8 +63,8 @@ def test_a_smoothness_from_the_data(tally, segments, loss):
 
 
 @pytest.mark.parametrize("strength", IMPOSSIBLE, ids=repr)
-def test_a_smoothness_that_is_none_is_refused_in_a_sentence(strength):
-    """Beyond 1e12 rounding leaves nothing of the answers; 1e300 once came out as NaN."""
+def test_an_invalid_smoothness_is_refused(strength):
+    """Above 1e12 rounding errors exceed the answers; 1e300 once gave NaN."""
     tally = Tally(Pairs(Grid(4), [0, 1, 2], [5, 6, 7]), [1, 0, 1], [1, 1, 1])
     for segments in (2, 3, 4):
         with (
@@ -122,6 +122,6 @@ def test_resampled_fits(tally, segments, smoothness):
 @settings(max_examples=20)
 @given(tallies(4), st.integers(2, 3))
 def test_the_posterior(tally, segments):
-    believed = outcome(lambda: vseg.posterior(tally, segments=segments, draws=40, threads=1, seed=0))
-    assert believed is not None
-    check(believed.maps, tally, segments)
+    result = outcome(lambda: vseg.posterior(tally, segments=segments, draws=40, threads=1, seed=0))
+    assert result is not None
+    check(result.maps, tally, segments)

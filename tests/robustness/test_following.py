@@ -1,4 +1,4 @@
-"""Maps that follow the answers stay on the simplex, whatever comes, and come to what a fit of all answers finds."""
+"""Test that online maps stay valid for any answers, and agree with a fit to all answers."""
 
 import numpy as np
 from hypothesis import given, settings, strategies as st
@@ -29,8 +29,8 @@ def test_any_answers_in_any_batches(tally, segments, smoothness, loss, size):
 
 @settings(max_examples=20)
 @given(tallies(4), st.integers(2, 4), st.sampled_from([0.1, 1.0, 10.0]))
-def test_starting_over_comes_to_what_all_answers_say(tally, segments, smoothness):
-    """In how well its map explains them, to 1 %: Live keeps running means, and rounding may lead to another minimum."""
+def test_starting_over_agrees_with_a_fit_to_all_answers(tally, segments, smoothness):
+    """The objectives agree to 1 %: online means are rounded differently, which may lead to another minimum."""
     answers = rows(tally)
     live = OnlineReconstruction(tally.layout, segments=segments, smoothness=smoothness, seed=0)
     live.add(answers.i, answers.j, answers.same)

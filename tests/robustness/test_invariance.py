@@ -1,4 +1,4 @@
-"""The same answers give the same bits, in whatever order they stand and on however many threads they are worked on."""
+"""Test that results are bit-identical for any order of the answers and any number of threads."""
 
 import numpy as np
 import pytest
@@ -11,23 +11,23 @@ from vseg import Responses
 
 @st.composite
 def shuffled(draw):
-    """Answers, and the same ones in another order, some of their pairs turned round."""
+    """Draw answers, and the same answers in another order with some pairs swapped."""
     answers = rows(draw(tallies(4)))
-    chance = np.random.default_rng(draw(st.integers(0, 999)))
-    order, turned = chance.permutation(len(answers)), chance.integers(0, 2, len(answers)).astype(bool)
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    order, turned = rng.permutation(len(answers)), rng.integers(0, 2, len(answers)).astype(bool)
     i, j = np.where(turned, answers.j, answers.i), np.where(turned, answers.i, answers.j)
     return answers, Responses(answers.layout, i[order], j[order], answers.same[order])
 
 
 def bits(fit):
-    """All of a fit that can be compared bit by bit, or None for a sentence."""
+    """Return the bytes of the maps, or None after an error message."""
     found = outcome(fit)
     return None if found is None else found.maps.probabilities.tobytes()
 
 
 @settings(max_examples=15)
 @given(shuffled(), st.integers(2, 5), st.sampled_from(["auto", 0.0, 1e-12, 1.0, 1e6]), st.integers(1, 3))
-def test_of_a_fit(two, segments, smoothness, threads):
+def test_fits_are_invariant(two, segments, smoothness, threads):
     settings = {"segments": segments, "smoothness": smoothness, "max_iterations": 300, "seed": 3}
     first, second = two
     expected = bits(lambda: vseg.reconstruct(first, threads=1, **settings))
@@ -36,7 +36,7 @@ def test_of_a_fit(two, segments, smoothness, threads):
 
 @settings(max_examples=8)
 @given(shuffled(), st.integers(2, 3))
-def test_of_a_posterior(two, threads):
+def test_posteriors_are_invariant(two, threads):
     first, second = two
     settings = {"segments": 2, "draws": 40, "seed": 3}
     expected = bits(lambda: vseg.posterior(first, threads=1, **settings))
@@ -46,7 +46,7 @@ def test_of_a_posterior(two, threads):
 
 @settings(max_examples=6)
 @given(shuffled(), st.integers(2, 3))
-def test_of_a_choice_of_segments(two, threads):
+def test_the_choice_of_segments_is_invariant(two, threads):
     first, second = two
     settings = {"segments": (2, 3, 4), "max_iterations": 300, "seed": 3}
     one = outcome(lambda: vseg.choose_segments(first, threads=1, **settings))
@@ -56,7 +56,7 @@ def test_of_a_choice_of_segments(two, threads):
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_of_resampled_fits_on_any_number_of_threads(threads):
+def test_bootstraps_do_not_depend_on_the_number_of_threads(threads):
     truth = vseg.stimuli.random_maps(vseg.Grid(6), segments=3, seed=0)
     answers = vseg.simulate(truth, vseg.designs.covering(truth.layout, segments=3, seed=1), blocks=3, seed=2)
     result = vseg.reconstruct(answers, segments=3, smoothness=1.0, seed=3)

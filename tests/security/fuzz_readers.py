@@ -39,7 +39,7 @@ LARGEST_BYTES = 4096
 
 
 def read(reader: test_readers.Reader, path: Path) -> object:
-    """Without what follows an import: writing its folder takes a hundred times as long."""
+    """Read a file; skip writing the imported folder, which takes a hundred times as long."""
     if reader.read is not test_readers.imported:
         return reader.read(path)
     return importers.import_trials([path], columns=["same=response:f"], layout=Grid(4), image_size=(640, 480))

@@ -1,4 +1,4 @@
-"""Bodies of every route that takes one, by whoever may send it: too large, nested, cut off, of the wrong kind; SQL."""
+"""Send bad bodies to every route that takes one: too large, nested, cut off, of the wrong type, with SQL."""
 
 import json
 import socket
@@ -82,8 +82,8 @@ def test_bad_json_is_refused_in_a_sentence(world, path):
 
 
 @pytest.mark.parametrize("path", ROUTES)
-def test_a_body_that_is_said_to_be_too_large_is_not_waited_for(world, path):
-    """The answer comes before the body does: refused by its announced length, and on the way if it announces none."""
+def test_a_body_declared_too_large_is_refused_at_once(world, path):
+    """The reply comes before the body, by its declared length; a body without one is refused while it is read."""
     most = ROUTES[path]
     head = f"POST /{path} HTTP/1.1\r\nHost: x\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in sender(world, path).items())
@@ -94,7 +94,7 @@ def test_a_body_that_is_said_to_be_too_large_is_not_waited_for(world, path):
 
 
 @pytest.mark.parametrize("path", FORMS)
-def test_a_form_that_is_too_large_is_not_waited_for(world, path):
+def test_a_form_declared_too_large_is_refused_at_once(world, path):
     cookie = world.roles["researcher"].headers["Cookie"]
     head = (
         f"POST /{path} HTTP/1.1\r\nHost: x\r\nCookie: {cookie}\r\nContent-Length: {FORMS[path] + 1}\r\n\r\n"
@@ -111,7 +111,7 @@ def answered(world: AttackScenario, said: bytes) -> bytes:
 
 @pytest.mark.parametrize("path", FORMS)
 def test_forms_of_strange_bodies(world, path):
-    """Too many fields, no fields, not UTF-8, another kind of form."""
+    """Send too many fields, no fields, text that is not UTF-8 and another form encoding."""
     role = world.roles["researcher"]
     before = world.stored()
     token = f"form_token={role.form_token}".encode()
@@ -139,7 +139,7 @@ def test_forms_of_strange_bodies(world, path):
 
 
 def test_sql_in_every_field(on_both):
-    """It is stored as it is where it may be, refused where it may not, and never run; nothing else changes."""
+    """SQL is stored as text where text is allowed, refused elsewhere, and never executed; nothing else changes."""
     world, client = on_both, on_both.server.client
     script = world.roles["researcher's script"]
     before = world.stored()[1]

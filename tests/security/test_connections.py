@@ -1,4 +1,4 @@
-"""Connections that dribble, never end or never read: each is closed by itself, and others are served meanwhile."""
+"""Test slow, endless and unread connections: each is closed by a timeout, and others are served meanwhile."""
 
 import select
 import socket
@@ -24,19 +24,19 @@ HEAD = "POST /s/tiny/records HTTP/1.1\r\nHost: x\r\nContent-Type: application/js
 
 
 class Hasty(TimeoutProtocol):
-    """The same, on the time scale of a test."""
+    """The same protocol with timeouts short enough for a test."""
 
     head_timeout_s = body_timeout_s = unread_timeout_s = SHORT_S
 
 
 class Unhurried(TimeoutProtocol):
-    """Closes nobody for being slow, so that whatever else closes them is seen."""
+    """A protocol without timeouts, so that a connection is closed only for other reasons."""
 
     head_timeout_s = body_timeout_s = unread_timeout_s = 3600
 
 
 class SlowBodies(Hasty):
-    """A head has to come soon, a body has time."""
+    """A protocol with a short timeout for heads and a long one for bodies."""
 
     body_timeout_s = 3600
 
@@ -55,7 +55,7 @@ def address(tmp_path_factory) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def running(url: str, protocol: type[TimeoutProtocol]) -> Iterator[tuple[str, int]]:
-    """The server as `vseg serve` runs it, but for how long it waits."""
+    """Run the server as `vseg serve` does, with other timeouts."""
     with store.open(url) as db:
         register_studies(db, STUDY)
         with listening(create_app(db), protocol) as address:
@@ -84,7 +84,7 @@ def connected(address: tuple[str, int], said: str = "") -> socket.socket:
 
 
 def heard_until_the_end(connection: socket.socket) -> bytes:
-    """Whatever comes until the server closes; a timeout of the test if it never does."""
+    """Return everything received until the server closes the connection; fail by a timeout if it does not."""
     parts = []
     try:
         while part := connection.recv(65536):
@@ -95,7 +95,7 @@ def heard_until_the_end(connection: socket.socket) -> bytes:
 
 
 def is_left_alone(connection: socket.socket, seconds: float) -> bool:
-    """Whether for so long nothing comes from the server, not even the end."""
+    """Return whether the server sends nothing for this long and keeps the connection open."""
     return select.select([connection], [], [], seconds)[0] == []
 
 
@@ -137,18 +137,18 @@ def dribbled(connection: socket.socket, byte: bytes) -> bytes:
         "empty lines",
     ],
 )
-def test_who_dribbles_is_closed_however_busy_they_look(address, said, byte):
+def test_a_slow_connection_is_closed_even_if_bytes_keep_arriving(address, said, byte):
     with closing(connected(address, said)) as connection:
         dribbled(connection, byte)
 
 
-def test_who_says_nothing_is_closed(address):
+def test_a_silent_connection_is_closed(address):
     with closing(connected(address)) as connection:
         assert heard_until_the_end(connection) == b""
 
 
-def test_who_does_not_read_is_closed(address, caplog):
-    """Asking for a file again and again without reading any of it."""
+def test_a_connection_that_does_not_read_is_closed(address, caplog):
+    """Request a file repeatedly without reading any reply."""
     with httpx.Client(base_url="http://{}:{}".format(*address), trust_env=False) as client:
         asked = "GET /pages/researcher.css HTTP/1.1\r\nHost: x\r\n\r\n"
         size = len(client.get("pages/researcher.css").content)
@@ -164,7 +164,7 @@ def test_who_does_not_read_is_closed(address, caplog):
     assert caplog.records == [], "nobody fills the log by leaving"
 
 
-def test_others_are_served_while_many_dribble(address):
+def test_others_are_served_while_many_connections_are_slow(address):
     with ExitStack() as stack:
         for _ in range(300):
             stack.enter_context(closing(connected(address, "GET / HTTP/1.1\r\nHo")))
@@ -184,7 +184,7 @@ def test_others_are_served_while_many_dribble(address):
     ids=["many headers", "one long header"],
 )
 def test_a_head_without_an_end_is_refused(unhurried, head: Callable[[], str]):
-    """By its size, not by the time that it takes: before, all of it was kept in memory, however much came."""
+    """Refuse it by its size, not by a timeout: it must not be collected in memory without limit."""
     with closing(connected(unhurried, "GET / HTTP/1.1\r\nHost: x\r\n")) as connection:
         try:
             for _ in range(1000 * MAX_HEAD_BYTES // 1000):
@@ -195,7 +195,7 @@ def test_a_head_without_an_end_is_refused(unhurried, head: Callable[[], str]):
             raise AssertionError("A head of a thousand times the limit was taken.")
 
 
-def test_a_long_head_is_refused_in_words(unhurried):
+def test_a_long_head_is_refused_with_a_message(unhurried):
     with closing(
         connected(unhurried, f"GET / HTTP/1.1\r\nHost: x\r\nA: {'b' * MAX_HEAD_BYTES}")
     ) as connection:
@@ -205,8 +205,8 @@ def test_a_long_head_is_refused_in_words(unhurried):
 @pytest.mark.parametrize(
     "said", ["\0\0\0\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET \u00e4 HTTP/1.1\r\nHost: x\r\n\r\n"]
 )
-def test_what_is_no_request(address, said):
-    """Refused below the app, and with the same headers."""
+def test_invalid_requests_are_refused(address, said):
+    """They are refused before they reach the app, with the same security headers."""
     with closing(connected(address, said)) as connection:
         assert_secured(heard_until_the_end(connection), 400)
 
@@ -219,14 +219,14 @@ def test_what_is_no_request(address, said):
         "Content-Length: -5\r\n\r\nabcdef",
     ],
 )
-def test_requests_that_two_servers_would_cut_differently(address, said):
-    """Smuggling past a proxy: refused, not guessed at."""
+def test_request_smuggling_is_refused(address, said):
+    """Requests that a proxy could split differently are refused."""
     with closing(connected(address, f"POST /login HTTP/1.1\r\nHost: x\r\n{said}")) as connection:
         assert heard_until_the_end(connection).startswith(b"HTTP/1.1 400")
 
 
 def answered(connection: socket.socket, asked: str) -> bytes:
-    """The first line of the answer to a request without a body in its answer; the others are read too."""
+    """Send a request whose reply has no body; read the reply and return its first line."""
     file = connection.makefile("rb")
     connection.sendall(asked.encode())
     first = file.readline()
@@ -236,7 +236,7 @@ def answered(connection: socket.socket, asked: str) -> bytes:
 
 
 def test_requests_one_after_the_other_on_one_connection(address):
-    """Also such that wait longer between each other than a request may take: patience is for one at a time."""
+    """The time limit applies to each request separately, not to the pauses between them."""
     with closing(connected(address)) as connection:
         for number in range(30):
             asked = f"HEAD /login?{number} HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -246,7 +246,7 @@ def test_requests_one_after_the_other_on_one_connection(address):
 
 
 def test_a_body_that_comes_slowly_but_in_time(tmp_path):
-    """Longer than its head may take: it is waited for, read to its end, and only then answered."""
+    """A body that takes longer than a head may is read to its end and then answered."""
     body = b'{"consented": true}'
     asked = HEAD.replace("records", "sessions") + f"Content-Length: {len(body)}\r\n\r\n"
     with ExitStack() as stack:
@@ -259,7 +259,7 @@ def test_a_body_that_comes_slowly_but_in_time(tmp_path):
 
 
 async def says_half(scope: Scope, receive: Receive, send: Send) -> None:
-    """An answer that has no end while somebody is there."""
+    """Send a reply that does not end while the client is connected."""
     if scope["type"] == "http":
         if scope["path"] == "/half":
             headers = [(b"content-length", b"1000")]
@@ -272,7 +272,7 @@ async def says_half(scope: Scope, receive: Receive, send: Send) -> None:
 @pytest.mark.parametrize("second", [f"GET / HTTP/1.1\r\nA: {'b' * 2 * MAX_HEAD_BYTES}", "\0\0\0\r\n\r\n"])
 @pytest.mark.parametrize(("path", "half"), [("half", b"half of it"), ("nothing", b"")])
 def test_nobody_takes_a_refusal_for_the_answer_to_another_request(path, half, second):
-    """Of two requests one after the other, the second is refused while the first is being answered, or about to be."""
+    """Refuse the second of two pipelined requests while the first is being answered; keep the replies apart."""
     with ExitStack() as stack:
         address = stack.enter_context(listening(says_half, Unhurried))
         connection = stack.enter_context(closing(connected(address)))
@@ -293,7 +293,7 @@ def assert_secured(answer: bytes, status: int) -> None:
         assert f"{name}: {value}" in head
 
 
-def test_the_real_waits_are_those_that_are_promised():
+def test_the_timeouts_are_those_in_the_documentation():
     assert (
         TimeoutProtocol.head_timeout_s,
         TimeoutProtocol.body_timeout_s,

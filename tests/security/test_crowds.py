@@ -1,4 +1,4 @@
-"""Many who guess at once, at names that exist and at names that do not: a right password gets in all the same."""
+"""Test many simultaneous login attempts with known and unknown names: a right password still works."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,7 +36,7 @@ def db(tmp_path, monkeypatch):
 
 @asynccontextmanager
 async def crowd(db: store.Database, attempts: auth.LoginAttempts) -> AsyncIterator[list[str]]:
-    """As many strangers as may wait, behind someone whose turn takes as long as this block; what they were told."""
+    """Fill the queue of login attempts while one is being checked; yield the list of replies."""
     told: list[str] = []
 
     async def guess(number: int) -> None:
@@ -51,7 +51,7 @@ async def crowd(db: store.Database, attempts: auth.LoginAttempts) -> AsyncIterat
 
 
 async def refusal(db: store.Database, attempts: auth.LoginAttempts, name: str) -> tuple[int, str, str]:
-    """What a wrong password is answered."""
+    """Return the reply to a wrong password."""
     try:
         await auth.log_in(db, attempts, name, "a wrong password")
     except HTTPException as error:
@@ -61,8 +61,8 @@ async def refusal(db: store.Database, attempts: auth.LoginAttempts, name: str) -
     raise AssertionError("let in")
 
 
-async def test_a_right_password_gets_in_past_a_crowd(db):
-    """While not one of those who wait has had a turn."""
+async def test_a_right_password_works_while_the_queue_is_full(db):
+    """None of the waiting attempts has been checked by then."""
     attempts = auth.LoginAttempts()
     async with crowd(db, attempts) as told:
         assert (await auth.log_in(db, attempts, "Ann", PASSWORD)).name == "Ann"
@@ -71,8 +71,8 @@ async def test_a_right_password_gets_in_past_a_crowd(db):
     assert not attempts.is_queue_full
 
 
-async def test_whoever_comes_after_a_crowd_hears_the_same_of_every_name(db):
-    """Five guesses each, then the wait of that name: a name that exists is told from none other."""
+async def test_refusals_do_not_reveal_which_names_exist(db):
+    """After five guesses each name has a waiting time, whether or not it exists."""
     attempts = auth.LoginAttempts(clock=lambda: 0.0)
     async with crowd(db, attempts):
         said = {name: [await refusal(db, attempts, name) for _ in range(7)] for name in ("Ann", "Someone")}
@@ -85,14 +85,14 @@ async def test_whoever_comes_after_a_crowd_hears_the_same_of_every_name(db):
     assert "Too many wrong passwords" in said["Ann"][5][1]
 
 
-async def test_a_right_password_past_a_crowd_leaves_no_failure(db):
+async def test_a_right_password_leaves_no_failed_attempt(db):
     attempts = auth.LoginAttempts()
     async with crowd(db, attempts):
         for _ in range(2 * auth.FREE_ATTEMPTS):
             await auth.log_in(db, attempts, "Ann", PASSWORD)
 
 
-async def test_they_are_told_by_the_page(db):
+async def test_the_page_shows_the_refusal(db):
     served = create_app(db)
     attempts = served.app.app.router.default.load().state.login_attempts
     transport = httpx.ASGITransport(app=served)
@@ -107,8 +107,8 @@ async def test_they_are_told_by_the_page(db):
         ).status_code == 303
 
 
-def test_no_number_of_made_up_names_makes_room_for_more_guesses_at_one_that_exists(monkeypatch):
-    """Made-up names push out each other, oldest first."""
+def test_invented_names_do_not_allow_more_guesses_at_a_real_one(monkeypatch):
+    """Invented names replace each other, oldest first."""
     monkeypatch.setattr(auth, "MAX_UNKNOWN_NAMES", 3)
     attempts = auth.LoginAttempts(clock=lambda: 0.0)
     for _ in range(auth.FREE_ATTEMPTS):
@@ -121,8 +121,8 @@ def test_no_number_of_made_up_names_makes_room_for_more_guesses_at_one_that_exis
     attempts.check_wait("first")
 
 
-def test_a_wait_has_an_end_however_many_guesses_there_were():
-    """A thousand, a minute each, once were more than a power of two can tell."""
+def test_the_waiting_time_is_limited():
+    """After a thousand guesses the exponential waiting time once overflowed."""
     now = [0.0]
     attempts = auth.LoginAttempts(clock=lambda: now[0])
     for _ in range(2000):

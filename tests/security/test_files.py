@@ -1,4 +1,4 @@
-"""Files: nobody reads or writes outside the folders that were named, and no small file becomes a large one."""
+"""Test that no file outside the given folders is read or written, and that no small file takes much memory."""
 
 import asyncio
 import io
@@ -44,14 +44,14 @@ TRAVERSALS = (
 
 
 def asked_raw(base: str, path: str) -> bytes:
-    """No client in between that would tidy the path up."""
+    """Send a request over a socket, because HTTP clients normalise paths."""
     host, port = base.removeprefix("http://").rstrip("/").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         return connection.makefile("rb").read()
 
 
-def test_addresses_that_climb_out(tmp_path):
+def test_paths_outside_the_folder_are_refused(tmp_path):
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         for folder in (
             "/static/",
@@ -74,7 +74,7 @@ def test_addresses_that_climb_out(tmp_path):
 
 @pytest.mark.parametrize("mounted", ["static", "pages"])
 def test_a_link_in_a_folder_of_files_is_not_followed_out_of_it(tmp_path, monkeypatch, mounted):
-    """Nobody can put one there over HTTP; one that an installation has by mistake leads nowhere either."""
+    """Links cannot be created over HTTP; one that is there by mistake is not followed either."""
     folder, secret = tmp_path / "files", tmp_path / "secret.txt"
     folder.mkdir()
     secret.write_text("the content of the secret")
@@ -93,14 +93,14 @@ def test_a_link_in_a_folder_of_files_is_not_followed_out_of_it(tmp_path, monkeyp
 
 
 async def asked_of(whole: ASGIApp, mounted: str, *names: str) -> list[httpx.Response]:
-    """The app itself, without a server around it."""
+    """Request files from the app directly, without a server."""
     transport = httpx.ASGITransport(app=whole)
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
         return [await client.get(f"/{mounted}/{name}") for name in names]
 
 
 def test_an_export_writes_nowhere_else(tmp_path):
-    """Whatever participants are called or say never becomes a path; the folder itself is the researcher's."""
+    """Names and texts of participants never become paths; only the researcher chooses the folder."""
     evil, folder = "../../evil", tmp_path / "a" / "b" / "tiny"
     folder.mkdir(parents=True)
     with run_server_with_roles(f"sqlite:///{tmp_path}/vseg.db") as world:
@@ -141,7 +141,7 @@ def test_names_that_would_be_paths_are_refused(name):
 
 
 def test_over_http_no_study_reads_a_file(tmp_path):
-    """Neither by its path nor through a link: a study that is sent has samples and generated pictures only."""
+    """A study sent over HTTP may use samples and generated images only, so neither a path nor a link is read."""
     with run_server_with_roles(f"sqlite:///{tmp_path}/vseg.db") as world:
         for file in ("/etc/passwd", "../../x.png", "picture.png", "/proc/self/environ"):
             text = STUDY.replace("tiny", "evil").replace("colours = 2", f"file = {json.dumps(file)}")
@@ -151,7 +151,7 @@ def test_over_http_no_study_reads_a_file(tmp_path):
 
 
 def test_a_picture_that_is_none_tells_nothing_of_its_content(tmp_path):
-    """A study file from someone else that names a secret file, also through a link: refused without quoting it."""
+    """A study file that names a secret file as its image, directly or by a link, is refused, not quoted."""
     secret = tmp_path / "secret.txt"
     secret.write_text("the content of the secret\n" * 10)
     os.symlink(secret, tmp_path / "picture.png")
@@ -166,7 +166,7 @@ def test_a_picture_that_is_none_tells_nothing_of_its_content(tmp_path):
 
 
 def png_that_says(width: int, height: int) -> bytes:
-    """A PNG file of so many black pixels: a few kilobytes for gigabytes."""
+    """Return a PNG file with this number of black pixels: a few kilobytes for gigabytes of pixels."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -188,7 +188,7 @@ def test_a_picture_that_unpacks_to_gigabytes(tmp_path, size):
 
 
 def test_maps_that_unpack_to_gigabytes(tmp_path):
-    """An .npz file says how large its arrays are before it brings them."""
+    """The declared size of the arrays in an .npz file is checked before they are read."""
     path = tmp_path / "bomb.npz"
     head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000, 3), }"
     array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head) + 1) + head + b"\n"
@@ -199,7 +199,7 @@ def test_maps_that_unpack_to_gigabytes(tmp_path):
 
 
 def test_an_archive_that_unpacks_to_gigabytes(tmp_path, monkeypatch):
-    """Whatever it says of itself: what comes out is counted, and both limits are in one place."""
+    """Unpacked bytes are counted, whatever size the archive declares."""
     monkeypatch.setattr("vseg.data.importers.files.LARGEST_UNPACKED", 1_000_000)
     honest, lying = tmp_path / "honest.zip", tmp_path / "lying.zip"
     with zipfile.ZipFile(honest, "w", zipfile.ZIP_DEFLATED) as file:
@@ -216,7 +216,7 @@ TOO_LONG = "a name of {} characters; expected at most 256: shorten it."
 
 
 def one_text(text: str, rows: int) -> Any:
-    """A column that a Parquet file holds once, however many rows repeat it."""
+    """Return a column that a Parquet file stores once, however many rows repeat it."""
     import pyarrow
 
     return pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(rows, np.int32)), pyarrow.array([text]))
@@ -236,7 +236,7 @@ def wide_csv(path: Path) -> None:
     path.write_text(NAMES + rows)
 
 
-# Where memory is short a reader without limits fails; one that refuses needs none.
+# With little memory a reader without limits fails; one that refuses the file does not.
 LOADED_IN_LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
@@ -245,7 +245,7 @@ from vseg.data.catch_trials import count_catch_trials
 from vseg.errors import VsegError
 
 grid, bomb, small = vseg.Grid(4), Path(sys.argv[1]), Path(sys.argv[2])
-vseg.load(small, grid)  # whatever it takes to read any
+vseg.load(small, grid)  # loads the libraries that are needed to read any file
 taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (taken + 2**31,) * 2)
 try:
@@ -273,7 +273,7 @@ except VsegError as error:
     ids=lambda value: value if isinstance(value, str) and "." in value[:15] else "",
 )  # fmt: skip
 def test_a_small_table_that_becomes_a_large_one(tmp_path, name, write, sentence):
-    """A column of names is as wide as its longest in every row, and a Parquet file says a row in no bytes at all."""
+    """Each row of a column of names takes the width of the longest; Parquet stores repeated rows in almost no bytes."""
     bomb, small = tmp_path / name, tmp_path / f"small{Path(name).suffix}"
     write(bomb)
     assert bomb.stat().st_size < 600_000
@@ -288,7 +288,7 @@ def test_a_small_table_that_becomes_a_large_one(tmp_path, name, write, sentence)
 
 
 def test_catch_trials_of_names_that_are_long(tmp_path):
-    """All rows share one name: 2 MB, not 4 GB."""
+    """All rows share one name, so it takes 2 MB, not 4 GB."""
     bomb = tmp_path / "catch.parquet"
     parquet_bomb(bomb, 2000, participant="x" * 2_000_000, catch="1", correct="true")
     (counted,) = count_catch_trials(bomb).values()
@@ -313,7 +313,9 @@ def test_a_table_that_says_it_unpacks_to_gigabytes(tmp_path, monkeypatch):
     monkeypatch.setattr("vseg.data.file_reading.LARGEST_BYTES", size)
     assert len(load(path, Grid(4))) == 100
     monkeypatch.setattr("vseg.data.file_reading.LARGEST_BYTES", size - 1)
-    with pytest.raises(InvalidInput, match=f"declares {size} bytes uncompressed; expected at most {size - 1}"):
+    with pytest.raises(
+        InvalidInput, match=f"declares {size} bytes uncompressed; expected at most {size - 1}"
+    ):
         load(path, Grid(4))
 
 
@@ -325,7 +327,7 @@ def _column_bytes(path: Path) -> list[int]:
 
 
 def test_a_folder_of_tables_that_one_name_makes_wide(tmp_path, monkeypatch):
-    """Each of them is within the limit, all of them together are not."""
+    """Each table is within the limit, but all together are not."""
     monkeypatch.setattr("vseg.data.tables.LARGEST_NAMES", 4 * 250 * 30)
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         for _ in range(2):
@@ -353,7 +355,7 @@ def test_a_command_says_one_line_of_a_small_table_that_becomes_a_large_one(tmp_p
 
 
 def test_a_packed_answer_is_not_unpacked_by_the_server(tmp_path):
-    """A gzip bomb as the body of a request is only bytes that are no JSON."""
+    """A gzip bomb as a body is treated as bytes that are not JSON."""
     bomb = zlib.compress(b"[" * 10_000_000, 9)
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         person = server.begin()
@@ -367,7 +369,7 @@ def test_a_packed_answer_is_not_unpacked_by_the_server(tmp_path):
 
 
 def test_no_cell_of_an_export_is_a_formula(tmp_path):
-    """Whatever a participant sends as text: a key, a comment, the name of an image in an event."""
+    """This holds for every text from a participant: a key, a comment, the name of an image in an event."""
     formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "=cmd|'/c calc'!A1", "\tx", "＝1+1"]
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         register_studies(db, STUDY)
@@ -399,7 +401,7 @@ def cells_of(path: Path) -> list[str]:
 
 
 def test_nothing_is_unpickled(tmp_path):
-    """A file with a pickle in it, in each place where NumPy would take one."""
+    """Files with a pickle, in each place where NumPy could load one, are refused."""
     ran = tmp_path / "ran"
 
     class Evil:

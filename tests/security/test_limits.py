@@ -1,4 +1,4 @@
-"""How much someone without a name may leave on the disk: sessions, records, bytes. All of it has an end."""
+"""Test the limits on what an anonymous visitor can store: sessions, records and bytes."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def refused(server, **entry) -> str:
 
 
 def test_open_sessions_have_a_limit(server):
-    """As many as the study wants people; a fourth has to wait until one of the three falls silent."""
+    """The limit is the study's number of participants; a fourth waits until one of the three is inactive."""
     for _ in range(3):
         server.begin()
     assert refused(server) == refused(server, prolific_pid="someone-new") == "full"
@@ -35,7 +35,7 @@ def test_open_sessions_have_a_limit(server):
 
 
 def test_sessions_that_are_left_again_and_again_have_a_limit(server, monkeypatch):
-    """Who begins and leaves makes room for the next; not for ever, since each leaves a row behind."""
+    """Abandoned sessions make room for new ones, but only up to a limit, because each leaves a row."""
     monkeypatch.setattr(
         "vseg.store.sessions.assignment.EXTRA_DAILY_SESSIONS", 4 - 3 * DAILY_SESSIONS_PER_PLACE
     )
@@ -45,8 +45,8 @@ def test_sessions_that_are_left_again_and_again_have_a_limit(server, monkeypatch
     assert EXTRA_DAILY_SESSIONS + DAILY_SESSIONS_PER_PLACE * 3 == 160, "what SECURITY.md says"
 
 
-def test_a_session_stores_so_much_and_no_more(server):
-    """Everything a stranger can send: answers without end, events of the largest size, drawings of the largest size."""
+def test_the_size_of_a_session_is_limited(server):
+    """Send as many answers, events and drawings of the largest size as possible."""
     person = server.begin()
     most, items = session_cache.CachedSession.max_records(person.items), person.items
     stored = 0
@@ -74,8 +74,8 @@ def stand_in(seq: int, message: str) -> dict[str, Any]:
     return event(seq, "interruption") | {"data": data}
 
 
-def test_a_page_with_too_many_events_goes_on(server):
-    """What is refused is replaced by a small event, as the page does it: all answers arrive, and the session ends."""
+def test_a_page_with_too_many_events_continues(server):
+    """The page replaces refused events by small ones: all answers arrive, and the session completes."""
     person = server.begin()
     most = session_cache.EXTRA_EVENTS + person.items
     for start in range(0, most, 100):
@@ -97,7 +97,7 @@ def test_a_page_with_too_many_events_goes_on(server):
     assert person.post("complete", {"count": count}).status_code == 200
 
 
-def test_an_entry_that_comes_again_is_no_new_session(server):
-    """A page that reloads, or a script that repeats itself, gets the session it has."""
+def test_a_repeated_entry_returns_the_same_session(server):
+    """A page that is reloaded, or a script that repeats its request, gets its existing session."""
     names = {server.begin(entry="the-entry-of-one-page-alone").state["session"] for _ in range(5)}
     assert len(names) == 1

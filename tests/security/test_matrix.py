@@ -20,7 +20,7 @@ STRANGERS = (
     "withdrawn participant", "replaced token", "another study's participant", "researcher whose login ended",
     "researcher whose token was revoked",
 )  # fmt: skip
-"""To a researcher's page."""
+"""Replies to requests for a researcher's page."""
 FOREIGN = "researcher, form of another site"
 
 OPEN, ENTRY, SESSION, DOOR, PAGE, FORM, READ, WRITE = (
@@ -130,7 +130,7 @@ FORMS: dict[str, dict[str, str]] = {
     "/setup": {"token": "wrong", "name": "Ann", "password": "another horse battery"},
 }
 OPEN_ANSWERS = {"/s/{study}": 307, "/favicon.ico": 301}
-SESSION_ANSWERS = {  # of those who have a session in this study, about their own
+SESSION_ANSWERS = {  # for participants with a session in this study
     "another participant": {"records": 200, "session": 200, "complete": 409, "leave": 200},
     "finished participant": {"records": 409, "session": 200, "complete": 200, "leave": 200},
     "withdrawn participant": {"records": 409, "session": 409, "complete": 409, "leave": 200},
@@ -144,7 +144,7 @@ def world(tmp_path_factory):
 
 
 def every_route(world: AttackScenario) -> list[tuple[str, str]]:
-    """All of them; those that read come first, and what ends a session or a study comes last."""
+    """Return all routes; those that only read first, those that end a session or study last."""
     late = ("/leave", "/close", "/erase", "/{what}", "/logout")
     routes = sorted(
         world.routes(), key=lambda each: (each[0] not in ("GET", "HEAD"), each[1].endswith(late), each)
@@ -160,7 +160,7 @@ def kind_of(method: str, path: str) -> str:
 
 
 def filled(world: AttackScenario, path: str, **others: str) -> str:
-    """The address of what is the victim's, or Ann's."""
+    """Fill in a path with the names of the victim's or Ann's data."""
     values = {
         "study": "tiny", "name": "tiny", "image": "patches", "sha256": world.image, "k": "0", "kind": "svg",
         "participant": world.victim.state["participant"], "number": world.anns_number, "what": "close",
@@ -170,7 +170,7 @@ def filled(world: AttackScenario, path: str, **others: str) -> str:
 
 
 def asked(world: AttackScenario, role: Role, method: str, path: str, **others: str) -> Any:
-    """What this one hears who asks for it as well as they can."""
+    """Send the best request that this role can make; return the reply."""
     options: dict[str, Any] = {}
     if path in BODIES and method == "POST":
         options["json"] = BODIES[path]
@@ -183,7 +183,7 @@ def asked(world: AttackScenario, role: Role, method: str, path: str, **others: s
 
 
 def expected(kind: str, role: str, path: str) -> set[int]:
-    """The statuses of an answer to someone who may not; for OPEN and SESSION, to anyone."""
+    """Return the expected status codes for a role without permission; for OPEN and SESSION, for any role."""
     match kind:
         case "open to all":
             return {OPEN_ANSWERS.get(path, 200)}
@@ -203,12 +203,12 @@ def expected(kind: str, role: str, path: str) -> set[int]:
 
 
 def is_refused(answer: Any) -> bool:
-    """Also by being shown the way to the login."""
+    """Return whether a reply is a refusal; a redirect to the login is one."""
     return answer.status_code >= 400 or answer.headers.get("location", "").startswith("/login")
 
 
-def test_whoever_may_not_reads_nothing_and_changes_nothing(world):
-    """Refusals are counted, so that SECURITY.md can say how many they were, and the table of `make chaos`."""
+def test_roles_without_permission_read_and_change_nothing(world):
+    """Refusals are counted for SECURITY.md and for the table of `make chaos`."""
     with count_requests(MATRIX, "strangers") as counts:
         everyone_asks(world, counts)
         promised = re.search(r"more than ([\d,]+) refused requests", SECURITY.read_text("utf-8"))
@@ -217,13 +217,13 @@ def test_whoever_may_not_reads_nothing_and_changes_nothing(world):
 
 
 def everyone_asks(world: AttackScenario, counts: Counter[str]) -> None:
-    """For everything that they may not; whatever of it they get is counted before it ends the test."""
+    """Let every role request everything it may not; count what it gets before the test fails."""
     before = world.stored()
     for method, path in every_route(world):
         kind = kind_of(method, path)
         for name in (*STRANGERS, FOREIGN):
             if name == FOREIGN and kind in (PAGE, READ):
-                continue  # a link of another site leads here by right, and the site learns nothing of the answer
+                continue  # links from other sites are allowed, and the site does not see the reply
             answer = asked(world, world.roles[name], method, path)
             counts["refused"] += is_refused(answer)
             counts["read"] += any(secret in answer.text for secret in world.secrets)
@@ -233,16 +233,16 @@ def everyone_asks(world: AttackScenario, counts: Counter[str]) -> None:
             if answer.status_code == 303 and kind in (PAGE, FORM):
                 assert answer.headers["location"].startswith("/login"), where
             if method in ("GET", "HEAD") and name != STRANGERS[-1]:
-                continue  # of those that only read, one look after all of them have asked
+                continue  # routes that only read: check once after all roles
             now = world.stored()
-            own = kind in (ENTRY, SESSION)  # whoever begins or has a session changes that
+            own = kind in (ENTRY, SESSION)  # these routes change the own session
             counts["written"] += now[1] != before[1] if own else now != before
             assert not counts["written"], where
             before = now
 
 
-def test_nothing_changes_by_a_form_or_call_of_another_site(world):
-    """The cookie comes along; the token of another browser, or the right one from another origin, is not enough."""
+def test_requests_of_other_sites_change_nothing(world):
+    """The cookie is sent; a token of another browser, or the right token from another origin, is not enough."""
     ann, bob = world.roles["researcher"], world.roles["another researcher"]
     token, wrong = ann.form_token, (bob.form_token, "0" * 64, "", "é")
     elsewhere = (
@@ -273,8 +273,8 @@ def test_nothing_changes_by_a_form_or_call_of_another_site(world):
     assert tried > 150
 
 
-def test_who_may_can(world):
-    """Otherwise the table above would hold for a server that is switched off."""
+def test_roles_with_permission_are_served(world):
+    """Otherwise the tests above would also pass with a server that refuses everything."""
     ann, script = world.roles["researcher"], world.roles["researcher's script"]
     spare = world.server.begin().state["participant"]
     ends = {"/api/tokens/{number}", "/settings/tokens/revoke", "/settings/password", "/logout"}
@@ -292,7 +292,7 @@ def test_who_may_can(world):
 
 
 def test_researchers_tokens_are_their_own(world):
-    """All researchers see all studies; nobody sees or ends another's tokens."""
+    """All researchers see all studies, but nobody sees or revokes the tokens of others."""
     bob, ann = world.roles["another researcher"], world.roles["researcher's script"]
     headers = {"X-CSRF-Token": bob.form_token}
     theirs = world.ask(bob, "DELETE", f"api/tokens/{world.anns_number}", headers=headers)
@@ -305,8 +305,8 @@ def test_researchers_tokens_are_their_own(world):
     assert world.ask(ann, "GET", "api/me").json()["name"] == "Ann"
 
 
-def test_methods_that_no_route_has(world):
-    """405 or a refusal for whoever asks, and nothing changes."""
+def test_unsupported_methods_are_refused(world):
+    """Every role gets a 405 or a refusal, and nothing changes."""
     before, paths = world.stored(), sorted({path for _, path in world.routes()})
     for path in paths:
         for method in ("PUT", "PATCH", "DELETE", "TRACE", "QUERY"):

@@ -1,4 +1,4 @@
-"""Headers that no browser sends, on every kind of route: refused or passed over, never a server error."""
+"""Send invalid headers to every kind of route: they are refused or ignored, never a server error."""
 
 import socket
 from urllib.parse import urlencode, urlsplit
@@ -35,7 +35,7 @@ def world(tmp_path_factory):
 
 
 def status(world: AttackScenario, method: str, path: str, body: bytes, **headers: bytes) -> int:
-    """What a request as it stands is answered, with headers as they are on the wire; 0 for a closed connection."""
+    """Send a request with raw headers; return the status code, 0 for a closed connection."""
     given = {b"Host": b"here", b"Accept": b"text/html", b"Connection": b"close"}
     given |= {b"Content-Length": b"%d" % len(body)} if body else {}
     given |= {name.replace("_", "-").encode(): value for name, value in headers.items()}
@@ -44,7 +44,7 @@ def status(world: AttackScenario, method: str, path: str, body: bytes, **headers
     with socket.create_connection((at.hostname, at.port), timeout=30) as connection:
         connection.sendall(b"\r\n".join([*head, b"", body]))
         if "Content_Length" in headers or "Transfer_Encoding" in headers:
-            connection.shutdown(socket.SHUT_WR)  # the server may wait for more than we have
+            connection.shutdown(socket.SHUT_WR)  # the server may wait for more data
         with connection.makefile("rb") as answer:
             said = answer.readline().split()
     return int(said[1]) if said else 0
@@ -57,7 +57,7 @@ def body_of(method: str, token: str) -> bytes:
 
 @pytest.mark.parametrize(("method", "path"), ASKED)
 def test_no_header_is_a_server_error(world, method, path):
-    """A header once was: Origin: http://[ on a form, which is no address."""
+    """`Origin: http://[` on a form, an invalid URL, once caused one."""
     role = world.roles["browser without a login"]
     usual = {"Cookie": role.headers["Cookie"].encode(), "Content_Type": b"application/x-www-form-urlencoded"}
     failed = {}

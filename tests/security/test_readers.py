@@ -37,7 +37,7 @@ from vseg.errors import InvalidInput, VsegError, VsegWarning
 from vseg.study import schema
 
 FEW, MANY = 40, 4_000
-LIMIT_S = 120  # of one file on a machine that is busy with others; a reader that hangs takes for ever
+LIMIT_S = 120  # for one file on a busy machine; only a reader that hangs takes longer
 NASTY = (
     b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\xed\xa0\x80", b'"', b"'''", b'"""', b"[[", b"]]", b"{", b"}", b",", b";",
     b"\t", b"\r", b"\n", b"\x1a", b"1e999", b"-1", b"nan", b"inf", b"-0", b"9" * 5000, b"0x", b"1_000", b"1979-05-27",
@@ -50,7 +50,7 @@ CENTRES = Grid(4).pixels(640, 480).tolist()
 
 @st.composite
 def broken(draw: st.DrawFn, valid: bytes) -> bytes:
-    """A valid file after one to six accidents."""
+    """Damage a valid file in one to six places."""
     content = bytearray(valid)
     for _ in range(draw(st.integers(1, 6))):
         at, end = sorted(draw(st.integers(0, len(content))) for _ in range(2))
@@ -72,7 +72,7 @@ def broken(draw: st.DrawFn, valid: bytes) -> bytes:
 
 @contextmanager
 def in_time(limit_s: float = LIMIT_S) -> Iterator[None]:
-    """Compiled readers listen to no exception, and one may wait without working: the process ends with its stack."""
+    """End the process with its stack after the limit, because compiled code cannot be interrupted by exceptions."""
     faulthandler.dump_traceback_later(limit_s, exit=True, file=sys.__stderr__)
     try:
         with warnings.catch_warnings():
@@ -91,7 +91,7 @@ def assert_one_sentence(error: VsegError) -> None:
 
 @dataclass(frozen=True)
 class Reader:
-    """A kind of file: valid ones, and what reads them; the result is checked by what made it."""
+    """A kind of file: a function that writes a valid one, and a function that reads it."""
 
     name: str
     suffix: str
@@ -117,7 +117,7 @@ def responses() -> vseg.Responses:
 
 
 def run_of_jspsych() -> list[dict[str, Any]]:
-    """Screens between the trials, answers as keys, dots in pixels."""
+    """Return jsPsych data with screens between the trials, answers as keys and dots in pixels."""
     run: list[dict[str, Any]] = [
         {"trial_type": "html-keyboard-response", "stimulus": "<p>Hello</p>", "rt": 900}
     ]
@@ -171,8 +171,10 @@ def jpeg_file(_: Path) -> bytes:
 
 
 def imported(path: Path) -> object:
-    """Read, and written into a folder that vseg itself reads."""
-    found = importers.import_trials([path], columns=["same=response:f"], layout=Grid(4), image_size=(640, 480))
+    """Import a file into a folder that vseg reads."""
+    found = importers.import_trials(
+        [path], columns=["same=response:f"], layout=Grid(4), image_size=(640, 480)
+    )
     out = path.with_name("imported")
     shutil.rmtree(out, ignore_errors=True)
     importers.write_dataset(found, out)
@@ -193,7 +195,7 @@ READERS = (
 
 
 def fuzzed(reader: Reader, folder: Path, examples: int) -> dict[str, int]:
-    """So many broken files and so much garbage; how many were read and how many refused."""
+    """Read this number of damaged and random files; return how many were read and how many refused."""
     valid, path = reader.valid(folder), folder / f"file{reader.suffix}"
     path.write_bytes(valid)
     with in_time():
@@ -233,7 +235,7 @@ def test_many_broken_files(reader, tmp_path, record_property):
 
 
 def hang() -> None:
-    """In compiled code and without work, so that no signal's handler runs and no CPU time is counted."""
+    """Wait in compiled code, so that no signal handler runs and no CPU time is used."""
     lock = threading.Lock()
     lock.acquire()
     with in_time(0.2):
@@ -241,7 +243,7 @@ def hang() -> None:
 
 
 def test_a_reader_that_hangs_is_ended():
-    """In a process of its own, with the stack that says where."""
+    """Run it in a separate process, which must end with a stack trace."""
     script = "import runpy, sys; runpy.run_path(sys.argv[1])['hang']()"
     done = subprocess.run(
         [sys.executable, "-c", script, __file__],
@@ -260,7 +262,7 @@ def test_a_reader_that_hangs_is_ended():
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:
-    """A Psych-DS folder as `vseg export` writes it."""
+    """Return a Psych-DS folder written by `vseg export`."""
     folder = tmp_path_factory.mktemp("exported")
     with run_server(f"sqlite:///{folder}/vseg.db") as server:
         person = server.begin()
@@ -273,7 +275,7 @@ def exported(tmp_path_factory) -> Path:
 
 
 def fuzzed_folder(exported: Path, folder: Path, examples: int) -> dict[str, int]:
-    """One file of a folder broken, or gone, or a folder in its place."""
+    """Damage, delete or replace by a folder one file of a dataset folder, and read the folder."""
     files = sorted(path.relative_to(exported) for path in exported.rglob("*") if path.is_file())
     whole = {path: (exported / path).read_bytes() for path in files}
     copy = folder / "copy"
@@ -319,7 +321,7 @@ def test_broken_folders(exported, tmp_path):
 
 
 @pytest.mark.parametrize("instead", ["a folder", "a link to itself"])
-def test_what_is_no_file_in_the_place_of_a_table(exported, tmp_path, instead):
+def test_a_table_that_is_not_a_file(exported, tmp_path, instead):
     shutil.copytree(exported, tmp_path / "copy")
     (tmp_path / "copy" / "responses.parquet").unlink(missing_ok=True)
     (table,) = Dataset(tmp_path / "copy").response_tables
@@ -348,7 +350,7 @@ def test_many_broken_folders(exported, tmp_path, record_property):
     "reader", [each for each in READERS if each.name.startswith("js")], ids=lambda each: each.name
 )
 def test_an_import_that_fails_leaves_nothing(reader, tmp_path, capsys):
-    """By the command: exit code 1, one line, and no folder; where it succeeds, vseg reads the folder."""
+    """The command exits with code 1, one line and no folder; if it succeeds, vseg can read the folder."""
     valid, path, out = reader.valid(tmp_path), tmp_path / f"file{reader.suffix}", tmp_path / "out"
     command = f"import {path} --out {out} --map same=response:f --grid 4 --image-size 640x480".split()
     before = {each.name for each in tmp_path.iterdir()} | {path.name}
@@ -374,8 +376,8 @@ def test_an_import_that_fails_leaves_nothing(reader, tmp_path, capsys):
     tried()
 
 
-def test_a_study_file_that_is_broken_leaves_the_database_as_it_was(tmp_path):
-    """Registered whole or not at all."""
+def test_a_damaged_study_file_leaves_the_database_unchanged(tmp_path):
+    """A study is registered completely or not at all."""
     with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
         register_studies(db, STUDY)
 

@@ -25,7 +25,7 @@ PAYLOADS = (
     "{{constructor.constructor('" + RUN + "')()}}",
 )
 ALL = " ".join(PAYLOADS)
-IN_TOML = " ".join(PAYLOADS[:5]).replace("'", "`")  # texts of a study have no braces
+IN_TOML = " ".join(PAYLOADS[:5]).replace("'", "`")  # texts of a study may not contain braces
 STUDY = TINY.replace('"A tiny study"', f"'''{IN_TOML[:200]}'''") + "\n".join(
     ["[texts]", *(f"{key} = '''{IN_TOML}'''" for key in ("title", "consent", "consent_agree"))]
 )
@@ -63,7 +63,7 @@ def server(tmp_path_factory) -> Iterator[RunningServer]:
 
 @pytest.fixture
 def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
-    """A page on which Ann is logged in; whatever ran or was stopped on it fails the test."""
+    """Open a page with Ann logged in; fail the test if any injected script ran or was blocked."""
     context = browser.new_context()
     opened = context.new_page()
     stopped: list[str] = []
@@ -76,7 +76,7 @@ def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
 
 
 def looked_at(page: Page, url: str) -> str:
-    """Load a page, wave the mouse over it, and see that nothing has run."""
+    """Load a page, move the mouse over it, and check that no injected script ran."""
     page.goto(url)
     page.mouse.move(200, 200)
     page.mouse.move(400, 300)
@@ -89,7 +89,7 @@ def looked_at(page: Page, url: str) -> str:
 
 
 def test_texts_of_studies_participants_and_researchers(page, server):
-    """On every page of the researcher."""
+    """Check every page of the dashboard."""
     for path in (
         "", "settings", "new", "studies/tiny", "studies/tiny/data", "studies/tiny/images/patches",
         f"studies/tiny/participants/{server.participant}", "api/",
@@ -101,7 +101,7 @@ def test_texts_of_studies_participants_and_researchers(page, server):
 
 
 def test_texts_of_the_study_on_the_participants_page(page, server):
-    """Texts are set as text: the payload is there to be read."""
+    """Texts are inserted as text, so the payload is visible."""
     page.goto(f"{server.base}s/tiny/")
     page.wait_for_selector("body[data-step=consent]", timeout=60_000)
     assert f"<script>{RUN}</script>" in page.inner_text("body")
@@ -112,7 +112,7 @@ def test_texts_of_the_study_on_the_participants_page(page, server):
     "payload", [PAYLOADS[0], PAYLOADS[1], PAYLOADS[4]], ids=["element", "attribute", "address"]
 )
 def test_addresses(page, server, payload):
-    """In every place of an address that a page shows again or acts on."""
+    """Put payloads in every part of a URL that a page shows or uses."""
     text = quote(payload, safe="")
     for path in (
         f"s/{text}/", f"s/tiny/?PROLIFIC_PID={text}&link={text}#{text}", f"login?next={text}",

@@ -1,4 +1,4 @@
-"""Tokens, passwords and Prolific's ids appear nowhere but where they belong: not in logs, pages, errors, exports."""
+"""Test that tokens, passwords and Prolific IDs do not appear in logs, pages, errors or exports."""
 
 import io
 import re
@@ -27,7 +27,7 @@ def study(tmp_path) -> Path:
 
 
 class Everything:
-    """A server of its own process to which everything is done that can be; what it said, and what is secret."""
+    """A user of all functions of a server process; collects its replies and all secrets."""
 
     def __init__(self, printed: str, url: str):
         self.printed, self.url = printed, url
@@ -78,8 +78,8 @@ class Everything:
             }
 
 
-def test_a_whole_day_leaves_no_secret_in_logs_or_pages(study, tmp_path):
-    """The log is what the process writes on its standard error; nothing of anybody's is in it."""
+def test_no_secret_is_in_logs_or_pages(study, tmp_path):
+    """The log is the standard error of the process; it contains no secret of anybody."""
     url = f"sqlite:///{tmp_path}/vseg.db"
     with run_server_process(study, "--db", url) as server:
         everything = Everything(server.printed, url)
@@ -100,8 +100,8 @@ def test_a_whole_day_leaves_no_secret_in_logs_or_pages(study, tmp_path):
     assert COMMENT not in out + err
 
 
-def test_a_failure_of_the_server_says_nothing_of_whom_it_failed(study, tmp_path):
-    """A traceback in the log has our lines, not the values of that moment."""
+def test_a_server_error_logs_no_secret(study, tmp_path):
+    """A traceback in the log contains lines of code, not values."""
     url = f"sqlite:///{tmp_path}/vseg.db"
     with run_server_process(study, "--db", url) as server:
         base = server.link("participants").partition("s/")[0]
