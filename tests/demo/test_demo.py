@@ -109,7 +109,7 @@ def test_annotators_use_all_their_segments_and_disagree(segments):
 def test_the_command_takes_the_next_free_folder(tmp_path, monkeypatch, capsys):
     """The real demonstration, with fewer people."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "run", partial(demo.run_demo, participants=2, segments=[2]))
+    monkeypatch.setattr(demo, "run_demo", partial(demo.run_demo, participants=2, segments=[2]))
     Path("vseg-demo").mkdir()
     with pytest.raises(SystemExit) as ended:
         main(["demo", "--report-only", "--no-browser"])

@@ -1,15 +1,15 @@
-"""Figures in the manner of the paper, and the only room with matplotlib.
+"""Figures in the style of the paper; the only room with matplotlib.
 
-Every function returns a `matplotlib.figure.Figure`, made without pyplot: nothing global is touched, no
+Every function returns a `matplotlib.figure.Figure`, made without pyplot: no global state changes, no
 screen is needed, and `.savefig("name.png")` (or .svg, .pdf) writes it.
 
-rows         maps
+map_rows     maps
 panels       segmentation, entropy, boundaries, participants
 charts       curves, groups, path, segments, design
-beliefs      intervals, entropies, evidence
+posteriors   intervals, entropies, evidence
 comparisons  forest, calibration, side_by_side
-forecasts    forecast
-style        colours, sizes, and how a layout becomes pixels
+planning     forecast
+style        colours, sizes, and the conversion of layouts to pixels
 """
 
 from vseg._support.palette import SEGMENT_COLOURS

@@ -147,7 +147,9 @@ def free_maps(smoothness: float | str = "auto", *, loss: str = "squared_error") 
             terms: dict[str, Any] = {"loss": loss, "kernel": penalty}
             problem = build_objective(tally, task.segments, **terms)
             strengths[name] = _choose_smoothness(smoothness, tally, task.segments, seed, terms)
-            solution = get_solver("coordinate_descent")(problem.with_strength(strengths[name]), None, seed=seed)
+            solution = get_solver("coordinate_descent")(
+                problem.with_strength(strengths[name]), None, seed=seed
+            )
             if not solution.converged:
                 raise NotConverged(f"Image {name}: {solution.status}", solution)
             maps[name] = Maps(task.layout, solution.probabilities)
