@@ -119,7 +119,9 @@ class OnlineReconstruction:
         """Solve to the solver's tolerance, from the current maps or, with `start_over`, from coarse to fine."""
         if not self.trials:
             return
-        problem = replace(self._problem, strength=self._strength, tested=self._tested)
+        # Weights as in `reconstruct`: the solver approaches a weak λ step by step, so the scale of λ matters.
+        tested = self._tested._replace(weight=self._tested.weight / self._mean_count)
+        problem = replace(self._problem, tested=tested)
         self._p = coordinate_descent(problem, None if start_over else self._p, seed=self._seed).probabilities
         self._solved_at = self.trials
 
@@ -136,9 +138,14 @@ class OnlineReconstruction:
         return PairRows(rows.start, rows.partner, rows.share, weight)
 
     @property
+    def _mean_count(self) -> float:
+        """The mean number of responses per pair, by which weights exceed those of `reconstruct`."""
+        return self.trials / self._pairs if self._by_trial else 1.0
+
+    @property
     def _strength(self) -> float:
-        """λ times the mean count, because weights are counts here."""
-        return self._problem.strength * (self.trials / self._pairs if self._by_trial else 1.0)
+        """λ on the scale of the weights, which are counts here."""
+        return self._problem.strength * self._mean_count
 
 
 @dataclass(frozen=True, eq=False)
