@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 import vseg
 from vseg import Grid, Pairs, Scatter, designs
-from vseg.designs import pair_designs
+from vseg.designs import pair_graphs
 from vseg.errors import InvalidInput, VsegWarning
 
 RANDOM_DESIGNS = [designs.covering, designs.balanced, designs.scattered]
@@ -81,7 +81,7 @@ def test_small_layouts_use_all_pairs_if_they_have_fewer_than_advised():
 def test_scattered_partners_lie_in_different_regions(layout, segments):
     """Every location has a partner in nearly every other region; rounding affects a few at the borders."""
     pairs = designs.scattered(layout, segments=segments, seed=3)
-    region = pair_designs._divide_into_regions(layout.positions, 2 * segments + 1, np.random.default_rng(3))
+    region = pair_graphs.divide_into_regions(layout.positions, 2 * segments + 1, np.random.default_rng(3))
     partners = np.zeros((len(layout), 2 * segments + 1), int)
     np.add.at(partners, (pairs.i, region[pairs.j]), 1)
     np.add.at(partners, (pairs.j, region[pairs.i]), 1)
@@ -123,7 +123,7 @@ def test_all_pairs():
 @given(st.integers(4, 3000), st.data())
 def test_ranks_and_pairs_correspond(n, data):
     rank = data.draw(st.integers(0, n * (n - 1) // 2 - 1))
-    i, j = divmod(int(pair_designs._key_of_rank(n, np.array([rank]))[0]), n)
+    i, j = divmod(int(pair_graphs.key_of_rank(n, np.array([rank]))[0]), n)
     assert 0 <= i < j < n
     assert j * (j - 1) // 2 + i == rank
 
@@ -133,7 +133,7 @@ def test_ranks_are_exact_on_the_largest_grid():
     n = 65536
     j = np.array([n - 1, n - 2, n - 1])
     i = np.array([0, n - 3, n - 2])
-    assert (pair_designs._key_of_rank(n, j * (j - 1) // 2 + i) == i * n + j).all()
+    assert (pair_graphs.key_of_rank(n, j * (j - 1) // 2 + i) == i * n + j).all()
 
 
 @pytest.mark.parametrize("design", RANDOM_DESIGNS)

@@ -5,7 +5,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
-from vseg.evaluation.compare import compare
+from vseg.evaluation.model_comparison import compare
 from vseg.evaluation.sandbox import SandboxExecutor
 from vseg.models import black_box, discrimination, free_maps, get_model, mixture
 from vseg.models.classical import kmeans

@@ -5,8 +5,8 @@ import pytest
 
 from vseg import Grid, Maps, stimuli
 from vseg.evaluation import metrics
-from vseg.evaluation.compare import MAP_SCORES, compare, compute_agreement
 from vseg.evaluation.fits import reconstruct_human_maps
+from vseg.evaluation.model_comparison import MAP_SCORES, compare, compute_agreement
 from vseg.models import free_maps, logistic
 
 

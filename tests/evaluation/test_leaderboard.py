@@ -9,7 +9,7 @@ import pytest
 
 from vseg import Grid, Maps, figures
 from vseg.errors import InvalidInput
-from vseg.evaluation.leaderboard import Leaderboard, LeaderboardEntry
+from vseg.evaluation.leaderboard import Leaderboard, LeaderboardEntry, _Section
 
 SCORES = {"bits": -0.6, "low": -0.7, "high": -0.5, "normalised": 1.1, "brier": 0.1, "entropy_r": None}
 REFERENCES = [
@@ -100,3 +100,28 @@ class _Balanced(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (-0.716, -0.484, ["−0.70", "−0.65", "−0.60", "−0.55", "−0.50"]),
+        (-1.04, 0.04, ["−1.0", "−0.5", "0.0"]),
+        (-0.60045, -0.59965, ["−0.6004", "−0.6002", "−0.6000", "−0.5998"]),
+        (-130.0, -20.0, ["−100", "−50"]),
+    ],
+)
+def test_the_scale_of_the_intervals_has_round_numbers(low, high, expected):
+    section = _Section([ENTRY], low, high)
+    positions = [float(x) for x, _ in section.ticks]
+    texts = [text for _, text in section.ticks]
+    assert texts == expected
+    for x, text in zip(positions, texts, strict=True):
+        assert x == pytest.approx(float(section.x(float(text.replace("−", "-")))), abs=0.1)
+
+
+def test_the_scale_is_drawn_above_the_intervals(board, picture):
+    board.add(ENTRY, picture)
+    page = (board.folder / "index.html").read_text()
+    axis = re.search(r'<svg class="axis".*?</svg>', page, re.DOTALL).group()
+    assert re.findall(r">([−\d.]+)</text>", axis) == ["−0.9", "−0.8", "−0.7", "−0.6", "−0.5"]

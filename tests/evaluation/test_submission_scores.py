@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import vseg
-from vseg.evaluation.compare import compare
 from vseg.evaluation.fits import reconstruct_human_maps
 from vseg.evaluation.leaderboard import create_entry
+from vseg.evaluation.model_comparison import compare
 from vseg.models import Task, fixed_maps
 
 

@@ -96,7 +96,7 @@ def test_users_models_of_every_kind_are_fitted(mine, task, function, kind):
     [
         ("nothing", InvalidInput, "There is no model 'nothing'; there are chance, base_rate"),
         ("none.py", NotFound, "There is no file none.py"),
-        ("mine.py:broken", InvalidInput, "failed on a small picture .*RuntimeError: no idea"),
+        ("mine.py:broken", InvalidInput, "failed on a small image .*RuntimeError: no idea"),
         ("mine.py:short", InvalidInput, r"24 x 24 pixels the model gave an array of shape \(7,\)"),
         ("mine.py:odd", InvalidInput, "A model's kind is one of family, maps, logits, pairs, got 'picture'"),
     ],
@@ -123,7 +123,8 @@ def test_a_declared_kind_is_used():
 
 def test_torch_is_not_imported_unless_needed():
     program = (
-        "import sys, vseg, vseg.models, vseg.features, vseg.evaluation.compare; vseg.models.get_model('logistic')\n"
+        "import sys, vseg, vseg.models, vseg.features, vseg.evaluation.model_comparison\n"
+        "vseg.models.get_model('logistic')\n"
         "vseg.models.catalogue.detect_kind(lambda image: image[:, :, 0])\n"
         "print({'torch', 'sklearn', 'optuna'} & set(sys.modules))"
     )

@@ -81,7 +81,7 @@ def test_maps_on_the_layout():
             "Probabilities are finite numbers",
         ),
         (image_model(lambda image: np.zeros((3, 3), int)), r"the model gave an array of shape \(3, 3\)"),
-        (image_model(raising), "failed on a small picture .*ValueError: too hot"),
+        (image_model(raising), "failed on a small image .*ValueError: too hot"),
         (
             image_model(lambda image: np.random.default_rng().random(image.shape[:2]) > 0.5),
             "It is not deterministic",

@@ -98,6 +98,7 @@ def _correlations(drawn, weights):
     return np.array([np.corrcoef(each, weights)[0, 1] for each in drawn])
 
 
+@pytest.mark.slow
 def test_the_texture_weights_are_recovered():
     """The signed correlation of ω₁ - ω₂ with the truth, averaged over textures; 90 % intervals cover."""
     found = [textured(place)[:2] for place in range(len(TEXTURES))]

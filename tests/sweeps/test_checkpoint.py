@@ -31,7 +31,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def lines(tmp_path):
-    """Return a function that counts the trials in the folder `saved`."""
+    """Return a function that counts the repetitions in the folder `saved`."""
     return lambda: (tmp_path / "saved" / "trials.jsonl").read_bytes().count(b"\n")
 
 
@@ -64,7 +64,7 @@ def test_a_killed_sweep_continues_where_it_stopped(executor, tmp_path, lines):
     assert sum(calls) == 3 * repeats == lines()
 
 
-def test_finished_trials_are_not_repeated_and_more_repeats_are_added(tmp_path):
+def test_finished_repetitions_are_not_repeated_and_more_repeats_are_added(tmp_path):
     settings = {"blocks": [1, 2], "where": [str(tmp_path)]}
     for repeats, calls in ((3, 6), (3, 6), (5, 10), (2, 10)):
         table = sweep(counted, settings, repeats=repeats, seed=0, checkpoint=tmp_path / "saved")
@@ -72,9 +72,10 @@ def test_finished_trials_are_not_repeated_and_more_repeats_are_added(tmp_path):
         assert len(table) == 2 * repeats
 
 
-def test_trials_finished_before_a_failure_are_saved(tmp_path, lines):
-    for executor in (None, "threads:2"):
-        with pytest.raises(VsegError, match="blocks=3, repeat 0"):
+def test_repetitions_finished_before_a_failure_are_saved(tmp_path, lines):
+    # Two threads run both repeats of the third setting at once: either may fail first.
+    for executor, failed in ((None, "repeat 0"), ("threads:2", "repeat [01]")):
+        with pytest.raises(VsegError, match=f"blocks=3, {failed}"):
             sweep(
                 raising,
                 {"blocks": [1, 2, 3]},
@@ -118,16 +119,16 @@ def test_the_folder_of_an_edited_function_is_refused(tmp_path, monkeypatch):
 
     def sweep_source(name, text):
         (tmp_path / f"{name}.py").write_text(text)
-        function = __import__(name).trial
+        function = __import__(name).repetition
         function.__module__ = "study"
         return (
             sweep(function, {"x": [1]}, repeats=1, seed=0, checkpoint=tmp_path / "saved").column("y").tolist()
         )
 
-    assert sweep_source("study_one", "def trial(x, seed):\n    return {'y': x}\n") == [1]
-    assert sweep_source("study_two", "def trial(x, seed):\n    # as it is\n    return {'y': x}\n") == [1]
+    assert sweep_source("study_one", "def repetition(x, seed):\n    return {'y': x}\n") == [1]
+    assert sweep_source("study_two", "def repetition(x, seed):\n    # as it is\n    return {'y': x}\n") == [1]
     with pytest.raises(Conflict, match="earlier version of this function"):
-        sweep_source("study_three", "def trial(x, seed):\n    return {'y': x + 1}\n")
+        sweep_source("study_three", "def repetition(x, seed):\n    return {'y': x + 1}\n")
 
 
 def test_settings_that_are_not_numbers(tmp_path):
@@ -151,9 +152,9 @@ def test_one_sweep_at_a_time_writes_to_a_folder(tmp_path):
 
 def test_a_damaged_line_is_reported(tmp_path):
     sweep(noisy, BLOCKS, repeats=1, seed=5, checkpoint=tmp_path)
-    trials = tmp_path / "trials.jsonl"
-    first, *others = trials.read_text().splitlines()
-    trials.write_text("\n".join([first[:-4], *others, ""]))
+    repetitions = tmp_path / "trials.jsonl"
+    first, *others = repetitions.read_text().splitlines()
+    repetitions.write_text("\n".join([first[:-4], *others, ""]))
     with pytest.raises(InvalidInput, match="line 1 is damaged"):
         sweep(noisy, BLOCKS, repeats=1, seed=5, checkpoint=tmp_path)
 

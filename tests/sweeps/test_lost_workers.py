@@ -23,10 +23,10 @@ BLOCKS = [1, 2, 4]
 UNGUARDED = """
 from vseg.sweeps import sweep
 
-def trial(x, seed):
+def repetition(x, seed):
     return {"y": x}
 
-sweep(trial, {"x": [1]}, repeats=1, seed=0, executor="processes:1")
+sweep(repetition, {"x": [1]}, repeats=1, seed=0, executor="processes:1")
 """
 
 
@@ -36,7 +36,7 @@ def plain():
 
 
 class Killer:
-    """Kill a worker when the first trial is finished; the workers write their PIDs into a folder."""
+    """Kill a worker when the first repetition is finished; the workers write their PIDs into a folder."""
 
     def __init__(self, where: Path):
         self.where, self.killed = where, 0
@@ -57,7 +57,7 @@ def sweep_with_killed_worker(executor, where: Path) -> list[float]:
     return table.column("error").tolist()
 
 
-def test_a_killed_process_loses_no_trial(tmp_path, plain):
+def test_a_killed_process_loses_no_repetition(tmp_path, plain):
     assert sweep_with_killed_worker("processes:2", tmp_path) == plain
 
 
@@ -70,8 +70,8 @@ def test_a_process_that_dies_between_two_sweeps_is_replaced(tmp_path, plain):
     assert first == second == plain
 
 
-def test_a_trial_that_kills_every_worker_is_reported():
-    """Test that the trial itself is named, and not one that ran at the same time."""
+def test_a_repetition_that_kills_every_worker_is_reported():
+    """Test that the repetition itself is named, and not one that ran at the same time."""
     with pytest.raises(VsegError, match="blocks=3, repeat 0 has lost its worker 3 times"):
         sweep(deadly, {"blocks": [1, 2, 3]}, repeats=1, seed=0, executor="processes:2")
 
@@ -118,7 +118,7 @@ def address(cluster) -> str:
     return cluster.scheduler_address.replace("tcp", "dask")
 
 
-def test_a_killed_dask_worker_loses_no_trial(cluster, tmp_path, plain):
+def test_a_killed_dask_worker_loses_no_repetition(cluster, tmp_path, plain):
     assert sweep_with_killed_worker(cluster, tmp_path) == plain
 
 
@@ -134,12 +134,12 @@ def test_dask_gives_the_same_numbers_and_errors(cluster, plain):
 
 
 def test_a_module_that_the_workers_do_not_have_is_reported(cluster, tmp_path, monkeypatch):
-    (tmp_path / "only_here.py").write_text("def trial(x, seed):\n    return {'y': x}\n")
+    (tmp_path / "only_here.py").write_text("def repetition(x, seed):\n    return {'y': x}\n")
     monkeypatch.syspath_prepend(tmp_path)
-    from only_here import trial
+    from only_here import repetition
 
     with pytest.raises(InvalidInput, match=r"cannot load the function .*No module named 'only_here'"):
-        sweep(trial, {"x": [1]}, repeats=1, seed=0, executor=cluster)
+        sweep(repetition, {"x": [1]}, repeats=1, seed=0, executor=cluster)
 
 
 @contextmanager
@@ -201,7 +201,7 @@ def test_a_dask_worker_without_this_vseg_is_reported(file, text, problem, tmp_pa
         sweep(noisy, {"blocks": BLOCKS}, repeats=1, seed=0, executor=address(cluster))
 
 
-def test_finished_trials_are_saved_when_the_scheduler_goes(tmp_path):
+def test_finished_repetitions_are_saved_when_the_scheduler_goes(tmp_path):
     settings = {"blocks": BLOCKS}
     with (
         scheduler_with_worker(Path(__file__).parent.parent) as cluster,

@@ -13,8 +13,8 @@ from hypothesis import given, strategies as st
 from sweeps.studies import leaving, noisy, raising, several, threads, unpicklable
 from vseg.errors import InvalidInput, VsegError
 from vseg.sweeps import open_workers, sweep
-from vseg.sweeps.scheduler import MAX_TASK_TRIALS, TrialCosts
-from vseg.sweeps.trials import FinishedTrial, Trial, trial_seed
+from vseg.sweeps.repetitions import FinishedRepetition, Repetition, derive_repetition_seed
+from vseg.sweeps.scheduler import MAX_TASK_REPETITIONS, RepetitionCosts
 
 BLOCKS = {"blocks": [1, 2, 4]}
 
@@ -70,18 +70,22 @@ def test_more_repeats_and_settings_keep_the_earlier_numbers(plain):
 
 
 @given(seed=st.integers(0, 2**64), setting=st.integers(0, 20), repeat=st.integers(0, 20))
-def test_a_trials_seed_is_spawned(seed, setting, repeat):
+def test_a_repetitions_seed_is_spawned(seed, setting, repeat):
     """Test that it equals spawning from a SeedSequence step by step, and fits a signed integer."""
     child = np.random.SeedSequence(seed).spawn(setting + 1)[setting].spawn(repeat + 1)[repeat]
-    assert trial_seed(seed, Trial(setting, repeat)) == int(child.generate_state(1, np.uint64)[0]) // 2 < 2**63
+    assert (
+        derive_repetition_seed(seed, Repetition(setting, repeat))
+        == int(child.generate_state(1, np.uint64)[0]) // 2
+        < 2**63
+    )
 
 
-def test_every_trial_has_its_own_seed():
+def test_every_repetition_has_its_own_seed():
     table = sweep(lambda x, seed: {"seed_was": seed}, {"x": list(range(10))}, repeats=100, seed=0)
     assert len(set(table.column("seed_was").tolist())) == 1000
 
 
-def test_progress_counts_every_trial_once(two_processes):
+def test_progress_counts_every_repetition_once(two_processes):
     calls = []
     sweep(noisy, BLOCKS, repeats=40, seed=5, executor=two_processes, progress=calls.append)
     assert sum(calls) == 120
@@ -96,13 +100,13 @@ def test_a_worker_process_has_one_thread(two_processes):
 
 
 @pytest.mark.parametrize("executor", [None, "threads:2", "two processes"])
-def test_a_trial_that_raises_is_reported(executor, two_processes):
+def test_a_repetition_that_raises_is_reported(executor, two_processes):
     executor = two_processes if executor == "two processes" else executor
     with pytest.raises(VsegError, match="raised ValueError: three is not allowed") as caught:
         sweep(raising, {"blocks": [1, 2, 3]}, repeats=9, seed=4, executor=executor)
     named = re.search(r"blocks=3, repeat (\d)", str(caught.value))
-    assert named, "side by side, any of the failing trials may be the first to raise"
-    assert f"seed={trial_seed(4, Trial(2, int(named[1])))}" in str(caught.value)
+    assert named, "side by side, any of the failing repetitions may be the first to raise"
+    assert f"seed={derive_repetition_seed(4, Repetition(2, int(named[1])))}" in str(caught.value)
     assert "in raising" in caught.value.__notes__[0]
 
 
@@ -172,11 +176,13 @@ def test_numpy_numbers_become_plain_ones():
 
 def test_length_of_tasks():
     """Test the limits, shorter tasks towards the end, and that a setting without results counts as slow."""
-    costs = TrialCosts()
+    costs = RepetitionCosts()
     assert costs.estimate(0) == float("inf")
-    costs.learn([FinishedTrial(Trial(0, 0), [], 0.01), FinishedTrial(Trial(1, 0), [], 0.03)])
+    costs.learn(
+        [FinishedRepetition(Repetition(0, 0), [], 0.01), FinishedRepetition(Repetition(1, 0), [], 0.03)]
+    )
     assert costs.estimate(7) == costs.estimate(1) == 0.03
     assert costs.task_seconds(10_000, 2) == 1.0
     assert costs.task_seconds(80, 2) == pytest.approx(80 * 0.02 / 8)
     assert costs.task_seconds(1, 2) == 0.05
-    assert MAX_TASK_TRIALS >= 1000  # trials of a millisecond fill a second
+    assert MAX_TASK_REPETITIONS >= 1000  # repetitions of a millisecond fill a second

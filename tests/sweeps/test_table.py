@@ -75,8 +75,8 @@ def test_intervals_agree_with_theory():
         assert row["count"] == 1000
 
 
-def test_trials_are_resampled_not_rows():
-    """Test that a trial which returns a number four times counts like one that returns it once."""
+def test_repetitions_are_resampled_not_rows():
+    """Test that a repetition which returns a number four times counts like one that returns it once."""
     numbers = np.random.default_rng(0).normal(size=50).tolist()
     once = Table({"repeat": r, "x": x} for r, x in enumerate(numbers))
     often = Table({"repeat": r, "x": x} for r, x in enumerate(numbers) for _ in range(4))
@@ -93,8 +93,8 @@ def test_groups_do_not_depend_on_each_other():
         assert together.where(b=b).rows[0] == pytest.approx(alone.rows[0], abs=1e-12)
 
 
-def test_many_trials_are_resampled_in_batches():
-    """Test more trials than fit into memory at once: the interval is ±1.96/√n, within 10 %."""
+def test_many_repetitions_are_resampled_in_batches():
+    """Test more repetitions than fit into memory at once: the interval is ±1.96/√n, within 10 %."""
     noise = np.random.default_rng(0).normal(size=5000)
     noise = (noise - noise.mean()) / noise.std()
     [row] = Table({"repeat": r, "x": x} for r, x in enumerate(noise.tolist())).mean_interval("x", seed=1).rows

@@ -1,12 +1,13 @@
 """Designs: which pairs to test, over how many blocks and sessions, and how well they cover the image.
 
-pair_designs      covering, balanced, scattered and all_pairs: the pairs of one block; add a design there
-division          the pairs of several blocks, and splitting them over sessions
-coverage_report   coverage(): what a design tests and leaves open
+pair_designs          covering, balanced, scattered and all_pairs: the pairs of one block; add a design there
+pair_graphs           random graphs of pairs, from which the designs are built
+blocks_and_sessions   the pairs of several blocks, and splitting them over sessions
+coverage_report       coverage(): what a design tests and leaves open
 """
 
+from vseg.designs.blocks_and_sessions import draw_blocks, save_trials, split
 from vseg.designs.coverage_report import Coverage, coverage, find_ambiguous_locations
-from vseg.designs.division import draw_blocks, save_trials, split
 from vseg.designs.pair_designs import (
     DESIGNS,
     Design,

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
-from vseg.designs.pair_designs import Indices, recommended_trials
+from vseg.designs.pair_designs import recommended_trials
+from vseg.designs.pair_graphs import Indices
 
 AMBIGUITY_MAPS = 20
 AMBIGUITY_SEED = 20240

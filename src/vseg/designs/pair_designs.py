@@ -7,29 +7,32 @@ all_pairs   every pair
 
 To add a design, write a function with the parameters of `Design` and add it to `DESIGNS`, by its name in the study
 file; then add that name to `vseg.study.sections.DesignSection`. tests/designs checks every entry of `DESIGNS`.
-
-Balanced and scattered designs start from circulant graphs: in some order of the locations, each is joined with those
-a few fixed shifts away. Such graphs are balanced and free of duplicates; random switches of partners then remove their
-regularity and keep both properties.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
+from vseg.designs.pair_graphs import (
+    avoided_keys,
+    circulant_graph,
+    count_pairs,
+    cover_with_new_pairs,
+    divide_into_regions,
+    draw_shifts,
+    even_shifts,
+    key_of_rank,
+    pair_keys,
+    switch_partners,
+)
 from vseg.errors import InvalidInput
 
-Indices = NDArray[np.int64]
-
-MOST_PAIRS = 50_000_000  # in a block
+MAX_PAIRS = 50_000_000  # in a block
 MIXING_ROUNDS = 8  # of switching partners, which make a circulant graph random
-REPAIR_ROUNDS = 200  # at most, to remove pairs that should be avoided
-WALK_STEPS = 1000  # at most, of an alternating walk to the next unmatched location
 
 
 class Design(Protocol):
@@ -112,6 +115,7 @@ def covering(
     Parameters
     ----------
     layout : Layout
+        The locations.
     segments : int, optional
         The number of segments K; without `trials` there are KN² pairs, or all pairs if the layout has fewer.
     trials : int, optional
@@ -121,6 +125,7 @@ def covering(
         are left, or if they cannot cover every location; the balanced and the scattered design, which also keep the
         number of partners of each location, may repeat a few more.
     seed : int, SeedSequence or Generator
+        Seed of the pairs.
 
     Returns
     -------
@@ -139,17 +144,17 @@ def covering(
     order = rng.permutation(n)
     if n % 2:
         order = np.append(order, order[0])
-    matched = _keys(n, order[::2], order[1::2])
-    drawn = _key_of_rank(n, rng.choice(_count_pairs(n), count, replace=False))
+    matched = pair_keys(n, order[::2], order[1::2])
+    drawn = key_of_rank(n, rng.choice(count_pairs(n), count, replace=False))
     others = drawn[~np.isin(drawn, matched)][: count - len(matched)]
     i, j = np.divmod(np.concatenate([matched, others]), n)
-    avoided, most = _avoided_keys(n, avoid), _count_pairs(n)
+    avoided, most = avoided_keys(n, avoid), count_pairs(n)
     is_scarce = 2 * (len(avoided) + count) > most
     if not (is_scarce and len(avoided)):
-        block = _switch_partners(layout, i, j, np.zeros(n, np.int64), avoided, rng, mixing=0)
-        if most > MOST_PAIRS or not np.isin(_keys(n, block.i, block.j), avoided).any():
+        block = switch_partners(layout, i, j, np.zeros(n, np.int64), avoided, rng, mixing=0)
+        if most > MAX_PAIRS or not np.isin(pair_keys(n, block.i, block.j), avoided).any():
             return block
-    i, j = np.divmod(_cover_with_new_pairs(n, count, avoided, rng), n)
+    i, j = np.divmod(cover_with_new_pairs(n, count, avoided, rng), n)
     return Pairs(layout, i, j)
 
 
@@ -181,13 +186,13 @@ def balanced(
     """
     count, rng = _check_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
     n = len(layout)
-    whole, last = _draw_shifts(n, count, rng)
+    whole, last = draw_shifts(n, count, rng)
     order = rng.permutation(n)
-    a, b = _circulant(n, count, whole, last)
+    a, b = circulant_graph(n, count, whole, last)
     # A single shift gives a random cycle, which is connected; switches could break it into several.
     mixing = MIXING_ROUNDS if len(whole) else 0
     region = np.zeros(n, np.int64)
-    return _switch_partners(layout, order[a], order[b], region, _avoided_keys(n, avoid), rng, mixing)
+    return switch_partners(layout, order[a], order[b], region, avoided_keys(n, avoid), rng, mixing)
 
 
 def scattered(
@@ -224,12 +229,12 @@ def scattered(
     count, rng = _check_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
     n = len(layout)
     parts = min(2 * -(-count // n) + 1, n)
-    region = _divide_into_regions(layout.positions, parts, rng)
-    whole, last = _even_shifts(n, count)
+    region = divide_into_regions(layout.positions, parts, rng)
+    whole, last = even_shifts(n, count)
     order = np.lexsort([rng.random(n), region])
-    a, b = _circulant(n, count, whole, last)
+    a, b = circulant_graph(n, count, whole, last)
     mixing = MIXING_ROUNDS if len(whole) else 0
-    return _switch_partners(layout, order[a], order[b], region, _avoided_keys(n, avoid), rng, mixing)
+    return switch_partners(layout, order[a], order[b], region, avoided_keys(n, avoid), rng, mixing)
 
 
 def all_pairs(
@@ -266,10 +271,10 @@ def all_pairs(
     >>> len(all_pairs(Grid(4)))
     120
     """
-    n, count = len(layout), _count_pairs(len(layout))
-    if count > MOST_PAIRS:
+    n, count = len(layout), count_pairs(len(layout))
+    if count > MAX_PAIRS:
         raise InvalidInput(
-            f"{layout} has {count} pairs, more than the {MOST_PAIRS} that a block can have; "
+            f"{layout} has {count} pairs, more than the {MAX_PAIRS} that a block can have; "
             "use a covering, balanced or scattered design."
         )
     if trials is not None and trials != count:
@@ -320,7 +325,7 @@ def _check_segments(segments: int) -> int:
 
 def _check_trials(layout: Layout, segments: int | None, trials: int | None) -> int:
     """Return the number of pairs to draw: `trials`, or by default KN², or all pairs if the layout has fewer."""
-    n, most = len(layout), _count_pairs(len(layout))
+    n, most = len(layout), count_pairs(len(layout))
     if segments is not None:
         _check_segments(segments)
     if trials is None:
@@ -334,191 +339,3 @@ def _check_trials(layout: Layout, segments: int | None, trials: int | None) -> i
             f"got trials={trials!r}."
         )
     return int(trials)
-
-
-def _count_pairs(n: int) -> int:
-    return n * (n - 1) // 2
-
-
-def _keys(n: int, i: Indices, j: Indices) -> Indices:
-    """Return one number for each unordered pair."""
-    return np.minimum(i, j) * n + np.maximum(i, j)
-
-
-def _key_of_rank(n: int, rank: Indices) -> Indices:
-    """Return the key of the pair (i, j), i < j, with rank j(j-1)/2 + i."""
-    j = ((1 + np.sqrt(1 + 8 * rank)) / 2).astype(np.int64)
-    j -= j * (j - 1) // 2 > rank
-    j += (j + 1) * j // 2 <= rank
-    return (rank - j * (j - 1) // 2) * n + j
-
-
-def _avoided_keys(n: int, avoid: Sequence[Pairs]) -> Indices:
-    """Return the keys of the pairs to avoid, sorted."""
-    keys = [_keys(n, pairs.i, pairs.j) for pairs in avoid]
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *keys]))
-
-
-# ── covering designs when few new pairs are left ──
-
-
-def _cover_with_new_pairs(n: int, count: int, avoided: Indices, rng: np.random.Generator) -> Indices:
-    """Return keys in random order; avoided pairs only if the new ones do not suffice or cannot reach a location."""
-    every_key = _key_of_rank(n, rng.permutation(_count_pairs(n)))
-    is_new = ~np.isin(every_key, avoided)
-    cover = _find_cover(n, count, every_key[is_new], rng)
-    rest = np.concatenate([every_key[is_new], every_key[~is_new]])
-    rest = rest[~np.isin(rest, cover)][: count - len(cover)]
-    return rng.permutation(np.concatenate([cover, rest]))
-
-
-def _find_cover(n: int, count: int, new: Indices, rng: np.random.Generator) -> Indices:
-    """Return keys of at most `count` pairs that include every location, new ones if possible."""
-    i, j = np.divmod(new, n)
-    ends, others = np.concatenate([i, j]), np.concatenate([j, i])
-    order = np.argsort(ends, kind="stable")
-    partners = np.split(others[order], np.searchsorted(ends[order], np.arange(1, n)))
-    partner = _find_matching(partners, rng)
-    first = np.flatnonzero(partner > np.arange(n))
-    unmatched = sorted(np.flatnonzero(partner < 0).tolist(), key=lambda a: len(partners[a]))
-    # Pairing two unmatched locations repeats an avoided pair, but needs one trial less when trials are few.
-    without_partner = sum(not len(partners[a]) for a in unmatched)
-    forced = 2 * max(-(-without_partner // 2), len(unmatched) - (count - len(first)))
-    joined = [(a, int(rng.choice(partners[a]))) for a in unmatched[forced:]]
-    paired = list(zip(unmatched[:forced:2], unmatched[1:forced:2], strict=False))
-    if forced > len(unmatched):
-        paired.append((unmatched[-1], (unmatched[-1] + 1 + int(rng.integers(n - 1))) % n))
-    a, b = np.array(joined + paired, np.int64).reshape(-1, 2).T
-    return np.unique(np.concatenate([_keys(n, first, partner[first]), _keys(n, a, b)]))
-
-
-def _find_matching(partners: list[Indices], rng: np.random.Generator) -> Indices:
-    """Return (n,) a partner for as many locations as random alternating walks can match; -1 for the others.
-
-    An unmatched location takes a possible partner from another location, which is then unmatched, until a walk reaches
-    another unmatched location.
-    """
-    partner = np.full(len(partners), -1)
-    for current in rng.permutation(len(partners)).tolist():
-        for _ in range(WALK_STEPS):
-            if partner[current] >= 0 or not len(partners[current]):
-                break
-            unmatched = partners[current][partner[partners[current]] < 0]
-            chosen = int(rng.choice(unmatched if len(unmatched) else partners[current]))
-            left = int(partner[chosen])
-            partner[current], partner[chosen] = chosen, current
-            if left < 0:
-                break
-            partner[left], current = -1, left
-    return partner
-
-
-# ── circulant graphs: location a is joined with a + shift (mod n) ──
-
-
-def _circulant(n: int, trials: int, whole: Indices, last: int) -> tuple[Indices, Indices]:
-    """Return all pairs at the shifts `whole` and, for the rest, an even part of those at the shift `last`."""
-    a = np.tile(np.arange(n), len(whole))
-    b = (a + np.repeat(whole, n)) % n
-    rest = trials - len(a)
-    if 2 * last == n:
-        start = np.arange(rest)
-    else:
-        # The shift is coprime with n, so its pairs form one cycle, and every second pair belongs to a matching.
-        walk = np.arange(n) * last % n
-        start = walk[::2][:rest] if 2 * rest <= n else np.delete(walk, 2 * np.arange(n - rest))
-    return np.concatenate([a, start]), np.concatenate([b, (start + last) % n])
-
-
-def _draw_shifts(n: int, trials: int, rng: np.random.Generator) -> tuple[Indices, int]:
-    """Draw different shifts: those used for all pairs, and the last, which is coprime with n."""
-    shifts = np.arange(1, (n - 1) // 2 + 1)
-    wanted = -(-trials // n)
-    if wanted > len(shifts):
-        return shifts, n // 2
-    last = int(rng.choice(_coprime(shifts, n)))
-    return rng.choice(shifts[shifts != last], wanted - 1, replace=False), last
-
-
-def _even_shifts(n: int, trials: int) -> tuple[Indices, int]:
-    """Return shifts that divide n evenly, so that the partners of a location lie evenly in the order."""
-    shifts = np.arange(1, (n - 1) // 2 + 1)
-    wanted = -(-trials // n)
-    if wanted > len(shifts):
-        return shifts, n // 2
-    even = np.rint(np.arange(1, wanted + 1) * n / (2 * wanted + 1)).astype(np.int64)
-    candidates = _coprime(shifts, n)
-    last = int(candidates[np.argmin(np.abs(candidates - even[-1]))])
-    return (even[even != last] if last in even else even[:-1]), last
-
-
-def _coprime(shifts: Indices, n: int) -> Indices:
-    return shifts[np.gcd(shifts, n) == 1]
-
-
-def _divide_into_regions(positions: NDArray[np.float64], parts: int, rng: np.random.Generator) -> Indices:
-    """Return (n,) the region of each location: regions of equal size (±1), by halving the longer side."""
-    region = np.zeros(len(positions), np.int64)
-    waiting = [(np.arange(len(positions)), 0, parts)]
-    while waiting:
-        inside, first, count = waiting.pop()
-        if count == 1:
-            region[inside] = first
-            continue
-        axis = np.argmax(np.ptp(positions[inside], axis=0))
-        inside = inside[np.lexsort([rng.random(len(inside)), positions[inside, axis]])]
-        half = count // 2
-        cut = round(len(inside) * half / count)
-        waiting += [(inside[:cut], first, half), (inside[cut:], first + half, count - half)]
-    return region
-
-
-# ── switching: (a, b), (c, d) become (a, d), (c, b), which keeps the number of partners of each location ──
-
-
-def _switch_partners(
-    layout: Layout,
-    i: Indices,
-    j: Indices,
-    region: Indices,
-    avoided: Indices,
-    rng: np.random.Generator,
-    mixing: int,
-) -> Pairs:
-    """Switch partners for `mixing` rounds, then until no pair is to be avoided; return the pairs in random order."""
-    n = len(layout)
-    i, j = i.copy(), j.copy()
-    for done in range(REPAIR_ROUNDS):
-        if done >= mixing and not np.isin(_keys(n, i, j), avoided).any():
-            break
-        # Some regions are joined by few pairs; if these cannot be repaired among themselves, ignore the regions.
-        is_stuck = done >= mixing + REPAIR_ROUNDS // 4
-        _switch_once(n, i, j, np.zeros_like(region) if is_stuck else region, avoided, rng, level=is_stuck)
-    order = rng.permutation(len(i))
-    return Pairs(layout, i[order], j[order])
-
-
-def _switch_once(
-    n: int, i: Indices, j: Indices, region: Indices, avoided: Indices, rng: np.random.Generator, level: bool
-) -> None:
-    """Switch partners once, in place, between pairs that join the same two regions, unless that repeats a pair.
-
-    With `level`, two pairs may also become two with the same number of avoided ones.
-    """
-    flip = np.where(region[i] == region[j], rng.random(len(i)) < 0.5, region[i] > region[j])
-    i[flip], j[flip] = j[flip], i[flip]
-    kind = region[i] * n + region[j]
-    order = np.lexsort([rng.random(len(i)), kind])
-    first, second = order[:-1:2], order[1::2]
-    alike = kind[first] == kind[second]
-    first, second = first[alike], second[alike]
-    new = np.stack([_keys(n, i[first], j[second]), _keys(n, i[second], j[first])])
-    now = _keys(n, i, j)
-    repeats = np.isin(new, avoided).sum(axis=0)
-    allowed = np.isin(now, avoided)[np.stack([first, second])].sum(axis=0) if level else 0
-    _, index, times = np.unique(new, return_inverse=True, return_counts=True)
-    once = times[index].reshape(new.shape) == 1
-    other = (i[first] != j[second]) & (i[second] != j[first])
-    good = other & (once & ~np.isin(new, now)).all(axis=0) & (repeats <= allowed)
-    first, second = first[good], second[good]
-    j[first], j[second] = j[second], j[first]

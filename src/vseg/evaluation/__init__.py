@@ -1,6 +1,6 @@
 """Score models against human answers, maps against maps, and groups of participants against each other.
 
-compare            compare(): models on answers they were not fitted to; ModelComparison, its result
+model_comparison   compare(): models on answers they were not fitted to; ModelComparison, its result
 folds, fits        what is held out together; the fits without it, in any executor, with checkpoints on disk
 scores             bits, Brier score, calibration; floor and ceilings; bootstrap intervals
 sandbox            an executor of processes with limits of time and memory, for models from files

@@ -111,7 +111,7 @@ def predict_held_out(
     seed: int,
     executor: Executor | None = None,
     progress: Progress = lambda steps: None,
-    checkpoint_folder: Path | None = None,
+    checkpoint: Path | None = None,
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, str]]:
     """Fit every model without each fold in turn; return P(same) of every answer by model, and failures by model."""
     task_key, jobs = _task_key(task), []
@@ -123,7 +123,7 @@ def predict_held_out(
             rows = groups[group]
             train, test = rows[fold[rows] != number], rows[fold[rows] == number]
             if len(test):
-                file = _checkpoint_file(checkpoint_folder, task_key, name, fit_seed, train, test)
+                file = _checkpoint_file(checkpoint, task_key, name, fit_seed, train, test)
                 jobs.append(FitJob(name, family, task, train, test, fit_seed, task_key, file=file))
     predictions = {name: np.full(len(task.responses), np.nan) for name in models}
     failures: dict[str, str] = {}
@@ -133,7 +133,7 @@ def predict_held_out(
     return {name: q for name, q in predictions.items() if name not in failures}, failures
 
 
-def fit_to_all(
+def fit_to_all_answers(
     task: Task,
     models: Mapping[str, Family],
     groups: Groups,
@@ -141,14 +141,14 @@ def fit_to_all(
     seed: int,
     executor: Executor | None = None,
     progress: Progress = lambda steps: None,
-    checkpoint_folder: Path | None = None,
+    checkpoint: Path | None = None,
 ) -> dict[str, dict[str, FitOutcome]]:
     """Fit every model to all answers of each group; return the outcomes by model, then by group."""
     task_key, jobs, places = _task_key(task), [], []
     for name, family in models.items():
         for group, fit_seed in zip(groups, _spawn_seeds(seed, name, "all", len(groups)), strict=True):
             rows = groups[group]
-            file = _checkpoint_file(checkpoint_folder, task_key, name, fit_seed, rows, rows)
+            file = _checkpoint_file(checkpoint, task_key, name, fit_seed, rows, rows)
             jobs.append(FitJob(name, family, task, rows, rows, fit_seed, task_key, with_maps=True, file=file))
             places.append((name, group))
     outcomes: dict[str, dict[str, FitOutcome]] = {name: {} for name in models}
@@ -165,7 +165,7 @@ def reconstruct_human_maps(
     seed: int,
     executor: Executor | None = None,
     progress: Progress = lambda steps: None,
-    checkpoint_folder: Path | None = None,
+    checkpoint: Path | None = None,
 ) -> dict[tuple[str, str], Maps]:
     """Reconstruct the maps of each group and image from the answers; groups that cannot be fitted are left out.
 
@@ -178,16 +178,16 @@ def reconstruct_human_maps(
     >>> maps["all", "image"].distance_to(truth) < 0.1
     True
     """
-    outcomes = fit_to_all(
+    outcomes = fit_to_all_answers(
         task, {"people": free_maps()}, groups, seed=seed, executor=executor, progress=progress,
-        checkpoint_folder=checkpoint_folder,
+        checkpoint=checkpoint,
     )["people"]  # fmt: skip
     return {
         (group, image): maps for group, outcome in outcomes.items() for image, maps in outcome.maps.items()
     }
 
 
-def run_job(job: FitJob) -> FitOutcome:
+def run_fit_job(job: FitJob) -> FitOutcome:
     """Fit the model and predict the test rows, or load the stored outcome; a model's errors become a failure."""
     stored = _load_outcome(job)
     if stored is not None:
@@ -287,12 +287,12 @@ def _submit(executor: Executor, job: FitJob) -> "Future[FitOutcome]":
             failed: Future[FitOutcome] = Future()
             failed.set_exception(error)
             return failed
-    return executor.submit(run_job, job)
+    return executor.submit(run_fit_job, job)
 
 
 def _get_outcome(job: FitJob, future: "Future[FitOutcome] | None") -> FitOutcome:
     try:
-        return run_job(job) if future is None else future.result()
+        return run_fit_job(job) if future is None else future.result()
     except VsegError as error:
         return _fail(job, str(error))
     except MemoryError:

@@ -1,17 +1,15 @@
-"""Compare groups of participants: Welch's test, Cohen's d, bootstrap intervals.
+"""Compare groups of participants: Welch's test and Cohen's d.
 
 Differences are the second group minus the first, so a positive t or d means that the second is larger.
 """
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vseg._support.seeds import Seed, check_seed
+from vseg._support.confidence import check_confidence, interval_quantiles
 from vseg.data.layout import as_floats
 from vseg.errors import InvalidInput
 
@@ -139,60 +137,6 @@ def cohens_d(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Estimate:
     return Estimate(d, low * scale, high * scale)
 
 
-def bootstrap_interval(
-    values: ArrayLike,
-    statistic: Callable[..., Any] = np.mean,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: Seed,
-) -> Estimate:
-    """Return a statistic of participants, blocks or repetitions with its bootstrap interval (BCa).
-
-    If that does not exist (a median that hardly any resample changes), the percentile interval is used.
-
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        The values.
-    statistic : callable
-        A function of an array of values; one with an `axis` argument, such as np.median, is faster.
-    confidence : float
-        Level of the interval.
-    resamples : int
-        Number of resamples.
-    seed : int, SeedSequence or Generator
-        Seed of the resamples.
-
-    Examples
-    --------
-    >>> print(bootstrap_interval([0.31, 0.28, 0.44, 0.39, 0.35], seed=0))
-    0.35 [0.31, 0.40]
-    """
-    from scipy import stats
-
-    group, rng = check_group(values, "a bootstrap"), np.random.default_rng(check_seed(seed))
-    if resamples < 1:
-        raise InvalidInput(f"A bootstrap needs at least one resample, got resamples={resamples}.")
-    level, value = check_confidence(confidence), float(statistic(group))
-    if not np.isfinite(value):
-        raise InvalidInput(
-            f"A bootstrap needs a statistic that is a finite number, got {value} for the values."
-        )
-    if np.ptp(group) == 0:
-        return Estimate(value, value, value)
-    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
-        result = stats.bootstrap(
-            (group,), statistic, confidence_level=level, n_resamples=resamples, method="BCa", random_state=rng
-        )
-    low, high = result.confidence_interval
-    if not (np.isfinite(low) and np.isfinite(high)):
-        finite = result.bootstrap_distribution[np.isfinite(result.bootstrap_distribution)]
-        low, high = np.quantile(finite, _tails(level)) if len(finite) else (value, value)
-    return Estimate(value, float(low), float(high))
-
-
 def compare_values(
     a: ArrayLike, b: ArrayLike, *, quantity: str = "mean", unit: str = "", confidence: float = 0.95
 ) -> GroupComparison:
@@ -256,12 +200,8 @@ def _large_noncentralities(t: float, freedom: int, confidence: float) -> tuple[f
     from scipy.stats import chi2, norm
 
     z = norm.ppf((1 + confidence) / 2)
-    low, high = (t * np.sqrt(chi2.ppf(tail, freedom) / freedom) for tail in _tails(confidence))
+    low, high = (t * np.sqrt(chi2.ppf(tail, freedom) / freedom) for tail in interval_quantiles(confidence))
     return float(t - np.hypot(t - low, z)), float(t + np.hypot(high - t, z))
-
-
-def _tails(confidence: float) -> tuple[float, float]:
-    return (1 - confidence) / 2, (1 + confidence) / 2
 
 
 def check_groups(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -297,10 +237,3 @@ def check_group(values: ArrayLike, purpose: str) -> NDArray[np.float64]:
             f"Values must be finite numbers; {missing} of {len(group)} are NaN or infinite: leave them out."
         )
     return group
-
-
-def check_confidence(confidence: float) -> float:
-    """Return the confidence level if it is between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise InvalidInput(f"A confidence lies between 0 and 1, such as 0.95, got {confidence}.")
-    return confidence

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from itertools import count
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,15 @@ from vseg import __version__
 from vseg._support.atomic_files import write_text
 from vseg._support.html_report import Drawing, environment, style
 from vseg.errors import InvalidInput
-from vseg.evaluation.compare import COLUMNS, ModelComparison
 from vseg.evaluation.fits import to_json_value
+from vseg.evaluation.model_comparison import COLUMNS, ModelComparison
 from vseg.models.task import Task
 
 JSON_FILE, PAGE_FILE, PICTURE_FOLDER = "leaderboard.json", "index.html", "maps"
 FORMAT = 1
 BAR_WIDTH = 176  # of the interval's drawing
+MAX_TICKS = 5
+ROUNDING = 1e-9  # log10(10.0**-3) may lie just below -3
 
 
 @dataclass(frozen=True)
@@ -190,10 +194,12 @@ class Leaderboard:
 
     def render_page(self, entries: Sequence[LeaderboardEntry]) -> str:
         """Return the page of these entries: a table for each dataset and settings, best models first."""
-        templates = environment(Path(__file__).parent)
-        templates.filters["number"] = _format_number
-        return templates.get_template("leaderboard.html").render(
-            style=style(), sections=_make_sections(entries), pictures=self._read_pictures(entries)
+        template = environment(Path(__file__).parent).get_template("leaderboard.html")
+        return template.render(
+            style=style(),
+            sections=_make_sections(entries),
+            pictures=self._read_pictures(entries),
+            format_number=_format_number,
         )
 
     def _read_pictures(self, entries: Sequence[LeaderboardEntry]) -> dict[str, str]:
@@ -218,6 +224,22 @@ class _Section:
     def x(self, value: float | None) -> str:
         """Return the horizontal position of a score in a bar."""
         return f"{self.bar_width * ((value or 0.0) - self.low) / (self.high - self.low):.1f}"
+
+    @property
+    def ticks(self) -> list[tuple[str, str]]:
+        """The position and the text of two to five round numbers on the scale."""
+        span = self.high - self.low
+        step = next(size for size in _round_steps(span / 100) if span / size < MAX_TICKS)
+        digits = max(0, -floor(log10(step) + ROUNDING))
+        first, last = ceil(self.low / step), floor(self.high / step)
+        return [(self.x(at * step), _format_number(at * step + 0.0, digits)) for at in range(first, last + 1)]
+
+
+def _round_steps(smallest: float) -> Iterator[float]:
+    """Yield 1, 2 and 5 times the powers of ten, from about the smallest."""
+    for power in count(floor(log10(smallest))):
+        for factor in (1, 2, 5):
+            yield factor * 10.0**power
 
 
 def _make_sections(entries: Sequence[LeaderboardEntry]) -> list[_Section]:

@@ -14,6 +14,23 @@ from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 
+__all__ = [
+    "BSDS_TOLERANCE",
+    "BoundaryScores",
+    "MeanEntropy",
+    "adjusted_rand_index",
+    "boundaries",
+    "boundary_scores",
+    "covering",
+    "entropy_error",
+    "evaluate",
+    "label_accuracy",
+    "mae",
+    "mae_per_entry",
+    "mean_entropy",
+    "variation_of_information",
+]
+
 BSDS_TOLERANCE = 0.0075
 RENDERED_PX = 256
 
@@ -36,6 +53,16 @@ class MeanEntropy(NamedTuple):
 def mae(maps: Maps, truth: Maps) -> float:
     """Return the L1 distance between the probabilities at a location, averaged over locations: 0 to 2.
 
+    Parameters
+    ----------
+    maps, truth : Maps
+        On the same layout.
+
+    Returns
+    -------
+    float
+        From 0 to 2.
+
     Examples
     --------
     >>> from vseg import Grid
@@ -50,6 +77,16 @@ def mae(maps: Maps, truth: Maps) -> float:
 def mae_per_entry(maps: Maps, truth: Maps) -> float:
     """Return `mae` divided by K, the mean error of one probability, as in the percentages of the paper's S4.
 
+    Parameters
+    ----------
+    maps, truth : Maps
+        On the same layout.
+
+    Returns
+    -------
+    float
+        From 0 to 1 for two segments, less for more.
+
     Examples
     --------
     >>> from vseg import Grid
@@ -61,6 +98,16 @@ def mae_per_entry(maps: Maps, truth: Maps) -> float:
 
 def label_accuracy(maps: Maps, truth: Maps) -> float:
     """Return the share of locations with the true most probable segment, under the best matching of labels.
+
+    Parameters
+    ----------
+    maps, truth : Maps
+        On the same layout.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
 
     Examples
     --------
@@ -77,6 +124,16 @@ def label_accuracy(maps: Maps, truth: Maps) -> float:
 
 def adjusted_rand_index(maps: Maps, truth: Maps) -> float:
     """Return the adjusted Rand index of two segmentations: 1 if equal, 0 on average by chance.
+
+    Parameters
+    ----------
+    maps, truth : Maps
+        On the same layout.
+
+    Returns
+    -------
+    float
+        At most 1.
 
     Examples
     --------
@@ -96,6 +153,16 @@ def variation_of_information(maps: Maps, truth: Maps) -> float:
 
     BSDS tables and scikit-image use bits: divide by log 2 to compare.
 
+    Parameters
+    ----------
+    maps, truth : Maps
+        On the same layout.
+
+    Returns
+    -------
+    float
+        In nats.
+
     Examples
     --------
     >>> from vseg import Grid
@@ -111,6 +178,16 @@ def covering(maps: Maps, truth: Maps) -> float:
     """Return the overlap (intersection over union) of each true segment with its best match, weighted by size.
 
     As in Arbeláez et al. (2011); all locations with one label are one segment, connected or not.
+
+    Parameters
+    ----------
+    maps, truth : Maps
+        On the same layout.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
 
     Examples
     --------
@@ -139,6 +216,11 @@ def boundary_scores(
         Labels as whole numbers, whose boundaries are used, or a boolean mask of contours, which is thinned.
     tolerance : float
         Largest distance of a match, as a fraction of the image's diagonal.
+
+    Returns
+    -------
+    BoundaryScores
+        Precision, recall and their harmonic mean F.
 
     Examples
     --------
@@ -172,6 +254,18 @@ def boundaries(maps: Maps, truth: Maps, *, tolerance: float = BSDS_TOLERANCE) ->
     With 16 locations a side, a cell has 16 pixels and the BSDS tolerance is 2.7 pixels: a boundary that is off by one
     location does not match. A tolerance of 1 / N allows an error of one cell.
 
+    Parameters
+    ----------
+    maps, truth : Maps
+        On the same layout.
+    tolerance : float
+        Largest distance of a match, as a fraction of the image's diagonal.
+
+    Returns
+    -------
+    BoundaryScores
+        Precision, recall and their harmonic mean F.
+
     Examples
     --------
     >>> from vseg import Grid
@@ -187,6 +281,16 @@ def boundaries(maps: Maps, truth: Maps, *, tolerance: float = BSDS_TOLERANCE) ->
 
 def mean_entropy(maps: Sequence[Maps]) -> MeanEntropy:
     """Return the mean entropy of several maps, such as one for each participant, with its standard error.
+
+    Parameters
+    ----------
+    maps : sequence of Maps
+        At least one.
+
+    Returns
+    -------
+    MeanEntropy
+        The mean, and its standard error, which is NaN for one set of maps.
 
     Examples
     --------
@@ -206,6 +310,16 @@ def mean_entropy(maps: Sequence[Maps]) -> MeanEntropy:
 def entropy_error(maps: Maps, truth: Maps) -> float:
     """Return the mean over locations of the absolute difference of the two entropies, in nats.
 
+    Parameters
+    ----------
+    maps, truth : Maps
+        On the same layout.
+
+    Returns
+    -------
+    float
+        In nats.
+
     Examples
     --------
     >>> from vseg import Grid
@@ -219,6 +333,16 @@ def entropy_error(maps: Maps, truth: Maps) -> float:
 
 def evaluate(maps: Maps, truth: Maps) -> dict[str, float]:
     """Return every score of these maps against the truth, in a fixed order.
+
+    Parameters
+    ----------
+    maps, truth : Maps
+        On the same layout.
+
+    Returns
+    -------
+    dict
+        The scores by name.
 
     Examples
     --------

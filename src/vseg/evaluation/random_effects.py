@@ -15,10 +15,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg._support.confidence import check_confidence
 from vseg.bayes.posterior import Posterior
 from vseg.data.layout import as_floats
 from vseg.errors import InvalidInput, VsegWarning
-from vseg.evaluation.group_tests import Estimate, check_confidence, check_group, check_groups
+from vseg.evaluation.group_tests import Estimate, check_group, check_groups
 
 GRID_POINTS = 200  # values of τ on which the likelihood is evaluated before it is maximised
 MIN_PRINTED = 5e-4  # smallest standard deviation that does not print as 0.000
@@ -87,7 +88,7 @@ class UncertainComparison:
         p_value = f"p = {self.p:.2g}" if self.p >= 0.001 else "p < 0.001"
         counts = f"the same {first.count}" if self.paired else f"{first.count} and {second.count}"
         return (
-            f"{self.quantity} {first.mean:.3f} vs {second.mean:.3f}{unit} ({counts} people), difference "
+            f"{self.quantity} {first.mean:.3f} vs {second.mean:.3f}{unit} ({counts} participants), difference "
             f"{d.value:.3f} [{d.low:.3f}, {d.high:.3f}] ({self.confidence:.0%}), {p_value}, the second larger with "
             f"probability {self.probability_larger:.3f}; {self._describe_spread()}"
         )
@@ -96,13 +97,15 @@ class UncertainComparison:
         """Describe how much participants differ, where it can be estimated."""
         values = [f"{group.between:.3f}" if group.between >= MIN_PRINTED else "" for group in self.groups]
         note = "(standard deviations without measurement error)"
-        nothing = "no difference between people could be distinguished from measurement error"
+        nothing = "no difference between participants could be distinguished from measurement error"
         if all(values):
-            return f"people differ by {' and '.join(values)} {note}"
+            return f"participants differ by {' and '.join(values)} {note}"
         if not any(values):
             return nothing
         one, other = ("first", "second") if values[0] else ("second", "first")
-        return f"people of the {one} group differ by {''.join(values)} {note}; in the {other}, {nothing}"
+        return (
+            f"participants of the {one} group differ by {''.join(values)} {note}; in the {other}, {nothing}"
+        )
 
 
 def compare_uncertain(
@@ -193,8 +196,8 @@ def compare_measurements(
         )
     if both and (left := len(first) + len(second) - 2 * len(both)):
         warnings.warn(
-            f"{len(both)} people are in both groups and are compared with themselves; the {left} in one group only "
-            "are left out.",
+            f"{len(both)} participants are in both groups and are compared with themselves; the {left} in one group "
+            "only are left out.",
             VsegWarning,
             stacklevel=3,
         )

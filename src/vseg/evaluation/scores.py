@@ -87,14 +87,14 @@ class ReferencePrediction:
 def compute_references(responses: Responses, fold: NDArray[np.int64]) -> list[ReferencePrediction]:
     """Return the predictions of the floor and of the three ceilings."""
     return [
-        predict_floor(responses, fold),
-        predict_within(responses),
-        predict_between(responses),
-        predict_entropy(responses),
+        predict_by_base_rate(responses, fold),
+        predict_by_own_answers(responses),
+        predict_by_other_participants(responses),
+        predict_in_hindsight(responses),
     ]
 
 
-def predict_floor(responses: Responses, fold: NDArray[np.int64]) -> ReferencePrediction:
+def predict_by_base_rate(responses: Responses, fold: NDArray[np.int64]) -> ReferencePrediction:
     """Predict each answer by the share of 'same' among the answers of the other folds."""
     q = np.empty(len(responses))
     for number in np.unique(fold):
@@ -102,7 +102,7 @@ def predict_floor(responses: Responses, fold: NDArray[np.int64]) -> ReferencePre
     return ReferencePrediction("floor", q, "the share of 'same' among the other answers")
 
 
-def predict_within(responses: Responses) -> ReferencePrediction:
+def predict_by_own_answers(responses: Responses) -> ReferencePrediction:
     """Predict each answer by the participant's other answers to the same pair; NaN for pairs answered once."""
     same, count = _count_by_key(_participant_pair_keys(responses), responses.same)
     q = _smoothed_share(same - responses.same, count - 1)
@@ -114,7 +114,7 @@ def predict_within(responses: Responses) -> ReferencePrediction:
     )
 
 
-def predict_between(responses: Responses) -> ReferencePrediction:
+def predict_by_other_participants(responses: Responses) -> ReferencePrediction:
     """Predict each answer by other participants' answers to the same pair; NaN if nobody else answered it."""
     same, count = _count_by_key(pair_keys(responses), responses.same)
     own_same, own_count = _count_by_key(_participant_pair_keys(responses), responses.same)
@@ -127,7 +127,7 @@ def predict_between(responses: Responses) -> ReferencePrediction:
     )
 
 
-def predict_entropy(responses: Responses) -> ReferencePrediction:
+def predict_in_hindsight(responses: Responses) -> ReferencePrediction:
     """Predict each answer by the share of 'same' of the participant's pair, including the answer: an upper bound."""
     same, count = _count_by_key(_participant_pair_keys(responses), responses.same)
     return ReferencePrediction("entropy", same / count, "the entropy of the answers: a bound for any model")

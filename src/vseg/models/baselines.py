@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vseg.bayes import Posterior
 from vseg.bayes.lapses import LapseOption
-from vseg.bayes.posterior import DRAWS, draw_posterior, fit_segments
+from vseg.bayes.posterior import DRAWS, SHORT_BUDGET, draw_posterior, search_segments
 from vseg.bayes.priors import make_prior
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
@@ -96,7 +96,13 @@ class PosteriorModel:
 
 @picklable
 def chance() -> Callable[..., ConstantModel]:
-    """Return a model that predicts P(same) = 0.5 for every pair."""
+    """Return a model that predicts P(same) = 0.5 for every pair.
+
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
+    """
 
     def fit(task: Task, *, seed: int) -> ConstantModel:
         return ConstantModel({}, 0.5)
@@ -108,6 +114,11 @@ def chance() -> Callable[..., ConstantModel]:
 @picklable
 def base_rate() -> Callable[..., ConstantModel]:
     """Return a model that predicts the share of 'same' among an image's answers; without any, that of all answers.
+
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
 
     Examples
     --------
@@ -136,6 +147,11 @@ def free_maps(smoothness: float | str = "auto", *, loss: str = "squared_error") 
         λ; by default chosen by cross-validation for each image.
     loss : str
         The loss of an answer, as in `vseg.reconstruct`.
+
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
     """
 
     def fit(task: Task, *, seed: int) -> FreeMaps:
@@ -160,7 +176,9 @@ def free_maps(smoothness: float | str = "auto", *, loss: str = "squared_error") 
 
 
 @picklable
-def posterior_maps(lapses: LapseOption = None, *, draws: int = DRAWS) -> Callable[..., PosteriorModel]:
+def posterior_maps(
+    lapses: LapseOption = None, *, draws: int = DRAWS, budget: int = SHORT_BUDGET
+) -> Callable[..., PosteriorModel]:
     """Return a model with the posterior of `vseg.posterior` for each image: the other upper reference.
 
     Parameters
@@ -168,7 +186,14 @@ def posterior_maps(lapses: LapseOption = None, *, draws: int = DRAWS) -> Callabl
     lapses : optional
         Lapse rates, as in `vseg.posterior`.
     draws : int
-        Number of posterior draws.
+        Maps drawn from the posterior.
+    budget : int
+        Draws of each chain at most: predictions need fewer than intervals do.
+
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
     """
 
     def fit(task: Task, *, seed: int) -> PosteriorModel:
@@ -177,8 +202,10 @@ def posterior_maps(lapses: LapseOption = None, *, draws: int = DRAWS) -> Callabl
         for name, tally in task.tallies().items():
             # Not by posterior(): it would warn in every fold about chains that mix poorly.
             fit_seed, draw_seed = np.random.SeedSequence(seed).spawn(2)
-            answers, cells = fit_segments(tally, prior, task.segments, lapses, None, fit_seed, threads=1)
-            posteriors[name] = draw_posterior(tally, answers, cells, prior, draws, draw_seed, threads=1)
+            _, answers, best = search_segments(tally, prior, [task.segments], lapses, seeds=fit_seed)
+            posteriors[name] = draw_posterior(
+                tally, answers, best, prior, draws=draws, budget=budget, lapses=lapses, seeds=draw_seed
+            )
         return PosteriorModel(posteriors)
 
     fit.__name__ = "posterior"

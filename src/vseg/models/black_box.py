@@ -197,6 +197,11 @@ def pair_model(
         The ranges of its settings; by default the function's attribute `search`.
     trials : int
         Number of settings to try.
+
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
     """
     ranges = dict(getattr(function, "search", {}) if search is None else search)
 

@@ -30,7 +30,7 @@ from vseg.models.mixture import mixture
 from vseg.models.search import settings_at
 
 Kind: TypeAlias = Literal["family", "maps", "logits", "pairs"]
-TRIAL_SIDE_PX = 24
+TEST_IMAGE_PX = 24
 
 MODEL_DESCRIPTIONS: Mapping[str, str] = {
     "chance": "P(same) is one half for every pair.",
@@ -111,6 +111,11 @@ def as_family(model: Any, *, features: FeatureSource | None = None, **settings: 
         Features of a model that takes them; by default its attribute `features`, or lab.
     **settings
         Arguments of `black_box`, `pair_model` or `network`.
+
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
     """
     kind = detect_kind(model)
     chosen = getattr(model, "features", "lab") if features is None else features
@@ -143,10 +148,10 @@ def detect_kind(model: Any) -> Kind:
         return "logits"
     if len(required) == 2:
         return "pairs"
-    return _detect_kind_by_trial(model)
+    return _detect_kind_from_output(model)
 
 
-def middle_settings(model: Any, segments: int = 2) -> dict[str, Any]:
+def mid_range_settings(model: Any, segments: int = 2) -> dict[str, Any]:
     """Return the middle of the ranges in a model's attribute `search`, and the number of segments if it takes one."""
     ranges = getattr(model, "search", {})
     fixed = {"segments": segments} if "segments" in argument_names(model) else {}
@@ -158,31 +163,31 @@ def is_torch_module(model: Any) -> bool:
     return any(f"{each.__module__}.{each.__name__}".startswith("torch.nn.") for each in type(model).__mro__)
 
 
-def trial_image() -> NDArray[np.uint8]:
+def make_test_image() -> NDArray[np.uint8]:
     """Return a small image of four coloured squares with a little noise."""
-    side = TRIAL_SIDE_PX // 2
+    side = TEST_IMAGE_PX // 2
     colours = np.array([[200, 60, 60], [60, 200, 60], [60, 60, 200], [180, 180, 60]], np.float64)
     flat = np.kron(colours.reshape(2, 2, 3), np.ones((side, side, 1)))
     noise = np.random.default_rng(0).normal(0, 10, flat.shape)
     return np.rint(np.clip(flat + noise, 0, 255)).astype(np.uint8)
 
 
-def _detect_kind_by_trial(model: Any) -> Kind:
+def _detect_kind_from_output(model: Any) -> Kind:
     """Detect the kind from the model's output for a small image."""
     try:
-        output = model(trial_image(), **middle_settings(model))
+        output = model(make_test_image(), **mid_range_settings(model))
     except MemoryError:  # the caller knows the memory limit and reports it
         raise
     except Exception as error:
         raise InvalidInput(
-            f"The model failed on a small picture ({TRIAL_SIDE_PX} x {TRIAL_SIDE_PX}, uint8): "
+            f"The model failed on a small image ({TEST_IMAGE_PX} x {TEST_IMAGE_PX}, uint8): "
             f"{user_code.describe_error(error)}. If it takes something else, set its attribute kind to one of "
             f"{', '.join(get_args(Kind))}."
         ) from error
-    if isinstance(output, Maps) or np.shape(output)[:2] == (TRIAL_SIDE_PX, TRIAL_SIDE_PX):
+    if isinstance(output, Maps) or np.shape(output)[:2] == (TEST_IMAGE_PX, TEST_IMAGE_PX):
         return "maps"
     raise InvalidInput(
-        f"For a picture of {TRIAL_SIDE_PX} x {TRIAL_SIDE_PX} pixels the model gave {_describe_output(output)}; "
+        f"For an image of {TEST_IMAGE_PX} x {TEST_IMAGE_PX} pixels the model gave {_describe_output(output)}; "
         "expected labels (H, W), probabilities (H, W, K) or Maps. If it takes features, set its attribute kind to "
         "logits or pairs."
     )

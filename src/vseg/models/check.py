@@ -13,7 +13,7 @@ from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, VsegError
 from vseg.features import Feature, FeatureSource, as_image, extract
 from vseg.models.black_box import to_location_probabilities
-from vseg.models.catalogue import detect_kind, get_model, middle_settings
+from vseg.models.catalogue import detect_kind, get_model, mid_range_settings
 from vseg.models.families import check_predictions
 from vseg.models.task import Task
 
@@ -83,7 +83,7 @@ def _resolve_model(model: Any, features: FeatureSource | None) -> Any:
 
 
 def _check_maps(model: Any, image: NDArray[np.uint8], layout: Layout, segments: int) -> list[str]:
-    settings, copy = middle_settings(model, segments), image.copy()
+    settings, copy = mid_range_settings(model, segments), image.copy()
     shares, problems = _call_twice(lambda: to_location_probabilities(model(copy, **settings), image, layout))
     if (copy != image).any():
         problems.append("It changes its input image; work on a copy.")
@@ -96,7 +96,7 @@ def _check_maps(model: Any, image: NDArray[np.uint8], layout: Layout, segments: 
 
 def _check_pairs(model: Any, x: NDArray[np.float64], layout: Layout) -> list[str]:
     pairs = _neighbouring_pairs(layout)
-    q, problems = _call_twice(lambda: model(x, pairs, **middle_settings(model)))
+    q, problems = _call_twice(lambda: model(x, pairs, **mid_range_settings(model)))
     return problems + ([] if q is None else _check_range(q, len(pairs)))
 
 

@@ -73,6 +73,11 @@ def discrimination(
     starts : int
         Number of starting points of the optimiser.
 
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
+
     Examples
     --------
     >>> discrimination("lab+contrast").__name__
@@ -107,6 +112,11 @@ def distance_only(*, starts: int = STARTS) -> Callable[..., DiscriminationModel]
     ----------
     starts : int
         Number of starting points of the optimiser.
+
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
     """
 
     def squared_distances(image: str, pairs: Pairs) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ Whole = NDArray[np.int64]
 Derivatives = tuple[float, Floats, Floats]
 
 
-class ScoringProblem(NamedTuple):
+class FisherScoringProblem(NamedTuple):
     """A problem for the compiled functions.
 
     Attributes
@@ -61,13 +61,13 @@ class ScoringProblem(NamedTuple):
     column: Whole
     value: Floats
 
-    def scaled(self, width: float) -> "ScoringProblem":
+    def scaled(self, width: float) -> "FisherScoringProblem":
         """Return the same problem with a prior of this width."""
         return self._replace(design=width * self.design)
 
 
 @dataclass(frozen=True, eq=False)
-class ScoringResult:
+class FisherScoringResult:
     """The minimum that was found. `information` is JᵀVJ without the prior."""
 
     theta: Floats
@@ -94,7 +94,7 @@ def build_problem(
     code: int = CROSS_ENTROPY,
     strength: float = 0.0,
     smoothness: Smoothness | None = None,
-) -> ScoringProblem:
+) -> FisherScoringProblem:
     """Build one problem from the design and the answers of each image.
 
     Answers are weighted by trials, so that the cross-entropy is a log-likelihood.
@@ -103,7 +103,7 @@ def build_problem(
     residual = csr_array((0, 0))
     if strength and smoothness is not None:
         residual = csr_array(block_diag([smoothness.residual] * len(designs)))
-    return ScoringProblem(
+    return FisherScoringProblem(
         np.ascontiguousarray(np.concatenate(designs), np.float64),
         np.zeros(designs[0].shape[2]),
         np.concatenate([tally.pairs.i + offset for tally, offset in zip(tallies, offsets, strict=False)]),
@@ -118,9 +118,11 @@ def build_problem(
     )
 
 
-def minimise_cost(problem: ScoringProblem, start: Floats, *, max_steps: int = MAX_STEPS) -> ScoringResult:
+def minimise_cost(
+    problem: FisherScoringProblem, start: Floats, *, max_steps: int = MAX_STEPS
+) -> FisherScoringResult:
     """Descend from a starting point to the nearest minimum."""
-    return ScoringResult(*_descend(problem, start, max_steps))
+    return FisherScoringResult(*_descend(problem, start, max_steps))
 
 
 def probabilities(design: Floats, theta: Floats) -> Floats:
@@ -130,7 +132,7 @@ def probabilities(design: Floats, theta: Floats) -> Floats:
 
 @compiled
 def _descend(
-    problem: ScoringProblem, start: Floats, max_steps: int
+    problem: FisherScoringProblem, start: Floats, max_steps: int
 ) -> tuple[Floats, float, Floats, bool, int]:
     """Take Levenberg-Marquardt steps; the damping ensures that each lowers the cost."""
     theta, damping = start.copy(), 1e-3
@@ -163,7 +165,7 @@ def _descend(
 
 
 @compiled
-def compute_derivatives(problem: ScoringProblem, theta: Floats) -> Derivatives:
+def compute_derivatives(problem: FisherScoringProblem, theta: Floats) -> Derivatives:
     """Return the cost, its gradient and its expected curvature (without the prior's I)."""
     gradient, information = theta - problem.centre, np.zeros((len(theta), len(theta)))
     p = _softmax_maps(problem.design, theta)
@@ -198,7 +200,7 @@ def _softmax_maps(design: Floats, theta: Floats) -> Floats:
 
 
 @compiled
-def _add_answers(problem: ScoringProblem, p: Floats, gradient: Floats, information: Floats) -> float:
+def _add_answers(problem: FisherScoringProblem, p: Floats, gradient: Floats, information: Floats) -> float:
     """Add the terms of each pair, with q and its derivatives: ∂q/∂f_i = p_i∘(p_j - q)."""
     design, (K, P) = problem.design, problem.design.shape[1:]
     rows, residual, curvature = (
@@ -229,7 +231,7 @@ def _add_answers(problem: ScoringProblem, p: Floats, gradient: Floats, informati
 
 
 @compiled
-def _add_roughness(problem: ScoringProblem, p: Floats, gradient: Floats, information: Floats) -> float:
+def _add_roughness(problem: FisherScoringProblem, p: Floats, gradient: Floats, information: Floats) -> float:
     """Add the terms of each location and segment, with p - Wp and its derivatives: ∂p_k/∂θ = p_k(φ_k - Σ p_l φ_l)."""
     design, (n, K, P) = problem.design, problem.design.shape
     mean = np.zeros((n, P))

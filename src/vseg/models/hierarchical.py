@@ -17,7 +17,7 @@ from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
 from vseg.models.families import picklable
-from vseg.models.fisher_scoring import ScoringProblem, ScoringResult, build_problem, minimise_cost
+from vseg.models.fisher_scoring import FisherScoringProblem, FisherScoringResult, build_problem, minimise_cost
 from vseg.models.linear import LinearModel
 from vseg.models.task import Task
 
@@ -75,6 +75,11 @@ def hierarchical(family: Callable[..., LinearModel]) -> Callable[..., Hierarchic
     family : callable
         A linear family; it is fitted by cross-entropy.
 
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
+
     Examples
     --------
     >>> import vseg
@@ -125,7 +130,7 @@ class _WidthResult(NamedTuple):
     shared: NDArray[np.float64]
     covariance: NDArray[np.float64]
     width: float
-    fits: list[ScoringResult]  # in units of the width
+    fits: list[FisherScoringResult]  # in units of the width
     converged: bool
 
     @property
@@ -134,14 +139,17 @@ class _WidthResult(NamedTuple):
         shared_term = 0.5 * float(np.linalg.slogdet(self.covariance)[1] - self.shared @ self.shared)
         return sum(each.evidence for each in self.fits) + shared_term
 
-    def participant_covariance(self, fit: ScoringResult) -> NDArray[np.float64]:
+    def participant_covariance(self, fit: FisherScoringResult) -> NDArray[np.float64]:
         """Return the covariance of a participant's weights, including the uncertainty of the shared weights."""
         jacobian = fit.covariance  # ∂θ_j / ∂shared
         return np.asarray(self.width**2 * fit.covariance + jacobian @ self.covariance @ jacobian.T)
 
 
 def _fit_at_width(
-    problems: list[ScoringProblem], shared: NDArray[np.float64], offsets: NDArray[np.float64], width: float
+    problems: list[FisherScoringProblem],
+    shared: NDArray[np.float64],
+    offsets: NDArray[np.float64],
+    width: float,
 ) -> _WidthResult:
     """Fit from the weights of all participants pooled, so that everyone's segments have the same order."""
     scaled, one = [each.scaled(width) for each in problems], np.eye(len(shared))
@@ -162,11 +170,13 @@ def _fit_at_width(
     return _WidthResult(shared, covariance, width, fits, converged)
 
 
-def _value(fit: ScoringResult) -> float:
+def _value(fit: FisherScoringResult) -> float:
     return fit.value
 
 
-def _build_participant_problem(designs: Mapping[str, NDArray[np.float64]], task: Task) -> ScoringProblem:
+def _build_participant_problem(
+    designs: Mapping[str, NDArray[np.float64]], task: Task
+) -> FisherScoringProblem:
     tallies = task.tallies()
     return build_problem([designs[image] for image in tallies], list(tallies.values()))
 

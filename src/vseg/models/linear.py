@@ -19,9 +19,9 @@ from vseg.errors import InvalidInput
 from vseg.features import FeatureSource, standardise
 from vseg.features.extraction import describe_features
 from vseg.models.families import picklable
-from vseg.models.fisher_scoring import ScoringResult, build_problem, minimise_cost, probabilities
+from vseg.models.fisher_scoring import FisherScoringResult, build_problem, minimise_cost, probabilities
 from vseg.models.task import Task
-from vseg.reconstruction.losses import loss_code
+from vseg.reconstruction.losses import get_loss_code
 from vseg.reconstruction.smoothness import build_smoothness as penalty_of
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of the prior, in units of weight per s.d. of a feature
@@ -98,6 +98,11 @@ def logistic(
     starts : int
         Number of random starting points.
 
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
+
     Examples
     --------
     >>> from vseg.models import Task
@@ -136,6 +141,11 @@ def variance(
         The width of the prior of the weights; by default the one with the largest evidence.
     starts : int
         Number of random starting points.
+
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
     """
 
     def fit(task: Task, *, seed: int) -> VarianceModel:
@@ -209,7 +219,7 @@ def _fit(
     problem = build_problem(
         [design(task.features(features, name)) for name in tallies],
         list(tallies.values()),
-        code=loss_code(loss),
+        code=get_loss_code(loss),
         strength=strength,
         smoothness=penalty_of(task.layout) if strength else None,
     )
@@ -229,7 +239,7 @@ def _fit(
 
 
 def _build_model(
-    task: Task, features: FeatureSource, design: Design, width: float, fit: ScoringResult
+    task: Task, features: FeatureSource, design: Design, width: float, fit: FisherScoringResult
 ) -> LinearModel:
     def scaled_design(x: NDArray[np.float64]) -> NDArray[np.float64]:
         return width * design(x)

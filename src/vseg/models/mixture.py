@@ -74,6 +74,11 @@ def mixture(
     starts : int
         Number of random starting points of the expectation maximisation.
 
+    Returns
+    -------
+    callable
+        The family, `fit(task, *, seed) -> FittedModel`.
+
     Examples
     --------
     >>> mixture("lab", tails="student").__name__

@@ -1,9 +1,9 @@
-"""Finished trials in a folder, from which an interrupted sweep continues.
+"""Finished repetitions in a folder, from which an interrupted sweep continues.
 
 sweep.json     the function's name and source, vseg's version, settings and seed; written once
-trials.jsonl   a line for each finished trial, appended task by task; a trial counts when its line is on the disk
+trials.jsonl   a line for each finished repetition, appended task by task; it counts when its line is on the disk
 
-A line that a crash cut short is dropped, and its trial is run again. Only one sweep at a time writes to a folder.
+A line that a crash cut short is dropped, and its repetition is run again. Only one sweep at a time writes to a folder.
 """
 
 import ast
@@ -20,8 +20,8 @@ from typing import Any, TypedDict
 import vseg
 from vseg._support.atomic_files import write_text
 from vseg.errors import Conflict, InvalidInput
+from vseg.sweeps.repetitions import PLAIN, FinishedRepetition, Repetition, Setting
 from vseg.sweeps.table import Row
-from vseg.sweeps.trials import PLAIN, FinishedTrial, Setting, Trial
 
 DIFFERENCES = {
     "function": "another function",
@@ -33,7 +33,7 @@ DIFFERENCES = {
 
 
 class SweepDescription(TypedDict):
-    """What the trials of a folder depend on: the content of sweep.json."""
+    """What the repetitions of a folder depend on: the content of sweep.json."""
 
     function: str
     source: str
@@ -43,28 +43,29 @@ class SweepDescription(TypedDict):
 
 
 class Checkpoint:
-    """The folder of one sweep, open for appending; `finished` are the trials that it held when it was opened."""
+    """The folder of one sweep, open for appending; `finished` are the repetitions that it held when it was opened."""
 
     def __init__(self, folder: Path, function: Callable[..., Any], settings: list[Setting], seed: int):
         self.folder = folder
         if folder.exists() and not folder.is_dir():
-            raise Conflict(f"{folder} is a file; expected a folder for finished trials, or none yet.")
+            raise Conflict(f"{folder} is a file; expected a folder for finished repetitions, or none yet.")
         folder.mkdir(parents=True, exist_ok=True)
         self._file = open(folder / "trials.jsonl", "a+b")  # noqa: SIM115
         try:
             _lock(self._file.fileno(), folder)
             self._check_description(describe_sweep(function, settings, seed))
-            self.finished = self._read_trials()
+            self.finished = self._read_repetitions()
         except BaseException:
             self._file.close()
             raise
 
-    def add(self, finished: list[FinishedTrial]) -> None:
-        """Append the trials of one task, and wait until they are on the disk."""
+    def add(self, finished: list[FinishedRepetition]) -> None:
+        """Append the repetitions of one task, and wait until they are on the disk."""
         if not finished:
             return
         lines = [
-            json.dumps([*result.trial, result.rows, round(result.seconds, 6)]) + "\n" for result in finished
+            json.dumps([*result.repetition, result.rows, round(result.seconds, 6)]) + "\n"
+            for result in finished
         ]
         self._file.write("".join(lines).encode())
         self._file.flush()
@@ -82,7 +83,8 @@ class Checkpoint:
         if not path.exists():
             if os.path.getsize(self.folder / "trials.jsonl"):
                 raise Conflict(
-                    f"{self.folder} holds trials, but no sweep.json to say what they are of; choose another folder."
+                    f"{self.folder} holds repetitions, but no sweep.json to say what they are of; choose another "
+                    "folder."
                 )
             write_text(path, json.dumps(expected, indent=1) + "\n", durable=True)
             return
@@ -99,33 +101,33 @@ class Checkpoint:
                     f" ({stored.get(name)}, not {wanted[name]})" if name not in ("source", "settings") else ""
                 )
                 raise Conflict(
-                    f"{self.folder} holds trials of {difference}{values}; they are left as they are: "
+                    f"{self.folder} holds repetitions of {difference}{values}; they are left as they are: "
                     "choose another folder, or delete this one to start over.",
                     reason=name,
                 )
 
-    def _read_trials(self) -> dict[Trial, list[Row]]:
-        """Return the finished trials; cut off an incomplete last line, so that the next one starts on its own line."""
+    def _read_repetitions(self) -> dict[Repetition, list[Row]]:
+        """Return the finished repetitions; cut off an incomplete last line, so that the next starts on its own."""
         self._file.seek(0)
         text = self._file.read()
         complete = text.rfind(b"\n") + 1
         if complete < len(text):
             self._file.truncate(complete)
-        finished: dict[Trial, list[Row]] = {}
+        finished: dict[Repetition, list[Row]] = {}
         for number, line in enumerate(text[:complete].splitlines(), start=1):
             try:
                 setting, repeat, rows, _ = json.loads(line)
             except ValueError as error:
                 raise InvalidInput(
-                    f"{self.folder / 'trials.jsonl'}, line {number} is damaged; delete that line, and its trial is "
-                    "run again."
+                    f"{self.folder / 'trials.jsonl'}, line {number} is damaged; delete that line, and its repetition "
+                    "is run again."
                 ) from error
-            finished[Trial(setting, repeat)] = rows
+            finished[Repetition(setting, repeat)] = rows
         return finished
 
 
 def describe_sweep(function: Callable[..., Any], settings: list[Setting], seed: int) -> SweepDescription:
-    """Return what the trials of a sweep depend on, as JSON has it."""
+    """Return what the repetitions of a sweep depend on, as JSON has it."""
     description: SweepDescription = json.loads(
         json.dumps(
             {

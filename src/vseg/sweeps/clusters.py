@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import vseg
 from vseg.errors import InvalidInput, MissingExtra, VsegError
-from vseg.sweeps.trials import (
+from vseg.sweeps.repetitions import (
     PreparedFunction,
+    Repetition,
     Setting,
+    SweepFunction,
     TaskOutcome,
-    Trial,
-    TrialFunction,
-    run_trials_remotely,
+    run_repetitions_remotely,
 )
 from vseg.sweeps.workers import Workers, failed_future, pickle_function, select_settings
 
@@ -44,15 +44,21 @@ class DaskWorkers(Workers):
             self._client.close()
             raise
 
-    def prepare(self, function: TrialFunction) -> bytes:
+    def prepare(self, function: SweepFunction) -> bytes:
         """Pickle the function, by value if it is from a script or notebook, which the workers do not have."""
         return pickle_function(function, by_value=True)
 
     def submit(
-        self, function: PreparedFunction, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
+        self,
+        function: PreparedFunction,
+        settings: dict[int, Setting],
+        repetitions: Sequence[Repetition],
+        seed: int,
     ) -> "Future[TaskOutcome]":
         """Begin a task, as bytes that only a worker reads: the scheduler need not have vseg."""
-        call = _RemoteCall(function, select_settings(settings, trials), trials, seed, vseg.__version__)
+        call = _RemoteCall(
+            function, select_settings(settings, repetitions), repetitions, seed, vseg.__version__
+        )
         try:
             self.count = self._count_threads()
             future: Future[TaskOutcome] = self._executor.submit(pickle.loads, pickle.dumps(call))
@@ -66,8 +72,8 @@ class DaskWorkers(Workers):
 
         if isinstance(error, (CancelledError, OSError)) or self._client.status != "running":
             raise VsegError(
-                f"The Dask scheduler at {self.address} is gone; finished trials are saved if a checkpoint folder was "
-                "given: start the scheduler again and run the same sweep."
+                f"The Dask scheduler at {self.address} is gone; finished repetitions are saved if a checkpoint folder "
+                "was given: start the scheduler again and run the same sweep."
             ) from error
         if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "vseg":
             raise _version_error(f"A worker of {self.address}", "has no vseg or another one") from error
@@ -99,13 +105,13 @@ class DaskWorkers(Workers):
 
 
 class _RemoteCall:
-    """An object that becomes the result of `run_trials_remotely` where it is unpickled."""
+    """An object that becomes the result of `run_repetitions_remotely` where it is unpickled."""
 
     def __init__(self, *arguments: Any):
         self._arguments = arguments
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return run_trials_remotely, self._arguments
+        return run_repetitions_remotely, self._arguments
 
 
 def _version_error(worker: str, problem: str) -> VsegError:

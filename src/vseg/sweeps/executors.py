@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from vseg.errors import InvalidInput, VsegError
 from vseg.sweeps.clusters import DaskWorkers
 from vseg.sweeps.processes import ProcessWorkers
-from vseg.sweeps.trials import PreparedFunction, Setting, TaskOutcome, Trial, TrialFunction, run_trials
+from vseg.sweeps.repetitions import (
+    PreparedFunction,
+    Repetition,
+    Setting,
+    SweepFunction,
+    TaskOutcome,
+    run_repetitions,
+)
 from vseg.sweeps.workers import InThreadWorker, Workers, failed_future, pickle_function, submit_to_process
 
 EXECUTORS = (
@@ -72,19 +79,23 @@ class ExecutorWorkers(Workers):
         self._executor, self._owned = executor, owned
         self.count = int(getattr(executor, "_max_workers", 0) or _count_cores())
 
-    def prepare(self, function: TrialFunction) -> PreparedFunction:
+    def prepare(self, function: SweepFunction) -> PreparedFunction:
         """Pickle the function for a process pool; threads share it, and other executors send it in their own way."""
         return pickle_function(function) if isinstance(self._executor, ProcessPoolExecutor) else function
 
     def submit(
-        self, function: PreparedFunction, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
+        self,
+        function: PreparedFunction,
+        settings: dict[int, Setting],
+        repetitions: Sequence[Repetition],
+        seed: int,
     ) -> "Future[TaskOutcome]":
         """Begin a task."""
         try:
             if isinstance(self._executor, ThreadPoolExecutor):
                 assert callable(function)
-                return self._executor.submit(run_trials, function, settings, trials, seed)
-            return submit_to_process(self._executor, function, settings, trials, seed)
+                return self._executor.submit(run_repetitions, function, settings, repetitions, seed)
+            return submit_to_process(self._executor, function, settings, repetitions, seed)
         except BrokenExecutor as error:
             return failed_future(error)
 
@@ -92,8 +103,8 @@ class ExecutorWorkers(Workers):
         """Raise if a worker was lost, since the caller's pool cannot be replaced here; otherwise return 0."""
         if isinstance(error, BrokenExecutor):
             raise VsegError(
-                "The executor lost a worker and cannot go on; finished trials are saved if a checkpoint folder was "
-                "given. With executor='processes' lost workers are replaced."
+                "The executor lost a worker and cannot go on; finished repetitions are saved if a checkpoint folder "
+                "was given. With executor='processes' lost workers are replaced."
             ) from error
         return 0
 

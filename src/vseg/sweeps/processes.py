@@ -10,7 +10,7 @@ from multiprocessing import get_context, parent_process
 
 from vseg._support.subprocesses import ONE_THREAD
 from vseg.errors import VsegError
-from vseg.sweeps.trials import PreparedFunction, Setting, TaskOutcome, Trial, TrialFunction
+from vseg.sweeps.repetitions import PreparedFunction, Repetition, Setting, SweepFunction, TaskOutcome
 from vseg.sweeps.workers import Workers, failed_future, pickle_function, submit_to_process
 
 
@@ -25,17 +25,21 @@ class ProcessWorkers(Workers):
         self.count = count
         self._pool = self._start_pool()
 
-    def prepare(self, function: TrialFunction) -> bytes:
+    def prepare(self, function: SweepFunction) -> bytes:
         """Pickle the function."""
         return pickle_function(function)
 
     def submit(
-        self, function: PreparedFunction, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
+        self,
+        function: PreparedFunction,
+        settings: dict[int, Setting],
+        repetitions: Sequence[Repetition],
+        seed: int,
     ) -> "Future[TaskOutcome]":
         """Begin a task; the pool may start a process now, which copies the environment of this one."""
         try:
             with _environment(ONE_THREAD):
-                return submit_to_process(self._pool, function, settings, trials, seed)
+                return submit_to_process(self._pool, function, settings, repetitions, seed)
         except BrokenExecutor as error:  # a process died while it was idle
             return failed_future(error)
 

@@ -11,14 +11,14 @@ from vseg._support.seeds import check_seed
 from vseg.errors import InvalidInput
 from vseg.sweeps.checkpoint import Checkpoint
 from vseg.sweeps.executors import open_workers
+from vseg.sweeps.repetitions import Repetition, Setting, Settings, SweepFunction, expand_settings
 from vseg.sweeps.scheduler import TaskScheduler
 from vseg.sweeps.table import REPEAT, Row, Table
-from vseg.sweeps.trials import Setting, Settings, Trial, TrialFunction, expand_settings
 from vseg.sweeps.workers import Workers
 
 
 def sweep(
-    function: TrialFunction,
+    function: SweepFunction,
     settings: Settings,
     *,
     repeats: int,
@@ -40,17 +40,17 @@ def sweep(
     settings : mapping or sequence of mappings
         A list of values by name, of which every combination is used; or the settings one by one.
     repeats : int
-        Number of trials at each setting.
+        Number of repetitions at each setting.
     seed : int
-        Seed from which the seed of each trial is derived.
+        Seed from which the seed of each repetition is derived.
     executor
-        None: in this thread, one trial after the other. "threads" or "processes", either with ":N" (by default as many
-        as there are cores); "dask://HOST:PORT"; any `concurrent.futures.Executor`; or what `open_workers` opened, to
-        share workers between sweeps.
+        None: in this thread, one repetition after the other. "threads" or "processes", either with ":N" (by default as
+        many as there are cores); "dask://HOST:PORT"; any `concurrent.futures.Executor`; or what `open_workers` opened,
+        to share workers between sweeps.
     checkpoint : path, optional
-        A folder for finished trials: an interrupted sweep continues from there, and more repeats add to it.
+        A folder for finished repetitions: an interrupted sweep continues from there, and more repeats add to it.
     progress : callable, optional
-        Called with the number of trials finished since the last call; first with those found in `checkpoint`.
+        Called with the number of repetitions finished since the last call; first with those found in `checkpoint`.
 
     Returns
     -------
@@ -69,28 +69,32 @@ def sweep(
     """
     all_settings = expand_settings(settings)
     _check_arguments(function, repeats, seed)
-    finished: dict[Trial, list[Row]] = {}
+    finished: dict[Repetition, list[Row]] = {}
     with ExitStack() as stack:
         saved = None
         if checkpoint is not None:
             saved = stack.enter_context(Checkpoint(Path(checkpoint), function, all_settings, int(seed)))
-            finished = {trial: rows for trial, rows in saved.finished.items() if trial.repeat < repeats}
+            finished = {
+                repetition: rows for repetition, rows in saved.finished.items() if repetition.repeat < repeats
+            }
         if finished and progress:
             progress(len(finished))
-        trials = (Trial(number, repeat) for repeat in range(repeats) for number in range(len(all_settings)))
-        remaining = [trial for trial in trials if trial not in finished]
+        repetitions = (
+            Repetition(number, repeat) for repeat in range(repeats) for number in range(len(all_settings))
+        )
+        remaining = [repetition for repetition in repetitions if repetition not in finished]
         if remaining:
             workers = stack.enter_context(open_workers(executor))
             for results in TaskScheduler(workers, function, all_settings, remaining, int(seed)):
                 if saved:
                     saved.add(results)
-                finished.update((result.trial, result.rows) for result in results)
+                finished.update((result.repetition, result.rows) for result in results)
                 if results and progress:
                     progress(len(results))
     return _build_table(all_settings, repeats, finished)
 
 
-def _check_arguments(function: TrialFunction, repeats: int, seed: int) -> None:
+def _check_arguments(function: SweepFunction, repeats: int, seed: int) -> None:
     if not isinstance(repeats, (int, np.integer)) or isinstance(repeats, bool) or repeats < 1:
         raise InvalidInput(f"The number of repeats is a whole number from 1 up, got {repeats!r}.")
     if not callable(function):
@@ -99,11 +103,11 @@ def _check_arguments(function: TrialFunction, repeats: int, seed: int) -> None:
         raise InvalidInput(f"The seed of a sweep is a whole number from 0 up, got {seed!r:.80}.")
 
 
-def _build_table(settings: list[Setting], repeats: int, finished: dict[Trial, list[Row]]) -> Table:
-    """Return the results in the order of the settings, whatever the order in which trials were finished."""
+def _build_table(settings: list[Setting], repeats: int, finished: dict[Repetition, list[Row]]) -> Table:
+    """Return the results in the order of the settings, whatever the order in which repetitions were finished."""
     return Table(
         {**setting, REPEAT: repeat, **row}
         for number, setting in enumerate(settings)
         for repeat in range(repeats)
-        for row in finished[Trial(number, repeat)]
+        for row in finished[Repetition(number, repeat)]
     )

@@ -1,4 +1,4 @@
-"""A tidy table of plain values: the settings, the repeat, then what the trials returned."""
+"""A tidy table of plain values: the settings, the repeat, then what the repetitions returned."""
 
 import csv
 import io
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg._support.confidence import check_confidence, interval_quantiles
 from vseg._support.seeds import check_seed
 from vseg.errors import InvalidInput, NotFound
 
@@ -122,9 +123,9 @@ class Table:
         return {key: self._with_rows(rows) for key, rows in groups.items()}
 
     def mean_interval(self, value: str, by: Sequence[str] = (), level: float = 0.95, *, seed: int) -> "Table":
-        """Return the mean of a column in each group, with a percentile bootstrap interval over trials.
+        """Return the mean of a column in each group, with a percentile bootstrap interval over repetitions.
 
-        Trials are resampled, not rows: a trial that returned several rows of one group counts with their mean.
+        Repetitions are resampled, not rows: one that returned several rows of a group counts with their mean.
 
         Parameters
         ----------
@@ -140,7 +141,7 @@ class Table:
         Returns
         -------
         Table
-            A row for each group: the columns `by`, then `mean`, `low`, `high` and `count` (of trials).
+            A row for each group: the columns `by`, then `mean`, `low`, `high` and `count` (of repetitions).
 
         Examples
         --------
@@ -149,10 +150,9 @@ class Table:
         >>> row["mean"], row["count"], 0.35 < row["low"] < 0.45 < row["high"] < 0.65
         (0.5, 100, True)
         """
-        if not 0 < level < 1:
-            raise InvalidInput(f"The level of an interval lies between 0 and 1, got {level!r}.")
-        trial_means = self._trial_means(value, by)
-        intervals = _bootstrap(list(trial_means.values()), level, check_seed(seed))
+        check_confidence(level)
+        repetition_means = self._repetition_means(value, by)
+        intervals = _bootstrap(list(repetition_means.values()), level, check_seed(seed))
         return Table(
             {
                 **dict(zip(by, key, strict=True)),
@@ -161,24 +161,24 @@ class Table:
                 "high": high,
                 "count": len(values),
             }
-            for (key, values), (low, high) in zip(trial_means.items(), intervals, strict=True)
+            for (key, values), (low, high) in zip(repetition_means.items(), intervals, strict=True)
         )
 
-    def _trial_means(self, value: str, by: Sequence[str]) -> dict[tuple[Any, ...], NDArray[np.float64]]:
+    def _repetition_means(self, value: str, by: Sequence[str]) -> dict[tuple[Any, ...], NDArray[np.float64]]:
         for name in (value, *by):
             self._check_column(name)
-        trial_columns = (*self.settings, REPEAT)
+        repetition_columns = (*self.settings, REPEAT)
         groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[float]]] = {}
         for row in self.rows:
             number = row.get(value)
             if isinstance(number, (str, tuple)):
                 raise InvalidInput(f"Column {value} holds {number!r}, which has no mean.")
-            trials = groups.setdefault(tuple(row.get(name) for name in by), {})
-            values = trials.setdefault(tuple(row.get(name) for name in trial_columns), [])
+            repetitions = groups.setdefault(tuple(row.get(name) for name in by), {})
+            values = repetitions.setdefault(tuple(row.get(name) for name in repetition_columns), [])
             values.append(math.nan if number is None else float(number))
         return {
-            key: np.array([sum(values) / len(values) for values in trials.values()])
-            for key, trials in groups.items()
+            key: np.array([sum(values) / len(values) for values in repetitions.values()])
+            for key, repetitions in groups.items()
         }
 
     def csv(self) -> str:
@@ -259,7 +259,7 @@ def _to_array(values: list[Any]) -> NDArray[Any]:
 def _bootstrap(groups: list[NDArray[np.float64]], level: float, seed: int) -> list[tuple[float, float]]:
     """Return the interval of each group's mean; groups of one size share their draws, as one matrix product."""
     intervals = [(math.nan, math.nan)] * len(groups)
-    tails = [(1 - level) / 2, (1 + level) / 2]
+    tails = interval_quantiles(level)
     for size in {len(values) for values in groups}:
         members = [number for number, values in enumerate(groups) if len(values) == size]
         values = np.stack([groups[number] for number in members], axis=1)
@@ -277,7 +277,7 @@ def _bootstrap(groups: list[NDArray[np.float64]], level: float, seed: int) -> li
 
 @lru_cache(maxsize=2)
 def _resampling_weights(size: int, resamples: int, seed: int, start: int) -> NDArray[np.float64]:
-    """Return how often each of `size` trials is drawn in each resample, as shares (resamples, size)."""
+    """Return how often each of `size` repetitions is drawn in each resample, as shares (resamples, size)."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(size, start)))
     draws = rng.integers(size, size=(resamples, size)) + size * np.arange(resamples)[:, None]
     return np.bincount(draws.ravel(), minlength=resamples * size).reshape(resamples, size) / size

@@ -1,4 +1,4 @@
-"""The interface of workers: they take a task (some trials) and return a Future of what `run_trials` returns."""
+"""The interface of workers: they take a task (repetitions) and return a Future of what `run_repetitions` returns."""
 
 import pickle
 from collections.abc import Sequence
@@ -7,19 +7,19 @@ from typing import Any
 
 import vseg
 from vseg.errors import InvalidInput
-from vseg.sweeps.trials import (
+from vseg.sweeps.repetitions import (
     PreparedFunction,
+    Repetition,
     Setting,
+    SweepFunction,
     TaskOutcome,
-    Trial,
-    TrialFunction,
-    run_trials,
-    run_trials_remotely,
+    run_repetitions,
+    run_repetitions_remotely,
 )
 
 
 class Workers:
-    """Workers that run trials, `count` of them at a time.
+    """Workers that run repetitions, `count` of them at a time.
 
     Those that can lose a worker say so in `count_lost`, and replace it in `replace_lost`.
     """
@@ -31,12 +31,16 @@ class Workers:
         """How many tasks may be submitted at a time: one in reserve for each worker, so that none is idle."""
         return 2 * self.count
 
-    def prepare(self, function: TrialFunction) -> PreparedFunction:
+    def prepare(self, function: SweepFunction) -> PreparedFunction:
         """Return the function as `submit` needs it: itself, or pickled for other processes."""
         return function
 
     def submit(
-        self, function: PreparedFunction, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
+        self,
+        function: PreparedFunction,
+        settings: dict[int, Setting],
+        repetitions: Sequence[Repetition],
+        seed: int,
     ) -> "Future[TaskOutcome]":
         """Begin a task; `function` is what `prepare` returned."""
         raise NotImplementedError
@@ -53,7 +57,7 @@ class Workers:
 
 
 class InThreadWorker(Workers):
-    """Runs one trial after the other in this thread."""
+    """Runs one repetition after the other in this thread."""
 
     @property
     def capacity(self) -> int:
@@ -61,16 +65,20 @@ class InThreadWorker(Workers):
         return 1
 
     def submit(
-        self, function: PreparedFunction, settings: dict[int, Setting], trials: Sequence[Trial], seed: int
+        self,
+        function: PreparedFunction,
+        settings: dict[int, Setting],
+        repetitions: Sequence[Repetition],
+        seed: int,
     ) -> "Future[TaskOutcome]":
         """Run the task before returning."""
         assert callable(function)
         future: Future[TaskOutcome] = Future()
-        future.set_result(run_trials(function, settings, trials, seed))
+        future.set_result(run_repetitions(function, settings, repetitions, seed))
         return future
 
 
-def pickle_function(function: TrialFunction, *, by_value: bool = False) -> bytes:
+def pickle_function(function: SweepFunction, *, by_value: bool = False) -> bytes:
     """Return the function as bytes that a worker can read; by value, the worker need not have its file."""
     try:
         if by_value:
@@ -89,12 +97,17 @@ def submit_to_process(
     executor: Executor,
     function: PreparedFunction,
     settings: dict[int, Setting],
-    trials: Sequence[Trial],
+    repetitions: Sequence[Repetition],
     seed: int,
 ) -> "Future[TaskOutcome]":
     """Send a task to another process."""
     return executor.submit(
-        run_trials_remotely, function, select_settings(settings, trials), trials, seed, vseg.__version__
+        run_repetitions_remotely,
+        function,
+        select_settings(settings, repetitions),
+        repetitions,
+        seed,
+        vseg.__version__,
     )
 
 
@@ -105,6 +118,6 @@ def failed_future(error: Exception) -> "Future[Any]":
     return future
 
 
-def select_settings(settings: dict[int, Setting], trials: Sequence[Trial]) -> dict[int, Setting]:
-    """Return the settings of these trials, so that no more than these are sent."""
-    return {trial.setting: settings[trial.setting] for trial in trials}
+def select_settings(settings: dict[int, Setting], repetitions: Sequence[Repetition]) -> dict[int, Setting]:
+    """Return the settings of these repetitions, so that no more than these are sent."""
+    return {repetition.setting: settings[repetition.setting] for repetition in repetitions}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vseg.errors import InvalidInput, VsegWarning
-from vseg.evaluation.compare import compare
+from vseg.evaluation.model_comparison import compare
 from vseg.models import Task, base_rate, chance, discrimination, distance_only, free_maps, logistic
 
 MODELS = {
@@ -32,6 +32,7 @@ class CountingModel:
         return self.family(task, seed=seed)
 
 
+@pytest.mark.slow
 def test_better_models_have_higher_scores(task):
     result = compare(task, MODELS, per="all", seed=0, resamples=200)
     rows = {row["model"]: row for row in result.table()}
@@ -63,7 +64,7 @@ def test_a_failing_model_does_not_affect_the_others(task):
         "far": "P(same) is a number from 0 to 1, got values from 1.5 to 1.5.",
         "short": result.failures["short"],
     }
-    assert result.failures["bad"].startswith("ValueError: out of ideas (test_compare.py, line ")
+    assert result.failures["bad"].startswith("ValueError: out of ideas (test_model_comparison.py, line ")
     assert "pairs, got an array of shape (1,)" in result.failures["short"]
     assert "are not finite" in result.failures["nan"]
     assert "- bad was not scored: ValueError: out of ideas" in result.markdown()
@@ -95,11 +96,11 @@ def test_an_interrupted_run_resumes_from_its_checkpoints(task, tmp_path):
     """Finished fits are not repeated; a damaged file is fitted again."""
     models = {name: CountingModel(MODELS[name]) for name in ("colour", "alike")}
     first = compare(
-        task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "checkpoints"
+        task, models, per="all", folds=3, seed=0, resamples=20, checkpoint=tmp_path / "checkpoints"
     )
     assert {name: each.fits for name, each in models.items()} == {"colour": 4, "alike": 4}
     again = compare(
-        task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "checkpoints"
+        task, models, per="all", folds=3, seed=0, resamples=20, checkpoint=tmp_path / "checkpoints"
     )
     assert {name: each.fits for name, each in models.items()} == {"colour": 4, "alike": 4}
     assert again.json() == first.json()
@@ -107,7 +108,7 @@ def test_an_interrupted_run_resumes_from_its_checkpoints(task, tmp_path):
     for victim in (tmp_path / "checkpoints").iterdir():
         victim.write_bytes(victim.read_bytes()[:40])
     mended = compare(
-        task, models, per="all", folds=3, seed=0, resamples=20, checkpoint_folder=tmp_path / "checkpoints"
+        task, models, per="all", folds=3, seed=0, resamples=20, checkpoint=tmp_path / "checkpoints"
     )
     assert {name: each.fits for name, each in models.items()} == {"colour": 8, "alike": 8}
     assert mended.json() == first.json()
@@ -117,9 +118,7 @@ def test_checkpoints_depend_on_images_and_seed(task, tmp_path):
     model = CountingModel(chance())
     darker = {name: picture // 2 for name, picture in task.images.items()}
     for each, seed in ((task, 0), (Task(task.responses, darker, 2), 0), (task, 1)):
-        compare(
-            each, {"coin": model}, per="all", folds=2, seed=seed, resamples=20, checkpoint_folder=tmp_path
-        )
+        compare(each, {"coin": model}, per="all", folds=2, seed=seed, resamples=20, checkpoint=tmp_path)
     assert model.fits == 9
 
 
@@ -145,7 +144,7 @@ def test_an_unwritable_checkpoint_folder_raises_an_os_error(task, tmp_path):
             per="all",
             folds=2,
             seed=0,
-            checkpoint_folder=tmp_path / "file" / "checkpoints",
+            checkpoint=tmp_path / "file" / "checkpoints",
         )
 
 

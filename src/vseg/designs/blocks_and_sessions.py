@@ -11,7 +11,8 @@ import numpy as np
 from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
-from vseg.designs.pair_designs import Design, Indices, get_design
+from vseg.designs.pair_designs import Design, get_design
+from vseg.designs.pair_graphs import Indices
 from vseg.errors import InvalidInput, VsegWarning
 
 SPLIT_ROUNDS = (60, 1000)
@@ -34,6 +35,7 @@ def draw_blocks(
     design : callable or str
         `covering`, `balanced`, `scattered`, `all_pairs`, the name of one, or a function with the same keywords.
     layout : Layout
+        The locations.
     blocks : int
         The number of blocks N_b.
     fresh : bool
@@ -42,6 +44,7 @@ def draw_blocks(
         a block or to reach every location; `balanced` and `scattered` may repeat more. A VsegWarning gives the number
         of pairs that were repeated although new ones were left.
     seed : int, SeedSequence or Generator
+        Seed of the pairs and their order.
     **options
         Passed to the design, such as `segments` or `trials`.
 
@@ -103,9 +106,11 @@ def split(pairs: Pairs, sessions: int, *, seed: Seed) -> list[Pairs]:
     Parameters
     ----------
     pairs : Pairs
+        All pairs of the image.
     sessions : int
         The number of sessions.
     seed : int, SeedSequence or Generator
+        Seed of the first split and of the exchanges.
 
     Returns
     -------

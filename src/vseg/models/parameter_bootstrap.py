@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg._support.confidence import interval_quantiles
 from vseg.data.responses import COLUMNS, Responses, concatenate
 from vseg.errors import InvalidInput
 from vseg.models.families import Family, FittedModel, predict
@@ -43,9 +44,7 @@ class BootstrapDraws:
 
     def interval(self, level: float = 0.9) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the lower and upper percentile at this level."""
-        if not 0 < level < 1:
-            raise InvalidInput(f"A level lies between 0 and 1, got {level!r}.")
-        low, high = np.quantile(self.values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = np.quantile(self.values, interval_quantiles(level), axis=0)
         return low, high
 
 

@@ -32,7 +32,7 @@ from vseg.evaluation import metrics
 from vseg.evaluation.fits import (
     FitOutcome,
     MapsByGroup,
-    fit_to_all,
+    fit_to_all_answers,
     predict_held_out,
     reconstruct_human_maps,
     to_json_value,
@@ -300,7 +300,7 @@ def compare(
     resamples: int = 2000,
     executor: Executor | None = None,
     progress: Progress = lambda steps: None,
-    checkpoint_folder: Path | None = None,
+    checkpoint: Path | None = None,
     human_maps: MapsByGroup | None = None,
 ) -> ModelComparison:
     """Fit every model without each fold in turn, and score its predictions of the held-out answers.
@@ -326,7 +326,7 @@ def compare(
         the numbers do not depend on it. What runs in processes must be picklable, as vseg's own families are.
     progress : callable, optional
         Called with 1 after each fit: `count_fits` of them.
-    checkpoint_folder : Path, optional
+    checkpoint : Path, optional
         Finished fits are stored here, so that an interrupted run resumes.
     human_maps : mapping from (group, image) to Maps, optional
         The maps that models' maps are compared with; by default reconstructed from the answers.
@@ -344,22 +344,22 @@ def compare(
     fold = assign_folds(task.responses, by, folds, seed=_derive_fold_seed(seed))
     predictions, failures = predict_held_out(
         task, models, groups, fold, seed=seed, executor=executor, progress=progress,
-        checkpoint_folder=checkpoint_folder,
+        checkpoint=checkpoint,
     )  # fmt: skip
     scored = {name: models[name] for name in predictions}
-    outcomes = fit_to_all(
+    outcomes = fit_to_all_answers(
         task,
         scored,
         groups,
         seed=seed,
         executor=executor,
         progress=progress,
-        checkpoint_folder=checkpoint_folder,
+        checkpoint=checkpoint,
     )
     maps = {name: _collect_maps(name, each) for name, each in outcomes.items()}
     if human_maps is None:
         human_maps = reconstruct_human_maps(
-            task, groups, seed=seed, executor=executor, progress=progress, checkpoint_folder=checkpoint_folder
+            task, groups, seed=seed, executor=executor, progress=progress, checkpoint=checkpoint
         )
     return ModelComparison(
         responses=task.responses,

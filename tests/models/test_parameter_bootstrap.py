@@ -7,7 +7,7 @@ from vseg import Grid, Responses, designs, simulate, stimuli
 from vseg.data.responses import concatenate
 from vseg.errors import InvalidInput
 from vseg.models import Task, base_rate, logistic
-from vseg.models.intervals import bootstrap
+from vseg.models.parameter_bootstrap import bootstrap
 
 GRID = Grid(6)
 
@@ -106,5 +106,5 @@ def test_invalid_arguments_are_refused(people):
     alone = Task(people.responses.select(participant="p0"))
     with pytest.raises(InvalidInput, match="needs at least 2 of them, got 1; choose trials"):
         bootstrap(base_rate(), alone, rate, over="participants", seed=0)
-    with pytest.raises(InvalidInput, match="A level lies between 0 and 1, got 90"):
+    with pytest.raises(InvalidInput, match=r"between 0 and 1, such as 0\.95, got 90"):
         bootstrap(base_rate(), people, rate, count=2, seed=0).interval(90)

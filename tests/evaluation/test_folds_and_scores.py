@@ -88,12 +88,12 @@ def test_calibration_by_hand():
 
 def test_the_floor_by_hand():
     fold = np.array([0, 0, 0, 1, 1, 1, 1])
-    assert scores.predict_floor(TINY, fold).q == pytest.approx([3 / 4] * 3 + [2 / 3] * 4)
+    assert scores.predict_by_base_rate(TINY, fold).q == pytest.approx([3 / 4] * 3 + [2 / 3] * 4)
 
 
 def test_the_ceiling_within_by_hand():
     """Predicted from the two other answers of participant a to (0, 1), plus half an answer of each kind."""
-    found = scores.predict_within(TINY)
+    found = scores.predict_by_own_answers(TINY)
     assert found.q == pytest.approx([1.5 / 3, 1.5 / 3, 2.5 / 3, *[np.nan] * 4], nan_ok=True)
     assert found.is_available
     by_hand = (2 * np.log2(0.5) + np.log2(1 - 2.5 / 3)) / 3
@@ -101,21 +101,21 @@ def test_the_ceiling_within_by_hand():
 
 
 def test_the_ceiling_between_by_hand():
-    found = scores.predict_between(TINY)
+    found = scores.predict_by_other_participants(TINY)
     assert found.q == pytest.approx([0.75, 0.75, 0.75, 2.5 / 4, 0.75, 0.25, np.nan], nan_ok=True)
 
 
 def test_the_entropy_by_hand():
-    found = scores.predict_entropy(TINY)
+    found = scores.predict_in_hindsight(TINY)
     assert found.q == pytest.approx([2 / 3, 2 / 3, 2 / 3, 1, 0, 1, 1])
 
 
 def test_a_reference_that_is_not_available():
     alone = TINY.take([0, 4, 6])
-    found = scores.predict_within(alone)
+    found = scores.predict_by_own_answers(alone)
     assert not found.is_available
     assert np.isnan(mean_bits(found, alone))
-    assert not scores.predict_between(alone).is_available
+    assert not scores.predict_by_other_participants(alone).is_available
 
 
 def simulate_values(participants, images, seed):
