@@ -68,11 +68,19 @@ export class Questions {
     if (this.schedule!.hasAnswers(block)) return { title, text: text("block_resumed"), actions };
     const afterPractice = number === 1 && study.practice.trials > 0;
     const lines = [
-      afterPractice && text("practice_done"),
+      afterPractice && this.practiceMessage(),
       text("block_start", values),
       number === 1 && session!.state.trials.catch.includes(true) && text("block_catch"),
     ];
     return { title, text: lines.filter(Boolean).join("\n\n"), actions };
+  }
+
+  /** Return the message after practice, which explains the task again if fewer than half of the answers were right. */
+  private practiceMessage(): string {
+    const { text, study, session, keys } = this.visit;
+    const share = study.practice.feedback ? session!.practiceShare() : null; // without feedback, nothing is told
+    if (share === null || share >= 0.5) return text("practice_done");
+    return text("practice_done_explained", { same: keyLabel(keys.same, text), different: keyLabel(keys.different, text) });
   }
 
   /** Wait until everything that the block shows is loaded, prepare the canvas and record the display. */

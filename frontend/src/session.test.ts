@@ -248,3 +248,16 @@ test("a disk that cannot be cleared does not hide the completion code", async (c
   const session = await Session.begin({}, environment);
   assert.deepEqual(await session.complete(), completed);
 });
+
+test("the share of right practice answers counts the last answer to each practice trial", async (context) => {
+  const practised = { ...state, trials: { ...trials, practice: [true, true, true, false], answer: [true, false, true, null] } };
+  const { storage, environment } = page(context, (_path, body) =>
+    body?.records ? storing("records", body) : { ...practised, token: "t" });
+  assert.equal((await Session.resume(stored, environment))?.practiceShare(), null);
+  const same = (seq: number, item: number): StoredRecord => ({ ...answer(seq, item), same: true }) as StoredRecord;
+  const different = (seq: number, item: number): StoredRecord => ({ ...answer(seq, item), same: false }) as StoredRecord;
+  await storage.storeRecords([different(0, 0), same(1, 1), same(2, 2), same(3, 3)]);
+  assert.equal((await Session.resume(stored, environment))?.practiceShare(), 1 / 3);
+  await storage.storeRecords([same(4, 0)]);
+  assert.equal((await Session.resume(stored, environment))?.practiceShare(), 2 / 3);
+});

@@ -131,6 +131,17 @@ export class Session {
     return schedule;
   }
 
+  /** Return the share of practice trials whose last answer was right, or null if this computer has none. */
+  practiceShare(): number | null {
+    const { practice, answer } = this.state.trials;
+    const right = new Map<number, boolean>();
+    for (const record of this.outbox.records.values()) {
+      if (record.kind !== "response" || !practice[record.item]) continue;
+      right.set(record.item, record.same === answer[record.item]);
+    }
+    return right.size ? [...right.values()].filter(Boolean).length / right.size : null;
+  }
+
   /** Return the item of each answer that did not count, since a block was last repeated. */
   private failedItems(): number[] {
     const records = [...this.outbox.records.values()];

@@ -190,7 +190,7 @@ def test_banner_while_the_server_is_away_or_the_login_has_ended(serve, context):
     server.start()
     page.wait_for_selector("#banner", state="detached")
     with store.open(server.db) as db:
-        store.researchers.sign_out(db, NAME)
+        store.researchers.log_out(db, NAME)
     page.wait_for_selector("#banner:has-text('logged out')")
     assert_not_reloaded(page)
 

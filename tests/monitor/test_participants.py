@@ -10,7 +10,7 @@ import pytest
 from servers import STUDY, register_studies
 from stored_sessions import event, response
 from vseg import monitor, store
-from vseg.monitor.summaries import Distribution, rough_session_medians, session_medians
+from vseg.monitor.summaries import Distribution, approximate_session_medians, session_medians
 from vseg.study import pictures
 from vseg.study.schema import parse_study
 from vseg.study.trials import draw_trials
@@ -195,7 +195,7 @@ def test_medians_of_sessions():
     assert np.isnan(session_medians(session, values, 8)[7])
     off = rng.exponential(3, 500).astype(np.float32)
     expected = [np.median(off[session == number]) for number in range(7)]
-    assert np.allclose(rough_session_medians(session, off, 8)[:7], expected, atol=0.4)
+    assert np.allclose(approximate_session_medians(session, off, 8)[:7], expected, atol=0.4)
 
 
 def test_distributions_count_all_values():

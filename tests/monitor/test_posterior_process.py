@@ -15,7 +15,7 @@ from vseg.designs import all_pairs, scattered
 from vseg.errors import InvalidInput
 from vseg.monitor import posterior_process, posterior_summary
 from vseg.monitor.posterior_process import PosteriorService
-from vseg.monitor.posterior_summary import has_chooser, read_chooser_answers
+from vseg.monitor.posterior_summary import has_chooser, read_answers_in_chooser_order
 from vseg.observers import simulate
 
 LONG_S = 60
@@ -41,18 +41,16 @@ def answer_pairs(db, pairs=PAIRS, participants=2):
     return study, monitor.LiveData(db).answers(study, LONG_S)
 
 
-def some_question(entropy=0.2, seed=0, **other):
+def make_inputs(entropy=0.2, seed=0, **other):
     truth = stimuli.random_maps(Grid(5), segments=2, entropy=entropy, seed=seed)
     answers = simulate(truth, scattered(truth.layout, segments=2, seed=1), blocks=3, seed=2)
-    return posterior_summary.PosteriorQuestion(answers.tally(), 2, **other)
+    return posterior_summary.PosteriorInputs(answers.tally(), 2, **other)
 
 
 def test_the_summary_is_the_posterior_with_the_segments_of_the_reconstruction(db):
     _, answers = answer_pairs(db)
-    found = posterior_summary.compute_posterior(posterior_summary.make_question(answers, "a"))
-    direct = bayes.posterior(
-        answers.responses("a"), segments="auto", lapses="estimate", draws=found.draws, seed=0, threads=1
-    )
+    found = posterior_summary.compute_posterior(posterior_summary.collect_inputs(answers, "a"))
+    direct = bayes.posterior(answers.responses("a"), segments="auto", lapses="estimate", seed=0, threads=1)
     assert (found.trials, found.pairs, found.segments) == (2 * len(PAIRS), len(PAIRS), 2)
     assert (found.chosen, found.plausible) == (direct.table.chosen, direct.table.plausible)
     assert (found.entropy, found.entropy_low, found.entropy_high) == (
@@ -64,6 +62,7 @@ def test_the_summary_is_the_posterior_with_the_segments_of_the_reconstruction(db
     assert np.array_equal(found.upper, direct.align_to(classic).upper)
     assert ((found.width >= 0) & (found.width <= 1)).all()
     assert found.lapses_estimated
+    assert (found.rhat, found.draws) == (direct.diagnostics.rhat, direct.diagnostics.draws)
     assert found.warning == ""
 
 
@@ -81,15 +80,18 @@ def test_catch_trials_are_those_of_participants_who_saw_the_image(db):
     correct = answers.correct.copy()
     correct[answers.catch] = answers.same[answers.catch]  # this study has no practice picture
     object.__setattr__(answers, "correct", correct)
-    assert posterior_summary.count_catch_trials(answers, "a") == (2, 2)
-    assert posterior_summary.count_catch_trials(answers, "b") == (0, 2)
-    assert posterior_summary.count_catch_trials(answers, "a", answers.sessions[0].participant) == (0, 0)
+    assert posterior_summary.count_correct_catch_trials(answers, "a") == (2, 2)
+    assert posterior_summary.count_correct_catch_trials(answers, "b") == (0, 2)
+    assert posterior_summary.count_correct_catch_trials(answers, "a", answers.sessions[0].participant) == (
+        0,
+        0,
+    )
 
 
 def test_too_few_answers(db):
     _, answers = answer_pairs(db, PAIRS[:7], participants=1)
     with pytest.raises(InvalidInput, match="at least 8 answers that count, got 7"):
-        posterior_summary.make_question(answers, "a")
+        posterior_summary.collect_inputs(answers, "a")
 
 
 @pytest.mark.parametrize("text", [ADAPTIVE_STUDY, SHARED_STUDY])
@@ -110,7 +112,7 @@ def test_the_posterior_of_a_chooser(tmp_path, text):
         subject = name if text == ADAPTIVE_STUDY else None
         assert has_chooser(study, subject)
         assert not has_chooser(study, None if text == ADAPTIVE_STUDY else name)
-        order = read_chooser_answers(running.db, study, answers, "patches", subject)
+        order = read_answers_in_chooser_order(running.db, study, answers, "patches", subject)
         assert len(order) == answers.tally("patches", subject).trials
         last = max(
             store.choices.list_outcomes(running.db, study.id, name), key=lambda outcome: outcome.answers
@@ -118,7 +120,7 @@ def test_the_posterior_of_a_chooser(tmp_path, text):
         taken = slice(last.answers)
         taken_answers = Responses(order.layout, order.i[taken], order.j[taken], order.same[taken])
         found = posterior_summary.compute_posterior(
-            posterior_summary.make_chooser_question(study.study, "patches", taken_answers)
+            posterior_summary.collect_chooser_inputs(study.study, "patches", taken_answers)
         )
         assert found.expected_error == pytest.approx(last.expected_error, rel=1e-9)
         assert (found.by_chooser, found.segments, found.lapses_estimated) == (True, 2, False)
@@ -126,11 +128,10 @@ def test_the_posterior_of_a_chooser(tmp_path, text):
 
 def test_chains_that_do_not_agree_give_a_warning(monkeypatch):
     """Test it with a limit of R-hat that no chains can pass."""
-    monkeypatch.setattr("vseg.bayes.diagnostics.HIGHEST_RHAT", 0.0)
-    found = posterior_summary.compute_posterior(some_question())
+    monkeypatch.setattr("vseg.bayes.diagnostics.MAX_RHAT", 0.0)
+    found = posterior_summary.compute_posterior(make_inputs())
     assert found.warning.startswith("The chains do not agree (R-hat")
-    assert found.warning.endswith("may be too narrow.")
-    assert found.draws == posterior_summary.MORE_DRAWS
+    assert found.warning.endswith("do not publish the intervals.")
 
 
 # ── computation in the background ──
@@ -164,22 +165,22 @@ def wait_for_result(background, request):
 
 
 def test_a_request_returns_at_once_and_the_result_comes_later(background):
-    request = partial(background.request, "first image", "1", some_question)
+    request = partial(background.request, "first image", "1", make_inputs)
     first = request()
     assert (first.latest, first.is_pending) == (None, True)
     status = wait_for_result(background, request)
     assert status.is_current
     assert background.find("first image", status.mark) is status.latest
     assert background.find("another image", status.mark) is None
-    direct = posterior_summary.compute_posterior(some_question())
+    direct = posterior_summary.compute_posterior(make_inputs())
     # Not exactly: the child has one BLAS thread, and chains amplify differences in rounding.
     assert np.abs(status.latest.maps.probabilities - direct.maps.probabilities).max() < 0.05
     assert status.latest.seconds > 0
 
 
 def test_the_old_posterior_stays_until_the_new_one_is_computed(background):
-    old = wait_for_result(background, partial(background.request, "newer image", "1", some_question))
-    newer = partial(background.request, "newer image", "2", partial(some_question, seed=5))
+    old = wait_for_result(background, partial(background.request, "newer image", "1", make_inputs))
+    newer = partial(background.request, "newer image", "2", partial(make_inputs, seed=5))
     between = newer()
     assert (between.mark, between.is_current, between.is_pending) == (old.mark, False, True)
     background.clock.now += 1000  # after its pause
@@ -194,11 +195,11 @@ def test_newer_answers_replace_a_waiting_request(background):
 
     def first():
         release.wait(LONG_S)
-        return some_question()
+        return make_inputs()
 
     def make(version):
         made.append(version)
-        return some_question()
+        return make_inputs()
 
     background.request("replaced other", "1", first)
     for version in range(100):
@@ -213,15 +214,15 @@ def test_a_request_that_is_not_repeated_is_dropped(background):
 
     def first():
         release.wait(LONG_S)
-        return some_question()
+        return make_inputs()
 
     background.request("dropped other", "1", first)
-    background.request("dropped image", "1", lambda: made.append("image") or some_question())
+    background.request("dropped image", "1", lambda: made.append("image") or make_inputs())
     background.clock.now += posterior_process.FORGET_AFTER_S + 1
     release.set()
-    wait_for_result(background, partial(background.request, "dropped third", "1", some_question))
+    wait_for_result(background, partial(background.request, "dropped third", "1", make_inputs))
     assert made == []
-    assert background.request("dropped other", "1", some_question).latest is None, "it was given up"
+    assert background.request("dropped other", "1", make_inputs).latest is None, "it was given up"
 
 
 def test_a_failure_is_reported_and_not_repeated(background):
@@ -249,7 +250,7 @@ def test_pause_after_a_long_failure(background):
 
     def newer():
         made.append(1)
-        return some_question()
+        return make_inputs()
 
     assert wait_for_result(background, partial(background.request, "long image", "1", failing)).failed
     background.clock.now += (posterior_process.PAUSE_FACTOR - 0.1) * posterior_process.LONGEST_S
@@ -259,7 +260,7 @@ def test_pause_after_a_long_failure(background):
         "nothing is pending during the pause"
     )
     wait_for_result(
-        background, partial(background.request, "long other", "1", some_question)
+        background, partial(background.request, "long other", "1", make_inputs)
     )  # another subject is computed meanwhile
     request()
     assert made == []
@@ -270,13 +271,13 @@ def test_pause_after_a_long_failure(background):
 
 def test_a_child_that_dies_is_reported_and_replaced(background):
     """Test a child that exits, as one that needs too much memory does."""
-    dying = some_question(catch=_ExitsWhenUnpickled())
+    dying = make_inputs(catch=_ExitsWhenUnpickled())
     assert (
         wait_for_result(background, partial(background.request, "dying image", "1", lambda: dying)).failed
         == posterior_process.STOPPED
     )
     assert wait_for_result(
-        background, partial(background.request, "dying image", "2", some_question)
+        background, partial(background.request, "dying image", "2", make_inputs)
     ).is_current
 
 
@@ -289,8 +290,8 @@ class _ExitsWhenUnpickled:
         return os._exit, (1,)
 
 
-def test_questions_and_summaries_can_be_pickled():
-    asked = some_question()
+def test_inputs_and_summaries_can_be_pickled():
+    asked = make_inputs()
     assert np.array_equal(pickle.loads(pickle.dumps(asked)).answers.k, asked.answers.k)
     found = posterior_summary.compute_posterior(asked)
     assert np.array_equal(pickle.loads(pickle.dumps(found)).lower, found.lower)
@@ -300,7 +301,7 @@ def test_the_posterior_of_a_chooser_is_that_of_its_state():
     """Test that both have the same intervals, up to the order of segments."""
     truth = stimuli.random_maps(Grid(4), segments=2, entropy=0.1, seed=0)
     answers = simulate(truth, scattered(truth.layout, segments=2, seed=1), blocks=1, seed=2)
-    found = posterior_summary.compute_posterior(posterior_summary.PosteriorQuestion(answers, 2, chooser=7))
+    found = posterior_summary.compute_posterior(posterior_summary.PosteriorInputs(answers, 2, chooser=7))
     state = adaptive.State(truth.layout, segments=2, lapses=(0.02, 0.02), responses=answers, seed=7)
     assert np.allclose(np.sort(found.upper), np.sort(state.bounds[1]))
 
@@ -310,7 +311,7 @@ def test_the_entropy_of_a_chooser_lies_within_its_interval():
     pairs = all_pairs(Grid(4))
     same = np.repeat([True, False, False, False], len(pairs))
     answers = Responses(pairs.layout, np.tile(pairs.i, 4), np.tile(pairs.j, 4), same)
-    found = posterior_summary.compute_posterior(posterior_summary.PosteriorQuestion(answers, 4, chooser=7))
+    found = posterior_summary.compute_posterior(posterior_summary.PosteriorInputs(answers, 4, chooser=7))
     state = adaptive.State(pairs.layout, segments=4, lapses=(0.02, 0.02), responses=answers, seed=7)
     logs = np.log(state.draws, where=state.draws > 0, out=np.zeros_like(state.draws))
     entropies = np.sort(-(state.draws * logs).sum(axis=2).mean(axis=1))

@@ -9,21 +9,21 @@ import pytest
 
 from vseg import Grid, Responses
 from vseg._support.subprocesses import write_message
-from vseg.monitor.posterior_summary import PosteriorQuestion
+from vseg.monitor.posterior_summary import PosteriorInputs
 
 
-def question_in_bytes() -> bytes:
-    question = PosteriorQuestion(Responses(Grid(3), [0, 1], [1, 2], [True, False]).tally(), 2)
+def make_request() -> bytes:
+    inputs = PosteriorInputs(Responses(Grid(3), [0, 1], [1, 2], [True, False]).tally(), 2)
     pipe = io.BytesIO()
-    write_message(pipe, pickle.dumps(question))
+    write_message(pipe, pickle.dumps(inputs))
     return pipe.getvalue()
 
 
-QUESTION = question_in_bytes()
+REQUEST = make_request()
 
 
 @pytest.mark.parametrize(
-    "sent", [b"", QUESTION[: len(QUESTION) // 2], QUESTION], ids=["nothing", "half a question", "a question"]
+    "sent", [b"", REQUEST[: len(REQUEST) // 2], REQUEST], ids=["nothing", "half a request", "a request"]
 )
 def test_it_exits_when_its_input_ends(sent):
     command, pipe, nowhere = (

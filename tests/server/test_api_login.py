@@ -32,14 +32,14 @@ def test_sign_in_link_works_once(server):
 
 def test_signing_out_ends_a_login_by_link(server):
     server.client.get(f"signin?token={auth.create_sign_in_token(server.db, 'Ann')}")
-    store.researchers.sign_out(server.db, "Ann")
+    store.researchers.log_out(server.db, "Ann")
     assert server.client.get("api/me").status_code == 401
 
 
 @pytest.mark.anyio
 async def test_changing_a_password_requires_the_old_one(server):
     db, attempts = server.db, auth.LoginAttempts()
-    before = await auth.log_in(db, attempts, "Ann", OLD)
+    before = await auth.log_in_with_password(db, attempts, "Ann", OLD)
     with pytest.raises(NotAllowed, match="name or the password is wrong"):
         await auth.change_password(db, attempts, "Ann", "wrong password", NEW)
     with pytest.raises(InvalidInput, match="at least 12 characters, got 5"):
@@ -49,9 +49,9 @@ async def test_changing_a_password_requires_the_old_one(server):
         None,
         "Ann",
     ]
-    assert (await auth.log_in(db, attempts, "Ann", NEW)).name == "Ann"
+    assert (await auth.log_in_with_password(db, attempts, "Ann", NEW)).name == "Ann"
     with pytest.raises((NotAllowed, HTTPException)):
-        await auth.log_in(db, attempts, "Ann", OLD)
+        await auth.log_in_with_password(db, attempts, "Ann", OLD)
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import httpx
 
 from servers import STUDY, register_studies, run_server
 from vseg import store
-from vseg.server import participants
+from vseg.server import participant_routes
 from vseg.server.app import create_app
 
 LARGE_STUDY = STUDY.replace("participants = 3", "participants = 50")
-LIMIT = participants.MAX_CONCURRENT_BEGINS
+LIMIT = participant_routes.MAX_CONCURRENT_BEGINS
 
 
 async def begin_many(client, count):
@@ -25,7 +25,7 @@ async def begin_many(client, count):
 
 def test_other_requests_wait_and_failures_free_a_place(tmp_path, monkeypatch):
     started, may_continue, limit_reached = [], threading.Event(), threading.Event()
-    real = participants.make_trial_drawer
+    real = participant_routes.make_trial_drawer
 
     def slow(study):
         started.append(None)
@@ -40,9 +40,9 @@ def test_other_requests_wait_and_failures_free_a_place(tmp_path, monkeypatch):
     async def send_requests(app):
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-            monkeypatch.setattr(participants, "make_trial_drawer", broken)
+            monkeypatch.setattr(participant_routes, "make_trial_drawer", broken)
             failed = await begin_many(client, 2 * LIMIT)
-            monkeypatch.setattr(participants, "make_trial_drawer", slow)
+            monkeypatch.setattr(participant_routes, "make_trial_drawer", slow)
             waiting = asyncio.create_task(begin_many(client, 3 * LIMIT))
             assert await asyncio.to_thread(limit_reached.wait, 20)
             assert (await client.get("/health")).status_code == 200, "other routes must be served meanwhile"
@@ -61,7 +61,7 @@ def test_other_requests_wait_and_failures_free_a_place(tmp_path, monkeypatch):
 def test_a_request_is_dropped_if_its_client_disconnected_while_waiting(tmp_path, monkeypatch):
     """Otherwise a server that fell behind would begin sessions only for clients that have given up."""
     may_continue, started = threading.Event(), threading.Semaphore(0)
-    real = participants.make_trial_drawer
+    real = participant_routes.make_trial_drawer
 
     def slow(study):
         started.release()
@@ -72,7 +72,7 @@ def test_a_request_is_dropped_if_its_client_disconnected_while_waiting(tmp_path,
         run_server(f"sqlite:///{tmp_path}/vseg.db", LARGE_STUDY) as server,
         ThreadPoolExecutor(LIMIT) as pool,
     ):
-        monkeypatch.setattr(participants, "make_trial_drawer", slow)
+        monkeypatch.setattr(participant_routes, "make_trial_drawer", slow)
         beginning = [pool.submit(server.begin) for _ in range(LIMIT)]
         assert all(started.acquire(timeout=20) for _ in beginning)
         body = b'{"consented": true}'

@@ -10,8 +10,9 @@ import pytest
 from researchers import BROWSER_HEADERS, CHEAP_HASHER, NAME, PASSWORD, log_in, post_form
 from servers import STUDY, response, run_server
 from vseg import store
-from vseg.server import auth, demo, participants
+from vseg.server import auth, demo, participant_routes
 from vseg.server.app import create_app
+from vseg.server.formatting import format_minutes
 from vseg.server.simulated_participants import Simulations
 
 PAGES = ("", "new", "studies/tiny", "studies/tiny/data", "studies/tiny/images/patches", "settings")
@@ -123,6 +124,9 @@ def test_invalid_study_shows_the_error_and_keeps_the_text(server):
     assert page.status_code == 422
     assert "segments" in re.search(r'role="alert"[^>]*>(.*?)</p>', page.text, re.S)[1]
     assert "segments = 99" in page.text
+    page = post_form(server.client, "studies", text=wrong.replace("participants = 3", "participants = -3"))
+    message = re.search(r'role="alert"[^>]*>(.*?)</p>', page.text, re.S)[1]
+    assert re.findall(r"line \d+: (\w+) should be", message) == ["segments", "participants"]
     files = NEW.replace("colours = 2", 'file = "/etc/passwd"')
     assert post_form(server.client, "studies", text=files).status_code == 422
     assert len(store.studies.list_studies(server.db)) == 1
@@ -157,9 +161,44 @@ def test_session_without_answers(server):
         assert "no answer yet" in server.client.get(f"studies/tiny?part={part}").text
 
 
+def test_study_without_participants(server):
+    page = server.client.get("studies/tiny").text
+    assert "No answers yet; 32 are recommended" in " ".join(page.split())
+    assert page.count("no participants yet") == 2
+    for text in ("Reconstruction from", "nothing unusual", "0 of 0", "none withdrew"):
+        assert text not in page
+    page = server.client.get("studies/tiny/images/patches").text
+    assert "No answers yet; 32 are recommended" in " ".join(page.split())
+
+
+def test_image_page_offers_only_participants_with_answers(server):
+    without, name = server.begin().state["participant"], server.complete_session()
+    page = server.client.get("studies/tiny/images/patches").text
+    assert f'<option value="{name}"' in page
+    assert without not in page
+    page = server.client.get(f"studies/tiny/images/patches?participant={without}").text
+    assert f'<option value="{without}" selected' in page
+
+
+@pytest.mark.parametrize(
+    ("minutes", "text"),
+    [
+        (0, "0 s"),
+        (0.0004, "24 ms"),
+        (0.002, "0.1 s"),
+        (0.03, "1.8 s"),
+        (0.5, "30 s"),
+        (7.5, "7.5 min"),
+        (90, "90 min"),
+    ],
+)
+def test_short_durations_have_a_unit_that_shows_them(minutes, text):
+    assert format_minutes(minutes) == text
+
+
 def test_inactive_session_is_not_in_progress(server):
     study = store.studies.get_study(server.db, "tiny")
-    store.sessions.begin(server.db, study, participants.make_trial_drawer(study), now_ms=1)
+    store.sessions.begin(server.db, study, participant_routes.make_trial_drawer(study), now_ms=1)
     found = server.client.get("api/studies").json()[0]
     assert (found["active"], found["silent"]) == (0, 1)
     assert "0, 1 inactive" in server.client.get("").text

@@ -271,7 +271,7 @@ def test_data_page_shows_the_export_command(logged_in_on_both, tmp_path):
     if logged_in_on_both.db.is_sqlite:
         assert "in the folder of vseg.db" in page
     else:
-        assert "with the <code>--db</code> of this server" in page
+        assert "with the address of this server’s database" in page
         assert "postgresql://" not in page
     with run_server(f"sqlite:///{tmp_path}/my lab.db") as other:
         log_in(other)

@@ -10,7 +10,7 @@ from adaptive_participants import ADAPTIVE_STUDY
 from servers import STUDY, register_studies, response, run_server
 from vseg import store
 from vseg.errors import SchemaMismatch
-from vseg.server.participants import make_trial_drawer
+from vseg.server.participant_routes import make_trial_drawer
 from vseg.server.session_cache import SessionCache
 from vseg.server.session_loader import BATCH_SIZE, SessionLoader, follow_other_workers
 from vseg.store.schema import sessions, studies
@@ -63,8 +63,8 @@ def test_sessions_of_several_studies_are_loaded_together(db):
     loaded = asyncio.run(load_together(SessionLoader(db), tokens))
     rows = [store.sessions.get_by_token(db, token) for token in tokens]
     assert [session.study for session in loaded] == ["tiny", "tiny", "ada", "ada"]
-    assert [session.pending_choices is None for session in loaded] == [True, True, False, False]
-    assert [session.pending_choices.session for session in loaded[2:]] == [row.id for row in rows[2:]]
+    assert [session.choices is None for session in loaded] == [True, True, False, False]
+    assert [session.choices.session for session in loaded[2:]] == [row.id for row in rows[2:]]
 
 
 @pytest.mark.parametrize("damaged", ["study", "trials"])

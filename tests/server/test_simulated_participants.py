@@ -1,5 +1,7 @@
 """Test simulated participants that the server runs, and the demo that shows them."""
 
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -83,9 +85,30 @@ def researcher(db) -> str:
     return "ann"
 
 
-def completed(answer: httpx.Response) -> int:
+def count_completed(answer: httpx.Response) -> int:
     """Return how many have completed; 0 while the server reads the answers for the first time."""
     return 0 if answer.status_code == 503 else answer.json()["progress"]["completed"]
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux to watch other processes")
+def test_stopping_ends_what_a_child_has_started():
+    groups = Simulations()
+    code = "import subprocess; child = subprocess.Popen(['sleep', '600']); print(child.pid, flush=True); child.wait()"
+    with groups.child_process(["-c", code]) as process:
+        grandchild = os.pidfd_open(int(process.stdout.readline()))
+        groups.stop()
+        assert process.returncode == -signal.SIGKILL
+        assert select.select([grandchild], [], [], 30)[0]  # readable once it has ended
+    with groups.child_process(["-c", "import time; time.sleep(600)"]) as process:
+        assert process.returncode == -signal.SIGKILL
+
+
+def test_the_report_is_not_written_for_a_server_that_was_killed(tmp_path):
+    """The process exits as soon as its standard input ends, long before the report is written."""
+    command = ["-m", "vseg.demo", str(tmp_path / "report"), "0"]
+    ended = subprocess.run([sys.executable, *command], stdin=subprocess.DEVNULL, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert not (tmp_path / "report" / "report.html").exists()
 
 
 def test_the_demo_command(tmp_path):
@@ -100,7 +123,7 @@ def test_the_demo_command(tmp_path):
             signed_in = client.get(links["Dashboard"])
             assert signed_in.status_code == 200
             api = f"{links['Participant'].partition('/s/')[0]}/api/studies/demo"
-            while completed(client.get(f"{api}/progress")) < 15:
+            while count_completed(client.get(f"{api}/progress")) < 15:
                 assert process.poll() is None
             maps = client.get(f"{api}/images/coffee/maps.json", params={"segments": 3, "smoothness": 1})
             assert maps.status_code == 200, maps.text

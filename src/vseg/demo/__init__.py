@@ -1,11 +1,11 @@
-"""The demonstration: two experiments with simulated people, their analysis and a report.
+"""The demonstration: two experiments with simulated participants, their analysis and a report.
 
 The images are two composite textures, one more ambiguous than the other, and a photograph with an unknown number of
-segments. The people are simulated from the pixels (`vseg.image_observers`), so that their uncertainty comes from the
+segments. The participants are simulated from the pixels (`vseg.image_observers`): their uncertainty comes from the
 image.
 
 experiments   simulated answers, and the maps reconstructed from them
-pages         the report, and the data written beside it
+report        the report, and the data written beside it
 """
 
 import time
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from vseg import __version__, designs
-from vseg.demo import pages
+from vseg.demo import report
 from vseg.demo.experiments import (
     PARTICIPANTS,
     SEGMENTS,
@@ -31,7 +31,7 @@ __all__ = ["count_steps", "run_demo"]
 
 
 def count_steps(participants: int = PARTICIPANTS, segments: Sequence[int] = SEGMENTS) -> int:
-    """Return the number of progress steps of `run`: the fits of each choice of λ, and the report."""
+    """Return the number of progress steps of `run_demo`: the fits of each choice of λ, and the report."""
     reconstructions = 2 * (participants + 1) + len(segments)
     return reconstructions * FOLDS * len(STRENGTHS) + 1
 
@@ -52,7 +52,7 @@ def run_demo(
         Folder to write into; created if missing.
     seed : int
     progress : function, optional
-        Called with the number of steps done since the last call; `steps(…)` in total.
+        Called with the number of steps done since the last call; `count_steps(…)` in total.
     participants : int
         Number of participants per texture, at least 2.
     segments : sequence of int
@@ -60,7 +60,7 @@ def run_demo(
 
     Examples
     --------
-    >>> run("vseg-demo", seed=0)  # doctest: +SKIP
+    >>> run_demo("vseg-demo", seed=0)  # doctest: +SKIP
     PosixPath('vseg-demo/report.html')
     """
     began, advance = time.perf_counter(), progress or (lambda done: None)
@@ -71,8 +71,8 @@ def run_demo(
         for name, condition in zip(PRESETS, people.spawn(2), strict=True)
     ]
     photo = photograph_experiment(segments, photograph, advance)
-    pages.write_data(Path(out), textures, photo)
-    page = pages.build_report(textures, pairs, photo)
+    report.write_data(Path(out), textures, photo)
+    page = report.build_report(textures, pairs, photo)
     page.footer(
         f"vseg {__version__}, seed {seed}; the experiments, their reconstructions and figures took "
         f"{time.perf_counter() - began:.0f} s."

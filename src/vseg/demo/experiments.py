@@ -1,4 +1,4 @@
-"""The two experiments: simulated people answer, and maps are reconstructed from their answers."""
+"""The two experiments: simulated participants answer, and maps are reconstructed from their answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class TextureExperiment:
-    """One condition: the texture, each person's beliefs and answers, and the reconstructed maps."""
+    """One condition: the texture, each participant's beliefs and answers, and the reconstructed maps."""
 
     name: str
     stimulus: TextureImage
@@ -39,7 +39,7 @@ class TextureExperiment:
 
     @property
     def entropies(self) -> list[float]:
-        """The mean entropy of each person's maps, in nats."""
+        """The mean entropy of each participant's maps, in nats."""
         return [result.maps.mean_entropy for result in self.each.values()]
 
 
@@ -63,7 +63,7 @@ def texture_experiment(
     people: np.random.SeedSequence,
     advance: Advance,
 ) -> TextureExperiment:
-    """Simulate people who judge the same pairs of one texture in several blocks; reconstruct their maps."""
+    """Simulate participants who judge the same pairs of one texture in several blocks; reconstruct their maps."""
     stimulus = composite(preset=PRESETS[name], seed=seed)
     beliefs, answers = {}, {}
     for number, person in enumerate(people.spawn(participants)):

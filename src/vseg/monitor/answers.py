@@ -94,7 +94,7 @@ class Answers:
 
     def tally(self, image: str, participant: str | None = None) -> Tally:
         """Return `responses(…).tally()`, in a fraction of the time: answers and 'same' answers to each pair."""
-        return self.cached(("tally", image, participant), lambda: self._tally(image, participant))
+        return self.get_or_compute(("tally", image, participant), lambda: self._tally(image, participant))
 
     def _tally(self, image: str, participant: str | None) -> Tally:
         n = len(self.layout)
@@ -106,6 +106,14 @@ class Answers:
         same = np.bincount(cell[self.same[rows]], minlength=n * n)
         pairs = np.flatnonzero(answered)
         return Tally(Pairs(self.layout, *np.divmod(pairs, n)), same[pairs], answered[pairs])
+
+    def list_participants(self, image: str) -> list[str]:
+        """Return the names of the participants with answers that count about an image, sorted."""
+        return self.get_or_compute(("participants", image), lambda: self._list_participants(image))
+
+    def _list_participants(self, image: str) -> list[str]:
+        sessions = np.unique(self.session[self._is_used(image, None)]).tolist()
+        return sorted({self.sessions[session].participant for session in sessions})
 
     @cached_property
     def cells(self) -> NDArray[np.int32]:
@@ -125,7 +133,7 @@ class Answers:
             raise NotFound(f"There is no participant {participant!r:.80} in this study, or no longer.")
         return indices
 
-    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+    def get_or_compute(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return what `compute` returns; it is called once for this version of the answers."""
         with self._lock:
             if key not in self._cache:

@@ -222,8 +222,8 @@ class StudyBuffer:
         is_unmarked[list(self._unmarked)] = True
         session = self._arrays["session"][: self._size]
         rows = np.flatnonzero(is_unmarked[session])
-        excluded = [self._arrays[name][rows] for name in ("practice", "catch", "flagged")]
-        used[rows] = mark_used(session[rows], self._arrays["item"][rows], ~np.logical_or.reduce(excluded))
+        kinds = {name: self._arrays[name][rows] for name in ("practice", "catch", "flagged")}
+        used[rows] = mark_used(session[rows], self._arrays["item"][rows], **kinds)
         self._used = used
         self._unmarked.clear()
 

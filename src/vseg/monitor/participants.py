@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg.monitor.answers import SESSION_SUMS, Answers, LiveSession
-from vseg.monitor.summaries import NO_TIMING, Share, Timing, rough_session_medians, session_medians
+from vseg.monitor.summaries import NO_TIMING, Share, Timing, approximate_session_medians, session_medians
 from vseg.store.studies import StudyRow
 
 # A session is worth checking beyond these limits.
@@ -53,7 +53,7 @@ class ParticipantSummary:
 def summarise_participants(study: StudyRow, answers: Answers) -> list[ParticipantSummary]:
     """Return a summary of each session that is not withdrawn, in the order in which they began."""
     del study
-    return answers.cached("participants", lambda: list(_summarise_sessions(answers)))
+    return answers.get_or_compute("participants", lambda: list(_summarise_sessions(answers)))
 
 
 def summarise_participant(study: StudyRow, answers: Answers, participant: str) -> ParticipantSummary:
@@ -89,7 +89,7 @@ class SessionSums:
 
 def sum_sessions(answers: Answers) -> SessionSums:
     """Return the sums of all sessions; computed once for each version of the answers."""
-    return answers.cached(SESSION_SUMS, lambda: _update_sums(answers))
+    return answers.get_or_compute(SESSION_SUMS, lambda: _update_sums(answers))
 
 
 def _update_sums(answers: Answers) -> SessionSums:
@@ -108,7 +108,7 @@ def _update_sums(answers: Answers) -> SessionSums:
 
 def timing_errors_ms(answers: Answers) -> NDArray[np.float32]:
     """Return |measured - planned| duration of cue or image of each trial, whichever is larger."""
-    errors: NDArray[np.float32] = answers.cached(
+    errors: NDArray[np.float32] = answers.get_or_compute(
         "timing errors", lambda: np.maximum(np.abs(answers.cue_off_ms), np.abs(answers.image_off_ms))
     )
     return errors
@@ -146,7 +146,7 @@ def _compute_sums(answers: Answers) -> SessionSums:
         repeats=repeats,
         chance=share**2 + (1 - share) ** 2,
         median_rt_ms=session_medians(session[answers.used], answers.rt_ms[answers.used], sessions),
-        median_off_ms=rough_session_medians(session, errors_ms, sessions),
+        median_off_ms=approximate_session_medians(session, errors_ms, sessions),
         within_half_frame=count(errors_ms * answers.refresh_hz <= 500),
         dropped=np.bincount(
             session[dropped], weights=answers.frames_dropped[dropped], minlength=sessions

@@ -18,7 +18,7 @@ from functools import partial
 
 from vseg._support.subprocesses import ONE_THREAD, ChildEndedError, PipeWorker
 from vseg.errors import VsegError
-from vseg.monitor.posterior_summary import PosteriorQuestion, PosteriorSummary
+from vseg.monitor.posterior_summary import PosteriorInputs, PosteriorSummary
 
 MAX_CACHED = 128
 FORGET_AFTER_S = 30.0  # open pages repeat their requests every few seconds
@@ -32,7 +32,7 @@ TOO_LONG = (
 )
 STOPPED = "The process that computes posteriors stopped; perhaps there was not enough memory."
 
-MakeQuestion = Callable[[], PosteriorQuestion]
+CollectInputs = Callable[[], PosteriorInputs]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _Request:
 
     subject: Hashable
     version: str
-    make_question: MakeQuestion
+    collect_inputs: CollectInputs
     requested_s: float
     started_s: float = 0.0
 
@@ -92,11 +92,11 @@ class PosteriorService:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def request(self, subject: Hashable, version: str, make_question: MakeQuestion) -> PosteriorStatus:
+    def request(self, subject: Hashable, version: str, collect_inputs: CollectInputs) -> PosteriorStatus:
         """Return the latest posterior of a subject; if it is not of this version, compute that in the background.
 
         A subject is what a posterior is about, such as an image and a participant; a version identifies the answers
-        that it follows from. `make_question` is called in the background.
+        that it follows from. `collect_inputs` is called in the background.
         """
         with self._changed:
             state = self._states.setdefault(subject, _SubjectState())
@@ -104,13 +104,13 @@ class PosteriorService:
             while len(self._states) > 4 * MAX_CACHED:
                 self._states.popitem(last=False)
             if version not in (state.version, state.failed_version) and not self._closed:
-                self._enqueue(_Request(subject, version, make_question, self._clock()))
+                self._enqueue(_Request(subject, version, collect_inputs, self._clock()))
             else:
                 self._waiting.pop(subject, None)
             latest = self._cache.get((subject, state.mark))
             if latest is None and state.version == version:  # it was dropped from the cache
                 state.version = ""
-            # During the pause, the failure with the earlier answers is all there is to say.
+            # During the pause after a failure nothing is computed, so the message about the earlier answers is shown.
             is_pausing = self._clock() < state.pause_until_s
             failed = state.failed if state.failed_version == version or is_pausing else ""
             is_current = latest is not None and state.version == version
@@ -122,7 +122,7 @@ class PosteriorService:
             return self._cache.get((subject, mark))
 
     def wait(self, seconds: float) -> None:
-        """Wait until a posterior was computed or has failed, at most so long."""
+        """Wait until a posterior was computed or has failed, at most this number of seconds."""
         with self._changed:
             self._changed.wait(seconds)
 
@@ -145,7 +145,7 @@ class PosteriorService:
         waiting = self._waiting.setdefault(
             request.subject, request
         )  # newer answers keep the place in the queue
-        waiting.version, waiting.make_question = request.version, request.make_question
+        waiting.version, waiting.collect_inputs = request.version, request.collect_inputs
         waiting.requested_s = request.requested_s
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="vseg-posteriors", daemon=True)
@@ -157,7 +157,7 @@ class PosteriorService:
             while (request := self._next()) is not None:
                 result: PosteriorSummary | str | None
                 try:
-                    result = child.answer(request.make_question(), partial(self._is_given_up, request))
+                    result = child.compute(request.collect_inputs(), partial(self._is_given_up, request))
                 except VsegError as error:
                     result = str(error)
                 except Exception as error:
@@ -232,10 +232,10 @@ class _PosteriorChild:
         if self._worker is not None:
             self._worker.kill()
 
-    def answer(
-        self, question: PosteriorQuestion, is_given_up: Callable[[], bool]
+    def compute(
+        self, inputs: PosteriorInputs, is_given_up: Callable[[], bool]
     ) -> PosteriorSummary | str | None:
-        """Return the posterior, or a sentence if there is none; None if the question was given up."""
+        """Return the posterior, or a sentence if there is none; None if the request was given up."""
         if is_given_up():  # while its answers were read
             return None
         deadline = time.monotonic() + LONGEST_S
@@ -249,7 +249,7 @@ class _PosteriorChild:
         worker = self._worker or PipeWorker(["-m", "vseg.monitor.posterior_worker"], environment=ONE_THREAD)
         self._worker = None  # after an exception it has been killed
         try:
-            reply = worker.request(pickle.dumps(question), check)
+            reply = worker.request(pickle.dumps(inputs), check)
         except GivenUpError:
             return None
         except TimeoutError:

@@ -1,11 +1,11 @@
-"""The posterior of an image: the question, which another process can answer, and the summary of the posterior.
+"""The posterior of an image: the inputs, from which another process can compute it, and the summary of the posterior.
 
 For an adaptive study it may be the posterior of its chooser: the same answers in the same order, with the same seed,
 give the same draws that its pairs were chosen from.
 """
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from vseg.bayes.segment_evidence import SegmentsRow
 
 MIN_ANSWERS = 8  # with fewer, intervals would only repeat the prior
-DRAWS, MORE_DRAWS = 128, 512  # more if the chains do not agree
 
 
 @dataclass(frozen=True, eq=False)
-class PosteriorQuestion:
+class PosteriorInputs:
     """All that a posterior depends on, so that another process can compute it.
 
     Attributes
@@ -122,22 +121,22 @@ class PosteriorSummary:
         return CONFIDENCE
 
 
-def make_question(
+def collect_inputs(
     answers: Answers, image: str, *, participant: str | None = None, segments: int | str = "auto"
-) -> PosteriorQuestion:
-    """Return the question about all answers that count on an image, or about one participant's.
+) -> PosteriorInputs:
+    """Return the inputs of the posterior from all answers that count on an image, or from one participant's.
 
     `InvalidInput` is raised if there are too few answers.
     """
     tally = answers.tally(image, participant)
     _check_answers(tally.trials)
-    return PosteriorQuestion(tally, segments, count_catch_trials(answers, image, participant))
+    return PosteriorInputs(tally, segments, count_correct_catch_trials(answers, image, participant))
 
 
-def make_chooser_question(study: Study, image: str, answers: Responses) -> PosteriorQuestion:
-    """Return the question about an adaptive study's chooser, with the answers in the order in which it takes them."""
+def collect_chooser_inputs(study: Study, image: str, answers: Responses) -> PosteriorInputs:
+    """Return the inputs of an adaptive study's chooser, with the answers in the order in which it takes them."""
     _check_answers(len(answers))
-    return PosteriorQuestion(answers, study.planned_segments, chooser=derive_seed(study, image))
+    return PosteriorInputs(answers, study.planned_segments, chooser=derive_seed(study, image))
 
 
 def has_chooser(study: StudyRow, participant: str | None) -> bool:
@@ -146,7 +145,7 @@ def has_chooser(study: StudyRow, participant: str | None) -> bool:
     return design.is_adaptive and (participant is None) == bool(design.shared)
 
 
-def read_chooser_answers(
+def read_answers_in_chooser_order(
     db: store.Database, study: StudyRow, answers: Answers, image: str, participant: str | None
 ) -> Responses:
     """Read the answers that the chooser of an image has taken, and those since, in the order in which it takes them.
@@ -170,9 +169,13 @@ def read_chooser_answers(
     return Responses(answers.layout, i, j, same, image=image)
 
 
-def count_catch_trials(answers: Answers, image: str, participant: str | None = None) -> tuple[int, int]:
+def count_correct_catch_trials(
+    answers: Answers, image: str, participant: str | None = None
+) -> tuple[int, int]:
     """Return the catch trials, answered right and all, of the participants who answered about an image."""
-    return answers.cached(("catch", image, participant), lambda: _count_catch(answers, image, participant))
+    return answers.get_or_compute(
+        ("catch", image, participant), lambda: _count_catch(answers, image, participant)
+    )
 
 
 def _count_catch(answers: Answers, image: str, participant: str | None) -> tuple[int, int]:
@@ -184,24 +187,21 @@ def _count_catch(answers: Answers, image: str, participant: str | None) -> tuple
     return int(answers.correct[rows].sum()), int(rows.sum())
 
 
-def compute_posterior(question: PosteriorQuestion) -> PosteriorSummary:
-    """Compute the posterior with one thread; the same question always has the same answer."""
+def compute_posterior(inputs: PosteriorInputs) -> PosteriorSummary:
+    """Compute the posterior with one thread; the same inputs always give the same posterior."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)  # the summary's `warning` says if chains do not agree
-        if question.chooser is None:
-            return _posterior_of_answers(question)
-        return _posterior_of_chooser(question, question.chooser)
+        if inputs.chooser is None:
+            return _compute_from_answers(inputs)
+        return _compute_from_chooser(inputs, inputs.chooser)
 
 
-def _posterior_of_answers(question: PosteriorQuestion) -> PosteriorSummary:
+def _compute_from_answers(inputs: PosteriorInputs) -> PosteriorSummary:
     from vseg import bayes
 
-    tally = _tally(question)
-    settings: dict[str, Any] = {"lapses": "estimate", "catch": question.catch, "seed": SEED, "threads": 1}
-    posterior = bayes.posterior(tally, segments=question.segments, draws=DRAWS, **settings)
-    if not posterior.converged:
-        longer = bayes.posterior(tally, segments=posterior.segments, draws=MORE_DRAWS, **settings)
-        posterior = replace(longer, table=posterior.table)
+    tally = _tally(inputs)
+    settings: dict[str, Any] = {"lapses": "estimate", "catch": inputs.catch, "seed": SEED, "threads": 1}
+    posterior = bayes.posterior(tally, segments=inputs.segments, **settings)
     reference = _fit_reference(tally, posterior.segments)
     posterior = posterior if reference is None else posterior.align_to(reference)
     table = posterior.table
@@ -212,35 +212,34 @@ def _posterior_of_answers(question: PosteriorQuestion) -> PosteriorSummary:
         chosen=posterior.segments if table is None else table.chosen,
         plausible=[posterior.segments] if table is None else table.plausible,
         lapses=posterior.lapses, lapses_estimated=True,
-        warning="" if posterior.converged else f"{posterior.diagnostics.message.partition(';')[0]}.",
+        warning="" if posterior.converged else posterior.diagnostics.message,
         rhat=_finite(posterior.diagnostics.rhat), effective_draws=posterior.diagnostics.ess,
-        draws=len(posterior.draws), trials=posterior.trials, pairs=posterior.pairs,
+        draws=posterior.diagnostics.draws, trials=posterior.trials, pairs=posterior.pairs,
     )  # fmt: skip
 
 
-def _posterior_of_chooser(question: PosteriorQuestion, seed: int) -> PosteriorSummary:
+def _compute_from_chooser(inputs: PosteriorInputs, seed: int) -> PosteriorSummary:
     """Summarise the chooser's draws; the evidence of each K is computed separately, with the chooser's lapse rates."""
     from vseg import adaptive, bayes
     from vseg.bayes.draw_summaries import equal_tailed, mean_entropies
 
-    answers, tally = question.answers, _tally(question)
-    if not isinstance(answers, Responses) or isinstance(question.segments, str):
+    answers, tally = inputs.answers, _tally(inputs)
+    if not isinstance(answers, Responses) or isinstance(inputs.segments, str):
         raise InvalidInput("A chooser needs answers in their order, and a number of segments.")
-    state = adaptive.State(tally.layout, segments=question.segments, lapses=LAPSES, seed=seed)
+    state = adaptive.State(tally.layout, segments=inputs.segments, lapses=LAPSES, seed=seed)
     state.add(answers.i, answers.j, answers.same)
     maps, draws, bounds = state.maps, state.draws, state.bounds
     reference = _fit_reference(tally, maps.segments)
     if reference is not None:
         order = maps.matching_order(reference)
         maps, draws, bounds = maps.permute(order), draws[:, :, order], bounds[:, :, order]
-    evidence = bayes.posterior(tally, segments="auto", lapses=LAPSES, seed=SEED, threads=1)
-    assert evidence.table is not None
+    table = bayes.compare_segments(tally, lapses=LAPSES, seed=SEED, threads=1)
     entropies = mean_entropies(draws)
     low, high = equal_tailed(entropies)
     return PosteriorSummary(
         maps, bounds[0], bounds[1], float(np.median(entropies)), float(low), float(high),
         expected_error=state.expected_error,
-        table=evidence.table.rows(), chosen=evidence.table.chosen, plausible=evidence.table.plausible,
+        table=table.rows(), chosen=table.chosen, plausible=table.plausible,
         lapses=LAPSES, lapses_estimated=False, warning="", rhat=None, effective_draws=None,
         draws=len(draws), trials=state.trials, pairs=len(tally), by_chooser=True,
     )  # fmt: skip
@@ -256,8 +255,8 @@ def _fit_reference(tally: Tally, segments: int) -> Maps | None:
     return fit_tally(tally, segments, "auto").maps
 
 
-def _tally(question: PosteriorQuestion) -> Tally:
-    return question.answers if isinstance(question.answers, Tally) else question.answers.tally()
+def _tally(inputs: PosteriorInputs) -> Tally:
+    return inputs.answers if isinstance(inputs.answers, Tally) else inputs.answers.tally()
 
 
 def _check_answers(answers: int) -> None:

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass, replace
-from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,40 @@ class ImageProgress:
 
 
 @dataclass(frozen=True)
-class StudyProgress:
+class _SessionSummary:
+    """The fields of `StudyProgress` that depend on the study and its sessions."""
+
+    study: str
+    status: str
+    started: int
+    active: int
+    silent: int
+    completed: int
+    left: int
+    ended: int
+    withdrawn: int
+    wanted: int
+    places_left: int
+
+
+@dataclass(frozen=True)
+class _AnswerSummary:
+    """The fields of `StudyProgress` that depend on the answers alone."""
+
+    simulated: int
+    answers: int
+    used: int
+    minutes: Distribution
+    rt_ms: Distribution
+    timing: Timing
+    catch: Share
+    practice: Share
+    consistency: Share
+    chance: float | None
+
+
+@dataclass(frozen=True)
+class StudyProgress(_AnswerSummary, _SessionSummary):  # the fields of the last base come first
     """The progress of one study; counts are sessions unless said otherwise.
 
     Attributes
@@ -71,44 +103,8 @@ class StudyProgress:
         Each image of the study.
     """
 
-    study: str
-    status: str
-    started: int
-    active: int
-    silent: int
-    completed: int
-    left: int
-    ended: int
-    withdrawn: int
-    wanted: int
-    places_left: int
-    simulated: int
-    answers: int
-    used: int
-    minutes: Distribution
-    rt_ms: Distribution
-    timing: Timing
-    catch: Share
-    practice: Share
-    consistency: Share
-    chance: float | None
     per_hour: list[tuple[int, int]]
     images: list[ImageProgress]
-
-
-class _AnswerSummary(TypedDict):
-    """The fields of `StudyProgress` that depend on the answers alone."""
-
-    simulated: int
-    answers: int
-    used: int
-    minutes: Distribution
-    rt_ms: Distribution
-    timing: Timing
-    catch: Share
-    practice: Share
-    consistency: Share
-    chance: float | None
 
 
 def compute_progress(db: store.Database, study: StudyRow, answers: Answers) -> StudyProgress:
@@ -125,16 +121,16 @@ def compute_progress(db: store.Database, study: StudyRow, answers: Answers) -> S
         **statuses,
         wanted=study.study.participants,
         places_left=max(study.study.participants - counts.completed - counts.alive, 0),
-        per_hour=answers.cached(("per hour", hour), lambda: _count_per_hour(answers, hour)),
+        per_hour=answers.get_or_compute(("per hour", hour), lambda: _count_per_hour(answers, hour)),
         images=[
             replace(
                 image,
                 completed=counts.images[image.name]["completed"],
                 active=counts.images[image.name]["alive"],
             )
-            for image in answers.cached("images", lambda: _summarise_images(study, answers))
+            for image in answers.get_or_compute("images", lambda: _summarise_images(study, answers))
         ],
-        **answers.cached("progress", lambda: _summarise_answers(answers)),
+        **vars(answers.get_or_compute("progress", lambda: _summarise_answers(answers))),
     )
 
 
@@ -149,18 +145,18 @@ def _summarise_answers(answers: Answers) -> _AnswerSummary:
         ]
     )
     repeats = int(sums.repeats.sum())
-    return {
-        "simulated": sum(session.simulated for session in answers.sessions),
-        "answers": len(answers),
-        "used": int(sums.used.sum()),
-        "minutes": Distribution.from_values(np.maximum(minutes, 0), "minutes"),
-        "rt_ms": Distribution.from_values(answers.rt_ms[answers.used], "ms"),
-        "timing": _summarise_timing(answers, sums),
-        "catch": Share.from_counts(sums.catch_right.sum(), sums.catch.sum()),
-        "practice": Share.from_counts(sums.practice_right.sum(), sums.practice.sum()),
-        "consistency": Share.from_counts(sums.alike.sum(), repeats),
-        "chance": round(float(np.nansum(sums.chance * sums.repeats) / repeats), 4) if repeats else None,
-    }
+    return _AnswerSummary(
+        simulated=sum(session.simulated for session in answers.sessions),
+        answers=len(answers),
+        used=int(sums.used.sum()),
+        minutes=Distribution.from_values(np.maximum(minutes, 0), "minutes"),
+        rt_ms=Distribution.from_values(answers.rt_ms[answers.used], "ms"),
+        timing=_summarise_timing(answers, sums),
+        catch=Share.from_counts(sums.catch_right.sum(), sums.catch.sum()),
+        practice=Share.from_counts(sums.practice_right.sum(), sums.practice.sum()),
+        consistency=Share.from_counts(sums.alike.sum(), repeats),
+        chance=round(float(np.nansum(sums.chance * sums.repeats) / repeats), 4) if repeats else None,
+    )
 
 
 def _summarise_timing(answers: Answers, sums: SessionSums) -> Timing:
@@ -244,7 +240,7 @@ def count_choices(study: StudyRow, answers: Answers) -> ChoiceCounts | None:
     """Count the answers to chosen and to fixed pairs; None unless the study is adaptive."""
     if not study.study.design.is_adaptive:
         return None
-    return answers.cached("choice counts", lambda: _count_choices(study, answers))
+    return answers.get_or_compute("choice counts", lambda: _count_choices(study, answers))
 
 
 def _count_choices(study: StudyRow, answers: Answers) -> ChoiceCounts:

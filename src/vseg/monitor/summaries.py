@@ -122,7 +122,7 @@ def session_medians(
     return medians
 
 
-def rough_session_medians(
+def approximate_session_medians(
     session: NDArray[np.int32], values: NDArray[np.float32], sessions: int
 ) -> NDArray[np.float64]:
     """Return the median of each session to 0.1 up to 25.5, by counting; NaN without values."""

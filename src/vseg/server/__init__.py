@@ -1,13 +1,13 @@
 """The web server of an experiment: the participants' routes, and the researchers' pages and API.
 
 app                     all routes on one screen
-participants            the participants' routes: page, session, records, completion
+participant_routes      the participants' routes: page, session, records, completion
 records                 validation of the records that a participant's page sends
 session_cache           sessions in memory, for the route that stores records
 session_loader          sessions that are not cached, many in one query
 resume_policy           where a session continues after an interruption
 pair_scheduler          choosing pairs of adaptive studies in background threads
-pending_choices         the pairs chosen for one session, and where more are needed
+session_choices         the pairs chosen for one session, and where more are needed
 dashboard               the researchers' pages
 api                     the researchers' API
 auth                    researchers' passwords, cookies, links and tokens

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from vseg import store
 from vseg.errors import InvalidInput, NotFound
-from vseg.server import error_pages, html, participants
+from vseg.server import error_pages, html, participant_routes
 from vseg.server.headers import PathPrefix, SecurityHeaders
 from vseg.server.health import health
 from vseg.server.lazy_app import LazyApp
@@ -23,7 +23,7 @@ from vseg.server.session_loader import SessionLoader, follow_other_workers
 from vseg.server.simulated_participants import Simulations
 
 PAGES = Path(__file__).with_name("pages")
-STATIC = participants.STATIC
+STATIC = participant_routes.STATIC
 RESERVED_PATHS = frozenset({
     "s", "setup", "login", "logout", "signin", "new", "studies", "settings", "api", "report", "health",
     "static", "pages",
@@ -56,29 +56,29 @@ def create_app(
     """
     routes = [
         # participants, by token; the route that is called after every trial comes first
-        Route("/s/{study}/records", participants.store_records, methods=["POST"]),
-        Route("/s/{study}", participants.redirect_to_page),
-        Route("/s/{study}/", participants.show_page),
-        Route("/s/{study}/study.json", participants.get_study),
-        Route("/s/{study}/images/{sha256}.png", participants.get_image),
-        Route("/s/{study}/sessions", participants.begin_session, methods=["POST"]),
-        Route("/s/{study}/session", participants.get_session),
-        Route("/s/{study}/complete", participants.complete_session, methods=["POST"]),
-        Route("/s/{study}/leave", participants.leave_study, methods=["POST"]),
+        Route("/s/{study}/records", participant_routes.store_records, methods=["POST"]),
+        Route("/s/{study}", participant_routes.redirect_to_page),
+        Route("/s/{study}/", participant_routes.show_page),
+        Route("/s/{study}/study.json", participant_routes.get_study),
+        Route("/s/{study}/images/{sha256}.png", participant_routes.get_image),
+        Route("/s/{study}/sessions", participant_routes.begin_session, methods=["POST"]),
+        Route("/s/{study}/session", participant_routes.get_session),
+        Route("/s/{study}/complete", participant_routes.complete_session, methods=["POST"]),
+        Route("/s/{study}/leave", participant_routes.leave_study, methods=["POST"]),
         # monitoring
         Route("/health", health),
         # files
-        Mount("/static", participants.STATIC_FILES),
+        Mount("/static", participant_routes.STATIC_FILES),
         Mount("/pages", StaticFiles(directory=PAGES)),
         Route("/favicon.ico", html.favicon),
     ]
     groups, at_exit = simulations or Simulations(), ExitStack()
-    context = participants.ParticipantContext(
+    context = participant_routes.ParticipantContext(
         db=db,
         session_cache=SessionCache(),
         session_loader=SessionLoader(db),
         pair_scheduler=PairScheduler(db),
-        begin_limit=asyncio.Semaphore(participants.MAX_CONCURRENT_BEGINS),
+        begin_limit=asyncio.Semaphore(participant_routes.MAX_CONCURRENT_BEGINS),
     )
     researchers = LazyApp(lambda: _create_researchers_app(db, groups, report, at_exit))
 
@@ -112,9 +112,9 @@ def _create_researchers_app(
         # by cookie
         Route("/", dashboard.studies_page),
         Route("/setup", dashboard.set_up_researcher, methods=["GET", "POST"]),
-        Route("/login", dashboard.log_in, methods=["GET", "POST"]),
+        Route("/login", dashboard.log_in_with_password, methods=["GET", "POST"]),
         Route("/logout", dashboard.log_out, methods=["POST"]),
-        Route("/signin", dashboard.sign_in),
+        Route("/signin", dashboard.log_in_with_link),
         Route("/new", dashboard.new_study_page),
         Route("/studies", dashboard.create_study, methods=["POST"]),
         Route("/studies/{name}", dashboard.study_page),

@@ -133,7 +133,7 @@ def create_sign_in_token(db: store.Database, name: str) -> str:
     return store.tokens.create_sign_in(db, name)
 
 
-def sign_in(db: store.Database, token: str) -> Visitor:
+def log_in_with_token(db: store.Database, token: str) -> Visitor:
     """Use up a sign-in token; log its researcher in and return the visitor."""
     name = store.tokens.consume_sign_in(db, token)
     if name is None:
@@ -188,7 +188,9 @@ def check_password(password: str) -> str:
     return password
 
 
-async def log_in(db: store.Database, attempts: "LoginAttempts", name: str, password: str) -> Visitor:
+async def log_in_with_password(
+    db: store.Database, attempts: "LoginAttempts", name: str, password: str
+) -> Visitor:
     """Log a researcher in and return the visitor; raise 401 for a wrong password and 429 after too many."""
     name = name.strip()[:MAX_NAME_LENGTH].replace("\0", "")
     # Read before the password is verified: if it is changed meanwhile, this login must fail.
@@ -204,7 +206,7 @@ async def _verify_password(db: store.Database, attempts: "LoginAttempts", name: 
         await _verify_in_overflow(attempts, name, stored_hash, password)
         return
     async with attempts.hashing:
-        # Checked again: of a hundred simultaneous guesses, most find here that others have failed meanwhile.
+        # Checked again: while this attempt waited, others at the same name may have failed.
         attempts.check_wait(name)
         is_right = await run_in_thread(_matches, stored_hash, password[:MAX_PASSWORD_LENGTH])
         if stored_hash is None or not is_right:

@@ -4,6 +4,7 @@ Nothing is mocked: the study is registered like any other, and its participants 
 """
 
 import secrets
+import subprocess
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +52,7 @@ REPORT_POLICY = {
 RELOAD_AFTER_S = 5
 REPORT_PENDING = "The report is still being written, which takes about a minute; this page will then show it."
 REPORT_FAILED = (
-    "The report's process ended without one; to see why, run in a terminal: vseg demo --report-only"
+    "The process that writes the report ended without one; the terminal of the demonstration shows why."
 )
 _finished: set[Path] = set()  # folders of demonstrations whose report was written or has failed
 
@@ -87,11 +88,11 @@ def _simulate_and_report(
     simulations: Simulations, demo: DemoStudy, address: str, folder: Path, seed: int
 ) -> None:
     first, second = GROUPS
-    command = ["-m", "vseg", "demo", "--report-only", "--no-browser", "--seed", str(seed)]
     try:
         simulations.start(address, demo.study, count=first[0], pace=first[1], seed=seed).finished.wait()
         simulations.start(address, demo.study, count=second[0], pace=second[1], seed=seed + 1)
-        with simulations.child_process([*command, "--out", str(folder / "report")]) as process:
+        command = ["-m", "vseg.demo", str(folder / "report"), str(seed)]
+        with simulations.child_process(command, stdout=subprocess.DEVNULL, stderr=None) as process:
             process.wait()
     finally:
         _finished.add(folder)

@@ -36,12 +36,12 @@ class MenuValues(TypedDict, total=False):
 GetMenuValues = Callable[[Request], Awaitable[MenuValues]]
 
 
-async def no_menu(request: Request) -> MenuValues:
+async def get_empty_menu(request: Request) -> MenuValues:
     """Return no menu, as for participants and files."""
     return {}
 
 
-def build_handlers(get_menu: GetMenuValues = no_menu) -> dict[int | type[Exception], http.Handler]:
+def build_handlers(get_menu: GetMenuValues = get_empty_menu) -> dict[int | type[Exception], http.Handler]:
     """Return the exception handlers of an application whose error pages have this menu."""
     return {kind: _add_html(handler, get_menu) for kind, handler in http.HANDLERS.items()}
 

@@ -15,11 +15,14 @@ def format_number(value: float | None) -> str:
 
 
 def format_minutes(value: float | None) -> str:
-    """Return a duration such as 7.5 min, or in seconds if it is below a minute."""
+    """Return a duration such as 7.5 min, below a minute in seconds, and below a tenth of a second in milliseconds."""
     if not _is_finite(value):
         return MISSING
+    seconds = 60 * value
+    if value < 1 and (seconds >= 10 or value == 0):
+        return f"{seconds:.0f} s"
     if value < 1:
-        return f"{60 * value:.0f} s"
+        return f"{seconds:.1f} s" if seconds >= 0.1 else format_milliseconds(1000 * seconds)
     return f"{value:.1f} min" if value < 10 else f"{value:,.0f} min"
 
 
@@ -35,7 +38,7 @@ def format_percent(value: float | None) -> str:
     return f"{100 * value:.0f} %" if _is_finite(value) else MISSING
 
 
-def format_count(count: int, singular: str, plural: str | None = None) -> str:
+def format_grouped_count(count: int, singular: str, plural: str | None = None) -> str:
     """Return a count with its noun: 1 answer, 2 answers; the default plural adds an s."""
     return f"{format_number(count)} {singular if count == 1 else plural or singular + 's'}"
 
@@ -50,7 +53,7 @@ def format_age(at_ms: float | None) -> str:
     for limit_s, unit_s, unit in ((3600, 60, "min"), (86_400, 3600, "h")):
         if age_s < limit_s:
             return f"{age_s // unit_s:.0f} {unit} ago"
-    return format_count(int(age_s // 86_400), "day") + " ago"
+    return format_grouped_count(int(age_s // 86_400), "day") + " ago"
 
 
 def format_time(at_ms: float | None) -> str:
@@ -78,6 +81,6 @@ FILTERS: dict[str, Callable[..., str]] = {
     "age": format_age,
     "time": format_time,
     "letter": segment_letter,
-    "count_of": format_count,
+    "count_of": format_grouped_count,
 }
 """The filters of the page templates."""

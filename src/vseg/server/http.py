@@ -77,10 +77,10 @@ async def read_json(request: Request, shape: TypeAdapter[T], max_bytes: int = MA
     try:
         return shape.validate_json(body)
     except ValidationError as error:
-        raise InvalidInput(describe_validation_error(error.errors(include_url=False))) from None
+        raise InvalidInput(describe_request_errors(error.errors(include_url=False))) from None
 
 
-def describe_validation_error(errors: Sequence[ErrorDetails]) -> str:
+def describe_request_errors(errors: Sequence[ErrorDetails]) -> str:
     """Describe the first error in a body: 'records[3].rt_ms should be a valid number, got "fast".'."""
     first = errors[0]
     # After an index pydantic adds the kind of the record, which is not part of the body's own path.

@@ -2,14 +2,14 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from vseg._support.subprocesses import start_program, stop_group
 from vseg.errors import InvalidInput
 
 NAMES = (
@@ -62,33 +62,8 @@ def open_browser(browser: str, address: str, *, windowed: bool) -> Iterator[subp
         if sys.platform == "linux" and os.geteuid() == 0:
             # Without this flag it does not start for root; it shows only our own page.
             flags.append("--no-sandbox")
-        process = subprocess.Popen(
-            [browser, *flags],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # so that Ctrl+C does not reach it, and its child processes can be killed with it
-        )
+        process = start_program([browser, *flags])
         try:
             yield process
         finally:
-            _close(process)
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        _stop(process, forced=False)
-    try:
-        process.wait(CLOSE_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        _stop(process, forced=True)
-        process.wait()
-
-
-def _stop(process: subprocess.Popen[bytes], *, forced: bool) -> None:
-    if sys.platform == "win32":
-        stop = process.kill if forced else process.terminate
-        stop()
-        return
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL if forced else signal.SIGTERM)
+            stop_group(process, CLOSE_TIMEOUT_S)

@@ -18,10 +18,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vseg import store
-from vseg.adaptive.chooser import Chooser, derive_seed, preload_engine
+from vseg.adaptive.chooser import Chooser, derive_seed, warm_up_chooser
 from vseg.adaptive.history import AdaptiveAnswer, Pair
 from vseg.server.lazy_app import IMPORT_LOCK, LOAD_DELAY_S
-from vseg.server.pending_choices import NeededPairs, PendingChoices
+from vseg.server.session_choices import NeededPairs, SessionChoices
 from vseg.store.choices import ChoiceBatch, ContributingSession, EarlyStop, SessionBasis
 from vseg.study.schema import Study
 
@@ -52,7 +52,7 @@ class PairScheduler:
         self._db, self._max_threads = db, max_threads
         self._changed = threading.Condition()
         self._waiting: dict[
-            int, tuple[PendingChoices, float]
+            int, tuple[SessionChoices, float]
         ] = {}  # by session, with the time of the request
         self._busy: set[Key] = set()
         self._threads: list[threading.Thread] = []
@@ -61,17 +61,17 @@ class PairScheduler:
         self._closed = False
         self._latency_s = 0.2  # from a request to stored choices, averaged over the last ones
 
-    def note_records(self, pending: PendingChoices, records: Iterable[Mapping[str, Any]] = ()) -> None:
+    def note_records(self, choices: SessionChoices, records: Iterable[Mapping[str, Any]] = ()) -> None:
         """Take note of the records that a session has sent, and request more pairs if few are left."""
         if not self._threads:
             self._start_first_thread()
-        pending.note_answered([record["item"] for record in records if record["kind"] == "response"])
-        if pending.last_item >= pending.quiet_until and pending.find_need(self._margin(pending)) is not None:
-            self._request(pending)
+        choices.note_answered([record["item"] for record in records if record["kind"] == "response"])
+        if choices.last_item >= choices.quiet_until and choices.find_need(self._margin(choices)) is not None:
+            self._request(choices)
 
-    def is_choosing(self, pending: PendingChoices) -> bool:
+    def is_choosing(self, choices: SessionChoices) -> bool:
         """Return whether pairs are being chosen for this session."""
-        return pending.session in self._waiting or _get_key(pending) in self._busy
+        return choices.session in self._waiting or _get_key(choices) in self._busy
 
     def close(self) -> None:
         """Stop all threads; wait a little for choices under way."""
@@ -81,17 +81,17 @@ class PairScheduler:
         for thread in self._threads:
             thread.join(CLOSE_TIMEOUT_S)
 
-    def _margin(self, pending: PendingChoices) -> int:
+    def _margin(self, choices: SessionChoices) -> int:
         """Return how many trials before a session runs out it should request more pairs."""
-        timing = pending.study.study.timing
+        timing = choices.study.study.timing
         trial_s = (timing.cue_ms + timing.image_ms + timing.pause_ms) / 1000 + QUICK_ANSWER_S
         return min(max(MIN_MARGIN, 2 + math.ceil(2 * self._latency_s / trial_s)), MAX_MARGIN)
 
-    def _request(self, pending: PendingChoices) -> None:
+    def _request(self, choices: SessionChoices) -> None:
         with self._changed:
-            if self._closed or pending.session in self._waiting:
+            if self._closed or choices.session in self._waiting:
                 return
-            self._waiting[pending.session] = pending, time.monotonic()
+            self._waiting[choices.session] = choices, time.monotonic()
             if len(self._threads) < self._max_threads:
                 self._start_thread(is_helper=len(self._threads) > 0)
             self._changed.notify_all()
@@ -115,10 +115,9 @@ class PairScheduler:
         try:
             with IMPORT_LOCK:
                 import_module("vseg.adaptive.acquisition")
-            preload_engine()
-        except (
-            Exception
-        ):  # the first choice meets the same error, and its session goes on with the pairs it has
+            warm_up_chooser()
+        except Exception:
+            # The first choice will fail in the same way, and its session continues with its fixed pairs.
             log.exception("The adaptive engine could not be loaded.")
 
     def _run(self, is_helper: bool) -> None:
@@ -130,74 +129,74 @@ class PairScheduler:
                     self._changed.wait(RECHECK_S if is_helper and self._waiting else None)
                 if job is None or self._closed:
                     return
-                pending, requested_s = job
+                choices, requested_s = job
             try:
-                self._serve(pending)
+                self._serve(choices)
                 self._latency_s += 0.2 * (time.monotonic() - requested_s - self._latency_s)
             except Exception:  # the session goes on with the pairs it has
                 if not self._closed:
-                    log.exception("Choosing pairs for session %s failed.", pending.name)
-                self._forget(pending)
-                pending.quiet_until = pending.last_item + RETRY_AFTER
+                    log.exception("Choosing pairs for session %s failed.", choices.name)
+                self._forget(choices)
+                choices.quiet_until = choices.last_item + RETRY_AFTER
             finally:
                 with self._changed:
-                    self._busy.discard(_get_key(pending))
+                    self._busy.discard(_get_key(choices))
                     self._changed.notify_all()
 
-    def _take_job(self, is_helper: bool) -> tuple[PendingChoices, float] | None:
+    def _take_job(self, is_helper: bool) -> tuple[SessionChoices, float] | None:
         """Take the waiting session with the fewest trials left whose chooser is not in use; None if there is none."""
         free = [job for job in self._waiting.values() if _get_key(job[0]) not in self._busy]
         if not free:
             return None
-        pending, requested_s = min(free, key=lambda job: (_count_trials_left(job[0]), job[1]))
-        if is_helper and _count_trials_left(pending) > URGENT_TRIALS:
+        choices, requested_s = min(free, key=lambda job: (_count_trials_left(job[0]), job[1]))
+        if is_helper and _count_trials_left(choices) > URGENT_TRIALS:
             return None
-        self._busy.add(_get_key(pending))  # before it is removed: it is always either waiting or busy
-        del self._waiting[pending.session]
-        return pending, requested_s
+        self._busy.add(_get_key(choices))  # before it is removed: it is always either waiting or busy
+        del self._waiting[choices.session]
+        return choices, requested_s
 
-    def _serve(self, pending: PendingChoices) -> None:
+    def _serve(self, choices: SessionChoices) -> None:
         """Choose and store a batch for a session, or store that its image is known well enough."""
-        pending.reload(self._db)
-        need = pending.find_need(self._margin(pending))
+        choices.reload(self._db)
+        need = choices.find_need(self._margin(choices))
         if need is None:  # another worker was quicker
             return
-        pending.quiet_until = pending.last_item + RETRY_AFTER
+        choices.quiet_until = choices.last_item + RETRY_AFTER
         with self._db.reading() as connection:
-            live = self._get_chooser(connection, pending, need.trials.image)
-            live.take_new_answers(connection, pending.session)
-        if pending.session not in live.sessions or live.chooser.answers < live.min_answers:
-            self._forget(pending)
-        elif (stop := _find_stop(pending, need, live)) is not None:
-            store.choices.save_stop(self._db, pending.session, pending.name, stop)
-            pending.reload(self._db)
-            self._forget(pending)
+            live = self._get_chooser(connection, choices, need.trials.image)
+            live.take_new_answers(connection, choices.session)
+        if choices.session not in live.sessions or live.chooser.answers < live.min_answers:
+            self._forget(choices)
+        elif (stop := _find_stop(choices, need, live)) is not None:
+            store.choices.save_stop(self._db, choices.session, choices.name, stop)
+            choices.reload(self._db)
+            self._forget(choices)
         else:
-            self._choose(pending, need, live)
+            self._choose(choices, need, live)
 
-    def _choose(self, pending: PendingChoices, need: NeededPairs, live: "LiveChooser") -> None:
+    def _choose(self, choices: SessionChoices, need: NeededPairs, live: "LiveChooser") -> None:
         # More pairs at a time if choosing takes long.
-        size = max(live.chooser.batch_size, 2 * self._margin(pending))
-        batch = _choose_batch(pending, need, live, size)
+        size = max(live.chooser.batch_size, 2 * self._margin(choices))
+        batch = _choose_batch(choices, need, live, size)
         number = store.choices.save_batch(
             self._db, batch, after=live.last_batch, session_ids=list(live.sessions)
         )
         if number is None:
-            pending.reload(self._db)  # another worker may have chosen; its choices can be sent at once
-            self._forget(pending)
+            choices.reload(self._db)  # another worker may have chosen; its choices can be sent at once
+            self._forget(choices)
             return
         live.last_batch = number
         pairs = dict(zip(batch.items, zip(batch.i, batch.j, strict=True), strict=True))
-        live.chooser.history.add_choices(pending.session, pairs)
-        pending.choices = pending.choices | pairs
-        pending.quiet_until = -1
+        live.chooser.history.add_choices(choices.session, pairs)
+        choices.pairs = choices.pairs | pairs
+        choices.quiet_until = -1
 
-    def _get_chooser(self, connection: "Connection", pending: PendingChoices, image: str) -> "LiveChooser":
+    def _get_chooser(self, connection: "Connection", choices: SessionChoices, image: str) -> "LiveChooser":
         """Return the cached chooser if it is current, else a new one that has taken the stored batches."""
-        key, sessions = (_get_key(pending), image), _list_sessions(connection, pending, image)
+        key, sessions = (_get_key(choices), image), _list_sessions(connection, choices, image)
         live = self._choosers.get(key)
         if live is None or not live.is_current(connection, sessions):
-            live = LiveChooser(pending.study.study, image, sessions)
+            live = LiveChooser(choices.study.study, image, sessions)
             live.take_stored_batches(connection)
         live.sessions = sessions
         with self._lock:
@@ -207,15 +206,15 @@ class PairScheduler:
                 self._choosers.popitem(last=False)
         return live
 
-    def _forget(self, pending: PendingChoices) -> None:
+    def _forget(self, choices: SessionChoices) -> None:
         """Drop a shared chooser that took answers without storing a batch: only batches record the order of answers."""
-        if pending.study.study.design.shared:
+        if choices.study.study.design.shared:
             with self._lock:
-                for key in [key for key in self._choosers if key[0] == _get_key(pending)]:
+                for key in [key for key in self._choosers if key[0] == _get_key(choices)]:
                     del self._choosers[key]
 
 
-class OtherPairs(NamedTuple):
+class OpenPairs(NamedTuple):
     """Pairs that other sessions are to answer, and for each of these sessions the first item behind its pairs."""
 
     pairs: list[Pair]
@@ -287,9 +286,9 @@ class LiveChooser:
             self.chooser.take(session, answers, records)
             self._active_s[session] = time.monotonic()
 
-    def list_open_pairs(self, asker: int) -> OtherPairs:
+    def list_open_pairs(self, asker: int) -> OpenPairs:
         """Return the pairs that other sessions are still to answer, at most MAX_PENDING; idle sessions are skipped."""
-        others, now = OtherPairs([], {}), time.monotonic()
+        others, now = OpenPairs([], {}), time.monotonic()
         for session, history in self.chooser.history.sessions.items():
             if session == asker or now - self._active_s[session] > IDLE_S:
                 continue
@@ -301,52 +300,52 @@ class LiveChooser:
 
 
 def _list_sessions(
-    connection: "Connection", pending: PendingChoices, image: str
+    connection: "Connection", choices: SessionChoices, image: str
 ) -> dict[int, ContributingSession]:
     """Return the sessions whose answers count for this one: its own, or all about the image if they are shared."""
-    if not pending.study.study.design.shared:
-        return {pending.session: ContributingSession(pending.name)}
-    return store.choices.list_contributing_sessions(connection, pending.study.id, image)
+    if not choices.study.study.design.shared:
+        return {choices.session: ContributingSession(choices.name)}
+    return store.choices.list_contributing_sessions(connection, choices.study.id, image)
 
 
-def _find_stop(pending: PendingChoices, need: NeededPairs, live: LiveChooser) -> EarlyStop | None:
+def _find_stop(choices: SessionChoices, need: NeededPairs, live: LiveChooser) -> EarlyStop | None:
     """Return where to stop asking about the image, or None unless it is known well enough."""
-    study = pending.study.study
-    own = len(live.chooser.history.sessions[pending.session].answered)
+    study = choices.study.study
+    own = len(live.chooser.history.sessions[choices.session].answered)
     if study.design.target_error is None or own < study.min_pairs:
         return None
     if (error := live.chooser.expected_error) > study.design.target_error:
         return None
     trials = need.trials
-    return EarlyStop(trials.image, max(pending.last_item + 1, trials.items[0]), trials.until, own, error)
+    return EarlyStop(trials.image, max(choices.last_item + 1, trials.items[0]), trials.until, own, error)
 
 
-def _choose_batch(pending: PendingChoices, need: NeededPairs, live: LiveChooser, size: int) -> ChoiceBatch:
+def _choose_batch(choices: SessionChoices, need: NeededPairs, live: LiveChooser, size: int) -> ChoiceBatch:
     """Choose pairs for the next items of a session, given what it and other sessions are still to answer."""
-    study, chooser, image = pending.study.study, live.chooser, need.trials.image
-    own = chooser.history.sessions[pending.session].list_unanswered(need.iterate_fixed())
-    others = live.list_open_pairs(pending.session)
+    study, chooser, image = choices.study.study, live.chooser, need.trials.image
+    own = chooser.history.sessions[choices.session].list_unanswered(need.iterate_fixed())
+    others = live.list_open_pairs(choices.session)
     items = list(need.trials.items[need.first : need.first + size])
-    seed = derive_seed(study, image, pending.name, items[0])
+    seed = derive_seed(study, image, choices.name, items[0])
     i, j = chooser.choose(len(items), pending=own + others.pairs, seed=seed)
     items = items[: len(i)]  # fewer pairs may be left that were not asked
-    ahead = others.ahead | {pending.session: items[0]}
+    ahead = others.ahead | {choices.session: items[0]}
     basis = {
         session: SessionBasis(history.records, ahead.get(session, 0))
         for session, history in chooser.history.sessions.items()
     }
     return ChoiceBatch(
-        pending.session, pending.name, image, str(study.design.rule), seed, chooser.answers,
+        choices.session, choices.name, image, str(study.design.rule), seed, chooser.answers,
         chooser.expected_error, basis, items, i, j,
     )  # fmt: skip
 
 
-def _count_trials_left(pending: PendingChoices) -> int:
-    need = pending.find_need(10**6)
+def _count_trials_left(choices: SessionChoices) -> int:
+    need = choices.find_need(10**6)
     return need.left if need else 10**6
 
 
-def _get_key(pending: PendingChoices) -> Key:
+def _get_key(choices: SessionChoices) -> Key:
     """Return what only one thread works on at a time: a session, or a study whose sessions share their answers."""
-    shared = pending.study.study.design.shared
-    return ("study", pending.study.id) if shared else ("session", pending.session)
+    shared = choices.study.study.design.shared
+    return ("study", choices.study.id) if shared else ("session", choices.session)

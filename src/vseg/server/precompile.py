@@ -5,11 +5,11 @@ The process has the lowest priority: on a machine with few cores, compiling woul
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vseg._support import numba_cache
+from vseg._support.subprocesses import exit_with_parent, start_python
 
 
 @contextmanager
@@ -18,13 +18,16 @@ def compile_in_background() -> Iterator[None]:
     if numba_cache.has_cached_kernels():
         yield
         return
-    command = [sys.executable, "-m", "vseg.server.precompile"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = start_python(["-m", "vseg.server.precompile"], stdout=subprocess.DEVNULL)
     try:
         yield
     finally:
+        # Not kill_group: the process may have ended long ago and been reaped by os.wait in the supervisor of the
+        # workers, so that its number may belong to another group. It starts no processes of its own.
         process.kill()
         process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 def main() -> None:
@@ -47,4 +50,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    exit_with_parent()
     main()

@@ -9,7 +9,7 @@ from vseg import store
 from vseg.errors import VsegError
 from vseg.server import http
 from vseg.server.background import run_in_background, wait_for_stop
-from vseg.server.formatting import format_count
+from vseg.server.formatting import format_grouped_count
 
 INTERVAL_S = 24 * 60 * 60
 log = logging.getLogger("vseg.server")
@@ -34,8 +34,8 @@ async def _delete_daily(db: store.Database, stop: asyncio.Event) -> None:
                 log.warning(
                     "Study %s: deleted %s and %s, as keep_identities_days = %d requires.",
                     study,
-                    format_count(counts.identities, "identity", "identities"),
-                    format_count(counts.links, "personal link"),
+                    format_grouped_count(counts.identities, "identity", "identities"),
+                    format_grouped_count(counts.links, "personal link"),
                     counts.days,
                 )
         await wait_for_stop(stop, INTERVAL_S)

@@ -15,8 +15,8 @@ from threading import Lock
 from typing import Any, Self
 
 from vseg.errors import InvalidInput
-from vseg.server.pending_choices import PendingChoices
 from vseg.server.records import DEFAULTS
+from vseg.server.session_choices import SessionChoices
 from vseg.store.sessions import SessionTrials
 from vseg.store.studies import StudyRow
 from vseg.store.validation import EventLimits
@@ -34,12 +34,12 @@ Record = Mapping[str, Any]
 class CachedSession:
     """One session: its trials by item, and for an adaptive study the pairs chosen for it."""
 
-    __slots__ = ("_flags", "_image", "_images", "_numbers", "id", "limits", "pending_choices", "study")
+    __slots__ = ("_flags", "_image", "_images", "_numbers", "choices", "id", "limits", "study")
 
-    def __init__(self, id: int, study: str, trials: Trials, pending_choices: PendingChoices | None = None):
+    def __init__(self, id: int, study: str, trials: Trials, choices: SessionChoices | None = None):
         self.id = id
         self.study = study
-        self.pending_choices = pending_choices
+        self.choices = choices
         # No Python loops: after a restart the trials of all sessions are read at once.
         self._images = sorted(set(trials.image))
         image_index = {name: index for index, name in enumerate(self._images)}
@@ -52,7 +52,7 @@ class CachedSession:
     @classmethod
     def from_row(cls, study: StudyRow, row: SessionTrials) -> Self:
         """Return the session stored in this row."""
-        return cls(row.id, study.name, row.trials, PendingChoices.for_session(study, row))
+        return cls(row.id, study.name, row.trials, SessionChoices.for_session(study, row))
 
     def __len__(self) -> int:
         return len(self._image)
@@ -103,16 +103,14 @@ class CachedSession:
         """Return the pair of an item: the adaptively chosen one if the page showed that, else the trial's own."""
         if not is_chosen:
             return self._numbers["i"][item], self._numbers["j"][item]
-        if self.pending_choices is None or (pair := self.pending_choices.choices.get(item)) is None:
+        if self.choices is None or (pair := self.choices.pairs.get(item)) is None:
             raise InvalidInput(f"No pair was chosen for item {item}; leave out chosen, or set it to false.")
         return pair
 
     def has_unknown_choices(self, records: Iterable[Record]) -> bool:
         """Return whether records name choices that this process has not loaded: another worker may have made them."""
-        return self.pending_choices is not None and any(
-            record["kind"] == "response"
-            and record.get("chosen")
-            and record["item"] not in self.pending_choices.choices
+        return self.choices is not None and any(
+            record["kind"] == "response" and record.get("chosen") and record["item"] not in self.choices.pairs
             for record in records
         )
 

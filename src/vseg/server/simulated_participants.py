@@ -79,6 +79,7 @@ class Simulations:
         self._db: store.Database | None = None
         self._jobs: dict[str, SimulationJob] = {}
         self._processes: set[subprocess.Popen[bytes]] = set()
+        self._process_lock = Lock()  # so that each process is killed once
         self._lock, self._stopped = Lock(), False
 
     def share_through(self, db: store.Database) -> None:
@@ -152,18 +153,33 @@ class Simulations:
         """Kill the child processes of this server, also those that are about to start."""
         self._stopped = True
         for process in list(self._processes):
-            process.kill()
+            self._kill(process)
 
     @contextmanager
-    def child_process(self, arguments: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
+    def child_process(
+        self,
+        arguments: Sequence[str],
+        *,
+        stdout: int | None = subprocess.PIPE,
+        stderr: int | None = subprocess.DEVNULL,
+    ) -> Iterator["subprocess.Popen[bytes]"]:
         """Start Python with these arguments in a process that is killed when the server or the block ends."""
-        with start_python(arguments) as process:
-            self._processes.add(process)
+        process = start_python(arguments, stdout=stdout, stderr=stderr)
+        self._processes.add(process)
+        try:
             if self._stopped:
-                process.kill()
-            try:
-                yield process
-            finally:
+                self._kill(process)
+            yield process
+        finally:
+            self._kill(process)
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):  # unsent data cannot be flushed
+                    if pipe is not None:
+                        pipe.close()
+
+    def _kill(self, process: "subprocess.Popen[bytes]") -> None:
+        with self._process_lock:
+            if process in self._processes:
                 self._processes.discard(process)
                 kill_group(process)
 

@@ -119,5 +119,5 @@ def get_schema(request: Request) -> Response:
 
 async def _handle_invalid_request(request: Request, exception: RequestValidationError) -> Response:
     return await http.handle_vseg_error(
-        request, InvalidInput(http.describe_validation_error(exception.errors()))
+        request, InvalidInput(http.describe_request_errors(exception.errors()))
     )

@@ -43,7 +43,7 @@ def get_progress(request: Request, row: RequestedStudy) -> Response:
     """Return counts, distributions, timing, catch trials and consistency, and all participants who did not withdraw."""
     answers = load_answers(request, row)
     progress = PROGRESS.dump_json(monitor.compute_progress(get_state(request).db, row, answers))
-    people = answers.cached(
+    people = answers.get_or_compute(
         "people as JSON", lambda: PEOPLE.dump_json(monitor.summarise_participants(row, answers))
     )
     etag = make_etag(answers.version, progress)

@@ -12,7 +12,7 @@ from vseg import __version__, monitor, store
 from vseg.errors import InvalidInput
 from vseg.monitor import Answers, PosteriorStatus, PosteriorSummary, posterior_summary, tiles
 from vseg.monitor.maps import answers_fingerprint
-from vseg.monitor.posterior_summary import has_chooser, read_chooser_answers
+from vseg.monitor.posterior_summary import has_chooser, read_answers_in_chooser_order
 from vseg.server.api.dependencies import (
     RequestedStudy,
     get_state,
@@ -61,20 +61,20 @@ def request_posterior(
             "Only adaptive studies have a chooser: one for each participant, or one for all if they share it; "
             'use a number of segments or "auto".'
         )
-    question = posterior_summary.make_question(
+    inputs = posterior_summary.collect_inputs(
         answers, image, participant=participant, segments=_parse_segments(segments, len(answers.layout))
     )
 
-    def make_question() -> posterior_summary.PosteriorQuestion:
+    def collect_inputs() -> posterior_summary.PosteriorInputs:
         if segments != CHOOSER:
-            return question
-        return posterior_summary.make_chooser_question(
-            row.study, image, read_chooser_answers(db, row, answers, image, participant)
+            return inputs
+        return posterior_summary.collect_chooser_inputs(
+            row.study, image, read_answers_in_chooser_order(db, row, answers, image, participant)
         )
 
-    version = f"{answers_fingerprint(answers, image, participant)} {question.catch}"
+    version = f"{answers_fingerprint(answers, image, participant)} {inputs.catch}"
     subject = (row.id, row.digest, image, participant, segments)
-    newest = posteriors.request(subject, version, make_question)
+    newest = posteriors.request(subject, version, collect_inputs)
     if mark in ("", newest.mark) or (earlier := posteriors.find(subject, mark)) is None:
         return newest
     return PosteriorStatus(earlier, mark, is_current=False)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound
-from vseg.server import http, participants
+from vseg.server import http, participant_routes
 from vseg.server.api.dependencies import RequestedStudy, describe_json_body, get_state
 from vseg.server.api.schemas import (
     NEW_STUDY,
@@ -44,7 +44,7 @@ router = APIRouter(tags=["studies"])
 def list_studies(request: Request) -> list[StudySummary]:
     """Return every study in this database, with the numbers of its sessions."""
     db = get_state(request).db
-    return [summarise_study(db, row, request) for row in store.studies.list_studies(db)]
+    return [summarise_study_row(db, row, request) for row in store.studies.list_studies(db)]
 
 
 @router.post(
@@ -60,7 +60,7 @@ async def create_study(request: Request) -> StudySummary:
 
     def create() -> StudySummary:
         db = get_state(request).db
-        return summarise_study(db, register_study(db, text), request)
+        return summarise_study_row(db, register_study(db, text), request)
 
     return await http.run_in_thread(create)
 
@@ -71,7 +71,7 @@ def get_study(request: Request, row: RequestedStudy) -> StudyDetail:
     db = get_state(request).db
     images = store.sessions.count_sessions(db, row).images
     return StudyDetail(
-        **summarise_study(db, row, request).model_dump(),
+        **summarise_study_row(db, row, request).model_dump(),
         text=row.text,
         created_at_ms=row.created_at_ms,
         frozen_at_ms=row.frozen_at_ms,
@@ -114,12 +114,12 @@ def reopen_study(request: Request, row: RequestedStudy) -> StudySummary:
 def preview_session(request: Request, row: RequestedStudy) -> Response:
     """Return the images and trials that a new participant would get; each call draws them anew and stores nothing."""
     units = preview_units(row.study, secrets.randbits(32))
-    trials = participants.make_trial_drawer(row)(units)
+    trials = participant_routes.make_trial_drawer(row)(units)
     session = SessionRow(
         id=0, name="preview", study=row.id, trials=trials, participant="preview", status="active", units=units,
         software={}, started_at_ms=0, finished_at_ms=None,
     )  # fmt: skip
-    state = participants.describe_session(row, session, ResumePoint([], [], 0))
+    state = participant_routes.describe_session(row, session, ResumePoint([], [], 0))
     return json_response(request, {**state, "token": ""})
 
 
@@ -177,7 +177,7 @@ def register_study(db: store.Database, text: str) -> StudyRow:
     raise Conflict(f"There is already a study {study.name!r}; choose another name.", "exists")
 
 
-def summarise_study(db: store.Database, row: StudyRow, request: Request) -> StudySummary:
+def summarise_study_row(db: store.Database, row: StudyRow, request: Request) -> StudySummary:
     """Return a study and the numbers of its sessions, for the API and the dashboard."""
     counts = store.sessions.count_sessions(db, row)
     link = participant_url(request, row.name)
@@ -194,7 +194,7 @@ def summarise_study(db: store.Database, row: StudyRow, request: Request) -> Stud
         ended=counts.ended,
         withdrawn=counts.withdrawn,
         link=link,
-        prolific_link=f"{link}?{participants.PROLIFIC_QUERY}" if row.study.prolific else None,
+        prolific_link=f"{link}?{participant_routes.PROLIFIC_QUERY}" if row.study.prolific else None,
     )
 
 
@@ -214,4 +214,4 @@ def _change_status(
 ) -> StudySummary:
     db = get_state(request).db
     change(db, row.name)
-    return summarise_study(db, store.studies.get_study(db, row.name), request)
+    return summarise_study_row(db, store.studies.get_study(db, row.name), request)

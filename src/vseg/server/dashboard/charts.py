@@ -8,7 +8,7 @@ from typing import Literal
 
 from vseg.monitor import Distribution
 from vseg.server.formatting import (
-    format_count,
+    format_grouped_count,
     format_milliseconds,
     format_minutes,
     format_number,
@@ -76,7 +76,7 @@ def hourly_chart(hours: Sequence[tuple[int, int]]) -> Chart:
     if any(counts):
         at_ms, count = max(hours, key=lambda hour: hour[1])
         peak = f"{format_number(count)} in the hour from {format_time(at_ms)}"
-        summary = f"{format_count(sum(counts), 'answer')} in the last two days, at most {peak}."
+        summary = f"{format_grouped_count(sum(counts), 'answer')} in the last two days, at most {peak}."
     return Chart(
         "Answers per hour",
         "bars",

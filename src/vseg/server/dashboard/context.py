@@ -19,7 +19,7 @@ from vseg.server.html import render_template, root_path
 from vseg.store.studies import StudyRow
 
 if TYPE_CHECKING:
-    from vseg.server.dashboard.overview import OverviewCache
+    from vseg.server.dashboard.study_overview import OverviewCache
 
 MAX_FORM_FIELDS = 20
 
@@ -57,15 +57,15 @@ def require_login(endpoint: Endpoint) -> Endpoint:
     """Make a page redirect to the login if nobody is logged in; its live parts answer 401 instead."""
 
     @wraps(endpoint)
-    async def guarded(request: Request) -> Response:
+    async def check_login(request: Request) -> Response:
         if (await get_visitor(request)).name is not None:
             return await endpoint(request)
         if "part" in request.query_params:
             return Response(status_code=401)
-        target = _requested_path(request) if request.method == "GET" else "/"
+        target = _get_requested_path(request) if request.method == "GET" else "/"
         return redirect(request, "/login" if target == "/" else f"/login?{urlencode({'next': target})}")
 
-    return guarded
+    return check_login
 
 
 async def render_page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
@@ -103,20 +103,20 @@ def parse_whole_number(text: str, name: str) -> int:
     return int(text)
 
 
-def local_path(text: str) -> str:
+def to_local_path(text: str) -> str:
     """Return a path if it lies on this site, else "/"; redirects from forms and links go through this.
 
     Examples
     --------
-    >>> local_path("/studies/mine?segments=3"), local_path("//elsewhere.org"), local_path("https://elsewhere.org")
-    ('/studies/mine?segments=3', '/', '/')
+    >>> [to_local_path(text) for text in ("/studies/mine?segments=3", "//elsewhere.org", "https://elsewhere.org")]
+    ['/studies/mine?segments=3', '/', '/']
     """
     return text if re.fullmatch(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,500}", text) else "/"
 
 
-def _requested_path(request: Request) -> str:
+def _get_requested_path(request: Request) -> str:
     path = request.url.path.removeprefix(root_path(request))
-    return local_path(f"{path}?{request.url.query}" if request.url.query else path)
+    return to_local_path(f"{path}?{request.url.query}" if request.url.query else path)
 
 
 def redirect(request: Request, path: str) -> Response:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from vseg import store
 from vseg.server import http
-from vseg.server.api.studies import create_personal_links, summarise_study
+from vseg.server.api.studies import create_personal_links, summarise_study_row
 from vseg.server.dashboard.context import (
     get_state,
     load_study,
@@ -56,7 +56,7 @@ async def _render(request: Request, row: StudyRow, **values: Any) -> Response:
         "data.html",
         row=row,
         study=row.study,
-        summary=await http.run_in_thread(summarise_study, db, row, request),
+        summary=await http.run_in_thread(summarise_study_row, db, row, request),
         unused_links=await http.run_in_thread(store.sessions.count_unused_links, db, row),
         max_links=store.sessions.MAX_LINKS,
         database_file=file,

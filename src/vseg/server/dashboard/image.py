@@ -14,8 +14,8 @@ from vseg.monitor.maps import MAX_SEGMENTS, answers_fingerprint
 from vseg.server.api.images import find_image
 from vseg.server.api.posteriors import CHOOSER, EVIDENCE, default_segments
 from vseg.server.dashboard.context import get_state, load_study, require_login
-from vseg.server.dashboard.overview import Overview, render_live_page
 from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
+from vseg.server.dashboard.study_overview import StudyOverview, render_live_page
 from vseg.store.studies import StudyRow
 
 SAME = "same"  # the posterior with as many segments as the reconstruction next to it
@@ -77,7 +77,7 @@ async def image_page(request: Request) -> Response:
 
 
 def _get_posterior(
-    request: Request, row: StudyRow, selection: MapSelection, overview: Overview
+    request: Request, row: StudyRow, selection: MapSelection, overview: StudyOverview
 ) -> PosteriorView:
     segments = str(selection.segments) if selection.posterior == SAME else selection.posterior
     return get_posterior_view(
@@ -118,7 +118,7 @@ def posterior_options(row: StudyRow, participant: str) -> dict[str, str]:
 
 
 def map_values(
-    request: Request, row: StudyRow, overview: Overview, selection: MapSelection
+    request: Request, row: StudyRow, overview: StudyOverview, selection: MapSelection
 ) -> dict[str, Any]:
     """Return how many answers these maps have and need, and the contours that participants drew."""
     participant = selection.participant or None
@@ -146,7 +146,7 @@ def _svg_points(line: list[list[float]]) -> str:
 
 
 def _page_values(
-    request: Request, row: StudyRow, selection: MapSelection, overview: Overview | None
+    request: Request, row: StudyRow, selection: MapSelection, overview: StudyOverview | None
 ) -> dict[str, Any]:
     smoothness_options = {**SMOOTHNESS}
     smoothness_options.setdefault(selection.smoothness, selection.smoothness)
@@ -160,16 +160,17 @@ def _page_values(
     }
     if overview is None:
         return values
-    if selection.participant and not overview.sessions_of(selection.participant):
+    if selection.participant and not overview.list_sessions(selection.participant):
         raise NotFound(f"Study {row.name!r} has no participant {selection.participant!r:.80}.")
-    values["participants"] = sorted(
-        {session.participant for session in overview.sessions if selection.image in session.images}
-    )
+    participants = overview.answers.list_participants(selection.image)
+    if selection.participant and selection.participant not in participants:
+        participants = sorted([*participants, selection.participant])
+    values["participants"] = participants
     values["image_progress"] = next(each for each in overview.progress.images if each.name == selection.image)
     return values | map_values(request, row, overview, selection)
 
 
-def _fit_values(selection: MapSelection, overview: Overview | None) -> dict[str, Any]:
+def _fit_values(selection: MapSelection, overview: StudyOverview | None) -> dict[str, Any]:
     """Return the numbers of the reconstruction; the pictures of the page use the same fit."""
     values: dict[str, Any] = {"selection": selection, "fit": None, "error": ""}
     if overview is None:

@@ -12,11 +12,11 @@ from vseg.server import auth, http
 from vseg.server.dashboard.context import (
     get_state,
     get_visitor,
-    local_path,
     read_form,
     redirect,
     render_page,
     require_login,
+    to_local_path,
 )
 
 
@@ -32,7 +32,7 @@ async def set_up_researcher(request: Request) -> Response:
     name, password, token = form.get("name", ""), form.get("password", ""), form.get("token", "")
     try:
         await auth.set_up(state.db, state.login_attempts, token, name, password)
-        visitor = await auth.log_in(state.db, state.login_attempts, name, password)
+        visitor = await auth.log_in_with_password(state.db, state.login_attempts, name, password)
     except InvalidInput as error:
         return await _render_setup(request, status=422, token=token, name=name, error=error)
     except VsegError as error:
@@ -57,14 +57,16 @@ async def _render_link_error(request: Request, status: int, message: str) -> Res
     )
 
 
-async def log_in(request: Request) -> Response:
+async def log_in_with_password(request: Request) -> Response:
     """Log in with name and password."""
     if request.method == "GET":
         return await render_page(request, "login.html", next=request.query_params.get("next", ""))
     form = await read_form(request)
     state, target, name = get_state(request), form.get("next", ""), form.get("name", "")
     try:
-        visitor = await auth.log_in(state.db, state.login_attempts, name, form.get("password", ""))
+        visitor = await auth.log_in_with_password(
+            state.db, state.login_attempts, name, form.get("password", "")
+        )
     except NotAllowed as error:
         return await render_page(request, "login.html", status=401, name=name, error=error, next=target)
     except HTTPException as error:
@@ -73,10 +75,10 @@ async def log_in(request: Request) -> Response:
         )
         response.headers.update(error.headers or {})
         return response
-    return redirect_with_cookie(request, visitor, local_path(target))
+    return redirect_with_cookie(request, visitor, to_local_path(target))
 
 
-async def sign_in(request: Request) -> Response:
+async def log_in_with_link(request: Request) -> Response:
     """Log in through a one-time link, such as the one that `vseg demo` opens.
 
     HEAD requests come from programs that preview links; they do not use up the link.
@@ -85,11 +87,11 @@ async def sign_in(request: Request) -> Response:
         return Response(status_code=401)
     try:
         visitor = await http.run_in_thread(
-            auth.sign_in, get_state(request).db, request.query_params.get("token", "")
+            auth.log_in_with_token, get_state(request).db, request.query_params.get("token", "")
         )
     except NotAllowed as error:
         return await _render_link_error(request, 401, str(error))
-    return redirect_with_cookie(request, visitor, local_path(request.query_params.get("next", "")))
+    return redirect_with_cookie(request, visitor, to_local_path(request.query_params.get("next", "")))
 
 
 def redirect_with_cookie(request: Request, visitor: auth.Visitor, path: str = "/") -> Response:
@@ -103,7 +105,7 @@ async def log_out(request: Request) -> Response:
     """End all logins of this researcher, in every browser."""
     await read_form(request)
     if (name := (await get_visitor(request)).name) is not None:
-        await http.run_in_thread(store.researchers.sign_out, get_state(request).db, name)
+        await http.run_in_thread(store.researchers.log_out, get_state(request).db, name)
     response = redirect(request, "/login")
     auth.delete_cookie(response, request)
     return response

@@ -14,9 +14,9 @@ from vseg.server.api.posteriors import default_segments
 from vseg.server.dashboard.charts import Chart, histogram_chart
 from vseg.server.dashboard.context import get_state, load_study, read_form, render_page, require_login
 from vseg.server.dashboard.image import MapSelection, map_values
-from vseg.server.dashboard.overview import Overview, render_live_page
 from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
-from vseg.server.formatting import format_count, format_number
+from vseg.server.dashboard.study_overview import StudyOverview, render_live_page
+from vseg.server.formatting import format_grouped_count, format_number
 from vseg.store.studies import StudyRow
 
 MAX_CHART_RT_MS = 5000  # slower answers are drawn at the top of the chart
@@ -55,11 +55,12 @@ async def erase_participant(request: Request) -> Response:
     )
 
 
-def _page_values(request: Request, row: StudyRow, overview: Overview | None) -> dict[str, Any]:
+def _page_values(request: Request, row: StudyRow, overview: StudyOverview | None) -> dict[str, Any]:
     participant = request.path_params["participant"]
+    values: dict[str, Any] = {"participant": participant, "out_of_reach": store.vacuum.OUT_OF_REACH}
     if overview is None:
-        return {"participant": participant}
-    sessions = overview.sessions_of(participant)
+        return values
+    sessions = overview.list_sessions(participant)
     if not sessions:
         raise NotFound(
             f"Study {row.name!r} has no participant {participant!r:.80} with data; they may have been erased."
@@ -70,7 +71,7 @@ def _page_values(request: Request, row: StudyRow, overview: Overview | None) -> 
         for image in _list_images(row, sessions)
     ]
     return {
-        "participant": participant,
+        **values,
         "sessions": sessions,
         "adaptive_notes": _describe_outcomes(request, row, overview.answers, participant),
         "reasons": list(dict.fromkeys(reason for session in sessions for reason in session.reasons)),
@@ -84,13 +85,13 @@ def _list_images(row: StudyRow, sessions: list[ParticipantSummary]) -> list[str]
     return list(dict.fromkeys(images))
 
 
-def _get_posteriors(request: Request, row: StudyRow, overview: Overview) -> dict[str, PosteriorView]:
+def _get_posteriors(request: Request, row: StudyRow, overview: StudyOverview) -> dict[str, PosteriorView]:
     """Return the posterior of each image from this participant's answers only."""
     participant = request.path_params["participant"]
     segments = default_segments(row, participant)
     return {
         image: get_posterior_view(request, row, overview.answers, image, participant, segments)
-        for image in _list_images(row, overview.sessions_of(participant))
+        for image in _list_images(row, overview.list_sessions(participant))
     }
 
 
@@ -103,7 +104,7 @@ def _describe_outcomes(request: Request, row: StudyRow, answers: Answers, partic
     sentences = []
     for outcome in store.choices.list_outcomes(get_state(request).db, row.id, participant):
         error = f"expected error {outcome.expected_error:.3f}"
-        count = format_count(outcome.answers, "answer")
+        count = format_grouped_count(outcome.answers, "answer")
         if not outcome.is_stop:
             sentences.append(f"{outcome.image}: {error} after {count}{by_all}.")
             continue
@@ -122,7 +123,9 @@ def _make_charts(answers: Answers, participant: str) -> list[Chart]:
     times = answers.rt_ms[rows][order]
     summary = "No answers yet."
     if len(times):
-        summary = f"{format_count(len(times), 'answer')}, from {times.min():,.0f} to {times.max():,.0f} ms."
+        summary = (
+            f"{format_grouped_count(len(times), 'answer')}, from {times.min():,.0f} to {times.max():,.0f} ms."
+        )
     sequence = Chart(
         "Reaction time of each answer",
         "dots",

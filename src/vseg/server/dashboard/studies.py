@@ -13,7 +13,7 @@ from vseg.errors import VsegError
 from vseg.server import http
 from vseg.server.api.dependencies import make_etag, not_modified_response
 from vseg.server.api.schemas import StudySummary
-from vseg.server.api.studies import register_study, summarise_study
+from vseg.server.api.studies import register_study, summarise_study_row
 from vseg.server.dashboard.context import (
     get_state,
     read_form,
@@ -93,7 +93,7 @@ def _list_cards(request: Request) -> list[StudyCard]:
     db = get_state(request).db
     return [
         StudyCard(
-            summary=summarise_study(db, row, request),
+            summary=summarise_study_row(db, row, request),
             thumbnails=[row.images[image.name].sha256 for image in row.study.images[:MAX_THUMBNAILS]],
             images=len(row.study.images),
             segments=row.study.segments,

@@ -24,8 +24,8 @@ from vseg.server.dashboard.context import (
     redirect,
     require_login,
 )
-from vseg.server.dashboard.overview import Overview, render_live_page
 from vseg.server.dashboard.posteriors import PosteriorView
+from vseg.server.dashboard.study_overview import StudyOverview, render_live_page
 from vseg.server.simulated_participants import Source
 from vseg.store.studies import StudyRow
 
@@ -54,7 +54,7 @@ async def study_page(request: Request) -> Response:
         row,
         "study",
         lambda overview: _page_values(request, row, overview),
-        lambda overview: _cached_posterior(request, row, overview),
+        lambda overview: _get_cached_posterior(request, row, overview),
     )
 
 
@@ -96,24 +96,26 @@ def _parse_pace(text: str) -> float:
     return pace
 
 
-def _selected_image(request: Request, row: StudyRow) -> str:
+def _get_selected_image(request: Request, row: StudyRow) -> str:
     """Return the image whose map is shown: the one in the query, or the first."""
     names = [image.name for image in row.study.images]
     name = request.query_params.get("image", "")
     return name if name in names else names[0]
 
 
-def _cached_posterior(request: Request, row: StudyRow, overview: Overview) -> dict[str, PosteriorView]:
+def _get_cached_posterior(
+    request: Request, row: StudyRow, overview: StudyOverview
+) -> dict[str, PosteriorView]:
     """Return the posterior that the image's own page has shown last; this page does not compute any."""
-    image = _selected_image(request, row)
+    image = _get_selected_image(request, row)
     view = get_state(request).overviews.get_posterior(row, image, overview.answers)
     return {image: view} if view else {}
 
 
-def _page_values(request: Request, row: StudyRow, overview: Overview | None) -> dict[str, Any]:
+def _page_values(request: Request, row: StudyRow, overview: StudyOverview | None) -> dict[str, Any]:
     """Return the values of the page's template."""
     state, query = get_state(request), request.query_params
-    image = _selected_image(request, row)
+    image = _get_selected_image(request, row)
     values = {
         "locations": len(row.study.layout.build()),
         "image": image,
@@ -135,7 +137,7 @@ def _page_values(request: Request, row: StudyRow, overview: Overview | None) -> 
     )
 
 
-def _progress_values(overview: Overview, image: str, segments: int) -> dict[str, Any]:
+def _progress_values(overview: StudyOverview, image: str, segments: int) -> dict[str, Any]:
     progress = overview.progress
     return {
         "progress": progress,

@@ -51,7 +51,7 @@ def build_report(textures: list[TextureExperiment], pairs: Pairs, photo: Photogr
         "whether two places in it belong to the same segment.",
     )
     page.text(
-        "The people in this report are simulated, and so are their answers. The textures were made for it, "
+        "The participants in this report are simulated, and so are their answers. The textures were made for it, "
         "the photograph is real. From the answers on, everything is the analysis that real data would get.",
         kind="note",
     )
@@ -59,9 +59,9 @@ def build_report(textures: list[TextureExperiment], pairs: Pairs, photo: Photogr
         "The method is that of Vacher, Launay, Mamassian and Coen-Cagli, Measuring uncertainty in human visual "
         "segmentation (PLoS Computational Biology 19(9), e1011483, 2023), below called the paper. Each location of "
         "a grid belongs to each of K segments with some probability: these are the maps. Asked about two locations, "
-        "a person says 'same' with the probability that both belong to one segment.",
+        "a participant says 'same' with the probability that both belong to one segment.",
         "The maps reported are those that explain the answers best, under a penalty on differences between "
-        "neighbours. Its strength λ is the one that best predicts pairs left out. How unsure a person is at a "
+        "neighbours. Its strength λ is the one that best predicts pairs left out. How unsure a participant is at a "
         "location is the entropy of its probabilities: 0 nats if one segment is certain, and at most ln K, which is "
         "0.69 nats for two segments, if all are as likely.",
     )
@@ -73,7 +73,7 @@ def build_report(textures: list[TextureExperiment], pairs: Pairs, photo: Photogr
 
 def _texture_section(page: Report, textures: list[TextureExperiment], pairs: Pairs) -> None:
     low, high = textures
-    people = len(low.each)
+    count = len(low.each)
     page.section("1. Two textures: low and high uncertainty")
     page.text(
         f"Each image holds two oriented textures, {_angles(low)} from the vertical. The orientations "
@@ -89,12 +89,12 @@ def _texture_section(page: Report, textures: list[TextureExperiment], pairs: Pai
     )
     page.section("What was asked", level=3)
     page.text(
-        f"Do these two locations belong to the same segment? Each image has {people} people of its own, who judge "
-        f"the same pairs in each of {BLOCKS} blocks, {BLOCKS * len(pairs)} trials a person. "
+        f"Do these two locations belong to the same segment? Each image has {count} participants of its own, who "
+        f"judge the same pairs in each of {BLOCKS} blocks, {BLOCKS * len(pairs)} trials each. "
         f"{designs.coverage(pairs, segments=2)}"
     )
     page.text(
-        "A simulated person estimates the local orientation at each location from the pixels, weighs it "
+        "A simulated participant estimates the local orientation at each location from the pixels, weighs it "
         "against the two textures' orientations by the scatter found in the image, and has a gain and noise of "
         "their own. The result is what they believe: a probability of each texture at each location. They "
         f"answer from it, but without looking in {LAPSE:.0%} of the trials (lapses). Nobody tells them which "
@@ -106,22 +106,22 @@ def _texture_section(page: Report, textures: list[TextureExperiment], pairs: Pai
         "detail and wider pooling (2 px and 12 px) they would be nearly certain of both, and the difference below "
         "would all but disappear."
     )
-    page.section("Each person's maps", level=3)
+    page.section("Each participant's maps", level=3)
     for one in textures:
         page.figure(
             figures.participants({who: result.maps for who, result in one.each.items()}),
-            alt=f"{people} small entropy maps with segment boundaries, {one.name} uncertainty; mean entropy "
+            alt=f"{count} small entropy maps with segment boundaries, {one.name} uncertainty; mean entropy "
             f"{np.mean(one.entropies):.2f} nats.",
-            caption=f"{one.name.capitalize()} uncertainty, a map a person: entropy, black where they are sure and "
-            "white where both segments are as likely, with its mean below. Red: the boundary between the "
+            caption=f"{one.name.capitalize()} uncertainty, one map for each participant: entropy, black where they are "
+            "sure and white where both segments are as likely, with its mean below. Red: the boundary between the "
             "segments.",
         )
-    page.section("All people together, against the truth", level=3)
-    page.text(f"Maps from the answers of all {people} people, taken as if one person had given them.")
+    page.section("All participants together, against the truth", level=3)
+    page.text(f"Maps from the answers of all {count} participants, taken as if one had given them.")
     for one in textures:
         page.figure(
             figures.maps(
-                one.truth, one.together.maps, image=one.stimulus.image, names=["truth", "all people"]
+                one.truth, one.together.maps, image=one.stimulus.image, names=["truth", "all participants"]
             ),
             alt=f"True maps above, maps from all answers below, {one.name} uncertainty.",
             caption=f"{one.name.capitalize()} uncertainty: the texture with boundaries, the probabilities of "
@@ -132,12 +132,12 @@ def _texture_section(page: Report, textures: list[TextureExperiment], pairs: Pai
     found = compare_values(low.entropies, high.entropies, quantity="mean entropy", unit="nats")
     page.figure(
         figures.groups({one.name: one.entropies for one in textures}, "mean entropy (nats)"),
-        alt=f"A dot a person: {found}.",
-        caption="Mean entropy of each person's maps, a dot a person.",
+        alt=f"One dot for each participant: {found}.",
+        caption="Mean entropy of each participant's maps.",
     )
     sure = found.cohens_d.low > 0
     page.text(
-        f"{'Yes' if sure else 'These people do not show it'}. Low vs high, two independent groups: {found} "
+        f"{'Yes' if sure else 'These participants do not show it'}. Low vs high, two independent groups: {found} "
         f"({found.confidence:.0%} interval)."
     )
 
@@ -155,7 +155,7 @@ def _texture_scores(page: Report, textures: list[TextureExperiment]) -> None:
     ]
     rows.append(["smoothness λ chosen", "≥ 0", *(f"{one.together.smoothness:g}" for one in textures)])
     page.table(
-        ["all people together", "unit or range", "low", "high"],
+        ["all participants together", "unit or range", "low", "high"],
         rows,
         caption="Maps from all answers, against the textures.",
     )
@@ -166,21 +166,21 @@ def _texture_scores(page: Report, textures: list[TextureExperiment]) -> None:
         ["mean absolute error of a probability", "0 to 1", *(f"{_recovery(one):.3f}" for one in textures)],
     ]
     page.table(
-        ["each person", "unit or range", "low", "high"],
+        ["each participant", "unit or range", "low", "high"],
         recovered,
-        caption="Since the people are simulated, what they believed is known: the maps found from the "
-        "answers, against the beliefs behind them, averaged over people.",
+        caption="Since the participants are simulated, what they believed is known: the maps found from the "
+        "answers, against the beliefs behind them, averaged over participants.",
     )
-    # Checked for 15 people per texture and seeds 0 to 5: it holds for each of the twelve means.
+    # Checked for 15 participants per texture and seeds 0 to 5: it holds for each of the twelve means.
     page.text(
         "Together, the lapses and the smoothness penalty raise the reconstructed entropy above the believed one. "
-        "Checked with six seeds, the same people came out surer without lapses, and surer with λ = 0; with "
-        "neither, the reconstructed mean lay from 0.04 nats below to 0.01 nats above the believed one."
+        "Checked with six seeds, the same participants came out surer without lapses, and surer with λ = 0; "
+        "with neither, the reconstructed mean lay from 0.04 nats below to 0.01 nats above the believed one."
     )
 
 
 def _recovery(one: TextureExperiment) -> float:
-    """Return the error of one probability, averaged over locations and people."""
+    """Return the error of one probability, averaged over locations and participants."""
     errors = [metrics.mae_per_entry(one.each[who].maps, belief) for who, belief in one.beliefs.items()]
     return float(np.mean(errors))
 

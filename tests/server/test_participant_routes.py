@@ -340,17 +340,17 @@ def test_personal_links_and_prolific_only(database_url):
     with run_server(database_url, links, prolific) as server:
         token = store.sessions.create_links(server.db, store.studies.get_study(server.db, "tiny"), 1)[0]
 
-        def refused(study: str, **entry: str) -> str:
+        def get_refusal(study: str, **entry: str) -> str:
             reply = server.client.post(f"s/{study}/sessions", json={"consented": True, **entry})
             assert reply.status_code == 409
             return reply.json()["reason"]
 
-        assert refused("tiny") == refused("tiny", link="wrong") == "link"
-        assert refused("sent") == "prolific"
+        assert get_refusal("tiny") == get_refusal("tiny", link="wrong") == "link"
+        assert get_refusal("sent") == "prolific"
         first, second = server.begin(link=token), server.begin(link=token)
         assert first.state["session"] == second.state["session"]
         second.post("complete", {"count": second.answer_all()})
-        assert refused("tiny", link=token) == "already"
+        assert get_refusal("tiny", link=token) == "already"
 
 
 def test_security_headers_of_every_reply(server):

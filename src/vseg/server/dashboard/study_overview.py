@@ -26,7 +26,7 @@ REFRESH_S = 60  # texts such as "5 min ago" change even if no data arrive
 
 
 @dataclass(frozen=True)
-class Overview:
+class StudyOverview:
     """All answers of a study with their summaries; `version` changes when the page has to."""
 
     version: str
@@ -34,7 +34,7 @@ class Overview:
     progress: StudyProgress
     sessions: list[ParticipantSummary]
 
-    def sessions_of(self, participant: str) -> list[ParticipantSummary]:
+    def list_sessions(self, participant: str) -> list[ParticipantSummary]:
         """Return the sessions of one participant."""
         return [session for session in self.sessions if session.participant == participant]
 
@@ -47,13 +47,13 @@ class OverviewCache:
 
     def __init__(self, db: store.Database, live_data: monitor.LiveData):
         self._db, self._live_data = db, live_data
-        self._latest: OrderedDict[int, Overview] = OrderedDict()
-        self._computing: dict[int, Future[Overview]] = {}
+        self._latest: OrderedDict[int, StudyOverview] = OrderedDict()
+        self._computing: dict[int, Future[StudyOverview]] = {}
         self._posteriors: OrderedDict[tuple[int, str, str], PosteriorView] = OrderedDict()
         self._executor = ThreadPoolExecutor(1, "vseg-overview")
         self._lock = Lock()
 
-    def get(self, row: StudyRow) -> Overview | None:
+    def get(self, row: StudyRow) -> StudyOverview | None:
         """Return the overview of a study, or None while its answers are read for the first time."""
         answers = self._live_data.answers(row)
         if answers is None:
@@ -90,9 +90,9 @@ class OverviewCache:
             return None
         return view
 
-    def _compute(self, row: StudyRow, answers: Answers, version: str) -> Overview:
+    def _compute(self, row: StudyRow, answers: Answers, version: str) -> StudyOverview:
         progress = monitor.compute_progress(self._db, row, answers)
-        overview = Overview(version, answers, progress, monitor.summarise_participants(row, answers))
+        overview = StudyOverview(version, answers, progress, monitor.summarise_participants(row, answers))
         with self._lock:
             self._latest[row.id] = overview
             self._latest.move_to_end(row.id)
@@ -105,8 +105,8 @@ async def render_live_page(
     request: Request,
     row: StudyRow,
     name: str,
-    get_values: Callable[[Overview | None], dict[str, Any]],
-    get_posteriors: Callable[[Overview], dict[str, PosteriorView]] | None = None,
+    get_values: Callable[[StudyOverview | None], dict[str, Any]],
+    get_posteriors: Callable[[StudyOverview], dict[str, PosteriorView]] | None = None,
 ) -> Response:
     """Render the page NAME.html about a study, or with ?part=live its live part; 304 if that has not changed.
 
@@ -137,7 +137,7 @@ async def render_live_page(
 async def _compute_etag(
     request: Request,
     row: StudyRow,
-    overview: Overview | None,
+    overview: StudyOverview | None,
     read_fraction: float | None,
     views: list[PosteriorView],
 ) -> str:

@@ -26,10 +26,10 @@ from vseg.server.compression import PrecompressedFiles, json_response
 from vseg.server.html import render_template
 from vseg.server.http import error_response, read_json, run_in_thread
 from vseg.server.pair_scheduler import PairScheduler
-from vseg.server.pending_choices import ChoicesMessage, PendingChoices
 from vseg.server.records import MAX_BODY_BYTES, POSTED_RECORDS, STRICT
 from vseg.server.resume_policy import MAX_ATTEMPTS, Answers, ResumePoint, find_resume_point
 from vseg.server.session_cache import CachedSession, SessionCache
+from vseg.server.session_choices import ChoicesMessage, SessionChoices
 from vseg.server.session_loader import SessionLoader
 from vseg.store.database import now_ms
 from vseg.store.sessions import Identity, SessionRow
@@ -79,7 +79,7 @@ def _check_consent(consented: bool) -> bool:
     return consented
 
 
-class Entry(TypedDict):
+class EntryBody(TypedDict):
     """The body of POST sessions: consent, and who the participant is if Prolific or a personal link says so.
 
     `entry` is a secret that the page makes and stores: the session continues if it is sent again.
@@ -95,7 +95,7 @@ class Entry(TypedDict):
     entry: NotRequired[EntryKey]
 
 
-class Completion(TypedDict):
+class CompletionBody(TypedDict):
     """The body of POST complete: how many records the page has sent."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
@@ -103,7 +103,7 @@ class Completion(TypedDict):
     count: Annotated[int, Field(ge=0)]
 
 
-class Leaving(TypedDict):
+class LeavingBody(TypedDict):
     """The body of POST leave: whether the participant's answers are kept."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
@@ -111,9 +111,9 @@ class Leaving(TypedDict):
     data: Literal["keep", "withdraw"]
 
 
-ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
-COMPLETION: TypeAdapter[Completion] = TypeAdapter(Completion)
-LEAVING: TypeAdapter[Leaving] = TypeAdapter(Leaving)
+ENTRY: TypeAdapter[EntryBody] = TypeAdapter(EntryBody)
+COMPLETION: TypeAdapter[CompletionBody] = TypeAdapter(CompletionBody)
+LEAVING: TypeAdapter[LeavingBody] = TypeAdapter(LeavingBody)
 
 
 async def store_records(request: Request) -> Response:
@@ -121,20 +121,20 @@ async def store_records(request: Request) -> Response:
     context, token_hash = _context(request), hash_token(_read_token(request))
     session = await _find_session(request, context, token_hash)
     records = (await read_json(request, POSTED_RECORDS, MAX_BODY_BYTES))["records"]
-    pending = session.pending_choices
-    if pending is not None and session.has_unknown_choices(records):
-        await run_in_thread(pending.reload, context.db)
+    choices = session.choices
+    if choices is not None and session.has_unknown_choices(records):
+        await run_in_thread(choices.reload, context.db)
     responses, events = session.build_rows(records)
     stored = store.responses.append(
         context.db, session.id, responses, events, token_hash=token_hash, limits=session.limits
     )
     await asyncio.wrap_future(stored)
     reply: dict[str, Any] = {"stored": [record["seq"] for record in records]}
-    if pending is not None:
-        context.pair_scheduler.note_records(pending, records)
+    if choices is not None:
+        context.pair_scheduler.note_records(choices, records)
         # Read before the choices: a pair that is chosen in between is in this reply, or announced by `choosing`.
-        is_choosing = context.pair_scheduler.is_choosing(pending)
-        reply |= {**pending.to_message(), "choosing": is_choosing}
+        is_choosing = context.pair_scheduler.is_choosing(choices)
+        reply |= {**choices.to_message(), "choosing": is_choosing}
     return JSONResponse(reply)
 
 
@@ -219,10 +219,10 @@ async def begin_session(request: Request) -> Response:
         session = context.session_cache.add(
             hash_token(started.token), CachedSession.from_row(study, started.session)
         )
-        pending = session.pending_choices
-        state = _session_state(context.db, study, started.session, pending, is_new=not started.resumed)
-        if pending is not None:
-            context.pair_scheduler.note_records(pending)
+        choices = session.choices
+        state = _session_state(context.db, study, started.session, choices, is_new=not started.resumed)
+        if choices is not None:
+            context.pair_scheduler.note_records(choices)
         return json_response(request, state | {"token": started.token}, 201)
 
     async with context.begin_limit:
@@ -241,7 +241,7 @@ async def get_session(request: Request) -> Response:
     """Return the state of a session."""
     db, (study, row) = _context(request).db, await _load_session(request)
     return await run_in_thread(
-        lambda: json_response(request, _session_state(db, study, row, PendingChoices.for_session(study, row)))
+        lambda: json_response(request, _session_state(db, study, row, SessionChoices.for_session(study, row)))
     )
 
 
@@ -249,20 +249,20 @@ def _session_state(
     db: store.Database,
     study: StudyRow,
     row: SessionRow,
-    pending: PendingChoices | None,
+    choices: SessionChoices | None,
     *,
     is_new: bool = False,
 ) -> dict[str, Any]:
     """Return what the page is told about a session; apply the study's policy on interruptions."""
     _check_not_ended(row.status)
-    if pending is not None:
-        pending.reload(db)
+    if choices is not None:
+        choices.reload(db)
     progress = store.sessions.get_progress(db, row)
     policy, limit_ms = study.study.interruption.policy, study.study.interruption.after_minutes * 60_000
     is_back = not is_new and row.status == "active"
     # A page also reports that it was opened again; only answers show that the participant went on working.
     repeat = is_back and policy == "repeat-block" and now_ms() - progress.answered_at_ms > limit_ms
-    skipped = store.choices.list_skipped_items(pending.stops) if pending else set()
+    skipped = store.choices.list_skipped_items(choices.stops) if choices else set()
     resume = find_resume_point(
         row.trials, progress.answers, progress.restarts, repeat_block=repeat, skipped=skipped
     )
@@ -271,7 +271,7 @@ def _session_state(
         store.sessions.end(db, row)
         _check_not_ended("ended")
     state = describe_session(study, row, resume, next_seq=progress.next_seq, repeat=repeat)
-    return state if pending is None else {**state, **_open_choices(db, pending, progress.answers, resume)}
+    return state if choices is None else {**state, **_open_choices(db, choices, progress.answers, resume)}
 
 
 def _check_not_ended(status: str) -> None:
@@ -310,12 +310,12 @@ def describe_session(
 
 
 def _open_choices(
-    db: store.Database, pending: PendingChoices, answers: Answers, resume: ResumePoint
+    db: store.Database, choices: SessionChoices, answers: Answers, resume: ResumePoint
 ) -> ChoicesMessage:
     """Return the chosen pairs of items that are still to be asked, without those already asked with a fixed pair."""
-    pending.note_answered([item for _, item, _ in answers])
-    closed = store.choices.list_fixed_items(db, pending.session) | set(resume.answered)
-    return pending.to_message([item for item in pending.choices if item not in closed])
+    choices.note_answered([item for _, item, _ in answers])
+    closed = store.choices.list_fixed_items(db, choices.session) | set(resume.answered)
+    return choices.to_message([item for item in choices.pairs if item not in closed])
 
 
 async def complete_session(request: Request) -> Response:

@@ -12,6 +12,7 @@ from typing import TypedDict
 
 from vseg import store
 from vseg.adaptive.history import Pair
+from vseg.data.responses import is_real_trial
 from vseg.store.choices import EarlyStop
 from vseg.store.sessions import SessionTrials
 from vseg.store.studies import StudyRow
@@ -40,7 +41,7 @@ class ChoicesMessage(TypedDict):
 
 
 @dataclass(frozen=True)
-class ImageItems:
+class ImageTrials:
     """The real trials of one image: their items in order, each with its fixed pair.
 
     `until` is the first item behind the image's trials. The columns are arrays, since thousands of sessions are cached.
@@ -57,7 +58,7 @@ class ImageItems:
 class NeededPairs:
     """Where pairs are needed: `trials.items[first:]`, after `left` more trials."""
 
-    trials: ImageItems
+    trials: ImageTrials
     first: int
     left: int
 
@@ -68,7 +69,7 @@ class NeededPairs:
 
 
 @dataclass
-class PendingChoices:
+class SessionChoices:
     """The chosen pairs of one session, by item.
 
     Attributes
@@ -76,9 +77,9 @@ class PendingChoices:
     study : StudyRow
     session, name
         The session's id and its name.
-    images : list of ImageItems
+    images : list of ImageTrials
         The real trials of each image, in the order in which the images are shown.
-    choices : dict
+    pairs : dict
         All pairs that were chosen for the session, by item.
     stops : list of EarlyStop
         Where an image is known well enough and no longer asked about.
@@ -91,15 +92,15 @@ class PendingChoices:
     study: StudyRow
     session: int
     name: str
-    images: list[ImageItems]
-    choices: dict[int, Pair] = field(default_factory=dict)
+    images: list[ImageTrials]
+    pairs: dict[int, Pair] = field(default_factory=dict)
     stops: list[EarlyStop] = field(default_factory=list)
     last_item: int = -1
     quiet_until: int = -1
     _positions: dict[str, list[Position]] = field(default_factory=dict)
 
     @classmethod
-    def for_session(cls, study: StudyRow, row: SessionTrials) -> "PendingChoices | None":
+    def for_session(cls, study: StudyRow, row: SessionTrials) -> "SessionChoices | None":
         """Return the choices of a session, none loaded yet; None unless the study is adaptive."""
         if not study.study.design.is_adaptive:
             return None
@@ -107,7 +108,7 @@ class PendingChoices:
 
     def reload(self, db: store.Database) -> None:
         """Load all choices and stops, including those of other workers."""
-        self.choices = store.choices.get_chosen_pairs(db, self.session)
+        self.pairs = store.choices.get_chosen_pairs(db, self.session)
         with db.reading() as connection:
             self.stops = store.choices.list_stops(connection, self.session)
 
@@ -131,13 +132,13 @@ class PendingChoices:
                 return None
         return None
 
-    def _first_without_choice(self, trials: ImageItems, done: int) -> int:
+    def _first_without_choice(self, trials: ImageTrials, done: int) -> int:
         """Return the number of the first trial that can still get a choice.
 
         It comes after all chosen trials, after the fixed ones at the start, and after the trial under way and the next
         one, which may begin before a choice arrives.
         """
-        last = max((item for item in self.choices if item <= trials.items[-1]), default=-1)
+        last = max((item for item in self.pairs if item <= trials.items[-1]), default=-1)
         chosen = bisect_right(trials.items, last)
         if chosen > done:
             return chosen
@@ -147,10 +148,10 @@ class PendingChoices:
     def to_message(self, items: Iterable[int] | None = None) -> ChoicesMessage:
         """Return what the page is told: the pairs of these items, by default of all still ahead, and the stops."""
         if items is None:
-            items = [item for item in self.choices if item > self.last_item]
+            items = [item for item in self.pairs if item > self.last_item]
         columns: ChoiceColumns = {"item": [], "i": [], "j": [], "x1": [], "y1": [], "x2": [], "y2": []}
         for item in items:
-            i, j = self.choices[item]
+            i, j = self.pairs[item]
             positions = self._get_positions(self._get_image(item))
             values = (item, i, j, *positions[i], *positions[j])
             for column, value in zip(columns.values(), values, strict=True):
@@ -169,15 +170,15 @@ class PendingChoices:
         return self._positions[image]
 
 
-def _group_by_image(trials: Trials) -> list[ImageItems]:
+def _group_by_image(trials: Trials) -> list[ImageTrials]:
     """Return the real trials of each image, in the order in which the images are shown; each is one block."""
     items: dict[str, list[int]] = {}
     for item, image in enumerate(trials.image):
-        if not (trials.practice[item] or trials.catch[item]):
+        if is_real_trial(practice=trials.practice[item], catch=trials.catch[item]):
             items.setdefault(image, []).append(item)
     firsts = [own[0] - trials.trial[own[0]] for own in items.values()]  # a catch trial may come first
     return [
-        ImageItems(
+        ImageTrials(
             image,
             array("i", own),
             array("i", map(trials.i.__getitem__, own)),

@@ -1,4 +1,4 @@
-"""Test variants of a session: other keys, zoom, touch, and a path prefix."""
+"""Test variants of a session: other keys, wrong practice answers, zoom, touch, and a path prefix."""
 
 import json
 import subprocess
@@ -77,6 +77,18 @@ def test_other_response_keys(serve, visitor):
     assert events["keys"] == {"same": "arrowleft", "different": "arrowright"}
     assert all(row["same"] == (row["item"] % 2 == 0) for row in responses)
     assert {row["key"] for row in responses} == {"arrowleft", "arrowright"}
+
+
+@pytest.mark.parametrize(("wrong", "words"), [(2, "Well done!"), (3, "Once more: press F if")])
+def test_mostly_wrong_practice_answers_explain_the_task_again(serve, visitor, wrong, words):
+    server = serve(STUDY.replace("practice = {trials = 0}", "practice = {trials = 4}") + UNCALIBRATED)
+
+    def answer(trials, item):
+        return trials["answer"][item] if item >= wrong else not trials["answer"][item]
+
+    person = visitor(server.url, "", answer).walk("block")
+    assert words in person.words()
+    assert "there is no right or wrong" in person.words()
 
 
 def test_changed_zoom_is_calibrated_again(serve, visitor):
