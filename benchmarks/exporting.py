@@ -58,8 +58,8 @@ def main(quick: bool = False) -> str:
         rows.append(_measure("vseg.load of CSV", ["load", out]))
     note = (
         f"{responses} responses of {responses // 1000} sessions in SQLite; wall-clock time of a new process "
+        "for each row."
     )
-    "for each row."
     return table(
         "Exporting",
         ["command", "seconds", "CPU seconds", "peak MB", "target, under: seconds", "MB"],

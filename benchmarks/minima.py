@@ -73,7 +73,8 @@ def _one_hot(seeds: int) -> str:
         rows.append([design.__name__, f"**{whole} of {seeds}**", f"{wrong}", f"{open_}"])
     columns = ["design", "all labels right", "wrong locations", "logically ambiguous locations"]
     note = (
-        f"One-hot maps, N = 16, K = 3, KN² pairs, one block, λ = 0; {seeds * len(layout)} locations in all. A "
-        "location is ambiguous if its answers are consistent with several labels even if all others are known."
+        "One-hot maps (at every location one segment has probability 1), N = 16, K = 3, KN² pairs, one block, λ = 0; "
+        f"{seeds * len(layout)} locations in all. A location is ambiguous if its answers are consistent with "
+        "several labels even if all others are known."
     )
     return table("One-hot maps", columns, rows, note)

@@ -13,7 +13,7 @@ import numpy as np
 from tables import table
 from vseg import Grid, Maps, Responses, designs, features, stimuli
 from vseg.data.pairs import Pairs
-from vseg.evaluation.compare import compare
+from vseg.evaluation.model_comparison import compare
 from vseg.models import Task, discrimination, distance_only, free_maps, logistic
 from vseg.stimuli.random_maps import softmax
 

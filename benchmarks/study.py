@@ -13,8 +13,10 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import calibration
 import posterior
 from reproduction.annotators import METHODS, StudyResult, run_study
 from reproduction.annotators.figure import draw_errors
@@ -23,24 +25,28 @@ from vseg.errors import VsegWarning
 
 ROOT = Path(__file__).parent.parent
 DOCS, CHECKPOINTS = ROOT / "docs", ROOT / "build" / "study"
-IMAGES, SEED = 20, 0
-WANTED = {"aggregate": 200, "individual": 130}
+IMAGES, SEED, SETS = 20, 0, 60
+TARGETS = {"aggregate": 200, "individual": 130}
 HEADER = """# Studies
 
-Written by `make study`, which takes most of an hour where `make bench` takes minutes. All seeds are fixed: the same
-version gives the same numbers. The annotators' photographs are not part of vseg; with your own copy of BSDS500, `make
-study ARGS=FOLDER` repeats their study, and `python -m reproduction annotators FOLDER` runs it on other photographs.
+This page is written by `make study`, which takes most of an hour (`make bench` takes minutes). All seeds are fixed: the
+same version gives the same numbers. The annotators' photographs are not part of vseg. With your own copy of BSDS500,
+`make study ARGS=FOLDER` repeats the measurement, and `python -m reproduction annotators FOLDER` runs it on other
+photographs or with other settings.
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="your copy of BSDS500")
-    parser.add_argument("--only", metavar="SECTIONS", help="some of accuracy,segments,trials,annotators")
+    parser.add_argument(
+        "--only", metavar="SECTIONS", help="some of calibration,accuracy,segments,trials,annotators"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer seeds and photographs")
     parser.add_argument("--executor", default="processes", help="where the annotators' study runs")
     arguments = parser.parse_args()
     sections: dict[str, Callable[[], str]] = {
+        "calibration": lambda: calibration.main(4 if arguments.quick else SETS),
         "accuracy": lambda: posterior.accuracy(2 if arguments.quick else 32),
         "segments": lambda: posterior.counting(1 if arguments.quick else 12, arguments.quick),
         "trials": lambda: posterior.fewer_trials(1 if arguments.quick else 16, arguments.quick),
@@ -120,7 +126,7 @@ def _table(result: StudyResult, observer: str) -> str:
             ]
         )
     title = f"{observer.capitalize()}: error by trials"
-    note = f"{result.headline(observer)} Wanted: {WANTED[observer]} or fewer."
+    note = f"{result.headline(observer)} Our target: {TARGETS[observer]} or fewer."
     return table(title, ["method", *map(str, result.trials), "as good"], rows, note)
 
 

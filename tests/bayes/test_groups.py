@@ -28,6 +28,7 @@ def seen():
     return shared, other, vseg.data.responses.concatenate([*parts, answers(other, "other", 99)])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::vseg.errors.VsegWarning")
 def test_a_group_prior_helps_participants_who_agree_and_does_not_harm_one_who_differs(seen):
     """Half a block each. Measured: error 0.6 of the spatial prior's for the seven; for the eighth about the same."""
@@ -112,7 +113,7 @@ def test_groups_with_the_same_names_are_compared_in_pairs():
     assert (
         paired.difference.low > 0 > unpaired.difference.low
     )  # participants differ more than their differences
-    with pytest.warns(VsegWarning, match="3 people are in both groups"):
+    with pytest.warns(VsegWarning, match="3 participants are in both groups"):
         compare_entropies({name: low[name] for name in "abc"}, more)
 
 

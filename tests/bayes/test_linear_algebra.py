@@ -65,12 +65,13 @@ def test_dot8(size, seed):
 def test_symmetry_does_not_change_the_covariance(size, kernel):
     """Even and odd fields, decomposed separately, give the same covariance as all together."""
     distance = np.linalg.norm(Grid(size).positions[:, None] - Grid(size).positions, axis=2) / 0.3
-    whole = covariance_roots.covariance_root(covariance_roots._evaluate_kernel(kernel, distance))
+    whole = covariance_roots.covariance_root(covariance_roots.evaluate_kernel(kernel, distance))
     parts = priors.spatial(Grid(size), kernel=kernel, lengths=[0.3]).families[0][0].root
     assert parts.wide.shape == whole.wide.shape
     np.testing.assert_allclose(parts.tall @ parts.wide, whole.tall @ whole.wide, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_blas_threads():
     """To the last digit: chains amplify rounding errors, and adaptive choices are replayed from the answers."""
     digests = {

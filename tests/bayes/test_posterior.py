@@ -16,10 +16,10 @@ from vseg.errors import InvalidInput, VsegWarning
 
 
 def fit_quietly(*arguments, **settings):
-    """Call posterior() without its warnings: chains of a few draws may not agree."""
+    """Call posterior() with short chains, and without the warning that they do not agree."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)
-        return posterior(*arguments, **settings)
+        return posterior(*arguments, **{"budget": 20, **settings})
 
 
 def check_result(result, segments):
@@ -105,6 +105,27 @@ def test_threads_and_repetition_change_nothing(observed):
     sequence = np.random.SeedSequence(7)
     first, second = (fit_quietly(responses, segments=3, draws=16, seed=sequence, threads=1) for _ in range(2))
     np.testing.assert_array_equal(first.draws, second.draws)
+
+
+def test_chains_go_on_until_they_agree_or_the_budget_ends(observed):
+    _, responses = observed
+    result = posterior(responses, segments=3, seed=0, threads=1)
+    assert result.converged
+    assert result.diagnostics.rhat <= 1.05
+    assert min(result.diagnostics.ess, result.diagnostics.tail_ess) >= 100
+    assert result.entropies.size == result.diagnostics.draws
+    with pytest.warns(VsegWarning, match="The chains do not agree .* do not publish the intervals"):
+        short = posterior(responses, segments=3, budget=10, seed=0, threads=1)
+    assert short.diagnostics.draws == 40
+
+
+def test_a_near_certain_observer_gets_a_large_scale():
+    """Scales above 11 were not tried before, which inflated the entropy of near-certain maps."""
+    truth = Maps.one_hot(Grid(8), np.repeat([0, 1], 32))
+    pairs = [vseg.designs.covering(truth.layout, segments=2, seed=seed) for seed in range(5)]
+    result = fit_quietly(vseg.simulate(truth, pairs, seed=0), segments=2, budget=100, seed=0, threads=1)
+    assert result.scale > 11
+    assert result.entropy < 0.02
 
 
 def test_draws_have_the_labels_of_the_mode(observed):
@@ -283,7 +304,8 @@ def test_same_probability_is_the_mean_over_draws(observed):
         ({"segments": 1}, "from 2 to 81 on a 9x9 grid, got 1"),
         ({"segments": "many"}, "got 'many'"),
         ({"segments": []}, "got none"),
-        ({"draws": 4}, "from 8 up, got 4"),
+        ({"draws": 4}, "number of draws is a whole number from 8 up, got 4"),
+        ({"budget": 2.5}, "budget of draws of each chain is a whole number from 8 up, got 2.5"),
         ({"lapses": "some"}, "Lapses are None, 'estimate' or two shares"),
         ({"lapses": (0.6, 0.5)}, "add up to less than 1"),
         ({"lapses": "estimate", "catch": (5, 4)}, "got 5 of 4"),

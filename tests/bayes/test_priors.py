@@ -37,8 +37,8 @@ def test_group_covariances_are_finite_and_scaled(maps):
         assert np.isfinite(C).all()
         assert np.mean(np.diag(C)) < 1.01
     np.testing.assert_allclose(
-        priors._log_odds_covariance(maps.layout, [maps, maps]),
-        priors._log_odds_covariance(maps.layout, maps),
+        priors._mean_unit_covariance(priors._centred_log_odds(maps.layout, [maps, maps])),
+        priors._mean_unit_covariance(priors._centred_log_odds(maps.layout, maps)),
         atol=1e-9,
     )
 
@@ -88,6 +88,6 @@ def test_a_prior_from_a_covariance():
         (lambda: priors.make_prior(priors.spatial(Grid(4)), Grid(3)), "is for a 4x4 grid"),
     ],
 )
-def test_what_is_no_prior_is_told(make, message):
+def test_invalid_priors_are_rejected(make, message):
     with pytest.raises(InvalidInput, match=message):
         make()

@@ -51,7 +51,7 @@ def spatial_root(layout: Layout, kernel: str, length: float) -> CovarianceRoot:
         order = np.argsort(-np.multiply.outer(size, size).ravel(), kind="stable")[:MAX_DIRECTIONS]
         down, across = np.divmod(order, len(rows))
         return _keep_largest((rows[down, :, None] * rows[across, None, :]).reshape(len(order), -1))
-    covariance = _evaluate_kernel(kernel, np.sqrt(squared_distances(layout.positions)) / length)
+    covariance = evaluate_kernel(kernel, np.sqrt(squared_distances(layout.positions)) / length)
     if isinstance(layout, Grid) and len(layout) <= MANY_LOCATIONS:
         return _keep_largest(_orthogonal_root_by_symmetry(covariance, layout.size))
     return covariance_root(covariance)
@@ -105,7 +105,7 @@ def _keep_largest(rows: NDArray[np.float64]) -> CovarianceRoot:
     return CovarianceRoot(as_read_only(rows[order]), as_read_only(np.ascontiguousarray(rows[order].T)))
 
 
-def _evaluate_kernel(kernel: str, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+def evaluate_kernel(kernel: str, distance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the covariance of two locations at a distance given in lengths."""
     if kernel == "rbf":
         return np.exp(-(distance**2) / 2)

@@ -14,13 +14,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vseg._support.seeds import Seed, check_seed
-from vseg.bayes.hmc import MIN_CHAINS
 from vseg.bayes.lapses import LapseOption
-from vseg.bayes.posterior import DRAWS, Posterior, posterior
-from vseg.bayes.priors import Prior, group
+from vseg.bayes.posterior import (
+    BUDGET,
+    DRAWS,
+    Posterior,
+    as_seed_sequence,
+    compare_segments,
+    posterior,
+    search_segments,
+)
+from vseg.bayes.priors import WIDE_SCALES, Prior, group, spatial
 from vseg.bayes.segment_evidence import SegmentOption
+from vseg.data.maps import Maps
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput, VsegWarning
+from vseg.reconstruction.reconstruct import tally_one_image
 
 
 def posteriors(
@@ -31,6 +40,7 @@ def posteriors(
     lapses: LapseOption = None,
     catch: Mapping[str, tuple[int, int]] | None = None,
     draws: int = DRAWS,
+    budget: int = BUDGET,
     image: ArrayLike | None = None,
     seed: Seed,
     threads: int | None = None,
@@ -51,7 +61,9 @@ def posteriors(
     catch : dict of (right, asked), optional
         Catch trials of each participant, as from `vseg.data.catch_trials.count_catch_trials`.
     draws : int
-        Maps to draw from each posterior, 8 or more.
+        Maps to return of each posterior, 8 or more.
+    budget : int
+        Draws of each chain at most, as for `posterior`.
     image : (H, W) or (H, W, 3) uint8, optional
         The image, for the image prior.
     seed : int, SeedSequence or Generator
@@ -94,7 +106,7 @@ def posteriors(
                 )
             result = posterior(
                 responses.select(participant=name), segments=K, prior=own_prior, lapses=lapses,
-                catch=catch_counts.get(name), draws=draws, image=image, seed=fit_seed, threads=1,
+                catch=catch_counts.get(name), draws=draws, budget=budget, image=image, seed=fit_seed, threads=1,
             )  # fmt: skip
             if progress:
                 progress(1)
@@ -125,11 +137,13 @@ def prior_from_others(
     others = responses.take(responses.participant != name)
     if not len(others):
         return "spatial"
-    result = posterior(
-        others, segments=segments, lapses=lapses, catch=_pool_catch_trials(catch, others.participants),
-        draws=2 * MIN_CHAINS, seed=seed, threads=1,
+    tally = tally_one_image(others)
+    base = spatial(tally.layout, scales=WIDE_SCALES)
+    _, _, best = search_segments(
+        tally, base, [segments], lapses, _pool_catch_trials(catch, others.participants),
+        seeds=as_seed_sequence(seed),
     )  # fmt: skip
-    return group(others.layout, result.mode)
+    return group(tally.layout, Maps(tally.layout, best.probabilities), base=base)
 
 
 def warn_about_convergence(results: Mapping[str, Posterior]) -> None:
@@ -152,9 +166,7 @@ def _choose_segments(
     """Return K; if it is to be chosen, by the evidence of all answers together."""
     if isinstance(segments, (int, np.integer)) and not isinstance(segments, bool):
         return int(segments)
-    return posterior(
-        responses, segments=segments, lapses=lapses, catch=catch, draws=2 * MIN_CHAINS, seed=seed
-    ).segments
+    return compare_segments(responses, segments=segments, lapses=lapses, catch=catch, seed=seed).chosen
 
 
 def _pool_catch_trials(catch: Mapping[str, tuple[int, int]], names: Iterable[str]) -> tuple[int, int] | None:

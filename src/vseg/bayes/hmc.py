@@ -1,19 +1,15 @@
-"""Hamiltonian Monte Carlo, compiled: draws of the maps from their posterior.
+"""Hamiltonian Monte Carlo given the hyper-parameters, compiled: draws of the maps for adaptive studies.
 
-run_chain          the one kernel: trajectories, step size by dual averaging, thinning
-whiten             coordinates of a chain from the whole curvature at the mode
-whiten_low_rank    the same from the leading directions alone, for chains that must be ready at once
-sample             several short chains around the modes of a posterior
+run_chain          trajectories, step size by dual averaging, thinning
+whiten_low_rank    coordinates of a chain from the leading directions of the curvature at the mode
 
-A chain moves in coordinates v in which the posterior is close to a standard normal, with the weights u = centre + Wv.
-There a trajectory of length about π/2 ends almost independent of where it began, after a handful of steps. All random
-numbers of a chain are drawn beforehand from its own seed, so results do not depend on the number of threads. A chain
-amplifies rounding errors, so everything here is compiled with a fixed order of sums instead of calling a BLAS.
+A chain moves in coordinates in which the posterior is close to a standard normal. There a trajectory of length about
+π/2 ends almost independent of where it began, after a handful of steps. All random numbers of a chain are drawn
+beforehand from its own seed, so results do not depend on the number of threads. A chain amplifies rounding errors, so
+everything here is compiled with a fixed order of sums instead of calling a BLAS. `joint_sampling` samples the
+hyper-parameters too and takes ten times as long; replays of adaptive studies need the sums of this module unchanged.
 """
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,22 +17,15 @@ from numpy.typing import NDArray
 
 from vseg._support.numba_cache import compiled
 from vseg.bayes.evidence import LaplaceFit
-from vseg.bayes.linear_algebra import cholesky_upper, dot4, invert_lower, sum_of_squares
+from vseg.bayes.linear_algebra import dot4, sum_of_squares
 from vseg.bayes.model import (
     AnswerCounts,
-    compute_maps,
     cost_and_gradient,
-    curvature,
     helmert_contrasts,
     scaled_jacobian,
 )
 
-MIN_CHAINS, MAX_CHAINS = 4, 8
-MIN_DRAWS_PER_CHAIN = 8  # more chains cover more scales and lengths, as long as each keeps this many draws
-WARM_UP = 24  # trajectories that tune the step size and are discarded
-THIN = 2  # trajectories per draw
-ACCEPTANCE = 0.8  # share of trajectories to accept
-MAX_STEPS = 12
+MIN_CHAINS = 4
 FIRST_STEP = 0.5
 TRAVEL = 1.5  # length of a trajectory, about π/2
 START_SPREAD = (
@@ -50,25 +39,8 @@ Floats = NDArray[np.float64]
 
 
 class Whitening(NamedTuple):
-    """Coordinates of a chain, in one of two forms; the arrays of the other form are empty.
+    """Coordinates of a chain: u = (I + PᵀV)v, with V the basis (orthonormal rows) and P `shrink`, both (rank, d)."""
 
-    Attributes
-    ----------
-    is_dense : bool
-        Dense: W = L⁻ᵀ with LLᵀ the curvature, and the chain's position is v.
-        Low rank: W = I + PᵀV, and the chain's position is u itself.
-    centre : (d,)
-        The mode, if dense.
-    inverse, inverse_transposed : (d, d)
-        L⁻¹ and L⁻ᵀ, if dense.
-    basis, shrink : (rank, d)
-        V, with orthonormal rows, and P, if of low rank.
-    """
-
-    is_dense: bool
-    centre: Floats
-    inverse: Floats
-    inverse_transposed: Floats
     basis: Floats
     shrink: Floats
 
@@ -121,74 +93,6 @@ class ChainRun(NamedTuple):
     position: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class ChainDraws:
-    """Maps drawn by several chains, (chains, draws, n, K), their costs, and the share of trajectories accepted."""
-
-    maps: Floats
-    costs: Floats
-    accepted: float
-
-
-def sample(
-    answers: AnswerCounts,
-    fits: Sequence[LaplaceFit],
-    *,
-    draws: int,
-    seeds: np.random.SeedSequence,
-    warm_up: int = WARM_UP,
-    threads: int = 1,
-) -> ChainDraws:
-    """Draw at least `draws` maps, with one chain for each fit, under the lapses of that fit.
-
-    Parameters
-    ----------
-    answers : AnswerCounts
-    fits : list of LaplaceFit
-        Where the chains start; a fit may occur several times.
-    draws : int
-    seeds : SeedSequence
-        Spawns the seed of each chain.
-    warm_up : int
-        Trajectories that tune the step size of a chain and are discarded.
-    threads : int
-        Chains at a time.
-    """
-    count = -(-draws // len(fits))
-    contrasts = helmert_contrasts(fits[0].segments)
-    schedule = Schedule(warm_up, warm_up, THIN, ACCEPTANCE, MAX_STEPS)
-
-    def run(job: tuple[LaplaceFit, np.random.SeedSequence]) -> tuple[Floats, Floats, float]:
-        fit, seed = job
-        own = answers._replace(gamma0=fit.lapses[0], gamma1=fit.lapses[1])
-        rng, size, rounds = np.random.default_rng(seed), fit.mode.weights.size, warm_up + THIN * count
-        start = START_SPREAD * rng.standard_normal(size)
-        noise, uniform = rng.standard_normal((rounds, size)), rng.random((rounds, 2))
-        chain = run_chain(
-            start, whiten(own, fit), fit.root, contrasts, own, FIRST_STEP, noise, uniform, schedule
-        )
-        maps = np.array([compute_maps(u, fit.root, contrasts) for u in chain.weights])
-        return maps, chain.costs, chain.accepted
-
-    with ThreadPoolExecutor(min(threads, len(fits))) as pool:
-        chains = list(pool.map(run, zip(fits, seeds.spawn(len(fits)), strict=True)))
-    maps, costs, accepted = (np.array(part) for part in zip(*chains, strict=True))
-    return ChainDraws(maps, costs, float(accepted.mean()))
-
-
-def count_chains(draws: int) -> int:
-    """Return the number of chains that share this many draws."""
-    return min(max(draws // MIN_DRAWS_PER_CHAIN, MIN_CHAINS), MAX_CHAINS)
-
-
-def whiten(answers: AnswerCounts, fit: LaplaceFit) -> Whitening:
-    """Return dense coordinates from the curvature at the mode of a fit."""
-    factor = cholesky_upper(curvature(fit.mode.weights, fit.root, helmert_contrasts(fit.segments), answers))
-    inverse = invert_lower(np.ascontiguousarray(factor.T))
-    none = np.zeros((0, fit.mode.weights.size))
-    return Whitening(True, fit.mode.weights.ravel(), inverse, np.ascontiguousarray(inverse.T), none, none)
-
-
 def whiten_low_rank(answers: AnswerCounts, fit: LaplaceFit) -> Whitening:
     """Return low-rank coordinates from the leading directions of the curvature at the mode of a fit.
 
@@ -198,7 +102,7 @@ def whiten_low_rank(answers: AnswerCounts, fit: LaplaceFit) -> Whitening:
     rank = min(MAX_RANK, *jacobian.shape)
     start = np.random.default_rng(0).standard_normal((rank, jacobian.shape[0]))
     basis, shrink = leading_directions(jacobian, start, SUBSPACE_ITERATIONS)
-    return Whitening(False, np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0)), basis, shrink)
+    return Whitening(basis, shrink)
 
 
 @compiled
@@ -210,10 +114,8 @@ def run_chain(start, whitening, root, contrasts, answers, step, noise, uniform, 
     rounds = noise.shape[0]
     shape = (contrasts.shape[1], root.wide.shape[0])
     position = start.copy()
-    value, gradient = cost_and_gradient(
-        locate(position, whitening).reshape(shape), root, contrasts, answers, True
-    )
-    force = pull_back(gradient.ravel(), whitening)
+    value, gradient = cost_and_gradient(position.reshape(shape), root, contrasts, answers, True)
+    force = add_low_rank(gradient.ravel(), whitening.basis, whitening.shrink)
     count = (rounds - schedule.discarded) // schedule.thin
     weights = np.empty((count, shape[0], shape[1]))
     costs = np.empty(count)
@@ -232,12 +134,12 @@ def run_chain(start, whitening, root, contrasts, answers, step, noise, uniform, 
         new_value = value
         new_force = force
         for s in range(steps):
-            proposal += size * velocity(momentum, whitening)
+            proposal += size * add_low_rank(momentum, whitening.shrink, whitening.basis)
             is_last = s == steps - 1
             new_value, gradient = cost_and_gradient(
-                locate(proposal, whitening).reshape(shape), root, contrasts, answers, is_last
+                proposal.reshape(shape), root, contrasts, answers, is_last
             )
-            new_force = pull_back(gradient.ravel(), whitening)
+            new_force = add_low_rank(gradient.ravel(), whitening.basis, whitening.shrink)
             momentum -= (0.5 * size if is_last else size) * new_force
         gain = before - new_value - 0.5 * sum_of_squares(momentum)
         probability = 0.0
@@ -258,34 +160,10 @@ def run_chain(start, whitening, root, contrasts, answers, step, noise, uniform, 
             accepted += probability
             at = r - schedule.discarded
             if at % schedule.thin == schedule.thin - 1:
-                weights[at // schedule.thin] = locate(position, whitening).reshape(shape)
+                weights[at // schedule.thin] = position.reshape(shape)
                 costs[at // schedule.thin] = value
     share_accepted = accepted / max(rounds - schedule.discarded, 1)
     return ChainRun(weights, costs, share_accepted, np.exp(log_step), position)
-
-
-@compiled
-def locate(position, whitening):
-    """Return the weights u (d,) at a chain's position."""
-    if whitening.is_dense:
-        return whitening.centre + multiply_transposed(position, whitening.inverse)
-    return position
-
-
-@compiled
-def velocity(momentum, whitening):
-    """Return how a chain's position changes with this momentum."""
-    if whitening.is_dense:
-        return momentum
-    return add_low_rank(momentum, whitening.shrink, whitening.basis)
-
-
-@compiled
-def pull_back(gradient, whitening):
-    """Return the gradient of the cost in whitened coordinates, from that in the weights."""
-    if whitening.is_dense:
-        return multiply_lower(gradient, whitening.inverse_transposed)
-    return add_low_rank(gradient, whitening.basis, whitening.shrink)
 
 
 @compiled
@@ -297,17 +175,6 @@ def multiply_transposed(v, inverse):
         for a in range(b + 1):
             u[a] += weight * inverse[b, a]
     return u
-
-
-@compiled
-def multiply_lower(u, inverse_transposed):
-    """Return L⁻¹u, by the rows of L⁻ᵀ."""
-    v = np.zeros(u.shape[0])
-    for a in range(u.shape[0]):
-        weight = u[a]
-        for b in range(a, u.shape[0]):
-            v[b] += weight * inverse_transposed[a, b]
-    return v
 
 
 @compiled

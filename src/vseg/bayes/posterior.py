@@ -17,17 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 from vseg import __version__
 from vseg._support.blas import single_blas_thread
 from vseg._support.seeds import Seed, check_seed
-from vseg.bayes.diagnostics import Convergence, assess_convergence
+from vseg.bayes.diagnostics import Convergence
 from vseg.bayes.draw_summaries import (
     CONFIDENCE,
     equal_tailed,
     expected_error,
     interval,
-    mean_entropies,
     median_maps,
 )
-from vseg.bayes.evidence import LaplaceFit, add_likely_neighbours, allocate_chains, initial_fields, search
-from vseg.bayes.hmc import MIN_CHAINS, align_labels, count_chains, sample
+from vseg.bayes.evidence import LaplaceFit, initial_fields, search
+from vseg.bayes.hmc import align_labels
+from vseg.bayes.joint_sampling import CHAINS, JointDraws, prepare_start, sample_joint
 from vseg.bayes.lapses import (
     CatchOption,
     LapseOption,
@@ -37,7 +37,7 @@ from vseg.bayes.lapses import (
     estimate_lapses,
 )
 from vseg.bayes.model import AnswerCounts, count_answers
-from vseg.bayes.priors import Prior, make_prior
+from vseg.bayes.priors import WIDE_SCALES, Prior, make_prior
 from vseg.bayes.segment_evidence import SegmentOption, SegmentsTable, check_segment_counts, is_past_peak
 from vseg.data.layout import Grid
 from vseg.data.maps import Maps
@@ -46,7 +46,10 @@ from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, VsegWarning
 from vseg.reconstruction.reconstruct import tally_one_image
 
-DRAWS = 64
+DRAWS = 200
+MIN_DRAWS = 8
+BUDGET = 800  # draws of each chain at most
+SHORT_BUDGET = 50  # enough for medians, where many fits are needed and no intervals
 MAX_LOCATIONS = 4500  # covariances have the square of this many entries
 
 
@@ -61,7 +64,9 @@ class Posterior:
     mode : Maps
         The most probable maps.
     draws : (S, n, K)
-        Maps drawn from the posterior, under the labels of the mode.
+        Maps drawn from the posterior, under the labels of the mode: some of all draws, evenly spaced.
+    chains : JointDraws
+        All draws of the mean entropy, the hyper-parameters and the cost, chain by chain.
     evidence : float
         Log probability of the answers under the model, in nats; comparable between priors and K.
     objective, penalty : float
@@ -69,11 +74,11 @@ class Posterior:
     prior : str
         The name of the prior.
     kernel : str
-        The kind of covariance that the evidence chose: for a group prior "group", or one of the spatial ones.
+        The kind of covariance of highest evidence: for a group prior "group", or one of the spatial ones.
     scale, length : float
-        s, the standard deviation of the log-odds, and ξ in cells (NaN where the prior has none).
+        s, the standard deviation of the log-odds, and ξ in cells (NaN where the prior has none): posterior medians.
     lapses : (γ₀, γ₁)
-        P('same') where all is different, P('different') where all is the same.
+        P('same') where all is different, P('different') where all is the same: posterior medians.
     diagnostics : Convergence
         R-hat and effective sample size of quantities that do not depend on labels.
     pairs, trials, locations_tested : int
@@ -91,6 +96,7 @@ class Posterior:
     maps: Maps
     mode: Maps
     draws: NDArray[np.float64]
+    chains: JointDraws
     evidence: float
     objective: float
     penalty: float
@@ -127,10 +133,10 @@ class Posterior:
         """(n, K) upper ends of the 90 % intervals; 1 where that makes the interval shorter, see `interval`."""
         return self._bounds[1]
 
-    @cached_property
+    @property
     def entropies(self) -> NDArray[np.float64]:
-        """(S,) mean entropy of each draw, in nats."""
-        return mean_entropies(self.draws)
+        """The mean entropy of every draw of all chains, in nats; these are more than the maps in `draws`."""
+        return self.chains.entropies.ravel()
 
     @property
     def entropy(self) -> float:
@@ -232,6 +238,7 @@ class Posterior:
             "lapses": list(self.lapses),
             "rhat": _finite(self.diagnostics.rhat),
             "effective_draws": self.diagnostics.ess,
+            "effective_draws_in_tails": self.diagnostics.tail_ess,
             "accepted": self.diagnostics.accepted,
             "seconds": self.seconds,
             "seed": self.seed,
@@ -292,6 +299,7 @@ def posterior(
     lapses: LapseOption = None,
     catch: CatchOption = None,
     draws: int = DRAWS,
+    budget: int = BUDGET,
     image: ArrayLike | None = None,
     group: Maps | Sequence[Maps] | None = None,
     seed: Seed,
@@ -317,7 +325,10 @@ def posterior(
     catch : (right, asked), optional
         Catch trials, whose answer is obvious; only with lapses="estimate", which they help to estimate.
     draws : int
-        Maps to draw from the posterior, 8 or more.
+        Maps to return, 8 or more, evenly spaced over all draws.
+    budget : int
+        Draws of each of the four chains at most. Chains go on, 100 draws at a time, until R-hat is at most 1.05 and the
+        effective sample size at least 100.
     image : (H, W) or (H, W, 3) uint8, optional
         The image, for the image prior.
     group : Maps or list of Maps, optional
@@ -342,34 +353,40 @@ def posterior(
     >>> pairs = vseg.designs.covering(truth.layout, segments=2, seed=1)
     >>> result = posterior(vseg.simulate(truth, pairs, blocks=3, seed=2), segments=2, seed=3)
     >>> result.draws.shape, bool(result.entropy_interval[0] < result.entropy < result.entropy_interval[1])
-    ((64, 36, 2), True)
+    ((200, 36, 2), True)
     """
     started = time.perf_counter()
     tally = tally_one_image(responses)
-    _check_input(tally, draws)
+    _check_tally(tally)
+    _check_count(draws, "number of draws")
+    _check_count(budget, "budget of draws of each chain")
     check_lapse_options(lapses, catch)
     counts = check_segment_counts(segments, tally.layout)
-    chosen_prior = make_prior(prior, tally.layout, image, group)
-    workers, seeds = _check_threads(threads), _seed_sequence(seed)
+    chosen_prior = make_prior(prior, tally.layout, image, group, scales=WIDE_SCALES)
+    workers, seeds = _check_threads(threads), as_seed_sequence(seed)
     spatial = None
     if chosen_prior.name == "image":
         spatial = posterior(
-            tally, segments=counts, lapses=lapses, catch=catch, draws=draws, seed=seed, threads=threads
-        )
-    results: dict[int, tuple[AnswerCounts, list[LaplaceFit]]] = {}
-    for count, own in zip(counts, seeds.spawn(len(counts)), strict=True):
-        results[count] = fit_segments(tally, chosen_prior, count, lapses, catch, own, workers)
-        if progress:
-            progress(1)
-        if is_past_peak([fits[0] for _, fits in results.values()]):
-            if progress and len(results) < len(counts):
-                progress(len(counts) - len(results))
-            break
-    table = SegmentsTable(tuple(fits[0] for _, fits in results.values())) if len(counts) > 1 else None
-    answers, fits = results[counts[0] if table is None else table.chosen]
+            tally, segments=counts, lapses=lapses, catch=catch, draws=draws, budget=budget, seed=seed,
+            threads=threads,
+        )  # fmt: skip
+    table, answers, best = search_segments(
+        tally, chosen_prior, counts, lapses, catch, seeds=seeds, threads=workers, progress=progress
+    )
     result = replace(
-        draw_posterior(tally, answers, fits, chosen_prior, draws, seeds.spawn(1)[0], workers),
-        table=table,
+        draw_posterior(
+            tally,
+            answers,
+            best,
+            chosen_prior,
+            draws=draws,
+            budget=budget,
+            lapses=lapses,
+            catch=catch,
+            seeds=seeds.spawn(1)[0],
+            threads=workers,
+        ),
+        table=table if len(counts) > 1 else None,
         spatial=spatial,
         seconds=time.perf_counter() - started,
         seed=int(seed) if isinstance(seed, (int, np.integer)) else None,
@@ -381,60 +398,142 @@ def posterior(
     return result
 
 
-def fit_segments(
+def search_segments(
     tally: Tally,
     prior: Prior,
-    segments: int,
-    lapses: LapseOption,
-    catch: CatchOption,
+    counts: Sequence[int],
+    lapses: LapseOption = None,
+    catch: CatchOption = None,
+    *,
     seeds: np.random.SeedSequence,
-    threads: int,
-) -> tuple[AnswerCounts, list[LaplaceFit]]:
-    """Return the answers with their lapses, and the fits over scales and lengths for K segments, the best first."""
-    first = initial_fields(tally, segments, np.random.default_rng(seeds))
-    if isinstance(lapses, str) and lapses == "estimate":
-        counts = check_catch_counts(catch)
-        return estimate_lapses(count_answers(tally), prior, first, catch=counts, threads=threads)
-    answers = count_answers(tally, *check_lapses(lapses))
-    fits = search(answers, prior, first, threads=threads)
-    return answers, add_likely_neighbours(answers, prior, fits, threads=threads)
+    threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[SegmentsTable, AnswerCounts, LaplaceFit]:
+    """Find the scale, length and lapses of highest evidence for each K, without drawing from the posterior.
+
+    Parameters
+    ----------
+    tally : Tally
+    prior : Prior
+    counts : list of int
+        The K to try, in increasing order. Larger ones are not tried where two in a row are implausible.
+    lapses, catch
+        As for `posterior`.
+    seeds : SeedSequence
+    threads : int
+        Fits at a time.
+    progress : function, optional
+        Called with the number of K finished.
+
+    Returns
+    -------
+    (SegmentsTable, AnswerCounts, LaplaceFit)
+        The evidence of each K, and for the chosen K the answers with their lapses and the best fit.
+    """
+    results: dict[int, tuple[AnswerCounts, LaplaceFit]] = {}
+    for count, own in zip(counts, seeds.spawn(len(counts)), strict=True):
+        first = initial_fields(tally, count, np.random.default_rng(own))
+        if isinstance(lapses, str) and lapses == "estimate":
+            answers, fits = estimate_lapses(
+                count_answers(tally), prior, first, catch=check_catch_counts(catch), threads=threads
+            )
+        else:
+            answers = count_answers(tally, *check_lapses(lapses))
+            fits = search(answers, prior, first, threads=threads)
+        results[count] = answers, fits[0]
+        if progress:
+            progress(1)
+        if is_past_peak([fit for _, fit in results.values()]):
+            if progress and len(results) < len(counts):
+                progress(len(counts) - len(results))
+            break
+    table = SegmentsTable(tuple(fit for _, fit in results.values()))
+    return table, *results[table.chosen]
+
+
+def compare_segments(
+    responses: Responses | Tally,
+    *,
+    segments: SegmentOption = "auto",
+    lapses: LapseOption = None,
+    catch: CatchOption = None,
+    seed: Seed,
+    threads: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> SegmentsTable:
+    """Return how probable the answers are under each number of segments, with the spatial prior.
+
+    Parameters
+    ----------
+    responses : Responses or Tally
+        Answers about one image.
+    segments : "auto" or list of int
+        The K to compare ("auto": 2 to 8).
+    lapses, catch
+        As for `posterior`.
+    seed : int, SeedSequence or Generator
+    threads : int, optional
+        Fits at a time.
+    progress : function, optional
+        Called with the number of K finished.
+
+    Returns
+    -------
+    SegmentsTable
+    """
+    tally = tally_one_image(responses)
+    _check_tally(tally)
+    check_lapse_options(lapses, catch)
+    return search_segments(
+        tally, make_prior("spatial", tally.layout, scales=WIDE_SCALES),
+        check_segment_counts(segments, tally.layout), lapses, catch, seeds=as_seed_sequence(seed),
+        threads=_check_threads(threads), progress=progress,
+    )[0]  # fmt: skip
 
 
 def draw_posterior(
     tally: Tally,
     answers: AnswerCounts,
-    fits: list[LaplaceFit],
+    best: LaplaceFit,
     prior: Prior,
-    draws: int,
+    *,
+    draws: int = DRAWS,
+    budget: int = BUDGET,
+    lapses: LapseOption = None,
+    catch: CatchOption = None,
     seeds: np.random.SeedSequence,
-    threads: int,
+    threads: int = 1,
 ) -> Posterior:
-    """Return the posterior from draws spread over these fits, of which the first is the best."""
-    best, starts = fits[0], allocate_chains(fits, count_chains(draws))
-    chains = sample(answers, starts, draws=draws, seeds=seeds, threads=threads)
+    """Return the posterior by sampling maps and hyper-parameters together, starting from a Laplace fit."""
+    start = prepare_start(
+        answers, best, prior, estimate_lapses=lapses == "estimate", catch=check_catch_counts(catch)
+    )
+    chains = sample_joint([start] * CHAINS, draws=draws, seeds=seeds, threads=threads, budget=budget)
     mode = best.probabilities
-    aligned = align_labels(chains.maps.swapaxes(0, 1).reshape(-1, *mode.shape)[:draws], mode)
-    groups = [fits.index(fit) for fit in starts]
+    aligned = align_labels(chains.maps, mode)
+    lapse, bias = float(np.median(chains.lapses)), float(np.median(chains.bias))
+    side = np.sqrt(len(tally.layout))
     return Posterior(
         maps=Maps(tally.layout, median_maps(aligned)),
         mode=Maps(tally.layout, mode),
         draws=aligned,
+        chains=chains,
         evidence=best.evidence,
         objective=best.mode.cost,
         penalty=0.5 * float(np.sum(best.mode.weights**2)),
         prior=prior.name,
         kernel=best.kind,
-        scale=best.scale,
-        length=best.length,
-        lapses=(answers.gamma0, answers.gamma1),
-        diagnostics=assess_convergence(chains.maps, chains.costs, chains.accepted, groups),
+        scale=float(np.median(chains.scale)),
+        length=float(np.median(chains.length)) * side if prior.has_length else float("nan"),
+        lapses=(lapse * bias, lapse * (1 - bias)),
+        diagnostics=chains.convergence,
         pairs=len(tally),
         trials=tally.trials,
         locations_tested=int(np.sum(tally.pairs.partners > 0)),
     )
 
 
-def _check_input(tally: Tally, draws: int) -> None:
+def _check_tally(tally: Tally) -> None:
     if not len(tally):
         raise InvalidInput("There are no responses to fit; expected at least one tested pair.")
     if len(tally.layout) > MAX_LOCATIONS:
@@ -442,8 +541,11 @@ def _check_input(tally: Tally, draws: int) -> None:
             f"The posterior takes up to {MAX_LOCATIONS} locations, got {len(tally.layout)}; use "
             "vseg.reconstruct for so many."
         )
-    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 2 * MIN_CHAINS:
-        raise InvalidInput(f"The number of draws is a whole number from {2 * MIN_CHAINS} up, got {draws!r}.")
+
+
+def _check_count(count: int, what: str) -> None:
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < MIN_DRAWS:
+        raise InvalidInput(f"The {what} is a whole number from {MIN_DRAWS} up, got {count!r}.")
 
 
 def _check_threads(threads: int | None) -> int:
@@ -454,7 +556,8 @@ def _check_threads(threads: int | None) -> int:
     return threads
 
 
-def _seed_sequence(seed: Seed) -> np.random.SeedSequence:
+def as_seed_sequence(seed: Seed) -> np.random.SeedSequence:
+    """Return a seed as a sequence of its own, which may spawn without changing the seed."""
     checked = check_seed(seed)
     if isinstance(checked, np.random.SeedSequence):
         # A copy: a sequence counts the children it has spawned.

@@ -10,8 +10,9 @@ make_prior        any of these, from what `posterior` takes
 A prior is a short list of covariances C, each of unit diagonal, and of scales s; the evidence chooses one of each.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,19 +20,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from vseg.bayes.covariance_roots import KERNELS, covariance_root, spatial_root, squared_distances
 from vseg.bayes.model import CovarianceRoot
+from vseg.bayes.spectra import (
+    MAX_DETAIL,
+    MAX_GROUP_SHARE,
+    SpectralBasis,
+    add_group,
+    fixed_basis,
+    spatial_basis,
+)
 from vseg.data.layout import Layout, as_floats
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 
 LENGTHS = (1 / 9.5, 1 / 6.8, 1 / 4.8, 1 / 3.4, 1 / 2.4)  # of the image's side
-SCALES = (1.0, 1.5, 2.2, 3.3, 5.0, 7.5, 11.0)
+SCALES = (1.0, 1.5, 2.2, 3.3, 5.0, 7.5, 11.0)  # adaptive studies depend on these; replays need them unchanged
+WIDE_SCALES = (*SCALES, 16.0, 24.0, 36.0)  # for near-certain participants
 IMAGE_SCALES = (1.0, 1.5, 2.2, 3.3, 5.0, 7.5)
 USUAL_LENGTH, LENGTH_SPREAD = (
     1 / 4.8,
     0.6,
 )  # median of the image's side a priori, and the spread of its logarithm
 USUAL_SCALE, SCALE_SPREAD = 3.0, 1.2
-GROUP_SHARE = 0.6
+USUAL_DETAIL, SHARE_SPREAD = -1.0, 1.5  # logit of a share, as a part of the largest share
+USUAL_GROUP_SHARE = 0.5
+GROUP_SHARE, SMALL_GROUP_SHARE = 0.6, 0.02
+DETAIL_SHARES = {"rbf": 0.01, "rough": 0.15}
 FLOOR = 1e-3  # smallest probability whose logarithm is taken
 
 
@@ -66,6 +79,14 @@ class Prior:
         In increasing order.
     usual_scale : float
         The scale to expect before any answer.
+    usual_share : float
+        The logit of the share of the second component to expect, as a part of the largest share.
+    shares : dict
+        The share of the second component for which each kind of covariance stands.
+    max_share : float
+        The largest share of the second component; 0 if there is none.
+    make_basis : function
+        Returns the basis in which chains sample scale, length and share, around a length in image sides.
     """
 
     name: str
@@ -73,6 +94,15 @@ class Prior:
     families: tuple[tuple[Covariance, ...], ...]
     scales: tuple[float, ...]
     usual_scale: float = USUAL_SCALE
+    usual_share: float = USUAL_DETAIL
+    shares: Mapping[str, float] = field(default_factory=dict)
+    max_share: float = 0.0
+    make_basis: Callable[[float], SpectralBasis] = field(kw_only=True)
+
+    @property
+    def has_length(self) -> bool:
+        """Whether the covariances depend on a length."""
+        return not np.isnan(self.families[0][0].length)
 
     @property
     def start(self) -> PriorIndex:
@@ -138,7 +168,16 @@ def spatial(
         tuple(Covariance(kind, length * side, spatial_root(layout, kind, length)) for length in fractions)
         for kind in kinds
     )
-    return Prior("spatial", layout, families, _check_positive(scales, "scales"))
+    base = next((kind for kind in kinds if kind not in DETAIL_SHARES), "rbf")
+    return Prior(
+        "spatial",
+        layout,
+        families,
+        _check_positive(scales, "scales"),
+        shares=DETAIL_SHARES if len(kinds) > 1 else {kind: DETAIL_SHARES.get(kind, 0.0) for kind in kinds},
+        max_share=MAX_DETAIL,
+        make_basis=partial(spatial_basis, layout, base),
+    )
 
 
 def image(layout: Layout, picture: ArrayLike, *, scales: Sequence[float] = IMAGE_SCALES) -> Prior:
@@ -169,6 +208,8 @@ def image(layout: Layout, picture: ArrayLike, *, scales: Sequence[float] = IMAGE
         layout,
         ((Covariance("image", np.nan, covariance_root(mixed)),),),
         _check_positive(scales, "scales"),
+        shares={"image": 0.0},
+        make_basis=lambda _: fixed_basis(mixed),
     )
 
 
@@ -208,13 +249,24 @@ def group(
     """
     if not 0 < share < 1:
         raise InvalidInput(f"The group's share of the prior lies between 0 and 1, got {share!r}.")
-    shared = _log_odds_covariance(layout, others)
+    fields = _centred_log_odds(layout, others)
+    shared = _mean_unit_covariance(fields)
     base = spatial(layout) if base is None else base
     family = tuple(
         Covariance("group", length, covariance_root(share * shared + (1 - share) * (root.tall @ root.wide)))
         for _, length, root in base.families[0]
     )
-    return Prior("group", layout, (family, *base.families), base.scales, base.usual_scale)
+    return Prior(
+        "group",
+        layout,
+        (family, *base.families),
+        base.scales,
+        base.usual_scale,
+        USUAL_GROUP_SHARE,
+        {"group": share, **dict.fromkeys(base.shares, SMALL_GROUP_SHARE)},
+        MAX_GROUP_SHARE,
+        make_basis=lambda length: add_group(base.make_basis(length), fields),
+    )
 
 
 def from_covariance(layout: Layout, covariance: ArrayLike, *, scales: Sequence[float] | None = None) -> Prior:
@@ -245,7 +297,16 @@ def from_covariance(layout: Layout, covariance: ArrayLike, *, scales: Sequence[f
             f"this one's run from {least:.3g} to {largest:.3g}."
         )
     sizes = _check_positive((0.4, 0.6, 1.0, 1.6, 2.5) if scales is None else scales, "scales")
-    return Prior("given", layout, ((Covariance("given", np.nan, covariance_root(matrix)),),), sizes, 1.0)
+    family = (Covariance("given", np.nan, covariance_root(matrix)),)
+    return Prior(
+        "given",
+        layout,
+        (family,),
+        sizes,
+        1.0,
+        shares={"given": 0.0},
+        make_basis=lambda _: fixed_basis(matrix),
+    )
 
 
 def make_prior(
@@ -253,6 +314,8 @@ def make_prior(
     layout: Layout,
     picture: ArrayLike | None = None,
     others: Maps | Sequence[Maps] | None = None,
+    *,
+    scales: Sequence[float] = SCALES,
 ) -> Prior:
     """Make a prior from its name or from a covariance matrix, or return it if it is one already.
 
@@ -265,6 +328,8 @@ def make_prior(
         The image, for the prior "image" only.
     others : Maps or list of Maps, optional
         Maps of other participants, for the prior "group".
+    scales : list of float
+        The scales of a spatial or group prior.
 
     Returns
     -------
@@ -279,7 +344,7 @@ def make_prior(
     if prior != "image" and picture is not None:
         raise InvalidInput(f"The picture is for the prior 'image', got it with {prior!r}; leave it out.")
     if prior == "spatial":
-        return spatial(layout)
+        return spatial(layout, scales=scales)
     if prior == "image":
         if picture is None:
             raise InvalidInput(
@@ -291,24 +356,28 @@ def make_prior(
             raise InvalidInput(
                 "The prior 'group' needs other participants' maps: group=Maps, or a list of them."
             )
-        return group(layout, others)
+        return group(layout, others, base=spatial(layout, scales=scales))
     raise InvalidInput(
         f"Unknown prior {prior!r}; choose spatial, image or group, or give a covariance matrix."
     )
 
 
-def _log_odds_covariance(layout: Layout, others: Maps | Sequence[Maps]) -> NDArray[np.float64]:
-    """Return FFᵀ for the centred log-odds F of other participants' maps, 1 on the diagonal on average."""
+def _centred_log_odds(layout: Layout, others: Maps | Sequence[Maps]) -> NDArray[np.float64]:
+    """Return the centred log-odds (n, r) of other participants' maps, side by side."""
     listed = [others] if isinstance(others, Maps) else others
     if not (isinstance(listed, (list, tuple)) and listed and all(isinstance(maps, Maps) for maps in listed)):
         raise InvalidInput(f"A group is Maps, or a list of one or more Maps, got {others!r:.60}.")
     if any(maps.layout != layout for maps in listed):
         raise InvalidInput(f"The group's maps must lie on {layout}, as the answers do; resample them first.")
     log_odds = [np.log(np.maximum(maps.probabilities, FLOOR)) for maps in listed]
-    centred = np.hstack([field - field.mean(axis=1, keepdims=True) for field in log_odds])
-    shared = centred @ centred.T
+    return np.hstack([field - field.mean(axis=1, keepdims=True) for field in log_odds])
+
+
+def _mean_unit_covariance(fields: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return FFᵀ for fields F (n, r), 1 on the diagonal on average."""
+    shared = fields @ fields.T
     size = np.trace(shared)
-    return np.asarray(shared * (len(layout) / size) if size > 0 else shared)
+    return np.asarray(shared * (len(fields) / size) if size > 0 else shared)
 
 
 def _appearance(picture: ArrayLike, layout: Layout) -> NDArray[np.float64]:

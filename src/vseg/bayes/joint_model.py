@@ -1,0 +1,407 @@
+"""The joint model of maps and hyper-parameters, compiled: cost, gradient and metric.
+
+A position x = (w, θ) holds weights w, (K-1)·m, and five hyper-parameters
+
+    θ = (log s, log ξ, logit of the share ρ, logit of the lapses γ, logit of the bias β),   γ₀ = γβ, γ₁ = γ(1-β)
+
+The fields are h_c = Σ_j σ_j(θ) u_cj φ_j with σ_j = s √v_j(ξ, ρ), see `spectra`. Answers determine σ_j u_j along some
+functions and say little along others; w_j = u_j (σ_j(θ)/σ_j(θ₀))^a_j is between the two, with a_j the share of the
+prior variance that the answers remove. So w depends little on θ, which chains need to move freely.
+
+    cost = -Σ log P(answers | maps, γ, β) - log P(catch trials | γ) - log prior(θ) + ½|u|² + Σ_cj a_j log(σ_j/σ_j(θ₀))
+
+Hyper-parameters that are fixed or unused keep their place in θ, with a standard normal prior and no effect.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg._support.numba_cache import compiled
+from vseg.bayes.model import MIN_PROBABILITY, CovarianceRoot, compute_maps
+
+HYPERPARAMETERS = 5
+FIXED_WEIGHTS_EVERY = 4  # of so many Metropolis steps one holds the weights fixed, the others the fields
+SCALE, LENGTH, SHARE, LAPSES, BIAS = range(HYPERPARAMETERS)
+
+Floats = NDArray[np.float64]
+
+
+class HyperPrior(NamedTuple):
+    """Priors of the hyper-parameters: each θ is normal, γ is Beta(1, β); and which of them are free.
+
+    Attributes
+    ----------
+    centre, spread : (5,)
+        Of θ; those of the lapses are not used.
+    is_free : (5,)
+        Fixed hyper-parameters are those of `value`.
+    value : (5,)
+        θ of the fixed hyper-parameters; for the lapses and the bias γ and β themselves.
+    max_share : float
+        ρ is `max_share` times the logistic function of θ.
+    lapse_beta : float
+        β of the Beta(1, β) prior of γ.
+    catch_right, catch_wrong : float
+        Catch trials answered right and wrong; half of the lapses are errors.
+    """
+
+    centre: Floats
+    spread: Floats
+    is_free: NDArray[np.bool_]
+    value: Floats
+    max_share: float
+    lapse_beta: float
+    catch_right: float
+    catch_wrong: float
+
+
+class JointModel(NamedTuple):
+    """Everything the cost depends on, as flat arrays.
+
+    Attributes
+    ----------
+    wide, tall, first, second
+        The basis and the logarithms of its variances, see `spectra.SpectralBasis`.
+    log_length, log_step : float
+        The first of the table's log lengths, and the distance of two.
+    contrasts : (K, K-1)
+    i, j, same, trials : (T,)
+        The answers to each pair.
+    centring, reference : (m,)
+        a_j, and log σ_j(θ₀).
+    prior : HyperPrior
+    """
+
+    wide: Floats
+    tall: Floats
+    first: Floats
+    second: Floats
+    log_length: float
+    log_step: float
+    contrasts: Floats
+    i: NDArray[np.uint32]
+    j: NDArray[np.uint32]
+    same: Floats
+    trials: Floats
+    centring: Floats
+    reference: Floats
+    prior: HyperPrior
+
+
+@compiled
+def logistic(x):
+    """Return 1/(1 + exp(-x))."""
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+@compiled
+def interpolate_table(table, row, part, j):
+    """Return the cubic interpolation of column j between two rows of a table, and its slope per row."""
+    before = table[row - 1, j]
+    here = table[row, j]
+    following = table[row + 1, j]
+    after = table[row + 2, j]
+    a = 0.5 * (following - before)
+    b = before - 2.5 * here + 2.0 * following - 0.5 * after
+    c = 0.5 * (after - before) + 1.5 * (here - following)
+    return here + part * (a + part * (b + part * c)), a + part * (2.0 * b + 3.0 * part * c)
+
+
+@compiled
+def spectrum(theta, model):
+    """Return log σ_j (m,), and its derivatives (2, m) by log ξ and by the logit of the share."""
+    prior = model.prior
+    log_scale = theta[0] if prior.is_free[0] else prior.value[0]
+    length = theta[1] if prior.is_free[1] else prior.value[1]
+    logit = theta[2] if prior.is_free[2] else prior.value[2]
+    rows, m = model.first.shape
+    at = (length - model.log_length) / model.log_step
+    inside = 1.0 <= at <= rows - 2.0
+    at = min(max(at, 1.0), rows - 2.0)
+    row = min(int(at), rows - 3)
+    part = at - row
+    slope = 1.0 / model.log_step if inside else 0.0
+    share = prior.max_share * logistic(logit)
+    change = share * (1.0 - logistic(logit))
+    log_sd = np.empty(m)
+    slopes = np.empty((2, m))
+    for j in range(m):
+        first, first_slope = interpolate_table(model.first, row, part, j)
+        second, second_slope = interpolate_table(model.second, row, part, j)
+        first = np.exp(first)
+        second = np.exp(second)
+        variance = (1.0 - share) * first + share * second
+        log_sd[j] = log_scale + 0.5 * np.log(variance)
+        slopes[0, j] = (
+            0.5 * slope * ((1.0 - share) * first * first_slope + share * second * second_slope) / variance
+        )
+        slopes[1, j] = 0.5 * change * (second - first) / variance
+    return log_sd, slopes
+
+
+@compiled
+def lapse_rates(theta, prior):
+    """Return γ and β."""
+    lapses = logistic(theta[3]) if prior.is_free[3] else prior.value[3]
+    bias = logistic(theta[4]) if prior.is_free[4] else prior.value[4]
+    return lapses, bias
+
+
+@compiled
+def compute_weights_and_maps(x, model, log_sd):
+    """Return the weights u (K-1, m) and the maps (n, K) at a position."""
+    C = model.contrasts.shape[1]
+    m = model.wide.shape[0]
+    u = np.empty((C, m))
+    y = np.empty((C, m))
+    for c in range(C):
+        for j in range(m):
+            u[c, j] = x[c * m + j] * np.exp(-model.centring[j] * (log_sd[j] - model.reference[j]))
+            y[c, j] = u[c, j] * np.exp(log_sd[j])
+    return u, compute_maps(y, CovarianceRoot(model.wide, model.tall), model.contrasts)
+
+
+@compiled
+def joint_cost(x, model):
+    """Return the cost at a position and its gradient."""
+    C = model.contrasts.shape[1]
+    K = C + 1
+    m, n = model.wide.shape
+    d = C * m
+    theta = x[d:]
+    prior = model.prior
+    log_sd, slopes = spectrum(theta, model)
+    u, p = compute_weights_and_maps(x, model, log_sd)
+    lapses, bias = lapse_rates(theta, prior)
+    low = lapses * bias + MIN_PROBABILITY
+    span = 1.0 - lapses - 2.0 * MIN_PROBABILITY
+    value = 0.0
+    by_lapses = 0.0
+    by_bias = 0.0
+    g = np.zeros((n, K))
+    for t in range(model.i.shape[0]):
+        i = model.i[t]
+        j = model.j[t]
+        overlap = 0.0
+        for k in range(K):
+            overlap += p[i, k] * p[j, k]
+        q = min(low + span * overlap, 1.0 - MIN_PROBABILITY)
+        same = model.same[t]
+        other = model.trials[t] - same
+        if same > 0.0:
+            value -= same * np.log(q)
+        if other > 0.0:
+            value -= other * np.log(1.0 - q)
+        pull = other / (1.0 - q) - same / q
+        by_lapses += pull * (bias - overlap)
+        by_bias += pull * lapses
+        pull *= span
+        for k in range(K):
+            g[i, k] += pull * p[j, k]
+            g[j, k] += pull * p[i, k]
+    gradient = np.zeros(x.shape[0])
+    along = np.zeros((C, n))
+    for i in range(n):
+        mean = 0.0
+        for k in range(K):
+            mean += g[i, k] * p[i, k]
+        for k in range(K):
+            f = p[i, k] * (g[i, k] - mean)
+            for c in range(C):
+                along[c, i] += model.contrasts[k, c] * f
+    projected = np.empty(m)
+    for c in range(C):
+        projected[:] = 0.0
+        for i in range(n):
+            weight = along[c, i]
+            for j in range(m):
+                projected[j] += weight * model.tall[i, j]
+        for j in range(m):
+            a = model.centring[j]
+            moved = log_sd[j] - model.reference[j]
+            value += 0.5 * u[c, j] * u[c, j] + a * moved
+            by_answers = np.exp(log_sd[j]) * projected[j]
+            by_weight = by_answers + u[c, j]
+            gradient[c * m + j] = by_weight * np.exp(-a * moved)
+            by_log_sd = u[c, j] * (by_answers - a * by_weight) + a
+            gradient[d] += by_log_sd
+            gradient[d + 1] += by_log_sd * slopes[0, j]
+            gradient[d + 2] += by_log_sd * slopes[1, j]
+    if prior.is_free[3]:
+        wrong = prior.catch_wrong
+        value -= np.log(lapses) + prior.lapse_beta * np.log1p(-lapses)
+        value -= prior.catch_right * np.log1p(-lapses / 2.0) + wrong * np.log(lapses / 2.0)
+        by_lapses += prior.lapse_beta / (1.0 - lapses) - 1.0 / lapses
+        by_lapses += prior.catch_right / (2.0 - lapses) - wrong / lapses
+        gradient[d + 3] = by_lapses * lapses * (1.0 - lapses)
+    if prior.is_free[4]:
+        gradient[d + 4] = by_bias * bias * (1.0 - bias)
+    for k in range(HYPERPARAMETERS):
+        if not prior.is_free[k]:
+            gradient[d + k] = theta[k]
+            value += 0.5 * theta[k] * theta[k]
+        elif k != LAPSES:
+            away = (theta[k] - prior.centre[k]) / prior.spread[k]
+            gradient[d + k] += away / prior.spread[k]
+            value += 0.5 * away * away
+    return value, gradient
+
+
+@compiled
+def answers_cost(y, theta, model):
+    """Return -Σ log P(answers) for the weighted basis functions y = σu, (K-1, m)."""
+    p = compute_maps(y, CovarianceRoot(model.wide, model.tall), model.contrasts)
+    K = p.shape[1]
+    lapses, bias = lapse_rates(theta, model.prior)
+    low = lapses * bias + MIN_PROBABILITY
+    span = 1.0 - lapses - 2.0 * MIN_PROBABILITY
+    value = 0.0
+    for t in range(model.i.shape[0]):
+        i = model.i[t]
+        j = model.j[t]
+        overlap = 0.0
+        for k in range(K):
+            overlap += p[i, k] * p[j, k]
+        q = min(low + span * overlap, 1.0 - MIN_PROBABILITY)
+        same = model.same[t]
+        other = model.trials[t] - same
+        if same > 0.0:
+            value -= same * np.log(q)
+        if other > 0.0:
+            value -= other * np.log(1.0 - q)
+    return value
+
+
+@compiled
+def centring_cost(x, model):
+    """Return the part of the cost that depends on the choice of w as coordinates, Σ_cj a_j log(σ_j/σ_j(θ₀))."""
+    C = model.contrasts.shape[1]
+    m = model.wide.shape[0]
+    log_sd, _ = spectrum(x[C * m :], model)
+    value = 0.0
+    for j in range(m):
+        value += C * model.centring[j] * (log_sd[j] - model.reference[j])
+    return value
+
+
+@compiled
+def hyper_cost(theta, model):
+    """Return -log prior of scale, length and share."""
+    value = 0.0
+    for k in range(3):
+        if model.prior.is_free[k]:
+            value += 0.5 * ((theta[k] - model.prior.centre[k]) / model.prior.spread[k]) ** 2
+    return value
+
+
+@compiled
+def fields_cost(y, log_sd):
+    """Return -log density of y = σu, (K-1, m), up to a constant."""
+    value = 0.0
+    for c in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            value += log_sd[j] + 0.5 * (y[c, j] * np.exp(-log_sd[j])) ** 2
+    return value
+
+
+@compiled
+def update_hyperparameters(x, model, normal, uniform):
+    """Return a position with scale, length and share moved by Metropolis steps, with the maps and without.
+
+    Some steps hold the fields fixed, so that the maps stay and the prior alone decides; they move far where answers say
+    much. The others hold the weights u fixed, so that the fields are rescaled and the answers decide; they move far
+    where answers say little. `normal` (S,) and `uniform` (S, 3) decide about S steps of random size.
+    """
+    C = model.contrasts.shape[1]
+    m = model.wide.shape[0]
+    d = C * m
+    theta = x[d:].copy()
+    log_sd, _ = spectrum(theta, model)
+    y = np.empty((C, m))
+    for c in range(C):
+        for j in range(m):
+            a = model.centring[j]
+            y[c, j] = x[c * m + j] * np.exp(a * model.reference[j] + (1.0 - a) * log_sd[j])
+    answers = answers_cost(y, theta, model)
+    for s in range(normal.shape[0]):
+        k = min(int(3.0 * uniform[s, 0]), 2)
+        if not model.prior.is_free[k]:
+            continue
+        size = model.prior.spread[k] * np.exp(-4.0 * uniform[s, 1])
+        proposed = theta.copy()
+        proposed[k] += size * normal[s]
+        new_log_sd, _ = spectrum(proposed, model)
+        gain = hyper_cost(theta, model) - hyper_cost(proposed, model)
+        if s % FIXED_WEIGHTS_EVERY:
+            gain += fields_cost(y, log_sd) - fields_cost(y, new_log_sd)
+            if np.log(uniform[s, 2]) < gain:
+                theta = proposed
+                log_sd = new_log_sd
+        else:
+            rescaled = np.empty((C, m))
+            for c in range(C):
+                for j in range(m):
+                    rescaled[c, j] = y[c, j] * np.exp(new_log_sd[j] - log_sd[j])
+            new_answers = answers_cost(rescaled, proposed, model)
+            if np.log(uniform[s, 2]) < gain + answers - new_answers:
+                theta = proposed
+                log_sd = new_log_sd
+                y = rescaled
+                answers = new_answers
+    moved = x.copy()
+    for c in range(C):
+        for j in range(m):
+            a = model.centring[j]
+            moved[c * m + j] = y[c, j] * np.exp(-a * model.reference[j] - (1.0 - a) * log_sd[j])
+    moved[d:] = theta
+    return moved
+
+
+def joint_metric(
+    u: Floats, theta: Floats, jacobian: Floats, curvature: Floats, maps: Floats, model: JointModel
+) -> Floats:
+    """Return the expected curvature of the cost at the mode, (D, D): positive, and a metric for the chains.
+
+    Parameters
+    ----------
+    u : (K-1, m)
+        The weights of the mode given θ = θ₀.
+    theta : (5,)
+        θ₀.
+    jacobian : (T, d)
+        Gradients of the answers' means by u, over their standard deviations (`model.scaled_jacobian`).
+    curvature : (d, d)
+        I + JᵀJ.
+    maps : (n, K)
+        The maps of the mode.
+    model : JointModel
+    """
+    prior, d = model.prior, u.size
+    _, slopes = spectrum(theta, model)
+    by_hyper = np.vstack([np.ones(u.shape[1]), slopes])
+    by_theta = np.zeros((len(jacobian), HYPERPARAMETERS))
+    for k in range(3):
+        by_theta[:, k] = jacobian @ (u * (1 - model.centring) * by_hyper[k]).ravel()
+    lapses, bias = lapse_rates(theta, prior)
+    overlap = np.sum(maps[model.i] * maps[model.j], axis=1)
+    q = np.clip(lapses * bias + (1 - lapses) * overlap, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    weight = np.sqrt(model.trials / (q * (1 - q)))
+    by_theta[:, LAPSES] = weight * (bias - overlap) * lapses * (1 - lapses)
+    by_theta[:, BIAS] = weight * lapses * bias * (1 - bias)
+    precision = 1 / prior.spread**2
+    asked = prior.catch_right + prior.catch_wrong
+    precision[LAPSES] = max(
+        1.0, asked * lapses * (1 - lapses) / 2
+    )  # about that of Beta(1, β) and the catch trials
+    by_theta[:, ~prior.is_free], precision[~prior.is_free] = 0, 1
+    metric = np.eye(d + HYPERPARAMETERS)
+    metric[:d, :d] = curvature
+    metric[:d, d:] = jacobian.T @ by_theta
+    metric[d:, :d] = metric[:d, d:].T
+    metric[d:, d:] = by_theta.T @ by_theta + np.diag(precision)
+    free = prior.is_free[:3]
+    by_prior = by_hyper * free[:, None]
+    metric[d : d + 3, d : d + 3] += (by_prior * (2 * len(u) * model.centring**2)) @ by_prior.T
+    return metric

@@ -1,0 +1,488 @@
+"""Sample maps and hyper-parameters together by Hamiltonian Monte Carlo, until several chains agree.
+
+prepare_model    the joint model around a Laplace fit: basis, priors, centring
+sample_joint     chains from different starts; draws until R-hat and effective sample size are good, or a budget ends
+
+Chains move in coordinates v with x = centre + L⁻ᵀAv: LLᵀ is the expected curvature at the mode a chain starts from, and
+A stretches the directions that turn out to be longer than that in a pilot run. `hmc.run_chain` does the same for fixed
+hyper-parameters; it is kept apart because replays of adaptive studies need exactly its sums.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vseg._support.numba_cache import compiled
+from vseg.bayes.diagnostics import Convergence, assess_convergence
+from vseg.bayes.draw_summaries import mean_entropies
+from vseg.bayes.evidence import LaplaceFit, find_mode, project_fields
+from vseg.bayes.hmc import add_low_rank, multiply_transposed
+from vseg.bayes.joint_model import (
+    HYPERPARAMETERS,
+    LENGTH,
+    SCALE,
+    SHARE,
+    HyperPrior,
+    JointModel,
+    centring_cost,
+    compute_weights_and_maps,
+    joint_cost,
+    joint_metric,
+    lapse_rates,
+    spectrum,
+    update_hyperparameters,
+)
+from vseg.bayes.lapses import BETA, CatchCounts
+from vseg.bayes.linear_algebra import cholesky_upper, dot4, invert_lower, sum_of_squares
+from vseg.bayes.model import AnswerCounts, CovarianceRoot, compute_maps, helmert_contrasts, scaled_jacobian
+from vseg.bayes.priors import LENGTH_SPREAD, SCALE_SPREAD, SHARE_SPREAD, USUAL_LENGTH, Prior
+from vseg.bayes.spectra import LOG_LENGTHS
+
+CHAINS = 4
+WARM_UP = 40  # trajectories that approach the bulk of the posterior and tune the step size
+PILOT = 60  # trajectories that show which directions are longer than expected
+TUNING = 25  # trajectories that tune the step size again
+ROUND = 100  # draws of each chain between two looks at the diagnostics
+TRAVEL = 3.0  # mean length of a trajectory, in standard deviations
+MAX_STEPS = 50
+FIRST_STEP = 0.3
+ACCEPTANCE = 0.8
+STRETCH_ABOVE = 2.0  # variance in the pilot run above which a direction is stretched
+MAX_STRETCHED = 40
+SHORTER = 1.3  # functions are kept that matter at lengths down to the fitted one over this
+PAIRS_WATCHED = 20  # random pairs whose P(same) is watched for convergence
+HYPER_STEPS = 16  # Metropolis steps of the hyper-parameters after each trajectory
+BIAS_SPREAD = 1.0  # of the logit of the bias
+LAPSES_AT_START = (0.01, 0.4)
+BIAS_AT_START = (0.2, 0.8)
+
+Floats = NDArray[np.float64]
+
+
+class JointStart(NamedTuple):
+    """A joint model, the position (D,) of the mode that a chain starts from, and L⁻¹ and L (D, D)."""
+
+    model: JointModel
+    centre: Floats
+    inverse: Floats
+    factor: Floats
+
+
+class JointChain(NamedTuple):
+    """Result of `run_joint_chain`.
+
+    Attributes
+    ----------
+    positions : (draws, D)
+    costs : (draws,)
+        -log posterior density of u and θ, up to a constant.
+    accepted : float
+        The mean acceptance probability of trajectories that did not tune the step size.
+    step : float
+        The step size at the end.
+    gradients : int
+        How often the gradient was computed.
+    """
+
+    positions: Floats
+    costs: Floats
+    accepted: float
+    step: float
+    gradients: int
+
+
+@dataclass(frozen=True, eq=False)
+class JointDraws:
+    """Draws of several chains.
+
+    Attributes
+    ----------
+    maps : (S, n, K)
+        Maps, evenly spaced over the draws of all chains.
+    entropies : (chains, draws)
+        The mean entropy of every draw.
+    costs : (chains, draws)
+    scale, length, share, lapses, bias : (chains, draws)
+        Hyper-parameters; the length in image sides.
+    convergence : Convergence
+    gradients : int
+        How often the gradient was computed.
+    """
+
+    maps: Floats
+    entropies: Floats
+    costs: Floats
+    scale: Floats
+    length: Floats
+    share: Floats
+    lapses: Floats
+    bias: Floats
+    convergence: Convergence
+    gradients: int
+
+
+def prepare_start(
+    answers: AnswerCounts, fit: LaplaceFit, prior: Prior, *, estimate_lapses: bool, catch: CatchCounts
+) -> JointStart:
+    """Return the joint model around a Laplace fit, its mode given the fit's hyper-parameters, and the metric there."""
+    K = fit.segments
+    theta, hyper_prior = _hyper_prior(answers, fit, prior, estimate_lapses, catch)
+    log_length = float(theta[LENGTH] if hyper_prior.is_free[LENGTH] else hyper_prior.value[LENGTH])
+    basis = prior.make_basis(float(np.exp(log_length))).truncate(
+        log_length - np.log(SHORTER), 0.5 * hyper_prior.max_share
+    )
+    contrasts, zeros = helmert_contrasts(K), np.zeros(basis.functions)
+    model = JointModel(
+        basis.wide, basis.tall, basis.first, basis.second, float(LOG_LENGTHS[0]),
+        float(LOG_LENGTHS[1] - LOG_LENGTHS[0]), contrasts, answers.i, answers.j, answers.same, answers.trials,
+        zeros, zeros, hyper_prior,
+    )  # fmt: skip
+    log_sd, _ = spectrum(theta, model)
+    tall = basis.tall * np.exp(log_sd)
+    root = CovarianceRoot(np.ascontiguousarray(tall.T), tall)
+    lapses, bias = lapse_rates(theta, hyper_prior)
+    own = answers._replace(gamma0=lapses * bias, gamma1=lapses * (1 - bias))
+    mode = find_mode(own, root, [project_fields(fit.fields, root)])
+    jacobian = scaled_jacobian(mode.weights, root, contrasts, own)
+    curvature = np.eye(mode.weights.size) + jacobian.T @ jacobian
+    informed = 1 - _posterior_variances(curvature).reshape(K - 1, -1).mean(axis=0)
+    model = model._replace(centring=np.clip(informed, 0.0, 1.0), reference=log_sd)
+    maps = compute_maps(mode.weights, root, contrasts)
+    metric = joint_metric(mode.weights, theta, jacobian, curvature, maps, model)
+    factor = np.ascontiguousarray(cholesky_upper(metric).T)
+    return JointStart(model, np.concatenate([mode.weights.ravel(), theta]), invert_lower(factor), factor)
+
+
+def sample_joint(
+    starts: Sequence[JointStart],
+    *,
+    draws: int,
+    seeds: np.random.SeedSequence,
+    threads: int = 1,
+    budget: int,
+) -> JointDraws:
+    """Draw from the joint posterior with one chain for each start, until the chains agree or a budget ends.
+
+    Parameters
+    ----------
+    starts : list of JointStart
+        Where the chains start; a start may occur several times.
+    draws : int
+        Maps to return.
+    seeds : SeedSequence
+        Spawns the seed of each chain.
+    threads : int
+        Chains at a time; the result does not depend on it.
+    budget : int
+        Draws of each chain at most.
+    """
+    rngs = [np.random.default_rng(seed) for seed in seeds.spawn(len(starts))]
+    with ThreadPoolExecutor(min(threads, len(starts))) as pool:
+        pilots = list(pool.map(_run_pilot, starts, rngs))
+        stretches = _stretch_by_start(starts, pilots)
+        chains = [
+            _Chain(start, rng, stretch, pilot.positions[-1], pilot.step, pilot.gradients)
+            for start, rng, stretch, pilot in zip(starts, rngs, stretches, pilots, strict=True)
+        ]
+        list(pool.map(lambda chain: chain.advance(0, TUNING), chains))
+        pairs = _watched_pairs(starts[0].model, seeds)
+        for done in range(0, budget, ROUND):
+            count = min(ROUND, budget - done)
+            list(pool.map(lambda chain, count=count: chain.advance(count, 0, pairs), chains))
+            convergence = _assess(chains)
+            if convergence.is_good:
+                break
+        kept = _evenly_spaced(chains, draws)
+    prior = starts[0].model.prior
+    theta = np.where(prior.is_free, np.stack([chain.theta for chain in chains]), prior.value)
+    lapses = [[lapse_rates(point, chain.start.model.prior) for point in chain.theta] for chain in chains]
+    gamma, bias = np.moveaxis(np.array(lapses), -1, 0)
+    return JointDraws(
+        maps=kept, entropies=np.stack([chain.entropies for chain in chains]),
+        costs=np.stack([chain.costs for chain in chains]), scale=np.exp(theta[..., SCALE]),
+        length=np.exp(theta[..., LENGTH]), share=prior.max_share / (1 + np.exp(-theta[..., SHARE])),
+        lapses=gamma, bias=bias, convergence=convergence, gradients=sum(chain.gradients for chain in chains),
+    )  # fmt: skip
+
+
+class _Chain:
+    """A chain that is continued round by round, with what is watched of its draws."""
+
+    def __init__(
+        self, start: JointStart, rng: np.random.Generator, stretch: "_Stretch", position: Floats, step: float,
+        gradients: int,
+    ):  # fmt: skip
+        self.start, self.rng, self.stretch, self.step, self.gradients = start, rng, stretch, step, gradients
+        self.v = stretch.shrink(_whiten(start, position))
+        size = len(start.centre)
+        self.positions = np.empty((0, size))
+        self.costs = self.entropies = np.empty(0)
+        self.watched = np.empty((0, PAIRS_WATCHED))
+        self.accepted: list[float] = []
+
+    @property
+    def theta(self) -> Floats:
+        """(draws, 5) hyper-parameters."""
+        return self.positions[:, -HYPERPARAMETERS:]
+
+    def advance(self, draws: int, tuning: int, pairs: NDArray[np.int64] | None = None) -> None:
+        """Run some more trajectories; those that tune the step size are not kept."""
+        rounds, size = draws + tuning, len(self.start.centre)
+        chain = run_joint_chain(
+            self.v, self.start.centre, self.start.inverse, self.start.factor, self.stretch.basis,
+            self.stretch.excess, self.start.model, self.step, *_random_numbers(self.rng, rounds, size), tuning,
+        )  # fmt: skip
+        self.step, self.gradients = chain.step, self.gradients + chain.gradients
+        self.v = self.stretch.shrink(_whiten(self.start, chain.positions[-1]))
+        kept = chain.positions[tuning:]
+        if not draws or pairs is None:
+            return
+        entropies, watched = summarise_draws(kept, self.start.model, pairs)
+        self.positions = np.concatenate([self.positions, kept])
+        self.costs = np.concatenate([self.costs, chain.costs[tuning:]])
+        self.entropies = np.concatenate([self.entropies, entropies])
+        self.watched = np.concatenate([self.watched, watched])
+        self.accepted.append(chain.accepted)
+
+
+class _Stretch(NamedTuple):
+    """A = I + Bᵀ diag(excess) B for orthonormal rows B, (r, D): directions stretched by 1 + excess."""
+
+    basis: Floats
+    excess: Floats
+
+    def shrink(self, v: Floats) -> Floats:
+        """Return A⁻¹v."""
+        along = self.basis @ v
+        return np.asarray(v - (along * self.excess / (1 + self.excess)) @ self.basis)
+
+
+def _run_pilot(start: JointStart, rng: np.random.Generator) -> JointChain:
+    size, rounds = len(start.centre), WARM_UP + PILOT
+    none = _Stretch(np.zeros((0, size)), np.zeros(0))
+    first = rng.standard_normal(size)
+    chain = run_joint_chain(
+        first, start.centre, start.inverse, start.factor, none.basis, none.excess, start.model, FIRST_STEP,
+        *_random_numbers(rng, rounds, size), WARM_UP,
+    )  # fmt: skip
+    return chain._replace(positions=chain.positions[WARM_UP:])
+
+
+def _stretch_by_start(starts: Sequence[JointStart], pilots: Sequence[JointChain]) -> list[_Stretch]:
+    """Return for each chain the directions to stretch, from the pilot runs of all chains with the same start."""
+    stretches: dict[int, _Stretch] = {}
+    for start in starts:
+        if id(start) not in stretches:
+            own = [pilot.positions for other, pilot in zip(starts, pilots, strict=True) if other is start]
+            v = np.array([_whiten(start, x) for x in np.concatenate(own)])
+            _, sizes, directions = np.linalg.svd(
+                (v - v.mean(axis=0)) / np.sqrt(len(v) - 1), full_matrices=False
+            )
+            count = min(int(np.sum(sizes**2 > STRETCH_ABOVE)), MAX_STRETCHED)
+            basis = np.ascontiguousarray(directions[:count])
+            stretches[id(start)] = _Stretch(basis, sizes[:count] - 1)
+    return [stretches[id(start)] for start in starts]
+
+
+def _random_numbers(
+    rng: np.random.Generator, rounds: int, size: int
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return all random numbers of so many trajectories, as `run_joint_chain` takes them."""
+    return (
+        rng.standard_normal((rounds, size)),
+        rng.random((rounds, 3)),
+        rng.standard_normal((rounds, HYPER_STEPS)),
+        rng.random((rounds, HYPER_STEPS, 3)),
+    )
+
+
+def _whiten(start: JointStart, position: Floats) -> Floats:
+    """Return v = Lᵀ(x - centre), without stretching."""
+    return multiply_transposed(position - start.centre, start.factor)
+
+
+def _assess(chains: Sequence[_Chain]) -> Convergence:
+    quantities = [
+        np.stack([chain.entropies for chain in chains]),
+        np.stack([-chain.costs for chain in chains]),
+        *np.moveaxis(np.stack([chain.watched for chain in chains]), -1, 0),
+    ]
+    accepted = float(np.mean([chain.accepted for chain in chains]))
+    return assess_convergence(quantities, accepted)
+
+
+def _watched_pairs(model: JointModel, seeds: np.random.SeedSequence) -> NDArray[np.int64]:
+    """Return random pairs of different locations, (2, 20)."""
+    rng = np.random.default_rng(seeds.spawn(1)[0])
+    n = model.wide.shape[1]
+    i = rng.integers(0, n, PAIRS_WATCHED)
+    return np.stack([i, (i + rng.integers(1, n, PAIRS_WATCHED)) % n])
+
+
+def _evenly_spaced(chains: Sequence[_Chain], draws: int) -> Floats:
+    """Return the maps (S, n, K) of `draws` draws, evenly spaced over all chains, chain by chain in turn."""
+    length = len(chains[0].positions)
+    each = -(-draws // len(chains))
+    at = np.floor(np.linspace(0, length, each, endpoint=False)).astype(int)
+    maps = [draw_maps(chain.positions[at], chain.start.model) for chain in chains]
+    stacked = np.stack(maps, axis=1)
+    return stacked.reshape(-1, *stacked.shape[2:])[:draws]
+
+
+def _hyper_prior(
+    answers: AnswerCounts, fit: LaplaceFit, prior: Prior, estimate_lapses: bool, catch: CatchCounts
+) -> tuple[Floats, HyperPrior]:
+    """Return θ₀ from a Laplace fit, and the prior of the hyper-parameters."""
+    lapses = answers.gamma0 + answers.gamma1
+    bias = answers.gamma0 / lapses if lapses > 0 else 0.5
+    length = np.log(fit.length / np.sqrt(len(prior.layout))) if prior.has_length else 0.0
+    max_share = prior.max_share
+    share = logit(min(max(prior.shares[fit.kind] / max_share, 1e-6), 1 - 1e-6)) if max_share else 0.0
+    is_free = np.array([
+        len(prior.scales) > 1,
+        prior.has_length and len(prior.families[0]) > 1,
+        len(prior.families) > 1,
+        estimate_lapses,
+        estimate_lapses,
+    ])  # fmt: skip
+    theta = np.array([
+        np.log(fit.scale),
+        length,
+        share,
+        logit(np.clip(lapses, *LAPSES_AT_START)),
+        logit(np.clip(bias, *BIAS_AT_START)),
+    ])  # fmt: skip
+    value = np.array([*theta[:3], lapses, bias])
+    return np.where(is_free, theta, 0.0), HyperPrior(
+        centre=np.array([np.log(prior.usual_scale), np.log(USUAL_LENGTH), prior.usual_share, 0.0, 0.0]),
+        spread=np.array([SCALE_SPREAD, LENGTH_SPREAD, SHARE_SPREAD, 1.0, BIAS_SPREAD]),
+        is_free=is_free, value=value, max_share=max_share, lapse_beta=BETA, catch_right=float(catch.right),
+        catch_wrong=float(catch.asked - catch.right),
+    )  # fmt: skip
+
+
+def logit(p: float) -> float:
+    """Return log(p/(1 - p))."""
+    return float(np.log(p / (1 - p)))
+
+
+def _posterior_variances(curvature: Floats) -> Floats:
+    """Return the diagonal (d,) of the inverse of a curvature."""
+    inverse = invert_lower(np.ascontiguousarray(cholesky_upper(curvature).T))
+    return np.asarray(np.sum(inverse**2, axis=0))
+
+
+def draw_maps(positions: Floats, model: JointModel) -> Floats:
+    """Return the maps (S, n, K) at these positions, (S, D)."""
+    size = len(positions[0]) - HYPERPARAMETERS
+    return np.array([compute_weights_and_maps(x, model, spectrum(x[size:], model)[0])[1] for x in positions])
+
+
+def summarise_draws(positions: Floats, model: JointModel, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the mean entropy (S,) of the maps at these positions, and P(same) of these pairs (S, 20)."""
+    size = len(positions[0]) - HYPERPARAMETERS
+    entropies, watched = np.empty(len(positions)), np.empty((len(positions), pairs.shape[1]))
+    for s, x in enumerate(positions):
+        maps = compute_weights_and_maps(x, model, spectrum(x[size:], model)[0])[1]
+        entropies[s] = mean_entropies(maps)
+        watched[s] = np.sum(maps[pairs[0]] * maps[pairs[1]], axis=1)
+    return entropies, watched
+
+
+@compiled
+def run_joint_chain(
+    start,
+    centre,
+    inverse,
+    factor,
+    basis,
+    excess,
+    model,
+    step,
+    noise,
+    uniform,
+    hyper_noise,
+    hyper_uniform,
+    tuning,
+):
+    """Run one chain from v = `start`, a trajectory for each row of `noise`; return a `JointChain`.
+
+    The first `tuning` trajectories tune the step size by dual averaging (Hoffman and Gelman, 2014). `uniform`
+    (rounds, 3) decides about the step size and the length of a trajectory, and about acceptance.
+    """
+    rounds = noise.shape[0]
+    stretch = np.empty(basis.shape)
+    unstretch = np.empty(basis.shape)
+    for r in range(basis.shape[0]):
+        stretch[r] = excess[r] * basis[r]
+        unstretch[r] = -excess[r] / (1.0 + excess[r]) * basis[r]
+    v = start.copy()
+    x = centre + multiply_transposed(add_low_rank(v, stretch, basis), inverse)
+    value, gradient = joint_cost(x, model)
+    force = add_low_rank(multiply_lower_rows(gradient, inverse), stretch, basis)
+    positions = np.empty((rounds, centre.shape[0]))
+    costs = np.empty(rounds)
+    accepted = 0.0
+    gradients = 0
+    log_step = np.log(step)
+    anchor = np.log(2.0 * step)
+    averaged = log_step
+    error = 0.0
+    for r in range(rounds):
+        size = np.exp(log_step) * (0.8 + 0.4 * uniform[r, 0])
+        steps = min(max(int(TRAVEL * (0.5 + uniform[r, 1]) / size + 0.5), 1), MAX_STEPS)
+        proposal = v.copy()
+        momentum = noise[r].copy()
+        before = value + 0.5 * sum_of_squares(momentum)
+        momentum -= 0.5 * size * force
+        new_value = value
+        new_force = force
+        new_x = x
+        for s in range(steps):
+            proposal += size * momentum
+            new_x = centre + multiply_transposed(add_low_rank(proposal, stretch, basis), inverse)
+            new_value, gradient = joint_cost(new_x, model)
+            new_force = add_low_rank(multiply_lower_rows(gradient, inverse), stretch, basis)
+            gradients += 1
+            if not np.isfinite(new_value):
+                break
+            momentum -= (0.5 * size if s == steps - 1 else size) * new_force
+        gain = before - new_value - 0.5 * sum_of_squares(momentum)
+        probability = 0.0
+        if np.isfinite(gain):
+            probability = np.exp(min(gain, 0.0))
+        if uniform[r, 2] < probability:
+            v = proposal
+            x = new_x
+            value = new_value
+            force = new_force
+        x = update_hyperparameters(x, model, hyper_noise[r], hyper_uniform[r])
+        value, gradient = joint_cost(x, model)
+        gradients += 1
+        force = add_low_rank(multiply_lower_rows(gradient, inverse), stretch, basis)
+        v = add_low_rank(multiply_transposed(x - centre, factor), unstretch, basis)
+        if r < tuning:
+            error += (ACCEPTANCE - probability - error) / (r + 11.0)
+            log_step = min(anchor - np.sqrt(r + 1.0) / 0.1 * error, 0.4)
+            part = (r + 1.0) ** -0.75
+            averaged = part * log_step + (1.0 - part) * averaged
+            if r == tuning - 1:
+                log_step = averaged
+        else:
+            accepted += probability
+        positions[r] = x
+        costs[r] = value - centring_cost(x, model)
+    return JointChain(positions, costs, accepted / max(rounds - tuning, 1), np.exp(log_step), gradients)
+
+
+@compiled
+def multiply_lower_rows(u, inverse):
+    """Return L⁻¹u, by the rows of L⁻¹."""
+    v = np.empty(u.shape[0])
+    for a in range(u.shape[0]):
+        v[a] = dot4(inverse[a, : a + 1], u[: a + 1])
+    return v
