@@ -52,6 +52,7 @@ def test_simulate_fit_and_evaluate_from_the_shell(here):
     scores = json.loads(shell("evaluate fit/maps.npz --truth sim/truth.npz --json").stdout)
     assert scores["label_accuracy"] > 0.9
     lines = shell("evaluate fit/maps.npz --truth sim/truth.npz").stdout.splitlines()
+    assert shell("evaluate fit --truth sim").stdout.splitlines() == lines
     assert [line.split()[0] for line in lines] == list(scores)
     assert all(line[34:36] == "  " and line[36] != " " and line[45] != " " for line in lines)  # columns
     assert "nats" in lines[-4]
@@ -172,7 +173,7 @@ def test_several_images_need_a_choice(two_images, capsys):
     assert code == 1
     assert err == (
         "vseg: The responses are about 2 images (../a, b); "
-        "choose one image, or fit each image separately (by image).\n"
+        "choose one with --image NAME, or fit each image separately with --by image.\n"
     )
 
 
@@ -376,3 +377,13 @@ def test_completion_is_installed_for_the_shell(here):
     )
     assert "bash completion installed" in done.stdout, done.stderr
     assert "_VSEG_COMPLETE=complete_bash" in (here / ".bash_completions/vseg.sh").read_text()
+
+
+def test_help_is_written_for_people(capsys):
+    """Summaries are not cut off; names and ranges are not those of Python."""
+    groups = ["", *(name for name in COMMANDS if name in ("study", "models", "bench"))]
+    pages = [vseg(f"{name} --help", capsys)[1] for name in groups]
+    assert [line for page in pages for line in page.splitlines()[1:] if line.endswith("...")] == []
+    for name in COMMANDS:
+        _, page, _ = vseg(f"{name} --help", capsys)
+        assert not re.search(r"x>=|<=x|\{|list\[|<path>|<str>", page), name

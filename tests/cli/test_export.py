@@ -33,7 +33,7 @@ def collected(tmp_path_factory) -> Path:
 
     folder = tmp_path_factory.mktemp("collected")
     with run_server(f"sqlite:///{folder}/vseg.db", STUDY.format(segments=2)) as running:
-        bots.simulate_participants(f"{running.base}s/two-images/", count=4, observer="ideal", seed=0)
+        bots.run_bots(f"{running.base}s/two-images/", count=4, observer="ideal", seed=0)
     (folder / "study.toml").write_text(STUDY.format(segments=2))
     return folder
 
@@ -65,7 +65,7 @@ def test_one_image_or_everyone(there, capsys):
     assert len(list(Path("warm/participants").iterdir())) == 2
     code, _, err = vseg("fit exported --by all --out all", capsys)
     assert code == 1
-    assert "The responses are about 2 images (cold, warm); choose one image" in err
+    assert "The responses are about 2 images (cold, warm); choose one with --image NAME" in err
     assert vseg("fit exported --image cold --segments 2-3 --smoothness 1 --out cold", capsys)[0] == 0
     assert "segments_table" in json.loads(Path("cold/summary.json").read_text("utf-8"))
 
@@ -105,7 +105,10 @@ def test_a_free_number_of_segments_is_asked_for(there, capsys):
     Path("exported", dataset.STUDY).write_text(STUDY.format(segments='"free"'))
     code, _, err = vseg("fit exported", capsys)
     assert code == 1
-    assert "leaves the number of segments free; give a number, a range to choose from, or 'auto'" in err
+    assert (
+        "leaves the number of segments free; give --segments a number, a range to choose from, or 'auto'"
+        in err
+    )
 
 
 def test_force_replaces_an_export_and_nothing_else(there, capsys):
@@ -151,7 +154,7 @@ def test_a_failed_export_leaves_nothing(there, capsys):
         ("export none.toml --out new", "No study file none.toml"),
         (
             "export two-images --out new --db sqlite:///none.db",
-            "There is no database none.db; give the address of the database that the server uses.",
+            "There is no database none.db; give the database that the server uses with --db URL.",
         ),
         ("export two-images --out new --db mysql://x/y", "Databases of type 'mysql' are not supported"),
     ):
@@ -166,7 +169,7 @@ def test_participants_from_the_command_line(here, capsys):
         url = f"{running.base}s/two-images/"
         code, out, err = vseg(f"simulate-participants {url} --count 2 --flagged 0 --observer random", capsys)
         assert (code, err) == (0, "")
-        assert out.startswith("2 participants gave 136 answers (0 not shown right) in ")
+        assert out.startswith("2 participants gave 136 answers (0 flagged) in ")
         vseg("export two-images --out exported", capsys)
         truth = "exported/study/truth"
         code, _, err = vseg(f"simulate-participants {url} --count 3 --observer ideal --truth {truth}", capsys)

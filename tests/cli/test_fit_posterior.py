@@ -23,7 +23,7 @@ def test_files_and_numbers_of_a_posterior(simulated, here, capsys):
     found = summary(here / "fit")
     assert found["entropy_low"] < found["mean_entropy"] < found["entropy_high"]
     with np.load("fit/maps.npz") as arrays:
-        assert arrays["draws"].shape == (64, 6, 6, 2)
+        assert arrays["draws"].shape == (200, 6, 6, 2)
         assert (arrays["lower"] <= arrays["upper"]).all()
     assert (here / "fit/intervals.png").read_bytes().startswith(b"\x89PNG")
     assert label_accuracy(Maps.load("fit/maps.npz"), Maps.load("sim/truth.npz")) > 0.9
@@ -97,25 +97,25 @@ def test_a_table_that_is_not_text_is_one_sentence(here, capsys, method):
     ("options", "message"),
     [
         ("--method magic", "--method: 'magic' is not one of 'penalised', 'posterior'."),
-        ("--prior group", "fit by participant to use it"),
-        ("--prior image", "the data set has none; give its file as picture"),
+        ("--prior group", "add --by participant to use it"),
+        ("--prior image", "the data set has none; give its file with --picture"),
         ("--prior magic", "--prior: 'magic' is not one of 'spatial', 'image', 'group'."),
         ("--lapses some", "--lapses: expected auto, none, estimate, or two rates"),
         ("--lapses 0.1,2", "--lapses: expected a number from 0 to 0.5, got '2'"),
         ("--draws 7", "--draws: expected 8 or more, got '7'."),
         ("--draws 20000", "--draws: expected 10000 or less, got '20000'."),
-        ("--loss squared_error", "loss is a setting of the method 'penalised', which was not chosen."),
+        ("--loss squared_error", "--loss needs --method penalised, but the method is posterior;"),
         (
             "--smoothness 1 --loss cross_entropy --kernel hm --max-iterations 5",
-            "smoothness, loss, kernel, max_iterations are settings of the method 'penalised', which was not chosen.",
+            "--smoothness, --loss, --kernel, --max-iterations need --method penalised, but the method is posterior;",
         ),
         (
             "--method penalised --draws 64",
-            "draws is a setting of the method 'posterior', which was not chosen.",
+            "--draws needs --method posterior, but the method is penalised;",
         ),
         (
             "--method penalised --prior image --lapses none",
-            "prior, lapses are settings of the method 'posterior'",
+            "--prior, --lapses need --method posterior, but the method is penalised;",
         ),
         ("--method penalised --loss nope", "--loss: 'nope' is not one of 'squared_error', 'cross_entropy'."),
         ("--method penalised --kernel hm", "hm"),

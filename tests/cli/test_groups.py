@@ -35,7 +35,9 @@ def fits(here):
 def test_two_fits(fits, capsys):
     code, out, err = vseg("groups low high --out compared", capsys)
     assert (code, err) == (0, "")
-    assert out.startswith("low vs high: mean entropy 0.143 vs 0.325 nats (4 and 4 people), difference 0.18")
+    assert out.startswith(
+        "low vs high: mean entropy 0.143 vs 0.325 nats (4 and 4 participants), difference 0.18"
+    )
     assert files(Path("compared")) == {"comparison.json", "entropies.csv", "entropies.png"}
     found = json.loads(Path("compared/comparison.json").read_text("utf-8"))
     assert found["names"] == ["low", "high"]
@@ -95,7 +97,7 @@ def test_the_same_participants_are_compared_with_themselves(fits, capsys):
     write_fit("again", [0.2, 0.26, 0.3, 0.21], "a")
     code, out, _ = vseg("groups low again", capsys)
     assert code == 0
-    assert "(the same 4 people)" in out
+    assert "(the same 4 participants)" in out
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_force_replaces_an_import_and_nothing_else(capsys):
          "Column mapping same=key: there is no column 'key'; found trial_type, stimulus, response, subject, "
          "trial_index, dots, rt."),
         ("data.json --grid 6 --map same=response:f", "data.json, trial 2: the dots are in pixels, but the size of "
-                                                     "the image 'img/halves.png' is unknown; give the image size"),
+                                                     "the image 'img/halves.png' is unknown; give --image-size"),
         ("trials.csv --grid 7 --image-size 300x300", "of the distance between locations"),
         ("trials.csv --grid 6 --image-size 300",
          "--image-size: expected WIDTHxHEIGHT in pixels, such as 512x512, got '300'."),
@@ -169,3 +169,21 @@ def test_help_shows_an_example(command, capsys):
     code, out, _ = vseg(f"{command} --help", capsys)
     assert code == 0
     assert f"vseg {command} data.json" in out.split("Example")[1]
+
+
+@pytest.mark.parametrize(
+    ("times", "option", "warned"), [((0.4, 0.5, 0.9), "", True), ((0.4, 0.5, 0.9), "--map rt_ms=rt:s", False),
+                                    ((400, 500, 900), "", False)],
+)  # fmt: skip
+def test_reaction_times_in_seconds(times, option, warned, capsys):
+    Path("timed.csv").write_text(
+        "i,j,same,rt\n" + "".join(f"0,{n},1,{rt}\n" for n, rt in enumerate(times, 1))
+    )
+    code, _, err = vseg(f"import timed.csv --grid 6 --out new {option}", capsys)
+    assert code == 0
+    assert err == (
+        "vseg: warning: The median reaction time is 0.5 ms, which looks like seconds; to convert the times, import "
+        "again with --map rt_ms=rt:s.\n"
+        if warned
+        else ""
+    )

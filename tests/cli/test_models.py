@@ -284,7 +284,7 @@ def test_an_interrupted_run_is_resumed_and_a_finished_one_is_not_replaced(data, 
     assert not (here / "scores/unfinished").exists()
     code, _, err = vseg(command, capsys)
     assert (code, err) == (
-        1, "vseg: scores holds the results of an earlier run; choose another folder, or force their replacement.\n",
+        1, "vseg: scores holds the results of an earlier run; choose another --out, or use --force to replace them.\n",
     )  # fmt: skip
     assert vseg(f"{command} --force", capsys)[0] == 0
 

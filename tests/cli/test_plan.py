@@ -13,7 +13,7 @@ def test_plan_prints_a_table_and_advice(here, capsys):
     code, out, error = vseg(f"plan {QUICK} --against 0.4 --out p", capsys)
     assert (code, error) == (0, "")
     lines = out.splitlines()
-    assert lines[0].strip() == "power with … people"
+    assert lines[0].strip() == "power with … participants"
     assert [line.split()[:2] for line in lines[2:6]] == [
         ["paper", "25"], ["paper", "50"], ["posterior", "25"], ["posterior", "50"],
     ]  # fmt: skip
@@ -56,7 +56,7 @@ def test_a_study_with_several_images_per_participant_is_planned_for_one(here, ca
     )
     code, _, error = vseg("plan s.toml --repeats 10 --methods paper --executor threads:1", capsys)
     assert code == 0
-    assert "shows each person 2 images; trials and minutes here are those of one image" in error
+    assert "shows each participant 2 images; trials and minutes here are those of one image" in error
 
 
 def test_an_adaptive_study_is_planned_with_the_adaptive_method(here, capsys):
@@ -87,17 +87,17 @@ def test_bad_input_is_one_sentence(here, capsys):
         "plan --entropy 0.8": "lies from 0 to below log 2 = 0.693 nats, got 0.8",
         "plan --entropy much": "--entropy: expected a number, got 'much'.",
         "plan --against 0.2": "nothing to tell apart",
-        "plan --trials 10": "A person on an 11x11 grid answers 61 trials (every location once)",
+        "plan --trials 10": "--trials: a participant on an 11x11 grid answers 61 trials (every location once)",
         "plan --trials few": "--trials: expected whole numbers of 1 or more separated by commas, such as 10,20,30, "
         "got 'few'",
-        "plan --participants 1": "2 to 1000 participants",
-        "plan --methods magic": "Unknown method 'magic'",
+        "plan --participants 1": "--participants: a condition has 2 to 1000 participants",
+        "plan --methods magic": "--methods: unknown method 'magic'",
         "plan --repeats 2": "--repeats: expected 10 or more, got '2'.",
         "plan --executor cloud": "An executor is",
         "plan --spread 3": "got a spread of 3",
         "plan nowhere.toml": "No study file nowhere.toml",
         "plan points.toml": "only grids can be planned",
-        "plan points.toml --grid 5": "points.toml fixes grid; leave out grid, or the study",
+        "plan points.toml --grid 5": "points.toml determines --grid; leave out --grid, or the study file.",
     }.items():
         code, out, error = vseg(arguments, capsys)
         assert (code, out) == (1, ""), arguments

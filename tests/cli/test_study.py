@@ -49,13 +49,13 @@ def test_names(name, here, capsys):
     assert not list(here.iterdir())
 
 
-def uncommented(text: str) -> str:
+def uncomment(text: str) -> str:
     """The example with every setting switched on, but for the examples of texts."""
     switched = re.sub(r"^# (\[prolific\]|[a-z_]+ = (?!\"\"\"))", r"\1", text, flags=re.MULTILINE)
     return re.sub(r"^# .*$", "", switched, flags=re.MULTILINE)
 
 
-def settings_of(table: type[Section], path=()):
+def list_settings(table: type[Section], path=()):
     """Every key of the schema."""
     for name, field in table.model_fields.items():
         inside = [field.annotation, *getattr(field.annotation, "__args__", ())]
@@ -63,14 +63,14 @@ def settings_of(table: type[Section], path=()):
         if inner is None:
             yield (*path, name)
         else:
-            yield from settings_of(inner, (*path, name))
+            yield from list_settings(inner, (*path, name))
 
 
 def test_the_example_lists_every_setting(here, capsys):
     vseg("study new all", capsys)
     text = Path("all.toml").read_text(encoding="utf-8")
-    listed = set(find_key_lines(uncommented(text)))
-    for path in settings_of(Study):
+    listed = set(find_key_lines(uncomment(text)))
+    for path in list_settings(Study):
         where = ("images", 0, *path[1:]) if path[0] == "images" else path
         # An image has one source; the comment above it shows the others.
         assert where in listed or f"#   {path[-1]} = " in text, path
@@ -79,7 +79,7 @@ def test_the_example_lists_every_setting(here, capsys):
 def test_a_wrong_value_of_any_setting_is_refused_with_its_line(here, capsys):
     """No setting takes a date, so every line of the example can be made wrong."""
     vseg("study new all", capsys)
-    text = uncommented(Path("all.toml").read_text(encoding="utf-8"))
+    text = uncomment(Path("all.toml").read_text(encoding="utf-8"))
     text = re.sub(r"^(points|quota_per_condition|file) = .*$", "", text, flags=re.MULTILINE)
     written = text.replace('"between"', '"within"').split("\n")
     assert isinstance(parse_study("\n".join(written)), Study)
@@ -195,5 +195,6 @@ def test_an_unknown_language(here, capsys):
     assert vseg("study texts it", capsys) == (
         1,
         "",
-        "vseg: language: 'it' is not one of 'en', 'fr', 'de'.\n",
+        "vseg: Expected a language (en, fr, de), got 'it'; this command prints the default texts, which a study file "
+        "can change in its table [texts].\n",
     )

@@ -63,7 +63,7 @@ def exported(tmp_path_factory) -> Path:
 
     folder = tmp_path_factory.mktemp("exported")
     with run_server(f"sqlite:///{folder}/vseg.db", STUDY) as running:
-        bots.simulate_participants(f"{running.base}s/two-images/", count=4, observer="ideal", seed=0)
+        bots.run_bots(f"{running.base}s/two-images/", count=4, observer="ideal", seed=0)
     with pytest.raises(SystemExit) as ended:
         main(["export", "two-images", "--db", f"sqlite:///{folder}/vseg.db", "--out", f"{folder}/exported"])
     assert ended.value.code == 0

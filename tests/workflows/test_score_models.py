@@ -8,8 +8,8 @@ import pytest
 import vseg
 from vseg.data.responses import concatenate
 from vseg.errors import Conflict, InvalidInput, VsegWarning
-from vseg.evaluation.compare import compare
 from vseg.evaluation.leaderboard import Leaderboard
+from vseg.evaluation.model_comparison import compare
 from vseg.models import Task, chance, get_model
 from vseg.workflows.fit_model import fit_model
 
@@ -51,7 +51,11 @@ def test_results_are_written_and_not_replaced_unless_forced(task, tmp_path):
     }  # fmt: skip
     with pytest.raises(Conflict, match="holds the results of an earlier run"):
         vseg.score_models(task, ["chance"], **SETTINGS, out=tmp_path / "scores")
+    for name in ("maps.png", "notes.txt"):
+        (tmp_path / "scores" / name).write_text("of an earlier run")
     vseg.score_models(task, ["base_rate"], **SETTINGS, out=tmp_path / "scores", force=True)
+    assert not (tmp_path / "scores/maps.png").exists()  # base_rate predicts no maps
+    assert (tmp_path / "scores/notes.txt").exists()
     assert json.loads((tmp_path / "scores/scores.json").read_text())["models"][0]["model"] == "base_rate"
 
 
@@ -137,6 +141,70 @@ def test_checkpoints_of_rows_in_another_order_are_not_used(task, tmp_path):
     """Stored predictions belong to rows, so another order must not load them."""
     reordered = task.take(np.arange(len(task.responses))[::-1])
     models = {"colour": get_model("logistic")}
-    compare(task, models, **SETTINGS, checkpoint_folder=tmp_path)
-    resumed = compare(reordered, models, **SETTINGS, checkpoint_folder=tmp_path)
+    compare(task, models, **SETTINGS, checkpoint=tmp_path)
+    resumed = compare(reordered, models, **SETTINGS, checkpoint=tmp_path)
     assert resumed.json() == compare(reordered, models, **SETTINGS).json()
+
+
+def constant(p):
+    """A family that Python cannot tell apart from one with another p."""
+
+    class Fitted:
+        def same_probability(self, image, pairs):
+            return np.full(len(pairs), p)
+
+    return lambda task, *, seed: Fitted()
+
+
+def interrupt(task, models, out, **settings):
+    """Run score_models until it would write its results; return the names of the checkpoint folders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vseg.workflows.score_models._write_results", raise_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            vseg.score_models(task, models, **SETTINGS, out=out, **settings)
+    return {folder.name for folder in out.glob("unfinished/*")}
+
+
+def raise_interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_another_family_with_the_same_name_does_not_reuse_checkpoints(task, tmp_path):
+    out = tmp_path / "scores"
+    assert interrupt(task, {"mine": constant(0.25)}, out) == set()
+    resumed = vseg.score_models(task, {"mine": constant(0.75)}, **SETTINGS, out=out)
+    np.testing.assert_array_equal(resumed.predictions["mine"], 0.75)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("chance", "base_rate"),
+        (chance(), get_model("base_rate")),
+        (get_model("logistic", features="lab"), get_model("logistic", features="rgb")),
+    ],
+)
+def test_checkpoints_are_reused_by_the_same_model_only(task, tmp_path, first, second):
+    before = interrupt(task, {"mine": first}, tmp_path)
+    assert len(before) == 1
+    assert interrupt(task, {"mine": first}, tmp_path) == before
+    assert len(interrupt(task, {"mine": second}, tmp_path)) == 2
+    resumed = vseg.score_models(task, {"mine": second}, **SETTINGS, out=tmp_path)
+    assert resumed.json() == vseg.score_models(task, {"mine": second}, **SETTINGS).json()
+
+
+@pytest.mark.parametrize("source", ["mine/model.py", "theirs"])
+def test_checkpoints_depend_on_all_files_of_a_model(task, tmp_path, monkeypatch, source):
+    """A file may import its neighbours, and a package consists of many files."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / source.partition("/")[0]
+    folder.mkdir()
+    (folder / "helper.py").write_text(HALVES)
+    (folder / "model.py").write_text("from helper import model\n")
+    (folder / "__init__.py").write_text("from .helper import model\n")
+    settings = {"leaderboard": "board"} if source == "theirs" else {}
+    before = interrupt(task, [source], tmp_path / "out", **settings)
+    assert interrupt(task, [source], tmp_path / "out", **settings) == before
+    assert len(before) == 1
+    (folder / "helper.py").write_text(HALVES.replace("shape[1] // 2", "shape[1] // 3"))
+    assert len(interrupt(task, [source], tmp_path / "out", **settings)) == 2

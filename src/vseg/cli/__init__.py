@@ -4,6 +4,7 @@ simulate, fit, groups, evaluate, demo, plan, study, serve, lab, links, export, i
 backup, erase                   the commands
 models, bench                   commands that have subcommands
 help_panels                     help pages in panels
+option_names                    errors of the library that name options
 options                         options that Typer cannot parse
 output                          the output folder of a command, and progress bars
 
@@ -16,6 +17,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -23,6 +25,7 @@ import typer
 
 from vseg import __version__
 from vseg.cli.help_panels import PanelCommand, PanelGroup
+from vseg.cli.option_names import name_options
 from vseg.errors import VsegError, VsegWarning
 
 PANELS = {
@@ -120,22 +123,26 @@ def run_app(commands: typer.Typer, arguments: Sequence[str] | None = None, *, pr
 
     An unexpected exception is one line and exit code 70; VSEG_DEBUG=1 adds its traceback.
     """
+    words = sys.argv[1:] if arguments is None else arguments
+    command = words[0] if words else ""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that temporary folders are removed
     with warnings.catch_warnings():
         warnings.simplefilter("always", VsegWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = partial(_show_warning, command)
         try:
             code = commands(arguments, prog_name=program, standalone_mode=False)
         except typer.BadParameter as error:
-            if error.__cause__ is None:  # a missing option, or one that another needs
-                _show_usage(error)
-            _fail(_describe_bad_value(error))
+            # Without a cause, it is not the value: an option is missing, or another is needed with it.
+            _fail(_describe_usage(error) if error.__cause__ is None else _describe_bad_value(error))
         except typer.TyperException as error:
-            _show_usage(error)
+            if not error.message:  # a command with subcommands was given none: its help page
+                error.show()  # type: ignore[attr-defined]
+                sys.exit(error.exit_code)
+            _fail(_describe_usage(error))
         except typer.Abort:
             _fail("Aborted.")
         except VsegError as error:
-            _fail(str(error))
+            _fail(name_options(str(error), command))
         except MemoryError:
             _fail("Not enough memory; use a smaller --grid, --segments or --trials.")
         except OSError as error:
@@ -148,10 +155,12 @@ def run_app(commands: typer.Typer, arguments: Sequence[str] | None = None, *, pr
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _show_usage(error: typer.TyperException) -> NoReturn:
-    """Print the usage of the command and what is wrong, as Typer does."""
-    error.show()  # type: ignore[attr-defined]
-    sys.exit(error.exit_code)
+def _describe_usage(error: typer.TyperException) -> str:
+    """Return a sentence about a missing or unknown argument, option or command, and where to look it up."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "vseg"
+    message: str = error.format_message()
+    return f"{message if message.endswith(('.', '?')) else f'{message}.'} See {path} --help."
 
 
 def _describe_bad_value(error: typer.BadParameter) -> str:
@@ -171,9 +180,9 @@ def _describe_bad_value(error: typer.BadParameter) -> str:
     return f"{option}: expected {expected}, got {details[0]['input']!r}."
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _show_warning(command: str, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     name = "" if issubclass(category, VsegWarning) else f"{category.__name__}: "
-    print(f"vseg: warning: {_one_line(f'{name}{message}')}", file=sys.stderr)
+    print(f"vseg: warning: {_one_line(name_options(f'{name}{message}', command))}", file=sys.stderr)
 
 
 def _fail(message: str) -> NoReturn:

@@ -40,15 +40,20 @@ def run(
         Path, typer.Option(metavar="FOLDER", help="Folder of leaderboard.json and index.html.")
     ] = Path("leaderboard"),
     seconds: Annotated[
-        float, typer.Option(min=0.1, metavar="NUMBER", help="Time limit of a submission for all images.")
+        float,
+        typer.Option(
+            min=0.1, metavar="NUMBER", help="Time limit of a submission for all images, in seconds."
+        ),
     ] = 600,
-    memory: Annotated[int, typer.Option(min=1, metavar="MB", help="Memory limit of a submission.")] = 4000,
+    memory: Annotated[
+        int, typer.Option(min=1, metavar="MB", help="Memory limit of a submission in megabytes.")
+    ] = 4000,
     by: ByOption = "pairs",
     folds: FoldsOption = 5,
     segments: SegmentsOption = None,
     seed: SeedOption = 0,
 ) -> None:
-    """Score submissions on the images of DATASET and add them to a leaderboard.
+    """Score submissions and add them to a leaderboard.
 
     Short for vseg models score --per all --leaderboard FOLDER, without a folder of results. A submission runs in a
     process of its own, which is ended if it reaches its limit of time or memory; one that fails is reported, and the
@@ -86,7 +91,7 @@ def dataset(
         typer.Option(metavar="FOLDER", help="Your copy of BSDS500, whose annotators are the observers."),
     ] = None,
     samples: Annotated[
-        bool, typer.Option("--samples", help="Pictures of scikit-image, with simulated observers.")
+        bool, typer.Option("--samples", help="Sample images of scikit-image, with simulated observers.")
     ] = False,
     images: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Images, separated by commas [default: three].")
@@ -104,7 +109,9 @@ def dataset(
         bool, typer.Option("--force", help="Replace an earlier dataset in that folder.")
     ] = False,
 ) -> None:
-    """Write a dataset to try models on, from your BSDS500 folder or from scikit-image's pictures.
+    """Write a dataset to try models on.
+
+    Its images are from your BSDS500 folder, or samples of scikit-image.
 
     \b
     Examples:

@@ -111,7 +111,7 @@ def erase(
     with store.open(db, must_exist=True) as database:
         row = store.studies.get_study(database, options.read_study_name(study))
         if sweep:
-            typer.echo(store.vacuum.sweep(database))
+            typer.echo(store.vacuum.remove_traces(database))
             typer.echo(store.vacuum.OUT_OF_REACH)
             is_complete = True
         elif identities:

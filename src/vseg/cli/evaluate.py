@@ -27,21 +27,22 @@ EXPLANATIONS = {
 
 
 def evaluate(
-    maps: Annotated[Path, typer.Argument(metavar="MAPS", help="maps.npz, as `vseg fit` writes it.")],
-    truth: Annotated[Path, typer.Option(metavar="FILE", help="truth.npz, as `vseg simulate` writes it.")],
+    maps: Annotated[Path, typer.Argument(metavar="MAPS", help="maps.npz, or the folder of vseg fit.")],
+    truth: Annotated[Path, typer.Option(metavar="FILE", help="truth.npz, or the folder of vseg simulate.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")] = False,
 ) -> None:
-    """Compare MAPS with the truth and print a table of scores.
+    """Compare maps with the true ones.
 
-    Segments are matched first, since their order is arbitrary.
+    Prints a table of scores. Segments are matched first, since their order is arbitrary.
 
     \b
     Example:
-      vseg evaluate fit/maps.npz --truth sim/truth.npz
+      vseg evaluate fit --truth sim
     """
     from vseg import Maps
     from vseg.evaluation import metrics
 
+    maps, truth = _find_file(maps, "maps.npz"), _find_file(truth, "truth.npz")
     estimated, true = Maps.load(maps), Maps.load(truth)
     if estimated.layout != true.layout:
         raise InvalidInput(
@@ -49,6 +50,11 @@ def evaluate(
         )
     scores = metrics.evaluate(estimated, true)
     typer.echo(json.dumps(scores, indent=2) if as_json else _format_table(scores))
+
+
+def _find_file(path: Path, name: str) -> Path:
+    """Return the file of this name in a folder that vseg wrote, or the path itself if it is not a folder."""
+    return path / name if path.is_dir() else path
 
 
 def _format_table(scores: dict[str, float]) -> str:

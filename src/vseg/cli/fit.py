@@ -22,7 +22,7 @@ def fit(
         Path,
         typer.Argument(
             metavar="RESPONSES",
-            help="CSV or Parquet with the columns i, j, same, or a folder of vseg export.",
+            help="CSV or Parquet table with the columns i, j, same, or a folder of vseg export.",
         ),
     ],
     grid: Annotated[
@@ -30,7 +30,7 @@ def fit(
         typer.Option(
             min=3,
             metavar="N",
-            help="Locations along a side, counted row by row from 0; a folder knows its own.",
+            help="Locations along a side of the grid; only for a table.",
             rich_help_panel=DATA,
         ),
     ] = None,
@@ -48,23 +48,24 @@ def fit(
         str | None,
         typer.Option(
             metavar="K",
-            help="Number of segments, auto (highest evidence of 2 to 8), or a range to choose from: 2..5 "
-            "[default: that of a folder's study].",
+            help="Number of segments; or how to choose it: auto (by evidence, from 2 to at most 8), or a range such as "
+            "2..5 [default: that of a folder's study].",
             rich_help_panel=FIT,
         ),
     ] = None,
     by: Annotated[
         Literal["all", "participant", "image"] | None,
         typer.Option(
-            help="Fit all answers; also each participant; or each image separately "
-            "[default: all, or image for a folder of several].",
+            help="all: one fit of all answers, as if from one observer; participant: also one fit per participant; "
+            "image: one fit per image [default: all; image for a folder with several images].",
             rich_help_panel=FIT,
         ),
     ] = None,
     method: Annotated[
         Literal["penalised", "posterior"],
         typer.Option(
-            help="The paper's estimator, or the posterior: maps with intervals.", rich_help_panel=FIT
+            help="penalised: the penalised estimator (the paper's); posterior: maps with intervals.",
+            rich_help_panel=FIT,
         ),
     ] = "penalised",
     seed: Annotated[
@@ -80,7 +81,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="NUMBER",
-            help="A number from 0 up, or auto: the one that predicts held-out pairs best [default: auto].",
+            help="λ, a number from 0 up, or auto: chosen by predicting held-out pairs [default: auto].",
             rich_help_panel=PENALISED,
         ),
     ] = None,
@@ -106,7 +107,7 @@ def fit(
     weights: Annotated[
         Literal["trials", "pairs"] | None,
         typer.Option(
-            help="Count a pair by its trials, or once as in the paper [default: trials].",
+            help="Weight of a pair: its number of trials, or 1 as in the paper (pairs) [default: trials].",
             rich_help_panel=PENALISED,
         ),
     ] = None,
@@ -122,8 +123,9 @@ def fit(
     prior: Annotated[
         Literal["spatial", "image", "group"] | None,
         typer.Option(
-            help="spatial; image: what looks alike belongs together; group: with --by participant, what the others "
-            "see, where it helps [default: spatial].",
+            help="What is expected before the answers. spatial: nearby locations are alike; image: so are locations "
+            "that look alike (needs the image); group: each participant's maps resemble the others', if the answers "
+            "support it (needs --by participant) [default: spatial].",
             rich_help_panel=POSTERIOR,
         ),
     ] = None,
@@ -131,8 +133,8 @@ def fit(
         str | None,
         typer.Option(
             metavar="RATES",
-            help="none, estimate, two such as 0.02,0.05, or auto: estimate if there are catch trials, "
-            "else none [default: auto].",
+            help="Rates of careless answers: none, estimate, two numbers such as 0.02,0.05 (wrong 'same', wrong "
+            "'different'), or auto: estimate if there are catch trials, else none [default: auto].",
             rich_help_panel=POSTERIOR,
         ),
     ] = None,
@@ -142,7 +144,7 @@ def fit(
             min=8,
             max=10_000,
             metavar="COUNT",
-            help="Maps to draw; take more if chains do not agree [default: 64].",
+            help="Number of maps to draw from the posterior; increase it if the chains do not agree [default: 64].",
             rich_help_panel=POSTERIOR,
         ),
     ] = None,
@@ -162,16 +164,18 @@ def fit(
     maps.npz, the entropy's interval to summary.json, and intervals.png. Catch trials in the data help to estimate
     lapses.
 
-    --segments auto takes the K with the highest evidence, by either method; a range does so too for the posterior,
-    while the paper's estimator compares held-out pairs and reports the paper's choice beside it.
+    --segments auto chooses K by the evidence, with either method: it tries 2, 3, … up to 8, stops when two K in a row
+    are more than 4 nats below the best, and takes the smallest K within 2 nats of the best. With a range such as 2..5
+    the posterior chooses in the same way; the penalised estimator compares predictions of held-out pairs, and reports
+    the choice of the paper's rule as well.
 
-    --by participant adds participants.csv and a folder for each participant, and for a posterior entropies.png, to be
-    compared with another group's by vseg groups; a K chosen from several is chosen once, from all answers. --by image
-    fits each image separately. Participants or images with too few answers are skipped, with a warning and a note in
-    the table.
+    --by participant adds participants.csv and a folder for each participant and, with --method posterior,
+    entropies.png; vseg groups compares such fits. If K is chosen, it is chosen once, from all answers. --by image fits
+    each image separately. Participants or images with too few answers are skipped, with a warning and a note in the
+    table.
 
-    A folder written by vseg export brings its locations, its images, its catch trials and, unless the study left it
-    free, its number of segments.
+    A folder written by vseg export contains its locations, images, catch trials and, unless the study left it free, the
+    number of segments.
 
     \b
     Examples:
@@ -181,14 +185,22 @@ def fit(
       vseg fit responses.csv --grid 16 --segments auto --by participant --picture photo.jpg
     """
     if responses.is_file():
-        _require(grid, "--grid")
-        _require(segments, "--segments")
+        _require(grid, "--grid", "16")
+        _require(segments, "--segments", "3")
+    _refuse_options(
+        method,
+        penalised={
+            "--smoothness": smoothness, "--loss": loss, "--solver": solver, "--kernel": kernel, "--weights": weights,
+            "--max-iterations": max_iterations,
+        },
+        posterior={"--prior": prior, "--lapses": lapses, "--draws": draws},
+    )  # fmt: skip
     counts = None if segments is None else _parse_segments(segments)
     strength = None if smoothness is None else options.parse_smoothness(smoothness)
     rates = None if lapses is None else _parse_lapses(lapses)
     with new_folder(out, force=force, inputs=[responses, *([picture] if picture else [])]) as folder:
         from vseg.data.layout import Grid
-        from vseg.workflows.fitting import prepare_fit
+        from vseg.workflows.fit_dataset import prepare_fit
 
         job = prepare_fit(
             responses, layout=None if grid is None else Grid(grid), segments=counts, by=by, image=image,
@@ -201,12 +213,24 @@ def fit(
     typer.echo(f"{out}: {result.message}")
 
 
-def _require(value: object, option: str) -> None:
+def _require(value: object, option: str, example: str) -> None:
     if value is None:
-        raise typer.BadParameter(
-            "a file of responses needs it; only a folder written by vseg export knows its own.",
-            param_hint=option,
+        raise InvalidInput(
+            f"{option} is missing: a table of responses needs it, for example {option} {example}; only a folder "
+            "written by vseg export contains it."
         )
+
+
+def _refuse_options(method: str, **options_by_method: dict[str, object]) -> None:
+    """Refuse the options of a method that was not chosen."""
+    for owner, values in options_by_method.items():
+        given = [option for option, value in values.items() if value is not None]
+        if owner != method and given:
+            needs = "needs" if len(given) == 1 else "need"
+            raise InvalidInput(
+                f"{', '.join(given)} {needs} --method {owner}, but the method is {method}; change the method, or leave "
+                f"out {' and '.join(given)}."
+            )
 
 
 def _parse_segments(text: str) -> "list[int] | Literal['auto']":

@@ -11,17 +11,24 @@ from vseg.cli.output import new_folder
 def groups(
     first: Annotated[
         Path,
-        typer.Argument(metavar="FIRST", help="A folder of vseg fit --method posterior --by participant."),
+        typer.Argument(
+            metavar="FIRST",
+            help="Folder of the first group, written by vseg fit --method posterior --by participant.",
+        ),
     ],
     second: Annotated[
         Path | None,
-        typer.Argument(metavar="SECOND", help="That of the second group.", show_default=False),
+        typer.Argument(
+            metavar="SECOND",
+            help="Folder of the second group, written in the same way; leave it out if --table gives the groups.",
+            show_default=False,
+        ),
     ] = None,
     table: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With one folder: a CSV with the columns participant and group, which has two groups.",
+            help="If FIRST contains both groups: a CSV table with the columns participant and group.",
         ),
     ] = None,
     out: Annotated[
@@ -31,18 +38,21 @@ def groups(
         bool, typer.Option("--force", help="Replace the folder if it exists.", rich_help_panel="Output")
     ] = False,
 ) -> None:
-    """Compare the mean entropies of two groups of participants, or of the same participants about two images.
+    """Compare the mean entropies of two groups.
 
-    Participants whose entropy is less certain count less; participants in both groups are compared with themselves.
-    Prints the difference, the second minus the first, with its 95 % interval; writes comparison.json, with how both
-    were fitted, entropies.csv, and entropies.png, which shows every participant with their interval.
+    The groups are different participants, or the same participants with two images.
+
+    Participants whose entropy is less certain have less weight; participants in both groups are compared with
+    themselves. Prints the difference, second minus first, with its 95 % interval. Writes comparison.json (the
+    difference, and how both groups were fitted), entropies.csv, and entropies.png, which shows every participant with
+    their interval.
 
     \b
     Examples:
       vseg groups fit-low fit-high --out low-high
       vseg groups fit --table groups.csv --out patients
     """
-    from vseg.workflows.group_comparison import FILES, compare_groups
+    from vseg.workflows.compare_groups import FILES, compare_groups
 
     comparison = compare_groups(first, second, groups=table)
     with new_folder(out, force=force, inputs=[first, *([second] if second else [])], ours=FILES) as folder:

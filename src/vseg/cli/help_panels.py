@@ -4,6 +4,7 @@ Typer has panels only with rich, whose import doubles the time of `vseg --help`,
 brackets. These classes read the same `rich_help_panel` of commands and options.
 """
 
+import re
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -14,6 +15,11 @@ from typer.core import TyperCommand, TyperGroup
 
 class PanelCommand(TyperCommand):
     """A command whose help page shows its options by panel; options without a panel are in "Options"."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line; a required argument has no braces."""
+        pieces: list[str] = super().collect_usage_pieces(ctx)
+        return [re.sub(r"^\{(\w+)\}", r"\1", piece) for piece in pieces]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the options of each panel."""
@@ -48,10 +54,22 @@ def _write_options(command: TyperCommand | TyperGroup, ctx: Any, formatter: Any)
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
         if record is not None:
-            default = "Arguments" if param.param_type_name == "argument" else "Options"
-            rows.setdefault(_get_title(getattr(param, "rich_help_panel", None), default), []).append(record)
+            is_argument = param.param_type_name == "argument"
+            name, text = record
+            # Typer writes the type after the name of an argument, as in RESPONSES <path>.
+            row = (name.split(" <")[0] if is_argument else name, _describe_ranges(text))
+            title = _get_title(
+                getattr(param, "rich_help_panel", None), "Arguments" if is_argument else "Options"
+            )
+            rows.setdefault(title, []).append(row)
     rows["Options"] = rows.pop("Options", [])  # --help and the like come last
     _write_panels(rows, formatter)
+
+
+def _describe_ranges(text: str) -> str:
+    """Write the range of a number in words: Typer writes x>=3 or 8<=x<=10000."""
+    text = re.sub(r"(?<=[\[ ])([0-9.]+)<=x<=([0-9.]+)(?=[\];])", r"\1 to \2", text)
+    return re.sub(r"(?<=[\[ ])x>=([0-9.]+)(?=[\];])", r"\1 or more", text)
 
 
 def _get_title(panel: object, default: str) -> str:

@@ -91,7 +91,7 @@ def lab(
 
     program = None if no_browser else kiosk.find_browser(browser)
     check_page_is_built()
-    text, described = lab_session.read_study(study, photodiode=photodiode)
+    text, described = lab_session.read_study(options.check_study_file(study), photodiode=photodiode)
     url = _get_database_url(db, default=study.parent / f"{described.name}-lab.db")
     with open_socket("127.0.0.1", port) as listening, store.open(url) as database:
         row = store.studies.register(database, text, described, render_pictures(described, study.parent))

@@ -11,7 +11,7 @@ from vseg._support.text import format_count
 from vseg.cli.output import new_folder, progress_bar, report_interruption
 from vseg.errors import VsegWarning
 
-HELP = """Fit models of segmentation to answers, and score them.
+HELP = """Fit models to answers, and score them.
 
 \b
 Examples:
@@ -40,23 +40,37 @@ SegmentsOption = Annotated[
     int | None, typer.Option(min=2, metavar="K", help="Number of segments [default: that of the study].")
 ]
 ByOption = Annotated[
-    Literal["pairs", "blocks", "participants", "images"], typer.Option(help="What is held out together.")
+    Literal["pairs", "blocks", "participants", "images"],
+    typer.Option(help="What each fold holds out: whole pairs, blocks, participants or images."),
 ]
-PerOption = Annotated[Literal["participant", "image", "all"], typer.Option(help="What one fit uses.")]
+PerOption = Annotated[
+    Literal["participant", "image", "all"],
+    typer.Option(help="Fit the model once per participant, once per image, or once to all answers."),
+]
 FoldsOption = Annotated[int, typer.Option(min=2, metavar="COUNT", help="Number of folds.")]
 SeedOption = Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Random seed.")]
 WorkersOption = Annotated[
-    int, typer.Option(min=1, metavar="COUNT", help="Fits at a time; the numbers do not depend on it.")
+    int,
+    typer.Option(
+        min=1, metavar="COUNT", help="Number of fits at the same time; the results do not depend on it."
+    ),
 ]
 MinutesOption = Annotated[
     float,
     typer.Option(
         min=0.01,
         metavar="NUMBER",
-        help="Time limit of one fit, for models from files and with several workers.",
+        help="Time limit of one fit in minutes; applies to models from files, and to all with several workers.",
     ),
 ]
-MemoryOption = Annotated[int, typer.Option(min=1, metavar="MB", help="Memory limit of one fit, likewise.")]
+MemoryOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="MB",
+        help="Memory limit of one fit in megabytes; applies to the same models as --minutes.",
+    ),
+]
 ImageOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only the answers about this image.")]
 LeaderboardOption = Annotated[
     Path | None,
@@ -70,7 +84,7 @@ LeaderboardOption = Annotated[
 
 @models.command("list")
 def list_() -> None:
-    """List the models that come with vseg, and the features they can use.
+    """List the models of vseg, and the features they use.
 
     A model of your own is FILE.py, or FILE.py:NAME.
 
@@ -158,10 +172,10 @@ def score(
 ) -> None:
     """Score models on answers of DATASET that they have not seen.
 
-    Writes table.md, table.csv, scores.json, forest.png, calibration.png and maps.png, which shows each model beside
-    people. A model that fails is reported, and the others are scored. Finished fits are stored on the way: the same
-    command resumes an interrupted run. A model from a file runs in a process of its own, which is ended if it reaches
-    its limit of time or memory; this protects against accidents, not against malice: run only what you trust.
+    Writes table.md, table.csv, scores.json, forest.png, calibration.png and maps.png, which shows the maps of each
+    model and of the participants. A model that fails is reported, and the others are scored. Finished fits are stored:
+    the same command resumes an interrupted run. A model from a file runs in a process of its own, which is ended if it
+    reaches its limit of time or memory; this protects against accidents, not against malice: run only what you trust.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from vseg.errors import InvalidInput
+from vseg.errors import InvalidInput, NotFound
 
 OUTPUT = "Output"  # the panel of --out and --force
 SIMULATION = "Simulation"
@@ -71,6 +71,13 @@ def read_study_name(text: str) -> str:
     from vseg.study.schema import load_study
 
     return load_study(text).name
+
+
+def check_study_file(path: Path) -> Path:
+    """Return the path; if it lacks only the ending .toml, raise `NotFound` with the name of the file."""
+    if not path.exists() and (likely := path.with_name(f"{path.name}.toml")).is_file():
+        raise NotFound(f"No study file {path}; did you mean {likely}?")
+    return path
 
 
 def parse_segments(text: str) -> list[int]:

@@ -7,6 +7,7 @@ import typer
 
 from vseg.cli import options
 from vseg.cli.output import new_folder, progress_bar
+from vseg.errors import InvalidInput
 
 STUDY, ASSUMPTIONS, SIMULATION, OUTPUT = "Study", "Assumptions", "Simulation", "Output"
 
@@ -32,7 +33,7 @@ def plan(
         str | None,
         typer.Option(
             metavar="COUNTS",
-            help="Trials of a participant [default: half, one and 2.5 times K N^2].",
+            help="Trials of each participant, such as 121,242 [default: half, one and 2.5 times K N^2].",
             rich_help_panel=STUDY,
         ),
     ] = None,
@@ -40,7 +41,7 @@ def plan(
         str | None,
         typer.Option(
             metavar="COUNTS",
-            help="Participants in each condition [default: 5,10,15,30].",
+            help="Participants in each condition, such as 5,10 [default: 5,10,15,30].",
             rich_help_panel=STUDY,
         ),
     ] = None,
@@ -58,7 +59,7 @@ def plan(
         typer.Option(
             min=0,
             metavar="NATS",
-            help="The same in a second condition, which is to be told from the first.",
+            help="The same in a second condition: also print the power to detect the difference.",
             rich_help_panel=ASSUMPTIONS,
         ),
     ] = None,
@@ -85,8 +86,8 @@ def plan(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="paper, posterior (fresh pairs) and adaptive (chosen pairs; takes much longer) "
-            "[default: paper,posterior, and adaptive for an adaptive study].",
+            help="paper (the penalised estimator), posterior (new pairs in every trial) and adaptive (chosen pairs; "
+            "takes much longer) [default: paper,posterior, and adaptive for an adaptive study].",
             rich_help_panel=SIMULATION,
         ),
     ] = None,
@@ -94,7 +95,7 @@ def plan(
         str,
         typer.Option(
             metavar="NUMBER",
-            help="Of the paper's method: auto (held-out pairs) or a number.",
+            help="λ of the penalised estimator: a number, or auto: chosen by predicting held-out pairs.",
             rich_help_panel=SIMULATION,
         ),
     ] = "auto",
@@ -124,11 +125,12 @@ def plan(
         bool, typer.Option("--force", help="Replace the folder if it exists.", rich_help_panel=OUTPUT)
     ] = False,
 ) -> None:
-    """Forecast by simulation what a study would find, by trials and participants.
+    """Forecast what a study would find, by simulation.
 
-    Prints the error of the maps, of a participant's mean entropy and, with --against, the power to tell two conditions
-    apart (Welch's test, 5 %), by the paper's method and by the posterior, with the minutes that participants spend.
-    Writes table.csv, people.csv (a row a simulated participant), summary.json and plan.png.
+    For each number of trials and of participants, prints the error of the maps, of a participant's mean entropy and,
+    with --against, the power to tell two conditions apart (Welch's test, 5 %), with the penalised estimator (the
+    paper's) and with the posterior, and the minutes that participants spend. Writes table.csv, people.csv (one row per
+    simulated participant), summary.json and plan.png.
 
     \b
     Examples:
@@ -137,8 +139,11 @@ def plan(
       vseg plan my-study.toml --entropy 0.2 --against 0.25 --participants 10,20,40
     """
     from vseg.sweeps import open_workers
-    from vseg.workflows.study_planning import FILES, plan_study
+    from vseg.workflows.plan_study import FILES, plan_study
 
+    if study is not None:
+        options.check_study_file(study)
+        _refuse_fixed(study, {"--grid": grid, "--segments": segments})
     with new_folder(out, force=force, inputs=[study] if study else [], ours=FILES) as folder:
         with open_workers(executor) as workers, progress_bar("Simulating people", repeats) as advance:
             result = plan_study(
@@ -163,3 +168,10 @@ def plan(
         result.save(folder)
     typer.echo(result)
     typer.echo(f"{out}: {', '.join(FILES)}.")
+
+
+def _refuse_fixed(study: Path, values: dict[str, int | None]) -> None:
+    """Refuse options whose value a study file determines."""
+    for option, value in values.items():
+        if value is not None:
+            raise InvalidInput(f"{study} determines {option}; leave out {option}, or the study file.")

@@ -24,7 +24,7 @@ NETWORK = "Network"
 StudiesArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="STUDY…",
+        metavar="STUDY",
         help="Study files [default: serve the studies in the database].",
         show_default=False,
     ),
@@ -78,7 +78,7 @@ def serve(
     new_researcher_link: NewLinkOption = False,
     model: ModelOption = None,
 ) -> None:
-    """Serve studies to participants and store their answers.
+    """Serve studies to participants.
 
     Each STUDY is checked and stored in the database; the links for participants and for the researcher are printed.
     Without a STUDY, the studies in the database are served, for example after vseg restore. Stop the server with
@@ -127,7 +127,7 @@ def _load_study(file: Path) -> "LoadedStudy":
     # Imported only for study files: a restart without them is quicker.
     from vseg.study.pictures import load_study_with_pictures
 
-    return load_study_with_pictures(file)
+    return load_study_with_pictures(options.check_study_file(file))
 
 
 def _open_database(db: str, *, must_exist: bool) -> "Database":
@@ -154,7 +154,7 @@ def _register_studies(
 
 
 def _print_studies(rows: "list[StudyRow]", others: "list[StudyRow]", base: str) -> None:
-    from vseg.server.participants import PROLIFIC_QUERY
+    from vseg.server.participant_routes import PROLIFIC_QUERY
 
     for row in rows:
         link = f"{base}/s/{row.name}/"

@@ -92,7 +92,7 @@ def simulate(
     """
     from vseg import Grid, figures
     from vseg.stimuli import random_maps
-    from vseg.workflows.group_simulation import count_steps, simulate_group
+    from vseg.workflows.simulate_group import count_steps, simulate_group
 
     layout = Grid(grid)
     steps = count_steps(participants=participants, blocks=blocks, fresh=fresh) + 1  # the figure

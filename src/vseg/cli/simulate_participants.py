@@ -110,7 +110,7 @@ def simulate_participants(
     # Answers are counted too, since one participant may take long.
     bar = counting_bar("Taking part", count, "participants, {:,} answers")
     with _report_interruption(), bar as (advance, add_answers):
-        summary = bots.simulate_participants(
+        summary = bots.run_bots(
             url, count=count, observer=answering, truth=maps, segments=segments, model=function, flagged=flagged,
             pace=pace, at_once=at_once, seed=seed, progress=advance, on_stored=add_answers,
         )  # fmt: skip

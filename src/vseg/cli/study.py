@@ -4,13 +4,15 @@ import re
 import shutil
 import textwrap
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from vseg.cli import options
 from vseg.errors import Conflict, InvalidInput
 
 LABEL_WIDTH, MAX_WIDTH = 12, 110
+LANGUAGES = ("en", "fr", "de")
 
 HELP = """Write and check study files.
 
@@ -71,7 +73,7 @@ def check(
     from vseg.study.schema import load_study
     from vseg.study.summary import summarise_study
 
-    loaded = load_study(file)
+    loaded = load_study(options.check_study_file(file))
     pictures = render_pictures(loaded, file.parent)
     for label, text in summarise_study(loaded, pictures, estimate_cost(loaded)):
         _print_labelled(label, text)
@@ -79,11 +81,11 @@ def check(
 
 @study.command()
 def texts(
-    language: Annotated[Literal["en", "fr", "de"], typer.Argument(help="Language of the texts.")] = "en",
+    language: Annotated[str, typer.Argument(metavar="LANGUAGE", help="en, fr or de.")] = "en",
 ) -> None:
     """Print all texts that participants read.
 
-    They can be changed and put into the table [texts] of a study file.
+    These are the default texts of a language. Put those that you change into the table [texts] of a study file.
 
     \b
     Example:
@@ -91,6 +93,11 @@ def texts(
     """
     from importlib.resources import files
 
+    if language not in LANGUAGES:
+        raise InvalidInput(
+            f"Expected a language ({', '.join(LANGUAGES)}), got {language!r}; this command prints the default texts, "
+            "which a study file can change in its table [texts]."
+        )
     text = files("vseg.study.texts").joinpath(f"{language}.toml").read_text(encoding="utf-8")
     typer.echo(text.rstrip("\n"))
 

@@ -16,7 +16,7 @@ from vseg.errors import InvalidInput
 from vseg.stimuli import read_image
 from vseg.workflows.fits import Pixels
 
-LARGEST_PICTURE_PX = 1600
+MAX_PICTURE_PX = 1600
 
 CatchTrials = Mapping[str, tuple[int, int]]
 ReadImage = Callable[[str], Pixels | None]
@@ -114,5 +114,5 @@ def _read_pixels(path: str | Path) -> Pixels:
 def _shrink(pixels: Pixels) -> Pixels:
     """Leave out rows and columns of a picture that is larger than any figure shows it."""
     pixels = np.asarray(pixels)
-    step = -(-max(pixels.shape[:2]) // LARGEST_PICTURE_PX)
+    step = -(-max(pixels.shape[:2]) // MAX_PICTURE_PX)
     return pixels[::step, ::step]

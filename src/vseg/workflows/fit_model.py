@@ -6,22 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
+from vseg._support.progress import StartProgress, no_progress
 from vseg._support.text import safe_folder_names
 from vseg.errors import InvalidInput
-from vseg.evaluation.fits import FitOutcome, Groups, MapsByGroup, fit_to_all, reconstruct_human_maps
+from vseg.evaluation.fits import FitOutcome, Groups, MapsByGroup, fit_to_all_answers, reconstruct_human_maps
 from vseg.evaluation.folds import FitUnit, group_rows
 from vseg.evaluation.sandbox import MEMORY_MB, SECONDS
 from vseg.evaluation.scores import bits, compute_calibration
 from vseg.models.families import Family
 from vseg.models.task import Task
-from vseg.workflows.score_models import (
-    StartProgress,
-    draw_maps,
-    load_family,
-    load_task,
-    no_progress,
-    open_executor,
-)
+from vseg.workflows.score_models import load_family, load_task, make_maps_figure, open_executor
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +78,7 @@ class ModelFits:
         if maps:
             _save_maps(folder / "maps", maps)
             columns = {"people": self.human_maps, self.model: maps}
-            draw_maps(self.task, columns, self.per).savefig(folder / "maps.png")
+            make_maps_figure(self.task, columns, self.per).savefig(folder / "maps.png")
 
 
 def fit_model(
@@ -139,9 +133,9 @@ def fit_model(
         progress(2 * len(groups)) as advance,
         open_executor([model], workers, seconds, memory_mb) as executor,
     ):
-        outcomes = fit_to_all(task, {name: family}, groups, seed=seed, executor=executor, progress=advance)[
-            name
-        ]
+        outcomes = fit_to_all_answers(
+            task, {name: family}, groups, seed=seed, executor=executor, progress=advance
+        )[name]
         fits = {group: each for group, each in outcomes.items() if not each.failure}
         failures = {group: each.failure for group, each in outcomes.items() if each.failure}
         if not fits:

@@ -4,16 +4,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from vseg._support.progress import Progress, share_progress
-from vseg.bayes.hmc import MIN_CHAINS
-from vseg.bayes.posterior import posterior
+from vseg._support.progress import Progress, part_progress
+from vseg.bayes.posterior import compare_segments
 from vseg.bayes.segment_evidence import SegmentsTable
 from vseg.data.responses import Responses
 from vseg.errors import NotConverged, VsegWarning
 from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS
 from vseg.reconstruction.reconstruct import Reconstruction, reconstruct
 from vseg.reconstruction.segment_selection import choose_segments
-from vseg.workflows.fits import Fit, NamedFits, Pixels, collect_warnings, try_fit
+from vseg.workflows.fits import Fit, NamedFits, Pixels, try_fit
 
 
 class PenalisedMethod:
@@ -46,7 +45,7 @@ class PenalisedMethod:
     ) -> Fit:
         """Fit one K, or the best of several; a fit that did not converge is kept, with a warning."""
         choice, table = None, None
-        with share_progress(progress, self.count_steps(counts)) as own:
+        with part_progress(progress, self.count_steps(counts)) as own:
             if len(counts) > 1 and not self.by_evidence:
                 choice = choose_segments(
                     answers, segments=counts, progress=own, seed=self.seed, **self.settings
@@ -86,7 +85,9 @@ class PenalisedMethod:
         if not top:
             return
         if isinstance(fit.result, Reconstruction) and (path := fit.result.path) is not None:
-            figures.path(path.strengths, path.held_out, path.chosen).savefig(folder / "smoothness.png")
+            figures.smoothness_curve(path.strengths, path.held_out, path.chosen).savefig(
+                folder / "smoothness.png"
+            )
         if fit.choice is not None:
             candidates = fit.choice.candidates
             figures.segments(
@@ -121,7 +122,6 @@ class PenalisedMethod:
         self, answers: Responses, counts: list[int], progress: Progress
     ) -> SegmentsTable | None:
         """Return how probable the answers are under each K."""
-        with collect_warnings():  # so few draws cannot agree, but the evidence needs none
-            return posterior(
-                answers, segments=counts, draws=2 * MIN_CHAINS, seed=self.seed, progress=progress
-            ).table
+        if len(counts) < 2:
+            return None
+        return compare_segments(answers, segments=counts, seed=self.seed, progress=progress)

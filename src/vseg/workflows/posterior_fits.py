@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from vseg._support.progress import Progress, share_progress
+from vseg._support.progress import Progress, part_progress
 from vseg.bayes.groups import posteriors
 from vseg.bayes.posterior import DRAWS, Posterior, posterior
 from vseg.data.responses import Responses
@@ -72,7 +72,7 @@ class PosteriorMethod:
         """Fit all answers as one observer's, with one K or the most probable of several."""
         self._check_image(pixels)
         catch = self._sum_catch_trials(answers.participants)
-        with share_progress(progress, self.count_steps(counts)) as own:
+        with part_progress(progress, self.count_steps(counts)) as own:
             result = posterior(
                 answers,
                 prior="image" if self.prior == "image" else "spatial",
@@ -127,13 +127,13 @@ class PosteriorMethod:
     def draw(self, folder: Path, fit: Fit, pixels: Pixels | None, *, top: bool) -> None:
         """Write maps.png, intervals.png and, at the top, segments.png; maps without an image prior come first."""
         from vseg import figures
-        from vseg.figures.posteriors import medians
+        from vseg.figures.posteriors import median_maps
 
         result = _get_posterior(fit)
         if result.spatial is None:
-            figure = medians(result, image=pixels)
+            figure = median_maps(result, image=pixels)
         else:
-            figure = medians(result.spatial, result, image=pixels, names=["answers alone", "image prior"])
+            figure = median_maps(result.spatial, result, image=pixels, names=["answers alone", "image prior"])
         figure.savefig(folder / "maps.png")
         figures.intervals(result).savefig(folder / "intervals.png")
         if top and result.table is not None:
@@ -142,10 +142,10 @@ class PosteriorMethod:
     def draw_participants(self, folder: Path, fits: dict[str, Fit], pixels: Pixels | None) -> None:
         """Write participants.png and entropies.png."""
         from vseg import figures
-        from vseg.figures.posteriors import people
+        from vseg.figures.posteriors import participant_entropy_maps
 
         results = {name: _get_posterior(fit) for name, fit in fits.items()}
-        people(results, pixels).savefig(folder / "participants.png")
+        participant_entropy_maps(results, pixels).savefig(folder / "participants.png")
         figures.entropies({"": results}).savefig(folder / "entropies.png")
 
     def describe_participants(self, fits: dict[str, Fit]) -> str:

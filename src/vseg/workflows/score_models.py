@@ -3,25 +3,25 @@
 import hashlib
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from vseg import __version__
-from vseg._support.progress import Progress
+from vseg._support.progress import Progress, StartProgress, no_progress
 from vseg.errors import Conflict, InvalidInput, MissingExtra, VsegError, VsegWarning
-from vseg.evaluation.compare import ModelComparison, compare, count_fits
 from vseg.evaluation.fits import MapsByGroup
 from vseg.evaluation.folds import FitUnit, HeldOutUnit
 from vseg.evaluation.leaderboard import Leaderboard, create_entry
+from vseg.evaluation.model_comparison import ModelComparison, compare, count_fits
 from vseg.evaluation.sandbox import MEMORY_MB, SECONDS, SandboxExecutor
 from vseg.evaluation.submissions import SubmissionResult, file_digest, run_submission
 from vseg.features import get_feature
 from vseg.models.black_box import fixed_maps
 from vseg.models.catalogue import MODEL_DESCRIPTIONS, get_model, get_model_lazily
-from vseg.models.families import Family
+from vseg.models.families import Family, PicklableFamily
 from vseg.models.task import Task
 
 if TYPE_CHECKING:
@@ -30,17 +30,10 @@ if TYPE_CHECKING:
     from vseg.data.maps import Maps
 
 RESULT_FILE = "table.md"  # written last: it marks a complete run
+RESULT_FILES = (RESULT_FILE, "table.csv", "scores.json", "forest.png", "calibration.png", "maps.png")
 CHECKPOINTS = "unfinished"
 MAX_ROWS, MAX_LEADERBOARD_ROWS = 6, 5  # rows of a figure of maps
 LEADERBOARD_DPI = 120  # low, because the page contains many pictures
-
-StartProgress: TypeAlias = Callable[[int], AbstractContextManager[Progress]]
-"""Called with the number of steps; the context's value is called with the number of finished steps."""
-
-
-def no_progress(total: int) -> AbstractContextManager[Progress]:
-    """Report no progress."""
-    return nullcontext(lambda steps: None)
 
 
 def score_models(
@@ -94,7 +87,8 @@ def score_models(
         submission to a leaderboard, the time limit holds for all images together.
     out : path, optional
         Folder for table.md, table.csv, scores.json, forest.png, calibration.png and maps.png. Finished fits are
-        stored in it, so that the same call resumes an interrupted run.
+        stored in it, so that the same call resumes an interrupted run. A run starts again if an answer, an image or
+        a Python file in the folder of a model has changed, and if one of the models is a family other than vseg's.
     leaderboard : path, optional
         Folder of a leaderboard to which all scored models are added. Models from files are then submissions: they
         may also be packages, FOLDER or FOLDER:NAME, are called with each image alone and once for all folds, and
@@ -143,7 +137,7 @@ def score_models(
             raise _nothing_scored_error(failures)
         comparison = compare(
             task, families, by=by, per=per, folds=folds, seed=seed, executor=executor, progress=advance,
-            checkpoint_folder=None if folder is None else _checkpoint_folder(folder, task, named, features),
+            checkpoint=None if folder is None else _checkpoint_folder(folder, task, named, features, submissions),
         )  # fmt: skip
     comparison.failures.update(failures)
     comparison.seconds.update({name: each.seconds for name, each in submissions.items()})
@@ -229,7 +223,7 @@ def open_executor(
         executor.shutdown(cancel_futures=True)
 
 
-def draw_maps(
+def make_maps_figure(
     task: Task, maps: "Mapping[str, MapsByGroup]", per: FitUnit, *, max_rows: int = MAX_ROWS
 ) -> "Figure":
     """Draw maps side by side: a column for each model, a row for each image of one group, then of the next."""
@@ -307,15 +301,67 @@ def _check_folder(out: Path, *, force: bool) -> None:
 
 
 def _checkpoint_folder(
-    out: Path, task: Task, models: Mapping[str, str | Family], features: str | None
-) -> Path:
-    """Return a folder named after everything a run depends on; with another model.py or answers it starts again."""
+    out: Path,
+    task: Task,
+    models: Mapping[str, str | Family],
+    features: str | None,
+    submissions: Mapping[str, SubmissionResult],
+) -> Path | None:
+    """Return a folder named after everything the fits depend on; None if a model cannot be identified."""
     digest = hashlib.sha256(f"{__version__} {task.digest} {task.segments} {features}".encode())
     for name, source in models.items():
-        path = Path(source.rpartition(".py")[0] + ".py") if isinstance(source, str) else None
-        if path is not None and path.is_file():
-            digest.update(f"{name} {file_digest(path)}".encode())
+        identity = (
+            _identify_maps(submissions[name].maps)
+            if name in submissions
+            else _identify_model(source, features)
+        )
+        if identity is None:
+            return None
+        digest.update(f"{name!r} {identity}\n".encode())
     return out / CHECKPOINTS / digest.hexdigest()[:16]
+
+
+def _identify_maps(maps: "Mapping[str, Maps]") -> str:
+    digest = hashlib.sha256()
+    for image, each in maps.items():
+        digest.update(f"{image!r} {each.probabilities.shape}".encode() + each.probabilities.tobytes())
+    return f"maps {digest.hexdigest()}"
+
+
+def _identify_model(model: str | Family, features: object) -> str | None:
+    """Return a text that changes with the model; None for families that may change without a trace.
+
+    The code of a function does not tell what it computes: it may use other functions, and values from outside.
+    """
+    if isinstance(model, str):
+        return f"{model!r} {features!r} {_digest_python_files(model) if _is_file(model) else ''}"
+    if not isinstance(model, PicklableFamily) or not model.factory.__module__.startswith("vseg."):
+        return None
+    if not (_is_plain(model.arguments) and _is_plain(model.settings)):
+        return None
+    files = [text for text in (*model.arguments, *model.settings.values()) if isinstance(text, str)]
+    digests = [_digest_python_files(text) for text in files if _is_file(text)]
+    factory = f"{model.factory.__module__}.{model.factory.__qualname__}"
+    return f"{factory} {model.arguments!r} {sorted(model.settings.items())!r} {digests}"
+
+
+def _digest_python_files(source: str) -> str:
+    """Return the SHA-256 of FILE.py and the Python files that it can import: its neighbours and their packages."""
+    folder = Path(source.rpartition(".py")[0] + ".py").resolve().parent
+    digest = hashlib.sha256()
+    for file in sorted({*folder.glob("*.py"), *folder.glob("*/*.py")}):
+        if file.is_file():
+            digest.update(f"{file.relative_to(folder)} {file_digest(file)}\n".encode())
+    return digest.hexdigest()
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a value consists of numbers and text, so that its `repr` says all about it."""
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(_is_plain(each) for item in value.items() for each in item)
+    return value is None or type(value) in (bool, int, float, str)
 
 
 def _remove_checkpoints(out: Path | None) -> None:
@@ -332,6 +378,8 @@ def _write_results(out: Path, task: Task, comparison: ModelComparison) -> None:
     from vseg import figures
 
     out.mkdir(parents=True, exist_ok=True)
+    for name in RESULT_FILES:  # of an earlier run: not every model has maps
+        (out / name).unlink(missing_ok=True)
     (out / "table.csv").write_text(comparison.csv(), encoding="utf-8")
     (out / "scores.json").write_text(comparison.json(), encoding="utf-8")
     table = comparison.table()
@@ -341,7 +389,7 @@ def _write_results(out: Path, task: Task, comparison: ModelComparison) -> None:
     maps = {row["model"]: comparison.maps[row["model"]] for row in table if row["model"] in comparison.maps}
     if maps:
         columns = {"people": comparison.human_maps, **maps}
-        draw_maps(task, columns, comparison.per).savefig(out / "maps.png")
+        make_maps_figure(task, columns, comparison.per).savefig(out / "maps.png")
     (out / RESULT_FILE).write_text(comparison.markdown(), encoding="utf-8")
 
 
@@ -368,7 +416,7 @@ def _add_to_leaderboard(
         picture = None
         if model in comparison.maps:
             columns = {"people": comparison.human_maps, entry.name: comparison.maps[model]}
-            picture = draw_maps(task, columns, comparison.per, max_rows=MAX_LEADERBOARD_ROWS)
+            picture = make_maps_figure(task, columns, comparison.per, max_rows=MAX_LEADERBOARD_ROWS)
             picture.set_dpi(LEADERBOARD_DPI)
         previous = board.add(entry, picture)
         if not entry.repeatable or (previous is not None and previous.scores != entry.scores):

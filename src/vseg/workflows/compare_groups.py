@@ -12,11 +12,11 @@ from typing import Any, TypedDict
 from vseg._support.text import format_count
 from vseg.errors import InvalidInput, NotFound, VsegWarning
 from vseg.evaluation.random_effects import Measurement, UncertainComparison, compare_entropies
-from vseg.workflows.dataset_fit import DatasetFit
+from vseg.workflows.fit_dataset import DatasetFit
 
 FILES = ("comparison.json", "entropies.csv", "entropies.png")
 COLUMNS = ("mean_entropy", "entropy_spread", "entropy_low", "entropy_high")
-MOST_LISTED = 5
+MAX_LISTED = 5
 
 Measurements = dict[str, Measurement]
 
@@ -331,6 +331,6 @@ def _read_rows(path: Path, columns: tuple[str, ...], expected: str) -> list[dict
 
 
 def _list_names(names: list[str]) -> str:
-    if len(names) > MOST_LISTED:
-        return f"{', '.join(names[:MOST_LISTED])} and {len(names) - MOST_LISTED} more"
+    if len(names) > MAX_LISTED:
+        return f"{', '.join(names[:MAX_LISTED])} and {len(names) - MAX_LISTED} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -65,7 +65,7 @@ class StudyPlan:
         title = "power" if has_power else "error of the mean entropy"
         sizes = self.forecast.participants
         head = f"{'':<11}{'trials':>6} {'minutes':>8} {'map error':>10} {'entropy error':>14}"
-        yield f"{'':<{len(head)}}   {f'{title} with … people':>{7 * len(sizes)}}"
+        yield f"{'':<{len(head)}}   {f'{title} with … participants':>{7 * len(sizes)}}"
         yield f"{head}   {''.join(f'{size:>7}' for size in sizes)}"
         for (method, trials), part in self.table.groups(["method", "trials"]).items():
             first = part.rows[0]
@@ -219,10 +219,10 @@ def _list_differences(study: Study) -> Iterator[str]:
     """Yield the ways in which a study differs from what is simulated."""
     if study.images_per_participant > 1:
         yield (
-            f"shows each person {study.images_per_participant} images; trials and minutes here are those of one image, "
-            "and two conditions are taken as seen by different people."
+            f"shows each participant {study.images_per_participant} images; trials and minutes here are those of one "
+            "image, and two conditions are taken as seen by different participants."
         )
     if study.design.shared:
-        yield "chooses pairs from everyone's answers together; here they are chosen for each person alone."
+        yield "chooses pairs from everyone's answers together; here they are chosen for each participant alone."
     if study.design.rule not in (None, "variance_reduction"):
         yield f"chooses pairs by the rule {study.design.rule}; here they are chosen by variance_reduction."

@@ -10,11 +10,12 @@ import pytest
 import vseg
 from vseg import Grid, Maps
 from vseg.bayes import Posterior
+from vseg.cli.option_names import name_options
 from vseg.data.catch_trials import count_catch_trials
 from vseg.data.responses import concatenate
 from vseg.errors import Conflict, InvalidInput, VsegWarning
 from vseg.reconstruction.reconstruct import Reconstruction
-from vseg.workflows.fitting import prepare_fit
+from vseg.workflows.fit_dataset import prepare_fit
 from workflows.conftest import relabel, simulate_participants
 from workflows.folders import read_folder
 
@@ -84,7 +85,7 @@ def test_python_and_the_command_write_the_same(data, command, monkeypatch, here,
     result.save(here / "python")
     assert read_folder(here / "python") == read_folder(here / "command")
     assert printed == f"{here}/command: {result.message}\n"
-    assert shown.splitlines() == [f"vseg: warning: {message}" for message in messages]
+    assert shown.splitlines() == [f"vseg: warning: {name_options(message, 'fit')}" for message in messages]
 
 
 @pytest.mark.parametrize(
