@@ -1,19 +1,22 @@
-# Everything vseg is asked to do, once: the README, CONTRIBUTING.md and CI call these targets.
-# Each target sets up what it needs in .venv, so all of them work from a bare clone.
+# The commands for working on vseg; the README, CONTRIBUTING.md and CI use these targets.
+# Each target first sets up what it needs in .venv, so that all of them work in a fresh clone.
 
 SHELL := /bin/sh
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
-# Override with PYTHON=/path/to/python; without it, the versions the pins were tried on come first.
+# The Python for a new .venv: PYTHON=/path/to/python, or the first of these (constraints.txt was tested with them).
 PYTHON ?=
 CANDIDATES = $(if $(PYTHON),"$(PYTHON)",python3.11 python3.12 python3.13 python3)
 
-# The participant's page is built at set-up, so a change of its sources sets up anew.
+# The participant's page is built during set-up, so a change of its sources repeats the set-up.
 FRONTEND := $(shell find frontend -name node_modules -prune -o -type f -print 2>/dev/null)
 
-# Passed on to the command: make test ARGS="-k layout", make demo ARGS=--help
+# Arguments for the command of a target: make test ARGS="-k layout", make demo ARGS=--help
 ARGS ?=
+
+# Processes for tests; three keep two cores busy, because many tests wait for a server or a browser.
+PROCESSES ?= 3
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -23,36 +26,37 @@ help: ## List the targets
 	@echo 'make <target> [ARGS="..."] [PYTHON=/path/to/python]'
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' Makefile
 
-setup: .venv/.ready ## Set up .venv and nothing else; then: . .venv/bin/activate
+setup: .venv/.ready ## Only set up .venv
+	@echo 'vseg is installed in .venv. Next: run ". .venv/bin/activate", then "vseg demo" or "vseg --help".'
 
 demo: .venv/.ready ## Run the demonstration
 	@$(BIN)/vseg demo $(ARGS)
 
-# Without ARGS: several processes, then by themselves the tests that count a browser's frames.
+# Without ARGS: first most tests in several processes, then alone those that count the frames of a browser.
 test: .venv/.ready .venv/.browser .venv/.torch ## Run the tests, with a real Chromium, PostgreSQL and PyTorch
 ifeq ($(ARGS),)
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --durations 15 -m "not alone and not chaos"
+	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --durations 15 -m "not alone and not chaos"
 	@$(BIN)/python -m pytest -m "alone and not chaos"
 else
 	@$(BIN)/python -m pytest $(ARGS)
 endif
 
-# Rooms whose tests need neither a browser nor PostgreSQL nor PyTorch, without the tests marked slow.
+# Packages whose tests need neither a browser nor PostgreSQL nor PyTorch, without the tests marked slow.
 QUICK := $(addprefix tests/,_support adaptive bayes data designs evaluation features figures models planning reconstruction \
   stimuli study sweeps test_errors.py test_observers.py test_public_api.py)
 quick: .venv/.ready ## Run the unit tests, without browser, PostgreSQL and PyTorch: under two minutes on two cores
-	@$(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile -m "not slow and not alone and not chaos" $(or $(ARGS),$(QUICK))
+	@$(BIN)/python -m pytest -q --numprocesses $(PROCESSES) --dist loadfile -m "not slow and not alone and not chaos" $(or $(ARGS),$(QUICK))
 
-check: .venv/.ready ## Lint, check the format, the types and who imports whom
+check: .venv/.ready ## Check style, format, types and the order of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
 
-# About half an hour; ARGS=--quick for a try. Writes results/chaos.html and the table in docs/reliability.md. The faults
-# come last, since their table shows what the tests have counted; they are tried also after a test that failed.
-# Whoever asks for help need not wait until a browser is installed.
-chaos: .venv/.ready $(if $(filter -h --help,$(ARGS)),,.venv/.browser) ## Kill, cut, fill and lock whatever can be, and count what was lost
+# Takes about half an hour; ARGS=--quick is a short version. Writes results/chaos.html and the table in
+# docs/reliability.md. tests/chaos/run.py runs last, because its table includes the counts of the tests; it also runs if
+# a test has failed. `--help` does not need the browser.
+chaos: .venv/.ready $(if $(filter -h --help,$(ARGS)),,.venv/.browser) ## Inject faults (crashes, full disks, lost connections) and count lost answers
 ifeq ($(ARGS),)
 	@failed=0; \
 	$(BIN)/python -m pytest -m chaos || failed=1; \
@@ -66,17 +70,17 @@ endif
 bench: .venv/.torch ## Run the benchmarks against the paper's algorithm
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
-soak: .venv/.ready ## A thousand people for a quarter of an hour on each database: does memory grow?
+soak: .venv/.ready ## Measure memory with 1000 simulated participants, 15 minutes on each database
 	@$(BIN)/python benchmarks/run.py soaking $(ARGS)
 
-study: .venv/.ready ## Measure the posterior at length; ARGS=FOLDER adds the annotators of your copy of BSDS500
+study: .venv/.ready ## Measure the posterior in detail (an hour); ARGS=FOLDER adds the annotators of your copy of BSDS500
 	@$(BIN)/python benchmarks/study.py $(ARGS)
 
 paper: .venv/.ready ## Regenerate the paper's figures; ARGS="run all --quick" for a first look
 	@$(BIN)/python -m reproduction paper $(or $(ARGS),run all)
 
-# A fresh environment shows whether the wheel holds all it needs, the participant's page included.
-dist: .venv/.ready ## Build the wheel and the sdist into dist/, and try the wheel in an environment of its own
+# Installing the wheel in a new environment shows whether it contains everything, including the participant's page.
+dist: .venv/.ready ## Build the wheel and the sdist into dist/, and try the wheel in a new environment
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build
 	@trial=$$(mktemp -d) && \
@@ -86,11 +90,11 @@ dist: .venv/.ready ## Build the wheel and the sdist into dist/, and try the whee
 	assert (importlib.resources.files("vseg.server") / "static").is_dir(), "the wheel has no participant page"'); \
 	status=$$?; rm -rf "$$trial"; exit $$status
 
-clean: ## Delete .venv, caches and builds; results stay
+clean: ## Delete .venv, caches and builds, but not results/
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -path ./.git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
-# A .venv that works is kept and brought up to date; a missing or half-made one is made anew.
+# A working .venv is updated; a missing or incomplete one is created.
 .venv/.ready: pyproject.toml constraints.txt hatch_build.py $(FRONTEND)
 	@rm -f $@; \
 	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
@@ -101,7 +105,7 @@ clean: ## Delete .venv, caches and builds; results stay
 	    bare=$${bare:-$$candidate}; \
 	  done; \
 	  if [ -z "$$python" ] && [ -n "$$bare" ]; then \
-	    echo "$$bare cannot make virtual environments: its venv module is missing." \
+	    echo "$$bare cannot create virtual environments: its venv module is missing." \
 	      "On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; \
 	  elif [ -z "$$python" ]; then \
 	    echo 'vseg needs Python 3.11 or newer; found none among:' $(CANDIDATES)'.' \
@@ -110,13 +114,13 @@ clean: ## Delete .venv, caches and builds; results stay
 	  echo "Setting up vseg in .venv with $$("$$python" -V) (first time only, one to three minutes)..."; \
 	  "$$python" -m venv --clear .venv || exit 1; \
 	else \
-	  echo 'Bringing .venv up to date (a few seconds unless the pins have changed)...'; \
+	  echo 'Updating .venv (a few seconds unless constraints.txt has changed)...'; \
 	fi; \
 	$(PIP) -e '.[all,test]' || { \
 	  echo 'The set-up did not finish; the lines above say why. Run the command again to resume.' >&2; exit 1; }; \
 	touch $@
 
-# The browser tests drive a Chromium or Chrome that is there; without one, Debian's is installed if we may.
+# The browser tests use an installed Chromium or Chrome. If there is none, root on Debian installs one.
 .venv/.browser: .venv/.ready
 	@if ! $(BIN)/python tests/browsers.py >/dev/null 2>&1 && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	  echo 'Installing Chromium for the browser tests (first time only, under a minute)...'; \
@@ -125,8 +129,8 @@ clean: ## Delete .venv, caches and builds; results stay
 	fi; \
 	$(BIN)/python tests/browsers.py >/dev/null && touch $@
 
-# A large download, so that what does without it is not kept waiting; its tests are left out where it cannot be had.
+# PyTorch is a large download, so only the targets that need it install it. If that fails, its tests are skipped.
 .venv/.torch: .venv/.ready
 	@echo 'Adding PyTorch (first time only): about 200 MB to download for the CPU build.'; \
 	if $(PIP) -e '.[torch]'; then touch $@; else \
-	  echo 'PyTorch could not be installed; the lines above say why. What needs it is left out.' >&2; fi
+	  echo 'PyTorch could not be installed; the lines above say why. The tests that need it are skipped.' >&2; fi

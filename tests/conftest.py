@@ -1,4 +1,4 @@
-"""Hypothesis without a clock: the same examples in every run, new ones with `-m chaos`. Databases to test on."""
+"""Settings of Hypothesis (the same examples in every run, new ones with `-m chaos`), and databases to test on."""
 
 import random
 from contextlib import ExitStack
@@ -12,9 +12,9 @@ settings.load_profile("vseg")
 
 
 def pytest_configure(config):
-    """`make chaos` tries other examples each time, from a seed that is printed: `--hypothesis-seed` repeats a run.
+    """Let `make chaos` try other examples each time, from a seed that is printed: `--hypothesis-seed` repeats a run.
 
-    Here, before hypothesis itself looks at its options and before any test is imported.
+    This hook runs before Hypothesis reads its options and before any test is imported.
     """
     if config.option.markexpr == "chaos":
         settings.load_profile("chaos")
@@ -29,7 +29,7 @@ def pytest_report_header(config):
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    """A real PostgreSQL, started on first use; see databases.py."""
+    """Return a real PostgreSQL server, started on first use; see databases.py."""
     from databases import postgres
 
     with ExitStack() as stack:
@@ -42,7 +42,7 @@ def postgres_server():
 
 @pytest.fixture(scope="session")
 def postgres_url(postgres_server):
-    """Its URL, of a database with our tables for all tests together; `database_url` gives each its own."""
+    """Return the URL of a PostgreSQL database with the tables, which all tests share; see also `database_url`."""
     url = postgres_server.fresh()
     yield url
     postgres_server.drop(url)
@@ -50,7 +50,7 @@ def postgres_url(postgres_server):
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request, tmp_path):
-    """An empty database of the test's own, of either kind, so that each test runs on both."""
+    """Return the URL of an empty database for one test; each test runs on SQLite and on PostgreSQL."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/vseg.db"
     else:

@@ -161,7 +161,7 @@ def _roles(server: RunningServer, anns_token: str) -> dict[str, Role]:
         _browser(server, "Bob"),
         _browser(server, "Ann"),
     )
-    store.researchers.sign_out(server.db, "Eve")
+    store.researchers.log_out(server.db, "Eve")
     return {
         role.name: role
         for role in (

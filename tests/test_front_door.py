@@ -112,3 +112,10 @@ def test_the_installed_command_is_there():
     command = Path(sys.executable).with_name("vseg")
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"vseg {vseg.__version__}\n"
+
+
+def test_every_benchmark_can_be_imported():
+    pytest.importorskip("torch", reason="benchmarks compare with the paper's algorithm in PyTorch")
+    folder = Path(__file__).parent.parent / "benchmarks"
+    modules = ["run", *sorted(path.stem for path in folder.glob("*.py") if path.stem != "run")]
+    subprocess.run([sys.executable, "-c", f"import {', '.join(modules)}"], cwd=folder, check=True)

@@ -75,14 +75,14 @@ def test_the_lock_names_no_addresses():
 
 
 def test_the_page_is_the_one_of_these_sources():
-    assert not hook().stale(ROOT), "frontend/ has changed since the page was built: pip install -e ."
+    assert not hook().is_stale(ROOT), "frontend/ has changed since the page was built: pip install -e ."
 
 
 def test_a_change_of_the_sources_is_noticed_and_one_of_their_tests_is_not(tmp_path):
     hatch = hook()
     shutil.copytree(FRONTEND, tmp_path / "frontend", ignore=shutil.ignore_patterns("node_modules"))
     before = hatch.digest(tmp_path)
-    assert hatch.stale(tmp_path)
+    assert hatch.is_stale(tmp_path)
     (tmp_path / "frontend/src/extra.test.ts").write_text("// a test\n", encoding="utf-8")
     assert hatch.digest(tmp_path) == before
     (tmp_path / "frontend/src/main.ts").write_bytes(
@@ -104,7 +104,7 @@ def test_sdist_and_wheel_carry_the_page_and_the_sdist_needs_no_node(tmp_path):
         archive.extractall(tmp_path, filter="data")
         assert not [name for name in archive.getnames() if "node_modules" in name]
     unpacked = tmp_path / sdist.name.removesuffix(".tar.gz")
-    assert not hook().stale(unpacked), "an install of the sdist would ask for Node"
+    assert not hook().is_stale(unpacked), "an install of the sdist would ask for Node"
     subprocess.run([*hatchling, "-t", "wheel"], cwd=unpacked, env=no_node, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:

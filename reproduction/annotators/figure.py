@@ -22,18 +22,20 @@ def draw_errors(result: StudyResult) -> Figure:
     The thin line is the error of the paper's settings at the largest number of trials; dots mark where a method
     reaches it.
     """
-    figure = style.sheet(4.1 * len(result.observers) + 0.4, 4.2, tidy=True)
+    figure = style.create_figure(4.1 * len(result.observers) + 0.4, 4.2, auto_layout=True)
     first: Axes | None = None
     for number, observer in enumerate(result.observers, 1):
         axes = figure.add_subplot(1, len(result.observers), number, sharey=first)
         _draw_panel(axes, result, observer)
         axes.tick_params(labelleft=first is None)
         first = first or axes
-        style.title(axes, f"{observer}: {OBSERVER_LABELS[observer]}")
-        style.plain(axes, "trials", "mean |estimate - P(same)| over all pairs" if number == 1 else "")
+        style.set_title(axes, f"{observer}: {OBSERVER_LABELS[observer]}")
+        style.label_axes(axes, "trials", "mean |estimate - P(same)| over all pairs" if number == 1 else "")
     names = [name for name in METHODS if any(name in result.methods(who) for who in result.observers)]
     lines = [Line2D([], [], color=COLOURS[name], linewidth=1.8) for name in names]
-    style.key(figure, lines, [METHODS[name].title for name in names], loc="outside lower center", ncols=3)
+    style.draw_legend(
+        figure, lines, [METHODS[name].title for name in names], loc="outside lower center", ncols=3
+    )
     return figure
 
 

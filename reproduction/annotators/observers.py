@@ -19,7 +19,7 @@ from vseg.stimuli import Bsds
 
 OBSERVERS = ("aggregate", "individual")
 LAPSE = 0.05  # lapse rate of an individual annotator
-FEWEST_ANNOTATORS = 2
+MIN_ANNOTATORS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def load_scene(folder: str | Path, image: str, grid: int) -> Scene:
     """Load a photograph and its annotators from a copy of BSDS500, sampled on a square grid."""
     dataset, layout = Bsds(folder), Grid(grid)
     labels = np.array([maps.labels for maps in dataset.annotator_maps(image, layout)])
-    if len(labels) < FEWEST_ANNOTATORS:
+    if len(labels) < MIN_ANNOTATORS:
         raise InvalidInput(
             f"The photograph {image} has {len(labels)} annotator, expected two or more: the group prior needs the "
             "answers of other annotators."

@@ -15,8 +15,8 @@ from vseg.stimuli import Bsds
 from vseg.sweeps import Table, sweep
 from vseg.sweeps.workers import Workers
 
-GRID, SMALLEST_GRID, LARGEST_GRID = 16, 4, 32
-FEWEST_TRIALS = 10  # cross-validation of λ needs some to hold out
+GRID, MIN_GRID, MAX_GRID = 16, 4, 32
+MIN_TRIALS = 10  # cross-validation of λ needs some to hold out
 TRIALS = (32, 64, 96, 128, 192, 256, 512, 1024)
 COLUMNS = ("image", "observer", "repeat", "method", "trials", "error")
 
@@ -119,11 +119,11 @@ def _select_images(names: list[str], images: int | None) -> list[str]:
 
 
 def _check_trials(trials: Sequence[int], grid: int) -> tuple[int, ...]:
-    if not isinstance(grid, (int, np.integer)) or not SMALLEST_GRID <= grid <= LARGEST_GRID:
+    if not isinstance(grid, (int, np.integer)) or not MIN_GRID <= grid <= MAX_GRID:
         raise InvalidInput(
-            f"Expected a grid of {SMALLEST_GRID} to {LARGEST_GRID} locations along a side, got {grid!r}."
+            f"Expected a grid of {MIN_GRID} to {MAX_GRID} locations along a side, got {grid!r}."
         )
-    counts, fewest, most = tuple(sorted(set(trials))), max(grid, FEWEST_TRIALS), grid**2 * (grid**2 - 1) // 4
+    counts, fewest, most = tuple(sorted(set(trials))), max(grid, MIN_TRIALS), grid**2 * (grid**2 - 1) // 4
     for count in counts:
         if not isinstance(count, (int, np.integer)) or not fewest <= count <= most:
             raise InvalidInput(

@@ -233,13 +233,13 @@ Example = dict[str, NDArray[np.float64]]
 
 def draw(table: "Table", example: Example) -> "Figure":
     """Draw maps of the truth and the fits, colours with the separating planes, and errors over certainty."""
-    figure = style.sheet(WIDTH, CHARTS_TOP + 2.75)
+    figure = style.create_figure(WIDTH, CHARTS_TOP + 2.75)
     for number, (name, title) in enumerate(TRUTHS.items()):
         left = 0.4 + number * 5.0
-        style.write(figure, left + 2.35 * SIDE, 0.12, title, size=style.MEDIUM)
-        axes = style.axes_at(figure, left + 4 * (SIDE + style.GAP) - 0.02, 0.42, SIDE, SIDE)
-        style.picture(axes, example[f"picture_{name}"])
-        style.title(axes, "colours", style.SMALL)
+        style.write_text(figure, left + 2.35 * SIDE, 0.12, title, size=style.MEDIUM)
+        axes = style.add_axes(figure, left + 4 * (SIDE + style.GAP) - 0.02, 0.42, SIDE, SIDE)
+        style.draw_image(axes, example[f"picture_{name}"])
+        style.set_title(axes, "colours", style.SMALL)
         for row, (fit, label) in enumerate(ROWS.items()):
             _draw_map_row(
                 figure,
@@ -249,24 +249,27 @@ def draw(table: "Table", example: Example) -> "Figure":
                 label,
                 first=not row,
             )
-        colours = style.axes_at(figure, 0.6 + number * 2.4, CHARTS_TOP, 2.0, 2.0)
+        colours = style.add_axes(figure, 0.6 + number * 2.4, CHARTS_TOP, 2.0, 2.0)
         _draw_colours(colours, example, name, title)
     _draw_key(figure)
-    _draw_errors(style.axes_at(figure, 6.1, CHARTS_TOP, 1.65, 2.0), table)
-    _draw_angles(style.axes_at(figure, 8.4, CHARTS_TOP, 1.65, 2.0), table)
+    _draw_errors(style.add_axes(figure, 6.1, CHARTS_TOP, 1.65, 2.0), table)
+    _draw_angles(style.add_axes(figure, 8.4, CHARTS_TOP, 1.65, 2.0), table)
     return figure
 
 
 def _draw_map_row(figure: "Figure", left: float, top: float, maps: Maps, label: str, *, first: bool) -> None:
     """Draw a row: the probability of each segment, then the segmentation."""
-    style.write(figure, left - 0.1, top + SIDE / 2, label, rotation=90)
-    panels = [(style.shade(maps.image[..., k], k), style.letter(k)) for k in range(maps.segments)]
-    panels.append((style.paint(style.raster(maps.layout, maps.labels)), "segments"))
+    style.write_text(figure, left - 0.1, top + SIDE / 2, label, rotation=90)
+    panels = [
+        (style.shade_probabilities(maps.image[..., k], k), style.segment_letter(k))
+        for k in range(maps.segments)
+    ]
+    panels.append((style.colour_labels(style.rasterise(maps.layout, maps.labels)), "segments"))
     for column, (pixels, title) in enumerate(panels):
-        axes = style.axes_at(figure, left + column * (SIDE + style.GAP), top, SIDE, SIDE)
-        style.picture(axes, pixels)
+        axes = style.add_axes(figure, left + column * (SIDE + style.GAP), top, SIDE, SIDE)
+        style.draw_image(axes, pixels)
         if first:
-            style.title(axes, title, style.SMALL)
+            style.set_title(axes, title, style.SMALL)
 
 
 def _colour_plane() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -298,7 +301,7 @@ def _draw_colours(axes: "Axes", example: Example, name: str, title: str) -> None
             )
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[])
     axes.set_xlabel("plane through the three mean colours", fontsize=style.SMALL, color=style.INK)
-    style.title(axes, title, style.SMALL)
+    style.set_title(axes, title, style.SMALL)
 
 
 def _load_planes(example: Example, fit: str, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -342,7 +345,7 @@ def _draw_key(figure: "Figure") -> None:
     handles = [Line2D([], [], color=LINES[fit][0], linestyle=LINES[fit][1], linewidth=1.5) for fit in names]
     across, down = figure.get_size_inches()
     place = (2.7 / across, 1 - (CHARTS_TOP + 2.45) / down)
-    style.key(figure, handles, list(names.values()), loc="center", bbox_to_anchor=place, ncols=3)
+    style.draw_legend(figure, handles, list(names.values()), loc="center", bbox_to_anchor=place, ncols=3)
 
 
 def _draw_errors(axes: "Axes", table: "Table") -> None:
@@ -353,13 +356,13 @@ def _draw_errors(axes: "Axes", table: "Table") -> None:
     _draw_by_certainty(axes, table, "mae")
     drawing.label_axes(axes, "", "MAE (L1 per location)", key=None)
     axes.legend(fontsize=7, frameon=False, loc="upper left", handlelength=2.6)
-    style.title(axes, "Error: mean, 95 % interval", style.SMALL)
+    style.set_title(axes, "Error: mean, 95 % interval", style.SMALL)
 
 
 def _draw_angles(axes: "Axes", table: "Table") -> None:
     _draw_by_certainty(axes, table, "angle")
     drawing.label_axes(axes, "", "degrees to the optimal planes", key=None)
-    style.title(axes, "Angle: mean, 95 % interval", style.SMALL)
+    style.set_title(axes, "Angle: mean, 95 % interval", style.SMALL)
 
 
 def _draw_by_certainty(axes: "Axes", table: "Table", value: str) -> None:

@@ -70,8 +70,8 @@ def draw_spread(
         )
     axes.set_yticks(range(len(labels)), list(labels.values()))
     axes.set_ylim(len(labels) - 0.5, -0.5)
-    style.plain(axes, xlabel, "")
-    style.title(axes, "◆ mean and 95 % interval", style.SMALL)
+    style.label_axes(axes, xlabel, "")
+    style.set_title(axes, "◆ mean and 95 % interval", style.SMALL)
 
 
 def label_axes(
@@ -84,7 +84,7 @@ def label_axes(
     from_zero: bool = True,
 ) -> None:
     """Label the axes, start the y axis at 0 if `from_zero`, and draw a legend above the axes if `key`."""
-    style.plain(axes, xlabel, ylabel)
+    style.label_axes(axes, xlabel, ylabel)
     if from_zero:
         axes.set_ylim(bottom=0)
     if key:
@@ -113,12 +113,12 @@ def draw_map_columns(
     at = left
     for number, (heading, rows) in enumerate(columns.items()):
         panels = 1 + max(maps.segments for maps in rows.values())
-        style.write(figure, at + panels * (side + PANEL_GAP) / 2, top, heading, size=style.MEDIUM)
+        style.write_text(figure, at + panels * (side + PANEL_GAP) / 2, top, heading, size=style.MEDIUM)
         for row, (name, maps) in enumerate(rows.items()):
             down = top + (0.32 if row == 0 else 0.34) + row * (side + PANEL_GAP)
             _draw_map_row(figure, at, down, maps, side, panels, with_titles=row == 0)
             if number == 0:
-                style.write(figure, left - 0.06, down + side / 2, name, ha="right")
+                style.write_text(figure, left - 0.06, down + side / 2, name, ha="right")
         at += panels * (side + PANEL_GAP) + COLUMN_GAP
     return top + 0.34 + max(map(len, columns.values())) * (side + PANEL_GAP)
 
@@ -134,25 +134,27 @@ def _draw_map_row(
 ) -> None:
     for k in range(maps.segments + 1):
         last = k == maps.segments
-        axes = style.axes_at(figure, left + (panels - 1 if last else k) * (side + PANEL_GAP), top, side, side)
-        shown = (
-            style.paint(style.raster(maps.layout, maps.labels))
-            if last
-            else style.shade(maps.image[..., k], k)
+        axes = style.add_axes(
+            figure, left + (panels - 1 if last else k) * (side + PANEL_GAP), top, side, side
         )
-        style.picture(axes, shown)
+        shown = (
+            style.colour_labels(style.rasterise(maps.layout, maps.labels))
+            if last
+            else style.shade_probabilities(maps.image[..., k], k)
+        )
+        style.draw_image(axes, shown)
         if with_titles:
-            style.title(axes, "map" if last else style.letter(k), style.SMALL)
+            style.set_title(axes, "map" if last else style.segment_letter(k), style.SMALL)
 
 
 def draw_probability_scale(
     figure: "Figure", left: float, top: float, segments: int, width: float = 1.8
 ) -> None:
     """Draw the colour scale of probability maps: black at 0, the segment's colour at 1."""
-    axes = style.axes_at(figure, left, top, width, 0.13)
+    axes = style.add_axes(figure, left, top, width, 0.13)
     ramp = np.linspace(0, 1, 128)
     axes.imshow(
-        np.stack([style.shade(ramp, k) for k in range(segments)]), extent=(0, 1, 0, 1), aspect="auto",
+        np.stack([style.shade_probabilities(ramp, k) for k in range(segments)]), extent=(0, 1, 0, 1), aspect="auto",
         interpolation="nearest",
     )  # fmt: skip
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
@@ -195,11 +197,11 @@ def create_figure(
     left = chart_width + ROW_LABEL_WIDTH
     rows = max(map(len, columns.values()))
     high = max(0.34 + rows * (side + PANEL_GAP) + 0.75, 2.3 * charts + 0.3)
-    figure = style.sheet(left + map_columns_width(columns, side) + 0.1, high)
+    figure = style.create_figure(left + map_columns_width(columns, side) + 0.1, high)
     head = 0.15 + 0.17 * key_lines
     step = (high - head) / charts
     axes = [
-        style.axes_at(figure, margin, head + number * step, chart_width - margin - 0.05, step - 0.5)
+        style.add_axes(figure, margin, head + number * step, chart_width - margin - 0.05, step - 0.5)
         for number in range(charts)
     ]
     below = draw_map_columns(figure, left, 0.15, columns, side)

@@ -12,7 +12,7 @@ from reproduction.paper.costs import PaperFit
 from reproduction.paper.estimators import COLOURS, LABELS, fit_vseg
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
-from vseg.reconstruction.losses import CODES
+from vseg.reconstruction.losses import LOSS_CODES
 from vseg.reconstruction.objective import PairRows, build_objective, data_term
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ BLOCKS = 10
 STOPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Iterations after which losses and error are recorded."""
 LAST = STOPS[-1]
-FITS = [(loss, strength) for loss in sorted(CODES) for strength in (0.0, 10.0)]
+FITS = [(loss, strength) for loss in sorted(LOSS_CODES) for strength in (0.0, 10.0)]
 RATES = {0.0: 0.15, 10.0: 0.05}  # the same for both losses, and stable for both
 NEARLY_UNIFORM = 50.0
 MAX_DIFFERENCE, MAX_DIFFERENCE_REGULARISED = (
@@ -74,7 +74,7 @@ def _optimise(tally: Tally, loss: str, strength: float, seed: int) -> dict[int, 
 def _scores(p: NDArray[np.float64], tested: PairRows, true: Maps) -> dict[str, float]:
     """Return both losses per pair, whichever was optimised, and the error."""
     pairs = len(tested.partner) // 2
-    losses = {SHORT[loss].lower(): data_term(p, tested, code) / pairs for loss, code in CODES.items()}
+    losses = {SHORT[loss].lower(): data_term(p, tested, code) / pairs for loss, code in LOSS_CODES.items()}
     return {**losses, "mae": Maps(true.layout, p).distance_to(true)}
 
 

@@ -300,22 +300,22 @@ def draw(table: "Table", example: Example) -> "Figure":
     """Draw a row per photograph with the paper's maps and ours; below, errors and numbers of segments."""
     images = list(dict.fromkeys(table.column("image").tolist()))
     charts = TOP + len(images) * STEP + 0.75
-    figure = style.sheet(WIDTH, charts + 2.55)
+    figure = style.create_figure(WIDTH, charts + 2.55)
     for row, image in enumerate(images):
         _draw_row(figure, TOP + row * STEP, image, example)
     _draw_scales(figure, TOP + len(images) * STEP + 0.04)
     _draw_headings(figure)
-    error = style.axes_at(figure, 0.75, charts, 5.6, 1.75)
+    error = style.add_axes(figure, 0.75, charts, 5.6, 1.75)
     _draw_errors(error, table, images)
-    _draw_segment_counts(style.axes_at(figure, 7.1, charts, 3.7, 1.75), table, images)
+    _draw_segment_counts(style.add_axes(figure, 7.1, charts, 3.7, 1.75), table, images)
     return figure
 
 
 def _draw_row(figure: "Figure", top: float, image: str, example: Example) -> None:
-    style.write(figure, FIRST - 0.06, top + SIDE / 2, image, size=7, ha="right")
+    style.write_text(figure, FIRST - 0.06, top + SIDE / 2, image, size=7, ha="right")
     for column in range(2):
-        axes = style.axes_at(figure, FIRST + column * STEP, top, SIDE, SIDE)
-        style.picture(axes, example[f"{image}/image"])
+        axes = style.add_axes(figure, FIRST + column * STEP, top, SIDE, SIDE)
+        style.draw_image(axes, example[f"{image}/image"])
     for labels in example[f"{image}/observers"].astype(np.int64):
         style.draw_boundaries(axes, Maps.one_hot(LAYOUT, labels), tone="#FFD24D", width=0.35)
     paper = drawing.maps_from_image(example[f"{image}/paper"])
@@ -332,31 +332,33 @@ def _left_edge(fit: str) -> float:
 def _draw_fit(figure: "Figure", left: float, top: float, maps: Maps, columns: int) -> None:
     """Draw probability maps (empty columns if K is smaller), the segmentation and the entropy."""
     panels = {
-        k: style.shade(maps.image[..., k], k) for k in range(maps.segments) if maps.probabilities[:, k].any()
+        k: style.shade_probabilities(maps.image[..., k], k)
+        for k in range(maps.segments)
+        if maps.probabilities[:, k].any()
     }
-    panels[columns] = style.paint(style.raster(maps.layout, maps.labels))
+    panels[columns] = style.colour_labels(style.rasterise(maps.layout, maps.labels))
     for column, pixels in panels.items():
-        style.picture(style.axes_at(figure, left + column * STEP, top, SIDE, SIDE), pixels)
-    axes = style.axes_at(figure, left + (columns + 1) * STEP, top, SIDE, SIDE)
-    style.picture(axes, style.raster(maps.layout, maps.entropy), highest=float(np.log(SEGMENTS)))
+        style.draw_image(style.add_axes(figure, left + column * STEP, top, SIDE, SIDE), pixels)
+    axes = style.add_axes(figure, left + (columns + 1) * STEP, top, SIDE, SIDE)
+    style.draw_image(axes, style.rasterise(maps.layout, maps.entropy), highest=float(np.log(SEGMENTS)))
 
 
 def _draw_headings(figure: "Figure") -> None:
     """Draw the headings of the columns."""
     heads = [(FIRST, "image"), (FIRST + STEP, "observers")]
     for fit in SHOWN:
-        texts = [*(style.letter(k) for k in range(MAP_COLUMNS[fit])), "segments", "entropy"]
+        texts = [*(style.segment_letter(k) for k in range(MAP_COLUMNS[fit])), "segments", "entropy"]
         heads += [(_left_edge(fit) + column * STEP, text) for column, text in enumerate(texts)]
         middle = _left_edge(fit) + (MAP_COLUMNS[fit] + 2) * STEP / 2
-        style.write(figure, middle, 0.14, NAMES[fit], size=style.MEDIUM)
+        style.write_text(figure, middle, 0.14, NAMES[fit], size=style.MEDIUM)
     for left, text in heads:
-        style.write(figure, left + SIDE / 2, TOP - 0.09, text, size=7)
+        style.write_text(figure, left + SIDE / 2, TOP - 0.09, text, size=7)
 
 
 def _draw_scales(figure: "Figure", top: float) -> None:
     drawing.draw_probability_scale(figure, FIRST + 3.2 * STEP, top, SEGMENTS)
-    style.entropy_bar(
-        figure, style.axes_at(figure, FIRST + 12 * STEP, top, 1.8, 0.13), float(np.log(SEGMENTS))
+    style.draw_entropy_scale(
+        figure, style.add_axes(figure, FIRST + 12 * STEP, top, 1.8, 0.13), float(np.log(SEGMENTS))
     )
 
 
@@ -366,7 +368,7 @@ def _draw_errors(axes: "Axes", table: "Table", images: list[str]) -> None:
     _label_images(axes, images)
     drawing.label_axes(axes, "", "mean error of P(same)", key=None)
     axes.legend(fontsize=7, frameon=False, ncols=3, loc="lower left", handlelength=1)
-    style.title(axes, "Error over all pairs, same answers: mean and its 95 % interval", style.SMALL)
+    style.set_title(axes, "Error over all pairs, same answers: mean and its 95 % interval", style.SMALL)
 
 
 def _draw_segment_counts(axes: "Axes", table: "Table", images: list[str]) -> None:
@@ -386,7 +388,7 @@ def _draw_segment_counts(axes: "Axes", table: "Table", images: list[str]) -> Non
     drawing.label_axes(axes, "", "number of segments", key=None)
     axes.set_ylim(0, max(*used, 6) * 1.35)
     axes.legend(fontsize=7, frameon=False, loc="upper left", ncols=3, columnspacing=0.8, handletextpad=0.2)
-    style.title(axes, "Number of segments: mean and its 95 % interval", style.SMALL)
+    style.set_title(axes, "Number of segments: mean and its 95 % interval", style.SMALL)
 
 
 def _draw_means(

@@ -5,7 +5,7 @@ OUT/NAME/trials.csv      a row per resample, setting and estimator
 OUT/NAME/claims.json     the claims with their verdicts, and the settings of the run
 OUT/NAME/example.npz     the maps that are drawn
 OUT/NAME/figure.png      the figure
-OUT/NAME/kept/           checkpoint: finished resamples, from which an interrupted run is resumed
+OUT/NAME/checkpoints/    finished resamples, from which an interrupted run is resumed
 """
 
 import inspect
@@ -25,7 +25,7 @@ from vseg import __version__
 from vseg._support.atomic_files import write_text
 from vseg.errors import Conflict, InvalidInput
 from vseg.sweeps import Table, open_workers, sweep
-from vseg.sweeps.trials import expand_settings
+from vseg.sweeps.repetitions import expand_settings
 from vseg.sweeps.workers import Workers
 
 RESAMPLES, QUICK_RESAMPLES = 1000, 20
@@ -159,7 +159,7 @@ def _run_figure(
             repeats=repeats,
             seed=int(np.random.SeedSequence(settings["seed"], spawn_key=(number,)).generate_state(1)[0]),
             executor=workers,
-            checkpoint=folder / "kept" / str(number),
+            checkpoint=folder / "checkpoints" / str(number),
             progress=lambda done: _report_progress(progress, done * seconds_per_trial),
         )
         rows += part.rows
@@ -193,7 +193,7 @@ def _sum_work_seconds(folder: Path, groups: Sequence[tuple[int, Any]]) -> float:
     """Sum the work seconds of the requested resamples over all runs; the checkpoint may hold more resamples."""
     total = 0.0
     for number, (repeats, _) in enumerate(groups):
-        for line in (folder / "kept" / str(number) / "trials.jsonl").read_text("utf-8").splitlines():
+        for line in (folder / "checkpoints" / str(number) / "trials.jsonl").read_text("utf-8").splitlines():
             _, repeat, _, seconds = json.loads(line)
             total += seconds if repeat < repeats else 0
     return total

@@ -306,11 +306,11 @@ Example = dict[str, NDArray[np.float64]]
 
 def draw(table: "Table", example: Example) -> "Figure":
     """Draw mean maps of both groups, the effect sizes over replications, and the maps of every participant (S5)."""
-    figure = style.sheet(WIDTH, PARTICIPANTS_TOP + 4 * (TINY + 0.2) + 0.75)
+    figure = style.create_figure(WIDTH, PARTICIPANTS_TOP + 4 * (TINY + 0.2) + 0.75)
     for row, condition in enumerate(CONDITIONS):
         _draw_mean_maps(figure, 0.5 + row * (SIDE + 0.22), condition, example, first=row == 0)
     for column, draw_chart in enumerate((_draw_effects, _draw_entropies, _draw_contour_scores)):
-        draw_chart(style.axes_at(figure, 0.95 + column * 3.1, CHARTS_TOP, 2.3, 2.05), table)
+        draw_chart(style.add_axes(figure, 0.95 + column * 3.1, CHARTS_TOP, 2.3, 2.05), table)
     _draw_participants(figure, example)
     return figure
 
@@ -322,30 +322,30 @@ def _load_group(example: Example, name: str, condition: str) -> list[Maps]:
 
 def _draw_mean_maps(figure: "Figure", top: float, condition: str, example: Example, *, first: bool) -> None:
     truth = drawing.maps_from_image(example[f"truth_{condition}"])
-    style.write(figure, LEFT / 2, top + SIDE / 2, f"{condition} uncertainty", rotation=90)
+    style.write_text(figure, LEFT / 2, top + SIDE / 2, f"{condition} uncertainty", rotation=90)
     places = [
         LEFT + column * (SIDE + 0.08) + (0.12 if column else 0) + (0.12 if column > 3 else 0)
         for column in range(7)
     ]
-    image = style.axes_at(figure, places[0], top, SIDE, SIDE)
-    style.picture(image, example[f"image_{condition}"])
+    image = style.add_axes(figure, places[0], top, SIDE, SIDE)
+    style.draw_image(image, example[f"image_{condition}"])
     panels: list[tuple[Axes, str]] = [(image, "image")]
     for number, name in enumerate(SHOWN):
         group = _load_group(example, name, condition)
         mean, field = mean_maps(group), np.mean([maps.entropy for maps in group], axis=0)
         entropies = np.array([maps.mean_entropy for maps in group])
         at = places[1 + 3 * number : 4 + 3 * number]
-        axes = [style.axes_at(figure, left, top, SIDE, SIDE) for left in at]
-        style.picture(axes[0], style.paint(style.raster(mean.layout, mean.labels)))
-        style.picture(axes[1], style.shade(mean.image[..., 0], 0))
-        style.picture(axes[2], style.raster(mean.layout, field), highest=float(np.log(2)))
+        axes = [style.add_axes(figure, left, top, SIDE, SIDE) for left in at]
+        style.draw_image(axes[0], style.colour_labels(style.rasterise(mean.layout, mean.labels)))
+        style.draw_image(axes[1], style.shade_probabilities(mean.image[..., 0], 0))
+        style.draw_image(axes[2], style.rasterise(mean.layout, field), highest=float(np.log(2)))
         error = 3 * entropies.std(ddof=1) / np.sqrt(len(entropies))
-        style.write(
+        style.write_text(
             figure, at[2] + SIDE / 2, top + SIDE + 0.09, f"{entropies.mean():.2f} ± {error:.2f} nats", size=7
         )
         panels += list(zip(axes, ("segments", "P(first texture)", "entropy"), strict=True))
         if first:
-            style.write(
+            style.write_text(
                 figure,
                 at[1] + SIDE / 2,
                 0.14,
@@ -355,7 +355,7 @@ def _draw_mean_maps(figure: "Figure", top: float, condition: str, example: Examp
     for panel, text in panels:
         style.draw_boundaries(panel, truth, tone=RED, width=0.9)
         if first:
-            style.title(panel, text, style.SMALL)
+            style.set_title(panel, text, style.SMALL)
 
 
 def _draw_effects(axes: "Axes", table: "Table") -> None:
@@ -370,22 +370,22 @@ def _draw_effects(axes: "Axes", table: "Table") -> None:
     axes.axvline(0, color=style.INK, linewidth=0.6)
     axes.set_yticks(range(len(NAMES)), list(NAMES.values()))
     axes.set_ylim(len(NAMES) - 0.4, -1.05)
-    style.plain(axes, "Cohen's d, high minus low uncertainty", "")
-    style.title(axes, "Effect: mean and 95 % of replications", style.SMALL)
+    style.label_axes(axes, "Cohen's d, high minus low uncertainty", "")
+    style.set_title(axes, "Effect: mean and 95 % of replications", style.SMALL)
 
 
 def _draw_entropies(axes: "Axes", table: "Table") -> None:
     _draw_by_condition(axes, table, "entropy", NAMES)
-    style.plain(axes, "", "mean entropy (nats)")
+    style.label_axes(axes, "", "mean entropy (nats)")
     axes.set_ylim(bottom=0)
-    style.title(axes, "Entropy: mean and its 95 % interval", style.SMALL)
+    style.set_title(axes, "Entropy: mean and its 95 % interval", style.SMALL)
 
 
 def _draw_contour_scores(axes: "Axes", table: "Table") -> None:
     _draw_by_condition(axes, table, "f", NAMES)
-    style.plain(axes, "", "F of contours")
+    style.label_axes(axes, "", "F of contours")
     axes.set_ylim(0, 1.02)
-    style.title(axes, "Contours against the true one (S5)", style.SMALL)
+    style.set_title(axes, "Contours against the true one (S5)", style.SMALL)
     axes.legend(fontsize=7, frameon=False, loc="lower left", handlelength=1.6, labelspacing=0.3)
 
 
@@ -410,7 +410,7 @@ def _draw_participants(figure: "Figure", example: Example) -> None:
     """Draw S5: a row per condition and estimator, and for each participant the entropy map, the contour and its F."""
     top = PARTICIPANTS_TOP + 0.1
     step = (WIDTH - 1.15) / PARTICIPANTS
-    style.write(
+    style.write_text(
         figure,
         WIDTH / 2,
         PARTICIPANTS_TOP - 0.12,
@@ -419,15 +419,15 @@ def _draw_participants(figure: "Figure", example: Example) -> None:
     )
     for row, (condition, name) in enumerate((c, n) for c in CONDITIONS for n in SHOWN):
         at = top + row * (TINY + 0.2) + (0.08 if row > 1 else 0)
-        style.write(figure, 0.42, at + TINY / 2, f"{condition}\n{LABELS[name]}", size=7)
+        style.write_text(figure, 0.42, at + TINY / 2, f"{condition}\n{LABELS[name]}", size=7)
         truth = drawing.maps_from_image(example[f"truth_{condition}"])
         for number, maps in enumerate(_load_group(example, name, condition)):
             left = 0.9 + number * step
-            axes = style.axes_at(figure, left, at, TINY, TINY)
-            style.picture(axes, style.raster(maps.layout, maps.entropy), highest=float(np.log(2)))
+            axes = style.add_axes(figure, left, at, TINY, TINY)
+            style.draw_image(axes, style.rasterise(maps.layout, maps.entropy), highest=float(np.log(2)))
             style.draw_boundaries(axes, maps, tone=RED, width=0.6)
-            style.write(
+            style.write_text(
                 figure, left + TINY / 2, at + TINY + 0.07, f"{contour_score(maps, truth):.2f}", size=6
             )
-    bar = style.axes_at(figure, WIDTH / 2 - 1, top + 4 * (TINY + 0.2) + 0.14, 2, 0.12)
-    style.entropy_bar(figure, bar, float(np.log(2)))
+    bar = style.add_axes(figure, WIDTH / 2 - 1, top + 4 * (TINY + 0.2) + 0.14, 2, 0.12)
+    style.draw_entropy_scale(figure, bar, float(np.log(2)))

@@ -349,7 +349,7 @@ Example = dict[str, NDArray[np.float64]]
 
 def draw(table: "Table", example: Example) -> "Figure":
     """Draw the curves of given and of shuffled answers, and charts of the bump in both."""
-    figure = style.sheet(LEFT + len(FITS) * STEP, CHARTS_TOP + 2.5)
+    figure = style.create_figure(LEFT + len(FITS) * STEP, CHARTS_TOP + 2.5)
     for row, condition in enumerate(CONDITIONS):
         _draw_row(figure, 0.6 + row * (PANEL_HEIGHT + 0.3), condition, example, first=row == 0)
     _draw_key(figure)
@@ -360,7 +360,7 @@ def draw(table: "Table", example: Example) -> "Figure":
         for answers in ANSWERS
     }
     places = [
-        style.axes_at(figure, left, CHARTS_TOP, wide, 1.75)
+        style.add_axes(figure, left, CHARTS_TOP, wide, 1.75)
         for left, wide in ((0.8, 3.2), (5.0, 3.5), (9.6, 0.8))
     ]
     near = {
@@ -373,8 +373,8 @@ def draw(table: "Table", example: Example) -> "Figure":
     _draw_means(places[0], near, list(WAYS))
     places[0].axhline(FLAT_SHARE, color=style.INK, linewidth=0.8, linestyle=":")
     places[0].set_ylim(0, 1.05)
-    style.plain(places[0], "", "share within 20° of 90°")
-    style.title(places[0], "Weight around 90°: 95 % of groups of 15 (dotted: flat)", style.SMALL)
+    style.label_axes(places[0], "", "share within 20° of 90°")
+    style.set_title(places[0], "Weight around 90°: 95 % of groups of 15 (dotted: flat)", style.SMALL)
     wider = {
         (fit, answers): group_interval(
             bump_width(curves[fit, "high", answers]) - bump_width(curves[fit, "low", answers])
@@ -384,25 +384,25 @@ def draw(table: "Table", example: Example) -> "Figure":
     }
     _draw_means(places[1], wider, list(FITS))
     places[1].axhline(0, color=style.INK, linewidth=0.8, linestyle=":")
-    style.plain(places[1], "", "high minus low (degrees)")
-    style.title(places[1], "Width of the bump: 95 % of groups of 15", style.SMALL)
+    style.label_axes(places[1], "", "high minus low (degrees)")
+    style.set_title(places[1], "Width of the bump: 95 % of groups of 15", style.SMALL)
     _draw_means(
         places[2], {("ours", a): interval(table.column("nonzero", answers=a)) for a in ANSWERS}, ["ours"]
     )
     places[2].set_ylim(bottom=0)
-    style.plain(places[2], "", "share of orientations")
-    style.title(places[2], "95 % interval\nexcludes 0", style.SMALL)
+    style.label_axes(places[2], "", "share of orientations")
+    style.set_title(places[2], "95 % interval\nexcludes 0", style.SMALL)
     return figure
 
 
 def _draw_row(figure: "Figure", top: float, condition: str, example: Example, *, first: bool) -> None:
-    panel = style.axes_at(figure, 0.3, top, PANEL_WIDTH, PANEL_WIDTH)
-    style.picture(panel, example[f"image_{condition}"])
-    style.write(figure, 0.15, top + PANEL_WIDTH / 2, f"{condition} uncertainty", rotation=90)
+    panel = style.add_axes(figure, 0.3, top, PANEL_WIDTH, PANEL_WIDTH)
+    style.draw_image(panel, example[f"image_{condition}"])
+    style.write_text(figure, 0.15, top + PANEL_WIDTH / 2, f"{condition} uncertainty", rotation=90)
     if first:
-        style.title(panel, "image", style.SMALL)
+        style.set_title(panel, "image", style.SMALL)
     for column, fit in enumerate(FITS):
-        axes = style.axes_at(
+        axes = style.add_axes(
             figure, LEFT + column * STEP + (0.12 if fit == "ours" else 0), top, PANEL_WIDTH, PANEL_HEIGHT
         )
         truth = (
@@ -417,10 +417,10 @@ def _draw_row(figure: "Figure", top: float, condition: str, example: Example, *,
             fit != "ours",
         )
         axes.set_xticks([0, 90, 180])
-        style.plain(axes, "" if first else "orientation (deg)", "")
+        style.label_axes(axes, "" if first else "orientation (deg)", "")
         if first:
-            style.title(axes, TITLES[fit], style.SMALL)
-    style.write(figure, LEFT - 0.55, top + PANEL_HEIGHT / 2, "σ₁² - σ₂²", rotation=90, size=style.MEDIUM)
+            style.set_title(axes, TITLES[fit], style.SMALL)
+    style.write_text(figure, LEFT - 0.55, top + PANEL_HEIGHT / 2, "σ₁² - σ₂²", rotation=90, size=style.MEDIUM)
 
 
 def _draw_curves(
@@ -451,7 +451,7 @@ def _draw_key(figure: "Figure") -> None:
         "truth: energies of the textures (scaled); for vseg, the observers' weights",
     ]
     down = figure.get_size_inches()[1]
-    style.key(figure, handles, names, loc="center", bbox_to_anchor=(0.5, 1 - 4.14 / down), ncols=3)
+    style.draw_legend(figure, handles, names, loc="center", bbox_to_anchor=(0.5, 1 - 4.14 / down), ncols=3)
 
 
 def _draw_means(

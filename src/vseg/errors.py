@@ -15,6 +15,18 @@ server returns it as JSON.
 
 from typing import Any
 
+__all__ = [
+    "Conflict",
+    "InvalidInput",
+    "MissingExtra",
+    "NotAllowed",
+    "NotConverged",
+    "NotFound",
+    "SchemaMismatch",
+    "VsegError",
+    "VsegWarning",
+]
+
 
 class VsegError(Exception):
     """Base class of the errors that vseg raises."""

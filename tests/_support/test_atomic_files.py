@@ -62,13 +62,13 @@ def test_a_disk_that_is_full_at_any_byte(tmp_path, name, earlier):
 def test_an_interrupt_leaves_the_old_file(tmp_path):
     (tmp_path / "file.txt").write_text("before")
 
-    def interrupted() -> None:
+    def write_and_interrupt() -> None:
         with atomic_write(tmp_path / "file.txt") as file:
             file.write("half of i")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        interrupted()
+        write_and_interrupt()
     assert [file.read_text() for file in tmp_path.iterdir()] == ["before"]
 
 

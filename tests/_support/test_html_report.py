@@ -1,4 +1,4 @@
-"""The page: self-contained, escaped, readable without its pictures."""
+"""Test that report pages are self-contained, escaped and readable without their pictures."""
 
 import base64
 import re

@@ -1,6 +1,6 @@
 import pytest
 
-from vseg._support.progress import share_progress
+from vseg._support.progress import part_progress
 from vseg.errors import InvalidInput
 
 
@@ -9,7 +9,7 @@ def test_a_failed_part_reports_all_its_steps(reports):
     done: list[int] = []
 
     def fail() -> None:
-        with share_progress(done.append, 5) as advance:
+        with part_progress(done.append, 5) as advance:
             for report in reports:
                 advance(report)
             raise InvalidInput("Too few.")

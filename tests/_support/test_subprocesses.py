@@ -18,7 +18,9 @@ from vseg._support.subprocesses import (
     kill_group,
     measure_memory_mb,
     read_message,
+    start_program,
     start_python,
+    stop_group,
     wait_within_limits,
     write_message,
 )
@@ -123,6 +125,20 @@ def test_memory_is_that_of_the_whole_group():
 )
 def test_how_a_child_ended_is_one_sentence(returncode, message):
     assert message in describe_exit(returncode, 600)
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+@pytest.mark.parametrize(
+    ("trap", "timeout_s", "sent"), [("", 30, signal.SIGTERM), ("trap '' TERM;", 0.1, signal.SIGKILL)]
+)
+def test_stopping_a_program_asks_first(trap, timeout_s, sent, tmp_path):
+    ready = tmp_path / "ready"
+    process = start_program(["sh", "-c", f"{trap} touch {ready}; sleep 600; true"])
+    while not ready.exists():
+        pass
+    stop_group(process, timeout_s)
+    assert process.returncode == -sent
+    stop_group(process, timeout_s)  # has no effect
 
 
 @linux_only

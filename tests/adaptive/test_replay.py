@@ -33,7 +33,7 @@ def export_study(server: RunningServer, folder: Path) -> Path:
 
 
 def simulate(server: RunningServer, count: int, seed: int) -> None:
-    bots.simulate_participants(f"{server.base}s/ada/", count=count, at_once=count, flagged=0.1, seed=seed)
+    bots.run_bots(f"{server.base}s/ada/", count=count, at_once=count, flagged=0.1, seed=seed)
 
 
 @pytest.mark.parametrize("text", [SOLO, SHARED, STOPPING], ids=["solo", "shared", "stopping"])

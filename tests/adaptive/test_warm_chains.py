@@ -8,7 +8,9 @@ from vseg import Grid
 from vseg.adaptive.state import draw_maps, warm_up_chains
 from vseg.bayes import priors
 from vseg.bayes.evidence import fit_laplace, initial_fields
-from vseg.bayes.hmc import add_low_rank, sample, whiten_low_rank
+from vseg.bayes.hmc import add_low_rank, whiten_low_rank
+from vseg.bayes.joint_sampling import prepare_start, sample_joint
+from vseg.bayes.lapses import CatchCounts
 from vseg.bayes.model import count_answers, curvature, helmert_contrasts
 
 LAYOUT, SEGMENTS = Grid(6), 3
@@ -57,16 +59,17 @@ def test_dependent_or_vanishing_gradients_give_no_nan(fitted):
 
 
 def test_warm_chains_draw_from_the_posterior(fitted):
-    """Chains warmed up on two thirds of the answers have the means and spreads of chains started with all of them.
+    """Chains warmed up on two thirds of the answers have the means and spreads of `joint_sampling` with all of them.
 
-    Four chains of 250 draws each; the margins are five times the difference between two seeds of the latter.
+    The hyper-parameters are fixed there, too. The margins are five times the difference between two seeds.
     """
     answers, some, fit = fitted
     chains = warm_up_chains(some, [fit] * 4, np.random.SeedSequence(1))
     followed = draw_maps(answers, chains, 1000, np.random.SeedSequence(2))
-    anew = sample(answers, [fit] * 4, draws=1000, seeds=np.random.SeedSequence(3)).maps.reshape(
-        followed.shape
-    )
+    prior = priors.from_covariance(LAYOUT, fit.root.tall @ fit.root.wide, scales=[1.0])
+    same = fit_laplace(answers, prior, prior.start, [fit.fields])
+    start = prepare_start(answers, same, prior, estimate_lapses=False, catch=CatchCounts(0, 0))
+    anew = sample_joint([start] * 4, draws=1000, seeds=np.random.SeedSequence(3), budget=800).maps
     i, j = np.random.default_rng(0).integers(len(LAYOUT), size=(2, 60))
     one, other = (np.sum(maps[:, i] * maps[:, j], axis=2) for maps in (followed, anew))
     assert np.abs(one.mean(axis=0) - other.mean(axis=0)).mean() < 0.03

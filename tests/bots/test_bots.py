@@ -49,11 +49,11 @@ def test_reconstruction_recovers_the_maps_that_participants_saw(database_url, tm
     truth = vseg.stimuli.random_maps(vseg.Grid(6), segments=2, entropy=0.15, seed=1)
     with run_server(database_url, WHOLE) as running:
         url = f"{running.base}s/whole/"
-        summary = bots.simulate_participants(url, count=8, truth={"patches": truth}, flagged=0.05, seed=3)
+        summary = bots.run_bots(url, count=8, truth={"patches": truth}, flagged=0.05, seed=3)
         assert (summary.participants, summary.refused) == (8, 0)
         assert summary.answers == 8 * (4 + 5 * 73) + summary.flagged  # none was flagged three times
         with pytest.raises(Conflict) as full:
-            bots.simulate_participants(url, count=1, seed=4)
+            bots.run_bots(url, count=1, seed=4)
         assert full.value.reason == "full"
         (tmp_path / "out").mkdir()
         export.write_dataset(running.db, store.studies.get_study(running.db, "whole"), tmp_path / "out")
@@ -64,7 +64,7 @@ def test_reconstruction_recovers_the_maps_that_participants_saw(database_url, tm
 
 
 def test_flagged_trials_are_repeated_at_the_end_of_their_block(server):
-    summary = bots.simulate_participants(f"{server.base}s/tiny", count=3, flagged=0.3, seed=1)
+    summary = bots.run_bots(f"{server.base}s/tiny", count=3, flagged=0.3, seed=1)
     assert summary.participants == 3
     assert summary.flagged > 10
     for rows in by_session(server):
@@ -89,7 +89,7 @@ def by_session(server) -> list[list[dict]]:
 
 
 def test_records_are_plausible_for_a_page(server):
-    bots.simulate_participants(f"{server.base}s/tiny/", count=1, seed=2)
+    bots.run_bots(f"{server.base}s/tiny/", count=1, seed=2)
     rows = by_session(server)[-1]
     assert [row["seq"] for row in rows] == list(range(rows[0]["seq"], rows[0]["seq"] + len(rows)))
     for before, row in pairwise(rows):
@@ -105,7 +105,7 @@ def test_the_same_seed_gives_the_same_answers(tmp_path):
     answers = []
     for number, at_once in enumerate((1, 8)):
         with run_server(f"sqlite:///{tmp_path}/{number}.db", OPEN) as running:
-            bots.simulate_participants(
+            bots.run_bots(
                 f"{running.base}s/tiny/",
                 count=4,
                 observer="lapsing:0.5",
@@ -121,7 +121,7 @@ def test_the_same_seed_gives_the_same_answers(tmp_path):
 
 def test_practice_and_catch_trials_are_answered_right(server):
     """Test that the few flat colours of the practice picture are enough; its true maps are not sent."""
-    bots.simulate_participants(f"{server.base}s/tiny/", count=2, observer=ideal_observer, seed=6)
+    bots.run_bots(f"{server.base}s/tiny/", count=2, observer=ideal_observer, seed=6)
     study = store.studies.get_study(server.db, "tiny")
     truth = study.truth("practice")
     for row in (row for rows in by_session(server)[-2:] for row in rows if row["practice"] or row["catch"]):
@@ -130,7 +130,7 @@ def test_practice_and_catch_trials_are_answered_right(server):
 
 def test_without_true_maps_answers_follow_the_colours(server):
     """Test that 90 % of the answers agree with the true maps of the coloured patches."""
-    bots.simulate_participants(f"{server.base}s/tiny/", count=2, observer=ideal_observer, seed=7)
+    bots.run_bots(f"{server.base}s/tiny/", count=2, observer=ideal_observer, seed=7)
     truth = store.studies.get_study(server.db, "tiny").truth("patches")
     rows = [row for rows in by_session(server)[-2:] for row in rows if row["image"] == "patches"]
     right = [row["same"] == (truth.labels[row["i"]] == truth.labels[row["j"]]) for row in rows]
@@ -156,15 +156,15 @@ def test_true_maps_of_generated_images_come_from_the_study_file(server, tmp_path
 
 def test_participants_beyond_the_study_size_are_counted_as_refused(tmp_path):
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as running:
-        summary = bots.simulate_participants(f"{running.base}s/tiny/", count=5, seed=0)
+        summary = bots.run_bots(f"{running.base}s/tiny/", count=5, seed=0)
     assert (summary.participants, summary.refused) == (3, 2)
-    assert "3 participants gave 84 answers (0 not shown right)" in str(summary)
+    assert "3 participants gave 84 answers (0 flagged)" in str(summary)
     assert summary.reason
 
 
 def test_with_a_pace_every_answer_is_sent_separately(tmp_path):
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as running:
-        bots.simulate_participants(f"{running.base}s/tiny/", count=1, pace=0.001, seed=0)
+        bots.run_bots(f"{running.base}s/tiny/", count=1, pace=0.001, seed=0)
         received = {row["received_at_ms"] for row in running.responses()}
     assert len(received) > 10
 
@@ -219,9 +219,7 @@ def unstable_proxy(port: int) -> Iterator[int]:
 def test_broken_connections_lose_and_duplicate_nothing(tmp_path):
     with run_server(f"sqlite:///{tmp_path}/vseg.db", OPEN.partition("[prolific]")[0]) as running:
         with unstable_proxy(int(running.base.rsplit(":", 1)[1].strip("/"))) as port:
-            summary = bots.simulate_participants(
-                f"http://127.0.0.1:{port}/s/tiny/", count=3, at_once=2, seed=0
-            )
+            summary = bots.run_bots(f"http://127.0.0.1:{port}/s/tiny/", count=3, at_once=2, seed=0)
         finished = [rows for rows in by_session(running) if rows[0]["status"] == "completed"]
         begun = store.sessions.list_sessions(running.db, store.studies.get_study(running.db, "tiny"))
     assert summary.participants == 3 == len(finished) == len(begun), (
@@ -232,7 +230,7 @@ def test_broken_connections_lose_and_duplicate_nothing(tmp_path):
 
 def test_refusal_without_a_personal_link_has_the_servers_message(server):
     with pytest.raises(Conflict, match="personal link"):
-        bots.simulate_participants(f"{server.base}s/links/", count=2, seed=0)
+        bots.run_bots(f"{server.base}s/links/", count=2, seed=0)
 
 
 def test_a_personal_link_resumes_its_session(server):
@@ -243,18 +241,18 @@ def test_a_personal_link_resumes_its_session(server):
     with pytest.raises(
         InvalidInput, match=r"link=…, which belongs to one participant, but 2 are to take part; let only one"
     ):
-        bots.simulate_participants(url, count=2, seed=0)
+        bots.run_bots(url, count=2, seed=0)
 
     def interrupt(answers: int) -> None:
         signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        bots.simulate_participants(url, count=1, pace=1e-6, on_stored=interrupt, seed=0)
+        bots.run_bots(url, count=1, pace=1e-6, on_stored=interrupt, seed=0)
     assert len(server.responses("links")) < 28
-    assert bots.simulate_participants(url, count=1, seed=0).participants == 1
+    assert bots.run_bots(url, count=1, seed=0).participants == 1
     assert sorted(row["item"] for row in server.responses("links")) == list(range(28)), "no item twice"
     with pytest.raises(Conflict, match="already taken part"):
-        bots.simulate_participants(url, count=1, seed=0)
+        bots.run_bots(url, count=1, seed=0)
 
 
 def test_prolific_parameters_are_passed_on(server):
@@ -264,8 +262,8 @@ def test_prolific_parameters_are_passed_on(server):
         (3, f"{server.base}s/tiny/?PROLIFIC_PID=p-1"),
     ):
         with pytest.raises(InvalidInput, match=f"PROLIFIC_PID=…, .*{participants} are to take part"):
-            bots.simulate_participants(url, count=participants, seed=0)
-    bots.simulate_participants(f"{server.base}s/tiny/?{query}", count=1, seed=0)
+            bots.run_bots(url, count=participants, seed=0)
+    bots.run_bots(f"{server.base}s/tiny/?{query}", count=1, seed=0)
     with server.db.reading() as connection:
         identity = connection.execute(select(identities).where(identities.c.prolific_pid == "p-1")).one()
     assert (identity.prolific_study, identity.prolific_session) == ("s-1", "t-1")
@@ -294,17 +292,13 @@ def test_an_early_end_reports_how_many_answers_are_stored(tmp_path, end, error):
     with run_server(f"sqlite:///{tmp_path}/vseg.db", OPEN) as running:
         message = r"0 of 2 participants came to the end; \d+ answers are stored\."
         with pytest.raises(error, match=message):
-            bots.simulate_participants(
-                f"{running.base}s/tiny/", count=2, pace=1e-6, on_stored=count_answers, seed=0
-            )
+            bots.run_bots(f"{running.base}s/tiny/", count=2, pace=1e-6, on_stored=count_answers, seed=0)
     assert 10 <= sum(stored) < 56
 
 
 def test_on_stored_counts_every_answer(server):
     stored: list[int] = []
-    summary = bots.simulate_participants(
-        f"{server.base}s/tiny/", count=1, flagged=0.1, on_stored=stored.append, seed=3
-    )
+    summary = bots.run_bots(f"{server.base}s/tiny/", count=1, flagged=0.1, on_stored=stored.append, seed=3)
     assert sum(stored) == summary.answers
 
 
@@ -314,25 +308,25 @@ def test_no_server_at_the_address():
     with pytest.raises(
         VsegError, match=rf"No answer from http://127.0.0.1:{port}/s/x/ .*is vseg serve running\?"
     ):
-        bots.simulate_participants(f"http://127.0.0.1:{port}/s/x", count=1, seed=0)
+        bots.run_bots(f"http://127.0.0.1:{port}/s/x", count=1, seed=0)
 
 
 @pytest.mark.parametrize("path", ["s/none/", "", "s/tiny/study.json"])
 def test_no_study_at_the_address(server, path):
     with pytest.raises(NotFound, match="There is no study at"):
-        bots.simulate_participants(server.base + path, count=1, seed=0)
+        bots.run_bots(server.base + path, count=1, seed=0)
 
 
 @pytest.mark.parametrize("url", ["ftp://localhost/s/x/", "", "http://"])
 def test_invalid_address(url):
     with pytest.raises(InvalidInput, match="Expected a participant's address"):
-        bots.simulate_participants(url, count=1, seed=0)
+        bots.run_bots(url, count=1, seed=0)
 
 
 def test_true_maps_on_another_layout(server):
     truth = vseg.stimuli.random_maps(vseg.Grid(5), segments=2, seed=0)
     with pytest.raises(InvalidInput, match="the study asks about other locations"):
-        bots.simulate_participants(f"{server.base}s/tiny/", count=1, truth=truth, seed=0)
+        bots.run_bots(f"{server.base}s/tiny/", count=1, truth=truth, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +342,7 @@ def test_true_maps_on_another_layout(server):
 )
 def test_invalid_settings(settings, message):
     with pytest.raises(InvalidInput, match=message):
-        bots.simulate_participants("http://localhost:1/s/x/", **{"count": 1, "seed": 0, **settings})
+        bots.run_bots("http://localhost:1/s/x/", **{"count": 1, "seed": 0, **settings})
 
 
 def test_observers_by_name():
@@ -388,9 +382,7 @@ def test_answers_follow_a_model(server):
 
     columns = np.arange(16) % 4 >= 2
     for model, agreement in ((halves, 1.0), (unsure, 0.6)):
-        bots.simulate_participants(
-            f"{server.base}s/tiny/", count=1, observer=ideal_observer, model=model, seed=8
-        )
+        bots.run_bots(f"{server.base}s/tiny/", count=1, observer=ideal_observer, model=model, seed=8)
         rows = [row for row in by_session(server)[-1] if row["image"] == "patches" and not row["catch"]]
         assert np.mean([row["same"] == (columns[row["i"]] == columns[row["j"]]) for row in rows]) >= agreement
 
@@ -405,7 +397,7 @@ def test_answers_follow_a_model(server):
 )
 def test_a_model_that_fails(server, model, message):
     with pytest.raises(InvalidInput, match=message):
-        bots.simulate_participants(f"{server.base}s/tiny/", count=1, model=model, seed=9)
+        bots.run_bots(f"{server.base}s/tiny/", count=1, model=model, seed=9)
 
 
 ADAPTIVE = """
@@ -423,7 +415,7 @@ catch = {per_block = 1}
 def test_participants_answer_the_pairs_that_an_adaptive_study_chooses(tmp_path):
     """Test that participants without a pace wait for the server's choices, and that flagged trials keep their pairs."""
     with run_server(f"sqlite:///{tmp_path}/vseg.db", ADAPTIVE) as running:
-        summary = bots.simulate_participants(f"{running.base}s/ada/", count=3, flagged=0.1, seed=1)
+        summary = bots.run_bots(f"{running.base}s/ada/", count=3, flagged=0.1, seed=1)
         rows = running.responses("ada")
     assert summary.participants == 3
     real = [row for row in rows if not (row["practice"] or row["catch"])]

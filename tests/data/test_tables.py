@@ -7,7 +7,7 @@ from hypothesis import given
 from servers import STUDY
 from strategies import same_rows, some_responses
 from vseg.data.layout import Grid
-from vseg.data.responses import COLUMNS, LONGEST_NAME, Responses
+from vseg.data.responses import COLUMNS, MAX_NAME_LENGTH, Responses
 from vseg.data.tables import CHUNK_ROWS, load
 from vseg.errors import InvalidInput, NotFound
 
@@ -243,7 +243,7 @@ def test_the_length_of_names_is_limited(tmp_path, column, ending):
     import pyarrow.csv
     import pyarrow.parquet
 
-    path, longest = tmp_path / f"r.{ending}", "é" * LONGEST_NAME
+    path, longest = tmp_path / f"r.{ending}", "é" * MAX_NAME_LENGTH
     responses = Responses(Grid(3), [0, 1], [1, 2], [1, 0], **{column: ["a", longest]})
     responses.save(path)
     assert same_rows(load(path, Grid(3)), responses)

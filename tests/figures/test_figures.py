@@ -33,7 +33,7 @@ def believed(layout, segments):
     answers = simulate(soft_maps(layout, segments), pairs, blocks=1, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)  # few draws
-        return posterior(answers, segments=segments, draws=8, seed=0, threads=1)
+        return posterior(answers, segments=segments, draws=8, budget=8, seed=0, threads=1)
 
 
 def some_image(height=60, width=90):
@@ -96,10 +96,10 @@ FIGURES = {
     "groups": lambda: figures.groups(
         {"low uncertainty": runs(9)[0], "a condition of many words": [0.4]}, "mean entropy (nats)"
     ),
-    "path": lambda: figures.path([0, 0.1, 1, 10, 100], -runs(5), 1),
-    "path without folds": lambda: figures.path([10, 0, 1e4], [-0.3, -0.4, -0.2], 0),
-    "path without 0": lambda: figures.path([1, 3, 10], -runs(3), 3),
-    "path of one decade": lambda: figures.path([0, 5], -runs(2), 5),
+    "smoothness curve": lambda: figures.smoothness_curve([0, 0.1, 1, 10, 100], -runs(5), 1),
+    "smoothness curve without folds": lambda: figures.smoothness_curve([10, 0, 1e4], [-0.3, -0.4, -0.2], 0),
+    "smoothness curve without 0": lambda: figures.smoothness_curve([1, 3, 10], -runs(3), 3),
+    "smoothness curve of one decade": lambda: figures.smoothness_curve([0, 5], -runs(2), 5),
     "segments": lambda: figures.segments([2, 3, 4, 5], -runs(4), [2, 3, 3, 4], chosen=3),
     "segments unchosen": lambda: figures.segments([2, 3, 4], [-0.5, -0.4, -0.4], [2, 3, 3]),
     "design": lambda: figures.design(some_pairs(Grid(16))),
@@ -164,9 +164,9 @@ def test_no_text_overlaps_text_or_a_neighbour_or_leaves_the_figure(figure: Figur
 
 
 def test_overlap_check_can_fail():
-    figure = style.sheet(2, 1)
-    style.write(figure, 1, 0.5, "one text")
-    style.write(figure, 1.05, 0.5, "another")
+    figure = style.create_figure(2, 1)
+    style.write_text(figure, 1, 0.5, "one text")
+    style.write_text(figure, 1.05, 0.5, "another")
     with pytest.raises(AssertionError, match="'one text' lies over 'another'"):
         test_no_text_overlaps_text_or_a_neighbour_or_leaves_the_figure(figure)
 
@@ -198,7 +198,7 @@ def intersect(one, other, slack=0.5):
 
 
 @pytest.mark.parametrize(("segments", "rows"), [(2, 1), (3, 2), (12, 2)])
-def test_maps_have_a_panel_a_segment_and_two_more_and_two_scales(segments, rows):
+def test_maps_have_a_panel_per_segment_two_more_panels_and_two_scales(segments, rows):
     drawn = figures.maps(*[soft_maps(Grid(8), segments)] * rows)
     assert len(drawn.axes) == rows * (segments + 2) + 2
     titles = [axes.get_title() for axes in drawn.axes[: segments + 2]]
@@ -214,7 +214,7 @@ def test_two_rows_are_truth_and_reconstruction_unless_named():
     assert {"P1", "P2"} <= {text.get_text() for text in named.texts}
 
 
-def test_mean_entropy_stands_under_the_entropy_map():
+def test_mean_entropy_is_below_the_entropy_map():
     texts = [text.get_text() for text in figures.maps(Maps(Grid(3), [[0.5, 0.5]] * 9)).texts]
     assert "mean 0.69 nats" in texts
 
@@ -268,7 +268,7 @@ def test_boundary_lies_where_the_label_changes(layout):
     assert np.abs(crossings - 0.5).max() < (0.01 if isinstance(layout, Grid) else 0.25)
 
 
-def test_no_boundary_where_all_is_one_segment():
+def test_one_segment_has_no_boundary():
     assert style.boundary_lines(Maps(Grid(3), [[1.0, 0.0]] * 9)) == []
 
 
@@ -295,7 +295,7 @@ def test_curve_interval_is_near_the_normal_one():
 
 
 def test_lambda_0_stands_apart_and_the_chosen_one_is_named():
-    axes = figures.path([0, 0.1, 1, 10], -runs(4), 0).axes[0]
+    axes = figures.smoothness_curve([0, 0.1, 1, 10], -runs(4), 0).axes[0]
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert labels == ["0", "0.1", "1", "10"]
     assert axes.get_title() == "chosen λ = 0"
@@ -388,15 +388,15 @@ MAPS = Maps(Grid(3), [[0.5, 0.5]] * 9)
             "Group 'a' is a list of one value or more, got shape (0,).",
         ),
         (
-            lambda: figures.path([0, 1], [0, 0], 2),
+            lambda: figures.smoothness_curve([0, 1], [0, 0], 2),
             "The chosen smoothness 2 is not among those tried: [0.0, 1.0].",
         ),
         (
-            lambda: figures.path([0, 1], [0, 0, 0], 1),
+            lambda: figures.smoothness_curve([0, 1], [0, 0, 0], 1),
             "Expected held-out scores of shape (folds, 2), one column for each smoothness, got (1, 3).",
         ),
         (
-            lambda: figures.path([0], [0], 0),
+            lambda: figures.smoothness_curve([0], [0], 0),
             "Smoothnesses are 0 or more and at least one is above 0, got [0.0].",
         ),
         (
@@ -406,13 +406,13 @@ MAPS = Maps(Grid(3), [[0.5, 0.5]] * 9)
         (lambda: figures.design(MAPS), "Expected Pairs to draw, got Maps."),
     ],
 )
-def test_bad_input_is_answered_by_a_sentence(call, sentence):
+def test_invalid_input_is_rejected_with_a_message(call, sentence):
     with pytest.raises(InvalidInput) as caught:
         call()
     assert str(caught.value) == sentence
 
 
-def test_side_by_side_has_a_colour_mean_the_same_in_a_row():
+def test_side_by_side_uses_the_same_colours_in_a_row():
     """Labels are arbitrary: the second column is drawn under the labels of the first."""
     maps = soft_maps(Grid(8), 3)
     axes = figures.side_by_side({"coffee": {"people": maps, "slic": maps.permute([2, 0, 1])}}).axes
@@ -420,7 +420,7 @@ def test_side_by_side_has_a_colour_mean_the_same_in_a_row():
     assert np.allclose(first, second)
 
 
-def test_side_by_side_leaves_a_gap_for_what_is_missing():
+def test_side_by_side_leaves_a_gap_for_missing_maps():
     one, other = many(1, Grid(8)), {"slic": soft_maps(Grid(8), 2)}
     assert len(figures.side_by_side({"a": one, "b": other}).axes) == 2
 
@@ -435,6 +435,6 @@ def test_side_by_side_leaves_a_gap_for_what_is_missing():
         lambda: figures.side_by_side({"coffee": {"slic": np.zeros((8, 8))}}),
     ],
 )
-def test_nothing_to_compare_is_a_sentence(draw):
+def test_nothing_to_compare_is_rejected_with_a_message(draw):
     with pytest.raises(InvalidInput, match=r"^Expected .* to draw"):
         draw()

@@ -62,6 +62,7 @@ def test_match_assumptions_moves_along_the_regression_line():
     assert (moved.mean(), moved.std()) == pytest.approx((1.5, 0.2))
 
 
+@pytest.mark.slow
 def test_the_interval_contains_the_true_power():
     """True power from 40,000 participants; of 40 forecasts with 40 participants each, 36 intervals or more contain it
     (95 % nominal).

@@ -9,7 +9,7 @@ from vseg.adaptive.chooser import BATCH, BATCH_SHARE, LAPSES
 from vseg.errors import InvalidInput
 from vseg.planning import METHODS, Assumptions, forecast
 from vseg.planning.forecasting import default_trials, make_study, minutes_per_participant
-from vseg.planning.methods import SimulatedParticipant, estimate
+from vseg.planning.methods import SimulatedParticipant, estimate_with_method
 from vseg.stimuli import random_maps
 from vseg.study.cost import estimate_cost
 from vseg.study.schema import parse_study
@@ -62,11 +62,14 @@ def test_the_executor_does_not_change_the_numbers(result):
 def test_advice_describes_the_smallest_study(result):
     size = result.smallest_study("posterior")
     assert (
-        f"the posterior needs {size['trials']} trials from each of {size['participants']} people"
+        f"the posterior needs {size['trials']} trials from each of {size['participants']} participants"
         in result.advice
     )
     assert result.advice.startswith("To tell 0.1 from 0.45 nats with power 0.8, the paper's method needs ")
-    assert f"{result.participants_if_exact} people would be needed even if" in result.advice
+    assert (
+        f"because participants differ, {result.participants_if_exact} would be needed even if"
+        in result.advice
+    )
 
 
 def test_advice_says_when_the_power_is_not_reached():
@@ -111,7 +114,7 @@ def test_methods_use_every_trial(method, trials):
             counts.append(sum(map(len, pairs)))
             return super().answer(pairs, seed)
 
-    estimated = estimate(method, Counting(truth, 0.02, "covering", "auto"), trials, seed=0)
+    estimated = estimate_with_method(method, Counting(truth, 0.02, "covering", "auto"), trials, seed=0)
     assert sum(counts) == trials
     assert trials < 700 or estimated.maps.distance_to(truth) / 2 < 0.08
 
@@ -127,7 +130,7 @@ def test_adaptive_pairs_are_chosen_as_on_the_server(monkeypatch):
 
     monkeypatch.setattr("vseg.planning.methods.next_pairs", watched_next_pairs)
     truth = random_maps(Grid(6), segments=2, entropy=0.1, seed=1)
-    estimate("adaptive", SimulatedParticipant(truth, 0.02, "covering", "auto"), 300, seed=0)
+    estimate_with_method("adaptive", SimulatedParticipant(truth, 0.02, "covering", "auto"), 300, seed=0)
     assert set(lapses) == {LAPSES}
     assert requests[0] == (0, BATCH)
     assert all(

@@ -8,7 +8,7 @@ from vseg.reconstruction import losses
 inside = st.floats(0.02, 0.98)
 
 
-@pytest.mark.parametrize("code", losses.CODES.values())
+@pytest.mark.parametrize("code", losses.LOSS_CODES.values())
 @given(q=inside, k=st.floats(0, 1))
 def test_slope_is_the_finite_difference(code, q, k):
     step = 1e-5
@@ -16,7 +16,7 @@ def test_slope_is_the_finite_difference(code, q, k):
     assert here[1] == pytest.approx((above[0] - below[0]) / (2 * step), rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("code", losses.CODES.values())
+@pytest.mark.parametrize("code", losses.LOSS_CODES.values())
 @given(q=inside, k=st.floats(0, 1))
 def test_the_parabola_is_lowest_at_the_observed_share(code, q, k):
     """So one step from any prediction, however wrong, leads to the answer."""
@@ -26,7 +26,7 @@ def test_the_parabola_is_lowest_at_the_observed_share(code, q, k):
 
 @given(k=st.floats(0, 1), q=st.floats(0, 1))
 def test_the_observed_share_is_the_best_prediction(k, q):
-    for code in losses.CODES.values():
+    for code in losses.LOSS_CODES.values():
         assert losses.loss(code, k, k)[0] <= losses.loss(code, q, k)[0] + 1e-12
 
 
@@ -44,4 +44,4 @@ def test_an_unknown_loss_is_named_with_the_choices():
     with pytest.raises(
         InvalidInput, match="Unknown loss 'hinge'; choose one of squared_error, cross_entropy"
     ):
-        losses.loss_code("hinge")
+        losses.get_loss_code("hinge")

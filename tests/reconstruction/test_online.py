@@ -29,6 +29,19 @@ def test_one_by_one_ends_where_all_at_once_does(layout, weights):
     assert whole.value(live.maps.probabilities) == pytest.approx(reference.trace[-1], rel=1e-3)
 
 
+def test_weak_smoothness_ends_where_reconstruct_does():
+    """The solver approaches a weak λ step by step; with λ and weights multiplied by counts it would not (5.30)."""
+    _, responses = answers(Grid(9))
+    live = OnlineReconstruction(Grid(9), segments=3, smoothness=0.1, responses=responses, seed=0)
+    live.settle(start_over=True)
+    whole = build_objective(responses.tally(), 3, strength=0.1)
+    reference = vseg.reconstruct(responses, segments=3, smoothness=0.1, seed=0)
+    expected = whole.value(reference.maps.probabilities)
+    assert expected == pytest.approx(4.974, rel=1e-3)
+    assert whole.value(live.maps.probabilities) == pytest.approx(expected, rel=1e-3)
+    assert vseg.metrics.mae(live.maps, reference.maps) < 0.01
+
+
 def test_a_new_answer_is_followed_closely():
     """After each answer the maps lie within 1 % of the objective that a full fit would reach."""
     layout = Grid(12)

@@ -22,9 +22,9 @@ def test_a_run_writes_its_files_and_a_second_run_resumes(here, capsys):
     assert json.loads((here / "o" / "summary.json").read_text())["images"] == ["12", "7"]
     with Image.open(here / "o" / "trials.png") as picture:
         assert min(picture.size) > 500
-    kept = (here / "o" / "kept" / "trials.jsonl").read_bytes()
+    finished = (here / "o" / "checkpoints" / "trials.jsonl").read_bytes()
     assert reproduction(f"annotators b {QUICK} --out o", capsys)[1] == out
-    assert (here / "o" / "kept" / "trials.jsonl").read_bytes() == kept
+    assert (here / "o" / "checkpoints" / "trials.jsonl").read_bytes() == finished
 
 
 def test_bad_input_gives_a_one_line_error(here, capsys):

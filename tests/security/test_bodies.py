@@ -110,7 +110,7 @@ def answered(world: AttackScenario, said: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("path", FORMS)
-def test_forms_of_strange_bodies(world, path):
+def test_forms_with_invalid_bodies(world, path):
     """Send too many fields, no fields, text that is not UTF-8 and another form encoding."""
     role = world.roles["researcher"]
     before = world.stored()

@@ -235,7 +235,7 @@ def answered(connection: socket.socket, asked: str) -> bytes:
     return first
 
 
-def test_requests_one_after_the_other_on_one_connection(address):
+def test_successive_requests_on_one_connection(address):
     """The time limit applies to each request separately, not to the pauses between them."""
     with closing(connected(address)) as connection:
         for number in range(30):
@@ -271,7 +271,7 @@ async def says_half(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.mark.parametrize("second", [f"GET / HTTP/1.1\r\nA: {'b' * 2 * MAX_HEAD_BYTES}", "\0\0\0\r\n\r\n"])
 @pytest.mark.parametrize(("path", "half"), [("half", b"half of it"), ("nothing", b"")])
-def test_nobody_takes_a_refusal_for_the_answer_to_another_request(path, half, second):
+def test_a_refusal_is_never_the_reply_to_another_request(path, half, second):
     """Refuse the second of two pipelined requests while the first is being answered; keep the replies apart."""
     with ExitStack() as stack:
         address = stack.enter_context(listening(says_half, Unhurried))

@@ -53,7 +53,7 @@ async def crowd(db: store.Database, attempts: auth.LoginAttempts) -> AsyncIterat
 async def refusal(db: store.Database, attempts: auth.LoginAttempts, name: str) -> tuple[int, str, str]:
     """Return the reply to a wrong password."""
     try:
-        await auth.log_in(db, attempts, name, "a wrong password")
+        await auth.log_in_with_password(db, attempts, name, "a wrong password")
     except HTTPException as error:
         return error.status_code, error.detail, (error.headers or {})["Retry-After"]
     except NotAllowed as error:
@@ -65,7 +65,7 @@ async def test_a_right_password_works_while_the_queue_is_full(db):
     """None of the waiting attempts has been checked by then."""
     attempts = auth.LoginAttempts()
     async with crowd(db, attempts) as told:
-        assert (await auth.log_in(db, attempts, "Ann", PASSWORD)).name == "Ann"
+        assert (await auth.log_in_with_password(db, attempts, "Ann", PASSWORD)).name == "Ann"
         assert told == []
     assert told == [auth.WRONG_PASSWORD] * auth.MAX_WAITING_LOGINS
     assert not attempts.is_queue_full
@@ -77,8 +77,8 @@ async def test_refusals_do_not_reveal_which_names_exist(db):
     async with crowd(db, attempts):
         said = {name: [await refusal(db, attempts, name) for _ in range(7)] for name in ("Ann", "Someone")}
         with pytest.raises(HTTPException, match="Too many wrong passwords"):
-            await auth.log_in(db, attempts, "Ann", PASSWORD)
-        assert (await auth.log_in(db, attempts, "Bob", PASSWORD)).name == "Bob"
+            await auth.log_in_with_password(db, attempts, "Ann", PASSWORD)
+        assert (await auth.log_in_with_password(db, attempts, "Bob", PASSWORD)).name == "Bob"
     assert said["Ann"] == said["Someone"]
     assert said["Ann"][:5] == [(429, auth.TOO_MANY_LOGINS, "5")] * 5
     assert [status for status, _, _ in said["Ann"]] == [429] * 7
@@ -89,7 +89,7 @@ async def test_a_right_password_leaves_no_failed_attempt(db):
     attempts = auth.LoginAttempts()
     async with crowd(db, attempts):
         for _ in range(2 * auth.FREE_ATTEMPTS):
-            await auth.log_in(db, attempts, "Ann", PASSWORD)
+            await auth.log_in_with_password(db, attempts, "Ann", PASSWORD)
 
 
 async def test_the_page_shows_the_refusal(db):

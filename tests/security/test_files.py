@@ -31,7 +31,7 @@ from vseg.data.table_writing import FORMULA_STARTS
 from vseg.data.tables import load
 from vseg.errors import InvalidInput, VsegError
 from vseg.server.app import create_app
-from vseg.server.participants import make_trial_drawer
+from vseg.server.participant_routes import make_trial_drawer
 from vseg.store.sessions import Identity
 from vseg.study import pictures
 from vseg.study.schema import parse_study
@@ -99,7 +99,7 @@ async def asked_of(whole: ASGIApp, mounted: str, *names: str) -> list[httpx.Resp
         return [await client.get(f"/{mounted}/{name}") for name in names]
 
 
-def test_an_export_writes_nowhere_else(tmp_path):
+def test_an_export_writes_only_into_its_folder(tmp_path):
     """Names and texts of participants never become paths; only the researcher chooses the folder."""
     evil, folder = "../../evil", tmp_path / "a" / "b" / "tiny"
     folder.mkdir(parents=True)
@@ -140,7 +140,7 @@ def test_names_that_would_be_paths_are_refused(name):
             parse_study(text)
 
 
-def test_over_http_no_study_reads_a_file(tmp_path):
+def test_a_study_sent_over_http_cannot_read_files(tmp_path):
     """A study sent over HTTP may use samples and generated images only, so neither a path nor a link is read."""
     with run_server_with_roles(f"sqlite:///{tmp_path}/vseg.db") as world:
         for file in ("/etc/passwd", "../../x.png", "picture.png", "/proc/self/environ"):
@@ -150,7 +150,7 @@ def test_over_http_no_study_reads_a_file(tmp_path):
             assert "cannot read from here" in answer.json()["message"]
 
 
-def test_a_picture_that_is_none_tells_nothing_of_its_content(tmp_path):
+def test_a_file_that_is_not_an_image_is_refused_without_quoting_it(tmp_path):
     """A study file that names a secret file as its image, directly or by a link, is refused, not quoted."""
     secret = tmp_path / "secret.txt"
     secret.write_text("the content of the secret\n" * 10)
@@ -177,7 +177,7 @@ def png_that_says(width: int, height: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", [(100_000, 100_000), (65_535, 65_535), (2**31 - 1, 1), (12_000, 12_000)])
-def test_a_picture_that_unpacks_to_gigabytes(tmp_path, size):
+def test_an_image_that_unpacks_to_gigabytes_is_refused(tmp_path, size):
     path = tmp_path / "bomb.png"
     path.write_bytes(png_that_says(*size))
     with pytest.raises(VsegError, match=r"cannot be read as an image|has .* pixels"):
@@ -287,7 +287,7 @@ def test_a_small_table_that_becomes_a_large_one(tmp_path, name, write, sentence)
     assert sentence in re.sub("x+…", "x…", done.stdout)
 
 
-def test_catch_trials_of_names_that_are_long(tmp_path):
+def test_catch_trials_with_long_names(tmp_path):
     """All rows share one name, so it takes 2 MB, not 4 GB."""
     bomb = tmp_path / "catch.parquet"
     parquet_bomb(bomb, 2000, participant="x" * 2_000_000, catch="1", correct="true")
@@ -306,13 +306,13 @@ def test_catch_trials_of_a_table_with_a_column_twice(tmp_path):
         count_catch_trials(tmp_path / "twice.parquet")
 
 
-def test_a_table_that_says_it_unpacks_to_gigabytes(tmp_path, monkeypatch):
+def test_a_table_that_declares_too_many_bytes_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "bomb.parquet"
     parquet_bomb(path, 100, participant="x" * 200)
     size = sum(_column_bytes(path))
-    monkeypatch.setattr("vseg.data.file_reading.LARGEST_BYTES", size)
+    monkeypatch.setattr("vseg.data.file_reading.MAX_BYTES", size)
     assert len(load(path, Grid(4))) == 100
-    monkeypatch.setattr("vseg.data.file_reading.LARGEST_BYTES", size - 1)
+    monkeypatch.setattr("vseg.data.file_reading.MAX_BYTES", size - 1)
     with pytest.raises(
         InvalidInput, match=f"declares {size} bytes uncompressed; expected at most {size - 1}"
     ):
@@ -326,9 +326,9 @@ def _column_bytes(path: Path) -> list[int]:
     return [group.column(at).total_uncompressed_size for at in range(group.num_columns)]
 
 
-def test_a_folder_of_tables_that_one_name_makes_wide(tmp_path, monkeypatch):
+def test_a_folder_of_tables_with_one_very_long_name(tmp_path, monkeypatch):
     """Each table is within the limit, but all together are not."""
-    monkeypatch.setattr("vseg.data.tables.LARGEST_NAMES", 4 * 250 * 30)
+    monkeypatch.setattr("vseg.data.tables.MAX_NAME_BYTES", 4 * 250 * 30)
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:
         for _ in range(2):
             person = server.begin()
@@ -345,7 +345,7 @@ def test_a_folder_of_tables_that_one_name_makes_wide(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [300, 2000])
-def test_a_command_says_one_line_of_a_small_table_that_becomes_a_large_one(tmp_path, capsys, rows):
+def test_a_command_reports_a_table_that_becomes_too_large_in_one_line(tmp_path, capsys, rows):
     parquet_bomb(tmp_path / "bomb.parquet", rows, participant="x" * 2_000_000)
     code, _, said = vseg(f"fit {tmp_path}/bomb.parquet --grid 4 --segments 2 --out {tmp_path}/out", capsys)
     assert code == 1
@@ -354,7 +354,7 @@ def test_a_command_says_one_line_of_a_small_table_that_becomes_a_large_one(tmp_p
     assert len(said.splitlines()) == 1
 
 
-def test_a_packed_answer_is_not_unpacked_by_the_server(tmp_path):
+def test_the_server_does_not_decompress_requests(tmp_path):
     """A gzip bomb as a body is treated as bytes that are not JSON."""
     bomb = zlib.compress(b"[" * 10_000_000, 9)
     with run_server(f"sqlite:///{tmp_path}/vseg.db") as server:

@@ -21,7 +21,7 @@ from roles import AttackScenario, run_server_with_roles
 from servers import response
 from vseg import store
 from vseg.server.headers import SECURITY_HEADERS
-from vseg.server.participants import COMPLETION, ENTRY, LEAVING
+from vseg.server.participant_routes import COMPLETION, ENTRY, LEAVING
 from vseg.server.records import POSTED_RECORDS
 
 FEW, MANY = 100, 12_000

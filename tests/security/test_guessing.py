@@ -40,8 +40,11 @@ def server(folder):
         yield running
 
 
-def test_what_lets_someone_in_cannot_be_guessed(server):
-    """At least 128 random bits in each, and no place that is the same in all; names have 50, but open nothing."""
+def test_tokens_have_enough_random_bits(server):
+    """Each token has at least 128 random bits, and no character is the same in all tokens.
+
+    Names of participants and sessions have only 50 bits, but give no access.
+    """
     row = store.studies.get_study(server.db, "tiny")
     people = [server.begin().state for _ in range(40)]
     kinds = {
@@ -52,7 +55,9 @@ def test_what_lets_someone_in_cannot_be_guessed(server):
         ],
         "sign in": [auth.create_sign_in_token(server.db, "Ann") for _ in range(40)],
         "setup": [auth.create_setup_token(server.db) for _ in range(40)],
-        "login": [auth.sign_in(server.db, auth.create_sign_in_token(server.db, "Ann")).token for _ in range(40)],
+        "login": [
+            auth.log_in_with_token(server.db, auth.create_sign_in_token(server.db, "Ann")).token for _ in range(40)
+        ],
         "session of a page": [
             server.begin(entry=secrets.token_hex(16)).state["token"] for _ in range(20)
         ] + [server.begin(entry=ENTRY, prolific_pid=f"pid-{number}").state["token"] for number in range(20)],
@@ -66,8 +71,8 @@ def test_what_lets_someone_in_cannot_be_guessed(server):
         assert all(len(set(column)) > 1 for column in zip(*names, strict=True))
 
 
-def test_only_hashes_are_on_the_disk(server, folder):
-    """Whoever gets hold of the database file gets no session, no link, no login."""
+def test_the_database_contains_only_hashes_of_secrets(server, folder):
+    """A stolen database file contains no token of a session, no link and no login."""
     row = store.studies.get_study(server.db, "tiny")
     link = store.sessions.create_links(server.db, row, 1)[0]
     held = {
@@ -79,7 +84,7 @@ def test_only_hashes_are_on_the_disk(server, folder):
         "sign in": auth.create_sign_in_token(server.db, "Ann"),
         "setup": auth.create_setup_token(server.db),
         "password": PASSWORD,
-        "cookie": auth.sign_in(server.db, auth.create_sign_in_token(server.db, "Ann")).token,
+        "cookie": auth.log_in_with_token(server.db, auth.create_sign_in_token(server.db, "Ann")).token,
     }
     content = b"".join(path.read_bytes() for path in folder.iterdir())
     assert b"token_hash" in content
@@ -91,16 +96,16 @@ def text64(content: bytes) -> str:
 
 
 def signed_cookie(key: str) -> str:
-    """A researcher's cookie as schema 0002 had them: signed with a key that lay in the database."""
+    """Return a researcher's cookie as in schema 0002: signed with a key that was in the database."""
     said = json.dumps(["a nonce", "Ann", 0], separators=(",", ":")).encode()
     value = f"{text64(said)}.{text64(int(time.time()).to_bytes(4))}"
     derived = sha1(b"vseg researcher" + b"signer" + key.encode()).digest()
     return f"{value}.{text64(hmac.digest(derived, value.encode(), sha1))}"
 
 
-def test_a_stolen_database_makes_no_cookie(server):
+def test_a_cookie_cannot_be_forged_from_a_stolen_database(server):
     """Whatever is in it, as it is and as a key to sign with: a copy or a backup once held the key of all cookies."""
-    login = auth.sign_in(server.db, auth.create_sign_in_token(server.db, "Ann"))
+    login = auth.log_in_with_token(server.db, auth.create_sign_in_token(server.db, "Ann"))
     with server.db.reading() as connection:
         values = {
             str(value)
@@ -150,7 +155,7 @@ def same_answer(*answers: httpx.Response) -> None:
 
 
 @pytest.mark.parametrize("what", ["session", "records", "complete", "leave"])
-def test_a_token_of_another_study_is_as_unknown_as_any(server, what):
+def test_a_token_of_another_study_is_refused_like_an_unknown_one(server, what):
     foreign, unknown = server.begin("other").state["token"], "x" * 32
     bodies = {"records": {"records": [{}]}, "complete": {"count": 0}, "leave": {"data": "withdraw"}}
 
@@ -164,7 +169,7 @@ def test_a_token_of_another_study_is_as_unknown_as_any(server, what):
     assert asked(foreign).status_code == 401
 
 
-def test_an_image_of_another_study_is_as_unknown_as_any(server):
+def test_an_image_of_another_study_is_refused_like_an_unknown_one(server):
     foreign = server.begin("other").state["images"]["patches"]["url"]
     assert server.client.get(f"s/other/{foreign}").status_code == 200
     answers = [server.client.get(f"s/tiny/{url}") for url in (foreign, f"images/{'f' * 64}.png")]
@@ -172,7 +177,7 @@ def test_an_image_of_another_study_is_as_unknown_as_any(server):
     assert answers[0].status_code == 404
 
 
-def test_a_link_of_another_study_is_as_unknown_as_any(server):
+def test_a_link_of_another_study_is_refused_like_an_unknown_one(server):
     foreign = store.sessions.create_links(server.db, store.studies.get_study(server.db, "other"), 1)[0]
     entries = [{"consented": True, "link": link} for link in (foreign, "x" * 32)]
     answers = [server.client.post("s/tiny/sessions", json=entry) for entry in entries]
@@ -189,7 +194,7 @@ def test_a_prolific_id_does_not_tell_who_took_part_elsewhere(server):
 
 
 @pytest.mark.parametrize("known", ["setup?token=", "signin?token="])
-def test_one_time_links_say_the_same_of_all_wrong_tokens(server, known):
+def test_one_time_links_give_the_same_reply_to_all_wrong_tokens(server, known):
     used = auth.create_sign_in_token(server.db, "Ann")
     server.client.get(f"signin?token={used}")
     server.client.cookies.clear()
@@ -223,7 +228,7 @@ def test_an_unknown_name_takes_as_long_as_a_wrong_password(server):
     assert 1 / 3 < took["Bob"] / took["Someone"] < 3
 
 
-def test_many_guesses_at_once_are_no_more_than_one_after_the_other(server):
+def test_simultaneous_guesses_are_limited_like_successive_ones(server):
     """Before, all that arrived together were tried, however many had been wrong by then."""
     store.researchers.set_password(server.db, "Cid", CHEAP_HASHER.hash(PASSWORD))
     with httpx.Client(base_url=server.base, trust_env=False, timeout=60) as client:
@@ -250,7 +255,7 @@ def test_many_guesses_at_once_are_no_more_than_one_after_the_other(server):
 # ── how secrets are compared ──
 
 
-def test_no_secret_is_compared_letter_by_letter():
+def test_secrets_are_compared_in_constant_time():
     """Secrets are looked up by their hash, or compared by hmac.compare_digest: == would take longer the more fits."""
     found = []
     for folder in ("server", "store"):

@@ -1,4 +1,4 @@
-"""What every answer carries, and that no page has anything in it that its own policy would have to stop."""
+"""Test the security headers of every reply, and that no page contains anything that its own policy forbids."""
 
 import re
 import sqlite3
@@ -40,11 +40,11 @@ def directives(policy: str) -> dict[str, str]:
     return {part.split()[0]: " ".join(part.split()[1:]) for part in policy.split(";")}
 
 
-def test_the_policy_lets_nothing_in_from_elsewhere_and_no_inline_script():
+def test_the_policy_allows_no_other_origin_and_no_inline_script():
     assert directives(SECURITY_HEADERS["Content-Security-Policy"]) == POLICY
 
 
-def test_every_route_and_every_error_has_them(world):
+def test_every_route_and_every_error_has_the_headers(world):
     ann = world.roles["researcher"]
     values = {"study": "tiny", "name": "tiny", "image": "patches", "sha256": world.image, "k": 0, "kind": "png",
               "number": 1, "participant": world.victim.state["participant"], "what": "x", "file": "nope"}  # fmt: skip
@@ -59,7 +59,7 @@ def test_every_route_and_every_error_has_them(world):
     assert statuses >= {200, 301, 303, 307, 401, 403, 404, 405, 415}
 
 
-def test_files_and_what_is_too_large(world):
+def test_files_and_too_large_requests_have_the_headers(world):
     nobody = world.roles["nobody"]
     for answer in (
         world.ask(nobody, "GET", "static/experiment.js"),
@@ -71,7 +71,7 @@ def test_files_and_what_is_too_large(world):
         assert_secured(answer, f"{answer.url}: {answer.status_code}")
 
 
-def test_a_server_in_trouble_has_them_too(tmp_path):
+def test_server_errors_have_the_headers(tmp_path):
     with run_server_with_roles(f"sqlite:///{tmp_path}/vseg.db") as broken:
         with closing(sqlite3.connect(tmp_path / "vseg.db")) as connection:
             connection.execute("ALTER TABLE studies RENAME TO gone")
@@ -92,7 +92,7 @@ def assert_secured(answer, where: str) -> None:
 
 
 class Found(HTMLParser):
-    """What a strict policy would stop, and forms without the token."""
+    """Collect the parts of a page that a strict policy forbids, and its forms without a token."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class Found(HTMLParser):
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_have_no_script_or_style_of_their_own_and_every_form_its_token(world: AttackScenario, path):
+def test_pages_have_no_inline_script_or_style_and_every_form_has_a_token(world: AttackScenario, path):
     for role in (world.roles["researcher"], world.roles["nobody"]):
         page = world.ask(role, "GET", path.format(participant=world.victim.state["participant"]))
         found = Found()

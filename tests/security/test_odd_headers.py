@@ -56,7 +56,7 @@ def body_of(method: str, token: str) -> bytes:
 
 
 @pytest.mark.parametrize(("method", "path"), ASKED)
-def test_no_header_is_a_server_error(world, method, path):
+def test_no_header_causes_a_server_error(world, method, path):
     """`Origin: http://[` on a form, an invalid URL, once caused one."""
     role = world.roles["browser without a login"]
     usual = {"Cookie": role.headers["Cookie"].encode(), "Content_Type": b"application/x-www-form-urlencoded"}
@@ -81,7 +81,7 @@ def test_no_header_is_a_server_error(world, method, path):
 
 @pytest.mark.parametrize("origin", [b"http://[", b"http://a]b", b"http://[::1", b"null", b""])
 @pytest.mark.parametrize("path", ["/login", "/setup", "/logout"])
-def test_an_origin_that_is_no_address_is_another_site(world, path, origin):
+def test_an_invalid_origin_counts_as_another_site(world, path, origin):
     role = world.roles["browser without a login"]
     cookie = role.headers["Cookie"].encode()
     assert status(world, "POST", path, body_of("POST", role.form_token), Cookie=cookie, Origin=origin) == 403

@@ -127,7 +127,7 @@ def test_addresses(page, server, payload):
 @pytest.mark.parametrize(
     "wanted", ["javascript:alert(1)", "//evil.example/", "https://evil.example/", "/\\evil.example/"]
 )
-def test_a_login_leads_nowhere_else(page, server, wanted):
+def test_a_login_does_not_redirect_to_other_sites(page, server, wanted):
     page.goto(
         f"{server.base}signin?token={auth.create_sign_in_token(server.db, 'Ann')}&next={quote(wanted, safe='')}"
     )

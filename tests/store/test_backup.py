@@ -18,11 +18,12 @@ from commands import vseg
 from servers import response, run_server
 from stored_sessions import answer_all, begin_session, complete_session, draw_trials, event, register_study
 from vseg import export, load, store
+from vseg._support.progress import no_progress
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store import checksum
 from vseg.store.backup import back_up, check_backup, restore
 from vseg.store.schema import logins, metadata, sign_ins
-from vseg.store.transfer import copy_rows, new_file, no_progress
+from vseg.store.transfer import copy_rows, new_file
 
 EARLIER = Path(__file__).with_name("earlier")
 KILLED = ("moment", "writing")
@@ -134,7 +135,7 @@ class Crowd:
         raise AssertionError(f"only {len(self.acknowledged)} answers in a minute")
 
 
-def stored(db, folder: Path) -> set[tuple[str, int]]:
+def read_stored(db, folder: Path) -> set[tuple[str, int]]:
     """Return the responses in an export, read from its CSV files."""
     folder.mkdir()
     counts = export.write_dataset(db, store.studies.get_study(db, "tiny"), folder)
@@ -161,19 +162,19 @@ def test_backup_under_load_has_every_acknowledged_response(database_url, tmp_pat
         assert done.returncode == 0, done.stderr
         assert "The file was checked and is complete." in done.stdout
         tokens = [person.state["token"] for person in crowd.persons]
-        assert stored(server.db, tmp_path / "all") == crowd.acknowledged
+        assert read_stored(server.db, tmp_path / "all") == crowd.acknowledged
     kind = "sqlite" if database_url.startswith("sqlite") else "postgresql"
     with new_database(kind, tmp_path, request) as url:
         restore(file, url)
         with run_server(url) as server:
-            found = stored(server.db, tmp_path / "restored")
+            found = read_stored(server.db, tmp_path / "restored")
             assert before <= found <= after
             assert found < crowd.acknowledged  # more responses were acknowledged during the backup
             person = crowd.persons[0]
             person.client, person.state["token"] = server.client, tokens[0]
             answer_now = person.get_state().json()
             assert person.send(response(answer_now["next_seq"], 0)).status_code == 200
-            assert len(stored(server.db, tmp_path / "again")) == len(found) + 1
+            assert len(read_stored(server.db, tmp_path / "again")) == len(found) + 1
 
 
 def test_existing_files_are_not_overwritten(tmp_path, postgres_server, capsys):

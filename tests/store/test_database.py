@@ -44,8 +44,7 @@ def describe_tables(url: str) -> dict:
     found = inspect(engine)
     tables = {
         table: {
-            # Sorted: migrations add columns at the end of a table; the schema has those of a response in export order.
-            "columns": sorted((c["name"], str(c["type"]), c["nullable"]) for c in found.get_columns(table)),
+            "columns": [(c["name"], str(c["type"]), c["nullable"]) for c in found.get_columns(table)],
             "primary key": found.get_pk_constraint(table),
             "foreign keys": sorted(found.get_foreign_keys(table), key=lambda key: key["name"]),
             "unique": sorted(found.get_unique_constraints(table), key=lambda key: key["name"]),

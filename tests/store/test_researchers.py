@@ -38,9 +38,9 @@ def test_every_sign_out_has_a_new_time(db):
     seen = []
     for _ in range(5):
         seen.append(researchers.get_signed_out_at_ms(db, "ada"))
-        researchers.sign_out(db, "ada")
+        researchers.log_out(db, "ada")
     assert sorted(set(seen)) == seen
-    researchers.sign_out(db, "nobody")
+    researchers.log_out(db, "nobody")
     assert researchers.get_signed_out_at_ms(db, "nobody") is None
 
 
@@ -52,7 +52,7 @@ def test_ending_a_login_deletes_its_row(db):
     assert [researchers.find_logged_in(db, token) for token in ("one", "two", "three", "four")] == [
         "ada", "ada", "bob", None,
     ]  # fmt: skip
-    researchers.sign_out(db, "ada")
+    researchers.log_out(db, "ada")
     assert [researchers.find_logged_in(db, token) for token in ("one", "two", "three")] == [None, None, "bob"]
     researchers.set_password(db, "bob", "new")
     assert researchers.find_logged_in(db, "three") is None

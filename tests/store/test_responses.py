@@ -21,7 +21,7 @@ from vseg.store.tokens import hash_token
 from vseg.store.validation import EventLimits
 
 
-def stored(db, table=schema.responses) -> list[tuple[int, int]]:
+def read_stored(db, table=schema.responses) -> list[tuple[int, int]]:
     with db.reading() as connection:
         return [
             tuple(row)
@@ -69,7 +69,7 @@ def test_request_with_a_conflicting_record_is_refused_as_a_whole(db, other):
     assert get_refusal(db, session, [response(0, **other), response(2, 1)], [event(3)]) == "elsewhere"
     assert get_refusal(db, session, [response(2)], [{**event(1), "at_ms": NOW + 1}]) == "elsewhere"
     assert get_refusal(db, session, [response(2)], [event(1, "comment")]) == "elsewhere"
-    assert (stored(db), stored(db, schema.events)) == ([(session.id, 0)], [(session.id, 1)])
+    assert (read_stored(db), read_stored(db, schema.events)) == ([(session.id, 0)], [(session.id, 1)])
     assert get_refusal(db, session, [response(0), response(2)], [event(1), event(3)]) is None
 
 
@@ -91,7 +91,7 @@ def test_conflicting_pages_in_one_commit_affect_nobody_else(db):
         futures.pop(1).result()
     assert [future.result() for future in futures] == [None, None, None]
     kept = [(session.id, seq) for seq in range(4)] + [(bystander.id, seq) for seq in (0, 1)]
-    assert stored(db) == sorted(kept)
+    assert read_stored(db) == sorted(kept)
 
 
 def test_a_number_is_used_by_a_response_or_an_event(db):
@@ -103,8 +103,8 @@ def test_a_number_is_used_by_a_response_or_an_event(db):
 
     assert send([0, 1], [2, 3]) is None
     assert send([2, 4], [1, 5]) == send([3], []) == send([], [0]) == send([6], [6]) == "elsewhere"
-    assert [seq for _, seq in stored(db)] == [0, 1]
-    assert [seq for _, seq in stored(db, schema.events)] == [2, 3]
+    assert [seq for _, seq in read_stored(db)] == [0, 1]
+    assert [seq for _, seq in read_stored(db, schema.events)] == [2, 3]
     store.sessions.leave(db, session, keep=True)
     assert (send([2, 0], []), send([1, 0], [2])) == ("elsewhere", None)
 
@@ -116,7 +116,7 @@ def test_stand_in_is_acknowledged_if_the_record_arrived_after_all(db, reason):
     assert get_refusal(db, session, [response(0)], [event(1)]) is None
     assert get_refusal(db, session, [], [event(seq, "interruption", reason=reason) for seq in (0, 1)]) is None
     assert get_refusal(db, session, [], [event(1, "interruption", reason="hidden")]) == "elsewhere"
-    assert (stored(db), stored(db, schema.events)) == ([(session.id, 0)], [(session.id, 1)])
+    assert (read_stored(db), read_stored(db, schema.events)) == ([(session.id, 0)], [(session.id, 1)])
 
 
 def test_a_number_is_used_once_across_workers(db, database_url):
@@ -136,7 +136,7 @@ def test_a_number_is_used_once_across_workers(db, database_url):
             thread.start()
         for thread in threads:
             thread.join()
-    both = sorted(stored(db) + stored(db, schema.events))
+    both = sorted(read_stored(db) + read_stored(db, schema.events))
     assert both == [(session.id, seq) for seq in range(60)]
     assert (told.count(None), told.count("elsewhere")) == (60, 60)
 
@@ -160,8 +160,8 @@ def test_number_of_events_is_limited(db):
     assert isinstance(refused, InvalidInput)
     assert str(refused) == "This session may send at most 5 events, got 6."
     assert send(*range(5), to=other) is None
-    assert [seq for _, seq in stored(db)] == [12, 13]
-    assert len(stored(db, schema.events)) == 10
+    assert [seq for _, seq in read_stored(db)] == [12, 13]
+    assert len(read_stored(db, schema.events)) == 10
 
 
 def test_contours_have_their_own_limit(db):
@@ -185,7 +185,7 @@ def test_simultaneous_identical_requests_are_stored_once(db):
         store.responses.append(db, session.id, [response(seq)], []) for _ in range(20) for seq in range(50)
     ]
     assert {future.result() for future in futures} == {None}
-    assert stored(db) == [(session.id, seq) for seq in range(50)]
+    assert read_stored(db) == [(session.id, seq) for seq in range(50)]
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -200,7 +200,7 @@ def test_two_workers_with_the_same_rows_do_not_deadlock(db, database_url):
                 store.responses.append(other, session.id, rows[::-1], []),
             ]
             assert [future.exception() for future in futures] == [None, None]
-    assert len(stored(db)) == 3000
+    assert len(read_stored(db)) == 3000
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ def test_an_invalid_row_fails_alone(db, poison):
     with pytest.raises(InvalidInput, match="rejected a record"):
         futures.pop(7).result()
     assert {future.result() for future in futures} == {None}
-    assert stored(db) == [(session, 0) for session in sessions if session != sessions[7]]
-    assert stored(db, schema.events) == [(session, 1) for session in sessions if session != sessions[7]]
+    assert read_stored(db) == [(session, 0) for session in sessions if session != sessions[7]]
+    assert read_stored(db, schema.events) == [(session, 1) for session in sessions if session != sessions[7]]
 
 
 def test_a_record_without_a_column_is_refused_immediately(db):
@@ -247,7 +247,7 @@ def test_finished_session_refuses_new_records_and_confirms_stored_ones(db):
     with pytest.raises(Conflict, match="session is left") as caught:
         late.result()
     assert caught.value.reason == "ended"
-    assert stored(db) == [(session.id, 0)]
+    assert read_stored(db) == [(session.id, 0)]
 
 
 def test_withdrawn_session_refuses_records(db):
@@ -256,7 +256,7 @@ def test_withdrawn_session_refuses_records(db):
     store.sessions.leave(db, session, keep=False)
     with pytest.raises(Conflict, match="withdrawn"):
         store.responses.append(db, session.id, [response(0)], []).result()
-    assert stored(db) == []
+    assert read_stored(db) == []
 
 
 def test_withdrawing_while_records_arrive_leaves_none(db, database_url):
@@ -276,7 +276,7 @@ def test_withdrawing_while_records_arrive_leaves_none(db, database_url):
         begun.wait()
         store.sessions.leave(other, session, keep=False)
         thread.join()
-    assert stored(db) == []
+    assert read_stored(db) == []
 
 
 def test_records_of_an_unknown_session(db):
@@ -292,7 +292,7 @@ def test_closing_stores_queued_records_and_refuses_new_ones(database_url):
     with pytest.raises(VsegError, match="being closed"):
         store.responses.append(db, session.id, [response(200)], [])
     with store.open(database_url) as db:
-        assert len(stored(db)) == 200
+        assert len(read_stored(db)) == 200
 
 
 def test_a_cancelled_request_does_not_disturb_the_others(db):
@@ -301,7 +301,7 @@ def test_a_cancelled_request_does_not_disturb_the_others(db):
     cancelled = [future.cancel() for future in futures[::2]]
     assert {future.result() for future in futures[1::2]} == {None}
     kept = [seq for seq in range(100) if seq % 2 or not cancelled[seq // 2]]
-    assert stored(db) == [(session.id, seq) for seq in kept]
+    assert read_stored(db) == [(session.id, seq) for seq in kept]
 
 
 def test_postgresql_restarts(postgres_server):
@@ -320,7 +320,7 @@ def test_postgresql_restarts(postgres_server):
         store.responses.append(db, session.id, [response(1)], []).result()
         postgres_server.execute(hang_up)
         store.responses.append(db, session.id, [response(2)], []).result()
-        assert len(stored(db)) == 3
+        assert len(read_stored(db)) == 3
     postgres_server.drop(url)
 
 
@@ -356,7 +356,7 @@ def test_acknowledged_records_survive_a_kill(tmp_path):
         child.send_signal(signal.SIGKILL)
         acknowledged += [int(line) for line in child.stdout if line.endswith("\n")]
     with store.open(url) as db:
-        assert {seq for _, seq in stored(db)} >= set(acknowledged)
+        assert {seq for _, seq in read_stored(db)} >= set(acknowledged)
     with sqlite3.connect(tmp_path / "vseg.db") as file:
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 

@@ -112,7 +112,7 @@ def test_the_server_applies_retention(database_url, caplog):
         set_last_activity(db, old, 31, now)
     with run_server(database_url, text) as server:
         for _ in range(3000):
-            if "were deleted" in caplog.text:
+            if "deleted 1 identity" in caplog.text:
                 break
             threading.Event().wait(0.01)
         assert list_identified(server.db) == {new.session.participant}

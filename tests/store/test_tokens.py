@@ -19,7 +19,7 @@ def ann(db):
     return "Ann"
 
 
-def stored(db, which) -> str:
+def read_stored(db, which) -> str:
     with db.reading() as connection:
         return str(connection.execute(which.select()).all())
 
@@ -30,7 +30,7 @@ def test_a_token_belongs_to_its_researcher(db, ann):
     assert tokens.find_researcher(db, token) == "Ann"
     assert tokens.find_researcher(db, token + "x") is None
     assert tokens.find_researcher(db, "") is None
-    assert token not in stored(db, table)
+    assert token not in read_stored(db, table)
     (row,) = tokens.list_tokens(db, ann)
     assert row.label == "notebook"
     assert tokens.list_tokens(db, "Bob") == []
@@ -76,7 +76,7 @@ def test_tokens_need_a_researcher_and_are_limited(db, ann, monkeypatch):
 
 def test_sign_in_link_works_once(db, ann):
     token = tokens.create_sign_in(db, ann, now_ms=NOW)
-    assert token not in stored(db, sign_ins)
+    assert token not in read_stored(db, sign_ins)
     assert tokens.consume_sign_in(db, "other", now_ms=NOW) is None
     assert tokens.consume_sign_in(db, token, now_ms=NOW + 599_999) == ann
     assert tokens.consume_sign_in(db, token, now_ms=NOW) is None
@@ -87,7 +87,7 @@ def test_sign_in_link_expires(db, ann):
     assert tokens.consume_sign_in(db, token, now_ms=NOW + 600_000) is None
     tokens.create_sign_in(db, ann, now_ms=NOW)
     tokens.create_sign_in(db, ann, now_ms=NOW + 600_001)
-    assert stored(db, sign_ins).count("18000") == 1, "old ones are swept out"
+    assert read_stored(db, sign_ins).count("18000") == 1, "old ones are swept out"
 
 
 def test_simultaneous_use_of_a_sign_in_link_succeeds_once(db, ann):

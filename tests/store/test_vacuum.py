@@ -64,7 +64,7 @@ def test_erasing_leaves_no_byte_in_the_files(db):
     assert all(secret in read_all_bytes(db) for secret in secrets)
     erased = store.sessions.erase(db, study, begun.session.participant)
     assert [secret for secret in secrets if secret in read_all_bytes(db)] == []
-    assert erased.traces == vacuum.SWEPT
+    assert erased.traces == vacuum.TRACES_REMOVED
     assert (erased.participants, erased.identities, erased.links, erased.sessions) == (1, 1, 1, 1)
     assert (erased.responses, erased.events, erased.assignments) == (52, 1, 1)
     assert b"other-39" in read_all_bytes(db)
@@ -121,7 +121,7 @@ def test_log_is_kept_while_someone_reads_and_this_is_reported(db, monkeypatch):
         erased = store.sessions.erase(db, study, begun.session.participant)
         assert erased.traces == vacuum.LOG_KEPT
         assert vacuum.is_due(db)
-    assert vacuum.sweep(db) == vacuum.SWEPT
+    assert vacuum.remove_traces(db) == vacuum.TRACES_REMOVED
     assert [secret for secret in secrets if secret in read_all_bytes(db)] == []
 
 
@@ -141,7 +141,7 @@ def test_sweep_command_removes_remaining_traces(db, monkeypatch, capsys):
         # The traces are in the file too, not only in the log.
         assert any(secret in Path(db.address).read_bytes() for secret in secrets)
     code, out, _ = vseg(command, capsys)
-    assert (code, vacuum.SWEPT in out) == (0, True)
+    assert (code, vacuum.TRACES_REMOVED in out) == (0, True)
     assert [secret for secret in secrets if secret in read_all_bytes(db)] == []
     assert not vacuum.is_due(db)
 
@@ -225,7 +225,7 @@ def test_erasing_while_the_server_runs(tmp_path):
         (name,) = [each["participant"] for each in api.get("studies/tiny/progress").json()["people"]][-1:]
         assert PID.encode() in read_all_bytes(api.server.db)
         erased = api.delete(f"studies/tiny/participants/{name}").json()
-        assert erased["traces"] == vacuum.SWEPT
+        assert erased["traces"] == vacuum.TRACES_REMOVED
         assert (erased["responses"], erased["events"]) == (person.items, 1)
         assert [word for word in (PID, name) if word.encode() in read_all_bytes(api.server.db)] == []
 
@@ -257,7 +257,7 @@ def test_erase_command_rejects_ambiguous_values(tmp_path, capsys, arguments, sai
 
 
 def test_lock_after_the_sweep_is_no_error(db, monkeypatch):
-    """The rows are deleted and the file is rewritten; the remaining mark only costs another sweep."""
+    """The rows are deleted and the file is rewritten; the remaining mark only costs another rewriting."""
     study = register_study(db, participants=1000)
     begun, _ = add_recognisable_participant(db, study)
     monkeypatch.setattr(vacuum, "LOCK_TIMEOUT_S", 0)
@@ -277,7 +277,7 @@ def test_lock_after_the_sweep_is_no_error(db, monkeypatch):
     assert erased.participants == 1
     assert "the server tries again within a day" in erased.traces
     assert vacuum.is_due(db)
-    assert vacuum.sweep(db) == vacuum.SWEPT
+    assert vacuum.remove_traces(db) == vacuum.TRACES_REMOVED
 
 
 def test_failed_sweep_is_reported_and_repeated(db):
@@ -287,9 +287,9 @@ def test_failed_sweep_is_reported_and_repeated(db):
     db.run_outside_transaction("PRAGMA busy_timeout = 0")
     with closing(sqlite3.connect(db.address, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        said = vacuum.sweep(db)
+        said = vacuum.remove_traces(db)
         assert "not removed yet; the server tries again" in said
         assert "locked" in said
         assert vacuum.is_due(db)
-    assert vacuum.sweep(db) == vacuum.SWEPT
+    assert vacuum.remove_traces(db) == vacuum.TRACES_REMOVED
     assert [secret for secret in secrets[:5] if secret in read_all_bytes(db)] == []

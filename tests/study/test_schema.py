@@ -158,7 +158,9 @@ def test_errors_in_the_required_settings(old, new, message):
         ),
         (
             "[timing]\ncue_ms = -1\nimage_ms = 0\npause_ms = 'no'",
-            "line 7: timing.cue_ms should be a whole number from 0 to 60000, got -1. 2 more settings are wrong.",
+            "line 7: timing.cue_ms should be a whole number from 0 to 60000, got -1.\n"
+            "s.toml, line 8: timing.image_ms should be a whole number from 10 to 60000, got 0.\n"
+            's.toml, line 9: timing.pause_ms should be a whole number from 0 to 60000, got "no".',
         ),
         (
             "[design]\nname = 'random'",

@@ -2,6 +2,7 @@
 
 atomic_files       files that are replaced in one step
 blas               one BLAS thread where rounding or speed needs it
+confidence         the confidence level of an interval
 html_report        standalone HTML pages with figures
 numba_cache        compile with numba, cache the machine code on disk
 optional_imports   import packages of optional extras

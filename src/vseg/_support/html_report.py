@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg._support.atomic_files import write_text
 from vseg.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ class Report:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write the page."""
-        Path(path).write_text(self.html(), encoding="utf-8")
+        """Write the page in one step, so that nobody reads half of it."""
+        write_text(Path(path), self.html())
         return Path(path)
 
     def _add(self, kind: str, **fields: Any) -> None:

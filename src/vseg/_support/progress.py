@@ -1,14 +1,21 @@
 """Progress reports of long computations."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 Progress = Callable[[int], None]
 """Called with the number of steps finished since the last call."""
+StartProgress = Callable[[int], AbstractContextManager[Progress]]
+"""Called with the number of all steps; the context's value is called with the steps that were finished."""
+
+
+def no_progress(total: int) -> AbstractContextManager[Progress]:
+    """Report no progress."""
+    return nullcontext(lambda steps: None)
 
 
 @contextmanager
-def share_progress(progress: Progress, total: int) -> Iterator[Progress]:
+def part_progress(progress: Progress, total: int) -> Iterator[Progress]:
     """Report the progress of one part of the work, which counts `total` steps whether it succeeds or fails.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Start, limit, watch and kill child processes that run Python.
+"""Start, limit, watch and kill child processes.
 
 Every child leads a process group of its own, so that killing the group also ends whatever the child has started, and a
 Ctrl+C in the terminal reaches the parent alone. A child that calls `serve_requests` or `exit_with_parent` exits when
@@ -97,6 +97,17 @@ def start_python(
     )  # fmt: skip
 
 
+def start_program(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """Start a program other than Python as the leader of a new process group, without input or output."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
 def kill_group(process: "subprocess.Popen[bytes]") -> None:
     """Kill a child and everything it has started, and wait for it.
 
@@ -108,6 +119,24 @@ def kill_group(process: "subprocess.Popen[bytes]") -> None:
         else:
             process.kill()
     process.wait()
+
+
+def stop_group(process: "subprocess.Popen[bytes]", timeout_s: float) -> None:
+    """Ask a child and everything it has started to end; kill them if the child has not ended after `timeout_s`.
+
+    Nothing happens if the child has ended.
+    """
+    if process.poll() is not None:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGTERM)
+        else:
+            process.terminate()
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        kill_group(process)
 
 
 def wait_within_limits(process: "subprocess.Popen[bytes]", limits: Limits) -> int:
@@ -303,7 +332,7 @@ def _leave_at_end_of_input(leave: Callable[[], None]) -> None:
 
 
 def limit_memory(most_mb: int) -> None:
-    """Limit this process to so much memory beyond what it uses now.
+    """Limit the memory that this process may use beyond what it uses now.
 
     Where the system has no such limit, nothing happens: the parent measures and ends the child.
     """

@@ -134,12 +134,12 @@ class Chooser(Generic[Session]):
         )
 
 
-def preload_engine() -> None:
+def warm_up_chooser() -> None:
     """Load, or compile, everything that a choice needs; it takes seconds that no participant should wait for.
 
     Examples
     --------
-    >>> preload_engine()
+    >>> warm_up_chooser()
     """
     from vseg import adaptive
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from vseg.adaptive.chooser import Chooser, ChosenPairs
 from vseg.adaptive.history import AdaptiveAnswer, Pair
 from vseg.data.dataset import Dataset
+from vseg.data.responses import is_real_trial
 from vseg.errors import InvalidInput
 
 Row = dict[str, str]
@@ -157,8 +158,8 @@ def _parse_basis(text: str) -> _Basis:
 
 
 def _is_real(row: Row) -> bool:
-    """Return whether a row is about a real trial, neither practice nor catch."""
-    return row["practice"] == row["catch"] == "0"
+    """Return whether a row of a table is about a real trial."""
+    return is_real_trial(practice=row["practice"] != "0", catch=row["catch"] != "0")
 
 
 def _read_rows(path: Path) -> Iterator[Row]:

@@ -10,9 +10,9 @@ Only the HTTP interface is used; neither the store nor the server is imported.
 
 Examples
 --------
->>> summary = simulate_participants("http://localhost:8000/s/my-study/", count=15, seed=0)  # doctest: +SKIP
+>>> summary = run_bots("http://localhost:8000/s/my-study/", count=15, seed=0)  # doctest: +SKIP
 """
 
-from vseg.bots.group import GroupSummary, load_true_maps, parse_observer, simulate_participants
+from vseg.bots.group import GroupSummary, load_true_maps, parse_observer, run_bots
 
-__all__ = ["GroupSummary", "load_true_maps", "parse_observer", "simulate_participants"]
+__all__ = ["GroupSummary", "load_true_maps", "parse_observer", "run_bots"]

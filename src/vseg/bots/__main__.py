@@ -12,7 +12,7 @@ from typing import Any
 
 from vseg._support.subprocesses import exit_with_parent
 from vseg._support.user_code import load_function
-from vseg.bots.group import load_true_maps, simulate_participants
+from vseg.bots.group import load_true_maps, run_bots
 from vseg.errors import VsegError
 
 
@@ -28,7 +28,7 @@ def main() -> None:
 
     try:
         with redirect_stdout(sys.stderr):  # a user's model may print
-            summary = simulate_participants(
+            summary = run_bots(
                 **settings,
                 truth=load_true_maps(Path(truth)) if truth else None,
                 model=load_function(model) if model else None,

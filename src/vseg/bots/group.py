@@ -48,7 +48,7 @@ class GroupSummary:
         participants = format_count(self.participants, "participant")
         chosen = f", {self.chosen} to chosen pairs" if self.chosen else ""
         return (
-            f"{participants} gave {self.answers} answers ({self.flagged} not shown right{chosen}) "
+            f"{participants} gave {self.answers} answers ({self.flagged} flagged{chosen}) "
             f"in {self.seconds:.1f} s."
         )
 
@@ -74,7 +74,7 @@ class _Group:
         return f"{len(self.results)} of {self.count} participants came to the end; {self.stored:,} answers are stored."
 
 
-def simulate_participants(
+def run_bots(
     url: str,
     *,
     count: int,

@@ -46,7 +46,7 @@ class _Outbox:
         self.records.append({"seq": self.first + len(self.records), **record})
 
     async def send(self, *, at_least: int = 1) -> None:
-        """Send the records that are waiting, as long as there are at least so many."""
+        """Send the records that are waiting, as long as there are at least `at_least` of them."""
         while len(self.records) - self.sent >= at_least:
             batch = self.records[self.sent : self.sent + BATCH_SIZE]
             await self._post(batch)

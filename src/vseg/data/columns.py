@@ -7,7 +7,7 @@ description of the columns in an export (vseg.data.psych_ds).
 To add a column of a response:
 
 1. add a row to `RESPONSES`;
-2. add a migration in vseg/store/migrations/versions;
+2. add a migration in vseg/store/migrations/versions, and the name to `LAST_RESPONSE_COLUMNS` in vseg/store/schema.py;
 3. add the field to the TypeScript interface `Response` in frontend/src and to the record of a simulated participant in
    vseg/bots.
 

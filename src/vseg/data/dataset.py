@@ -88,10 +88,6 @@ class Dataset:
         """Return the file of an image as it was shown; it may not exist."""
         return self.folder / IMAGES / f"{image}.png"
 
-    def truth_file(self, image: str) -> Path:
-        """Return the file of the maps from which an image was generated; it may not exist."""
-        return self.folder / TRUTH / f"{image}.npz"
-
 
 def is_export(folder: str | Path) -> bool:
     """Return whether `vseg export` wrote a folder and nothing else was added at its top level."""

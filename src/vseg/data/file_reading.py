@@ -13,9 +13,9 @@ from vseg._support.optional_imports import import_parquet, import_pyarrow
 from vseg.errors import InvalidInput
 
 # A few kilobytes of Parquet can unpack to any number of rows; ten million answers are within these limits.
-MOST_ROWS = 2**24
-LARGEST_BYTES = 2**32  # of the columns that are read, uncompressed
-LONGEST_REASON = 200  # characters
+MAX_ROWS = 2**24
+MAX_BYTES = 2**32  # of the columns that are read, uncompressed
+MAX_REASON_LENGTH = 200  # characters
 TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 NUMBER_TYPES = ("integer", "floating", "boolean", "decimal", "null")
 
@@ -41,7 +41,7 @@ def translate_parquet_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except unreadable as error:
-        reason = " ".join(str(error).split())[:LONGEST_REASON]
+        reason = " ".join(str(error).split())[:MAX_REASON_LENGTH]
         raise InvalidInput(f"{path} cannot be read as a Parquet file ({reason}).") from error
 
 
@@ -105,13 +105,13 @@ def _is_text(path: Path, field: Any) -> bool:
 def _check_size(path: Path, metadata: Any, names: Sequence[str]) -> None:
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
-    if rows > MOST_ROWS:
-        raise InvalidInput(f"{path} declares {rows} rows; expected at most {MOST_ROWS}: split the file.")
+    if rows > MAX_ROWS:
+        raise InvalidInput(f"{path} declares {rows} rows; expected at most {MAX_ROWS}: split the file.")
     indices = [n for n in range(metadata.num_columns) if metadata.schema.column(n).path in names]
     size = sum(group.column(n).total_uncompressed_size for group in groups for n in indices)
-    if size > LARGEST_BYTES:
+    if size > MAX_BYTES:
         raise InvalidInput(
-            f"{path} declares {size} bytes uncompressed; expected at most {LARGEST_BYTES}: split the file."
+            f"{path} declares {size} bytes uncompressed; expected at most {MAX_BYTES}: split the file."
         )
 
 

@@ -16,7 +16,7 @@ from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, NotFound
 
 SIMPLEX_TOLERANCE = 1e-6
-LARGEST_BYTES = 2**30  # uncompressed; protects the memory from files that are not maps
+MAX_BYTES = 2**30  # uncompressed; protects the memory from files that are not maps
 # The errors that NumPy and zipfile raise for an invalid file.
 INVALID_FILE_ERRORS = (
     ValueError, TypeError, OSError, EOFError, BadZipFile, zlib.error, MemoryError, AttributeError, NotImplementedError,
@@ -192,7 +192,7 @@ class Maps:
             raise NotFound(f"No maps at {path}; expected an .npz file written by vseg.")
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-                if (size := sum(member.file_size for member in stored.zip.infolist())) > LARGEST_BYTES:
+                if (size := sum(member.file_size for member in stored.zip.infolist())) > MAX_BYTES:
                     raise ValueError(f"the file would unpack to {size} bytes")
                 arrays = {
                     name: stored[name] for name in stored.files if name in ("probabilities", "positions")

@@ -16,7 +16,7 @@ from vseg.data.pairs import Pairs, as_index, check_pairs
 from vseg.errors import InvalidInput, NotFound
 
 COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
-LONGEST_NAME = 256  # characters; Prolific IDs have 24, names made by vseg at most 63
+MAX_NAME_LENGTH = 256  # characters; Prolific IDs have 24, names made by vseg at most 63
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,7 +120,7 @@ class Responses:
             if wanted is not None:
                 is_selected &= getattr(self, name) == wanted
                 if not is_selected.any():
-                    names = ", ".join(np.unique(getattr(self, name))[:10].tolist())
+                    names = ", ".join(map(repr, np.unique(getattr(self, name))[:10].tolist()))
                     raise NotFound(f"No responses with {name} {wanted!r}; there are: {names}.")
         return self.take(is_selected)
 
@@ -231,13 +231,24 @@ def concatenate(parts: Iterable[Responses]) -> Responses:
     return Responses(parts[0].layout, **columns)
 
 
+def is_real_trial(*, practice: bool, catch: bool) -> bool:
+    """Return whether answers to a trial can count: it is neither a practice nor a catch trial."""
+    return not (practice or catch)
+
+
 def mark_used(
-    session: NDArray[np.integer], item: NDArray[np.integer], is_valid: NDArray[np.bool_]
+    session: NDArray[np.integer],
+    item: NDArray[np.integer],
+    *,
+    practice: NDArray[np.bool_],
+    catch: NDArray[np.bool_],
+    flagged: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """Mark the responses that count: in each session, the last valid response to each item.
 
-    An item is a trial in the list of its session; it is asked again when it was not shown correctly. This is the only
-    place with this rule: the database, the export and the live monitor all call it.
+    A response is valid if it is to a real trial (see `is_real_trial`) that was shown without flags. An item is a trial
+    in the list of its session; it is asked again when it was not shown correctly. This is the only place with this
+    rule: the database, the export and the live monitor all call it.
 
     Parameters
     ----------
@@ -246,8 +257,10 @@ def mark_used(
     item : NDArray of int
         Number of the trial in the session's list, from 0. The rows of a session are in the order in which its
         responses were given.
-    is_valid : NDArray of bool
-        Whether the response is to a real trial (neither practice nor catch) that was shown without flags.
+    practice, catch : NDArray of bool
+        Whether it is the response to a practice trial, or to a catch trial.
+    flagged : NDArray of bool
+        Whether something went wrong when the trial was shown.
 
     Returns
     -------
@@ -256,12 +269,14 @@ def mark_used(
 
     Examples
     --------
-    >>> mark_used(np.array([0, 0, 1, 0]), np.array([5, 5, 5, 5]), np.array([True, True, True, False]))
+    >>> no, flagged = np.zeros(4, bool), np.array([False, False, False, True])
+    >>> mark_used(np.array([0, 0, 1, 0]), np.array([5, 5, 5, 5]), practice=no, catch=no, flagged=flagged)
     array([False,  True,  True, False])
     """
     used = np.zeros(len(item), np.bool_)
     if not len(item):
         return used
+    is_valid = ~(practice | catch | flagged)
     # One slot for every item of every session: the slots of a session follow those of the one before.
     items_per_session = np.zeros(int(session.max()) + 1, np.int64)
     np.maximum.at(items_per_session, session, item + 1)
@@ -297,11 +312,11 @@ def _as_column(values: NDArray[Any], count: int) -> NDArray[Any]:
 def _check_names(values: ArrayLike, name: str) -> NDArray[np.str_]:
     array = np.asarray(values, dtype=np.str_)
     # An array can be wider than its longest name, for example if it is part of another; only then measure the names.
-    if array.itemsize > LONGEST_NAME * np.dtype("U1").itemsize and array.size:
+    if array.itemsize > MAX_NAME_LENGTH * np.dtype("U1").itemsize and array.size:
         longest = int(np.strings.str_len(array).max())
-        if longest > LONGEST_NAME:
+        if longest > MAX_NAME_LENGTH:
             raise InvalidInput(
-                f"Column {name} holds names of at most {LONGEST_NAME} characters, got one of {longest}; shorten it."
+                f"Column {name} holds names of at most {MAX_NAME_LENGTH} characters, got one of {longest}; shorten it."
             )
     return array
 

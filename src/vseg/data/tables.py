@@ -25,13 +25,13 @@ from vseg.data.file_reading import (
     translate_parquet_errors,
 )
 from vseg.data.layout import Layout, as_read_only
-from vseg.data.responses import COLUMNS, LONGEST_NAME, Responses
+from vseg.data.responses import COLUMNS, MAX_NAME_LENGTH, Responses
 from vseg.errors import InvalidInput, NotFound
 
 REQUIRED = ("i", "j", "same")
 CHUNK_ROWS = 2048  # read at a time
 CHARACTER_BYTES = np.dtype("U1").itemsize
-LARGEST_NAMES = 2**31  # bytes in a column of names, such as fifty characters in each of ten million rows
+MAX_NAME_BYTES = 2**31  # bytes in a column of names, such as fifty characters in each of ten million rows
 BOOLEANS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 
@@ -288,22 +288,22 @@ def _parse_distinct(
 
 def _check_names(path: Path, name: str, distinct: list[str], code: NDArray[Any]) -> None:
     """Check the length of the names before making an array, in which every row is as wide as the longest name."""
-    too_long = [number for number, cell in enumerate(distinct) if len(cell) > LONGEST_NAME]
+    too_long = [number for number, cell in enumerate(distinct) if len(cell) > MAX_NAME_LENGTH]
     if too_long:
         row = int(np.argmax(np.isin(code, too_long)))
         cell = distinct[code[row]]
         raise InvalidInput(
             f"{path}, line {_line_number(path, row)}: column {name} is {_shorten(repr(cell))}, a name of {len(cell)} "
-            f"characters; expected at most {LONGEST_NAME}: shorten it."
+            f"characters; expected at most {MAX_NAME_LENGTH}: shorten it."
         )
     _check_memory(path, name, len(code), max(map(len, distinct), default=0))
 
 
 def _check_memory(path: Path, name: str, rows: int, longest: int) -> None:
-    if rows * longest * CHARACTER_BYTES > LARGEST_NAMES:
+    if rows * longest * CHARACTER_BYTES > MAX_NAME_BYTES:
         raise InvalidInput(
             f"{path}: column {name} has {rows} rows and a name of {longest} characters; for so many rows, expected "
-            f"at most {LARGEST_NAMES // CHARACTER_BYTES // rows}: shorten the longest names, or split the file."
+            f"at most {MAX_NAME_BYTES // CHARACTER_BYTES // rows}: shorten the longest names, or split the file."
         )
 
 

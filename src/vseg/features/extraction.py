@@ -223,10 +223,10 @@ def _hash_source_files() -> str:
 def _join_features(names: str) -> Feature:
     parts = [get_feature(name) for name in names.split("+")]
 
-    def joined(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
+    def extract_all(image: NDArray[np.uint8], layout: Layout) -> NDArray[np.float64]:
         return np.concatenate([part(image, layout) for part in parts], axis=1)
 
-    return joined
+    return extract_all
 
 
 def _describe_function(function: Feature) -> str:

@@ -5,15 +5,15 @@ screen is needed, and `.savefig("name.png")` (or .svg, .pdf) writes it.
 
 map_rows     maps
 panels       segmentation, entropy, boundaries, participants
-charts       curves, groups, path, segments, design
-posteriors   intervals, entropies, evidence
+charts       curves, groups, smoothness_curve, segments, design
+posteriors   intervals, entropies, evidence; median_maps, participant_entropy_maps
 comparisons  forest, calibration, side_by_side
 planning     forecast
 style        colours, sizes, and the conversion of layouts to pixels
 """
 
 from vseg._support.palette import SEGMENT_COLOURS
-from vseg.figures.charts import curves, design, groups, path, segments
+from vseg.figures.charts import curves, design, groups, segments, smoothness_curve
 from vseg.figures.comparisons import calibration, forest, side_by_side
 from vseg.figures.map_rows import maps
 from vseg.figures.panels import boundaries, entropy, participants, segmentation
@@ -35,8 +35,8 @@ __all__ = [
     "intervals",
     "maps",
     "participants",
-    "path",
     "segmentation",
     "segments",
     "side_by_side",
+    "smoothness_curve",
 ]

@@ -28,6 +28,7 @@ def curves(
     Parameters
     ----------
     x : array_like, shape (m,)
+        The values on the horizontal axis.
     curves : mapping from str to array_like, shape (runs, m) or (m,)
         A single run has no interval. The key lists the names in the order of the curves' right ends.
     xlabel, ylabel : str
@@ -36,6 +37,11 @@ def curves(
         Of the bootstrap.
     log : {"", "x", "y", "xy"}
         Which axes are logarithmic.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------
@@ -46,7 +52,7 @@ def curves(
     across, runs = _check_curves(x, curves)
     if log not in ("", "x", "y", "xy"):
         raise InvalidInput(f"Expected log to be '', 'x', 'y' or 'xy', got {log!r}.")
-    figure = style.sheet(5.2, 3.2, tidy=True)
+    figure = style.create_figure(5.2, 3.2, auto_layout=True)
     axes = figure.add_subplot()
     rng = np.random.default_rng(seed)
     for number, values in enumerate(runs.values()):
@@ -61,8 +67,8 @@ def curves(
     if "y" in log:
         axes.set_yscale("log")
         _plain_decades(axes.yaxis, np.concatenate([values.mean(axis=0) for values in runs.values()]))
-    style.plain(axes, xlabel, ylabel)
-    _key(figure, axes, list(runs), [values[:, -1].mean() for values in runs.values()])
+    style.label_axes(axes, xlabel, ylabel)
+    _draw_legend(figure, axes, list(runs), [values[:, -1].mean() for values in runs.values()])
     return figure
 
 
@@ -89,7 +95,7 @@ def groups(groups: Mapping[str, ArrayLike], ylabel: str) -> Figure:
     """
     if not groups:
         raise InvalidInput("Expected at least one group of values, got none.")
-    figure = style.sheet(1.0 + 1.2 * max(len(groups), 2), 3.0, tidy=True)
+    figure = style.create_figure(1.0 + 1.2 * max(len(groups), 2), 3.0, auto_layout=True)
     axes = figure.add_subplot()
     for at, (name, given) in enumerate(groups.items()):
         values = _check_finite(given, f"group {name!r}")
@@ -104,12 +110,14 @@ def groups(groups: Mapping[str, ArrayLike], ylabel: str) -> Figure:
     counts = [f"{style.wrap_name(str(name), 1.1)}\nn = {np.size(given)}" for name, given in groups.items()]
     axes.set_xticks(range(len(groups)), counts, parse_math=False)
     axes.set_xlim(-0.6, len(groups) - 0.4)
-    style.plain(axes, "◆ mean and 95 % interval", ylabel)
+    style.label_axes(axes, "◆ mean and 95 % interval", ylabel)
     axes.xaxis.label.set_fontsize(SMALL)
     return figure
 
 
-def path(smoothnesses: ArrayLike, held_out: ArrayLike, chosen: float, *, ylabel: str = HELD_OUT) -> Figure:
+def smoothness_curve(
+    smoothnesses: ArrayLike, held_out: ArrayLike, chosen: float, *, ylabel: str = HELD_OUT
+) -> Figure:
     """Draw the cross-validation curve over the smoothness λ; λ = 0 is separated at the left of the log axis.
 
     Parameters
@@ -130,7 +138,7 @@ def path(smoothnesses: ArrayLike, held_out: ArrayLike, chosen: float, *, ylabel:
 
     Examples
     --------
-    >>> path([0, 1, 10], [[-0.6, -0.5, -0.55], [-0.7, -0.5, -0.6]], chosen=1).axes[0].get_title()
+    >>> smoothness_curve([0, 1, 10], [[-0.6, -0.5, -0.55], [-0.7, -0.5, -0.6]], chosen=1).axes[0].get_title()
     'chosen λ = 1'
     """
     given, scores = _check_folds(smoothnesses, held_out, "smoothness")
@@ -142,7 +150,7 @@ def path(smoothnesses: ArrayLike, held_out: ArrayLike, chosen: float, *, ylabel:
     order = np.argsort(given)
     given, scores, at_chosen = given[order], scores[:, order], int(np.argsort(order)[at_chosen])
     x, apart = _on_log_axis(given)
-    figure = style.sheet(4.6, 3.0, tidy=True)
+    figure = style.create_figure(4.6, 3.0, auto_layout=True)
     axes = figure.add_subplot()
     axes.set_xscale("log")
     _band(axes, x[given > 0], scores[:, given > 0])
@@ -152,8 +160,8 @@ def path(smoothnesses: ArrayLike, held_out: ArrayLike, chosen: float, *, ylabel:
     else:
         _plain_decades(axes.xaxis, given)
     _mark(axes, x[at_chosen], scores[:, at_chosen].mean())
-    style.title(axes, f"chosen λ = {given[at_chosen]:g}")
-    style.plain(axes, "smoothness λ", ylabel)
+    style.set_title(axes, f"chosen λ = {given[at_chosen]:g}")
+    style.label_axes(axes, "smoothness λ", ylabel)
     return figure
 
 
@@ -198,13 +206,13 @@ def segments(
         raise InvalidInput(f"Expected {len(K)} numbers of winning maps, got shape {won.shape}.")
     order = np.argsort(K)
     at_chosen = None if chosen is None else _position(K, chosen, "number of segments")
-    figure = style.sheet(6.6, 2.8, tidy=True)
+    figure = style.create_figure(6.6, 2.8, auto_layout=True)
     left, right = figure.subplots(1, 2)
     _band(left, K[order], scores[:, order])
     right.plot([K.min(), K.max()], [K.min(), K.max()], linestyle="--", color="#888888", linewidth=1)
     right.plot(K[order], won[order], marker="o", markersize=4, color=LINE_COLOURS[0], linewidth=1.4)
-    style.plain(left, "segments K", ylabel)
-    style.plain(right, "segments K (dashed: all win)", "winning maps")
+    style.label_axes(left, "segments K", ylabel)
+    style.label_axes(right, "segments K (dashed: all win)", "winning maps")
     right.yaxis.set_major_locator(MaxNLocator(integer=True))
     for axes, height in ((left, scores.mean(axis=0)), (right, won)):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -238,19 +246,19 @@ def design(pairs: Pairs, image: ArrayLike | None = None) -> Figure:
     """
     if not isinstance(pairs, Pairs):
         raise InvalidInput(f"Expected Pairs to draw, got {type(pairs).__name__}.")
-    shown = None if image is None else style.as_picture(image)
-    figure = style.sheet(6.4, 3.2, tidy=True)
+    shown = None if image is None else style.normalise_image(image)
+    figure = style.create_figure(6.4, 3.2, auto_layout=True)
     left, right = figure.subplots(1, 2)
     _draw_pairs(left, pairs, shown)
     most = int(pairs.partners.max(initial=0))
     step = max(1, most // 30)
     edges = np.arange(-0.5, most + 0.5 + step, step)
     right.hist(pairs.partners, bins=edges.tolist(), color=LINE_COLOURS[0], rwidth=0.9)
-    style.title(right, "partners")
+    style.set_title(right, "partners")
     right.set_xlim(-1, most + 1)
     right.xaxis.set_major_locator(MaxNLocator(integer=True))
     right.yaxis.set_major_locator(MaxNLocator(integer=True))
-    style.plain(right, "partners of a location", "number of locations")
+    style.label_axes(right, "partners of a location", "number of locations")
     return figure
 
 
@@ -269,8 +277,8 @@ def _draw_pairs(axes: Axes, pairs: Pairs, shown: NDArray[np.float64] | None) -> 
     axes.set(
         xlim=(0, 1), ylim=(1, 0), box_aspect=style.image_shape(shown), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1]
     )
-    style.title(axes, f"{len(pairs)} pairs on {pairs.layout}")
-    style.plain(axes, "x (fraction of the image's width)", "y (fraction of its height)")
+    style.set_title(axes, f"{len(pairs)} pairs on {pairs.layout}")
+    style.label_axes(axes, "x (fraction of the image's width)", "y (fraction of its height)")
 
 
 def _band(axes: Axes, x: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
@@ -337,14 +345,14 @@ def _plain_decades(axis: Axis, values: NDArray[np.float64]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _key(figure: Figure, axes: Axes, names: list[str], ends: list[float]) -> None:
+def _draw_legend(figure: Figure, axes: Axes, names: list[str], ends: list[float]) -> None:
     """Write the curves' names beside the axes, in the order of their right ends; a single name goes above."""
     if len(names) == 1:
-        style.title(axes, names[0])
+        style.set_title(axes, names[0])
         return
     order = np.argsort(ends)[::-1]
     handles = [axes.lines[at] for at in order]
-    style.key(figure, handles, [names[at] for at in order], loc="outside right upper")
+    style.draw_legend(figure, handles, [names[at] for at in order], loc="outside right upper")
 
 
 def _bootstrap_interval(

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 from vseg.figures import style
-from vseg.figures.style import GAP, INK, LINE, LINE_COLOURS, LINE_STYLES, MARGIN, SMALL, axes_at, write
+from vseg.figures.style import GAP, INK, LINE, LINE_COLOURS, LINE_STYLES, MARGIN, SMALL, add_axes, write_text
 
 ROW_IN = 0.27  # inches of a model in a forest
 NAME_IN = 1.5  # at most, for a model's name
 PANEL_IN = 1.5  # inches of a calibration panel
 MAP_IN, NARROW_IN = 1.1, 0.72  # inches of a map side by side, and where there are many columns
-MOST_WIDE_IN = 9.0
+MAX_WIDTH_IN = 9.0
 SOFT = "#888888"
 NOTE = "colour: most probable segment; paler: less certain; below: mean entropy"
 NOTE_IN = 3.7
@@ -74,11 +74,11 @@ def forest(
     rows = list(table)
     if not rows:
         raise InvalidInput("Expected at least one scored model to draw, got none.")
-    known = [each for each in references if each["bits"] is not None and np.isfinite(each["bits"])]
-    figure = style.sheet(6.2, 1.0 + ROW_IN * len(rows) + 0.17 * len(known), tidy=True)
+    available = [each for each in references if each["bits"] is not None and np.isfinite(each["bits"])]
+    figure = style.create_figure(6.2, 1.0 + ROW_IN * len(rows) + 0.17 * len(available), auto_layout=True)
     axes = figure.add_subplot()
     lines = []
-    for number, each in enumerate(known):
+    for number, each in enumerate(available):
         dashes = LINE_STYLES[(number + 1) % len(LINE_STYLES)]
         colour = LINE_COLOURS[(number + 1) % len(LINE_COLOURS)]
         lines.append(axes.axvline(each["bits"], color=colour, linestyle=dashes, linewidth=1.2, zorder=1))
@@ -94,10 +94,12 @@ def forest(
     axes.set_yticks(range(len(rows)), names, parse_math=False)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.margins(x=0.12)
-    style.plain(axes, xlabel, "")
+    style.label_axes(axes, xlabel, "")
     if lines:
-        said = [f"{each['name']} {_format_bits(each['bits'])}" for each in known]
-        style.key(figure, lines, said, loc="outside lower center", ncols=min(len(said), 4), handlelength=2.4)
+        labels = [f"{each['name']} {_format_bits(each['bits'])}" for each in available]
+        style.draw_legend(
+            figure, lines, labels, loc="outside lower center", ncols=min(len(labels), 4), handlelength=2.4
+        )
     return figure
 
 
@@ -125,11 +127,13 @@ def calibration(curves: Mapping[str, Curve]) -> Figure:
         raise InvalidInput("Expected at least one calibration curve to draw, got none.")
     columns = min(len(curves), 4)
     lines = ceil(len(curves) / columns)
-    figure = style.sheet(0.8 + (PANEL_IN + 0.15) * columns, 0.6 + (PANEL_IN + 0.35) * lines, tidy=True)
+    figure = style.create_figure(
+        0.8 + (PANEL_IN + 0.15) * columns, 0.6 + (PANEL_IN + 0.35) * lines, auto_layout=True
+    )
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
     for axes, (name, curve) in zip(panels, curves.items(), strict=False):
         _draw_calibration(axes, curve)
-        style.title(axes, style.shorten_name(str(name), PANEL_IN), SMALL)
+        style.set_title(axes, style.shorten_name(str(name), PANEL_IN), SMALL)
     for axes in panels[len(curves) :]:
         axes.remove()
     for place, axes in enumerate(panels[: len(curves)]):
@@ -155,6 +159,11 @@ def side_by_side(
     images : mapping from a row's name to its image, optional
         Shown first.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
     Examples
     --------
     >>> from vseg import Grid, Maps
@@ -167,42 +176,33 @@ def side_by_side(
     for each in rows.values():
         if each:
             style.check_maps(list(each.values()))
-    shown = {name: style.as_picture(image) for name, image in (images or {}).items()}
+    shown = {name: style.normalise_image(image) for name, image in (images or {}).items()}
     columns = list(dict.fromkeys(name for each in rows.values() for name in each))
     across = len(columns) + bool(shown)
-    side = MAP_IN if across * (MAP_IN + GAP) <= MOST_WIDE_IN else NARROW_IN
+    side = MAP_IN if across * (MAP_IN + GAP) <= MAX_WIDTH_IN else NARROW_IN
     highs = [side * style.image_shape(shown.get(name)) for name in rows]
     left = MARGIN + 0.12 + 0.15 * max(name.count("\n") + 1 for name in rows)
     top = MARGIN + LINE
-    figure = style.sheet(
+    figure = style.create_figure(
         max(left + across * (side + GAP) + MARGIN, NOTE_IN + left),
         top + sum(highs) + len(rows) * (GAP + 0.16) + 0.24,
     )
     for column, head in enumerate((["image"] if shown else []) + columns):
-        write(figure, left + column * (side + GAP) + side / 2, top - 0.1, style.shorten_name(head, side))
+        write_text(figure, left + column * (side + GAP) + side / 2, top - 0.1, style.shorten_name(head, side))
     for (name, each), high in zip(rows.items(), highs, strict=True):
         named = "\n".join(style.shorten_name(line, high) for line in name.split("\n"))
-        write(figure, left / 2, top + high / 2, named, rotation=90)
+        write_text(figure, left / 2, top + high / 2, named, rotation=90)
         if name in shown:
-            style.picture(axes_at(figure, left, top, side, high), shown[name])
-        for head, maps in _align(each).items():
+            style.draw_image(add_axes(figure, left, top, side, high), shown[name])
+        for head, maps in zip(each, style.align_to_first(list(each.values())), strict=True):
             place = left + (columns.index(head) + bool(shown)) * (side + GAP)
-            _draw_maps(axes_at(figure, place, top, side, high), maps, high / side)
-            write(
+            _draw_maps(add_axes(figure, place, top, side, high), maps, high / side)
+            write_text(
                 figure, place + side / 2, top + high + 0.08, f"{maps.mean_entropy:.2f} nats", size=SMALL - 2
             )
         top += high + GAP + 0.16
-    write(figure, left, top + 0.08, NOTE, size=SMALL - 1, ha="left")
+    write_text(figure, left, top + 0.08, NOTE, size=SMALL - 1, ha="left")
     return figure
-
-
-def _align(maps: Mapping[str, Maps]) -> dict[str, Maps]:
-    """Order segments as in the first maps where the layouts agree, because labels are arbitrary (Eq. 4)."""
-    first = next(iter(maps.values()), None)
-    return {
-        name: one.align_to(first) if first is not None and one.layout == first.layout else one
-        for name, one in maps.items()
-    }
 
 
 def _format_bits(bits: float) -> str:
@@ -212,15 +212,17 @@ def _format_bits(bits: float) -> str:
 
 def _draw_maps(axes: Axes, maps: Maps, shape: float) -> None:
     """Draw each location in the colour of its most probable segment, lighter for higher entropy."""
-    colours = style.paint(maps.labels)
+    colours = style.colour_labels(maps.labels)
     sure = 1 - maps.entropy / style.highest_entropy(maps.segments)
     pale = 1 - (1 - colours) * (0.15 + 0.85 * sure[:, None])
-    style.picture(axes, _raster_rgb(maps, pale, shape))
+    style.draw_image(axes, _raster_rgb(maps, pale, shape))
     style.draw_boundaries(axes, maps, shape, width=0.6)
 
 
 def _raster_rgb(maps: Maps, colours: np.ndarray, shape: float) -> np.ndarray:
-    return np.stack([style.raster(maps.layout, colours[:, channel], shape) for channel in range(3)], axis=-1)
+    return np.stack(
+        [style.rasterise(maps.layout, colours[:, channel], shape) for channel in range(3)], axis=-1
+    )
 
 
 def _draw_calibration(axes: Axes, curve: Curve) -> None:
@@ -233,7 +235,7 @@ def _draw_calibration(axes: Axes, curve: Curve) -> None:
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), box_aspect=1)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_ticks([0, 0.5, 1], ["0", "0.5", "1"])
-    style.plain(axes, "", "")
+    style.label_axes(axes, "", "")
 
 
 def _wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,10 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from vseg.data.maps import Maps
 from vseg.figures import style
-from vseg.figures.style import GAP, LINE, MARGIN, MEDIUM, SMALL, axes_at, letter, picture, write
+from vseg.figures.style import (
+    GAP,
+    LINE,
+    MARGIN,
+    MEDIUM,
+    SMALL,
+    add_axes,
+    draw_image,
+    segment_letter,
+    write_text,
+)
 
-MOST_WIDE = 7.6  # inches for all panels of a row, so that text stays legible in a README
-MOST_IN_LINE = 6  # probability maps next to each other
+MAX_WIDTH_IN = 7.6  # inches for all panels of a row, so that text stays legible in a README
+MAX_PER_LINE = 6  # probability maps next to each other
 
 
 def maps(*maps: Maps, image: ArrayLike | None = None, names: Sequence[str] | None = None) -> Figure:
@@ -26,10 +36,16 @@ def maps(*maps: Maps, image: ArrayLike | None = None, names: Sequence[str] | Non
     Parameters
     ----------
     *maps : Maps
+        One or more, a row each.
     image : array_like, shape (height, width) or (height, width, 3), optional
         Shown first in each row, under the boundaries of that row's segmentation.
     names : sequence of str, optional
         One for each row; two rows are called truth and reconstruction unless told otherwise.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------
@@ -39,12 +55,12 @@ def maps(*maps: Maps, image: ArrayLike | None = None, names: Sequence[str] | Non
     12
     """
     style.check_maps(maps)
-    rows = _align(maps)
+    rows = style.align_to_first(maps)
     default = ["truth", "reconstruction"] if len(rows) == 2 else [""] * len(rows)
     titles = style.check_names(names, len(rows), default)
-    shown = None if image is None else style.as_picture(image)
+    shown = None if image is None else style.normalise_image(image)
     plan = _Plan.for_maps(max(row.segments for row in rows), shown, titles)
-    figure = style.sheet(plan.width, plan.height)
+    figure = style.create_figure(plan.width, plan.height)
     for number, (row, title) in enumerate(zip(rows, titles, strict=True)):
         _draw_row(figure, plan, number, row, title, shown)
     _draw_scales(figure, plan)
@@ -68,12 +84,12 @@ class _Plan:
     @classmethod
     def for_maps(cls, segments: int, shown: NDArray | None, titles: list[str]) -> "_Plan":
         shape = style.image_shape(shown)
-        lines = ceil(segments / MOST_IN_LINE)
+        lines = ceil(segments / MAX_PER_LINE)
         across = ceil(segments / lines)
         others = 2 if shown is None else 3
         # A large panel is as high as the lines of small ones with the letters between them.
         extra = (lines - 1) * LINE / shape
-        room = MOST_WIDE - others * extra - (across + others) * GAP
+        room = MAX_WIDTH_IN - others * extra - (across + others) * GAP
         small = min(room / (across + others * lines), 1.35)
         large = lines * small + extra
         text_lines = max(style.wrap_name(title, large * shape, MEDIUM).count("\n") + 1 for title in titles)
@@ -121,7 +137,7 @@ def _draw_row(
     figure: Figure, plan: _Plan, row: int, maps: Maps, title: str, shown: NDArray[np.float64] | None
 ) -> None:
     top, large, high = plan.top(row), plan.large, plan.large * plan.shape
-    write(
+    write_text(
         figure,
         plan.left / 2 + 0.02,
         top + high / 2,
@@ -130,30 +146,30 @@ def _draw_row(
         rotation=90,
     )
     if shown is not None:
-        axes = axes_at(figure, plan.left, top, large, high)
-        picture(axes, shown)
+        axes = add_axes(figure, plan.left, top, large, high)
+        draw_image(axes, shown)
         style.draw_boundaries(axes, maps, plan.shape)
         _head(axes, "image", row)
     for segment in range(maps.segments):
-        axes = axes_at(figure, *plan.place(row, segment), plan.small, plan.small * plan.shape)
-        p = style.raster(maps.layout, maps.probabilities[:, segment], plan.shape)
-        picture(axes, style.shade(p, segment))
-        _head(axes, letter(segment), row if plan.lines == 1 else 0)
-    axes = axes_at(figure, plan.segmentation_left, top, large, high)
-    picture(axes, style.paint(style.raster(maps.layout, maps.labels, plan.shape)))
+        axes = add_axes(figure, *plan.place(row, segment), plan.small, plan.small * plan.shape)
+        p = style.rasterise(maps.layout, maps.probabilities[:, segment], plan.shape)
+        draw_image(axes, style.shade_probabilities(p, segment))
+        _head(axes, segment_letter(segment), row if plan.lines == 1 else 0)
+    axes = add_axes(figure, plan.segmentation_left, top, large, high)
+    draw_image(axes, style.colour_labels(style.rasterise(maps.layout, maps.labels, plan.shape)))
     _head(axes, "segmentation" if large > 0.9 else "segments", row)
-    axes = axes_at(figure, plan.entropy_left, top, large, high)
+    axes = add_axes(figure, plan.entropy_left, top, large, high)
     highest = style.highest_entropy(plan.segments)
-    picture(axes, style.raster(maps.layout, maps.entropy, plan.shape), highest=highest)
+    draw_image(axes, style.rasterise(maps.layout, maps.entropy, plan.shape), highest=highest)
     _head(axes, "entropy", row)
     caption = f"mean {maps.mean_entropy:.2f} nats"
-    write(figure, plan.entropy_left + large / 2, top + high + 0.1, caption, size=SMALL - 1)
+    write_text(figure, plan.entropy_left + large / 2, top + high + 0.1, caption, size=SMALL - 1)
 
 
 def _head(axes: Axes, text: str, row: int) -> None:
     """Label the columns above the first row; if letters take several lines, label every row."""
     if row == 0:
-        style.title(axes, text, SMALL)
+        style.set_title(axes, text, SMALL)
 
 
 def _draw_scales(figure: Figure, plan: _Plan) -> None:
@@ -161,19 +177,13 @@ def _draw_scales(figure: Figure, plan: _Plan) -> None:
     top = plan.bottom + 0.02
     span = plan.across * (plan.small + GAP) - GAP
     width = min(span, 2.0)
-    axes = axes_at(figure, plan.first + (span - width) / 2, top, width, 0.15)
+    axes = add_axes(figure, plan.first + (span - width) / 2, top, width, 0.15)
     ramp = np.broadcast_to(np.linspace(0, 1, 256), (plan.segments, 256))
-    stripes = np.stack([style.shade(row, k) for k, row in enumerate(ramp)])
+    stripes = np.stack([style.shade_probabilities(row, k) for k, row in enumerate(ramp)])
     axes.imshow(stripes, extent=(0, 1, 0, 1), aspect="auto", interpolation="nearest")
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes.set_yticks([])
     axes.tick_params(labelsize=SMALL, length=2, width=0.5, pad=2, colors=style.INK)
     axes.set_xlabel("probability", fontsize=SMALL, labelpad=2, color=style.INK)
-    bar = axes_at(figure, plan.entropy_left, top, plan.large, 0.15)
-    style.entropy_bar(figure, bar, style.highest_entropy(plan.segments))
-
-
-def _align(maps: Sequence[Maps]) -> list[Maps]:
-    """Order segments as in the first maps where the layouts agree, because labels are arbitrary (Eq. 4)."""
-    first = maps[0]
-    return [first, *(one.align_to(first) if one.layout == first.layout else one for one in maps[1:])]
+    bar = add_axes(figure, plan.entropy_left, top, plan.large, 0.15)
+    style.draw_entropy_scale(figure, bar, style.highest_entropy(plan.segments))

@@ -13,7 +13,18 @@ from numpy.typing import ArrayLike
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 from vseg.figures import style
-from vseg.figures.style import GAP, LINE, MARGIN, MEDIUM, SMALL, axes_at, letter, picture, title, write
+from vseg.figures.style import (
+    GAP,
+    LINE,
+    MARGIN,
+    MEDIUM,
+    SMALL,
+    add_axes,
+    draw_image,
+    segment_letter,
+    set_title,
+    write_text,
+)
 
 SIDE = 2.8  # inches of a single panel
 SMALL_SIDE = 1.25  # inches of each panel where there are many
@@ -44,22 +55,22 @@ def segmentation(maps: Maps, image: ArrayLike | None = None) -> Figure:
     'segmentation'
     """
     style.check_maps([maps])
-    shown = None if image is None else style.as_picture(image)
+    shown = None if image is None else style.normalise_image(image)
     shape = style.image_shape(shown)
     left = MARGIN if shown is None else MARGIN + SIDE + GAP
-    figure = style.sheet(
-        left + SIDE + MARGIN + 0.95 * style.key_columns(maps.segments),
-        MARGIN + 2 * LINE + max(SIDE * shape, style.key_height(maps.segments)),
+    figure = style.create_figure(
+        left + SIDE + MARGIN + 0.95 * style.count_legend_columns(maps.segments),
+        MARGIN + 2 * LINE + max(SIDE * shape, style.legend_height(maps.segments)),
     )
     if shown is not None:
-        axes = axes_at(figure, MARGIN, MARGIN + LINE, SIDE, SIDE * shape)
-        picture(axes, shown)
+        axes = add_axes(figure, MARGIN, MARGIN + LINE, SIDE, SIDE * shape)
+        draw_image(axes, shown)
         style.draw_boundaries(axes, maps, shape)
-        title(axes, "image")
-    axes = axes_at(figure, left, MARGIN + LINE, SIDE, SIDE * shape)
-    picture(axes, style.paint(style.raster(maps.layout, maps.labels, shape)))
-    title(axes, "segmentation")
-    style.key_beside(axes, *_shares(maps))
+        set_title(axes, "image")
+    axes = add_axes(figure, left, MARGIN + LINE, SIDE, SIDE * shape)
+    draw_image(axes, style.colour_labels(style.rasterise(maps.layout, maps.labels, shape)))
+    set_title(axes, "segmentation")
+    style.draw_legend_beside(axes, *_shares(maps))
     return figure
 
 
@@ -84,13 +95,17 @@ def entropy(maps: Maps) -> Figure:
     """
     style.check_maps([maps])
     highest = style.highest_entropy(maps.segments)
-    figure = style.sheet(MARGIN + SIDE + 0.75, 2 * MARGIN + SIDE + LINE)
-    picture(
-        axes_at(figure, MARGIN, MARGIN, SIDE, SIDE), style.raster(maps.layout, maps.entropy), highest=highest
+    figure = style.create_figure(MARGIN + SIDE + 0.75, 2 * MARGIN + SIDE + LINE)
+    draw_image(
+        add_axes(figure, MARGIN, MARGIN, SIDE, SIDE),
+        style.rasterise(maps.layout, maps.entropy),
+        highest=highest,
     )
-    bar = axes_at(figure, MARGIN * 2 + SIDE, MARGIN, 0.12, SIDE)
-    style.entropy_bar(figure, bar, highest, upright=True)
-    write(figure, MARGIN + SIDE / 2, MARGIN + SIDE + 0.13, f"mean {maps.mean_entropy:.2f} nats", size=MEDIUM)
+    bar = add_axes(figure, MARGIN * 2 + SIDE, MARGIN, 0.12, SIDE)
+    style.draw_entropy_scale(figure, bar, highest, upright=True)
+    write_text(
+        figure, MARGIN + SIDE / 2, MARGIN + SIDE + 0.13, f"mean {maps.mean_entropy:.2f} nats", size=MEDIUM
+    )
     return figure
 
 
@@ -120,21 +135,21 @@ def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
     named = isinstance(maps, Mapping)
     several = maps if isinstance(maps, Mapping) else {"": maps}
     style.check_maps(list(several.values()))
-    shown = style.as_picture(image)
+    shown = style.normalise_image(image)
     shape = style.image_shape(shown)
     wide = 3.6 * min(1, 1 / shape)
-    figure = style.sheet(
-        2 * MARGIN + wide + (1.5 * style.key_columns(len(several)) if named else 0),
-        2 * MARGIN + max(wide * shape, style.key_height(len(several)) if named else 0),
+    figure = style.create_figure(
+        2 * MARGIN + wide + (1.5 * style.count_legend_columns(len(several)) if named else 0),
+        2 * MARGIN + max(wide * shape, style.legend_height(len(several)) if named else 0),
     )
-    axes = axes_at(figure, MARGIN, MARGIN, wide, wide * shape)
-    picture(axes, shown)
-    tones = ["white"] if len(several) == 1 else [style.colour(k) for k in range(len(several))]
+    axes = add_axes(figure, MARGIN, MARGIN, wide, wide * shape)
+    draw_image(axes, shown)
+    tones = ["white"] if len(several) == 1 else [style.segment_colour(k) for k in range(len(several))]
     for one, tone in zip(several.values(), tones, strict=True):
         style.draw_boundaries(axes, one, shape, tone, width=1.1 if len(several) == 1 else 0.9)
     if named:
         names = [style.shorten_name(str(name), 1.0) for name in several]
-        style.key_beside(axes, [_two_toned(tone) for tone in tones], names)
+        style.draw_legend_beside(axes, [_two_toned(tone) for tone in tones], names)
     return figure
 
 
@@ -163,14 +178,14 @@ def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Fi
     if not isinstance(maps, Mapping):
         raise InvalidInput(f"Expected a mapping from participant to Maps, got {type(maps).__name__}.")
     style.check_maps(list(maps.values()))
-    shown = None if image is None else style.as_picture(image)
+    shown = None if image is None else style.normalise_image(image)
     shape = style.image_shape(shown)
     highest = style.highest_entropy(max(one.segments for one in maps.values()))
     count = len(maps) + (shown is not None)
     columns = min(count, 3 if count <= 6 else 5)
     high = SMALL_SIDE * shape
     step = high + 2 * LINE
-    figure = style.sheet(
+    figure = style.create_figure(
         2 * MARGIN + columns * (SMALL_SIDE + GAP) + 0.65,
         MARGIN + max(ceil(count / columns) * step, LEAST_BAR + 2 * LINE),
     )
@@ -179,18 +194,20 @@ def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Fi
         for at in range(count)
     ]
     if shown is not None:
-        axes = axes_at(figure, *panels.pop(0), SMALL_SIDE, high)
-        picture(axes, shown)
-        title(axes, "image", SMALL)
+        axes = add_axes(figure, *panels.pop(0), SMALL_SIDE, high)
+        draw_image(axes, shown)
+        set_title(axes, "image", SMALL)
     for (name, one), (left, top) in zip(maps.items(), panels, strict=True):
-        axes = axes_at(figure, left, top, SMALL_SIDE, high)
-        picture(axes, style.raster(one.layout, one.entropy, shape), highest=highest)
+        axes = add_axes(figure, left, top, SMALL_SIDE, high)
+        draw_image(axes, style.rasterise(one.layout, one.entropy, shape), highest=highest)
         style.draw_boundaries(axes, one, shape, "#FF5A4F", width=0.8)
-        title(axes, style.shorten_name(str(name), SMALL_SIDE), SMALL)
-        write(figure, left + SMALL_SIDE / 2, top + high + 0.1, f"{one.mean_entropy:.2f} nats", size=SMALL - 1)
+        set_title(axes, style.shorten_name(str(name), SMALL_SIDE), SMALL)
+        write_text(
+            figure, left + SMALL_SIDE / 2, top + high + 0.1, f"{one.mean_entropy:.2f} nats", size=SMALL - 1
+        )
     left = MARGIN + columns * (SMALL_SIDE + GAP) + GAP
-    bar = axes_at(figure, left, MARGIN + LINE, 0.1, max(high, LEAST_BAR))
-    style.entropy_bar(figure, bar, highest, upright=True)
+    bar = add_axes(figure, left, MARGIN + LINE, 0.1, max(high, LEAST_BAR))
+    style.draw_entropy_scale(figure, bar, highest, upright=True)
     return figure
 
 
@@ -198,9 +215,10 @@ def _shares(maps: Maps) -> tuple[list[Patch], list[str]]:
     """Return one legend patch per segment, and its letter with its share of the locations."""
     shares = np.bincount(maps.labels, minlength=maps.segments) / len(maps.layout)
     patches = [
-        Patch(facecolor=style.colour(k), edgecolor=style.INK, linewidth=0.4) for k in range(maps.segments)
+        Patch(facecolor=style.segment_colour(k), edgecolor=style.INK, linewidth=0.4)
+        for k in range(maps.segments)
     ]
-    return patches, [f"{letter(k)}  {share:.0%}" for k, share in enumerate(shares)]
+    return patches, [f"{segment_letter(k)}  {share:.0%}" for k, share in enumerate(shares)]
 
 
 def _two_toned(tone: str) -> Line2D:

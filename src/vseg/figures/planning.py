@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
+from vseg.data.layout import Grid
 from vseg.figures import style
 from vseg.figures.style import INK, LINE_COLOURS, SMALL
 from vseg.planning import Forecast
@@ -22,8 +23,8 @@ LETTERS = 18.0  # of small text in an inch
 def forecast(found: Forecast) -> Figure:
     """Draw errors of maps and mean entropies over trials, and power over participants for each number of trials.
 
-    Bands are 95 % intervals over simulated people. Without a second condition, the lower panels show the error of a
-    condition's mean entropy instead.
+    Bands are 95 % intervals over simulated participants. Without a second condition, the lower panels show the error
+    of a condition's mean entropy instead.
 
     Parameters
     ----------
@@ -43,14 +44,14 @@ def forecast(found: Forecast) -> Figure:
     3
     """
     panels = len(found.trials)
-    figure = style.sheet(max(7.2, 2.3 * panels + 0.6), 6.3, tidy=True)
+    figure = style.create_figure(max(7.2, 2.3 * panels + 0.6), 6.3, auto_layout=True)
     places = figure.add_gridspec(2, 2 * panels)
     _over_trials(figure.add_subplot(places[0, :panels]), found, "error", "error of a map's probability")
     _over_trials(
         figure.add_subplot(places[0, panels:]),
         found,
         "entropy_error",
-        "error of a person's mean\nentropy (nats)",
+        "error of a participant's mean\nentropy (nats)",
     )
     first: Axes | None = None
     for number, trials in enumerate(found.trials):
@@ -61,11 +62,11 @@ def forecast(found: Forecast) -> Figure:
         axes.tick_params(labelleft=not number)
     lines = [Line2D([], [], color=COLOURS[method], linewidth=1.8) for method in found.methods]
     names = [METHOD_NAMES[name] for name in found.methods]
-    names[-1] += f"   (bands: 95 % intervals over {found.repeats} simulated people)"
-    style.key(figure, lines, names, loc="outside upper left", ncols=len(lines))
+    names[-1] += f"   (bands: 95 % intervals over {found.repeats} simulated participants)"
+    style.draw_legend(figure, lines, names, loc="outside upper left", ncols=len(lines))
     wide = int(LETTERS * figure.get_size_inches()[0])
-    said = "\n".join(fill(part, wide) for part in (_describe_assumptions(found), found.advice))
-    figure.supxlabel(said, x=0.01, ha="left", fontsize=SMALL, color=INK, parse_math=False)
+    note = "\n".join(fill(part, wide) for part in (_describe_assumptions(found), found.advice))
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=SMALL, color=INK, parse_math=False)
     return figure
 
 
@@ -74,7 +75,7 @@ def _describe_assumptions(found: Forecast) -> str:
     assumptions = found.assumptions
     against = "" if assumptions.against is None else f" against {assumptions.against:g}"
     return (
-        f"Simulated: {assumptions.segments} segments on a {assumptions.grid}x{assumptions.grid} grid, "
+        f"Simulated: {assumptions.segments} segments on {Grid(assumptions.grid)}, "
         f"mean entropy {assumptions.entropy:g}{against} nats, "
         f"{assumptions.lapse:.0%} of the trials answered without looking."
     )
@@ -90,7 +91,7 @@ def _over_trials(axes: Axes, found: Forecast, column: str, label: str) -> None:
     ticks = [f"{trials}\n{found.minutes[trials]:.0f} min" for trials in found.trials]
     axes.set_xticks(found.trials, ticks)
     axes.xaxis.set_minor_locator(NullLocator())
-    style.plain(axes, "trials of each participant", label)
+    style.label_axes(axes, "trials of each participant", label)
 
 
 def _over_participants(axes: Axes, found: Forecast, trials: int) -> None:
@@ -99,7 +100,7 @@ def _over_participants(axes: Axes, found: Forecast, trials: int) -> None:
         rows = found.table.where(method=method, trials=trials).rows
         _line(axes, [row["participants"] for row in rows], rows, column, COLOURS[method])
     axes.set_xticks(found.participants)
-    style.title(axes, f"{trials} trials each ({found.minutes[trials]:.0f} min)", SMALL)
+    style.set_title(axes, f"{trials} trials each ({found.minutes[trials]:.0f} min)", SMALL)
     if column == "power":
         axes.axhline(TARGET_POWER, color=INK, linewidth=0.6, zorder=0)
         axes.text(
@@ -109,7 +110,7 @@ def _over_participants(axes: Axes, found: Forecast, trials: int) -> None:
         axes.set_ylim(0, 1.02)
     else:
         axes.set_ylim(bottom=0)
-    style.plain(axes, "participants" if column == "mean_error" else "participants a condition", "")
+    style.label_axes(axes, "participants" if column == "mean_error" else "participants a condition", "")
 
 
 def _describe_quantity(found: Forecast) -> str:

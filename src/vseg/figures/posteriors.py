@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
+from textwrap import fill
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from vseg.bayes import Posterior, SegmentsTable
@@ -14,12 +15,27 @@ from vseg.bayes.segment_evidence import CHOSEN_WITHIN, PLAUSIBLE_WITHIN
 from vseg.errors import InvalidInput
 from vseg.evaluation.random_effects import Measurement, estimate_group, measure_entropy
 from vseg.figures import map_rows, panels, style
-from vseg.figures.style import GAP, LINE, MARGIN, MEDIUM, SMALL, axes_at, letter, picture, title, write
+from vseg.figures.style import (
+    GAP,
+    LINE,
+    MARGIN,
+    MEDIUM,
+    SMALL,
+    add_axes,
+    draw_image,
+    segment_letter,
+    set_title,
+    write_text,
+)
 
-SIDE, MOST_ACROSS = 1.15, 6  # inches of a panel, and how many stand next to each other
+SIDE, MAX_ACROSS = 1.15, 6  # inches of a panel, and how many stand next to each other
 LEFT, STEP = 0.4, SIDE + GAP + LINE
 BINS = 16
-MOST_NAMED = 20  # people whose names stand below them
+EVIDENCE_TICKS = (0, -2, -4, -10, -30, -100, -300, -1000)
+TITLE_LETTERS = 44  # in a line above the evidence
+MANY_LETTERS = 20  # an interval with more is written smaller, so that it does not touch its neighbour
+TOO_SMALL = 0.0001  # nats; smaller entropies are not written as numbers
+MAX_NAMED = 20  # participants whose names are written below them
 
 
 def intervals(posterior: Posterior) -> Figure:
@@ -49,39 +65,41 @@ def intervals(posterior: Posterior) -> Figure:
     ['A', 'B', 'segmentation', 'entropy']
     """
     maps, layout, K = posterior.maps, posterior.maps.layout, posterior.segments
-    across = min(K + 2, MOST_ACROSS)
+    across = min(K + 2, MAX_ACROSS)
     lines = ceil((K + 2) / across)
-    figure = style.sheet(LEFT + across * (SIDE + GAP) + MARGIN, MARGIN + lines * 2 * STEP + LINE)
+    figure = style.create_figure(LEFT + across * (SIDE + GAP) + MARGIN, MARGIN + lines * 2 * STEP + LINE)
     for row in range(2 * lines):
         name = "uncertainty" if row % 2 else "median"
-        write(figure, LEFT / 2, MARGIN + LINE + row * STEP + SIDE / 2, name, size=MEDIUM, rotation=90)
+        write_text(figure, LEFT / 2, MARGIN + LINE + row * STEP + SIDE / 2, name, size=MEDIUM, rotation=90)
 
     def place(column: int, row: int) -> tuple[float, float]:
         line, at = divmod(column, across)
         return LEFT + at * (SIDE + GAP), MARGIN + LINE + (2 * line + row) * STEP
 
     def panel(column: int, row: int, values: NDArray[np.float64], head: str, highest: float = 1.0) -> None:
-        axes = axes_at(figure, *place(column, row), SIDE, SIDE)
-        picture(axes, values, highest=highest)
-        title(axes, head, SMALL)
+        axes = add_axes(figure, *place(column, row), SIDE, SIDE)
+        draw_image(axes, values, highest=highest)
+        set_title(axes, head, SMALL)
 
     widths = posterior.upper - posterior.lower
     for segment in range(K):
-        raster = style.raster(layout, maps.probabilities[:, segment])
-        panel(segment, 0, style.shade(raster, segment), letter(segment))
-        head = f"{letter(segment)}: {widths[:, segment].mean():.2f} wide"
-        panel(segment, 1, style.raster(layout, widths[:, segment]), head)
+        raster = style.rasterise(layout, maps.probabilities[:, segment])
+        panel(segment, 0, style.shade_probabilities(raster, segment), segment_letter(segment))
+        width = widths[:, segment].mean()
+        head = f"{segment_letter(segment)}: {'< 0.01' if width < 0.005 else f'{width:.2f}'} wide"
+        panel(segment, 1, style.rasterise(layout, widths[:, segment]), head)
     wrong = 1 - posterior.argmax_probability[np.arange(len(layout)), maps.labels]
-    panel(K, 0, style.paint(style.raster(layout, maps.labels)), "segmentation")
-    panel(K, 1, style.raster(layout, wrong), f"mislabelled: {wrong.mean():.0%}")
-    panel(K + 1, 0, style.raster(layout, maps.entropy), "entropy", style.highest_entropy(K))
+    share = "< 1%" if wrong.mean() < 0.005 else f"{wrong.mean():.0%}"
+    panel(K, 0, style.colour_labels(style.rasterise(layout, maps.labels)), "segmentation")
+    panel(K, 1, style.rasterise(layout, wrong), f"mislabelled: {share}")
+    panel(K + 1, 0, style.rasterise(layout, maps.entropy), "entropy", style.highest_entropy(K))
     _draw_entropies(figure, posterior, *place(K + 1, 1))
-    said = "Wide: 90 % intervals. Mislabelled: probability of another segment. Black: known, white: open."
-    write(figure, LEFT, MARGIN + lines * 2 * STEP + 0.12, said, size=SMALL - 1, ha="left")
+    note = "Wide: 90 % intervals. Mislabelled: probability of another segment. Black: known, white: open."
+    write_text(figure, LEFT, MARGIN + lines * 2 * STEP + 0.12, note, size=SMALL - 1, ha="left")
     return figure
 
 
-def medians(
+def median_maps(
     *posteriors: Posterior, image: ArrayLike | None = None, names: Sequence[str] | None = None
 ) -> Figure:
     """Draw posterior medians as `vseg.figures.maps` does, with the posterior's mean entropy and its interval.
@@ -92,7 +110,7 @@ def medians(
     return _with_entropies(drawn, posteriors)
 
 
-def people(posteriors: Mapping[str, Posterior], image: ArrayLike | None = None) -> Figure:
+def participant_entropy_maps(posteriors: Mapping[str, Posterior], image: ArrayLike | None = None) -> Figure:
     """Draw entropy maps as `vseg.figures.participants` does, with each mean entropy and its interval."""
     drawn = panels.participants({name: one.maps for name, one in posteriors.items()}, image)
     return _with_entropies(drawn, posteriors.values())
@@ -102,25 +120,44 @@ def _with_entropies(drawn: Figure, posteriors: Iterable[Posterior]) -> Figure:
     """Replace the captions below entropy maps (the horizontal texts) by the posteriors' entropies."""
     captions = [text for text in drawn.texts if not text.get_rotation()]
     for text, one in zip(captions, posteriors, strict=True):
-        text.set_text(f"{_format_entropy(one)} nats")
+        entropy = _format_entropy(one)
+        if len(entropy) > MANY_LETTERS:  # the colour bar names the unit
+            text.set(text=entropy, fontsize=SMALL - 1)
+        else:
+            text.set_text(f"{entropy} nats")
     return drawn
 
 
 def _format_entropy(posterior: Posterior) -> str:
-    low, high = posterior.entropy_interval
-    return f"{posterior.entropy:.2f} [{low:.2f}, {high:.2f}]"
+    return _format_interval(posterior.entropy, *posterior.entropy_interval)
+
+
+def _format_interval(value: float, low: float, high: float) -> str:
+    """Format a value and its interval with two to four digits, enough to tell the value from both ends."""
+    if high < TOO_SMALL:
+        return f"< {TOO_SMALL}"
+    for digits in (2, 3, 4):
+        texts = [f"{each:.{digits}f}" for each in (value, low, high)]
+        if len(set(texts)) == 3 and 10**-digits <= (high - low) / 5:
+            break
+    return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
 def entropies(groups: Mapping[str, Mapping[str, Posterior | Measurement]]) -> Figure:
     """Draw each participant's mean entropy with its 90 % interval, by group, and the groups' means.
 
-    People stand in the order of their entropy, up to 20 of them with their names. A group's mean, with its 95 %
-    interval, counts who is well known for more (see `vseg.evaluation.compare_uncertain`); it needs two people.
+    Participants are ordered by entropy; up to 20 are named. A group's mean, with its 95 % interval, gives more weight
+    to participants with a narrow interval (see `vseg.evaluation.random_effects`); it needs two participants.
 
     Parameters
     ----------
     groups : dict of dict of Posterior
-        For each group what `vseg.posteriors` found; a group of the name "" goes unnamed.
+        The posteriors of each group's participants, by name; a group with the name "" is not named in the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------
@@ -131,24 +168,26 @@ def entropies(groups: Mapping[str, Mapping[str, Posterior | Measurement]]) -> Fi
     """
     if not groups or not all(groups.values()):
         raise InvalidInput("Expected one or more groups with at least one participant each.")
-    named = sum(map(len, groups.values())) <= MOST_NAMED
+    named = sum(map(len, groups.values())) <= MAX_NAMED
     widths = [len(members) + 3 for members in groups.values()]
-    figure = style.sheet(min(max(0.9 + 0.14 * sum(widths), 2.8), 14.0), 3.0 + 0.5 * named, tidy=True)
+    figure = style.create_figure(
+        min(max(0.9 + 0.14 * sum(widths), 2.8), 14.0), 3.0 + 0.5 * named, auto_layout=True
+    )
     axes, starts = figure.add_subplot(), np.cumsum([0, *widths])
     for number, (start, members) in enumerate(zip(starts, groups.values(), strict=False)):
-        known = sorted(measure_entropy(one) for one in members.values())
-        _draw_people(axes, float(start), known, style.LINE_COLOURS[number % len(style.LINE_COLOURS)])
+        measured = sorted(measure_entropy(one) for one in members.values())
+        _draw_group(axes, float(start), measured, style.LINE_COLOURS[number % len(style.LINE_COLOURS)])
     axes.set_xlim(-1, starts[-1] - 1)
     axes.set_ylim(bottom=0)
     several = any(len(members) > 1 for members in groups.values())
-    said = "● a participant, 90 % interval" + "\n◆ the group's mean, 95 % interval" * several
-    style.plain(axes, said, "mean entropy (nats)")
+    note = "● a participant, 90 % interval" + "\n◆ the group's mean, 95 % interval" * several
+    style.label_axes(axes, note, "mean entropy (nats)")
     axes.xaxis.label.set_fontsize(SMALL)
-    _name(axes, groups, starts, named=named)
+    _write_names(axes, groups, starts, named=named)
     return figure
 
 
-def _name(
+def _write_names(
     axes: Axes,
     groups: Mapping[str, Mapping[str, Posterior | Measurement]],
     starts: NDArray[np.int_],
@@ -179,15 +218,17 @@ def _name(
     axes.set_xticks(places, names, parse_math=False, rotation=90, fontsize=SMALL - 1)
 
 
-def _draw_people(axes: Axes, start: float, known: list[Measurement], colour: str) -> None:
-    at = start + np.arange(len(known))
-    values, low, high = (np.array([getattr(one, name) for one in known]) for name in ("value", "low", "high"))
+def _draw_group(axes: Axes, start: float, measured: list[Measurement], colour: str) -> None:
+    at = start + np.arange(len(measured))
+    values, low, high = (
+        np.array([getattr(one, name) for one in measured]) for name in ("value", "low", "high")
+    )
     axes.vlines(at, low, high, color=colour, linewidth=1.2, alpha=0.6)
     axes.scatter(at, values, s=14, color=colour, linewidth=0, zorder=2)
-    if len(known) > 1:
+    if len(measured) > 1:
         from scipy.special import stdtrit
 
-        group = estimate_group(values, [one.spread for one in known])
+        group = estimate_group(values, [one.spread for one in measured])
         reach = group.standard_error * float(stdtrit(group.count - 1, 0.975))
         axes.errorbar(
             at[-1] + 1.3, group.mean, yerr=reach, fmt="D", color=style.INK, markersize=5, capsize=3, linewidth=1.2,
@@ -197,7 +238,8 @@ def _draw_people(axes: Axes, start: float, known: list[Measurement], colour: str
 def evidence(table: SegmentsTable) -> Figure:
     """Draw the log evidence of each K relative to the best; the chosen K is filled.
 
-    The chosen K is the smallest within 2 nats of the best; within 4, in the grey band, K is plausible.
+    The chosen K is the smallest within 2 nats of the best; within 4, in the grey band, K is plausible. Below the band
+    the axis is logarithmic, as its label says.
 
     Parameters
     ----------
@@ -212,7 +254,7 @@ def evidence(table: SegmentsTable) -> Figure:
     each = table.rows()
     counts = np.array([row["segments"] for row in each])
     below = np.array([-row["below_best"] for row in each])
-    figure = style.sheet(3.6, 2.8, tidy=True)
+    figure = style.create_figure(3.6, 2.8, auto_layout=True)
     axes = figure.add_subplot()
     axes.axhspan(-PLAUSIBLE_WITHIN, 0, color="#E4E4E4", linewidth=0)
     axes.axhline(-CHOSEN_WITHIN, color=style.INK, linewidth=0.5, linestyle=":")
@@ -221,16 +263,23 @@ def evidence(table: SegmentsTable) -> Figure:
     axes.plot(counts[chosen], below[chosen], "o", color=style.LINE_COLOURS[0], markersize=8)
     axes.set_yscale("symlog", linthresh=PLAUSIBLE_WITHIN)
     axes.set_ylim(min(below.min() * 1.3, -2 * PLAUSIBLE_WITHIN), 1)
-    axes.set_yticks([at for at in (0, -2, -4, -10, -100, -1000) if at >= min(below.min() * 1.3, -10)])
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_yticks([at for at in EVIDENCE_TICKS if at >= min(below.min() * 1.3, -10)])
+    axes.yaxis.set_major_formatter(lambda value, _: _format_signed(value))
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    style.plain(axes, "segments K", "log evidence below the best (nats)")
-    title(axes, f"chosen: {table.chosen}, plausible (grey): {table.plausible_text}", SMALL)
+    scale = f"nats; logarithmic below {_format_signed(-PLAUSIBLE_WITHIN)}"
+    style.label_axes(axes, "segments K", f"log evidence below the best\n({scale})")
+    title = f"chosen: {table.chosen}, plausible (grey): {table.plausible_text}"
+    set_title(axes, fill(title, TITLE_LETTERS), SMALL)
     return figure
 
 
+def _format_signed(value: float) -> str:
+    return f"{value:g}".replace("-", "−")
+
+
 def _draw_entropies(figure: Figure, posterior: Posterior, left: float, top: float) -> None:
-    axes = axes_at(figure, left + 0.06, top + 0.05, SIDE - 0.12, SIDE - 0.35)
+    axes = add_axes(figure, left + 0.06, top + 0.05, SIDE - 0.12, SIDE - 0.35)
     axes.hist(posterior.entropies, BINS, color="#9A9A9A")
     low, high = posterior.entropy_interval
     for at, line in ((posterior.entropy, "-"), (low, ":"), (high, ":")):
@@ -239,4 +288,5 @@ def _draw_entropies(figure: Figure, posterior: Posterior, left: float, top: floa
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.tick_params(labelsize=SMALL - 1, length=2, width=0.5, pad=2, colors=style.INK)
     axes.set_xlabel("mean entropy (nats)", fontsize=SMALL - 1, labelpad=2, color=style.INK)
-    title(axes, _format_entropy(posterior), SMALL)
+    entropy = _format_entropy(posterior)
+    set_title(axes, entropy, SMALL - (len(entropy) > MANY_LETTERS))

@@ -29,24 +29,27 @@ MARGIN, GAP, LINE = 0.1, 0.08, 0.2  # inches around the figure, between panels, 
 SMALL, MEDIUM = 8, 9  # points
 INK = "#222222"
 RASTER_PX = 200  # the longer side of a scatter drawn as pixels
-KEY_LINES = 14  # names below each other in a key
+LEGEND_LINES = 14  # names below each other in a legend
 CONTOUR_PX = 400  # the longer side of the picture in which boundaries are found
 
 
-def sheet(width_in: float, height_in: float, *, tidy: bool = False) -> Figure:
-    """Create an empty white figure; `tidy` lets matplotlib place the axes."""
+def create_figure(width_in: float, height_in: float, *, auto_layout: bool = False) -> Figure:
+    """Create an empty white figure; `auto_layout` lets matplotlib place the axes."""
     return Figure(
-        figsize=(width_in, height_in), dpi=DPI, facecolor="white", layout="constrained" if tidy else None
+        figsize=(width_in, height_in),
+        dpi=DPI,
+        facecolor="white",
+        layout="constrained" if auto_layout else None,
     )
 
 
-def axes_at(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+def add_axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
     """Add axes at a position given in inches from the figure's top-left corner."""
     across, down = figure.get_size_inches()
     return figure.add_axes((left / across, 1 - (top + height) / down, width / across, height / down))
 
 
-def write(
+def write_text(
     figure: Figure,
     left: float,
     top: float,
@@ -72,12 +75,12 @@ def write(
     )
 
 
-def title(axes: Axes, text: str, size: float = MEDIUM) -> None:
+def set_title(axes: Axes, text: str, size: float = MEDIUM) -> None:
     """Write a title above the axes."""
     axes.set_title(text, fontsize=size, pad=3, color=INK, parse_math=False)
 
 
-def picture(axes: Axes, pixels: NDArray[np.float64], *, highest: float = 1.0) -> None:
+def draw_image(axes: Axes, pixels: NDArray[np.float64], *, highest: float = 1.0) -> None:
     """Draw a picture without ticks that fills its axes; grey levels run from 0 to `highest`."""
     axes.imshow(
         pixels,
@@ -94,7 +97,7 @@ def picture(axes: Axes, pixels: NDArray[np.float64], *, highest: float = 1.0) ->
         spine.set(linewidth=0.4, color=INK)
 
 
-def entropy_bar(figure: Figure, axes: Axes, highest: float, *, upright: bool = False) -> None:
+def draw_entropy_scale(figure: Figure, axes: Axes, highest: float, *, upright: bool = False) -> None:
     """Draw the grey scale of entropy maps, from 0 to log K nats."""
     bar = figure.colorbar(
         ScalarMappable(Normalize(0, highest), "gray"),
@@ -108,7 +111,7 @@ def entropy_bar(figure: Figure, axes: Axes, highest: float, *, upright: bool = F
     bar.outline.set_linewidth(0.4)
 
 
-def key(owner: Axes | Figure, handles: Sequence[Artist], names: Sequence[str], **place: Any) -> None:
+def draw_legend(owner: Axes | Figure, handles: Sequence[Artist], names: Sequence[str], **place: Any) -> None:
     """Draw a legend without a box; names are written literally, including a leading _ or a $."""
     texts = [str(number) for number in range(len(names))]
     legend = owner.legend(list(handles), texts, frameon=False, fontsize=SMALL, columnspacing=1, **place)
@@ -116,23 +119,31 @@ def key(owner: Axes | Figure, handles: Sequence[Artist], names: Sequence[str], *
         text.set(text=name, parse_math=False, color=INK)
 
 
-def key_beside(axes: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
-    """Draw the legend at the right of the axes, in `key_columns` columns."""
+def draw_legend_beside(axes: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
+    """Draw the legend at the right of the axes, in `count_legend_columns` columns."""
     beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.03), "borderaxespad": 0.2}
-    key(axes, handles, names, ncols=key_columns(len(names)), handlelength=1.2, handleheight=1, **beside)
+    draw_legend(
+        axes,
+        handles,
+        names,
+        ncols=count_legend_columns(len(names)),
+        handlelength=1.2,
+        handleheight=1,
+        **beside,
+    )
 
 
-def key_columns(names: int) -> int:
+def count_legend_columns(names: int) -> int:
     """Return the number of columns of a legend."""
-    return -(-names // KEY_LINES)
+    return -(-names // LEGEND_LINES)
 
 
-def key_height(names: int) -> float:
+def legend_height(names: int) -> float:
     """Return the height of a legend in inches."""
-    return 0.19 * -(-names // key_columns(names)) + 0.1
+    return 0.19 * -(-names // count_legend_columns(names)) + 0.1
 
 
-def plain(axes: Axes, xlabel: str, ylabel: str) -> None:
+def label_axes(axes: Axes, xlabel: str, ylabel: str) -> None:
     """Set axis labels and remove the box around the data."""
     axes.set_xlabel(xlabel, fontsize=MEDIUM, color=INK)
     axes.set_ylabel(ylabel, fontsize=MEDIUM, color=INK)
@@ -140,28 +151,28 @@ def plain(axes: Axes, xlabel: str, ylabel: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def colour(segment: int) -> str:
+def segment_colour(segment: int) -> str:
     """Return the colour of a segment."""
     return SEGMENT_COLOURS[segment % len(SEGMENT_COLOURS)]
 
 
-def letter(segment: int) -> str:
+def segment_letter(segment: int) -> str:
     """Return the name of a segment: A, B, … Z, AA, AB, …."""
     before, last = divmod(segment, 26)
-    return (letter(before - 1) if before else "") + chr(ord("A") + last)
+    return (segment_letter(before - 1) if before else "") + chr(ord("A") + last)
 
 
-def shade(probabilities: NDArray[np.float64], segment: int) -> NDArray[np.float64]:
+def shade_probabilities(probabilities: NDArray[np.float64], segment: int) -> NDArray[np.float64]:
     """Return (…, 3) colours of one segment's probabilities, from black at 0 to its colour at 1."""
-    return probabilities[..., None] * np.array(to_rgb(colour(segment)))
+    return probabilities[..., None] * np.array(to_rgb(segment_colour(segment)))
 
 
-def paint(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def colour_labels(labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return (…, 3) colours: each label in its segment's colour."""
-    return np.array([to_rgb(colour(k)) for k in range(int(labels.max()) + 1)])[labels]
+    return np.array([to_rgb(segment_colour(k)) for k in range(int(labels.max()) + 1)])[labels]
 
 
-def raster(layout: Layout, values: NDArray, shape: float = 1.0) -> NDArray:
+def rasterise(layout: Layout, values: NDArray, shape: float = 1.0) -> NDArray:
     """Return values per location as a picture of height/width `shape`: N×N on a grid, else the nearest location."""
     if isinstance(layout, Grid):
         return values.reshape(layout.size, layout.size)
@@ -178,7 +189,7 @@ def highest_entropy(segments: int) -> float:
     return float(np.log(max(segments, 2)))
 
 
-def as_picture(image: ArrayLike) -> NDArray[np.float64]:
+def normalise_image(image: ArrayLike) -> NDArray[np.float64]:
     """Convert an image to (height, width) or (height, width, 3) levels from 0 to 1."""
     given = np.asarray(image)
     if given.ndim not in (2, 3) or (given.ndim == 3 and given.shape[2] not in (3, 4)) or not given.size:
@@ -242,6 +253,14 @@ def check_maps(maps: Sequence[Maps]) -> None:
             raise InvalidInput(
                 f"Expected Maps to draw, got {type(one).__name__}; of a reconstruction, draw its `.maps`."
             )
+
+
+def align_to_first(maps: Sequence[Maps]) -> list[Maps]:
+    """Order segments as in the first maps where the layouts agree, because labels are arbitrary (Eq. 4)."""
+    return [
+        one.align_to(maps[0]) if number and one.layout == maps[0].layout else one
+        for number, one in enumerate(maps)
+    ]
 
 
 def check_names(names: Sequence[str] | None, count: int, default: Sequence[str]) -> list[str]:

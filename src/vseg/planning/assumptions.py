@@ -13,8 +13,8 @@ from vseg.errors import InvalidInput
 # gives about the paper's effect size d = 1.
 SPREAD_SHARE = 1 / 3
 
-SMALLEST_SPREAD = 1e-5  # as a share of log K: a smaller spread counts as none
-LARGEST_GRID = 64
+MIN_SPREAD = 1e-5  # as a share of log K: a smaller spread counts as none
+MAX_GRID = 64
 HIGHEST_ENTROPY = 0.999  # as a share of log K, which no map from finite log-odds reaches
 
 
@@ -61,9 +61,9 @@ class Assumptions:
     smoothness: str | float = "auto"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.grid, (int, np.integer)) or not 3 <= self.grid <= LARGEST_GRID:
+        if not isinstance(self.grid, (int, np.integer)) or not 3 <= self.grid <= MAX_GRID:
             raise InvalidInput(
-                f"The grid of a study has 3 to {LARGEST_GRID} locations along a side, got {self.grid!r}."
+                f"The grid of a study has 3 to {MAX_GRID} locations along a side, got {self.grid!r}."
             )
         if not isinstance(self.segments, (int, np.integer)) or not 2 <= self.segments <= self.grid**2:
             raise InvalidInput(
@@ -134,7 +134,7 @@ def participant_entropy(entropy: float, spread: float, segments: int, rank: floa
     Mean entropies of participants follow a beta distribution between 0 and log K with this mean and spread.
     """
     most = float(np.log(segments))
-    if spread < SMALLEST_SPREAD * most:
+    if spread < MIN_SPREAD * most:
         return entropy
     from scipy.special import betaincinv
 

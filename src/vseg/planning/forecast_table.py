@@ -200,20 +200,21 @@ class Forecast:
         apart = f"{self.assumptions.entropy:g} from {self.assumptions.against:g} nats"
         if needed := self.participants_if_exact:
             parts.append(
-                f"since people differ, {needed} people would be needed even if each were known exactly"
+                f"because participants differ, {needed} would be needed even if each one's entropy were known exactly"
             )
         return f"To tell {apart} with power {TARGET_POWER:g}, {'; '.join(parts)}."
 
     def _describe_smallest(self, method: str) -> str:
         if size := self.smallest_study(method):
             return (
-                f"{METHOD_NAMES[method]} needs {size['trials']} trials from each of {size['participants']} people a "
-                f"condition ({size['minutes_each']:.0f} minutes each, {size['hours']:.1f} hours in all)"
+                f"{METHOD_NAMES[method]} needs {size['trials']} trials from each of "
+                f"{size['participants']} participants per condition "
+                f"({size['minutes_each']:.0f} minutes each, {size['hours']:.1f} hours in all)"
             )
         best = max(self.table.where(method=method).rows, key=lambda row: row["power"])
         return (
             f"{METHOD_NAMES[method]} would need more than was looked at (power {best['power']:.2f} with "
-            f"{best['trials']} trials from each of {best['participants']} people)"
+            f"{best['trials']} trials from each of {best['participants']} participants per condition)"
         )
 
     def _describe_errors(self) -> str:

@@ -151,7 +151,7 @@ def _check_trials(assumptions: Assumptions, trials: Sequence[int] | None) -> tup
     for count in counts:
         if not fewest <= count <= most:
             raise InvalidInput(
-                f"A person on {layout} answers {fewest} trials (every location once) to {most}, got {count!r}."
+                f"A participant on {layout} answers {fewest} trials (every location once) to {most}, got {count!r}."
             )
     if not counts:
         raise InvalidInput("Expected one number of trials or more, got none.")

@@ -13,11 +13,12 @@ import numpy as np
 from vseg import designs
 from vseg.adaptive import State, next_pairs
 from vseg.adaptive.chooser import BATCH, BATCH_SHARE, LAPSES
-from vseg.bayes.posterior import posterior
+from vseg.bayes.posterior import SHORT_BUDGET, posterior
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Responses, concatenate
+from vseg.designs.pair_graphs import count_pairs
 from vseg.errors import NotConverged, VsegWarning
 from vseg.observers import LapsingObserver, simulate
 from vseg.reconstruction.reconstruct import Reconstruction, reconstruct
@@ -72,7 +73,7 @@ Method = Callable[[SimulatedParticipant, int, int], ParticipantEstimate]
 def run_paper_method(participant: SimulatedParticipant, trials: int, seed: int) -> ParticipantEstimate:
     """Ask KN² random pairs, or fewer if there are fewer trials, in every block; reconstruct with the penalty."""
     layout, segments = participant.layout, participant.segments
-    block = min(trials, designs.recommended_trials(layout, segments), _count_pairs(layout))
+    block = min(trials, designs.recommended_trials(layout, segments), count_pairs(len(layout)))
     pairs = designs.get_design(participant.design)(layout, trials=block, seed=seed)
     whole, rest = divmod(trials, block)
     rng = np.random.default_rng(seed)
@@ -92,7 +93,7 @@ def run_paper_method(participant: SimulatedParticipant, trials: int, seed: int) 
 
 def run_posterior_method(participant: SimulatedParticipant, trials: int, seed: int) -> ParticipantEstimate:
     """Ask a new pair in every trial, until all were asked; take the posterior."""
-    layout, most = participant.layout, _count_pairs(participant.layout)
+    layout, most = participant.layout, count_pairs(len(participant.layout))
     blocks = [designs.all_pairs(layout)] * (trials // most)
     if rest := trials % most:
         least = -(-len(layout) // 2)
@@ -127,7 +128,9 @@ METHOD_NAMES = {
 }
 
 
-def estimate(method: str, participant: SimulatedParticipant, trials: int, seed: int) -> ParticipantEstimate:
+def estimate_with_method(
+    method: str, participant: SimulatedParticipant, trials: int, seed: int
+) -> ParticipantEstimate:
     """Run the method of this name; warnings about single data sets are suppressed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)
@@ -139,11 +142,8 @@ def _fit_posterior(participant: SimulatedParticipant, responses: Responses, seed
         responses,
         segments=participant.segments,
         lapses="estimate" if participant.lapse else None,
+        budget=SHORT_BUDGET,
         seed=seed,
         threads=1,
     )
     return ParticipantEstimate(result.maps, result.entropy, float(result.entropies.std()))
-
-
-def _count_pairs(layout: Layout) -> int:
-    return len(layout) * (len(layout) - 1) // 2

@@ -8,7 +8,7 @@ from vseg.data.layout import Grid
 from vseg.data.maps import Maps
 from vseg.evaluation.metrics import mae_per_entry
 from vseg.planning.assumptions import Assumptions, participant_entropy
-from vseg.planning.methods import ParticipantEstimate, SimulatedParticipant, estimate
+from vseg.planning.methods import ParticipantEstimate, SimulatedParticipant, estimate_with_method
 from vseg.stimuli import random_maps
 
 
@@ -89,7 +89,7 @@ def simulate_participant(
         participant = SimulatedParticipant(truth, lapse, design, smoothness)
         for trials in counts:
             for method in methods:
-                found = estimate(method, participant, trials, int(answers >> np.uint64(1)))
+                found = estimate_with_method(method, participant, trials, int(answers >> np.uint64(1)))
                 rows.append(
                     {
                         "condition": condition,

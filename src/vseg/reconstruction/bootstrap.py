@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg._support.confidence import interval_quantiles
 from vseg._support.seeds import check_seed
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
@@ -50,12 +51,12 @@ class Bootstrap:
 
     def interval(self, confidence: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return lower and upper (n, K) percentiles of each probability."""
-        low, high = np.quantile(self.probabilities, _tails(confidence), axis=0)
+        low, high = np.quantile(self.probabilities, interval_quantiles(confidence), axis=0)
         return low, high
 
     def entropy_interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return lower and upper percentiles of the mean entropy, in nats."""
-        low, high = np.quantile(self.mean_entropies, _tails(confidence))
+        low, high = np.quantile(self.mean_entropies, interval_quantiles(confidence))
         return float(low), float(high)
 
 
@@ -75,14 +76,17 @@ def bootstrap(
     Parameters
     ----------
     responses : Responses
+        The original responses.
     result : Reconstruction
         The fit of the original responses.
     over : "trials", "blocks" or "participants"
         The unit that is drawn with replacement.
     resamples : int
+        Number of resamples.
     kernel : str, tuple or matrix
         As given to `reconstruct`.
     seed : int
+        Seed of the resamples and of random starts.
     threads : int, optional
         The result does not depend on it.
     **options
@@ -135,9 +139,3 @@ def _draw_rows(responses: Responses, over: str, rng: np.random.Generator) -> NDA
         )
     rows = [np.flatnonzero(member == u) for u in range(len(names))]
     return np.concatenate([rows[u] for u in rng.integers(len(names), size=len(names))])
-
-
-def _tails(confidence: float) -> list[float]:
-    if not 0 < confidence < 1:
-        raise InvalidInput(f"A confidence lies between 0 and 1, got {confidence!r}.")
-    return [(1 - confidence) / 2, (1 + confidence) / 2]

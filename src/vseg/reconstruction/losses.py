@@ -12,7 +12,7 @@ from vseg.errors import InvalidInput
 
 EPS = 1e-7
 SQUARED_ERROR, CROSS_ENTROPY = 0, 1
-CODES = {"squared_error": SQUARED_ERROR, "cross_entropy": CROSS_ENTROPY}
+LOSS_CODES = {"squared_error": SQUARED_ERROR, "cross_entropy": CROSS_ENTROPY}
 
 
 @compiled
@@ -42,8 +42,8 @@ def loss(code: int, q: float, k: float) -> tuple[float, float, float]:
     return cross_entropy(q, k)
 
 
-def loss_code(name: str) -> int:
+def get_loss_code(name: str) -> int:
     """Return the code of the loss with this name."""
-    if name not in CODES:
-        raise InvalidInput(f"Unknown loss {name!r}; choose one of {', '.join(CODES)}.")
-    return CODES[name]
+    if name not in LOSS_CODES:
+        raise InvalidInput(f"Unknown loss {name!r}; choose one of {', '.join(LOSS_CODES)}.")
+    return LOSS_CODES[name]

@@ -10,7 +10,7 @@ from vseg._support.numba_cache import compiled
 from vseg.data.layout import Layout, as_floats
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
-from vseg.reconstruction.losses import loss, loss_code
+from vseg.reconstruction.losses import get_loss_code, loss
 from vseg.reconstruction.smoothness import Kernel, Smoothness, build_smoothness
 
 WEIGHTS = ("trials", "pairs")
@@ -109,7 +109,7 @@ def build_objective(
         raise InvalidInput(f"The kernel is for {penalty.layout}, but the pairs lie on {tally.layout}.")
     weight = tally.n / tally.n.mean() if weights == "trials" else np.ones(len(tally))
     tested = PairRows(*_list_both_ends(len(tally.layout), tally.pairs.i, tally.pairs.j, tally.share, weight))
-    return Objective(tally.layout, int(segments), loss_code(loss), 0.0, penalty, tested).with_strength(
+    return Objective(tally.layout, int(segments), get_loss_code(loss), 0.0, penalty, tested).with_strength(
         strength
     )
 

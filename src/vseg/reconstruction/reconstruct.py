@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vseg import __version__
+from vseg.data.layout import Grid
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
@@ -148,11 +149,14 @@ def reconstruct(
         K ≥ 2. To choose it: `choose_segments`.
     smoothness : "auto" or float
         λ of Eq. 7. "auto" chooses the λ that best predicts held-out pairs (five folds).
-    loss : "squared_error" (Eq. 5) or "cross_entropy" (Eq. 1)
-    kernel : "four", "eight", "gaussian:WIDTH", or a row-stochastic (n, n) matrix
+    loss : "squared_error" or "cross_entropy"
+        The loss of an answer: Eq. 5 or Eq. 1.
+    kernel : "four", "eight", "gaussian:WIDTH", or matrix
+        Which neighbours a location is smoothed with; a matrix is (n, n) and row-stochastic.
     weights : "trials" or "pairs"
         Weight a pair by how often it was tested (n / mean n), or every pair by 1 as in the paper.
     solver : "coordinate_descent", "exponentiated_gradient", or a function
+        The optimiser; a function as in `vseg.reconstruction.solvers`.
     starts : int, optional
         Number of random starts; by default as many as the solver needs.
     start : Maps, optional
@@ -244,7 +248,9 @@ def reconstruct_each(
     Parameters
     ----------
     responses : Responses
+        Answers of several participants, or about several images.
     by : "participant" or "image"
+        What has maps of its own.
     seed : int
         Seed of random starts and held-out pairs.
     **settings
@@ -308,10 +314,11 @@ def warn_about_coverage(tally: Tally, segments: int) -> None:
             stacklevel=3,
         )
     least, advised = (segments - 1) * n, segments * n
+    size = "N²" if isinstance(tally.layout, Grid) else "n"
     if len(tally) < min(least, n * (n - 1) // 2):
         warnings.warn(
             f"Only {len(tally)} distinct {'pair was' if len(tally) == 1 else 'pairs were'} tested; {segments} segments "
-            f"on {tally.layout} need at least (K-1)N² = {least}, and KN² = {advised} are advised.",
+            f"on {tally.layout} need at least (K-1){size} = {least}, and K{size} = {advised} are advised.",
             VsegWarning,
             stacklevel=3,
         )

@@ -113,6 +113,7 @@ def choose_segments(
     smoothness : "auto" or float
         As in `reconstruct`.
     seed : int
+        Seed of random starts and held-out pairs.
     progress : function, optional
         Called with the number of fits finished.
     **settings

@@ -21,7 +21,7 @@ SAMPLES = (
     "hubble_deep_field", "immunohistochemistry", "moon", "page", "rocket",
 )  # fmt: skip
 """Images that are included in scikit-image and need no download."""
-MOST_PIXELS = 80_000_000  # of a file; a few kilobytes can unpack to gigabytes
+MAX_PIXELS = 80_000_000  # of a file; a few kilobytes can unpack to gigabytes
 
 
 def crop_square(image: ArrayLike, size_px: int) -> NDArray[np.uint8]:
@@ -108,7 +108,7 @@ def read_image(path: str | Path) -> NDArray[np.uint8]:
     bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:
         with Image.open(path) as file:
-            if file.width * file.height > MOST_PIXELS:
+            if file.width * file.height > MAX_PIXELS:
                 raise Image.DecompressionBombError(f"{file.width}x{file.height} pixels")
             upright = ImageOps.exif_transpose(file)
             if upright.mode.startswith("I;16"):
@@ -116,7 +116,7 @@ def read_image(path: str | Path) -> NDArray[np.uint8]:
             return np.asarray(upright if upright.mode == "L" else upright.convert("RGB"))
     except bombs as error:
         raise InvalidInput(
-            f"{path} cannot be read as an image: at most {MOST_PIXELS // 10**6} million pixels are read ({error}); "
+            f"{path} cannot be read as an image: at most {MAX_PIXELS // 10**6} million pixels are read ({error}); "
             "make it smaller first."
         ) from error
     except invalid as error:

@@ -12,8 +12,8 @@ MODERATE_SD = 3.0
 """Standard deviation of the fields if neither sigma nor entropy is given."""
 
 TRIES = 2000
-SMALLEST_XI, LARGEST_XI = 0.25, 1e6
-LARGEST_SIGMA = 1e6
+MIN_XI, MAX_XI = 0.25, 1e6
+MAX_SIGMA = 1e6
 
 
 def random_maps(
@@ -135,20 +135,20 @@ def _check_segments(layout: Layout, segments: int) -> None:
 
 def _default_xi(layout: Layout, segments: int) -> float:
     """Return ξ in proportion to the width of a segment, 1/√K of the image's side."""
-    return max(float(np.sqrt(len(layout) / segments) / 2.5), 2 * SMALLEST_XI)
+    return max(float(np.sqrt(len(layout) / segments) / 2.5), 2 * MIN_XI)
 
 
 def _field_sd(sigma: float, xi: float) -> float:
-    if not 0 < sigma <= LARGEST_SIGMA:
+    if not 0 < sigma <= MAX_SIGMA:
         raise InvalidInput(
-            f"Expected sigma above 0 and at most {LARGEST_SIGMA:g}, got {sigma:g}; entropy=0 gives one-hot maps."
+            f"Expected sigma above 0 and at most {MAX_SIGMA:g}, got {sigma:g}; entropy=0 gives one-hot maps."
         )
     return float(sigma**2 * xi * np.sqrt(np.pi))
 
 
 def _check_xi(xi: float) -> float:
-    if not SMALLEST_XI <= xi <= LARGEST_XI:
-        raise InvalidInput(f"Expected xi from {SMALLEST_XI} to {LARGEST_XI:g} cells, got {xi}.")
+    if not MIN_XI <= xi <= MAX_XI:
+        raise InvalidInput(f"Expected xi from {MIN_XI} to {MAX_XI:g} cells, got {xi}.")
     return xi
 
 

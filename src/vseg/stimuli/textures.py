@@ -23,7 +23,7 @@ DEGREE_CM = 1 / (2 * np.tan(np.deg2rad(0.5)))
 EDGE_PX = 2.5  # s.d. of the smoothing between two areas
 TRIES = 1000
 WIDEST_OCT = 10
-LONGEST_KERNEL_PX = 4096
+MAX_KERNEL_PX = 4096
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Texture:
                 f"The texture's peak frequency is {self.peak_cycles_per_px:.2f} cycles/px, but a screen "
                 "shows fewer than 0.5; lower mode_cpd, or raise px_per_cm or distance_cm."
             )
-        if self.reach_px > LONGEST_KERNEL_PX:
+        if self.reach_px > MAX_KERNEL_PX:
             raise InvalidInput(
-                f"The texture's kernel is {self.reach_px} px long, more than {LONGEST_KERNEL_PX}; raise "
+                f"The texture's kernel is {self.reach_px} px long, more than {MAX_KERNEL_PX}; raise "
                 f"spread_deg (now {self.spread_deg:g}) or mode_cpd, or lower px_per_cm or distance_cm."
             )
 

@@ -13,20 +13,13 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, delete, exists, func, inspect, literal, select
 
+from vseg._support.progress import StartProgress, no_progress
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store import checksum, researchers
 from vseg.store.database import Database, locked_message, log_long_wait, parse_url
 from vseg.store.migrate import ADVISORY_LOCK, check_revision, is_up_to_date, migrate
 from vseg.store.schema import logins, metadata, settings, sign_ins
-from vseg.store.transfer import (
-    Progress,
-    check_counts,
-    copy_file,
-    copy_rows,
-    new_file,
-    no_progress,
-    open_read_only,
-)
+from vseg.store.transfer import check_counts, copy_file, copy_rows, new_file, open_read_only
 
 DAMAGED_FILE_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)
 """The exceptions that reading a damaged SQLite file raises."""
@@ -44,7 +37,7 @@ class BackupContents:
         return f"{counts}; {sum(self.rows.values())} rows in {len(self.rows)} tables"
 
 
-def back_up(db: Database, file: Path, *, progress: Progress = no_progress) -> BackupContents:
+def back_up(db: Database, file: Path, *, progress: StartProgress = no_progress) -> BackupContents:
     """Write a database, as it is at one moment, to a new file; `Conflict` if the file exists.
 
     Examples
@@ -65,7 +58,7 @@ def back_up(db: Database, file: Path, *, progress: Progress = no_progress) -> Ba
         return check_backup(temporary)
 
 
-def restore(file: Path, url: str, *, progress: Progress = no_progress) -> BackupContents:
+def restore(file: Path, url: str, *, progress: StartProgress = no_progress) -> BackupContents:
     """Create a new database from a backup and bring it up to date; `Conflict` if the target is not empty.
 
     All researchers are logged out, since some may have logged out after the backup, and their sign-in links become
@@ -152,7 +145,7 @@ def _check_unlocked(file: Path, error: Exception) -> None:
         raise VsegError(locked_message(str(file))) from error
 
 
-def _copy_from_postgresql(db: Database, file: Path, progress: Progress) -> None:
+def _copy_from_postgresql(db: Database, file: Path, progress: StartProgress) -> None:
     """Copy all rows of a PostgreSQL database, as it is at one moment, to an empty file."""
     if not is_up_to_date(db):
         raise SchemaMismatch(
@@ -174,14 +167,14 @@ def _remove_log(file: Path) -> None:
         raise VsegError(f"{file.parent} has no room for the copy ({error}); nothing was written.") from error
 
 
-def _copy_and_update(file: Path, copy: Path, progress: Progress) -> Database:
+def _copy_and_update(file: Path, copy: Path, progress: StartProgress) -> Database:
     """Copy a backup, bring the copy up to date and log out all researchers; return the open copy."""
     copy_file(file, copy, progress)
     check_counts(_count_rows(file), _count_rows(copy))
     db = _open_and_update(copy)
     try:
         for researcher in researchers.list_researchers(db):
-            researchers.sign_out(db, researcher.name)
+            researchers.log_out(db, researcher.name)
         with db.writing() as connection:
             for table in (logins, sign_ins):
                 connection.execute(delete(table))
@@ -202,7 +195,7 @@ def _open_and_update(file: Path) -> Database:
     return db
 
 
-def _copy_to_postgresql(source: Database, target: Database, progress: Progress) -> None:
+def _copy_to_postgresql(source: Database, target: Database, progress: StartProgress) -> None:
     """Copy all rows of a SQLite database to an empty PostgreSQL database in one transaction."""
     with source.reading() as rows, target.writing() as connection:
         # If two processes restore at once, the second one is refused.

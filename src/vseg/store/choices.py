@@ -14,6 +14,7 @@ from typing import NamedTuple, TypedDict
 from sqlalchemy import Connection, func, insert, select
 
 from vseg.adaptive.history import AdaptiveAnswer, Pair
+from vseg.data.responses import is_real_trial
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import (
     assignments,
@@ -134,7 +135,7 @@ def read_answers(connection: Connection, session_id: int, since: int = 0) -> Ses
         [
             AdaptiveAnswer(row.seq, row.item, row.image, row.i, row.j, row.same, not row.flags, row.chosen)
             for row in rows
-            if row.seq < records and not (row.practice or row.catch)
+            if row.seq < records and is_real_trial(practice=row.practice, catch=row.catch)
         ],
     )
 

@@ -64,7 +64,7 @@ def get_password_hash(db: Database, name: str) -> str | None:
         return connection.scalar(select(researchers.c.password_hash).where(researchers.c.name == name))
 
 
-def sign_out(db: Database, name: str) -> None:
+def log_out(db: Database, name: str) -> None:
     """End all logins of a researcher, in every browser."""
     with db.writing() as connection:
         _end_logins(connection, name)

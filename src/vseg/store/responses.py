@@ -98,10 +98,17 @@ def find_used(columns: Mapping[str, Sequence[Any]]) -> list[bool]:
     """
     order = np.argsort(columns["seq"], kind="stable")
     session = np.unique(columns["session"], return_inverse=True)[1]
-    invalid = [np.array(columns[name], np.bool_) for name in ("practice", "catch", "flags")]
-    is_valid = ~np.logical_or.reduce(invalid)
+    practice, catch, flagged = (
+        np.array(columns[name], np.bool_)[order] for name in ("practice", "catch", "flags")
+    )
     used = np.empty(len(order), np.bool_)
-    used[order] = mark_used(session[order], np.array(columns["item"], np.int64)[order], is_valid[order])
+    used[order] = mark_used(
+        session[order],
+        np.array(columns["item"], np.int64)[order],
+        practice=practice,
+        catch=catch,
+        flagged=flagged,
+    )
     return used.tolist()
 
 

@@ -17,7 +17,7 @@ researchers   names and password hashes
 tokens        personal tokens for scripts, by their hashes
 sign_ins      links that log a researcher in once, for a short time
 logins        browsers in which a researcher is logged in, by the hashes of their cookies
-settings      settings of this database: the hash of the one-time token, and which deletions are not swept yet
+settings      settings of this database: the hash of the one-time token, and deletions whose traces remain
 
 Times are milliseconds since 1970-01-01 UTC. A column has the same name on the wire and in an export.
 """
@@ -47,6 +47,11 @@ from sqlalchemy.types import TypeEngine
 from vseg.data.columns import RESPONSES, Column as ResponseColumn
 
 MAX_INTEGER = 2**31 - 1
+LAST_RESPONSE_COLUMNS = ("flags", "received_at_ms", "chosen")
+"""The columns at the end of the table `responses`, as in the migrations; the others have the order of an export.
+
+A migration appends its column to the table, so its name is appended here.
+"""
 
 metadata = MetaData(
     naming_convention={
@@ -64,6 +69,13 @@ def _study() -> Column[int]:
 
 def _session() -> Column[int]:
     return Column("session", ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False)
+
+
+def _list_response_columns() -> list[Column[Any]]:
+    """Return the columns of the table `responses`, except `session`, in the order that the migrations produce."""
+    columns = {column.name: column for column in RESPONSES if column.is_stored}
+    first = [name for name in columns if name not in LAST_RESPONSE_COLUMNS]
+    return [_response_column(columns[name]) for name in (*first, *LAST_RESPONSE_COLUMNS)]
 
 
 def _response_column(column: ResponseColumn) -> Column[Any]:
@@ -165,7 +177,7 @@ assignments = Table(
 responses = Table(
     "responses", metadata,
     _session(),
-    *(_response_column(column) for column in RESPONSES if column.is_stored),
+    *_list_response_columns(),
     PrimaryKeyConstraint("session", "seq"),
 )  # fmt: skip
 

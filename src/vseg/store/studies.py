@@ -177,9 +177,10 @@ def parse_stored_study(name: str, text: str) -> Study:
     try:
         return parse_study(text, "the study in the database")
     except InvalidInput as error:  # it was valid when it was stored: not the fault of the current request
+        first = str(error).splitlines()[0].rstrip(".")
         raise SchemaMismatch(
-            f"This vseg cannot read study {name!r} in its database ({str(error).rstrip('.')}); use the version that "
-            "wrote it or a newer one."
+            f"This vseg cannot read study {name!r} in its database ({first}); use the version that wrote it or a newer "
+            "one."
         ) from error
 
 

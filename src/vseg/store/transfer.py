@@ -6,13 +6,14 @@ import re
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select
 
 from vseg._support.atomic_files import flush_to_disk
+from vseg._support.progress import StartProgress
 from vseg.errors import Conflict, InvalidInput, VsegError
 from vseg.store.schema import metadata
 
@@ -20,14 +21,6 @@ ROWS_PER_INSERT = 2000
 INSTRUCTIONS_PER_PROGRESS = 100_000  # SQLite instructions between two reports of progress
 ABANDONED_S = 24 * 60 * 60  # an unfinished copy that was not changed for this long is abandoned
 SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")  # of the files that SQLite keeps next to a database
-
-Advance = Callable[[int], None]
-Progress = Callable[[int], AbstractContextManager[Advance]]
-
-
-def no_progress(total: int) -> AbstractContextManager[Advance]:
-    """Report no progress."""
-    return nullcontext(lambda done: None)
 
 
 @contextmanager
@@ -76,7 +69,7 @@ def _remove_abandoned(path: Path) -> None:
                 file.unlink()
 
 
-def copy_file(source: Path, target: Path, progress: Progress) -> None:
+def copy_file(source: Path, target: Path, progress: StartProgress) -> None:
     """Copy a SQLite database, as it is at one moment, into an empty file, without the content of its free pages.
 
     Other processes can write meanwhile; what they write is not in the copy.
@@ -101,7 +94,7 @@ def copy_file(source: Path, target: Path, progress: Progress) -> None:
             advance(pages - done)
 
 
-def copy_rows(source: Connection, target: Connection, progress: Progress) -> dict[str, int]:
+def copy_rows(source: Connection, target: Connection, progress: StartProgress) -> dict[str, int]:
     """Copy all rows of all tables to a database without rows; return how many there are in each table."""
     tables = metadata.sorted_tables
     rows = _count_rows(source)

@@ -2,8 +2,8 @@
 
 After a DELETE the bytes of a row may remain: in the write-ahead log of SQLite (-wal), and in pages that were split
 while rows were moved, even with `secure_delete`. So a transaction that deletes personal data calls `mark_due`, and
-`sweep` then rewrites the file and empties the log. If `sweep` could not finish, because the computer stopped or
-someone was reading, the mark remains and the server tries again once a day.
+`remove_traces` then rewrites the file and empties the log (`vseg erase --sweep` does it at once). If it could not
+finish, because the computer stopped or someone was reading, the mark remains and the server tries again once a day.
 """
 
 import secrets
@@ -14,11 +14,11 @@ from vseg.errors import VsegError
 from vseg.store.database import LOCK_TIMEOUT_S, Database
 from vseg.store.schema import PERSONAL_TABLES, settings
 
-MARK = "traces-"  # prefix of the settings that record a deletion after which no sweep was done yet
+MARK = "traces-"  # prefix of the settings that record a deletion whose traces were not removed yet
 VACUUM_PERSONAL_TABLES = "VACUUM " + ", ".join(table.name for table in PERSONAL_TABLES)
 MAX_READER_WAIT_S = 5  # responses wait this long for a reader to finish; after that the log is not emptied
 
-SWEPT = "The database file was rewritten and its log emptied: no trace is left in them."
+TRACES_REMOVED = "The database file was rewritten and its log emptied: no trace is left in them."
 LOG_KEPT = (
     "The database is being read (by an export, perhaps), so its file and its log may still hold traces; the server "
     "rewrites them within a day. To do it at once, sweep again when nobody reads the database."
@@ -28,21 +28,21 @@ VACUUMED = (
     "tables; the write-ahead log, its archives and replicas lose the data when they are recycled."
 )
 OUT_OF_REACH = (
-    "Backups, exports and copies made before still hold the data: delete them, or erase the data there too."
+    "Earlier backups, exports and copies still contain the data: delete them, or erase the data there, too."
 )
 
 
 def mark_due(connection: Connection) -> None:
-    """Record, in a transaction that deletes personal data, that a sweep is due."""
+    """Record, in a transaction that deletes personal data, that its traces must be removed."""
     connection.execute(insert(settings).values(name=MARK + secrets.token_hex(8), value=""))
 
 
 def is_due(db: Database) -> bool:
-    """Return whether personal data were deleted since the last sweep."""
+    """Return whether personal data were deleted whose traces were not removed yet."""
     return bool(_list_marks(db))
 
 
-def sweep(db: Database) -> str:
+def remove_traces(db: Database) -> str:
     """Remove the traces of deleted rows from the database's files; return a message that says what was done."""
     try:
         marks = _list_marks(db)
@@ -57,7 +57,7 @@ def sweep(db: Database) -> str:
             "The rows were deleted, but their traces in the files were not removed yet; the server tries again within "
             f"a day. {error}"
         )
-    return SWEPT if db.is_sqlite else VACUUMED
+    return TRACES_REMOVED if db.is_sqlite else VACUUMED
 
 
 def _rewrite_file(db: Database) -> bool:

@@ -205,14 +205,15 @@ def _warn_of_pairs(study: Study, layout: Layout, pairs: int) -> list[str]:
         designs.minimal_trials(layout, segments),
         designs.recommended_trials(layout, segments),
     )
+    size = "N²" if isinstance(layout, Grid) else "n"
     if pairs < fewest:
         return [
-            f"A block has {pairs} pairs, but {segments} segments on {layout} need at least (K-1)N² = {fewest}, "
-            f"and KN² = {advised} are advised; raise design.trials."
+            f"A block has {pairs} pairs, but {segments} segments on {layout} need at least (K-1){size} = {fewest}, "
+            f"and K{size} = {advised} are advised; raise design.trials."
         ]
     if pairs < advised:
         return [
-            f"A block has {pairs} pairs; for {segments} segments on {layout} KN² = {advised} are advised."
+            f"A block has {pairs} pairs; for {segments} segments on {layout} K{size} = {advised} are advised."
         ]
     return []
 

@@ -1,6 +1,6 @@
 """Errors in a TOML file as sentences that name the line.
 
-`describe_validation_error` turns pydantic's errors into a sentence with the help of the JSON schema:
+`describe_validation_error` turns pydantic's errors into sentences with the help of the JSON schema:
 "line 12: timing.cue_ms should be a whole number from 0 to 60000, got -5". `find_key_lines` finds the line of every
 key, which tomllib does not report. `setting_error` is what the validators of the study file raise.
 """
@@ -21,6 +21,7 @@ KeyPath = tuple[str | int, ...]  # from the top of the file to a key, such as ("
 JsonSchema = dict[str, Any]
 
 LONGEST_KEY, LONGEST_REASON, LONGEST_VALUE = 80, 500, 60  # characters in a message
+MAX_MESSAGES = 20  # settings that one message names
 SHOULD_BE = "should_be"  # key of a field's json_schema_extra that describes its pattern in words
 
 
@@ -56,7 +57,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def describe_validation_error(error: ValidationError, text: str, schema: JsonSchema, source: str) -> str:
-    """Describe the first error in the file, with its line and the reason, and say how many more there are.
+    """Describe the errors in the file, one on each line of the message, in the order of their lines in the file.
 
     Parameters
     ----------
@@ -80,11 +81,11 @@ def describe_validation_error(error: ValidationError, text: str, schema: JsonSch
         message = f"{source}{f', line {line}' if line else ''}: {_describe_error(details, path, schema)}"
         # Missing keys have no line and come last: a misspelt key, which has a line, may be the reason.
         messages.setdefault(path, (line or math.inf, message))
-    first = min(messages.values(), key=lambda line_and_message: line_and_message[0])[1]
-    others = len(messages) - 1
-    if not others:
-        return first
-    return f"{first} {'One more setting is' if others == 1 else f'{others} more settings are'} wrong."
+    ordered = [message for _, message in sorted(messages.values(), key=lambda entry: entry[0])]
+    others = len(ordered) - MAX_MESSAGES
+    if others > 0:
+        ordered[MAX_MESSAGES:] = [f"{others} more setting{' is' if others == 1 else 's are'} wrong."]
+    return "\n".join(ordered)
 
 
 def _line_of_key(lines: dict[KeyPath, int], path: KeyPath) -> int | None:

@@ -53,7 +53,7 @@ def test_any_data_converges_with_the_defaults(name, loss, segments, strength):
 
 @BOTH
 @pytest.mark.parametrize("loss", ["squared_error", "cross_entropy"])
-def test_a_certain_but_wrong_start_is_left(solver, loss):
+def test_the_solver_leaves_a_certain_but_wrong_start(solver, loss):
     """At one-hot maps the cross-entropy is so curved that plain Newton steps never get away."""
     target = build_objective(CASES["coin flips"], 3, strength=0.5, loss=loss)
     wrong = Maps.one_hot(Grid(8), np.zeros(64, int), 3).probabilities
@@ -61,7 +61,7 @@ def test_a_certain_but_wrong_start_is_left(solver, loss):
     assert solver(target, wrong, seed=0).trace[-1] <= 1.2 * cold
 
 
-def test_live_cross_entropy_follows_a_change_of_mind():
+def test_live_cross_entropy_follows_contradicting_answers():
     """Sixty answers against everything before: the maps must not stay where they were."""
     truth = Maps.one_hot(Grid(8), np.repeat([0, 1], 32))
     pairs = vseg.designs.covering(truth.layout, segments=2, seed=0)
@@ -80,7 +80,7 @@ def test_live_cross_entropy_follows_a_change_of_mind():
 
 
 @pytest.mark.parametrize("rate", [4.0, 50.0, 1e300])
-def test_a_learning_rate_that_is_too_large_diverges_and_says_so(rate):
+def test_divergence_with_too_large_a_learning_rate_is_reported(rate):
     target = build_objective(CASES["coin flips"], 3, strength=1.0)
     with np.errstate(all="ignore"):
         run = exponentiated_gradient(target, seed=0, learning_rate=rate)
@@ -121,7 +121,7 @@ def test_seeds_of_any_whole_number(solver):
         ({"start": np.full((64, 3), np.nan)}, "sums to 1 at every location"),
     ],
 )
-def test_settings_that_make_no_sense(solver, settings, sentence):
+def test_invalid_settings_are_rejected(solver, settings, sentence):
     target = build_objective(CASES["coin flips"], 3, strength=1.0)
     with pytest.raises(InvalidInput, match=sentence):
         solver(target, seed=0, **settings)
@@ -133,7 +133,7 @@ def test_an_empty_batch_is_empty():
         solve_batch([], seed=0, threads=-1)
 
 
-def test_more_starts_go_the_whole_way():
+def test_more_starts_find_no_worse_objective():
     target = build_objective(CASES["coin flips"], 4, strength=0.0)
     one, many = (coordinate_descent(target, seed=0, starts=starts).trace[-1] for starts in (1, 8))
     assert many <= one

@@ -41,7 +41,9 @@ def problem(layout=None, segments=3, *, entropy=0.3, blocks=5, seed=0, **terms):
     loss=st.sampled_from(["squared_error", "cross_entropy"]),
     kernel=st.sampled_from(["four", "eight", "gaussian:1"]),
 )
-def test_the_simplex_is_kept_and_the_objective_falls(solver, responses, segments, strength, loss, kernel):
+def test_maps_stay_on_the_simplex_and_the_objective_decreases(
+    solver, responses, segments, strength, loss, kernel
+):
     """On any data, however few or contradictory, on any layout, with any kernel."""
     target = build_objective(responses.tally(), segments, strength=strength, loss=loss, kernel=kernel)
     solution = solver(target, seed=0, max_iterations=50)
@@ -114,7 +116,7 @@ def test_both_solvers_reach_the_same_objective(loss):
         assert target.value(ours.probabilities) == pytest.approx(target.value(paper.probabilities), rel=1e-2)
 
 
-def test_one_hot_maps_come_back_exactly():
+def test_one_hot_maps_are_recovered_exactly():
     """From random starts at λ = 0 the paper's algorithm finds none of these perfectly."""
     for seed in range(4):
         truth = vseg.stimuli.random_maps(Grid(16), segments=3, entropy=0.0, xi=3.2, min_area=0.15, seed=seed)
@@ -124,7 +126,7 @@ def test_one_hot_maps_come_back_exactly():
         assert vseg.metrics.label_accuracy(found, truth) == 1
 
 
-def test_what_the_answers_leave_open_is_filled_in_smoothly():
+def test_locations_without_answers_are_filled_in_smoothly():
     """An untested location has no data; at λ = 0 it takes after its neighbours, not after the start."""
     truth = Maps.one_hot(Grid(8), np.repeat([0, 1], 32))
     pairs = vseg.designs.all_pairs(truth.layout)
@@ -186,7 +188,7 @@ def test_same_seed_same_maps(solver):
 
 
 @BOTH
-def test_a_warm_start_goes_on_from_there(solver):
+def test_a_warm_start_continues_from_the_given_maps(solver):
     _, target = problem(strength=1.0)
     done = solver(target, seed=0)
     again = solver(target, done.probabilities, seed=1)
@@ -195,7 +197,7 @@ def test_a_warm_start_goes_on_from_there(solver):
 
 
 @BOTH
-def test_stopping_early_is_said(solver):
+def test_the_status_tells_that_the_iteration_limit_was_reached(solver):
     _, target = problem(strength=1.0)
     solution = solver(target, seed=0, tolerance=1e-15, max_iterations=3)
     assert solution.status == ITERATIONS
@@ -247,7 +249,7 @@ class TestExponentiatedGradient:
         values = [exponentiated_gradient(target, seed=0, starts=n).trace[-1] for n in (1, 4)]
         assert values[1] <= values[0]
 
-    def test_bad_rate(self):
+    def test_invalid_learning_rate_is_rejected(self):
         _, target = problem(Grid(4))
         with pytest.raises(InvalidInput, match="learning rate is a positive number, got -1"):
             exponentiated_gradient(target, seed=0, learning_rate=-1)

@@ -47,10 +47,10 @@ def test_more_trials_help(found):
 
 def test_resuming_and_threads_do_not_change_the_result(folder, tmp_path):
     asked = {"images": 1, "grid": 4, "trials": (10, 20), "observers": ["individual"], "seed": 0}
-    here = run_study(folder, **asked, checkpoint=tmp_path / "kept")
+    here = run_study(folder, **asked, checkpoint=tmp_path / "checkpoints")
     steps = []
     resumed = run_study(
-        folder, **asked, executor="threads:2", checkpoint=tmp_path / "kept", progress=steps.append
+        folder, **asked, executor="threads:2", checkpoint=tmp_path / "checkpoints", progress=steps.append
     )
     assert (resumed.errors, steps) == (here.errors, [1])
     assert run_study(folder, **asked, executor="threads:2").errors == here.errors

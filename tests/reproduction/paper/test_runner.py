@@ -23,7 +23,7 @@ def made(tmp_path_factory):
 def test_a_run_writes_numbers_maps_figure_and_page(made):
     out, [outcome] = made
     assert {path.name for path in (out / NAME).iterdir()} == {
-        "claims.json", "example.npz", "figure.png", "kept", "trials.csv",
+        "checkpoints", "claims.json", "example.npz", "figure.png", "trials.csv",
     }  # fmt: skip
     table = Table.load(out / NAME / "trials.csv")
     assert len(table) == 2 * len(load_figure(NAME).ESTIMATORS_COMPARED)
@@ -99,12 +99,12 @@ def test_an_interrupted_run_is_resumed(made, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         run([NAME], resamples=2, out=tmp_path, progress=cut)
-    kept = tmp_path / NAME / "kept" / "0" / "trials.jsonl"
-    finished = kept.read_text("utf-8").splitlines()
+    checkpoint = tmp_path / NAME / "checkpoints" / "0" / "trials.jsonl"
+    finished = checkpoint.read_text("utf-8").splitlines()
     assert finished
     assert not (tmp_path / NAME / "claims.json").exists()
     run([NAME], resamples=2, out=tmp_path)
-    assert kept.read_text("utf-8").splitlines()[: len(finished)] == finished
+    assert checkpoint.read_text("utf-8").splitlines()[: len(finished)] == finished
     assert (tmp_path / NAME / "trials.csv").read_bytes() == (out / NAME / "trials.csv").read_bytes()
 
 
@@ -115,7 +115,9 @@ def test_work_counts_only_the_requested_resamples(made, tmp_path):
     for resamples in (1, 2):
         (tmp_path / "paper" / NAME / "claims.json").unlink()
         run([NAME], resamples=resamples, out=tmp_path / "paper")
-        lines = (tmp_path / "paper" / NAME / "kept" / "0" / "trials.jsonl").read_text("utf-8").splitlines()
+        lines = (
+            (tmp_path / "paper" / NAME / "checkpoints" / "0" / "trials.jsonl").read_text("utf-8").splitlines()
+        )
         held = json.loads((tmp_path / "paper" / NAME / "claims.json").read_text("utf-8"))
         seconds = [took for _, repeat, _, took in map(json.loads, lines) if repeat < resamples]
         assert len(seconds) == resamples

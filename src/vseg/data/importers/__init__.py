@@ -12,6 +12,8 @@ folder      write the dataset folder that `vseg.load` and `vseg fit` read
     write_dataset(imported, "imported")
 """
 
+import statistics
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,12 @@ from vseg.data.importers.mapping import DOTS, ColumnMapping, complete_mappings, 
 from vseg.data.importers.rows import Row, RunNumbers, read_rows
 from vseg.data.importers.trials import ImportedTrial, read_trials
 from vseg.data.layout import Layout
-from vseg.errors import InvalidInput
+from vseg.data.responses import is_real_trial
+from vseg.errors import InvalidInput, VsegWarning
 
 __all__ = ["ImportedData", "import_trials", "read_points", "write_dataset"]
+
+SHORTEST_MEDIAN_RT_MS = 20  # nobody answers this quickly: a smaller median is in seconds
 
 
 def import_trials(
@@ -70,6 +75,7 @@ def import_trials(
     mappings = complete_mappings(given, rows)
     with progress("Reading trials", len(rows)) as advance:
         trials, skipped = read_trials(rows, mappings, advance)
+    _warn_about_seconds(trials, mappings.get("rt_ms"))
     image_texts = dict.fromkeys(trial.image for trial in trials)
     pictures = {} if images is None else names.find_pictures(images, image_texts)
     if image_size is None:
@@ -142,7 +148,7 @@ def _build_columns(
         "catch": [trial.catch for trial in trials],
         "same": [trial.same for trial in trials],
         "correct": [trial.correct for trial in trials],
-        "used": [not (trial.practice or trial.catch) for trial in trials],
+        "used": [is_real_trial(practice=trial.practice, catch=trial.catch) for trial in trials],
         "rt_ms": [trial.rt_ms for trial in trials],
         "key": [trial.key for trial in trials],
         "source": [
@@ -153,6 +159,21 @@ def _build_columns(
 
 
 # ── remarks for the user ──
+
+
+def _warn_about_seconds(trials: Sequence[ImportedTrial], mapping: ColumnMapping | None) -> None:
+    """Warn if reaction times that were read as milliseconds are probably seconds."""
+    times = [trial.rt_ms for trial in trials if trial.rt_ms is not None]
+    if mapping is None or not times:
+        return
+    median = statistics.median(times)
+    if 0 < median < SHORTEST_MEDIAN_RT_MS:
+        warnings.warn(
+            f"The median reaction time is {median:.3g} ms, which looks like seconds; to convert the times, map the "
+            f"column as rt_ms={mapping.column}:s.",
+            VsegWarning,
+            stacklevel=3,
+        )
 
 
 def _describe_mappings(mappings: Mapping[str, ColumnMapping], trials: Sequence[ImportedTrial]) -> list[str]:

@@ -103,30 +103,35 @@ def _reason_to_skip(row: Row, mappings: Mapping[str, ColumnMapping]) -> str:
 def _read_trial(row: Row, mappings: Mapping[str, ColumnMapping]) -> ImportedTrial:
     values = {name: mapping.value(row) for name, mapping in mappings.items()}
 
-    def required(name: str, read: Callable[[Row, ColumnMapping, Any], T]) -> T:
+    def read_required(name: str, read: Callable[[Row, ColumnMapping, Any], T]) -> T:
         return read(row, mappings[name], values[name])
 
-    def optional(name: str, read: Callable[[Row, ColumnMapping, Any], T]) -> T | None:
+    def read_optional(name: str, read: Callable[[Row, ColumnMapping, Any], T]) -> T | None:
         return None if values.get(name) is None else read(row, mappings[name], values[name])
 
-    practice, catch = bool(optional("practice", _read_boolean)), bool(optional("catch", _read_boolean))
-    width, height = optional("image_width", _read_size), optional("image_height", _read_size)
+    practice, catch = (
+        bool(read_optional("practice", _read_boolean)),
+        bool(read_optional("catch", _read_boolean)),
+    )
+    width, height = read_optional("image_width", _read_size), read_optional("image_height", _read_size)
     return ImportedTrial(
         row=row,
-        participant=optional("participant", read_name),
-        session=optional("session", read_name),
-        image=optional("image", _read_image) or "image",
-        block=optional("block", _read_integer) or 0,
-        trial=optional("trial", _read_integer),
-        pair=(required("i", _read_integer), required("j", _read_integer)) if "i" in mappings else None,
-        dots=tuple(required(name, _read_number) for name in DOTS) if "x1" in mappings else None,
+        participant=read_optional("participant", read_name),
+        session=read_optional("session", read_name),
+        image=read_optional("image", _read_image) or "image",
+        block=read_optional("block", _read_integer) or 0,
+        trial=read_optional("trial", _read_integer),
+        pair=(read_required("i", _read_integer), read_required("j", _read_integer))
+        if "i" in mappings
+        else None,
+        dots=tuple(read_required(name, _read_number) for name in DOTS) if "x1" in mappings else None,
         size=None if width is None or height is None else (width, height),
-        same=required("same", _read_boolean),
+        same=read_required("same", _read_boolean),
         key=(as_text(values["same"]) or "")[:LONGEST_NAME],
-        rt_ms=optional("rt_ms", _read_time),
+        rt_ms=read_optional("rt_ms", _read_time),
         practice=practice,
         catch=catch,
-        correct=optional("correct", _read_boolean) if practice or catch else None,
+        correct=read_optional("correct", _read_boolean) if practice or catch else None,
     )
 
 

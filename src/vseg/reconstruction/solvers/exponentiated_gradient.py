@@ -22,7 +22,7 @@ from vseg.reconstruction.solvers.solution import (
 FLOOR = 1e-12
 LIFT = 1e-3
 CONCENTRATION = 5.0  # of the Dirichlet distribution from which starts are drawn
-SMALLEST_STEP = 1e-12
+MIN_STEP = 1e-12
 PATIENCE = 10  # iterations over which a relative tolerance is judged
 
 
@@ -103,7 +103,7 @@ def _descend(
         if truth is not None:
             errors.append(Maps(objective.layout, p).distance_to(truth))
         change, value = abs(value - lower), lower
-        if step < SMALLEST_STEP:
+        if step < MIN_STEP:
             status = CONVERGED if change == 0 else STALLED
             break
         if not np.isfinite(value) or value > 2 * first + 1:
@@ -120,7 +120,7 @@ def _step_with_backtracking(
 ) -> tuple[NDArray[np.float64], float, float]:
     """Return the next maps, their objective and the next step size; halve a step that does not help."""
     step *= 1.5
-    while step >= SMALLEST_STEP:
+    while step >= MIN_STEP:
         moved = _normalise(np.log(p) - step * slope)
         lower = objective.value(moved)
         if lower <= value + 0.1 * np.sum(slope * (moved - p)):

@@ -42,7 +42,7 @@ def erase(db: Database, study: StudyRow, participant: str) -> ErasedRows:
     with log_long_wait(db.address), db.writing() as connection:
         deleted = _delete_rows(connection, _get_participant_id(connection, study, participant, lock=True))
         vacuum.mark_due(connection)
-    return ErasedRows(**deleted, traces=vacuum.sweep(db))
+    return ErasedRows(**deleted, traces=vacuum.remove_traces(db))
 
 
 def check_participant(db: Database, study: StudyRow, participant: str) -> None:

@@ -16,7 +16,7 @@ TAKING_PART_MS = 60 * 60 * 1000
 
 @dataclass(frozen=True)
 class ForgottenIdentities:
-    """How many identities and personal links were deleted after so many `days`.
+    """How many identities and personal links were deleted, after `days` days without a record.
 
     `kept` counts participants whose time is up but who are still taking part; `traces` is a message about what is left
     in the files.
@@ -32,7 +32,7 @@ class ForgottenIdentities:
 def forget_identities(
     db: Database, study: StudyRow, *, days: int = 0, now_ms: int | None = None
 ) -> ForgottenIdentities:
-    """Delete the identities of participants who have sent nothing for so many days; their responses remain.
+    """Delete the identities of participants who have sent nothing for `days` days; their responses remain.
 
     Prolific IDs and used personal links are deleted; after that a participant who comes back is not recognised.
     Participants who have not finished and have sent something within the last hour are kept.
@@ -40,12 +40,12 @@ def forget_identities(
     deleted_identities, deleted_links, kept = _delete_due(
         db, study, clock_ms() if now_ms is None else now_ms, days
     )
-    traces = vacuum.sweep(db) if deleted_identities or deleted_links else ""
+    traces = vacuum.remove_traces(db) if deleted_identities or deleted_links else ""
     return ForgottenIdentities(deleted_identities, deleted_links, kept, days, traces)
 
 
 def apply_retention(db: Database, *, now_ms: int | None = None) -> dict[str, ForgottenIdentities]:
-    """Delete the identities that are due in every study, by its `[privacy]` section, and sweep if that is due.
+    """Delete the identities that are due in every study, by its `[privacy]` section, and then the traces of deletions.
 
     Returns what was deleted, by the name of the study.
     """
@@ -55,7 +55,7 @@ def apply_retention(db: Database, *, now_ms: int | None = None) -> dict[str, For
         for study in list_studies(db)
         if (days := study.study.privacy.keep_identities_days) is not None
     }
-    traces = vacuum.sweep(db) if vacuum.is_due(db) else ""
+    traces = vacuum.remove_traces(db) if vacuum.is_due(db) else ""
     return {
         name: ForgottenIdentities(*counts, traces=traces)
         for name, counts in deleted.items()
@@ -90,7 +90,7 @@ def _select_identified(study: StudyRow) -> Select[tuple[int]]:
 
 
 def _is_due(now_ms: int, days: int) -> ColumnElement[bool]:
-    """Return the SQL condition that a session has sent nothing for so many days.
+    """Return the SQL condition that a session has sent nothing for `days` days.
 
     For 0 days: that it is over, or has sent nothing for an hour.
     """
