@@ -1,14 +1,19 @@
 """Responses: checks of the columns, selecting and concatenating rows, and the tally."""
 
+import contextlib
+import re
+
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 
-from strategies import grids, same_rows, some_responses
-from vseg.data.layout import Grid, Scatter, refine
+from strategies import grids, same_rows, scatters, seeds, some_maps, some_responses
+from vseg.data.layout import Grid, Scatter, find_nearest, refine
+from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.data.responses import COLUMNS, Responses, Tally, concatenate
-from vseg.errors import InvalidInput, NotFound
+from vseg.errors import InvalidInput, NotFound, VsegWarning
+from vseg.observers import simulate
 
 
 def test_an_array_may_be_wider_than_its_names():
@@ -156,3 +161,68 @@ def test_with_layout_accepts_only_a_refined_layout():
     assert (moved.i.tolist(), moved.participant.tolist()) == ([0, 3], ["a", "b"])
     with pytest.raises(InvalidInput, match="are not those of a 4x4 grid"):
         answers.with_layout(Grid(5))
+
+
+@given(
+    some_maps(layout=grids(5)), st.one_of(grids(20).filter(lambda grid: grid.size >= 10), scatters()), seeds
+)
+def test_coarser_answers_keep_the_probabilities_of_maps_that_are_constant_in_each_cell(coarse, fine, seed):
+    """A truth that is constant in each cell has the same P(same) on both layouts, so the answers suit both."""
+    assume(len(fine) >= len(coarse.layout))
+    cell = find_nearest(coarse.layout, fine.positions)
+    truth = Maps(fine, coarse.probabilities[cell])
+    rng = np.random.default_rng(seed)
+    i, j = rng.choice(len(fine), (2, 80))
+    i, j = i[(apart := i != j)], j[apart]
+    answers = Responses(fine, i, j, rng.random(len(i)) < 0.5, rt_ms=rng.random(len(i)))
+    within = cell[i] == cell[j]
+    with _warning_of(within.sum(), len(i)):
+        moved = answers.coarsen(coarse.layout)
+    assert moved.layout == coarse.layout
+    assert np.array_equal(moved.rt_ms, answers.rt_ms[~within])  # the other columns stay with their rows
+    for one, other, k in zip(i[~within], j[~within], range(len(moved)), strict=True):
+        fine_pair, coarse_pair = Pairs(fine, [one], [other]), Pairs(coarse.layout, [moved.i[k]], [moved.j[k]])
+        assert truth.same_probability(fine_pair) == pytest.approx(coarse.same_probability(coarse_pair))
+
+
+def _warning_of(dropped, total):
+    if not dropped:
+        return contextlib.nullcontext()
+    return pytest.warns(VsegWarning, match=rf"^{dropped} of {total} answers (is|are) left out: both dots")
+
+
+def test_certain_answers_stay_right_on_a_coarser_grid():
+    coarse = Maps.one_hot(Grid(4), [0, 0, 1, 1] * 4)
+    truth = Maps(Grid(16), coarse.probabilities[find_nearest(coarse.layout, Grid(16).positions)])
+    i, j = np.triu_indices(256, 1)
+    answers = simulate(truth, Pairs(Grid(16), i, j), seed=0)
+    with pytest.warns(VsegWarning, match="1920 of 32640 answers are left out"):  # 16 cells of 16·15/2 pairs
+        tally = answers.coarsen(coarse.layout).tally()
+    assert len(tally) == 120  # all pairs of 16 cells
+    assert np.array_equal(tally.share, coarse.same_probability(tally.pairs))
+    assert set(tally.n) == {256}
+
+
+def test_coarser_layouts_may_be_scatters():
+    fine = Responses(Grid(10), [0, 9], [99, 90], [1, 0])
+    corners = Scatter([[0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]])
+    moved = fine.coarsen(corners)
+    assert list(zip(moved.i.tolist(), moved.j.tolist(), moved.same.tolist(), strict=True)) == [
+        (0, 3, True),
+        (1, 2, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        (
+            Grid(11),
+            "Expected a layout of at most 100 locations, as many as a 10x10 grid has, got an 11x11 grid",
+        ),
+        (16, "Expected a layout such as vseg.Grid(16), got 16."),
+    ],
+)
+def test_answers_are_not_taken_to_more_locations(layout, message):
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        Responses(Grid(10), [0], [1], [1]).coarsen(layout)

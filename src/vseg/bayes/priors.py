@@ -368,7 +368,9 @@ def _centred_log_odds(layout: Layout, others: Maps | Sequence[Maps]) -> NDArray[
     if not (isinstance(listed, (list, tuple)) and listed and all(isinstance(maps, Maps) for maps in listed)):
         raise InvalidInput(f"A group is Maps, or a list of one or more Maps, got {others!r:.60}.")
     if any(maps.layout != layout for maps in listed):
-        raise InvalidInput(f"The group's maps must lie on {layout}, as the answers do; resample them first.")
+        raise InvalidInput(
+            f"The group's maps must lie on {layout}, as the answers do; use Maps.resample first."
+        )
     log_odds = [np.log(np.maximum(maps.probabilities, FLOOR)) for maps in listed]
     return np.hstack([field - field.mean(axis=1, keepdims=True) for field in log_odds])
 

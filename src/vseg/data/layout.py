@@ -233,6 +233,29 @@ def refine(layout: Layout, interest: ArrayLike, *, points: int) -> Scatter:
     return Scatter(np.concatenate([positions, ends[chosen].mean(axis=1)]))
 
 
+def find_nearest(layout: Layout, positions: ArrayLike) -> NDArray[np.int64]:
+    """Return (m,) the location nearest to each position; on a grid, the one whose cell contains it.
+
+    Parameters
+    ----------
+    layout : Layout
+    positions : array_like, shape (m, 2)
+        x, y as fractions of the image's width and height.
+
+    Examples
+    --------
+    >>> find_nearest(Grid(3), [[0.1, 0.1], [0.5, 0.9], [1.0, 1.0]])
+    array([0, 7, 8])
+    """
+    points = as_floats(positions, "positions")
+    if isinstance(layout, Grid):
+        column, row = np.clip((points * layout.size).astype(np.int64), 0, layout.size - 1).T
+        return np.asarray(row * layout.size + column)
+    from scipy.spatial import cKDTree
+
+    return np.asarray(cKDTree(layout.positions).query(points)[1], np.int64)
+
+
 def as_read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array, contiguous and not writeable."""
     array = np.ascontiguousarray(array)

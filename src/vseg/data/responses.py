@@ -1,6 +1,7 @@
 """Responses: one row per trial. Tally: the counts k_ij and n_ij of each pair, which inference uses."""
 
 import csv
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from vseg._support.atomic_files import atomic_write
 from vseg._support.optional_imports import import_parquet, import_pyarrow
-from vseg.data.layout import Layout, as_floats, as_read_only
+from vseg.data.layout import Layout, as_floats, as_read_only, find_nearest
 from vseg.data.pairs import Pairs, as_index, check_pairs
-from vseg.errors import InvalidInput, NotFound
+from vseg.errors import InvalidInput, NotFound, VsegWarning
 
 COLUMNS = ("participant", "image", "block", "trial", "i", "j", "same", "rt_ms")
 MAX_NAME_LENGTH = 256  # characters; Prolific IDs have 24, names made by vseg at most 63
@@ -130,9 +131,52 @@ class Responses:
         if len(layout) < len(own) or not np.array_equal(layout.positions[: len(own)], own):
             raise InvalidInput(
                 f"The first {len(own)} locations of {layout} are not those of {self.layout}, to which these answers "
-                "refer; vseg.data.layout.refine keeps them."
+                "refer; vseg.data.layout.refine keeps them, and Responses.coarsen takes answers to fewer locations."
             )
         return Responses(layout, **{name: getattr(self, name) for name in COLUMNS})
+
+    def coarsen(self, layout: Layout) -> "Responses":
+        """Return the answers on a layout with fewer locations: each dot moves to the nearest one.
+
+        On a grid, this is the cell that contains the dot. An answer about two dots that come to lie in the same cell
+        says nothing about the maps and is left out, with a warning that counts these answers.
+
+        Parameters
+        ----------
+        layout : Layout
+            A grid or scatter with at most as many locations as the present one.
+
+        Returns
+        -------
+        Responses
+            The answers about two different locations of the new layout.
+
+        Examples
+        --------
+        >>> from vseg import Grid
+        >>> coarse = Responses(Grid(6), [0, 3], [35, 12], [0, 1]).coarsen(Grid(3))
+        >>> coarse.i, coarse.j
+        (array([0, 1]), array([8, 3]))
+        """
+        if not isinstance(layout, Layout):
+            raise InvalidInput(f"Expected a layout such as vseg.Grid(16), got {layout!r}.")
+        if len(layout) > len(self.layout):
+            raise InvalidInput(
+                f"Expected a layout of at most {len(self.layout)} locations, as many as {self.layout} has, got "
+                f"{layout}; fit the answers as they are and bring the maps onto it with Maps.resample."
+            )
+        location = find_nearest(layout, self.layout.positions)
+        i, j = location[self.i], location[self.j]
+        kept = i != j
+        if dropped := int(np.sum(~kept)):
+            warnings.warn(
+                f"{dropped} of {len(self)} answers {'is' if dropped == 1 else 'are'} left out: both dots lie in the same "
+                f"cell of {layout}.",
+                VsegWarning,
+                stacklevel=2,
+            )
+        columns = {name: getattr(self, name)[kept] for name in COLUMNS}
+        return Responses(layout, **{**columns, "i": i[kept], "j": j[kept]})
 
     def tally(self) -> "Tally":
         """Count how often each distinct pair was tested and answered 'same'."""
