@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -99,6 +100,9 @@ FIGURES = {
     "smoothness curve": lambda: figures.smoothness_curve([0, 0.1, 1, 10, 100], -runs(5), 1),
     "smoothness curve without folds": lambda: figures.smoothness_curve([10, 0, 1e4], [-0.3, -0.4, -0.2], 0),
     "smoothness curve without 0": lambda: figures.smoothness_curve([1, 3, 10], -runs(3), 3),
+    "smoothness curves of several kernels": lambda: figures.smoothness_curve(
+        [10, 0, 1], -runs(3), 1, kernel="four", others={"eight": -runs(3), "gaussian:2": [-0.3, -0.4, -0.2]}
+    ),
     "smoothness curve of one decade": lambda: figures.smoothness_curve([0, 5], -runs(2), 5),
     "segments": lambda: figures.segments([2, 3, 4, 5], -runs(4), [2, 3, 3, 4], chosen=3),
     "segments unchosen": lambda: figures.segments([2, 3, 4], [-0.5, -0.4, -0.4], [2, 3, 3]),
@@ -301,6 +305,20 @@ def test_lambda_0_stands_apart_and_the_chosen_one_is_named():
     assert axes.get_title() == "chosen λ = 0"
     joined = [line for line in axes.lines if len(line.get_xdata()) == 3]
     assert len(joined) == 1, "λ = 0 is not joined to the others"
+
+
+def test_every_kernel_is_named_and_the_chosen_one_has_the_band():
+    scores = {"eight": -runs(3), "gaussian:2": -2 * runs(3)}
+    figure = figures.smoothness_curve([10, 0, 1], -runs(3), 1, kernel="four", others=scores)
+    axes = figure.axes[0]
+    assert axes.get_title() == "chosen λ = 1, kernel four"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["four", "eight", "gaussian:2"]
+    (band,) = (one for one in axes.collections if isinstance(one, PolyCollection))
+    assert np.allclose(band.get_facecolor()[0, :3], to_rgb(axes.lines[0].get_color()))
+    heights = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 2]
+    assert any(
+        np.allclose(y, -2 * runs(3).mean(axis=0)[[2, 0]]) for y in heights
+    )  # λ = 1 and 10, in this order
 
 
 def test_design_histogram_counts_every_location_once():

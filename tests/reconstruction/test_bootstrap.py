@@ -62,3 +62,25 @@ def test_one_block_cannot_be_resampled_over_blocks():
         result = vseg.reconstruct(responses, segments=2, smoothness=1.0, seed=0)
     with pytest.raises(InvalidInput, match="over blocks needs at least 2 of them, got 1; choose trials"):
         vseg.bootstrap(responses, result, over="blocks", seed=0)
+
+
+def test_the_kernel_is_that_of_the_reconstruction(study):
+    responses, _ = study
+    wide = vseg.reconstruct(responses, segments=2, smoothness=20.0, kernel="gaussian:2", seed=0)
+    own, given, other = (
+        vseg.bootstrap(responses, wide, resamples=3, seed=0, **kernel).probabilities
+        for kernel in ({}, {"kernel": "gaussian:2"}, {"kernel": "four"})
+    )
+    assert np.array_equal(own, given)
+    assert not np.array_equal(own, other)
+
+
+def test_a_matrix_has_to_be_given_again(study):
+    responses, _ = study
+    matrix = vseg.reconstruction.smoothness.build_smoothness(responses.layout, "eight").weights
+    result = vseg.reconstruct(responses, segments=2, smoothness=1.0, kernel=matrix, seed=0)
+    with pytest.raises(InvalidInput, match="was a matrix; give it to bootstrap as kernel"):
+        vseg.bootstrap(responses, result, resamples=3, seed=0)
+    found = vseg.bootstrap(responses, result, resamples=3, kernel=matrix, seed=0)
+    named = vseg.bootstrap(responses, result, resamples=3, kernel="eight", seed=0)
+    assert found.probabilities == pytest.approx(named.probabilities)

@@ -6,7 +6,15 @@ import pytest
 import vseg
 from vseg import Grid, Maps, Responses
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
-from vseg.reconstruction.cross_validation import STRENGTHS, cross_validate, log_likelihood
+from vseg.reconstruction.cross_validation import (
+    KERNELS,
+    STRENGTHS,
+    KernelComparison,
+    SmoothnessPath,
+    compare_kernels,
+    cross_validate,
+    log_likelihood,
+)
 
 
 def simulated(layout=None, *, segments=3, entropy=0.3, blocks=5, seed=0, **who):
@@ -231,6 +239,65 @@ class TestCrossValidation:
             pytest.warns(VsegWarning),
         ):
             vseg.reconstruct(responses, segments=2, seed=0)
+
+
+class TestChooseKernel:
+    def test_the_kernel_and_its_smoothness_are_chosen_on_the_same_folds(self):
+        _, responses = simulated(Grid(8), blocks=2)
+        chosen = vseg.reconstruct(responses, segments=3, kernel="auto", seed=4)
+        given = vseg.reconstruct(responses, segments=3, kernel=chosen.kernel, seed=4)
+        assert list(chosen.kernels.paths) == list(KERNELS)
+        assert chosen.kernel == chosen.kernels.chosen
+        assert np.array_equal(chosen.path.held_out, given.path.held_out)
+        assert chosen.maps == given.maps
+        assert f"smoothness {chosen.smoothness:g} and kernel {chosen.kernel}, chosen" in chosen.message
+
+    def test_summary_lists_every_kernel(self, tmp_path):
+        _, responses = simulated(Grid(8), blocks=2)
+        result = vseg.reconstruct(responses, segments=3, kernel="auto", seed=4)
+        result.save(tmp_path)
+        summary = json.loads((tmp_path / "summary.json").read_text())
+        assert summary["kernel"] == result.kernel
+        assert [row["kernel"] for row in summary["kernels_table"]] == list(KERNELS)
+        (own,) = (row for row in summary["kernels_table"] if row["kernel"] == result.kernel)
+        assert own["smoothness"] == summary["smoothness"]
+        assert own["log_likelihood_per_trial"] == max(summary["held_out"]["log_likelihood_per_trial"])
+
+    def test_a_kernel_that_is_better_by_chance_is_not_taken(self):
+        """The gain over "four" is compared with its standard error over folds."""
+        four = np.array([-0.5, -0.4, -0.6, -0.5, -0.45])
+        noisy = np.add(four, [0.3, -0.2, -0.2, 0.3, -0.1])  # better by 0.02 with a standard error of 0.11
+        clear = np.add(four, [0.02, 0.01, 0.03, 0.02, 0.02])
+        paths = {
+            name: SmoothnessPath(np.array([1.0]), scores[:, None], True)
+            for name, scores in (("four", four), ("eight", noisy), ("gaussian:1", clear))
+        }
+        assert KernelComparison({name: paths[name] for name in ("four", "eight")}).chosen == "four"
+        assert KernelComparison({name: paths[name] for name in ("four", "gaussian:1")}).chosen == "gaussian:1"
+        assert KernelComparison({"four": paths["four"]}).chosen == "four"
+
+    def test_on_a_scatter_eight_neighbours_are_not_tried(self):
+        _, responses = simulated(vseg.Scatter(np.random.default_rng(0).random((60, 2))))
+        comparison = compare_kernels(responses.tally(), 3, strengths=[10.0, 1.0], seed=0)
+        assert list(comparison.paths) == [name for name in KERNELS if name != "eight"]
+
+    def test_progress_counts_every_fit(self):
+        _, responses = simulated(Grid(6))
+        done = []
+        vseg.reconstruct(responses, segments=3, kernel="auto", seed=0, progress=done.append)
+        assert sum(done) == len(KERNELS) * 5 * len(STRENGTHS)
+
+    def test_a_given_smoothness_means_something_else_for_every_kernel(self):
+        _, responses = simulated(Grid(4))
+        with pytest.raises(InvalidInput, match=r"leave smoothness 'auto', got 1\.0"):
+            vseg.reconstruct(responses, segments=3, kernel="auto", smoothness=1.0, seed=0)
+
+    def test_with_the_number_of_segments(self):
+        _, responses = simulated(Grid(8), entropy=0.1, blocks=3)
+        choice = vseg.choose_segments(responses, segments=[2, 3], kernel="auto", seed=0)
+        for row, candidate in zip(choice.table(), choice.candidates, strict=True):
+            assert row["kernel"] == candidate.result.kernel
+            assert np.array_equal(candidate.scores, candidate.result.kernels.path.best_folds)
 
 
 class TestChooseSegments:

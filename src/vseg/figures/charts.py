@@ -1,6 +1,7 @@
 """Figures of numbers: error curves, conditions compared, cross-validation and designs."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -116,7 +117,13 @@ def groups(groups: Mapping[str, ArrayLike], ylabel: str) -> Figure:
 
 
 def smoothness_curve(
-    smoothnesses: ArrayLike, held_out: ArrayLike, chosen: float, *, ylabel: str = HELD_OUT
+    smoothnesses: ArrayLike,
+    held_out: ArrayLike,
+    chosen: float,
+    *,
+    kernel: str = "",
+    others: Mapping[str, ArrayLike] = MappingProxyType({}),
+    ylabel: str = HELD_OUT,
 ) -> Figure:
     """Draw the cross-validation curve over the smoothness λ; λ = 0 is separated at the left of the log axis.
 
@@ -128,6 +135,10 @@ def smoothness_curve(
         The score of each fold; the band is the mean ± 1 standard error over folds.
     chosen : float
         One of the smoothnesses.
+    kernel : str
+        The kernel that was chosen too, named in the title.
+    others : mapping from str to array_like, shape (folds, m) or (m,)
+        The scores of the kernels that were not chosen, drawn as thin lines.
     ylabel : str
         Label of the vertical axis.
 
@@ -160,7 +171,14 @@ def smoothness_curve(
     else:
         _plain_decades(axes.xaxis, given)
     _mark(axes, x[at_chosen], scores[:, at_chosen].mean())
-    style.set_title(axes, f"chosen λ = {given[at_chosen]:g}")
+    lines = []
+    for number, curve in enumerate((_check_curves(given, others)[1] if others else {}).values()):
+        mean, colour = curve.mean(axis=0)[order], LINE_COLOURS[(number + 2) % len(LINE_COLOURS)]
+        lines += axes.plot(x[given > 0], mean[given > 0], color=colour, linewidth=0.9)
+        axes.plot(x[given == 0], mean[given == 0], marker="o", markersize=2.5, color=colour)
+    if others:
+        style.draw_legend(figure, [axes.lines[0], *lines], [kernel, *others], loc="outside right upper")
+    style.set_title(axes, f"chosen λ = {given[at_chosen]:g}" + (f", kernel {kernel}" if kernel else ""))
     style.label_axes(axes, "smoothness λ", ylabel)
     return figure
 

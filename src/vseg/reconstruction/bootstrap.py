@@ -66,7 +66,7 @@ def bootstrap(
     *,
     over: str = "trials",
     resamples: int = 200,
-    kernel: Kernel = "four",
+    kernel: Kernel | None = None,
     seed: int,
     threads: int | None = None,
     **options: Any,
@@ -83,8 +83,8 @@ def bootstrap(
         The unit that is drawn with replacement.
     resamples : int
         Number of resamples.
-    kernel : str, tuple or matrix
-        As given to `reconstruct`.
+    kernel : str, tuple or matrix, optional
+        By default that of the reconstruction; a matrix has to be given again.
     seed : int
         Seed of the resamples and of random starts.
     threads : int, optional
@@ -113,6 +113,12 @@ def bootstrap(
     if not isinstance(resamples, (int, np.integer)) or resamples < 2:
         raise InvalidInput(f"The number of resamples is a whole number from 2 up, got {resamples!r}.")
     rng = np.random.default_rng(check_seed(seed))
+    if kernel is None:
+        if result.kernel == "matrix":
+            raise InvalidInput(
+                "The kernel of this reconstruction was a matrix; give it to bootstrap as kernel, too."
+            )
+        kernel = result.kernel
     penalty = build_smoothness(responses.layout, kernel)
     problems = [
         build_objective(

@@ -1,4 +1,4 @@
-"""Cross-validation: choose the smoothness λ by the likelihood of answers to held-out pairs.
+"""Cross-validation: choose the smoothness λ, and the kernel, by the likelihood of answers to held-out pairs.
 
 Whole pairs are held out, never single answers: two answers to one pair are not independent, and a map fitted to one of
 them would predict the other too well.
@@ -12,15 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg._support.seeds import check_seed
-from vseg.data.layout import as_floats
+from vseg.data.layout import Grid, Layout, as_floats
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
 from vseg.reconstruction.objective import build_objective
-from vseg.reconstruction.smoothness import Kernel, Smoothness
+from vseg.reconstruction.smoothness import Kernel, Smoothness, build_smoothness
 from vseg.reconstruction.solvers import Solver, solve_batch
 
 STRENGTHS = (100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.0)
 FOLDS = 5
+MARGIN = 1.0  # standard errors by which a kernel must predict better than the simplest
+KERNELS = ("four", "eight", "gaussian:1", "gaussian:2")  # the simplest first
 CERTAIN = (
     1e-3  # predictions are clipped to [CERTAIN, 1 - CERTAIN], so that one surprising answer does not decide
 )
@@ -65,6 +67,87 @@ class SmoothnessPath:
     def best(self) -> float:
         """Held-out log-likelihood per trial at the chosen strength."""
         return float(self.mean.max())
+
+    @property
+    def best_folds(self) -> NDArray[np.float64]:
+        """(folds,) held-out log-likelihood per trial at the chosen strength."""
+        return self.held_out[:, self.mean.argmax()]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelComparison:
+    """Held-out log-likelihood of several kernels, each along a path of smoothness strengths, on the same folds.
+
+    Attributes
+    ----------
+    paths : dict of SmoothnessPath
+        By the name of the kernel, the simplest first.
+    """
+
+    paths: dict[str, SmoothnessPath]
+
+    @property
+    def chosen(self) -> str:
+        """The kernel that predicts held-out pairs best, or the simplest where it is not clearly worse.
+
+        Of many candidates one is best by chance, most often where there are few answers. Another kernel therefore
+        replaces the simplest only if its gain, each with its own λ, exceeds one standard error over the folds.
+        """
+        simplest = next(iter(self.paths))
+        best = max(self.paths, key=lambda name: self.paths[name].best)
+        gain = self.paths[best].best_folds - self.paths[simplest].best_folds
+        error = gain.std(ddof=1) / np.sqrt(len(gain))
+        return best if gain.mean() > MARGIN * error else simplest
+
+    @property
+    def path(self) -> SmoothnessPath:
+        """The path of the chosen kernel."""
+        return self.paths[self.chosen]
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row per kernel: its own λ and the held-out likelihood there."""
+        return [
+            {
+                "kernel": name,
+                "smoothness": path.chosen,
+                "log_likelihood_per_trial": path.best,
+                "standard_error": float(path.standard_error[path.mean.argmax()]),
+            }
+            for name, path in self.paths.items()
+        ]
+
+
+def compare_kernels(
+    tally: Tally, segments: int, *, kernels: Sequence[str] | None = None, **settings: Any
+) -> KernelComparison:
+    """Cross-validate several kernels along a path of λ, on the same folds.
+
+    Parameters
+    ----------
+    tally : Tally
+    segments : int
+        K ≥ 2.
+    kernels : sequence of str, optional
+        Names of kernels, the simplest first; by default those of `list_kernels`.
+    **settings
+        As in `cross_validate`.
+
+    Returns
+    -------
+    KernelComparison
+    """
+    names = list_kernels(tally.layout) if kernels is None else tuple(kernels)
+    return KernelComparison(
+        {
+            name: cross_validate(tally, segments, kernel=build_smoothness(tally.layout, name), **settings)
+            for name in names
+        }
+    )
+
+
+def list_kernels(layout: Layout) -> tuple[str, ...]:
+    """Return the kernels that "auto" tries, the simplest first; on a scatter, "four" and "eight" are the same."""
+    return KERNELS if isinstance(layout, Grid) else tuple(name for name in KERNELS if name != "eight")
 
 
 def cross_validate(

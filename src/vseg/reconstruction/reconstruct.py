@@ -16,7 +16,12 @@ from vseg.data.layout import Grid
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
-from vseg.reconstruction.cross_validation import SmoothnessPath, cross_validate
+from vseg.reconstruction.cross_validation import (
+    KernelComparison,
+    SmoothnessPath,
+    compare_kernels,
+    cross_validate,
+)
 from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.smoothness import Kernel, build_smoothness
 from vseg.reconstruction.solvers import Solution, Solver, get_solver
@@ -35,8 +40,12 @@ class Reconstruction:
         The minimised cost (Eq. 7) and its two terms.
     smoothness : float
         λ, given or chosen by cross-validation.
+    kernel : str
+        Name of the kernel, given or chosen by cross-validation; "matrix" for a matrix.
     path : SmoothnessPath or None
         Held-out likelihood over λ, where λ was chosen.
+    kernels : KernelComparison or None
+        Held-out likelihood of each kernel over λ, where the kernel was chosen.
     solution : Solution
         The result of the solver: iterations, status, trace.
     """
@@ -56,6 +65,7 @@ class Reconstruction:
     seconds: float
     seed: int
     path: SmoothnessPath | None
+    kernels: KernelComparison | None
     solution: Solution
 
     @property
@@ -69,9 +79,10 @@ class Reconstruction:
         won, K = self.maps.segments_won, self.maps.segments
         used = "" if won == K else f" ({won} of which {'wins' if won == 1 else 'win'} a location)"
         chosen = "" if self.path is None else ", the strongest tried" if self.path.is_at_end else ", chosen"
+        kernel = "" if self.kernels is None else f" and kernel {self.kernel}"
         return (
             f"{K} segments{used} from {self.trials} {'trial' if self.trials == 1 else 'trials'} on {self.pairs} "
-            f"{'pair' if self.pairs == 1 else 'pairs'}, smoothness {self.smoothness:g}{chosen}, "
+            f"{'pair' if self.pairs == 1 else 'pairs'}, smoothness {self.smoothness:g}{kernel}{chosen}, "
             f"mean entropy {self.maps.mean_entropy:.3f} nats. {self.solution.status}"
         )
 
@@ -114,6 +125,7 @@ class Reconstruction:
             "locations": len(self.maps.layout),
             "locations_tested": self.locations_tested,
             "held_out": held_out,
+            "kernels_table": None if self.kernels is None else self.kernels.table(),
         }
 
     def save(self, folder: str | Path, about: Mapping[str, Any] = MappingProxyType({})) -> None:
@@ -151,8 +163,9 @@ def reconstruct(
         λ of Eq. 7. "auto" chooses the λ that best predicts held-out pairs (five folds).
     loss : "squared_error" or "cross_entropy"
         The loss of an answer: Eq. 5 or Eq. 1.
-    kernel : "four", "eight", "gaussian:WIDTH", or matrix
-        Which neighbours a location is smoothed with; a matrix is (n, n) and row-stochastic.
+    kernel : "four", "eight", "gaussian:WIDTH", "auto", or matrix
+        Which neighbours a location is smoothed with; a matrix is (n, n) and row-stochastic. "auto" chooses the kernel
+        together with λ by held-out pairs; it keeps "four" unless another one predicts them clearly better.
     weights : "trials" or "pairs"
         Weight a pair by how often it was tested (n / mean n), or every pair by 1 as in the paper.
     solver : "coordinate_descent", "exponentiated_gradient", or a function
@@ -194,20 +207,30 @@ def reconstruct(
     tally = tally_one_image(responses)
     if start is not None:
         start = _check_start(start, tally, segments)
-    terms: dict[str, Any] = {
-        "loss": loss,
-        "kernel": build_smoothness(tally.layout, kernel),  # built once for all folds
-        "weights": weights,
-    }
-    problem = build_objective(tally, segments, **terms)
+    chooses_smoothness = isinstance(smoothness, str) and smoothness == "auto"
+    chooses_kernel = isinstance(kernel, str) and kernel == "auto"
+    if chooses_kernel and not chooses_smoothness:
+        raise InvalidInput(
+            "The kernel is chosen together with λ, whose scale depends on it; with the kernel 'auto' leave smoothness "
+            f"'auto', got {smoothness!r}."
+        )
+    terms: dict[str, Any] = {"loss": loss, "weights": weights}
+    smoothing = build_smoothness(tally.layout, "four" if chooses_kernel else kernel)  # built once for all folds
+    problem = build_objective(tally, segments, kernel=smoothing, **terms)
     warn_about_coverage(tally, segments)
     if starts is not None:
         options["starts"] = starts
-    path = None
-    if isinstance(smoothness, str) and smoothness == "auto":
-        path = cross_validate(
-            tally, segments, solver=solver, seed=seed, threads=threads, progress=progress, **terms, **options
-        )
+    path, kernels = None, None
+    if chooses_smoothness:
+        settings = {
+            "solver": solver, "seed": seed, "threads": threads, "progress": progress, **terms, **options,
+        }  # fmt: skip
+        if chooses_kernel:
+            kernels = compare_kernels(tally, segments, **settings)
+            kernel, path = kernels.chosen, kernels.path
+            problem = replace(problem, smoothness=build_smoothness(tally.layout, kernel))
+        else:
+            path = cross_validate(tally, segments, kernel=smoothing, **settings)
         smoothness = path.chosen
     problem = problem.with_strength(_parse_smoothness(smoothness))
     solution = get_solver(solver)(problem, start and start.probabilities, seed=seed, **options)
@@ -230,6 +253,7 @@ def reconstruct(
         seconds=time.perf_counter() - began,
         seed=seed,
         path=path,
+        kernels=kernels,
         solution=solution,
     )
     if not result.converged:

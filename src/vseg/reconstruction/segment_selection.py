@@ -73,7 +73,7 @@ class SegmentsChoice:
     def _empty_maps(self) -> str:
         return f"{self.by_empty_maps or 'none'} by the paper's rule of no empty maps"
 
-    def table(self) -> list[dict[str, float]]:
+    def table(self) -> list[dict[str, Any]]:
         """Return one row per K."""
         return [
             {
@@ -82,6 +82,7 @@ class SegmentsChoice:
                 "standard_error": c.standard_error,
                 "segments_won": c.segments_won,
                 "smoothness": c.result.smoothness,
+                "kernel": c.result.kernel,
                 "mean_entropy": c.result.maps.mean_entropy,
                 "converged": c.result.converged,
             }
@@ -145,7 +146,7 @@ def choose_segments(
                 tally, segments=count, smoothness=smoothness, seed=seed, progress=progress, **settings
             )
         path = result.path or _cross_validate_fixed(tally, result, settings, seed, progress)
-        candidates.append(SegmentsCandidate(count, result, path.held_out[:, path.mean.argmax()]))
+        candidates.append(SegmentsCandidate(count, result, path.best_folds))
     choice = SegmentsChoice(
         tuple(candidates), _choose_by_likelihood(candidates), _choose_by_empty_maps(candidates)
     )
