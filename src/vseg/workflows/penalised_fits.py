@@ -9,7 +9,7 @@ from vseg.bayes.posterior import compare_segments
 from vseg.bayes.segment_evidence import SegmentsTable
 from vseg.data.responses import Responses
 from vseg.errors import NotConverged, VsegWarning
-from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS
+from vseg.reconstruction.cross_validation import FOLDS, KERNELS, STRENGTHS
 from vseg.reconstruction.reconstruct import Reconstruction, reconstruct
 from vseg.reconstruction.segment_selection import choose_segments
 from vseg.workflows.fits import Fit, NamedFits, Pixels, try_fit
@@ -22,7 +22,7 @@ class PenalisedMethod:
     `by_evidence`, the one under which the answers are most probable.
     """
 
-    columns = ("trials", "pairs", "smoothness", "mean_entropy", "segments", "segments_won")
+    columns = ("trials", "pairs", "smoothness", "kernel", "mean_entropy", "segments", "segments_won")
 
     def __init__(self, *, seed: int, by_evidence: bool = False, **settings: Any):
         self.seed, self.by_evidence, self.settings = seed, by_evidence, settings
@@ -30,6 +30,8 @@ class PenalisedMethod:
     def count_steps(self, counts: list[int]) -> int:
         """Count the progress steps of one fit, or of one choice of K."""
         one = FOLDS * len(STRENGTHS) if self.settings.get("smoothness", "auto") == "auto" else 1
+        if isinstance(kernel := self.settings.get("kernel"), str) and kernel == "auto":
+            one *= len(KERNELS)
         if len(counts) == 1:
             return one
         if self.by_evidence:
@@ -84,10 +86,16 @@ class PenalisedMethod:
         figures.maps(fit.maps, image=pixels).savefig(folder / "maps.png")
         if not top:
             return
-        if isinstance(fit.result, Reconstruction) and (path := fit.result.path) is not None:
-            figures.smoothness_curve(path.strengths, path.held_out, path.chosen).savefig(
-                folder / "smoothness.png"
-            )
+        if isinstance(result := fit.result, Reconstruction) and (path := result.path) is not None:
+            kernels = {} if result.kernels is None else result.kernels.paths
+            others = {name: other.held_out for name, other in kernels.items() if name != result.kernel}
+            figures.smoothness_curve(
+                path.strengths,
+                path.held_out,
+                path.chosen,
+                kernel=result.kernel if others else "",
+                others=others,
+            ).savefig(folder / "smoothness.png")
         if fit.choice is not None:
             candidates = fit.choice.candidates
             figures.segments(
