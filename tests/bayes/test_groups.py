@@ -88,6 +88,27 @@ def test_a_single_participant_has_the_spatial_prior_and_k_is_chosen_once(seen):
     assert {result.segments for result in posteriors(two, segments=[2, 3], seed=0).values()} == {2}
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::vseg.errors.VsegWarning")
+@pytest.mark.parametrize("prior", ["spatial", "group"])
+def test_each_participant_may_have_a_k_of_their_own(prior):
+    halves = vseg.Maps.one_hot(GRID, [0] * 32 + [1] * 32)
+    quarters = vseg.Maps.one_hot(GRID, ([0] * 4 + [1] * 4) * 4 + ([2] * 4 + [3] * 4) * 4)
+    both = vseg.data.responses.concatenate(
+        [answers(halves, "halves", 1, 400), answers(quarters, "quarters", 2, 400)]
+    )
+    settings = {"segments": [2, 3, 4, 5], "prior": prior, "budget": 50, "seed": 0}
+    own = posteriors(both, segments_by="participant", **settings)
+    assert {name: result.segments for name, result in own.items()} == {"halves": 2, "quarters": 4}
+    assert all(result.table.chosen == result.segments for result in own.values())
+    assert len({result.segments for result in posteriors(both, **settings).values()}) == 1
+
+
+def test_k_is_chosen_for_all_or_for_each_participant(seen):
+    with pytest.raises(InvalidInput, match="K is chosen by 'all' or by 'participant', got 'image'"):
+        posteriors(seen[2], segments=2, segments_by="image", seed=0)
+
+
 @pytest.mark.filterwarnings("ignore::vseg.errors.VsegWarning")
 def test_catch_trials_of_each_participant_affect_their_lapses(seen):
     """Forty catch trials, of which one participant missed ten.

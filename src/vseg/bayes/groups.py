@@ -25,7 +25,7 @@ from vseg.bayes.posterior import (
     search_segments,
 )
 from vseg.bayes.priors import WIDE_SCALES, Prior, group, spatial
-from vseg.bayes.segment_evidence import SegmentOption
+from vseg.bayes.segment_evidence import SegmentOption, check_segment_counts
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput, VsegWarning
@@ -36,6 +36,7 @@ def posteriors(
     responses: Responses,
     *,
     segments: SegmentOption,
+    segments_by: str = "all",
     prior: Prior | str | ArrayLike = "group",
     lapses: LapseOption = None,
     catch: Mapping[str, tuple[int, int]] | None = None,
@@ -53,7 +54,10 @@ def posteriors(
     responses : Responses
         Answers of several participants about one image.
     segments : int, "auto" or list of int
-        K; of several numbers one is chosen for all, by the evidence of all answers together.
+        K; of several numbers one is chosen by the evidence.
+    segments_by : "all" or "participant"
+        Whether K is chosen once, from all answers together, or for each participant, from their own answers; group
+        priors are made with the K of all answers in either case.
     prior : "group", or what `posterior` takes
         With "group", a single participant gets the spatial prior.
     lapses : None, "estimate", or (γ₀, γ₁)
@@ -90,22 +94,31 @@ def posteriors(
     """
     if not isinstance(responses, Responses):
         raise InvalidInput(f"Expected the Responses of several participants, got {responses!r:.60}.")
+    if segments_by not in ("all", "participant"):
+        raise InvalidInput(f"K is chosen by 'all' or by 'participant', got {segments_by!r}.")
+    has_own_count, has_group_prior = segments_by == "participant", isinstance(prior, str) and prior == "group"
+    counts = check_segment_counts(segments, responses.layout)
     names, catch_counts = responses.participants, dict(catch or {})
     seeds = _spawn_seeds(seed, len(names) + 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)  # one warning for all follows
-        pooled = _pool_catch_trials(catch_counts, names)
-        K = _choose_segments(responses, segments, lapses=lapses, catch=pooled, seed=seeds[-1])
+        if len(counts) > 1 and (has_group_prior or not has_own_count):
+            pooled = _pool_catch_trials(catch_counts, names)
+            table = compare_segments(responses, segments=counts, lapses=lapses, catch=pooled, seed=seeds[-1])
+            common = table.chosen
+        else:
+            common = counts[0]
 
         def fit(name: str, own: np.random.SeedSequence) -> Posterior:
             prior_seed, fit_seed = own.spawn(2)
             own_prior = prior
-            if isinstance(prior, str) and prior == "group":
+            if has_group_prior:
                 own_prior = prior_from_others(
-                    responses, name, segments=K, lapses=lapses, catch=catch_counts, seed=prior_seed
+                    responses, name, segments=common, lapses=lapses, catch=catch_counts, seed=prior_seed
                 )
             result = posterior(
-                responses.select(participant=name), segments=K, prior=own_prior, lapses=lapses,
+                responses.select(participant=name), prior=own_prior, lapses=lapses,
+                segments=counts if has_own_count and len(counts) > 1 else common,
                 catch=catch_counts.get(name), draws=draws, budget=budget, image=image, seed=fit_seed, threads=1,
             )  # fmt: skip
             if progress:
@@ -115,7 +128,7 @@ def posteriors(
         with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
             results = dict(zip(names, pool.map(fit, names, seeds), strict=False))
     warn_about_convergence(results)
-    if isinstance(prior, str) and prior == "group" and len(names) == 1:
+    if has_group_prior and len(names) == 1:
         warnings.warn(
             f"{names[0]} is the only participant: nobody else makes a group prior, so the prior is spatial.",
             VsegWarning,
@@ -153,20 +166,6 @@ def warn_about_convergence(results: Mapping[str, Posterior]) -> None:
         name, result = next(iter(poor.items()))
         who = f"{len(poor)} of {len(results)} participants, for example {name}" if len(poor) > 1 else name
         warnings.warn(f"{who}: {result.diagnostics.message}", VsegWarning, stacklevel=3)
-
-
-def _choose_segments(
-    responses: Responses,
-    segments: SegmentOption,
-    *,
-    lapses: LapseOption,
-    catch: tuple[int, int] | None,
-    seed: Seed,
-) -> int:
-    """Return K; if it is to be chosen, by the evidence of all answers together."""
-    if isinstance(segments, (int, np.integer)) and not isinstance(segments, bool):
-        return int(segments)
-    return compare_segments(responses, segments=segments, lapses=lapses, catch=catch, seed=seed).chosen
 
 
 def _pool_catch_trials(catch: Mapping[str, tuple[int, int]], names: Iterable[str]) -> tuple[int, int] | None:
