@@ -8,21 +8,23 @@ import pytest
 
 from commands import files, vseg
 
-HEAD = "participant,folder,mean_entropy,entropy_low,entropy_high,entropy_spread,note\n"
+HEAD = "participant,folder,mean_entropy,entropy_low,entropy_high,entropy_spread,segments,note\n"
 
 
 SETTINGS = {"prior": "spatial", "lapses": "none"}
 
 
-def write_fit(folder, values, prefix, segments=3, version="1", **settings):
+def write_fit(folder, values, prefix, segments=3, version="1", counts=(), **settings):
     Path(folder).mkdir()
     about = {"segments": segments, "prior": "spatial", "version": version, "settings": SETTINGS | settings}
+    if counts:
+        about["segments_by"] = "participant"
     Path(folder, "summary.json").write_text(json.dumps(about))
     rows = (
-        f"{prefix}{at},participants/{at},{value},{value - 0.05},{value + 0.06},0.03,\n"
-        for at, value in enumerate(values)
+        f"{prefix}{at},participants/{at},{value},{value - 0.05},{value + 0.06},0.03,{K},\n"
+        for at, (value, K) in enumerate(zip(values, counts or [segments] * len(values), strict=True))
     )
-    Path(folder, "participants.csv").write_text(HEAD + "".join(rows) + f"{prefix}x,,,,,,too few answers\n")
+    Path(folder, "participants.csv").write_text(HEAD + "".join(rows) + f"{prefix}x,,,,,,,too few answers\n")
 
 
 @pytest.fixture
@@ -57,7 +59,8 @@ def test_one_fit_and_a_table_of_groups(fits, capsys):
     assert (code, out.split(":")[0]) == (0, "patients vs controls")
     assert "who.csv also names z, who is not in low." in err
     found = json.loads(Path("groups/comparison.json").read_text("utf-8"))
-    assert found["fits"] == {"low": {"segments": 3, "version": "1", **SETTINGS}}
+    assert found["fits"] == {"low": {"segments": 3, "segments_by": "all", "version": "1", **SETTINGS}}
+    assert found["relative"] is None
 
 
 def test_participants_in_no_group_are_named(here, capsys):
@@ -84,6 +87,41 @@ def test_fits_with_different_settings_are_compared_with_a_warning(fits, capsys):
         "group prior; low is of vseg 1, others of 2: fit both with the same settings."
     )
     assert said in " ".join(err.split())
+
+
+def test_participants_with_different_k_are_compared_in_nats_and_as_shares_of_log_k(here, capsys):
+    """Here all entropies of the second group are larger in nats, and equal to the first's relative to log K."""
+    write_fit("two", [0.1, 0.2, 0.3, 0.2], "a", segments=2, counts=[2, 2, 2, 2])
+    write_fit("four", [0.2, 0.4, 0.6, 0.4], "b", segments=4, counts=[4, 4, 4, 4])
+    code, out, err = vseg("groups two four", capsys)
+    assert (code, err) == (0, "")
+    assert "Participants have 2 to 4 segments, and the entropy of K segments is at most log K." in out
+    assert (
+        "As shares of log K: mean entropy / log K 0.289 vs 0.289 (4 and 4 participants), difference 0.000"
+        in out
+    )
+    found = json.loads(Path("groups/comparison.json").read_text("utf-8"))
+    assert found["difference"]["value"] == pytest.approx(0.2)
+    assert found["relative"]["difference"]["value"] == pytest.approx(0, abs=1e-6)
+    with open("groups/entropies.csv", encoding="utf-8", newline="") as file:
+        assert [row["segments"] for row in csv.DictReader(file)] == ["2"] * 4 + ["4"] * 4
+
+
+def test_different_k_in_one_fit_and_its_groups(here, capsys):
+    write_fit("fit", [0.1, 0.2, 0.3, 0.2], "a", counts=[2, 3, 2, 3])
+    Path("who.csv").write_text("participant,group\na0,x\na1,x\na2,y\na3,y\n")
+    code, out, _ = vseg("groups fit --table who.csv", capsys)
+    assert code == 0
+    assert "Participants have 2 to 3 segments" in out
+
+
+def test_one_k_for_all_and_a_k_for_each_participant(fits, capsys):
+    write_fit("own", [0.2, 0.3, 0.4, 0.3], "c", segments=4, counts=[3, 3, 3, 3])
+    code, out, err = vseg("groups low own", capsys)
+    assert (code, "log K" in out) == (0, False)
+    assert "own has a number of segments for each participant, low one for all: fit both" in " ".join(
+        err.split()
+    )
 
 
 def test_a_fit_without_recorded_settings(fits, capsys):

@@ -11,7 +11,12 @@ from typing import Any, TypedDict
 
 from vseg._support.text import format_count
 from vseg.errors import InvalidInput, NotFound, VsegWarning
-from vseg.evaluation.random_effects import Measurement, UncertainComparison, compare_entropies
+from vseg.evaluation.random_effects import (
+    Measurement,
+    UncertainComparison,
+    compare_entropies,
+    compare_measurements,
+)
 from vseg.workflows.fit_dataset import DatasetFit
 
 FILES = ("comparison.json", "entropies.csv", "entropies.png")
@@ -19,12 +24,14 @@ COLUMNS = ("mean_entropy", "entropy_spread", "entropy_low", "entropy_high")
 MAX_LISTED = 5
 
 Measurements = dict[str, Measurement]
+Counts = dict[str, int]
 
 
 class FitDescription(TypedDict):
     """How a fit was made; None where its summary.json does not say."""
 
     segments: int | None
+    segments_by: str
     prior: str | None
     lapses: str | list[float] | None
     version: str | None
@@ -36,6 +43,7 @@ class _ParticipantFits:
 
     name: str
     measurements: Measurements
+    segments: Counts
     listed: frozenset[str]
     description: FitDescription
 
@@ -48,18 +56,31 @@ class EntropyComparison:
     ----------
     groups : dict of dict of Measurement
         The name of each group, and the mean entropy of each of its participants.
+    segments : dict of dict of int
+        The number of segments K of each participant, in the same order.
     comparison : UncertainComparison
-        The difference, the second group minus the first, its interval, p and more.
+        The difference in nats, the second group minus the first, its interval, p and more.
+    relative : UncertainComparison or None
+        Where participants have different K: the same for the entropy as a share of log K, its largest value.
     fits : dict
         How each fit was made: segments, prior, lapses, version.
     """
 
     groups: dict[str, Measurements]
+    segments: dict[str, Counts]
     comparison: UncertainComparison
+    relative: UncertainComparison | None
     fits: dict[str, FitDescription]
 
     def __str__(self) -> str:
-        return f"{' vs '.join(self.groups)}: {self.comparison}."
+        text = f"{' vs '.join(self.groups)}: {self.comparison}."
+        if self.relative is None:
+            return text
+        counts = sorted({count for group in self.segments.values() for count in group.values()})
+        return (
+            f"{text} Participants have {counts[0]} to {counts[-1]} segments, and the entropy of K segments is at most "
+            f"log K. As shares of log K: {self.relative}."
+        )
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers that `save` writes to comparison.json."""
@@ -68,6 +89,7 @@ class EntropyComparison:
             "message": str(self.comparison),
             **asdict(self.comparison),
             "difference": self.comparison.difference._asdict(),
+            "relative": None if self.relative is None else _describe_relative(self.relative),
             "fits": self.fits,
         }
 
@@ -80,9 +102,9 @@ class EntropyComparison:
         figures.entropies(self.groups).savefig(folder / "entropies.png")
         with open(folder / "entropies.csv", "w", newline="", encoding="utf-8") as file:
             table = csv.writer(file, lineterminator="\n")
-            table.writerow(["group", "participant", *COLUMNS])
+            table.writerow(["group", "participant", *COLUMNS, "segments"])
             table.writerows(
-                [group, name, *measured]
+                [group, name, *measured, self.segments[group].get(name)]
                 for group, members in self.groups.items()
                 for name, measured in members.items()
             )
@@ -100,7 +122,9 @@ def compare_groups(
     """Compare the mean entropies of two groups of participants, or of the same participants about two images.
 
     This is what `vseg groups` runs. Participants whose entropy is known less precisely count less; participants in both
-    groups are compared with themselves.
+    groups are compared with themselves. Entropies are compared in nats. Where K was chosen for each participant and
+    differs, they are also compared as shares of log K, the largest entropy of K segments; fits with another K for all
+    participants are refused.
 
     Parameters
     ----------
@@ -153,7 +177,31 @@ def compare_groups(
     descriptions = {fit.name: fit.description for fit in fits}
     _check_alike(descriptions)
     _check_sizes(measurements)
-    return EntropyComparison(measurements, compare_entropies(*measurements.values()), descriptions)
+    return _compare(measurements, {fit.name: fit.segments for fit in fits}, descriptions)
+
+
+def _compare(
+    groups: dict[str, Measurements], segments: dict[str, Counts], fits: dict[str, FitDescription]
+) -> EntropyComparison:
+    """Compare two groups in nats and, if their participants have different K, as shares of log K."""
+    comparison, relative = compare_entropies(*groups.values()), None
+    counts = [segments[group].get(name) for group, members in groups.items() for name in members]
+    if None not in counts and len(set(counts)) > 1:
+        shares = (
+            {
+                name: Measurement(*(value / math.log(segments[group][name]) for value in one))
+                for name, one in members.items()
+            }
+            for group, members in groups.items()
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VsegWarning)  # the comparison in nats has warned
+            relative = compare_measurements(*shares, quantity="mean entropy / log K")
+    return EntropyComparison(groups, segments, comparison, relative, fits)
+
+
+def _describe_relative(relative: UncertainComparison) -> dict[str, Any]:
+    return {"message": str(relative), **asdict(relative), "difference": relative.difference._asdict()}
 
 
 def _compare_within(fit: _ParticipantFits, groups: str | Path | Mapping[str, str]) -> EntropyComparison:
@@ -176,7 +224,11 @@ def _compare_within(fit: _ParticipantFits, groups: str | Path | Mapping[str, str
     without = f"{_list_names(left)} of {fit.name} {verb} not in {source} and {verb} left out." if left else ""
     for message in filter(None, (without, unmatched)):
         warnings.warn(message, VsegWarning, stacklevel=3)
-    return EntropyComparison(found, compare_entropies(*found.values()), {fit.name: fit.description})
+    segments = {
+        group: {name: fit.segments[name] for name in members if name in fit.segments}
+        for group, members in found.items()
+    }
+    return _compare(found, segments, {fit.name: fit.description})
 
 
 def _name_fits(first: str | Path | DatasetFit, second: str | Path | DatasetFit) -> tuple[str, str]:
@@ -209,7 +261,11 @@ def _read_fit(fit: str | Path | DatasetFit, name: str) -> _ParticipantFits:
     if not measured or not all(math.isfinite(value) for one in measured.values() for value in one):
         raise InvalidInput(f"{path} has no numbers in the columns {', '.join(COLUMNS)}; fit again.")
     listed = frozenset(row["participant"] for row in rows)
-    return _ParticipantFits(name, measured, listed, _read_description(folder / "summary.json"))
+    description = _read_description(folder / "summary.json")
+    segments = {
+        row["participant"]: int(row["segments"]) for row in fitted if row.get("segments", "").isdecimal()
+    }
+    return _ParticipantFits(name, measured, segments, listed, description)
 
 
 def _read_result(fit: DatasetFit, name: str) -> _ParticipantFits:
@@ -225,7 +281,8 @@ def _read_result(fit: DatasetFit, name: str) -> _ParticipantFits:
     }
     listed = frozenset([*fit.each, *fit.skipped])
     summary = {**fit.together.details, **fit.together.result.summary()}
-    return _ParticipantFits(name, measured, listed, _describe_fit(summary))
+    segments = {participant: own.maps.segments for participant, own in fit.each.items()}
+    return _ParticipantFits(name, measured, segments, listed, _describe_fit(summary))
 
 
 def _read_description(path: Path) -> FitDescription:
@@ -241,6 +298,7 @@ def _describe_fit(summary: Mapping[str, Any]) -> FitDescription:
     lapses = settings.get("lapses")
     return {
         "segments": summary.get("segments"),
+        "segments_by": summary.get("segments_by", "all"),
         "prior": settings.get("prior"),
         "lapses": list(lapses) if isinstance(lapses, tuple) else lapses,
         "version": summary.get("version"),
@@ -248,12 +306,17 @@ def _describe_fit(summary: Mapping[str, Any]) -> FitDescription:
 
 
 def _check_alike(fits: Mapping[str, FitDescription]) -> None:
-    """Refuse fits with different K, whose entropies have different scales; warn of other differences."""
+    """Refuse fits with another K for all, whose entropies have different scales; warn of other differences."""
     (first, one), (second, other) = fits.items()
-    if None not in (one["segments"], other["segments"]) and one["segments"] != other["segments"]:
+    has_one_count = one["segments_by"] == other["segments_by"] == "all"
+    if (
+        has_one_count
+        and None not in (one["segments"], other["segments"])
+        and one["segments"] != other["segments"]
+    ):
         raise InvalidInput(
             f"{first} has {one['segments']} segments and {second} {other['segments']}, whose entropies cannot be "
-            "compared; fit both with the same number of segments."
+            "compared; fit both with the same number of segments, or choose it for each participant."
         )
     unknown = [name for name, fit in fits.items() if fit["prior"] is None]
     if unknown:
@@ -265,6 +328,9 @@ def _check_alike(fits: Mapping[str, FitDescription]) -> None:
         )
         return
     differences = []
+    if one["segments_by"] != other["segments_by"]:
+        own, common = (first, second) if one["segments_by"] == "participant" else (second, first)
+        differences.append(f"{own} has a number of segments for each participant, {common} one for all")
     if one["lapses"] != other["lapses"]:
         differences.append(
             f"{first} {_describe_lapses(one['lapses'])}, {second} {_describe_lapses(other['lapses'])}"
