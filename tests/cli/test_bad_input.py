@@ -146,7 +146,7 @@ def test_options_of_simulate(option, message, capsys):
 def test_too_few_pairs_to_choose_the_smoothness(capsys):
     Path("few.csv").write_text("i,j,same\n0,1,1\n")
     with pytest.raises(SystemExit):
-        main(["fit", "few.csv", "--grid", "4", "--segments", "2"])
+        main(["fit", "few.csv", "--grid", "4", "--segments", "2", "--method", "penalised"])
     untested, few, error = capsys.readouterr().err.splitlines()
     assert untested.startswith("vseg: warning: 14 of the 16 locations of a 4x4 grid were never tested")
     assert few.startswith("vseg: warning: Only 1 distinct pair was tested")
@@ -231,20 +231,20 @@ def test_missing_and_unknown_options_exit_with_1_like_bad_values(arguments, mess
     ("arguments", "message"),
     [
         (
-            f"{FIT} --draws 20",
-            "--draws needs --method posterior, but the method is penalised; change the method, or leave out --draws.",
+            f"{FIT} --method penalised --draws 20",
+            "--draws (posterior) cannot be used with the method penalised; leave it out, or use --method posterior.",
         ),
         (
             f"{FIT} --method posterior --loss cross_entropy --kernel four",
-            "--loss, --kernel need --method penalised, but the method is posterior; change the method, or leave out "
-            "--loss and --kernel.",
+            "--loss (penalised), --kernel (penalised) cannot be used with the method posterior; leave them out, or use "
+            "--method penalised.",
         ),
         (
-            f"{FIT} --method posterior --prior group",
+            f"{FIT} --prior group",
             "The group prior of a participant is made from the others' answers; add --by participant to use it.",
         ),
         (
-            f"{FIT} --method posterior --prior image",
+            f"{FIT} --prior image",
             "The image prior needs the image, and the data set has none; give its file with --picture.",
         ),
         (

@@ -67,7 +67,9 @@ def test_version_and_every_help_shows_an_example(capsys):
 
 
 def test_participants_are_listed_with_their_folders(simulated, capsys):
-    code, out, err = vseg("fit sim/responses.csv --grid 6 --segments 2 --by participant", capsys)
+    code, out, err = vseg(
+        "fit sim/responses.csv --grid 6 --segments 2 --by participant --method penalised", capsys
+    )
     assert (code, err) == (0, "")
     assert out.startswith("fit: 2 segments from 1296 trials on 72 pairs")
     rows = table("fit/participants.csv")
@@ -84,7 +86,7 @@ def test_participants_are_listed_with_their_folders(simulated, capsys):
 
 def test_a_fit_is_reproducible(simulated, capsys):
     for out in ("one", "two"):
-        vseg(f"fit sim/responses.csv --grid 6 --segments 2 --seed 4 --out {out}", capsys)
+        vseg(f"fit sim/responses.csv --grid 6 --segments 2 --method penalised --seed 4 --out {out}", capsys)
     assert Maps.load("one/maps.npz") == Maps.load("two/maps.npz")
 
 
@@ -106,7 +108,7 @@ def test_fresh_pairs_differ_between_blocks_and_participants(here, capsys):
 
 
 def test_segments_are_chosen_from_a_range(simulated, capsys):
-    code, _, err = vseg("fit sim/responses.csv --grid 6 --segments 2..3 --out fit", capsys)
+    code, _, err = vseg("fit sim/responses.csv --grid 6 --segments 2..3 --method penalised --out fit", capsys)
     assert (code, err) == (0, "")
     summary = json.loads(Path("fit/summary.json").read_text("utf-8"))
     assert [row["segments"] for row in summary["segments_table"]] == [2, 3]
@@ -138,7 +140,8 @@ def test_three_columns_are_enough_in_csv_and_parquet(simulated, capsys):
     Path("bare.csv").write_text("\n".join(["i,j,same", *lines]))
     responses.save("same.parquet")
     for name in ("sim/responses.csv", "bare.csv", "same.parquet"):
-        assert vseg(f"fit {name} --grid 6 --segments 2 --out {Path(name).stem}", capsys)[0] == 0
+        fit = f"fit {name} --grid 6 --segments 2 --method penalised --out {Path(name).stem}"
+        assert vseg(fit, capsys)[0] == 0
     assert Maps.load("bare/maps.npz") == Maps.load("same/maps.npz") == Maps.load("responses/maps.npz")
 
 
@@ -152,7 +155,7 @@ def two_images(simulated) -> None:
 
 
 def test_each_image_is_fitted_separately(two_images, capsys):
-    assert vseg("fit both.csv --grid 6 --segments 2 --by image", capsys)[0] == 0
+    assert vseg("fit both.csv --grid 6 --segments 2 --by image --method penalised", capsys)[0] == 0
     assert "maps.npz" not in files(Path("fit"))
     rows = table("fit/images.csv")
     assert [(row["image"], row["folder"]) for row in rows] == [("../a", "images/a"), ("b", "images/b")]
@@ -160,12 +163,12 @@ def test_each_image_is_fitted_separately(two_images, capsys):
 
 
 def test_a_single_image_is_also_written_at_the_top(two_images, capsys):
-    assert vseg("fit a.csv --grid 6 --segments 2 --by image", capsys)[0] == 0
+    assert vseg("fit a.csv --grid 6 --segments 2 --by image --method penalised", capsys)[0] == 0
     assert Maps.load("fit/maps.npz") == Maps.load("fit/images/a/maps.npz")
 
 
 def test_one_of_several_images_is_chosen(two_images, capsys):
-    assert vseg("fit both.csv --grid 6 --segments 2 --image b", capsys)[0] == 0
+    assert vseg("fit both.csv --grid 6 --segments 2 --image b --method penalised", capsys)[0] == 0
 
 
 def test_several_images_need_a_choice(two_images, capsys):
@@ -213,7 +216,7 @@ def drop_out(simulated) -> None:
 
 
 def test_a_drop_out_is_named_and_skipped(drop_out, capsys):
-    code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant", capsys)
+    code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant --method penalised", capsys)
     assert code == 0
     assert out.endswith("3 of 4 participants fitted separately, in participants.csv.\n")
     assert err.startswith("vseg: warning: participant P4 is left out: Choosing the smoothness needs")
@@ -253,7 +256,7 @@ def test_warnings_of_one_kind_are_one_line(simulated, capsys):
 def test_an_image_that_cannot_be_fitted_is_skipped(two_images, capsys):
     both = load("both.csv", Grid(6))
     concatenate([both.select(image="b"), both.select(image="../a").take(range(5))]).save("answers.csv")
-    code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by image", capsys)
+    code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by image --method penalised", capsys)
     assert (code, out) == (0, "fit: 1 of 2 images fitted separately, in images.csv.\n")
     assert err.startswith("vseg: warning: image ../a is left out: ")
     assert [(row["image"], row["folder"]) for row in table("fit/images.csv")] == [
@@ -265,7 +268,7 @@ def test_it_is_an_error_if_no_participant_can_be_fitted(simulated, capsys):
     answers = load("sim/responses.csv", Grid(6)).select(participant="P1").take(range(72))
     names = [f"P{at // 4:02d}" for at in range(72)]
     Responses(Grid(6), answers.i, answers.j, answers.same, participant=names).save("answers.csv")
-    code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant", capsys)
+    code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant --method penalised", capsys)
     assert (code, out) == (1, "")
     assert err.startswith("vseg: No participant could be fitted; P00: Choosing the smoothness needs")
     assert err.count("\n") == 1
@@ -294,12 +297,16 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(
     ("command", "total"),
     [
-        ("fit sim/responses.csv --grid 6 --segments 2", 55),
+        ("fit sim/responses.csv --grid 6 --segments 2 --method penalised", 55),
         ("fit sim/responses.csv --grid 6 --segments 2 --smoothness 1", 1),
-        ("fit sim/responses.csv --grid 6 --segments 2..3 --by participant", 2 * 55 + 3 * 55),
+        (
+            "fit sim/responses.csv --grid 6 --segments 2..3 --by participant --method penalised",
+            2 * 55 + 3 * 55,
+        ),
         ("fit sim/responses.csv --grid 6 --segments 2..3 --by participant --smoothness 1", 2 * 6 + 3),
-        ("fit both.csv --grid 6 --segments 2..3 --by image", 2 * 2 * 55),
-        ("fit answers.csv --grid 6 --segments 2 --by participant", 5 * 55),
+        ("fit both.csv --grid 6 --segments 2..3 --by image --method penalised", 2 * 2 * 55),
+        ("fit answers.csv --grid 6 --segments 2 --by participant --method penalised", 5 * 55),
+        ("fit answers.csv --grid 6 --segments 2 --by participant --budget 8", 2 + 4),
         (f"simulate {SMALL} --participants 3", 1 + 3 + 1),
         (f"simulate {SMALL} --participants 3 --fresh", 3 * 6 + 3 + 1),
     ],

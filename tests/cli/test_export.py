@@ -100,15 +100,16 @@ def test_grid_may_be_said_but_not_contradicted(there, capsys):
     )  # fmt: skip
 
 
-def test_a_free_number_of_segments_is_asked_for(there, capsys):
+@pytest.mark.parametrize("options", ["", "--smoothness 1"])
+def test_a_free_number_of_segments_is_chosen_by_evidence(there, capsys, options):
     vseg("export two-images --out exported", capsys)
     Path("exported", dataset.STUDY).write_text(STUDY.format(segments='"free"'))
-    code, _, err = vseg("fit exported", capsys)
-    assert code == 1
-    assert (
-        "leaves the number of segments free; give --segments a number, a range to choose from, or 'auto'"
-        in err
-    )
+    code, out, _ = vseg(f"fit exported --image warm {options}", capsys)
+    found = json.loads(Path("fit/summary.json").read_text("utf-8"))
+    assert code == 0
+    assert [row["segments"] for row in found["segments_table"]][:2] == [2, 3]
+    assert (found["segments"], found["segments_plausible"][0]) == (2, 2)
+    assert "(plausible: 2" in out
 
 
 def test_force_replaces_an_export_and_nothing_else(there, capsys):

@@ -1,4 +1,4 @@
-"""`vseg fit --method posterior`: the files of a fit, with intervals."""
+"""`vseg fit` by the posterior, its default method: the files of a fit, with intervals; and the choice of the method."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from commands import files, vseg
 from vseg import Maps
 from vseg.evaluation.metrics import label_accuracy
 
-FIT = "fit sim/responses.csv --grid 6 --method posterior --out fit"
+FIT = "fit sim/responses.csv --grid 6 --out fit"
 
 
 def summary(folder):
@@ -21,6 +21,7 @@ def summary(folder):
 def test_files_and_numbers_of_a_posterior(simulated, here, capsys):
     assert vseg(f"{FIT} --segments 2", capsys)[0] == 0
     found = summary(here / "fit")
+    assert found["method"] == "posterior"
     assert found["entropy_low"] < found["mean_entropy"] < found["entropy_high"]
     with np.load("fit/maps.npz") as arrays:
         assert arrays["draws"].shape == (200, 6, 6, 2)
@@ -58,7 +59,7 @@ def test_auto_takes_k_by_evidence_also_for_the_penalised_method(simulated, here,
 def test_very_few_answers_give_a_warning(simulated, here, capsys):
     lines = (here / "sim/responses.csv").read_text().splitlines(keepends=True)
     (here / "few.csv").write_text("".join(lines[:9]))
-    fit = "fit few.csv --grid 6 --segments 2 --method posterior --by participant --prior group --out fit"
+    fit = "fit few.csv --grid 6 --segments 2 --by participant --prior group --out fit"
     code, _, err = vseg(fit, capsys)
     assert code == 0
     assert "8 trials are few for 36 locations" in err
@@ -94,6 +95,19 @@ def test_a_table_that_is_not_text_is_one_sentence(here, capsys, method):
 
 
 @pytest.mark.parametrize(
+    "option",
+    [
+        "--smoothness 1", "--loss cross_entropy", "--solver coordinate_descent", "--kernel four", "--weights pairs",
+        "--max-iterations 500", "--method penalised",
+    ],
+)  # fmt: skip
+def test_an_option_of_the_penalised_method_selects_it(simulated, here, capsys, option):
+    assert vseg(f"{FIT} --segments 2 {option}", capsys)[0] == 0
+    assert summary(here / "fit")["solver"] == "coordinate_descent"
+    assert summary(here / "fit")["smoothness"] is not None
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ("--method magic", "--method: 'magic' is not one of 'penalised', 'posterior'."),
@@ -104,19 +118,28 @@ def test_a_table_that_is_not_text_is_one_sentence(here, capsys, method):
         ("--lapses 0.1,2", "--lapses: expected a number from 0 to 0.5, got '2'"),
         ("--draws 7", "--draws: expected 8 or more, got '7'."),
         ("--draws 20000", "--draws: expected 10000 or less, got '20000'."),
-        ("--loss squared_error", "--loss needs --method penalised, but the method is posterior;"),
         (
-            "--smoothness 1 --loss cross_entropy --kernel hm --max-iterations 5",
-            "--smoothness, --loss, --kernel, --max-iterations need --method penalised, but the method is posterior;",
+            "--method posterior --loss squared_error",
+            "--loss (penalised) cannot be used with the method posterior; leave it out, or use --method penalised.",
+        ),
+        (
+            "--method posterior --smoothness 1 --kernel four --max-iterations 5",
+            "--smoothness (penalised), --kernel (penalised), --max-iterations (penalised) cannot be used with the "
+            "method posterior; leave them out, or use --method penalised.",
         ),
         (
             "--method penalised --draws 64",
-            "--draws needs --method posterior, but the method is penalised;",
+            "--draws (posterior) cannot be used with the method penalised; leave it out, or use --method posterior.",
         ),
         (
             "--method penalised --prior image --lapses none",
-            "--prior, --lapses need --method posterior, but the method is penalised;",
+            "--prior (posterior), --lapses (posterior) cannot be used with the method penalised;",
         ),
+        (
+            "--weights pairs --budget 100",
+            "--weights (penalised) and --budget (posterior) are settings of two methods; give those of one only.",
+        ),
+        ("--budget 7", "--budget: expected 8 or more, got '7'."),
         ("--method penalised --loss nope", "--loss: 'nope' is not one of 'squared_error', 'cross_entropy'."),
         ("--method penalised --kernel hm", "hm"),
         ("--method penalised --weights hm", "--weights: 'hm' is not one of 'trials', 'pairs'."),

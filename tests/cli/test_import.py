@@ -59,7 +59,7 @@ def test_jspsych_then_fit(capsys):
         "Dots lie at most 0.00 of the distance between locations (0.0 px) from the locations of a 6x6 grid.\n"
         "2 rows skipped: 2 without dots.\n"
         "imported: 2 participants gave 216 answers in 2 sessions about 1 image, of which 216 count.\n"
-        "Next: vseg fit imported --segments 2..6 --out fit\n"
+        "Next: vseg fit imported --out fit\n"
     )
     assert vseg("fit imported --segments 2 --smoothness 1", capsys)[0] == 0
     labels = Maps.load("fit/maps.npz").labels.reshape(SIZE, SIZE)

@@ -27,7 +27,7 @@ def test_an_existing_folder_is_a_conflict_until_forced(simulated, capsys):
 
 
 def test_force_replaces_nothing_when_the_fit_fails(simulated, capsys):
-    vseg("fit sim/responses.csv --grid 6 --segments 2", capsys)
+    vseg("fit sim/responses.csv --grid 6 --segments 2 --method penalised", capsys)
     before = files(Path("fit"))
     assert vseg("fit sim/responses.csv --grid 5 --segments 2 --force", capsys)[0] == 1
     assert files(Path("fit")) == before

@@ -363,7 +363,7 @@ MAPS = Maps(Grid(3), [[0.5, 0.5]] * 9)
         (lambda: figures.maps(), "Expected at least one Maps to draw, got none."),
         (
             lambda: figures.maps(MAPS, 3),
-            "Expected Maps to draw, got int; of a reconstruction, draw its `.maps`.",
+            "Expected Maps or a Posterior to draw, got int; of a reconstruction, draw its `.maps`.",
         ),
         (
             lambda: figures.maps(MAPS, names=["a", "b"]),

@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 from matplotlib.collections import PathCollection
 
@@ -9,7 +10,8 @@ from vseg import Grid, figures, posterior, simulate, stimuli
 from vseg.designs import covering
 from vseg.errors import VsegWarning
 from vseg.evaluation.random_effects import Measurement
-from vseg.figures.posteriors import MAX_NAMED, _format_interval, median_maps, participant_entropy_maps
+from vseg.figures.posteriors import MAX_NAMED
+from vseg.figures.style import format_interval
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +30,27 @@ def flat(drawn):
 def test_map_titles_state_the_entropy_of_the_posterior(believed):
     low, high = believed.entropy_interval
     said = f"{believed.entropy:.2f} [{low:.2f}, {high:.2f}] nats"
-    assert flat(median_maps(believed)) == [said]
-    assert flat(median_maps(believed, believed, names=["answers alone", "2 nats"])) == [said, said]
-    assert flat(participant_entropy_maps({"0.1 nats": believed, "P2": believed})) == [said, said]
+    assert flat(figures.maps(believed)) == [said]
+    assert flat(figures.maps(believed, believed, names=["answers alone", "2 nats"])) == [said, said]
+    assert flat(figures.participants({"0.1 nats": believed, "P2": believed})) == [said, said]
+    assert flat(figures.entropy(believed)) == [said]
+    assert said in flat(figures.side_by_side({"image": {"people": believed}}))
+    beside = flat(figures.maps(believed, believed.maps))
+    assert beside == [said, f"mean {believed.maps.mean_entropy:.2f} nats"]
+
+
+def test_entropy_maps_show_the_mean_over_the_draws(believed):
+    """Maps of the same entropy at each location as the draws have on average, not that of the median map."""
+    p = believed.draws
+    expected = -np.sum(p * np.log(np.where(p > 0, p, 1)), axis=2).mean(axis=0).reshape(6, 6)
+    assert np.abs(expected - believed.maps.entropy.reshape(6, 6)).max() > 0.02
+    for drawn, place in (
+        (figures.maps(believed), 3),
+        (figures.entropy(believed), 0),
+        (figures.participants({"P1": believed}), 0),
+        (figures.intervals(believed), 6),
+    ):
+        assert np.allclose(drawn.axes[place].images[0].get_array(), expected)
 
 
 @pytest.mark.parametrize("count", [1, MAX_NAMED // 2, MAX_NAMED // 2 + 1])
@@ -62,7 +82,7 @@ def test_names_are_at_the_dots_of_their_participants(count):
     ],
 )
 def test_an_interval_has_enough_digits_to_distinguish_its_ends(values, text):
-    assert _format_interval(*values) == text
+    assert format_interval(*values) == text
 
 
 def test_the_evidence_axis_states_where_it_is_logarithmic(believed):

@@ -36,6 +36,7 @@ def fit_quietly(*arguments, **settings):
     ("options", "table", "settings"),
     [
         ("--segments 2", "responses", {"segments": 2}),
+        ("--segments 2 --method penalised", "responses", {"segments": 2, "method": "penalised"}),
         ("--segments 2 --by participant", "responses", {"segments": 2, "by": "participant"}),
         (
             "--segments 2..3 --by participant --smoothness 1 --picture picture.png",
@@ -44,9 +45,9 @@ def fit_quietly(*arguments, **settings):
         ),
         ("--segments auto --smoothness 1", "responses", {"segments": "auto", "smoothness": 1.0}),
         (
-            "--segments 2 --by participant --seed 3",
+            "--segments 2 --by participant --method penalised --seed 3",
             "drop_out",
-            {"segments": 2, "by": "participant", "seed": 3},
+            {"segments": 2, "by": "participant", "method": "penalised", "seed": 3},
         ),
         (
             "--segments 2 --by participant --smoothness 1 --loss cross_entropy --kernel gaussian:1 --weights pairs",
@@ -56,8 +57,16 @@ def fit_quietly(*arguments, **settings):
                 "kernel": "gaussian:1", "weights": "pairs",
             },
         ),
-        ("--segments 2 --by image", "two_images", {"segments": 2, "by": "image"}),
-        ("--segments 2 --image tree", "two_images", {"segments": 2, "image": "tree"}),
+        (
+            "--segments 2 --by image --budget 100",
+            "two_images",
+            {"segments": 2, "by": "image", "budget": 100},
+        ),
+        (
+            "--segments 2 --image tree --method penalised",
+            "two_images",
+            {"segments": 2, "image": "tree", "method": "penalised"},
+        ),
         (
             "--segments 2..3 --by participant --method posterior --prior group --lapses estimate",
             "responses",
@@ -67,9 +76,9 @@ def fit_quietly(*arguments, **settings):
             },
         ),
         (
-            "--segments 2 --by participant --method posterior --lapses 0.02,0.05 --draws 16",
+            "--segments 2 --by participant --lapses 0.02,0.05 --draws 16",
             "drop_out",
-            {"segments": 2, "by": "participant", "method": "posterior", "lapses": (0.02, 0.05), "draws": 16},
+            {"segments": 2, "by": "participant", "lapses": (0.02, 0.05), "draws": 16},
         ),
         (
             "--segments 2 --method posterior --prior image --picture picture.png",
@@ -110,7 +119,7 @@ def test_an_exported_folder_by_python_and_by_the_command(exported, command, here
 
 
 def test_a_folder_brings_images_segments_and_catch_trials(exported):
-    result = vseg.fit_dataset(exported, method="posterior", seed=0)
+    result = vseg.fit_dataset(exported, seed=0)
     assert (result.by, list(result.each)) == ("image", ["cold", "warm"])
     catch = count_catch_trials(exported)
     assert sum(fit.details["catch_asked"] for fit in result.each.values()) == sum(
@@ -123,7 +132,9 @@ def test_a_folder_brings_images_segments_and_catch_trials(exported):
 
 
 def test_participants_with_too_few_answers_are_skipped(data):
-    result, messages = fit_quietly(data / "drop_out.csv", layout=GRID, segments=2, by="participant", seed=0)
+    result, messages = fit_quietly(
+        data / "drop_out.csv", layout=GRID, segments=2, by="participant", method="penalised", seed=0
+    )
     assert list(result.each) == ["a", "b", "c"]
     assert list(result.skipped) == ["left"]
     assert result.skipped["left"].startswith(
@@ -144,7 +155,9 @@ def test_reconstruct_each_raises_and_names_fit_dataset(data):
 
 
 def test_participants_have_one_k_and_the_labels_of_all(data):
-    result = vseg.fit_dataset(data / "responses.csv", layout=GRID, segments=[2, 3], by="participant", seed=0)
+    result = vseg.fit_dataset(
+        data / "responses.csv", layout=GRID, segments=[2, 3], by="participant", method="penalised", seed=0
+    )
     assert result.together.choice.by_likelihood == result.segments
     for fit in result.each.values():
         assert fit.maps.segments == result.segments
@@ -176,7 +189,7 @@ def test_catch_trials_of_responses_in_memory(data):
 def test_an_image_that_cannot_be_fitted_is_skipped(data):
     both = vseg.load(data / "two_images.csv", GRID)
     answers = concatenate([both.select(image="tree"), both.select(image="../boat").take(range(5))])
-    result, messages = fit_quietly(answers, segments=2, by="image", seed=0)
+    result, messages = fit_quietly(answers, segments=2, by="image", method="penalised", seed=0)
     assert (list(result.each), list(result.skipped)) == (["tree"], ["../boat"])
     assert messages[0].startswith("image ../boat is left out: ")
     with pytest.raises(InvalidInput, match="fitted separately"):
@@ -197,18 +210,18 @@ def test_nobody_can_be_fitted(data):
     with pytest.raises(
         InvalidInput, match="No participant could be fitted; P0: Choosing the smoothness needs"
     ):
-        vseg.fit_dataset(few, segments=2, by="participant", seed=0)
+        vseg.fit_dataset(few, segments=2, by="participant", method="penalised", seed=0)
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        {"segments": 2},
+        {"segments": 2, "method": "penalised"},
         {"segments": 2, "smoothness": 1.0},
-        {"segments": [2, 3], "by": "participant"},
+        {"segments": [2, 3], "by": "participant", "method": "penalised"},
         {"segments": [2, 3], "by": "participant", "smoothness": 1.0},
         {"segments": "auto", "smoothness": 1.0},
-        {"segments": [2, 3], "by": "participant", "method": "posterior"},
+        {"segments": [2, 3], "by": "participant", "budget": 8},
     ],
 )
 def test_progress_ends_at_the_announced_total(data, settings):
@@ -231,22 +244,32 @@ def test_a_fit_is_saved_to_a_new_or_empty_folder(data, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "magic"}, "Unknown method 'magic'; choose one of penalised, posterior"),
+        ({"method": "magic"}, "Unknown method 'magic'; choose one of posterior, penalised"),
         ({"by": "block"}, "Cannot fit by 'block'; choose one of all, participant, image"),
         ({"segments": None}, "Give the number of segments"),
         ({"segments": "many"}, "several to choose from, or 'auto', got 'many'"),
         ({"segments": []}, "one or more numbers of segments, got none"),
         ({"layout": Grid(6)}, "are on a 5x5 grid, not on a 6x6 grid"),
-        ({"prior": "group", "lapses": "none"}, "prior, lapses are settings of the method 'posterior'"),
-        ({"method": "posterior", "smoothness": 1}, "smoothness is a setting of the method 'penalised'"),
         (
-            {"method": "posterior", "prior": "magic"},
+            {"method": "penalised", "prior": "group", "lapses": "none"},
+            r"prior \(posterior\), lapses \(posterior\) cannot be used with the method penalised; leave them out",
+        ),
+        (
+            {"method": "posterior", "smoothness": 1},
+            r"smoothness \(penalised\) cannot be used with the method posterior; leave it out",
+        ),
+        (
+            {"loss": "cross_entropy", "draws": 64},
+            r"loss \(penalised\) and draws \(posterior\) are settings of two methods; give those of one only",
+        ),
+        (
+            {"prior": "magic"},
             "Unknown prior 'magic'; choose one of spatial, image, group",
         ),
-        ({"method": "posterior", "prior": "group"}, "fit by participant to use it"),
-        ({"method": "posterior", "prior": "image"}, "The image prior needs the image"),
-        ({"method": "posterior", "lapses": "some"}, "Lapses are 'auto', 'none', 'estimate' or two rates"),
-        ({"method": "posterior", "lapses": (0.6, 0.6)}, "add up to less than 1"),
+        ({"prior": "group"}, "fit by participant to use it"),
+        ({"prior": "image"}, "The image prior needs the image"),
+        ({"lapses": "some"}, "Lapses are 'auto', 'none', 'estimate' or two rates"),
+        ({"lapses": (0.6, 0.6)}, "add up to less than 1"),
         ({"image": "boat"}, "No responses with image 'boat'"),
     ],
 )

@@ -58,8 +58,7 @@ def export(
             f"{out / dataset.IDENTITIES} identifies participants: do not share it with the other files."
         )
     if counts.used:
-        segments = " --segments 2..6" if row.study.segments == "free" else ""
-        typer.echo(f"Next: vseg fit {out}{segments} --out fit")
+        typer.echo(f"Next: vseg fit {out} --out fit")
 
 
 def _find_database_file(db: str) -> list[Path]:

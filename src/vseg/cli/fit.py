@@ -49,7 +49,7 @@ def fit(
         typer.Option(
             metavar="K",
             help="Number of segments; or how to choose it: auto (by evidence, from 2 to at most 8), or a range such as "
-            "2..5 [default: that of a folder's study].",
+            "2..5 [default: that of a folder's study; auto if the study leaves it free].",
             rich_help_panel=FIT,
         ),
     ] = None,
@@ -62,12 +62,13 @@ def fit(
         ),
     ] = None,
     method: Annotated[
-        Literal["penalised", "posterior"],
+        Literal["penalised", "posterior"] | None,
         typer.Option(
-            help="penalised: the penalised estimator (the paper's); posterior: maps with intervals.",
+            help="posterior: maps with intervals; penalised: the penalised estimator (the paper's) [default: "
+            "posterior; penalised if one of its options below is given].",
             rich_help_panel=FIT,
         ),
-    ] = "penalised",
+    ] = None,
     seed: Annotated[
         int,
         typer.Option(
@@ -144,7 +145,17 @@ def fit(
             min=8,
             max=10_000,
             metavar="COUNT",
-            help="Number of maps to draw from the posterior; increase it if the chains do not agree [default: 64].",
+            help="Number of maps to draw from the posterior [default: 200].",
+            rich_help_panel=POSTERIOR,
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=8,
+            max=100_000,
+            metavar="COUNT",
+            help="Draws of each chain at most; increase it if the chains do not agree [default: 800].",
             rich_help_panel=POSTERIOR,
         ),
     ] = None,
@@ -157,44 +168,37 @@ def fit(
 ) -> None:
     """Reconstruct probabilistic maps from RESPONSES.
 
-    Writes maps.npz (array `probabilities`, N x N x K), summary.json and maps.png; with smoothness auto also
-    smoothness.png, with several K segments.png, with a picture boundaries.png.
+    Writes maps.npz (array `probabilities`, N x N x K), summary.json and maps.png; with several K segments.png, with a
+    picture boundaries.png.
 
-    --method posterior finds the smoothness by evidence, and adds the arrays `lower`, `upper` (90 %) and `draws` to
-    maps.npz, the entropy's interval to summary.json, and intervals.png. Catch trials in the data help to estimate
-    lapses.
+    The posterior finds the smoothness by itself and says how much the answers leave open: maps.npz also has the arrays
+    `lower`, `upper` (90 %) and `draws`, summary.json the interval of the mean entropy, and intervals.png shows both.
+    Lapses are estimated if there are catch trials in the data.
+
+    --method penalised is the paper's estimator; so is any fit with --smoothness, --loss, --solver, --kernel, --weights
+    or --max-iterations. With smoothness auto it writes smoothness.png.
 
     --segments auto chooses K by the evidence, with either method: it tries 2, 3, … up to 8, stops when two K in a row
     are more than 4 nats below the best, and takes the smallest K within 2 nats of the best. With a range such as 2..5
     the posterior chooses in the same way; the penalised estimator compares predictions of held-out pairs, and reports
     the choice of the paper's rule as well.
 
-    --by participant adds participants.csv and a folder for each participant and, with --method posterior,
-    entropies.png; vseg groups compares such fits. If K is chosen, it is chosen once, from all answers. --by image fits
-    each image separately. Participants or images with too few answers are skipped, with a warning and a note in the
-    table.
+    --by participant adds participants.csv, a folder for each participant and, from posteriors, entropies.png; vseg
+    groups compares such fits. If K is chosen, it is chosen once, from all answers. --by image fits each image
+    separately. Participants or images with too few answers are skipped, with a warning and a note in the table.
 
-    A folder written by vseg export contains its locations, images, catch trials and, unless the study left it free, the
-    number of segments.
+    A folder written by vseg export contains its locations, images, catch trials and number of segments.
 
     \b
     Examples:
       vseg fit exported --out fit
-      vseg fit responses.csv --grid 16 --segments 3 --method posterior --out fit
-      vseg fit exported --image boat --method posterior --by participant --prior group --out boat
+      vseg fit responses.csv --grid 16 --segments 3 --method penalised --out fit
+      vseg fit exported --image boat --by participant --prior group --out boat
       vseg fit responses.csv --grid 16 --segments auto --by participant --picture photo.jpg
     """
     if responses.is_file():
         _require(grid, "--grid", "16")
         _require(segments, "--segments", "3")
-    _refuse_options(
-        method,
-        penalised={
-            "--smoothness": smoothness, "--loss": loss, "--solver": solver, "--kernel": kernel, "--weights": weights,
-            "--max-iterations": max_iterations,
-        },
-        posterior={"--prior": prior, "--lapses": lapses, "--draws": draws},
-    )  # fmt: skip
     counts = None if segments is None else _parse_segments(segments)
     strength = None if smoothness is None else options.parse_smoothness(smoothness)
     rates = None if lapses is None else _parse_lapses(lapses)
@@ -205,7 +209,8 @@ def fit(
         job = prepare_fit(
             responses, layout=None if grid is None else Grid(grid), segments=counts, by=by, image=image,
             picture=picture, method=method, smoothness=strength, loss=loss, solver=solver, kernel=kernel,
-            weights=weights, max_iterations=max_iterations, prior=prior, lapses=rates, draws=draws, seed=seed,
+            weights=weights, max_iterations=max_iterations, prior=prior, lapses=rates, draws=draws,
+            budget=budget, seed=seed,
         )  # fmt: skip
         with progress_bar("Fitting", job.steps) as advance:
             result = job.run(advance)
@@ -219,18 +224,6 @@ def _require(value: object, option: str, example: str) -> None:
             f"{option} is missing: a table of responses needs it, for example {option} {example}; only a folder "
             "written by vseg export contains it."
         )
-
-
-def _refuse_options(method: str, **options_by_method: dict[str, object]) -> None:
-    """Refuse the options of a method that was not chosen."""
-    for owner, values in options_by_method.items():
-        given = [option for option, value in values.items() if value is not None]
-        if owner != method and given:
-            needs = "needs" if len(given) == 1 else "need"
-            raise InvalidInput(
-                f"{', '.join(given)} {needs} --method {owner}, but the method is {method}; change the method, or leave "
-                f"out {' and '.join(given)}."
-            )
 
 
 def _parse_segments(text: str) -> "list[int] | Literal['auto']":

@@ -154,7 +154,7 @@ def import_(
         typer.echo(imported.skipped)
     typer.echo(f"{out}: {imported}")
     if any(imported.columns["used"]):
-        typer.echo(f"Next: vseg fit {out}{'' if segments else ' --segments 2..6'} --out fit")
+        typer.echo(f"Next: vseg fit {out} --out fit")
 
 
 def _parse_size(text: str) -> tuple[float, float]:

@@ -8,10 +8,19 @@ _DATABASE = {
     "give the address of the database that the server uses": "give the database that the server uses with --db URL"
 }
 _SIMULATION = {"got trials=": "got --trials "}
+_FIT_METHODS = {
+    f"{name} ({method})": f"--{name.replace('_', '-')} ({method})"
+    for method, names in {
+        "posterior": ("prior", "lapses", "draws", "budget"),
+        "penalised": ("smoothness", "loss", "solver", "kernel", "weights", "max_iterations"),
+    }.items()
+    for name in names
+} | {f"choose the method {method}": f"use --method {method}" for method in ("posterior", "penalised")}
 
 OPTIONS_IN_MESSAGES = {
     "fit": {
         **_LOCATIONS,
+        **_FIT_METHODS,
         "give its file as picture": "give its file with --picture",
         "fit by participant to use it": "add --by participant to use it",
         "give a number for smoothness instead": "give a number with --smoothness instead",
@@ -21,9 +30,6 @@ OPTIONS_IN_MESSAGES = {
         "Unknown kernel ": "--kernel: unknown kernel ",
         ", eight, gaussian:WIDTH, or give a matrix": ", eight or gaussian:WIDTH",
         "Give the number of segments; ": "Give the number of segments with --segments; ",
-        "leaves the number of segments free; give a number": (
-            "leaves the number of segments free; give --segments a number"
-        ),
     },
     "groups": {
         "give another folder, or a table of groups": "give another folder, or a table of groups with --table",

@@ -1,9 +1,10 @@
-"""Catch trials, which have an obvious answer: how many each participant answered correctly."""
+"""Catch trials, which have an obvious answer: how many each participant answered correctly, and what follows."""
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 from vseg.data.dataset import Dataset
 from vseg.data.file_reading import (
@@ -16,6 +17,29 @@ from vseg.data.file_reading import (
 
 REQUIRED_COLUMNS = ("participant", "catch", "correct")
 TRUE, FALSE = ("1", "true", "1.0"), ("0", "false", "0.0")
+
+CatchTrials = Mapping[str, tuple[int, int]]
+"""Catch trials answered correctly, and all, of each participant of a data set who had some."""
+
+
+def choose_lapses(catch: CatchTrials) -> Literal["estimate"] | None:
+    """Return how a posterior treats lapses unless it is told: it estimates them if the data set has catch trials.
+
+    Every route from answers to a posterior asks this function, so that all give the same result.
+    """
+    return "estimate" if any(asked for _, asked in catch.values()) else None
+
+
+def sum_catch_trials(catch: CatchTrials, participants: Iterable[str]) -> tuple[int, int] | None:
+    """Add up the catch trials of some participants, correct and all; None if they had none.
+
+    Examples
+    --------
+    >>> sum_catch_trials({"P1": (19, 20), "P2": (20, 20)}, ["P1", "P2", "P3"])
+    (39, 40)
+    """
+    counts = [catch[name] for name in participants if name in catch]
+    return (sum(correct for correct, _ in counts), sum(asked for _, asked in counts)) if counts else None
 
 
 def count_catch_trials(path: str | Path) -> dict[str, tuple[int, int]]:

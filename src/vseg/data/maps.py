@@ -112,8 +112,7 @@ class Maps:
     @cached_property
     def entropy(self) -> NDArray[np.float64]:
         """(n,) -Σ p log p in nats: 0 if certain, log K if all segments are equally likely."""
-        p = self.probabilities
-        return as_read_only(-np.sum(p * np.log(np.where(p > 0, p, 1)), axis=1) + 0.0)
+        return as_read_only(_compute_entropy(self.probabilities))
 
     @property
     def mean_entropy(self) -> float:
@@ -231,6 +230,25 @@ class Maps:
                 values[outside] = NearestNDInterpolator(centres, self.probabilities)(positions[outside])
         values = np.maximum(values, 0)
         return values / values.sum(axis=1, keepdims=True)
+
+
+def average_entropy(draws: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (n,) the entropy at each location in nats, averaged over draws (S, n, K) of maps.
+
+    This is the uncertainty of a posterior's maps. That of its median map is another number, most often smaller.
+
+    Examples
+    --------
+    >>> average_entropy(np.array([[[1.0, 0.0]], [[0.5, 0.5]]])).round(3)
+    array([0.347])
+    """
+    return _compute_entropy(draws).mean(axis=0)
+
+
+def _compute_entropy(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return -Σ p log p over the last axis, in nats."""
+    p = probabilities
+    return -np.sum(p * np.log(np.where(p > 0, p, 1)), axis=-1) + 0.0
 
 
 def _grid_shape(layout: Layout) -> tuple[int, int]:

@@ -50,7 +50,7 @@ responses = vseg.load("this-folder")  # the answers that count
 ```
 
 ```sh
-vseg fit this-folder{segments} --out fit
+vseg fit this-folder --out fit
 ```
 """
 
@@ -89,7 +89,6 @@ def write_description(
             version=__version__,
             date=f"{now:%Y-%m-%d}",
             counts=counts,
-            segments=" --segments 2..6" if study.study.segments == "free" else "",
             schema=SCHEMA_VERSION,
             choices="  study-…_description-choices_data.csv                      chosen pairs, one per row\n"
             * study.study.design.is_adaptive,

@@ -6,7 +6,7 @@ screen is needed, and `.savefig("name.png")` (or .svg, .pdf) writes it.
 map_rows     maps
 panels       segmentation, entropy, boundaries, participants
 charts       curves, groups, smoothness_curve, segments, design
-posteriors   intervals, entropies, evidence; median_maps, participant_entropy_maps
+posteriors   intervals, entropies, evidence
 comparisons  forest, calibration, side_by_side
 planning     forecast
 style        colours, sizes, and the conversion of layouts to pixels

@@ -145,7 +145,7 @@ def calibration(curves: Mapping[str, Curve]) -> Figure:
 
 
 def side_by_side(
-    rows: Mapping[str, Mapping[str, Maps]], images: Mapping[str, ArrayLike] | None = None
+    rows: Mapping[str, Mapping[str, style.Drawable]], images: Mapping[str, ArrayLike] | None = None
 ) -> Figure:
     """Draw the maps of people and models: one column each, one row per image or participant.
 
@@ -154,7 +154,7 @@ def side_by_side(
 
     Parameters
     ----------
-    rows : mapping from a row's name to Maps by column name
+    rows : mapping from a row's name to Maps or Posterior by column name
         A name may have several lines. A column that a row lacks stays empty there.
     images : mapping from a row's name to its image, optional
         Shown first.
@@ -173,9 +173,7 @@ def side_by_side(
     """
     if not rows or not any(rows.values()):
         raise InvalidInput("Expected maps to draw side by side, got none.")
-    for each in rows.values():
-        if each:
-            style.check_maps(list(each.values()))
+    drawn = {name: style.add_entropies(list(each.values())) for name, each in rows.items() if each}
     shown = {name: style.normalise_image(image) for name, image in (images or {}).items()}
     columns = list(dict.fromkeys(name for each in rows.values() for name in each))
     across = len(columns) + bool(shown)
@@ -194,12 +192,10 @@ def side_by_side(
         write_text(figure, left / 2, top + high / 2, named, rotation=90)
         if name in shown:
             style.draw_image(add_axes(figure, left, top, side, high), shown[name])
-        for head, maps in zip(each, style.align_to_first(list(each.values())), strict=True):
+        for head, one in zip(each, style.align_to_first(drawn[name]) if each else [], strict=True):
             place = left + (columns.index(head) + bool(shown)) * (side + GAP)
-            _draw_maps(add_axes(figure, place, top, side, high), maps, high / side)
-            write_text(
-                figure, place + side / 2, top + high + 0.08, f"{maps.mean_entropy:.2f} nats", size=SMALL - 2
-            )
+            _draw_maps(add_axes(figure, place, top, side, high), one, high / side)
+            one.write_mean(figure, place + side / 2, top + high + 0.08, size=SMALL - 2)
         top += high + GAP + 0.16
     write_text(figure, left, top + 0.08, NOTE, size=SMALL - 1, ha="left")
     return figure
@@ -210,10 +206,11 @@ def _format_bits(bits: float) -> str:
     return f"{bits:.3f}".replace("-", "−")
 
 
-def _draw_maps(axes: Axes, maps: Maps, shape: float) -> None:
+def _draw_maps(axes: Axes, drawn: style.MapsWithEntropy, shape: float) -> None:
     """Draw each location in the colour of its most probable segment, lighter for higher entropy."""
+    maps = drawn.maps
     colours = style.colour_labels(maps.labels)
-    sure = 1 - maps.entropy / style.highest_entropy(maps.segments)
+    sure = 1 - drawn.entropy / style.highest_entropy(maps.segments)
     pale = 1 - (1 - colours) * (0.15 + 0.85 * sure[:, None])
     style.draw_image(axes, _raster_rgb(maps, pale, shape))
     style.draw_boundaries(axes, maps, shape, width=0.6)

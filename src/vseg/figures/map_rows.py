@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from vseg.data.maps import Maps
 from vseg.figures import style
 from vseg.figures.style import (
     GAP,
@@ -17,6 +16,8 @@ from vseg.figures.style import (
     MARGIN,
     MEDIUM,
     SMALL,
+    Drawable,
+    MapsWithEntropy,
     add_axes,
     draw_image,
     segment_letter,
@@ -27,15 +28,17 @@ MAX_WIDTH_IN = 7.6  # inches for all panels of a row, so that text stays legible
 MAX_PER_LINE = 6  # probability maps next to each other
 
 
-def maps(*maps: Maps, image: ArrayLike | None = None, names: Sequence[str] | None = None) -> Figure:
+def maps(*maps: Drawable, image: ArrayLike | None = None, names: Sequence[str] | None = None) -> Figure:
     """Draw one row for each Maps: its K probability maps, its segmentation map and its entropy map.
 
     Probability maps run from black at 0 to the segment's colour at 1. Rows after the first are aligned to it
-    (their labels are arbitrary) where their layouts agree, so that a colour means the same in all rows.
+    (their labels are arbitrary) where their layouts agree, so that a colour means the same in all rows. The row of a
+    Posterior has the maps of its median, but the entropy of the posterior: at each location the mean over the draws,
+    and below the mean entropy with its 90 % interval. The entropy of the median map is another number.
 
     Parameters
     ----------
-    *maps : Maps
+    *maps : Maps or Posterior
         One or more, a row each.
     image : array_like, shape (height, width) or (height, width, 3), optional
         Shown first in each row, under the boundaries of that row's segmentation.
@@ -54,8 +57,7 @@ def maps(*maps: Maps, image: ArrayLike | None = None, names: Sequence[str] | Non
     >>> len(maps(truth, truth.permute([2, 0, 1])).axes)
     12
     """
-    style.check_maps(maps)
-    rows = style.align_to_first(maps)
+    rows = style.align_to_first(style.add_entropies(maps))
     default = ["truth", "reconstruction"] if len(rows) == 2 else [""] * len(rows)
     titles = style.check_names(names, len(rows), default)
     shown = None if image is None else style.normalise_image(image)
@@ -134,8 +136,14 @@ class _Plan:
 
 
 def _draw_row(
-    figure: Figure, plan: _Plan, row: int, maps: Maps, title: str, shown: NDArray[np.float64] | None
+    figure: Figure,
+    plan: _Plan,
+    row: int,
+    drawn: MapsWithEntropy,
+    title: str,
+    shown: NDArray[np.float64] | None,
 ) -> None:
+    maps = drawn.maps
     top, large, high = plan.top(row), plan.large, plan.large * plan.shape
     write_text(
         figure,
@@ -160,10 +168,9 @@ def _draw_row(
     _head(axes, "segmentation" if large > 0.9 else "segments", row)
     axes = add_axes(figure, plan.entropy_left, top, large, high)
     highest = style.highest_entropy(plan.segments)
-    draw_image(axes, style.rasterise(maps.layout, maps.entropy, plan.shape), highest=highest)
+    draw_image(axes, style.rasterise(maps.layout, drawn.entropy, plan.shape), highest=highest)
     _head(axes, "entropy", row)
-    caption = f"mean {maps.mean_entropy:.2f} nats"
-    write_text(figure, plan.entropy_left + large / 2, top + high + 0.1, caption, size=SMALL - 1)
+    drawn.write_mean(figure, plan.entropy_left + large / 2, top + high + 0.1, before="mean ", size=SMALL - 1)
 
 
 def _head(axes: Axes, text: str, row: int) -> None:

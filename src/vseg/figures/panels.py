@@ -19,11 +19,11 @@ from vseg.figures.style import (
     MARGIN,
     MEDIUM,
     SMALL,
+    Drawable,
     add_axes,
     draw_image,
     segment_letter,
     set_title,
-    write_text,
 )
 
 SIDE = 2.8  # inches of a single panel
@@ -31,14 +31,14 @@ SMALL_SIDE = 1.25  # inches of each panel where there are many
 LEAST_BAR = 1.0  # inches that the label of the entropy scale needs
 
 
-def segmentation(maps: Maps, image: ArrayLike | None = None) -> Figure:
+def segmentation(maps: Drawable, image: ArrayLike | None = None) -> Figure:
     """Draw the segmentation map, the most probable segment of each location, with the share of each segment.
 
     With an image, the image stands before it, under the boundaries of the segmentation.
 
     Parameters
     ----------
-    maps : Maps
+    maps : Maps or Posterior
         The maps.
     image : array_like, shape (H, W) or (H, W, 3), optional
         The image, shown first.
@@ -54,33 +54,33 @@ def segmentation(maps: Maps, image: ArrayLike | None = None) -> Figure:
     >>> segmentation(Maps.one_hot(Grid(3), [0, 0, 0, 1, 1, 1, 1, 1, 1])).axes[0].get_title()
     'segmentation'
     """
-    style.check_maps([maps])
+    drawn = style.add_entropies([maps])[0].maps
     shown = None if image is None else style.normalise_image(image)
     shape = style.image_shape(shown)
     left = MARGIN if shown is None else MARGIN + SIDE + GAP
     figure = style.create_figure(
-        left + SIDE + MARGIN + 0.95 * style.count_legend_columns(maps.segments),
-        MARGIN + 2 * LINE + max(SIDE * shape, style.legend_height(maps.segments)),
+        left + SIDE + MARGIN + 0.95 * style.count_legend_columns(drawn.segments),
+        MARGIN + 2 * LINE + max(SIDE * shape, style.legend_height(drawn.segments)),
     )
     if shown is not None:
         axes = add_axes(figure, MARGIN, MARGIN + LINE, SIDE, SIDE * shape)
         draw_image(axes, shown)
-        style.draw_boundaries(axes, maps, shape)
+        style.draw_boundaries(axes, drawn, shape)
         set_title(axes, "image")
     axes = add_axes(figure, left, MARGIN + LINE, SIDE, SIDE * shape)
-    draw_image(axes, style.colour_labels(style.rasterise(maps.layout, maps.labels, shape)))
+    draw_image(axes, style.colour_labels(style.rasterise(drawn.layout, drawn.labels, shape)))
     set_title(axes, "segmentation")
-    style.draw_legend_beside(axes, *_shares(maps))
+    style.draw_legend_beside(axes, *_shares(drawn))
     return figure
 
 
-def entropy(maps: Maps) -> Figure:
+def entropy(maps: Drawable) -> Figure:
     """Draw the entropy map in nats, from black (certain) to white (all K segments are equally likely).
 
     Parameters
     ----------
-    maps : Maps
-        The maps.
+    maps : Maps or Posterior
+        The maps. Of a posterior its own entropy is shown, see `maps`.
 
     Returns
     -------
@@ -93,28 +93,26 @@ def entropy(maps: Maps) -> Figure:
     >>> [axes.get_ylabel() for axes in entropy(Maps(Grid(3), [[0.5, 0.5]] * 9)).axes]
     ['', 'entropy (nats)']
     """
-    style.check_maps([maps])
-    highest = style.highest_entropy(maps.segments)
+    [drawn] = style.add_entropies([maps])
+    highest = style.highest_entropy(drawn.segments)
     figure = style.create_figure(MARGIN + SIDE + 0.75, 2 * MARGIN + SIDE + LINE)
     draw_image(
         add_axes(figure, MARGIN, MARGIN, SIDE, SIDE),
-        style.rasterise(maps.layout, maps.entropy),
+        style.rasterise(drawn.maps.layout, drawn.entropy),
         highest=highest,
     )
     bar = add_axes(figure, MARGIN * 2 + SIDE, MARGIN, 0.12, SIDE)
     style.draw_entropy_scale(figure, bar, highest, upright=True)
-    write_text(
-        figure, MARGIN + SIDE / 2, MARGIN + SIDE + 0.13, f"mean {maps.mean_entropy:.2f} nats", size=MEDIUM
-    )
+    drawn.write_mean(figure, MARGIN + SIDE / 2, MARGIN + SIDE + 0.13, before="mean ", size=MEDIUM)
     return figure
 
 
-def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
+def boundaries(maps: Drawable | Mapping[str, Drawable], image: ArrayLike) -> Figure:
     """Draw the boundaries of one segmentation, or of several by name, over the image.
 
     Parameters
     ----------
-    maps : Maps, or mapping from names to Maps
+    maps : Maps or Posterior, or mapping from names to these
         The segmentations; several are named in a legend.
     image : array_like, shape (H, W) or (H, W, 3)
         The image to draw on.
@@ -134,7 +132,7 @@ def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
     """
     named = isinstance(maps, Mapping)
     several = maps if isinstance(maps, Mapping) else {"": maps}
-    style.check_maps(list(several.values()))
+    drawn = [each.maps for each in style.add_entropies(list(several.values()))]
     shown = style.normalise_image(image)
     shape = style.image_shape(shown)
     wide = 3.6 * min(1, 1 / shape)
@@ -145,7 +143,7 @@ def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
     axes = add_axes(figure, MARGIN, MARGIN, wide, wide * shape)
     draw_image(axes, shown)
     tones = ["white"] if len(several) == 1 else [style.segment_colour(k) for k in range(len(several))]
-    for one, tone in zip(several.values(), tones, strict=True):
+    for one, tone in zip(drawn, tones, strict=True):
         style.draw_boundaries(axes, one, shape, tone, width=1.1 if len(several) == 1 else 0.9)
     if named:
         names = [style.shorten_name(str(name), 1.0) for name in several]
@@ -153,13 +151,13 @@ def boundaries(maps: Maps | Mapping[str, Maps], image: ArrayLike) -> Figure:
     return figure
 
 
-def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Figure:
+def participants(maps: Mapping[str, Drawable], image: ArrayLike | None = None) -> Figure:
     """Draw each participant's entropy map with the boundaries of their segmentation, on one scale (S5).
 
     Parameters
     ----------
-    maps : mapping from names to Maps
-        The maps of each participant.
+    maps : mapping from names to Maps or Posterior
+        The maps of each participant. Of a posterior its own entropy is shown, with its 90 % interval, see `maps`.
     image : array_like, shape (H, W) or (H, W, 3), optional
         The image, shown first.
 
@@ -177,10 +175,10 @@ def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Fi
     """
     if not isinstance(maps, Mapping):
         raise InvalidInput(f"Expected a mapping from participant to Maps, got {type(maps).__name__}.")
-    style.check_maps(list(maps.values()))
+    drawn = style.add_entropies(list(maps.values()))
     shown = None if image is None else style.normalise_image(image)
     shape = style.image_shape(shown)
-    highest = style.highest_entropy(max(one.segments for one in maps.values()))
+    highest = style.highest_entropy(max(one.segments for one in drawn))
     count = len(maps) + (shown is not None)
     columns = min(count, 3 if count <= 6 else 5)
     high = SMALL_SIDE * shape
@@ -197,14 +195,12 @@ def participants(maps: Mapping[str, Maps], image: ArrayLike | None = None) -> Fi
         axes = add_axes(figure, *panels.pop(0), SMALL_SIDE, high)
         draw_image(axes, shown)
         set_title(axes, "image", SMALL)
-    for (name, one), (left, top) in zip(maps.items(), panels, strict=True):
+    for name, one, (left, top) in zip(maps, drawn, panels, strict=True):
         axes = add_axes(figure, left, top, SMALL_SIDE, high)
-        draw_image(axes, style.rasterise(one.layout, one.entropy, shape), highest=highest)
-        style.draw_boundaries(axes, one, shape, "#FF5A4F", width=0.8)
+        draw_image(axes, style.rasterise(one.maps.layout, one.entropy, shape), highest=highest)
+        style.draw_boundaries(axes, one.maps, shape, "#FF5A4F", width=0.8)
         set_title(axes, style.shorten_name(str(name), SMALL_SIDE), SMALL)
-        write_text(
-            figure, left + SMALL_SIDE / 2, top + high + 0.1, f"{one.mean_entropy:.2f} nats", size=SMALL - 1
-        )
+        one.write_mean(figure, left + SMALL_SIDE / 2, top + high + 0.1, size=SMALL - 1)
     left = MARGIN + columns * (SMALL_SIDE + GAP) + GAP
     bar = add_axes(figure, left, MARGIN + LINE, 0.1, max(high, LEAST_BAR))
     style.draw_entropy_scale(figure, bar, highest, upright=True)

@@ -1,6 +1,6 @@
 """Figures of posteriors: maps with their uncertainty, entropies of participants, the evidence of each K."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from math import ceil
 from textwrap import fill
 
@@ -8,13 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from vseg.bayes import Posterior, SegmentsTable
 from vseg.bayes.segment_evidence import CHOSEN_WITHIN, PLAUSIBLE_WITHIN
+from vseg.data.maps import average_entropy
 from vseg.errors import InvalidInput
 from vseg.evaluation.random_effects import Measurement, estimate_group, measure_entropy
-from vseg.figures import map_rows, panels, style
+from vseg.figures import style
 from vseg.figures.style import (
     GAP,
     LINE,
@@ -33,17 +34,15 @@ LEFT, STEP = 0.4, SIDE + GAP + LINE
 BINS = 16
 EVIDENCE_TICKS = (0, -2, -4, -10, -30, -100, -300, -1000)
 TITLE_LETTERS = 44  # in a line above the evidence
-MANY_LETTERS = 20  # an interval with more is written smaller, so that it does not touch its neighbour
-TOO_SMALL = 0.0001  # nats; smaller entropies are not written as numbers
 MAX_NAMED = 20  # participants whose names are written below them
 
 
 def intervals(posterior: Posterior) -> Figure:
-    """Draw the posterior median, its segmentation and its entropy, and below them their uncertainty.
+    """Draw the posterior median and its segmentation, the mean entropy at each location, and their uncertainty below.
 
     Under each probability map stands the width of its intervals, black where it is known and white where anything is
-    possible; under the segmentation, the probability that another segment wins the location; under the entropy map, the
-    mean entropy of all draws, its median and its 90 % interval.
+    possible; under the segmentation, the probability that another segment wins the location. The entropy map is the
+    mean over the draws; under it stands the mean entropy of all draws, its median and its 90 % interval.
 
     Parameters
     ----------
@@ -92,55 +91,12 @@ def intervals(posterior: Posterior) -> Figure:
     share = "< 1%" if wrong.mean() < 0.005 else f"{wrong.mean():.0%}"
     panel(K, 0, style.colour_labels(style.rasterise(layout, maps.labels)), "segmentation")
     panel(K, 1, style.rasterise(layout, wrong), f"mislabelled: {share}")
-    panel(K + 1, 0, style.rasterise(layout, maps.entropy), "entropy", style.highest_entropy(K))
+    entropy = style.rasterise(layout, average_entropy(posterior.draws))
+    panel(K + 1, 0, entropy, "entropy", style.highest_entropy(K))
     _draw_entropies(figure, posterior, *place(K + 1, 1))
     note = "Wide: 90 % intervals. Mislabelled: probability of another segment. Black: known, white: open."
     write_text(figure, LEFT, MARGIN + lines * 2 * STEP + 0.12, note, size=SMALL - 1, ha="left")
     return figure
-
-
-def median_maps(
-    *posteriors: Posterior, image: ArrayLike | None = None, names: Sequence[str] | None = None
-) -> Figure:
-    """Draw posterior medians as `vseg.figures.maps` does, with the posterior's mean entropy and its interval.
-
-    The entropy of the median map is another number, most often smaller, so it is not written below.
-    """
-    drawn = map_rows.maps(*(one.maps for one in posteriors), image=image, names=names)
-    return _with_entropies(drawn, posteriors)
-
-
-def participant_entropy_maps(posteriors: Mapping[str, Posterior], image: ArrayLike | None = None) -> Figure:
-    """Draw entropy maps as `vseg.figures.participants` does, with each mean entropy and its interval."""
-    drawn = panels.participants({name: one.maps for name, one in posteriors.items()}, image)
-    return _with_entropies(drawn, posteriors.values())
-
-
-def _with_entropies(drawn: Figure, posteriors: Iterable[Posterior]) -> Figure:
-    """Replace the captions below entropy maps (the horizontal texts) by the posteriors' entropies."""
-    captions = [text for text in drawn.texts if not text.get_rotation()]
-    for text, one in zip(captions, posteriors, strict=True):
-        entropy = _format_entropy(one)
-        if len(entropy) > MANY_LETTERS:  # the colour bar names the unit
-            text.set(text=entropy, fontsize=SMALL - 1)
-        else:
-            text.set_text(f"{entropy} nats")
-    return drawn
-
-
-def _format_entropy(posterior: Posterior) -> str:
-    return _format_interval(posterior.entropy, *posterior.entropy_interval)
-
-
-def _format_interval(value: float, low: float, high: float) -> str:
-    """Format a value and its interval with two to four digits, enough to tell the value from both ends."""
-    if high < TOO_SMALL:
-        return f"< {TOO_SMALL}"
-    for digits in (2, 3, 4):
-        texts = [f"{each:.{digits}f}" for each in (value, low, high)]
-        if len(set(texts)) == 3 and 10**-digits <= (high - low) / 5:
-            break
-    return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
 def entropies(groups: Mapping[str, Mapping[str, Posterior | Measurement]]) -> Figure:
@@ -288,5 +244,5 @@ def _draw_entropies(figure: Figure, posterior: Posterior, left: float, top: floa
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.tick_params(labelsize=SMALL - 1, length=2, width=0.5, pad=2, colors=style.INK)
     axes.set_xlabel("mean entropy (nats)", fontsize=SMALL - 1, labelpad=2, color=style.INK)
-    entropy = _format_entropy(posterior)
-    set_title(axes, entropy, SMALL - (len(entropy) > MANY_LETTERS))
+    entropy = style.format_interval(posterior.entropy, low, high)
+    set_title(axes, entropy, SMALL - (len(entropy) > style.MANY_LETTERS))

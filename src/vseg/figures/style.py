@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from matplotlib.typing import ColorType
 from numpy.typing import ArrayLike, NDArray
 
 from vseg._support.palette import SEGMENT_COLOURS
+from vseg.bayes import Posterior
 from vseg.data.layout import Grid, Layout, as_floats
-from vseg.data.maps import Maps
+from vseg.data.maps import Maps, average_entropy
 from vseg.errors import InvalidInput
 
 # Lines and dots on white, where yellow and pale blue would be lost.
@@ -31,6 +33,47 @@ INK = "#222222"
 RASTER_PX = 200  # the longer side of a scatter drawn as pixels
 LEGEND_LINES = 14  # names below each other in a legend
 CONTOUR_PX = 400  # the longer side of the picture in which boundaries are found
+MANY_LETTERS = 20  # an interval with more is written smaller, so that it does not touch its neighbour
+TOO_SMALL = 0.0001  # nats; smaller entropies are not written as numbers
+
+
+@dataclass(frozen=True)
+class MapsWithEntropy:
+    """Maps with the entropy that a figure shows: their own, or that of the posterior that they are the median of.
+
+    Attributes
+    ----------
+    maps : Maps
+    entropy : (n,)
+        The entropy at each location, in nats.
+    mean : float
+        The mean entropy.
+    interval : (float, float) or None
+        The 90 % interval of the mean entropy, of a posterior.
+    """
+
+    maps: Maps
+    entropy: NDArray[np.float64]
+    mean: float
+    interval: tuple[float, float] | None = None
+
+    @property
+    def segments(self) -> int:
+        """K."""
+        return self.maps.segments
+
+    def write_mean(self, figure: Figure, left: float, top: float, *, before: str = "", size: float) -> None:
+        """Write the mean entropy, centred at a position in inches; `before` precedes a mean without interval."""
+        if self.interval is None:
+            write_text(figure, left, top, f"{before}{self.mean:.2f} nats", size=size)
+            return
+        text = format_interval(self.mean, *self.interval)
+        is_long = len(text) > MANY_LETTERS  # the colour bar names the unit
+        write_text(figure, left, top, text if is_long else f"{text} nats", size=size - is_long)
+
+
+Drawable = Maps | Posterior | MapsWithEntropy
+"""What figures of maps take."""
 
 
 def create_figure(width_in: float, height_in: float, *, auto_layout: bool = False) -> Figure:
@@ -244,22 +287,42 @@ def shorten_name(name: str, width_in: float, size: float = SMALL) -> str:
     return f"{name[: most - 1 - end]}…{name[-end:]}"
 
 
-def check_maps(maps: Sequence[Maps]) -> None:
-    """Raise InvalidInput unless all are Maps."""
-    if not maps:
+def format_interval(value: float, low: float, high: float) -> str:
+    """Format a value and its interval with two to four digits, enough to tell the value from both ends."""
+    if high < TOO_SMALL:
+        return f"< {TOO_SMALL}"
+    for digits in (2, 3, 4):
+        texts = [f"{each:.{digits}f}" for each in (value, low, high)]
+        if len(set(texts)) == 3 and 10**-digits <= (high - low) / 5:
+            break
+    return f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+
+def add_entropies(drawn: Sequence[Drawable]) -> list[MapsWithEntropy]:
+    """Return maps with the entropies to show: a posterior's own, not those of its median map."""
+    if not drawn:
         raise InvalidInput("Expected at least one Maps to draw, got none.")
-    for one in maps:
-        if not isinstance(one, Maps):
-            raise InvalidInput(
-                f"Expected Maps to draw, got {type(one).__name__}; of a reconstruction, draw its `.maps`."
-            )
+    return [_add_entropy(one) for one in drawn]
 
 
-def align_to_first(maps: Sequence[Maps]) -> list[Maps]:
+def _add_entropy(one: Drawable) -> MapsWithEntropy:
+    if isinstance(one, Maps):
+        return MapsWithEntropy(one, one.entropy, one.mean_entropy)
+    if isinstance(one, Posterior):
+        return MapsWithEntropy(one.maps, average_entropy(one.draws), one.entropy, one.entropy_interval)
+    if isinstance(one, MapsWithEntropy):
+        return one
+    raise InvalidInput(
+        f"Expected Maps or a Posterior to draw, got {type(one).__name__}; of a reconstruction, draw its `.maps`."
+    )
+
+
+def align_to_first(drawn: Sequence[MapsWithEntropy]) -> list[MapsWithEntropy]:
     """Order segments as in the first maps where the layouts agree, because labels are arbitrary (Eq. 4)."""
+    first = drawn[0].maps
     return [
-        one.align_to(maps[0]) if number and one.layout == maps[0].layout else one
-        for number, one in enumerate(maps)
+        replace(one, maps=one.maps.align_to(first)) if number and one.maps.layout == first.layout else one
+        for number, one in enumerate(drawn)
     ]
 
 

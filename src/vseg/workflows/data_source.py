@@ -1,6 +1,6 @@
 """The data set behind a fit: a folder that `vseg export` wrote, a table of responses, or Responses."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from vseg.workflows.fits import Pixels
 
 MAX_PICTURE_PX = 1600
 
-CatchTrials = Mapping[str, tuple[int, int]]
 ReadImage = Callable[[str], Pixels | None]
 Segments = int | Iterable[int] | str
 
@@ -60,9 +59,9 @@ class DataSource:
         return self.data if isinstance(self.data, Responses) else load(self.data, self.layout)
 
     def list_counts(self, segments: Segments | None) -> list[int]:
-        """Return the numbers of segments to choose from: as given, or as the folder's study fixed it."""
+        """Return the numbers of segments to choose from: as given, else as the folder's study fixed it, else "auto"."""
         if segments is None:
-            return [self._fixed_segments()]
+            segments = self._study_segments()
         if isinstance(segments, str):
             if segments != "auto" or self.layout is None:
                 raise InvalidInput(
@@ -93,18 +92,14 @@ class DataSource:
             return lambda image: _read_pixels(path) if (path := dataset.image_file(image)).is_file() else None
         return lambda image: None
 
-    def _fixed_segments(self) -> int:
+    def _study_segments(self) -> int | str:
+        """Return the number of segments of the folder's study; "auto" if it leaves the number free."""
         if self.dataset is None:
             raise InvalidInput(
                 "Give the number of segments; only a folder written by vseg export knows its own."
             )
         segments = self.dataset.study.segments
-        if segments == "free":
-            raise InvalidInput(
-                f"The study in {self.dataset.folder} leaves the number of segments free; give a number, a range to "
-                "choose from, or 'auto' to choose it by evidence."
-            )
-        return segments
+        return "auto" if segments == "free" else segments
 
 
 def _read_pixels(path: str | Path) -> Pixels:

@@ -3,28 +3,30 @@
 import csv
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Required, TypedDict, Unpack
 
 from vseg._support.progress import Progress
 from vseg._support.text import format_count, safe_folder_names
+from vseg.data.catch_trials import CatchTrials
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
 from vseg.errors import Conflict, InvalidInput, VsegWarning
 from vseg.reconstruction.smoothness import Kernel
 from vseg.reconstruction.solvers import Solver
-from vseg.workflows.data_source import CatchTrials, DataSource, ReadImage, Segments
+from vseg.workflows.data_source import DataSource, ReadImage, Segments
 from vseg.workflows.fits import FailedFit, Fit, FitMethod, NamedFits, Pixels, try_fit
 from vseg.workflows.penalised_fits import PenalisedMethod
 from vseg.workflows.posterior_fits import Lapses, PosteriorMethod
 
 GROUPINGS = ("all", "participant", "image")
-METHODS = ("penalised", "posterior")
-PENALISED_SETTINGS = ("smoothness", "loss", "solver", "kernel", "weights", "max_iterations")
-POSTERIOR_SETTINGS = ("prior", "lapses", "catch", "draws")
+SETTINGS_BY_METHOD = {
+    "posterior": ("prior", "lapses", "catch", "draws", "budget"),
+    "penalised": ("smoothness", "loss", "solver", "kernel", "weights", "max_iterations"),
+}
 MAX_DRAWN_TOGETHER = 60  # participants in one figure
 
 Grouping = Literal["all", "participant", "image"]
@@ -158,7 +160,7 @@ def fit_dataset(
     by: Grouping | None = None,
     image: str | None = None,
     picture: str | Path | Pixels | None = None,
-    method: Method = "penalised",
+    method: Method | None = None,
     smoothness: float | str | None = None,
     loss: str | None = None,
     solver: str | Solver | None = None,
@@ -169,6 +171,7 @@ def fit_dataset(
     lapses: Lapses | None = None,
     catch: CatchTrials | None = None,
     draws: int | None = None,
+    budget: int | None = None,
     seed: int,
     progress: Progress | None = None,
 ) -> DatasetFit:
@@ -181,13 +184,14 @@ def fit_dataset(
     Parameters
     ----------
     data : str, Path or Responses
-        A folder written by `vseg export`, which brings its layout, images, catch trials and, unless the study left it
-        free, its number of segments; a CSV or Parquet table of responses; or Responses.
+        A folder written by `vseg export`, which brings its layout, images, catch trials and number of segments; a CSV
+        or Parquet table of responses; or Responses.
     layout : Layout, optional
         The locations of a table, such as `vseg.Grid(16)`.
     segments : int, several int, or "auto", optional
         K; or those to choose from: the penalised method takes the best held-out likelihood, the posterior the
-        highest evidence. "auto" takes the highest evidence of 2 to 8 with either method.
+        highest evidence. "auto" takes the highest evidence of 2 to 8 with either method. By default the number of a
+        folder's study, or "auto" if the study leaves it free.
     by : "all", "participant" or "image", optional
         "participant" fits all answers and then each participant, "image" each image separately. By default "all", or
         "image" for a folder with several images.
@@ -195,8 +199,9 @@ def fit_dataset(
         Use only the responses about this image.
     picture : str, Path or array, optional
         The image itself, to draw boundaries over and for the image prior. A folder brings its own.
-    method : "penalised" or "posterior"
-        The paper's estimator (`vseg.reconstruct`), or maps with intervals (`vseg.posterior`).
+    method : "posterior" or "penalised", optional
+        Maps with intervals (`vseg.posterior`), or the paper's estimator (`vseg.reconstruct`). By default "posterior";
+        "penalised" if one of its settings is given.
     smoothness, loss, solver, kernel, weights, max_iterations : optional
         Settings of the penalised method, as in `vseg.reconstruct`.
     prior : "spatial", "image" or "group", optional
@@ -204,12 +209,13 @@ def fit_dataset(
         "group", with by="participant", expects each participant to see what the others see where the evidence agrees.
     lapses : "auto", "none", "estimate" or (float, float), optional
         Setting of the posterior: lapse rates are left out, estimated, or given. By default "auto", which estimates
-        them where there are catch trials.
+        them if the data set has catch trials.
     catch : dict of (int, int), optional
         Setting of the posterior: catch trials of each participant, right and asked, for data given as Responses. A
         folder or table brings its own.
-    draws : int, optional
-        Setting of the posterior: the number of maps to draw, by default 64.
+    draws, budget : int, optional
+        Settings of the posterior: the number of maps to draw, and of draws of each chain at most, as in
+        `vseg.posterior`.
     seed : int
         Seed of random starts, held-out pairs and draws.
     progress : function, optional
@@ -234,7 +240,7 @@ def fit_dataset(
     job = prepare_fit(
         data, layout=layout, segments=segments, by=by, image=image, picture=picture, method=method,
         smoothness=smoothness, loss=loss, solver=solver, kernel=kernel, weights=weights, max_iterations=max_iterations,
-        prior=prior, lapses=lapses, catch=catch, draws=draws, seed=seed,
+        prior=prior, lapses=lapses, catch=catch, draws=draws, budget=budget, seed=seed,
     )  # fmt: skip
     return job.run(progress)
 
@@ -247,7 +253,7 @@ class FitSettings(TypedDict, total=False):
     by: Grouping | None
     image: str | None
     picture: str | Path | Pixels | None
-    method: Method
+    method: Method | None
     smoothness: float | str | None
     loss: str | None
     solver: str | Solver | None
@@ -258,6 +264,7 @@ class FitSettings(TypedDict, total=False):
     lapses: Lapses | None
     catch: CatchTrials | None
     draws: int | None
+    budget: int | None
     seed: Required[int]
 
 
@@ -341,9 +348,10 @@ def prepare_fit(data: str | Path | Responses, **settings: Unpack[FitSettings]) -
     by, image, segments = settings.get("by"), settings.get("image"), settings.get("segments")
     if by is not None and by not in GROUPINGS:
         raise InvalidInput(f"Cannot fit by {by!r}; choose one of {', '.join(GROUPINGS)}.")
+    name, own_settings = _choose_method(settings)
     source = DataSource.open(data, settings.get("layout"))
     counts = source.list_counts(segments)
-    method = _choose_method(source, settings)
+    method = _build_method(name, own_settings, source, segments, settings["seed"])
     answers = source.load()
     if by is None:
         by = "image" if source.dataset and image is None and len(answers.images) > 1 else "all"
@@ -353,35 +361,49 @@ def prepare_fit(data: str | Path | Responses, **settings: Unpack[FitSettings]) -
     )
 
 
-def _choose_method(source: DataSource, settings: FitSettings) -> FitMethod:
-    """Return the method with its settings; refuse those of the other method."""
-    method, seed = settings.get("method", "penalised"), settings["seed"]
+def _choose_method(settings: FitSettings) -> tuple[Method, dict[str, Any]]:
+    """Return the method, chosen or implied by its settings, with those settings; refuse settings of the other one."""
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-    penalised, posterior = (
-        {name: given[name] for name in names if name in given}
-        for names in (PENALISED_SETTINGS, POSTERIOR_SETTINGS)
+    posterior, penalised = (
+        {name: given[name] for name in names if name in given} for names in SETTINGS_BY_METHOD.values()
     )
-    if method == "penalised":
-        _refuse_settings(posterior, "posterior")
-        automatic = isinstance(given.get("segments"), str)
-        return PenalisedMethod(by_evidence=automatic, seed=seed, **penalised)
-    if method == "posterior":
-        _refuse_settings(penalised, "penalised")
-        if given.get("prior") == "group" and given.get("by") != "participant":
-            raise InvalidInput(
-                "The group prior of a participant is made from the others' answers; fit by participant to use it."
-            )
-        if "catch" not in given and given.get("lapses", "auto") in ("auto", "estimate"):
-            posterior["catch"] = source.count_catch_trials()
-        return PosteriorMethod(seed=seed, **posterior)
-    raise InvalidInput(f"Unknown method {method!r}; choose one of {', '.join(METHODS)}.")
+    method: Method = given.get("method") or ("penalised" if penalised else "posterior")
+    if method not in SETTINGS_BY_METHOD:
+        raise InvalidInput(f"Unknown method {method!r}; choose one of {', '.join(SETTINGS_BY_METHOD)}.")
+    if penalised and posterior:
+        raise InvalidInput(
+            f"{_list_settings(penalised, 'penalised')} and {_list_settings(posterior, 'posterior')} are settings of "
+            "two methods; give those of one only."
+        )
+    refused, other = (posterior, "posterior") if method == "penalised" else (penalised, "penalised")
+    if refused:
+        raise InvalidInput(
+            f"{_list_settings(refused, other)} cannot be used with the method {method}; leave "
+            f"{'it' if len(refused) == 1 else 'them'} out, or choose the method {other}."
+        )
+    if given.get("prior") == "group" and given.get("by") != "participant":
+        raise InvalidInput(
+            "The group prior of a participant is made from the others' answers; fit by participant to use it."
+        )
+    return method, penalised or posterior
 
 
-def _refuse_settings(given: Mapping[str, object], method: str) -> None:
-    """Refuse the settings of a method that is not used."""
-    if given:
-        verb = "is a setting" if len(given) == 1 else "are settings"
-        raise InvalidInput(f"{', '.join(given)} {verb} of the method {method!r}, which was not chosen.")
+def _build_method(
+    name: Method, settings: dict[str, Any], source: DataSource, segments: Segments | None, seed: int
+) -> FitMethod:
+    """Return the method with its settings, and with the catch trials of the data if it uses them."""
+    if name == "penalised":
+        by_evidence = segments is None or isinstance(segments, str)
+        catch = source.count_catch_trials() if by_evidence else {}
+        return PenalisedMethod(seed=seed, by_evidence=by_evidence, catch=catch, **settings)
+    if "catch" not in settings and settings.get("lapses", "auto") in ("auto", "estimate"):
+        settings = {**settings, "catch": source.count_catch_trials()}
+    return PosteriorMethod(seed=seed, **settings)
+
+
+def _list_settings(names: Iterable[str], method: str) -> str:
+    """Return the names with their method behind each, which commands replace by their options."""
+    return ", ".join(f"{name} ({method})" for name in names)
 
 
 def _choose_image(answers: Responses, by: Grouping, image: str | None) -> Responses:

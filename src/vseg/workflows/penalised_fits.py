@@ -7,6 +7,7 @@ from typing import Any
 from vseg._support.progress import Progress, part_progress
 from vseg.bayes.posterior import compare_segments
 from vseg.bayes.segment_evidence import SegmentsTable
+from vseg.data.catch_trials import CatchTrials, choose_lapses, sum_catch_trials
 from vseg.data.responses import Responses
 from vseg.errors import NotConverged, VsegWarning
 from vseg.reconstruction.cross_validation import FOLDS, KERNELS, STRENGTHS
@@ -19,13 +20,15 @@ class PenalisedMethod:
     """The paper's estimator: a loss and a penalty on roughness.
 
     Of several K it takes the one with the best held-out likelihood and reports the paper's rule beside it; or, with
-    `by_evidence`, the one under which the answers are most probable.
+    `by_evidence`, the one under which the answers are most probable, with catch trials used as by the posterior.
     """
 
     columns = ("trials", "pairs", "smoothness", "kernel", "mean_entropy", "segments", "segments_won")
 
-    def __init__(self, *, seed: int, by_evidence: bool = False, **settings: Any):
-        self.seed, self.by_evidence, self.settings = seed, by_evidence, settings
+    def __init__(
+        self, *, seed: int, by_evidence: bool = False, catch: CatchTrials | None = None, **settings: Any
+    ):
+        self.seed, self.by_evidence, self.catch, self.settings = seed, by_evidence, catch or {}, settings
 
     def count_steps(self, counts: list[int]) -> int:
         """Count the progress steps of one fit, or of one choice of K."""
@@ -132,4 +135,8 @@ class PenalisedMethod:
         """Return how probable the answers are under each K."""
         if len(counts) < 2:
             return None
-        return compare_segments(answers, segments=counts, seed=self.seed, progress=progress)
+        lapses = choose_lapses(self.catch)
+        catch = sum_catch_trials(self.catch, answers.participants) if lapses else None
+        return compare_segments(
+            answers, segments=counts, lapses=lapses, catch=catch, seed=self.seed, progress=progress
+        )

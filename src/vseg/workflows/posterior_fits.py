@@ -1,13 +1,16 @@
-"""Fits by the posterior, for `fit_dataset(method="posterior")`."""
+"""Fits by the posterior, the default method of `fit_dataset`."""
 
+import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
 from vseg._support.progress import Progress, part_progress
 from vseg.bayes.groups import posteriors
-from vseg.bayes.posterior import DRAWS, Posterior, posterior
+from vseg.bayes.posterior import BUDGET, DRAWS, Posterior, posterior
+from vseg.data.catch_trials import CatchTrials, choose_lapses, sum_catch_trials
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput, VsegWarning
 from vseg.evaluation.random_effects import measure_entropy
@@ -25,11 +28,11 @@ class PosteriorMethod:
     prior : str
         One of PRIORS. With "group", the prior of each participant is made from the others' answers.
     lapses : str or (float, float)
-        "none", "estimate", the two lapse rates, or "auto": estimate them where there are catch trials, else none.
-    catch : dict of (right, asked) or None
+        "none", "estimate", the two lapse rates, or "auto": see `vseg.data.catch_trials.choose_lapses`.
+    catch : dict of (right, asked), optional
         Catch trials of each participant who had some.
-    draws : int or None
-        Maps to draw; None for the default of `vseg.posterior`.
+    draws, budget : int
+        Maps to draw, and draws of each chain at most, as for `vseg.posterior`.
     seed : int
     """
 
@@ -43,8 +46,9 @@ class PosteriorMethod:
         *,
         prior: str = "spatial",
         lapses: Lapses = "auto",
-        catch: Mapping[str, tuple[int, int]] | None = None,
-        draws: int | None = None,
+        catch: CatchTrials | None = None,
+        draws: int = DRAWS,
+        budget: int = BUDGET,
         seed: int,
     ):
         if prior not in PRIORS:
@@ -53,12 +57,9 @@ class PosteriorMethod:
             raise InvalidInput(
                 f"Lapses are 'auto', 'none', 'estimate' or two rates such as (0.02, 0.05), got {lapses!r}."
             )
-        if lapses == "auto":
-            lapses = "estimate" if catch else "none"
-        self.prior, self.seed = prior, seed
-        self.lapses = None if lapses == "none" else lapses
-        self.catch = dict(catch or {}) if lapses == "estimate" else {}
-        self.draws = DRAWS if draws is None else draws
+        self.prior, self.draws, self.budget, self.seed = prior, draws, budget, seed
+        self.lapses = choose_lapses(catch or {}) if lapses == "auto" else None if lapses == "none" else lapses
+        self.catch = dict(catch or {}) if self.lapses == "estimate" else {}
 
     def count_steps(self, counts: list[int]) -> int:
         """Count one step for each K, and one for the draws."""
@@ -71,41 +72,33 @@ class PosteriorMethod:
     def fit(self, answers: Responses, counts: list[int], progress: Progress, pixels: Pixels | None) -> Fit:
         """Fit all answers as one observer's, with one K or the most probable of several."""
         self._check_image(pixels)
-        catch = self._sum_catch_trials(answers.participants)
         with part_progress(progress, self.count_steps(counts)) as own:
-            result = posterior(
+            result = self._compute(
                 answers,
-                prior="image" if self.prior == "image" else "spatial",
-                segments=counts if len(counts) > 1 else counts[0],
-                lapses=self.lapses,
-                catch=(catch["catch_right"], catch["catch_asked"]) if catch else None,
-                image=pixels if self.prior == "image" else None,
-                seed=self.seed,
+                counts,
+                pixels,
+                prior="spatial" if self.prior == "group" else self.prior,
                 progress=own,
-                draws=self.draws,
             )
         for message in _describe_gaps(result):
             warnings.warn(message, VsegWarning, stacklevel=2)
         if result.spatial is not None and result.spatial.segments == result.segments:
             result = result.align_to(result.spatial.maps)  # figures show one above the other
-        return Fit(result, details={"settings": self.settings, **catch})
+        return Fit(result, details=self._details(answers.participants))
 
     def fit_participants(
         self, answers: Responses, segments: int, progress: Progress, pixels: Pixels | None
     ) -> NamedFits:
-        """Fit each participant, with the others' answers as the prior where that was asked for."""
+        """Fit each participant, with the others' answers as the prior where that was asked for.
+
+        Otherwise a participant's posterior is that of their answers alone, with the same seed.
+        """
         self._check_image(pixels)
         with collect_warnings():  # noted with each participant below
-            results = posteriors(
-                answers,
-                segments=segments,
-                prior=self.prior,
-                lapses=self.lapses,
-                catch=self.catch,
-                image=pixels if self.prior == "image" else None,
-                seed=self.seed,
-                progress=progress,
-                draws=self.draws,
+            results = (
+                self._fit_with_group_prior(answers, segments, progress)
+                if self.prior == "group"
+                else self._fit_separately(answers, segments, progress, pixels)
             )
         for name, result in results.items():
             notes = [*([] if result.converged else [result.diagnostics.message]), *_describe_gaps(result)]
@@ -113,8 +106,45 @@ class PosteriorMethod:
                 notes.append(
                     "There is no other participant to make a group prior from: the prior is spatial."
                 )
-            details = {"settings": self.settings, **self._sum_catch_trials([name])}
-            yield name, Fit(result, details=details, notes=tuple(notes))
+            yield name, Fit(result, details=self._details([name]), notes=tuple(notes))
+
+    def _fit_with_group_prior(
+        self, answers: Responses, segments: int, progress: Progress
+    ) -> dict[str, Posterior]:
+        return posteriors(
+            answers, segments=segments, prior="group", lapses=self.lapses, catch=self.catch, draws=self.draws,
+            budget=self.budget, seed=self.seed, progress=progress,
+        )  # fmt: skip
+
+    def _fit_separately(
+        self, answers: Responses, segments: int, progress: Progress, pixels: Pixels | None
+    ) -> dict[str, Posterior]:
+        """Return each participant's posterior, several at a time with one thread each."""
+
+        def fit(name: str) -> Posterior:
+            own = answers.select(participant=name)
+            result = self._compute(own, [segments], pixels, prior=self.prior, threads=1)
+            progress(1)
+            return result
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            return dict(zip(answers.participants, pool.map(fit, answers.participants), strict=True))
+
+    def _compute(
+        self,
+        answers: Responses,
+        counts: list[int],
+        pixels: Pixels | None,
+        *,
+        prior: str,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Posterior:
+        return posterior(
+            answers, segments=counts if len(counts) > 1 else counts[0], prior=prior, lapses=self.lapses,
+            catch=sum_catch_trials(self.catch, answers.participants), draws=self.draws, budget=self.budget,
+            image=pixels if prior == "image" else None, seed=self.seed, threads=threads, progress=progress,
+        )  # fmt: skip
 
     def table_row(self, fit: Fit) -> dict[str, Any]:
         """Return the row of a fit in the table of participants or images."""
@@ -127,13 +157,14 @@ class PosteriorMethod:
     def draw(self, folder: Path, fit: Fit, pixels: Pixels | None, *, top: bool) -> None:
         """Write maps.png, intervals.png and, at the top, segments.png; maps without an image prior come first."""
         from vseg import figures
-        from vseg.figures.posteriors import median_maps
 
         result = _get_posterior(fit)
         if result.spatial is None:
-            figure = median_maps(result, image=pixels)
+            figure = figures.maps(result, image=pixels)
         else:
-            figure = median_maps(result.spatial, result, image=pixels, names=["answers alone", "image prior"])
+            figure = figures.maps(
+                result.spatial, result, image=pixels, names=["answers alone", "image prior"]
+            )
         figure.savefig(folder / "maps.png")
         figures.intervals(result).savefig(folder / "intervals.png")
         if top and result.table is not None:
@@ -142,10 +173,9 @@ class PosteriorMethod:
     def draw_participants(self, folder: Path, fits: dict[str, Fit], pixels: Pixels | None) -> None:
         """Write participants.png and entropies.png."""
         from vseg import figures
-        from vseg.figures.posteriors import participant_entropy_maps
 
         results = {name: _get_posterior(fit) for name, fit in fits.items()}
-        participant_entropy_maps(results, pixels).savefig(folder / "participants.png")
+        figures.participants(results, pixels).savefig(folder / "participants.png")
         figures.entropies({"": results}).savefig(folder / "entropies.png")
 
     def describe_participants(self, fits: dict[str, Fit]) -> str:
@@ -166,15 +196,11 @@ class PosteriorMethod:
                 "The image prior needs the image, and the data set has none; give its file as picture."
             )
 
-    def _sum_catch_trials(self, participants: list[str]) -> dict[str, int]:
-        """Return the catch trials of these participants for summary.json; empty where there were none."""
-        counts = [self.catch[name] for name in participants if name in self.catch]
-        if not counts:
-            return {}
-        return {
-            "catch_right": sum(right for right, _ in counts),
-            "catch_asked": sum(asked for _, asked in counts),
-        }
+    def _details(self, participants: list[str]) -> dict[str, Any]:
+        """Return what summary.json says before the result: the settings, and these participants' catch trials."""
+        catch = sum_catch_trials(self.catch, participants)
+        counts = {} if catch is None else dict(zip(("catch_right", "catch_asked"), catch, strict=True))
+        return {"settings": self.settings, **counts}
 
 
 def _get_posterior(fit: Fit) -> Posterior:

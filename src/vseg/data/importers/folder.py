@@ -68,7 +68,7 @@ would take for a formula starts with an apostrophe.
 With vseg:
 
 ```sh
-vseg fit this-folder{segments} --out fit
+vseg fit this-folder --out fit
 ```
 """
 
@@ -177,7 +177,7 @@ def write_dataset(
     if identities:
         table = {"participant": list(imported.identities), "identity": list(imported.identities.values())}
         write_csv(folder / dataset.IDENTITIES, IDENTITY_COLUMNS, table)
-    _write_documents(imported, folder, name, segments, (*columns, *map(_adapt_description, summary_columns)))
+    _write_documents(imported, folder, name, (*columns, *map(_adapt_description, summary_columns)))
 
 
 def _make_study_text(imported: ImportedData, name: str, segments: int | None) -> str:
@@ -274,9 +274,7 @@ def _share_correct(correct: Sequence[bool | None], selected: Sequence[bool]) -> 
     return round(sum(known) / len(known), 4) if known else None
 
 
-def _write_documents(
-    imported: ImportedData, folder: Path, name: str, segments: int | None, columns: Sequence[Column]
-) -> None:
+def _write_documents(imported: ImportedData, folder: Path, name: str, columns: Sequence[Column]) -> None:
     """Write the description of the dataset, software.json and README.md."""
     now = datetime.now(UTC)
     description = (
@@ -304,7 +302,6 @@ def _write_documents(
         summary=imported,
         schema=SCHEMA_VERSION,
         parquet=parquet,
-        segments="" if segments else " --segments 2..6",
     )
     folder.joinpath(dataset.README).write_text(readme, encoding="utf-8")
 
