@@ -97,8 +97,13 @@ def test_not_a_parquet_file(capsys):
         ("--max-iterations 0", "--max-iterations: expected 1 or more, got '0'."),
         ("--loss x", "--loss: 'x' is not one of 'squared_error', 'cross_entropy'."),
         ("--solver x", "--solver: 'x' is not one of 'coordinate_descent', 'exponentiated_gradient'."),
-        ("--kernel x", "--kernel: unknown kernel 'x'; choose four, eight or gaussian:WIDTH."),
-        ("--kernel five", "--kernel: unknown kernel 'five'; choose four, eight or gaussian:WIDTH."),
+        ("--kernel x", "--kernel: unknown kernel 'x'; choose four, eight, gaussian:WIDTH or auto."),
+        ("--kernel five", "--kernel: unknown kernel 'five'; choose four, eight, gaussian:WIDTH or auto."),
+        (
+            "--kernel auto --smoothness 1",
+            "The kernel is chosen together with λ, whose scale depends on it; with --kernel auto leave --smoothness "
+            "auto, got 1.0.",
+        ),
         ("--kernel gaussian:", "--kernel: unknown kernel 'gaussian:'; choose four, eight"),
         ("--kernel gaussian:nan", "--kernel: unknown kernel 'gaussian:nan'; choose four, eight"),
         ("--kernel gaussian:inf", "--kernel: unknown kernel 'gaussian:inf'; choose four, eight"),

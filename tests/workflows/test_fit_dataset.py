@@ -57,6 +57,7 @@ def fit_quietly(*arguments, **settings):
                 "kernel": "gaussian:1", "weights": "pairs",
             },
         ),
+        ("--segments 2..3 --kernel auto", "responses", {"segments": [2, 3], "kernel": "auto"}),
         (
             "--segments 2 --by image --budget 100",
             "two_images",
@@ -221,6 +222,7 @@ def test_nobody_can_be_fitted(data):
         {"segments": [2, 3], "by": "participant", "method": "penalised"},
         {"segments": [2, 3], "by": "participant", "smoothness": 1.0},
         {"segments": "auto", "smoothness": 1.0},
+        {"segments": [2, 3], "by": "participant", "kernel": "auto"},
         {"segments": [2, 3], "by": "participant", "budget": 8},
     ],
 )

@@ -101,7 +101,8 @@ def fit(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Neighbours: four, eight or gaussian:WIDTH [default: four].",
+            help="Neighbours: four, eight, gaussian:WIDTH, or auto: chosen together with λ by predicting held-out "
+            "pairs [default: four].",
             rich_help_panel=PENALISED,
         ),
     ] = None,

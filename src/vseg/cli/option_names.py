@@ -28,7 +28,10 @@ OPTIONS_IN_MESSAGES = {
         "separately (by image)": "separately with --by image",
         "images; choose one image": "images; choose one with --image NAME",
         "Unknown kernel ": "--kernel: unknown kernel ",
-        ", eight, gaussian:WIDTH, or give a matrix": ", eight or gaussian:WIDTH",
+        ", eight, gaussian:WIDTH, or give a matrix": ", eight, gaussian:WIDTH or auto",
+        "with the kernel 'auto' leave smoothness 'auto'": "with --kernel auto leave --smoothness auto",
+        "take the answers to fewer locations, for example with responses.coarsen(vseg.Grid(32)), or use "
+        "vseg.reconstruct": "use --method penalised",
         "Give the number of segments; ": "Give the number of segments with --segments; ",
     },
     "groups": {
