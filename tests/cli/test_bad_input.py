@@ -10,6 +10,7 @@ import vseg
 from vseg import Grid, Maps
 from vseg.cli import main
 from vseg.cli.option_names import OPTIONS_IN_MESSAGES
+from vseg.workflows.fit_dataset import SETTINGS_BY_METHOD, list_settings
 
 PACKAGE = Path(vseg.__file__).parent
 FIT = "fit responses.csv --grid 4 --segments 2"
@@ -93,6 +94,16 @@ def test_not_a_parquet_file(capsys):
         ("--smoothness -1", "--smoothness: expected 'auto' or a number of 0 or more, got '-1'."),
         ("--smoothness nan", "--smoothness: expected 'auto' or a number of 0 or more, got 'nan'."),
         ("--smoothness much", "--smoothness: expected 'auto' or a number of 0 or more, got 'much'."),
+        (
+            "--segments 2..3 --segments-by participant",
+            "K is chosen for each participant only with --by participant.",
+        ),
+        (
+            "--by participant --segments-by participant",
+            "The number of segments is 2, so there is none to choose for each participant; give --segments several, or "
+            "auto.",
+        ),
+        ("--grid 80", "The posterior takes up to 4500 locations, got 6400; use --method penalised."),
         ("--seed -1", "--seed: expected 0 or more, got '-1'."),
         ("--max-iterations 0", "--max-iterations: expected 1 or more, got '0'."),
         ("--loss x", "--loss: 'x' is not one of 'squared_error', 'cross_entropy'."),
@@ -299,6 +310,7 @@ def test_the_library_still_says_what_is_replaced_by_options():
     source = "\n".join(
         path.read_text() for path in PACKAGE.rglob("*.py") if PACKAGE / "cli" not in path.parents
     )
+    source += "".join(list_settings(names, method) for method, names in SETTINGS_BY_METHOD.items())
     for command, replacements in OPTIONS_IN_MESSAGES.items():
         assert [words for words in replacements if words not in source] == [], command
 

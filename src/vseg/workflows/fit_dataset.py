@@ -372,13 +372,13 @@ def _choose_method(settings: FitSettings) -> tuple[Method, dict[str, Any]]:
         raise InvalidInput(f"Unknown method {method!r}; choose one of {', '.join(SETTINGS_BY_METHOD)}.")
     if penalised and posterior:
         raise InvalidInput(
-            f"{_list_settings(penalised, 'penalised')} and {_list_settings(posterior, 'posterior')} are settings of "
+            f"{list_settings(penalised, 'penalised')} and {list_settings(posterior, 'posterior')} are settings of "
             "two methods; give those of one only."
         )
     refused, other = (posterior, "posterior") if method == "penalised" else (penalised, "penalised")
     if refused:
         raise InvalidInput(
-            f"{_list_settings(refused, other)} cannot be used with the method {method}; leave "
+            f"{list_settings(refused, other)} cannot be used with the method {method}; leave "
             f"{'it' if len(refused) == 1 else 'them'} out, or choose the method {other}."
         )
     if given.get("prior") == "group" and given.get("by") != "participant":
@@ -401,7 +401,7 @@ def _build_method(
     return PosteriorMethod(seed=seed, **settings)
 
 
-def _list_settings(names: Iterable[str], method: str) -> str:
+def list_settings(names: Iterable[str], method: str) -> str:
     """Return the names with their method behind each, which commands replace by their options."""
     return ", ".join(f"{name} ({method})" for name in names)
 
