@@ -16,6 +16,7 @@ from vseg.data.responses import concatenate
 from vseg.errors import Conflict, InvalidInput, VsegWarning
 from vseg.reconstruction.reconstruct import Reconstruction
 from vseg.workflows.fit_dataset import prepare_fit
+from vseg.workflows.fits import Fit
 from workflows.conftest import relabel, simulate_participants
 from workflows.folders import read_folder
 
@@ -56,6 +57,11 @@ def fit_quietly(*arguments, **settings):
                 "segments": 2, "by": "participant", "smoothness": 1.0, "loss": "cross_entropy",
                 "kernel": "gaussian:1", "weights": "pairs",
             },
+        ),
+        (
+            "--segments 2..3 --by participant --segments-by participant --budget 50",
+            "responses",
+            {"segments": [2, 3], "by": "participant", "segments_by": "participant", "budget": 50},
         ),
         ("--segments 2..3 --kernel auto", "responses", {"segments": [2, 3], "kernel": "auto"}),
         (
@@ -166,6 +172,84 @@ def test_participants_have_one_k_and_the_labels_of_all(data):
         assert np.mean(fit.maps.labels == result.maps.labels) > 0.7
 
 
+@pytest.fixture(scope="module")
+def halves_and_quarters():
+    """Answers of two participants who see two halves and four quarters, without uncertainty."""
+    layout = Grid(8)
+    row, column = np.divmod(np.arange(64), 8)
+    seen = {
+        "halves": (column >= 4) * 1,
+        "quarters": (column >= 4) * (1 + (row >= 4)) + (column < 4) * (row >= 4) * 3,
+    }
+    return concatenate(
+        vseg.simulate(
+            Maps.one_hot(layout, labels),
+            vseg.designs.covering(layout, trials=400, seed=at),
+            seed=at,
+            participant=name,
+        )
+        for at, (name, labels) in enumerate(seen.items())
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"budget": 50},
+        {"budget": 50, "prior": "group"},
+        {"method": "penalised", "smoothness": 0.5},
+        {"method": "penalised", "smoothness": 0.5, "segments": "auto"},
+    ],
+)
+def test_each_participant_may_have_a_k_of_their_own(halves_and_quarters, settings, tmp_path):
+    given = {
+        "segments": [2, 3, 4],
+        "by": "participant",
+        "segments_by": "participant",
+        "seed": 0,
+        **settings,
+    }
+    result, _ = fit_quietly(halves_and_quarters, **given)
+    assert {name: fit.maps.segments for name, fit in result.each.items()} == {"halves": 2, "quarters": 4}
+    assert [row["segments"] for row in result.rows] == [2, 4]
+    assert "Segments: 2 (1 participant), 4 (1 participant)." in result.message
+    result.save(tmp_path / "fit")
+    assert json.loads((tmp_path / "fit/summary.json").read_text("utf-8"))["segments_by"] == "participant"
+    for name, fit in result.each.items():
+        folder = tmp_path / "fit" / "participants" / name
+        summary = json.loads((folder / "summary.json").read_text("utf-8"))
+        assert summary["segments"] == fit.maps.segments
+        assert {row["segments"] for row in summary["segments_table"]} >= {2, 3, 4}
+        assert (folder / "segments.png").is_file()
+        _check_order(fit, result.maps, summary)
+    assert (tmp_path / "fit/participants.png").is_file()
+
+
+def test_segments_without_a_counterpart_come_last(halves_and_quarters):
+    quarters = halves_and_quarters.select(participant="quarters")
+    fit = Fit(vseg.reconstruct(quarters, segments=4, smoothness=0.5, seed=0))
+    left = np.arange(64) % 8 < 4
+    aligned = fit.align_to(Maps.one_hot(Grid(8), np.where(left, 1, 0)))
+    assert aligned.details["matching_segments"] == [0, 1, None, None]
+    won_left = [left[aligned.maps.labels == segment].mean() for segment in range(4)]
+    assert (won_left[0], won_left[1], sorted(won_left[2:])) == (0, 1, [0, 1])
+    assert sorted(np.bincount(aligned.maps.labels)) == [16] * 4
+
+
+def _check_order(fit, everyone, summary):
+    """Each segment overlaps most with the segment of all that it is said to match; those without one come last."""
+    if fit.maps.segments == everyone.segments:
+        assert fit.maps.matching_order(everyone).tolist() == list(range(everyone.segments))
+        return
+    matching = summary["matching_segments"]
+    assert len(matching) == fit.maps.segments
+    named = [other for other in matching if other is not None]
+    assert named == sorted(set(named)) == matching[: len(named)]
+    overlap = fit.maps.probabilities.T @ everyone.probabilities
+    for own, other in enumerate(named):
+        assert overlap[own, other] > 0.5 * overlap[own].max()
+
+
 @pytest.mark.parametrize(("method", "kind"), [("penalised", Reconstruction), ("posterior", Posterior)])
 def test_responses_in_memory_are_fitted_like_their_table(data, method, kind):
     responses = vseg.load(data / "responses.csv", GRID)
@@ -223,6 +307,8 @@ def test_nobody_can_be_fitted(data):
         {"segments": [2, 3], "by": "participant", "smoothness": 1.0},
         {"segments": "auto", "smoothness": 1.0},
         {"segments": [2, 3], "by": "participant", "kernel": "auto"},
+        {"segments": [2, 3], "by": "participant", "segments_by": "participant", "smoothness": 1.0},
+        {"segments": [2, 3], "by": "participant", "segments_by": "participant", "budget": 50},
         {"segments": [2, 3], "by": "participant", "budget": 8},
     ],
 )
@@ -249,6 +335,12 @@ def test_a_fit_is_saved_to_a_new_or_empty_folder(data, tmp_path):
         ({"method": "magic"}, "Unknown method 'magic'; choose one of posterior, penalised"),
         ({"by": "block"}, "Cannot fit by 'block'; choose one of all, participant, image"),
         ({"segments": None}, "Give the number of segments"),
+        ({"segments_by": "image"}, "Cannot choose K by 'image'; choose one of all, participant"),
+        ({"segments": "auto", "segments_by": "participant"}, "only where each is fitted; fit by participant"),
+        (
+            {"by": "participant", "segments_by": "participant"},
+            "The number of segments is 2, so there is none to choose for each participant; give several",
+        ),
         ({"segments": "many"}, "several to choose from, or 'auto', got 'many'"),
         ({"segments": []}, "one or more numbers of segments, got none"),
         ({"layout": Grid(6)}, "are on a 5x5 grid, not on a 6x6 grid"),

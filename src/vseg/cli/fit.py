@@ -53,6 +53,13 @@ def fit(
             rich_help_panel=FIT,
         ),
     ] = None,
+    segments_by: Annotated[
+        Literal["all", "participant"],
+        typer.Option(
+            help="What K is chosen from, if it is: all answers, or, with --by participant, those of each participant.",
+            rich_help_panel=FIT,
+        ),
+    ] = "all",
     by: Annotated[
         Literal["all", "participant", "image"] | None,
         typer.Option(
@@ -185,7 +192,8 @@ def fit(
     the choice of the paper's rule as well.
 
     --by participant adds participants.csv, a folder for each participant and, from posteriors, entropies.png; vseg
-    groups compares such fits. If K is chosen, it is chosen once, from all answers. --by image fits each image
+    groups compares such fits. If K is chosen, it is chosen once, from all answers, or, with --segments-by participant,
+    for each participant; their segments are ordered like those of all that they match. --by image fits each image
     separately. Participants or images with too few answers are skipped, with a warning and a note in the table.
 
     A folder written by vseg export contains its locations, images, catch trials and number of segments.
@@ -208,8 +216,8 @@ def fit(
         from vseg.workflows.fit_dataset import prepare_fit
 
         job = prepare_fit(
-            responses, layout=None if grid is None else Grid(grid), segments=counts, by=by, image=image,
-            picture=picture, method=method, smoothness=strength, loss=loss, solver=solver, kernel=kernel,
+            responses, layout=None if grid is None else Grid(grid), segments=counts, segments_by=segments_by, by=by,
+            image=image, picture=picture, method=method, smoothness=strength, loss=loss, solver=solver, kernel=kernel,
             weights=weights, max_iterations=max_iterations, prior=prior, lapses=rates, draws=draws,
             budget=budget, seed=seed,
         )  # fmt: skip

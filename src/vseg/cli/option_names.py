@@ -32,6 +32,8 @@ OPTIONS_IN_MESSAGES = {
         "with the kernel 'auto' leave smoothness 'auto'": "with --kernel auto leave --smoothness auto",
         "take the answers to fewer locations, for example with responses.coarsen(vseg.Grid(32)), or use "
         "vseg.reconstruct": "use --method penalised",
+        "only where each is fitted; fit by participant": "only with --by participant",
+        "for each participant; give several, or 'auto'": "for each participant; give --segments several, or auto",
         "Give the number of segments; ": "Give the number of segments with --segments; ",
     },
     "groups": {

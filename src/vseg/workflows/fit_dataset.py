@@ -3,6 +3,7 @@
 import csv
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from vseg.workflows.penalised_fits import PenalisedMethod
 from vseg.workflows.posterior_fits import Lapses, PosteriorMethod
 
 GROUPINGS = ("all", "participant", "image")
+SEGMENT_CHOICES = ("all", "participant")
 SETTINGS_BY_METHOD = {
     "posterior": ("prior", "lapses", "catch", "draws", "budget"),
     "penalised": ("smoothness", "loss", "solver", "kernel", "weights", "max_iterations"),
@@ -30,6 +32,7 @@ SETTINGS_BY_METHOD = {
 MAX_DRAWN_TOGETHER = 60  # participants in one figure
 
 Grouping = Literal["all", "participant", "image"]
+SegmentsBy = Literal["all", "participant"]
 Method = Literal["penalised", "posterior"]
 Prior = Literal["spatial", "image", "group"]
 
@@ -45,7 +48,9 @@ class DatasetFit:
         All answers taken as one observer's; None where each image was fitted separately.
     each : dict of Fit
         The fit of every participant, with segments in the order of the maps of all, or of every image. `fit.result` is
-        a Reconstruction or a Posterior, `fit.maps` its maps, `fit.notes` what to watch out for.
+        a Reconstruction or a Posterior, `fit.maps` its maps, `fit.notes` what to watch out for. If a participant has
+        another number of segments, those that match segments of all come first, and
+        `fit.details["matching_segments"]` names them.
     skipped : dict of str
         Participants or images that could not be fitted, with the reason.
     rows : list of dict
@@ -55,6 +60,8 @@ class DatasetFit:
         Returns the pixels of an image by its name, or None.
     image : str
         The name of the image, where all answers are about one.
+    segments_by : "all" or "participant"
+        Whether K was chosen once, or for each participant.
 
     Notes
     -----
@@ -70,6 +77,7 @@ class DatasetFit:
     method: FitMethod
     read_image: ReadImage
     image: str
+    segments_by: SegmentsBy = "all"
 
     @property
     def maps(self) -> Maps:
@@ -91,6 +99,10 @@ class DatasetFit:
             total = len(self.each) + len(self.skipped)
             some = f"{len(self.each)} of " if self.skipped else ""
             parts.append(f"{some}{format_count(total, self.by)} fitted separately, in {self.by}s.csv.")
+        if self.segments_by == "participant":
+            counts = Counter(fit.maps.segments for fit in self.each.values())
+            listed = (f"{K} ({format_count(counts[K], 'participant')})" for K in sorted(counts))
+            parts.append(f"Segments: {', '.join(listed)}.")
         if self.by == "participant":
             parts.append(self.method.describe_participants(self.each))
         return " ".join(part for part in parts if part)
@@ -157,6 +169,7 @@ def fit_dataset(
     *,
     layout: Layout | None = None,
     segments: Segments | None = None,
+    segments_by: SegmentsBy = "all",
     by: Grouping | None = None,
     image: str | None = None,
     picture: str | Path | Pixels | None = None,
@@ -178,8 +191,8 @@ def fit_dataset(
     """Fit maps to a whole data set: all answers together, each participant, or each image.
 
     This is what `vseg fit` runs. Participants or images that cannot be fitted, for instance because there are too few
-    answers, are skipped with a warning. K is chosen once, from all answers, and the segments of every participant are
-    put into the order of the maps of all.
+    answers, are skipped with a warning. Unless each participant has a K of their own, it is chosen once, from all
+    answers. The segments of every participant are put into the order of the maps of all.
 
     Parameters
     ----------
@@ -192,6 +205,9 @@ def fit_dataset(
         K; or those to choose from: the penalised method takes the best held-out likelihood, the posterior the
         highest evidence. "auto" takes the highest evidence of 2 to 8 with either method. By default the number of a
         folder's study, or "auto" if the study leaves it free.
+    segments_by : "all" or "participant"
+        Whether K is chosen once, from all answers, or, with by="participant", also for each participant from their
+        own answers.
     by : "all", "participant" or "image", optional
         "participant" fits all answers and then each participant, "image" each image separately. By default "all", or
         "image" for a folder with several images.
@@ -238,9 +254,9 @@ def fit_dataset(
     >>> fits.save("fit")  # doctest: +SKIP
     """
     job = prepare_fit(
-        data, layout=layout, segments=segments, by=by, image=image, picture=picture, method=method,
-        smoothness=smoothness, loss=loss, solver=solver, kernel=kernel, weights=weights, max_iterations=max_iterations,
-        prior=prior, lapses=lapses, catch=catch, draws=draws, budget=budget, seed=seed,
+        data, layout=layout, segments=segments, segments_by=segments_by, by=by, image=image, picture=picture,
+        method=method, smoothness=smoothness, loss=loss, solver=solver, kernel=kernel, weights=weights,
+        max_iterations=max_iterations, prior=prior, lapses=lapses, catch=catch, draws=draws, budget=budget, seed=seed,
     )  # fmt: skip
     return job.run(progress)
 
@@ -250,6 +266,7 @@ class FitSettings(TypedDict, total=False):
 
     layout: Layout | None
     segments: Segments | None
+    segments_by: SegmentsBy
     by: Grouping | None
     image: str | None
     picture: str | Path | Pixels | None
@@ -281,6 +298,8 @@ class DatasetFitJob:
     method : PenalisedMethod or PosteriorMethod
     read_image : function
         Returns the pixels of an image by its name, or None.
+    segments_by : "all" or "participant"
+        Whether K is chosen once, or for each participant.
     """
 
     answers: Responses
@@ -288,13 +307,15 @@ class DatasetFitJob:
     by: Grouping
     method: FitMethod
     read_image: ReadImage
+    segments_by: SegmentsBy = "all"
 
     @property
     def steps(self) -> int:
-        """The number of progress steps; K is chosen for each image, but once for all participants."""
+        """The number of progress steps."""
         one = self.method.count_steps(self.counts)
         if self.by == "participant":
-            return one + len(self.answers.participants) * self.method.count_participant_steps()
+            counts = self.counts if self.segments_by == "participant" else self.counts[:1]
+            return one + len(self.answers.participants) * self.method.count_participant_steps(counts)
         return one * len(self.answers.images)
 
     def run(self, progress: Progress | None = None) -> DatasetFit:
@@ -306,7 +327,11 @@ class DatasetFitJob:
         together = self.method.fit(self.answers, self.counts, report, pixels)
         if self.by == "all":
             return self._collect(together, [], iter(()))
-        fits = self.method.fit_participants(self.answers, together.maps.segments, report, pixels)
+        counts = [together.maps.segments]
+        if self.segments_by == "participant":
+            counts = self.counts
+            together = replace(together, details={**together.details, "segments_by": self.segments_by})
+        fits = self.method.fit_participants(self.answers, counts, report, pixels)
         return self._collect(together, self.answers.participants, fits)
 
     def _fit_images(self, progress: Progress) -> NamedFits:
@@ -340,7 +365,9 @@ class DatasetFitJob:
             warnings.warn(f"{self.by} {name} is left out: {reason}", VsegWarning, stacklevel=4)
         _warn_by_kind(self.by, {name: fit.notes for name, fit in each.items()})
         image = self.answers.images[0]
-        return DatasetFit(self.by, together, each, skipped, rows, self.method, self.read_image, image)
+        return DatasetFit(
+            self.by, together, each, skipped, rows, self.method, self.read_image, image, self.segments_by
+        )
 
 
 def prepare_fit(data: str | Path | Responses, **settings: Unpack[FitSettings]) -> DatasetFitJob:
@@ -351,14 +378,27 @@ def prepare_fit(data: str | Path | Responses, **settings: Unpack[FitSettings]) -
     name, own_settings = _choose_method(settings)
     source = DataSource.open(data, settings.get("layout"))
     counts = source.list_counts(segments)
+    segments_by = _check_segments_by(settings.get("segments_by", "all"), by, counts)
     method = _build_method(name, own_settings, source, segments, settings["seed"])
     answers = source.load()
     if by is None:
         by = "image" if source.dataset and image is None and len(answers.images) > 1 else "all"
     answers = _choose_image(answers, by, image)
-    return DatasetFitJob(
-        answers, counts, by, method, source.image_reader(settings.get("picture"), answers.images)
-    )
+    read_image = source.image_reader(settings.get("picture"), answers.images)
+    return DatasetFitJob(answers, counts, by, method, read_image, segments_by)
+
+
+def _check_segments_by(segments_by: SegmentsBy, by: Grouping | None, counts: list[int]) -> SegmentsBy:
+    if segments_by not in SEGMENT_CHOICES:
+        raise InvalidInput(f"Cannot choose K by {segments_by!r}; choose one of {', '.join(SEGMENT_CHOICES)}.")
+    if segments_by == "participant" and by != "participant":
+        raise InvalidInput("K is chosen for each participant only where each is fitted; fit by participant.")
+    if segments_by == "participant" and len(counts) == 1:
+        raise InvalidInput(
+            f"The number of segments is {counts[0]}, so there is none to choose for each participant; give several, or "
+            "'auto'."
+        )
+    return segments_by
 
 
 def _choose_method(settings: FitSettings) -> tuple[Method, dict[str, Any]]:

@@ -69,8 +69,19 @@ class Fit:
         return " ".join(part for part in parts if part)
 
     def align_to(self, maps: Maps) -> "Fit":
-        """Return the same fit with its segments in the order of other maps."""
-        return replace(self, result=self.result.align_to(maps))
+        """Return the same fit with its segments in the order of other maps.
+
+        If the number of segments differs, those that match one of the other maps come first, in their order, the rest
+        last; `details` lists for each segment the number of the matching one, or None.
+        """
+        own_count = self.maps.segments
+        if maps.segments == own_count:
+            return replace(self, result=self.result.align_to(maps))
+        # The order is that of the larger number of maps; indices beyond the smaller number are empty maps.
+        pairs = [(own, other) for other, own in enumerate(self.maps.matching_order(maps)) if own < own_count]
+        result = self.result.align_to(self.maps.permute([own for own, _ in pairs]))
+        matching = [other if other < maps.segments else None for _, other in pairs]
+        return replace(self, result=result, details={**self.details, "matching_segments": matching})
 
     def save(self, folder: Path) -> None:
         """Write maps.npz and summary.json into a folder."""
@@ -125,8 +136,8 @@ class FitMethod(Protocol):
         """Count the progress steps of one fit with these numbers of segments to choose from."""
         ...
 
-    def count_participant_steps(self) -> int:
-        """Count the progress steps of one participant's fit."""
+    def count_participant_steps(self, counts: list[int]) -> int:
+        """Count the progress steps of one participant's fit with these numbers of segments to choose from."""
         ...
 
     def fit(self, answers: Responses, counts: list[int], progress: Progress, pixels: Pixels | None) -> Fit:
@@ -134,9 +145,9 @@ class FitMethod(Protocol):
         ...
 
     def fit_participants(
-        self, answers: Responses, segments: int, progress: Progress, pixels: Pixels | None
+        self, answers: Responses, counts: list[int], progress: Progress, pixels: Pixels | None
     ) -> NamedFits:
-        """Fit each participant with this number of segments."""
+        """Fit each participant with the best of these numbers of segments."""
         ...
 
     def table_row(self, fit: Fit) -> dict[str, Any]:
@@ -144,7 +155,7 @@ class FitMethod(Protocol):
         ...
 
     def draw(self, folder: Path, fit: Fit, pixels: Pixels | None, *, top: bool) -> None:
-        """Write the figures of a fit; those about the choice of λ and K only if `top`."""
+        """Write the figures of a fit; the one about the choice of λ only if `top`."""
         ...
 
     def draw_participants(self, folder: Path, fits: dict[str, Fit], pixels: Pixels | None) -> None:

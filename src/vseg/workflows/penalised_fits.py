@@ -41,9 +41,9 @@ class PenalisedMethod:
             return len(counts) + 1 + one
         return len(counts) * (one if one > 1 else 1 + FOLDS)
 
-    def count_participant_steps(self) -> int:
-        """Count the progress steps of one participant, whose K is known."""
-        return self.count_steps([2])
+    def count_participant_steps(self, counts: list[int]) -> int:
+        """Count the progress steps of one participant."""
+        return self.count_steps(counts)
 
     def fit(
         self, answers: Responses, counts: list[int], progress: Progress, pixels: Pixels | None = None
@@ -70,12 +70,12 @@ class PenalisedMethod:
         return Fit(result, choice, table)
 
     def fit_participants(
-        self, answers: Responses, segments: int, progress: Progress, pixels: Pixels | None = None
+        self, answers: Responses, counts: list[int], progress: Progress, pixels: Pixels | None = None
     ) -> NamedFits:
         """Fit each participant's answers alone."""
         for name in answers.participants:
             own = answers.select(participant=name)
-            yield name, try_fit(lambda own=own: self.fit(own, [segments], progress))  # type: ignore[misc]
+            yield name, try_fit(lambda own=own: self.fit(own, counts, progress))  # type: ignore[misc]
 
     def table_row(self, fit: Fit) -> dict[str, Any]:
         """Return the row of a fit in the table of participants or images."""
@@ -83,13 +83,12 @@ class PenalisedMethod:
         return {column: summary[column] for column in self.columns}
 
     def draw(self, folder: Path, fit: Fit, pixels: Pixels | None, *, top: bool) -> None:
-        """Write maps.png; at the top also smoothness.png and segments.png, which show how λ and K were chosen."""
+        """Write maps.png, segments.png where K was chosen, and, at the top, smoothness.png where λ was."""
         from vseg import figures
 
         figures.maps(fit.maps, image=pixels).savefig(folder / "maps.png")
-        if not top:
-            return
-        if isinstance(result := fit.result, Reconstruction) and (path := result.path) is not None:
+        result = fit.result
+        if top and isinstance(result, Reconstruction) and (path := result.path) is not None:
             kernels = {} if result.kernels is None else result.kernels.paths
             others = {name: other.held_out for name, other in kernels.items() if name != result.kernel}
             figures.smoothness_curve(

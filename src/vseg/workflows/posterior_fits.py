@@ -65,7 +65,7 @@ class PosteriorMethod:
         """Count one step for each K, and one for the draws."""
         return len(counts) + 1
 
-    def count_participant_steps(self) -> int:
+    def count_participant_steps(self, counts: list[int]) -> int:
         """Count one step a participant."""
         return 1
 
@@ -87,7 +87,7 @@ class PosteriorMethod:
         return Fit(result, details=self._details(answers.participants))
 
     def fit_participants(
-        self, answers: Responses, segments: int, progress: Progress, pixels: Pixels | None
+        self, answers: Responses, counts: list[int], progress: Progress, pixels: Pixels | None
     ) -> NamedFits:
         """Fit each participant, with the others' answers as the prior where that was asked for.
 
@@ -96,9 +96,9 @@ class PosteriorMethod:
         self._check_image(pixels)
         with collect_warnings():  # noted with each participant below
             results = (
-                self._fit_with_group_prior(answers, segments, progress)
+                self._fit_with_group_prior(answers, counts, progress)
                 if self.prior == "group"
-                else self._fit_separately(answers, segments, progress, pixels)
+                else self._fit_separately(answers, counts, progress, pixels)
             )
         for name, result in results.items():
             notes = [*([] if result.converged else [result.diagnostics.message]), *_describe_gaps(result)]
@@ -109,21 +109,21 @@ class PosteriorMethod:
             yield name, Fit(result, details=self._details([name]), notes=tuple(notes))
 
     def _fit_with_group_prior(
-        self, answers: Responses, segments: int, progress: Progress
+        self, answers: Responses, counts: list[int], progress: Progress
     ) -> dict[str, Posterior]:
         return posteriors(
-            answers, segments=segments, prior="group", lapses=self.lapses, catch=self.catch, draws=self.draws,
-            budget=self.budget, seed=self.seed, progress=progress,
+            answers, segments=counts, segments_by="participant", prior="group", lapses=self.lapses, catch=self.catch,
+            draws=self.draws, budget=self.budget, seed=self.seed, progress=progress,
         )  # fmt: skip
 
     def _fit_separately(
-        self, answers: Responses, segments: int, progress: Progress, pixels: Pixels | None
+        self, answers: Responses, counts: list[int], progress: Progress, pixels: Pixels | None
     ) -> dict[str, Posterior]:
         """Return each participant's posterior, several at a time with one thread each."""
 
         def fit(name: str) -> Posterior:
             own = answers.select(participant=name)
-            result = self._compute(own, [segments], pixels, prior=self.prior, threads=1)
+            result = self._compute(own, counts, pixels, prior=self.prior, threads=1)
             progress(1)
             return result
 
@@ -155,7 +155,7 @@ class PosteriorMethod:
         return {column: (result.summary() | more).get(column) for column in self.columns}
 
     def draw(self, folder: Path, fit: Fit, pixels: Pixels | None, *, top: bool) -> None:
-        """Write maps.png, intervals.png and, at the top, segments.png; maps without an image prior come first."""
+        """Write maps.png, intervals.png and, where K was chosen, segments.png; maps without the image come first."""
         from vseg import figures
 
         result = _get_posterior(fit)
@@ -167,7 +167,7 @@ class PosteriorMethod:
             )
         figure.savefig(folder / "maps.png")
         figures.intervals(result).savefig(folder / "intervals.png")
-        if top and result.table is not None:
+        if result.table is not None:
             figures.evidence(result.table).savefig(folder / "segments.png")
 
     def draw_participants(self, folder: Path, fits: dict[str, Fit], pixels: Pixels | None) -> None:
