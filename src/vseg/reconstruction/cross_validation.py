@@ -21,7 +21,7 @@ from vseg.reconstruction.solvers import Solver, solve_batch
 
 STRENGTHS = (100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.0)
 FOLDS = 5
-MARGIN = 2.0  # standard errors by which a kernel must predict better than the simplest
+MARGIN = 3.0  # standard errors; a chance of about 5 % for three kernels that are no better (t, 4 degrees of freedom)
 KERNELS = ("four", "eight", "gaussian:1", "gaussian:2")  # the simplest first
 CERTAIN = (
     1e-3  # predictions are clipped to [CERTAIN, 1 - CERTAIN], so that one surprising answer does not decide
@@ -91,7 +91,7 @@ class KernelComparison:
         """The kernel that predicts held-out pairs best, or the simplest where it is not clearly worse.
 
         Of many candidates one is best by chance, most often where there are few answers. Another kernel therefore
-        replaces the simplest only if its gain, each with its own λ, exceeds two standard errors over the folds.
+        replaces the simplest only if its gain, each with its own λ, exceeds three standard errors over the folds.
         """
         simplest = next(iter(self.paths))
         best = max(self.paths, key=lambda name: self.paths[name].best)

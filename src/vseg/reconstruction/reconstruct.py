@@ -215,7 +215,8 @@ def reconstruct(
             f"'auto', got {smoothness!r}."
         )
     terms: dict[str, Any] = {"loss": loss, "weights": weights}
-    smoothing = build_smoothness(tally.layout, "four" if chooses_kernel else kernel)  # built once for all folds
+    # Built once for all folds; a kernel that is chosen replaces "four" below.
+    smoothing = build_smoothness(tally.layout, "four" if chooses_kernel else kernel)
     problem = build_objective(tally, segments, kernel=smoothing, **terms)
     warn_about_coverage(tally, segments)
     if starts is not None:
