@@ -36,7 +36,7 @@ demo: .venv/.ready ## Run the demonstration
 test: .venv/.ready .venv/.browser .venv/.torch ## Run the tests, with a real Chromium, PostgreSQL and PyTorch
 ifeq ($(ARGS),)
 	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --durations 15 -m "not alone and not chaos"
-	@$(BIN)/python -m pytest -m "alone and not chaos"
+	@$(BIN)/python -m pytest -m "alone and not chaos" $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 else
 	@$(BIN)/python -m pytest $(ARGS)
 endif
