@@ -1,9 +1,10 @@
 """A participant in a real Chromium, who uses the keyboard alone: `BrowserParticipant(page, url).walk()`."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, TimeoutError as PlaywrightTimeout
 
 TIMEOUT_MS = 30_000
 FORWARD = {
@@ -27,6 +28,9 @@ BLIND_SPOT = """() => {
   const gap = at('virtual-chinrest-square') - at('virtual-chinrest-circle');
   return document.body.dataset.step !== 'distance-blind-spot' || gap > 500;
 }"""
+
+CHANGED = """([step, name]) => document.body.dataset.step !== step
+  || document.querySelector(`[data-testid=${name}]:enabled`) !== null"""
 
 LAST = ("done", "refused", "left", "other-tab", "error")
 
@@ -88,7 +92,14 @@ class BrowserParticipant:
             case "feedback" if self.page.query_selector("[data-testid=continue]"):
                 self.choose("continue", at=step)
             case _:
-                self.page.wait_for_timeout(5)  # a step that ends by itself: look again
+                self.wait_for_change(step)
+
+    def wait_for_change(self, step: str) -> None:
+        """Wait at a step that ends by itself, or whose button is not enabled yet, until either may have changed."""
+        with suppress(PlaywrightTimeout):  # walk() looks again
+            self.page.wait_for_function(
+                CHANGED, arg=[step, FORWARD.get(step, "continue")], polling=10, timeout=1000
+            )
 
     def choose(self, name: str, at: str | None = None) -> None:
         """Reach a button by the Tab key and press it; do nothing if the page is no longer at that step."""
