@@ -86,6 +86,9 @@ FIGURES = {
     "boundaries of many": lambda: figures.boundaries(many(17, Grid(8)), some_image(20, 90)),
     "participants": lambda: figures.participants(many(7, Grid(8))),
     "participants scatter": lambda: figures.participants(many(2, scatter()), some_image(20, 90)),
+    "participants with different K": lambda: figures.participants(
+        {f"participant-number-{K}": soft_maps(Grid(8), K) for K in (2, 3, 12)}
+    ),
     "one participant": lambda: figures.participants(many(1, Grid(8))),
     "curves": lambda: figures.curves(
         [1, 2, 4, 128], {"_a": runs(4), "$b": runs(4)}, "blocks", "MAE", seed=0, log="x"
@@ -305,6 +308,13 @@ def test_lambda_0_stands_apart_and_the_chosen_one_is_named():
     assert axes.get_title() == "chosen λ = 0"
     joined = [line for line in axes.lines if len(line.get_xdata()) == 3]
     assert len(joined) == 1, "λ = 0 is not joined to the others"
+
+
+def test_different_numbers_of_segments_are_written_beside_the_names():
+    figure = figures.participants({"Ann": soft_maps(Grid(8), 2), "Bob": soft_maps(Grid(8), 3)})
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["Ann (K = 2)", "Bob (K = 3)"]
+    alike = figures.participants({"Ann": soft_maps(Grid(8), 2), "Bob": soft_maps(Grid(8), 2, 1)})
+    assert [axes.get_title() for axes in alike.axes[:2]] == ["Ann", "Bob"]
 
 
 def test_every_kernel_is_named_and_the_chosen_one_has_the_band():

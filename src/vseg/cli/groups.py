@@ -43,7 +43,8 @@ def groups(
     The groups are different participants, or the same participants with two images.
 
     Participants whose entropy is less certain have less weight; participants in both groups are compared with
-    themselves. Prints the difference, second minus first, with its 95 % interval. Writes comparison.json (the
+    themselves. Prints the difference in nats, second minus first, with its 95 % interval; if participants have
+    different numbers of segments K, also that of the entropies as shares of log K. Writes comparison.json (the
     difference, and how both groups were fitted), entropies.csv, and entropies.png, which shows every participant with
     their interval.
 

@@ -157,7 +157,8 @@ def participants(maps: Mapping[str, Drawable], image: ArrayLike | None = None) -
     Parameters
     ----------
     maps : mapping from names to Maps or Posterior
-        The maps of each participant. Of a posterior its own entropy is shown, with its 90 % interval, see `maps`.
+        The maps of each participant. Of a posterior its own entropy is shown, with its 90 % interval, see `maps`. If
+        the number of segments K differs, it is written beside the names.
     image : array_like, shape (H, W) or (H, W, 3), optional
         The image, shown first.
 
@@ -178,7 +179,8 @@ def participants(maps: Mapping[str, Drawable], image: ArrayLike | None = None) -
     drawn = style.add_entropies(list(maps.values()))
     shown = None if image is None else style.normalise_image(image)
     shape = style.image_shape(shown)
-    highest = style.highest_entropy(max(one.segments for one in drawn))
+    counts = {one.segments for one in drawn}
+    highest = style.highest_entropy(max(counts))
     count = len(maps) + (shown is not None)
     columns = min(count, 3 if count <= 6 else 5)
     high = SMALL_SIDE * shape
@@ -199,7 +201,8 @@ def participants(maps: Mapping[str, Drawable], image: ArrayLike | None = None) -
         axes = add_axes(figure, left, top, SMALL_SIDE, high)
         draw_image(axes, style.rasterise(one.maps.layout, one.entropy, shape), highest=highest)
         style.draw_boundaries(axes, one.maps, shape, "#FF5A4F", width=0.8)
-        set_title(axes, style.shorten_name(str(name), SMALL_SIDE), SMALL)
+        K = f" (K = {one.segments})" if len(counts) > 1 else ""
+        set_title(axes, style.shorten_name(str(name), SMALL_SIDE - 0.06 * len(K)) + K, SMALL)
         one.write_mean(figure, left + SMALL_SIDE / 2, top + high + 0.1, size=SMALL - 1)
     left = MARGIN + columns * (SMALL_SIDE + GAP) + GAP
     bar = add_axes(figure, left, MARGIN + LINE, 0.1, max(high, LEAST_BAR))
