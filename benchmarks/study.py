@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import calibration
+import kernels
 import posterior
 from reproduction.annotators import METHODS, StudyResult, run_study
 from reproduction.annotators.figure import draw_errors
@@ -40,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="your copy of BSDS500")
     parser.add_argument(
-        "--only", metavar="SECTIONS", help="some of calibration,accuracy,segments,trials,annotators"
+        "--only", metavar="SECTIONS", help="some of calibration,accuracy,segments,trials,kernels,annotators"
     )
     parser.add_argument("--quick", action="store_true", help="fewer seeds and photographs")
     parser.add_argument("--executor", default="processes", help="where the annotators' study runs")
@@ -50,6 +51,7 @@ def main() -> None:
         "accuracy": lambda: posterior.accuracy(2 if arguments.quick else 32),
         "segments": lambda: posterior.counting(1 if arguments.quick else 12, arguments.quick),
         "trials": lambda: posterior.fewer_trials(1 if arguments.quick else 16, arguments.quick),
+        "kernels": lambda: kernels.main(1 if arguments.quick else 8),
         "annotators": lambda: annotators(arguments.folder, arguments.quick, arguments.executor),
     }
     wanted = (
