@@ -172,6 +172,23 @@ def test_pairs_that_stand_in_for_chosen_ones_are_not_judged(here, capsys):
     assert not re.search(r"^Pairs|unconnected", out, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("design", "words"),
+    [
+        ("", "free; 5 are assumed for the number of pairs, and fits choose the number by evidence"),
+        ('design = {name = "adaptive"}\n', "5 are assumed for the number of pairs and for choosing them"),
+    ],
+)
+def test_an_assumed_number_of_segments_is_named(design, words, here, capsys):
+    images = 'images = [{name = "patches", colours = 2}]\n'
+    Path("s.toml").write_text(
+        f'name = "s"\nsegments = "free"\nparticipants = 1\nlayout = {{grid = 4}}\n{images}{design}'
+    )
+    code, out, _ = vseg("study check s.toml", capsys)
+    assert code == 0
+    assert words in " ".join(out.split())
+
+
 def test_warnings_are_shown(here, capsys):
     vseg("study new s", capsys)
     path = Path("s.toml")

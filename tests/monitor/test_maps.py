@@ -1,19 +1,24 @@
 """Test maps of the answers so far, what is missing for them, contours, and pictures of maps."""
 
 import io
+from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from PIL import Image
 
-from stored_sessions import begin_session, event, register_study, response
+from stored_sessions import begin_session, event, make_images, make_study_text, register_study, response
 from strategies import some_maps
-from vseg import Grid, Maps, Scatter, monitor, store
+from vseg import Grid, Maps, Scatter, designs, monitor, stimuli, store
 from vseg.errors import InvalidInput
-from vseg.monitor import tiles
-from vseg.monitor.maps import answers_fingerprint
+from vseg.monitor import posterior_summary, tiles
+from vseg.monitor.maps import answers_fingerprint, find_label_reference
+from vseg.observers import simulate
 from vseg.reconstruction.reconstruct import reconstruct
+from vseg.study.schema import parse_study
 
 LONG_S = 60
 PAIRS = [(i, j) for i in range(9) for j in range(i + 1, 9)]
@@ -42,7 +47,7 @@ def test_a_map_is_the_reconstruction_of_the_answers(db):
     study, answers = answer_pairs(db, PAIRS)
     fit = monitor.fit_maps(answers, "a", segments=2, smoothness=0.1)
     direct = reconstruct(store.responses.load_responses(db, study, "a"), segments=2, smoothness=0.1, seed=0)
-    assert np.array_equal(fit.maps.probabilities, direct.maps.probabilities)
+    assert np.array_equal(fit.maps.probabilities, direct.maps.align_to(fit.maps).probabilities)
     labels = fit.maps.labels
     assert {location for location in range(9) if labels[location] == labels[0]} == TOP
     assert monitor.fit_maps(answers, "a", segments=2, smoothness="0.1") is fit, "cached"
@@ -137,6 +142,77 @@ def test_a_limited_number_of_drawings_is_of_the_newest_sessions(db):
     assert [drawing.session for drawing in drawings] == [begun.session.name for begun in sessions[2:]]
     assert {drawing.image for drawing in drawings} == {"a"}
     assert len(monitor.load_contours(db, study, "a")) == 4
+
+
+# ── labels ──
+
+
+@pytest.fixture(scope="module")
+def growing(tmp_path_factory):
+    """Return a function that gives the live answers after the first answers of a simulated session."""
+    truth = stimuli.random_maps(Grid(8), segments=3, entropy=0.1, seed=0)
+    pairs = designs.scattered(truth.layout, segments=3, seed=1)
+    given = simulate(truth, pairs, blocks=8, seed=2)
+    given = given.take(np.random.default_rng(3).permutation(len(given)))
+    with store.open(f"sqlite:///{tmp_path_factory.mktemp('growing')}/vseg.db") as opened:
+        text = make_study_text("a", participants=9).replace("grid = 3", "grid = 8")
+        study = store.studies.register(opened, text, parse_study(text), make_images("a"))
+        begun, stored = begin_session(opened, study), 0
+        live = monitor.LiveData(opened)
+
+        def grow(count: int) -> monitor.Answers:
+            nonlocal stored
+            rows = [
+                response(
+                    at, at, i=int(given.i[at]), j=int(given.j[at]), same=bool(given.same[at]), shown_at_ms=at
+                )
+                for at in range(stored, count)
+            ]
+            store.responses.append(opened, begun.session.id, rows, []).result()
+            stored = count
+            return live.answers(study, LONG_S)
+
+        yield grow
+
+
+def test_segments_keep_their_labels_while_answers_arrive(growing):
+    """Test that consecutive maps match label by label, also for other settings."""
+    shown, fitted = [], []
+    for count in (260, 340, 440, 570, 740, 960, 1250):
+        answers = growing(count)
+        shown.append(monitor.fit_maps(answers, "a", segments=3).maps)
+        fitted.append(reconstruct(answers.tally("a"), segments=3, seed=0).maps)
+    assert count_relabelled(fitted) > 0, "the fits themselves do not keep their labels"
+    assert count_relabelled(shown) == 0
+    more = monitor.fit_maps(answers, "a", segments=4).maps
+    assert more.matching_order(shown[-1]).tolist() == [0, 1, 2, 3], "the fourth segment comes last"
+    weaker = monitor.fit_maps(answers, "a", segments=3, smoothness=0.1).maps
+    assert weaker.matching_order(shown[-1]).tolist() == [0, 1, 2]
+    own = monitor.fit_maps(answers, "a", segments=3, participant=answers.sessions[0].participant).maps
+    assert own.matching_order(shown[-1]).tolist() == [0, 1, 2]
+
+
+def test_another_process_takes_the_same_labels(growing):
+    earlier = growing(1300).earlier_tallies("a")
+    with ProcessPoolExecutor(1, get_context("spawn")) as other:
+        found = other.submit(find_label_reference, earlier, 3).result()
+    assert found == find_label_reference(earlier, 3)
+
+
+def test_the_posterior_takes_the_labels_of_the_live_map(growing):
+    answers = growing(1350)
+    live = monitor.fit_maps(answers, "a", segments=3).maps
+    inputs = posterior_summary.collect_inputs(answers, "a", segments=3)
+    found = posterior_summary.compute_posterior(inputs)
+    assert found.maps.matching_order(live).tolist() == [0, 1, 2]
+
+
+def count_relabelled(maps: list[Maps]) -> int:
+    """Count the maps that match the one before only with other labels."""
+    return sum(
+        later.matching_order(before).tolist() != list(range(before.segments))
+        for before, later in pairwise(maps)
+    )
 
 
 # ── pictures ──

@@ -93,6 +93,7 @@ KINDS: dict[tuple[str, str], str] = {
     ("GET", "/api/studies/{name}/images/{image}/posterior.json"): READ,
     ("GET", "/api/studies/{name}/images/{image}/posterior.npz"): READ,
     ("GET", "/api/studies/{name}/images/{image}/posterior/entropy.png"): READ,
+    ("GET", "/api/studies/{name}/images/{image}/posterior/figure.{kind}"): READ,
     ("GET", "/api/studies/{name}/images/{image}/posterior/probability-{k}.png"): READ,
     ("GET", "/api/studies/{name}/images/{image}/posterior/segmentation.png"): READ,
     ("GET", "/api/studies/{name}/images/{image}/posterior/width-{k}.png"): READ,

@@ -43,11 +43,15 @@ def test_maps_with_intervals(api):
     assert (lower <= upper).all()
     assert found["labels"] == p.argmax(axis=1).tolist()
     assert found["entropy_low"] < found["mean_entropy"] < found["entropy_high"]
-    assert found["segments"] == found["segments_by_evidence"]
-    assert found["segments"] in found["segments_plausible"]
-    assert [row["segments"] for row in found["segments_table"]][:2] == [2, 3]
+    assert (found["segments"], found["segments_table"]) == (2, []), "the study asks for two"
     assert (found["answers"], found["current"], found["by_chooser"]) == (40, True, False)
     assert found["lapses_estimated"]
+    assert found["convergence"].startswith("The chains agree (R-hat 1.")
+    assert (found["converged"], found["warning"]) == (True, "")
+    of_median = -(p * np.log(np.where(p > 0, p, 1))).sum(axis=1)
+    assert len(found["entropy"]) == 16
+    assert np.mean(found["entropy"]) == pytest.approx(found["mean_entropy"], abs=0.05)
+    assert abs(of_median.mean() - found["mean_entropy"]) > 0.1, "not the entropy of the median maps"
     headers = {"If-None-Match": answer.headers["etag"]}
     assert api.get(f"{IMAGE}/posterior.json", headers=headers).status_code == 304
 
@@ -58,6 +62,11 @@ def test_maps_with_intervals(api):
     for name, picture in pictures.items():
         with Image.open(io.BytesIO(picture.content)) as opened:
             assert opened.size == (384, 384), name
+    for kind, start in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+        assert api.get(f"{IMAGE}/posterior/figure.{kind}").content.startswith(start)
+    low, high = found["entropy_low"], found["entropy_high"]
+    figure = api.get(f"{IMAGE}/posterior/figure.svg").text
+    assert f"<!-- {found['mean_entropy']:.2f} [{low:.2f}, {high:.2f}] nats -->" in figure
     assert api.get(f"{IMAGE}/posterior/width-9.png").status_code == 422
     assert api.get(f"{IMAGE}/posterior/probability-9.png").status_code == 422
 
@@ -74,15 +83,39 @@ def test_maps_with_intervals(api):
     assert earlier.content == pictures["width"].content, "the mark selects the earlier posterior"
 
 
+def test_free_number_of_segments(tmp_path):
+    """K is chosen by the evidence of all answers, also for one participant; other maps ask for it."""
+    free = FORTY_PAIRS.replace("segments = 2", 'segments = "free"')
+    with run_server_with_api_client(f"sqlite:///{tmp_path}/vseg.db", free) as api:
+        name = api.take_part().state["participant"]
+        api.take_part()
+        own = wait_for(api, f"{IMAGE}/posterior.json?participant={name}").json()
+        found = wait_for(api, f"{IMAGE}/posterior.json").json()
+        assert [row["segments"] for row in found["segments_table"]][:2] == [2, 3]
+        assert found["segments"] == found["segments_by_evidence"]
+        assert found["segments"] in found["segments_plausible"]
+        assert (own["segments"], own["segments_table"], own["answers"]) == (found["segments"], [], 40)
+        refused = api.get(f"{IMAGE}/maps.json")
+        assert refused.status_code == 422
+        assert refused.json()["message"] == (
+            "Study 'tiny' leaves the number of segments free; give segments as a number from 2 to 12, or get the "
+            "posterior, which chooses it by evidence."
+        )
+        assert api.get(f"{IMAGE}/maps.json?segments=2").status_code == 200
+
+
 def test_posterior_that_chooses_pairs(api):
     session = begin_adaptive_session(api.server)
     session.answer_patiently(range(20))
     name, trials = session.person.state["participant"], session.person.state["trials"]
     in_use = [item for item in range(20) if not (trials["practice"][item] or trials["catch"][item])]
-    found = wait_for(api, f"studies/ada/images/patches/posterior.json?participant={name}").json()
+    image = "studies/ada/images/patches"
+    found = wait_for(api, f"{image}/posterior.json?segments=chooser&participant={name}").json()
     assert (found["by_chooser"], found["lapses"], found["segments"]) == (True, [0.02, 0.02], 2)
     assert (found["answers"], found["current"]) == (len(in_use), True)
-    for_all = api.get("studies/ada/images/patches/posterior.json?segments=chooser")
+    default = wait_for(api, f"{image}/posterior.json?participant={name}").json()
+    assert (default["by_chooser"], default["lapses_estimated"], default["segments"]) == (False, True, 2)
+    for_all = api.get(f"{image}/posterior.json?segments=chooser")
     assert (for_all.status_code, "have a chooser" in for_all.json()["message"]) == (422, True)
 
 
@@ -131,4 +164,4 @@ def test_posterior_is_in_the_schema(api):
     route = schema["paths"]["/studies/{name}/images/{image}/posterior.json"]["get"]
     assert {"200", "202", "401", "404", "422"} <= set(route["responses"])
     fields = schema["components"]["schemas"]["PosteriorAsArrays"]["properties"]
-    assert {"lower", "upper", "segments_plausible", "warning", "lapses"} <= set(fields)
+    assert {"lower", "upper", "segments_plausible", "convergence", "warning", "lapses"} <= set(fields)

@@ -165,7 +165,7 @@ def test_study_without_participants(server):
     page = server.client.get("studies/tiny").text
     assert "No answers yet; 32 are recommended" in " ".join(page.split())
     assert page.count("no participants yet") == 2
-    for text in ("Reconstruction from", "nothing unusual", "0 of 0", "none withdrew"):
+    for text in ("Posterior from", "preliminary", "nothing unusual", "0 of 0", "none withdrew"):
         assert text not in page
     page = server.client.get("studies/tiny/images/patches").text
     assert "No answers yet; 32 are recommended" in " ".join(page.split())
@@ -222,7 +222,7 @@ def test_too_few_answers_show_how_many_pairs_are_missing(server):
 
 
 @pytest.mark.parametrize(
-    "query", ["segments=1", "segments=x", "segments=99", "smoothness=-1", "smoothness=nan"]
+    "query", ["segments=1", "segments=x", "segments=99", "segments=free", "smoothness=-1", "smoothness=nan"]
 )
 def test_invalid_map_selections(server, query):
     page = server.client.get(f"studies/tiny/images/patches?{query}", headers=BROWSER_HEADERS)

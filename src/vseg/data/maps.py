@@ -235,7 +235,7 @@ class Maps:
 def average_entropy(draws: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (n,) the entropy at each location in nats, averaged over draws (S, n, K) of maps.
 
-    This is the uncertainty of a posterior's maps. That of its median map is another number, most often smaller.
+    This is the uncertainty of a posterior's maps. That of its median map is another number.
 
     Examples
     --------

@@ -97,10 +97,27 @@ class Answers:
         return self.get_or_compute(("tally", image, participant), lambda: self._tally(image, participant))
 
     def _tally(self, image: str, participant: str | None) -> Tally:
+        return self._tally_rows(np.flatnonzero(self._is_used(image, participant)))
+
+    def earlier_tallies(self, image: str) -> list[Tally]:
+        """Return the tallies of the first n, 1.4n, 2n, 2.8n, … answers about an image, n being the number of locations.
+
+        The order is that of the participants' clocks, so that it is the same in all processes of a server.
+        """
+        return self.get_or_compute(("earlier", image), lambda: self._earlier_tallies(image))
+
+    def _earlier_tallies(self, image: str) -> list[Tally]:
+        rows = np.flatnonzero(self._is_used(image, None))
+        shown_at = self.shown_at_ms[rows]
+        steps = np.arange(2 * len(rows).bit_length())
+        last = (len(self.layout) * 2 ** (steps / 2)).astype(np.int64) - 1
+        last = last[last < len(rows)]
+        return [self._tally_rows(rows[shown_at <= end]) for end in np.partition(shown_at, last)[last]]
+
+    def _tally_rows(self, rows: NDArray[np.int64]) -> Tally:
         n = len(self.layout)
         if n * n > MAX_CELLS:
-            return self.responses(image, participant).tally()
-        rows = self._is_used(image, participant)
+            return Responses(self.layout, self.i[rows], self.j[rows], self.same[rows]).tally()
         cell = self.cells[rows]
         answered = np.bincount(cell, minlength=n * n)
         same = np.bincount(cell[self.same[rows]], minlength=n * n)

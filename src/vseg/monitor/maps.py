@@ -1,17 +1,25 @@
-"""Maps of an image from its answers so far, and contours that participants drew."""
+"""Maps of an image from its answers so far, and contours that participants drew.
+
+Labels of segments are arbitrary. So that a segment keeps its colour while answers arrive, maps take the labels of the
+maps of earlier answers, see `find_label_reference`. This depends on the stored answers alone, not on what was shown:
+all processes of a server, and the process that computes posteriors, use the same labels.
+"""
 
 import hashlib
 import json
 import math
 import warnings
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from vseg import store
 from vseg.data.layout import Layout
+from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.monitor.answers import Answers
@@ -23,9 +31,13 @@ if TYPE_CHECKING:
 
 MIN_SEGMENTS, MAX_SEGMENTS = 2, 12
 MAX_SMOOTHNESS = 1e6
-MAX_CACHED_FITS = 256
+MAX_CACHED_FITS = 512
 DRAWINGS_PER_SESSION = 2  # usually one; a participant who comes back may draw again
-SEED = 0  # fixed, so that the same answers give the same maps
+SEED = 0  # that of `vseg fit` unless another is given, so that the same answers give the same maps
+LABEL_SMOOTHNESS = (
+    3.0  # λ of maps that only labels are taken from: much faster than a chosen one, and as good for that
+)
+DIRECTION = (1.0, 2.0)  # in which segments are ordered where there are no earlier maps: right, and down
 
 
 @dataclass(frozen=True)
@@ -112,7 +124,8 @@ def fit_maps(
     readiness = check_map_readiness(answers, image, participant=participant, segments=segments)
     if readiness.missing:
         raise InvalidInput(readiness.message)
-    return _fit_cache.fit(answers.tally(image, participant), segments, smoothness)
+    reference = find_label_reference(answers.earlier_tallies(image), segments)
+    return _fit_cache.fit(answers.tally(image, participant), segments, smoothness, reference)
 
 
 def answers_fingerprint(answers: Answers, image: str, participant: str | None = None) -> str:
@@ -152,13 +165,21 @@ class _FitCache:
         self._lock = Lock()
         self._fitting = Lock()
 
-    def fit(self, tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
+    def fit(
+        self, tally: Tally, segments: int, smoothness: float | str, reference: Maps | None
+    ) -> "Reconstruction":
+        """Return the reconstruction of a tally with the labels of the reference."""
         key = (_fingerprint(tally), tally.layout, segments, smoothness)
+        fit = self._get_or_compute(key, lambda: _fit_tally(tally, segments, smoothness))
+        labels = _order_by_position(fit.maps) if reference is None else reference
+        return self._get_or_compute((key, labels.probabilities.tobytes()), lambda: fit.align_to(labels))
+
+    def _get_or_compute(self, key: Hashable, compute: Callable[[], "Reconstruction"]) -> "Reconstruction":
         if (fit := self._get(key)) is not None:
             return fit
         with self._fitting:  # the fits of a page with many maps would only compete for the cores
             if (fit := self._get(key)) is None:
-                fit = fit_tally(tally, segments, smoothness)
+                fit = compute()
                 with self._lock:
                     self._fits[key] = fit
                     while len(self._fits) > MAX_CACHED_FITS:
@@ -175,7 +196,40 @@ class _FitCache:
 _fit_cache = _FitCache()
 
 
-def fit_tally(tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
+def find_label_reference(earlier: Sequence[Tally], segments: int) -> Maps | None:
+    """Return maps of earlier answers whose labels later maps of the same image take; None if they are too few.
+
+    Parameters
+    ----------
+    earlier : list of Tally
+        The tallies of `Answers.earlier_tallies`, oldest first. The maps of each take the labels of the maps before;
+        the first ones take those of the maps with one segment less.
+    segments : int
+        K.
+    """
+    reference = None
+    for number, tally in enumerate(earlier, 1):
+        if not _has_enough_pairs(tally, segments):
+            continue
+        if reference is None and segments > MIN_SEGMENTS:
+            reference = find_label_reference(earlier[:number], segments - 1)
+        reference = _fit_cache.fit(tally, segments, LABEL_SMOOTHNESS, reference).maps
+    return reference
+
+
+def _has_enough_pairs(tally: Tally, segments: int) -> bool:
+    """Return whether a tally has as many distinct pairs as maps of K segments need."""
+    return len(tally) >= count_pairs_needed(tally.layout, segments)[0]
+
+
+def _order_by_position(maps: Maps) -> Maps:
+    """Return the maps with segments ordered from the top left to the bottom right, by their centres."""
+    position = maps.layout.positions @ DIRECTION
+    weight = maps.probabilities.sum(axis=0)
+    return maps.permute(np.argsort(position @ maps.probabilities / np.maximum(weight, 1e-12), kind="stable"))
+
+
+def _fit_tally(tally: Tally, segments: int, smoothness: float | str) -> "Reconstruction":
     """Fit maps to these answers; a fit that stopped before it reached its tolerance is returned as well."""
     # imported with the first map, not with the server
     from vseg.reconstruction.reconstruct import Reconstruction, reconstruct

@@ -1,12 +1,13 @@
 """The posterior of an image: the inputs, from which another process can compute it, and the summary of the posterior.
 
-For an adaptive study it may be the posterior of its chooser: the same answers in the same order, with the same seed,
-give the same draws that its pairs were chosen from.
+It is the posterior that `vseg fit` and `vseg.posterior` compute from the same answers. For an adaptive study there is
+also the posterior of its chooser: the same answers in the same order, with the same seed, give the same draws that its
+pairs were chosen from.
 """
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 from vseg import store
 from vseg.adaptive.chooser import LAPSES, derive_seed
 from vseg.adaptive.history import order_answers
-from vseg.data.maps import Maps
+from vseg.data.catch_trials import CatchTrials, choose_lapses, sum_catch_trials
+from vseg.data.maps import Maps, average_entropy
 from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, VsegWarning
 from vseg.monitor.answers import Answers
-from vseg.monitor.maps import SEED, count_pairs_needed, fit_tally
+from vseg.monitor.maps import SEED, find_label_reference
 from vseg.store.studies import StudyRow
 from vseg.study.schema import Study
 
@@ -38,15 +40,21 @@ class PosteriorInputs:
         The answers; for a chooser, in the order in which it takes them.
     segments : int or "auto"
         K.
-    catch : tuple of int
-        Catch trials answered right, and all, from which lapses are estimated.
+    lapses : "estimate" or None
+        Whether lapses are estimated.
+    catch : tuple of int, optional
+        Catch trials answered right, and all, which help to estimate lapses.
+    earlier : tuple of Tally
+        Earlier answers about the image, from which the order of the segments follows; see `Answers.earlier_tallies`.
     chooser : int, optional
         The seed of an adaptive study's chooser, if it is its posterior.
     """
 
     answers: Tally | Responses
     segments: int | str
-    catch: tuple[int, int] = (0, 0)
+    lapses: Literal["estimate"] | None = None
+    catch: tuple[int, int] | None = None
+    earlier: tuple[Tally, ...] = ()
     chooser: int | None = None
 
 
@@ -60,6 +68,8 @@ class PosteriorSummary:
         Posterior median of every probability, renormalised.
     lower, upper : NDArray
         Ends of the 90 % intervals (n, K).
+    location_entropy : NDArray
+        The entropy at each location (n,) in nats, averaged over the draws.
     entropy, entropy_low, entropy_high : float
         Mean entropy over locations in nats, and its 90 % interval.
     expected_error : float
@@ -70,8 +80,8 @@ class PosteriorSummary:
         The K with the highest evidence, and those that the evidence does not rule out.
     lapses, lapses_estimated : tuple of float and bool
         Lapse rates (γ₀, γ₁), and whether they were estimated or assumed.
-    warning : str
-        A sentence if the draws cannot be trusted, otherwise "".
+    converged, convergence : bool and str
+        Whether the chains agree, and a sentence about it; "" for a chooser, whose draws are not diagnosed.
     rhat, effective_draws : float or None
         Diagnostics of the chains; None for a chooser.
     draws, trials, pairs : int
@@ -85,6 +95,7 @@ class PosteriorSummary:
     maps: Maps
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
+    location_entropy: NDArray[np.float64]
     entropy: float
     entropy_low: float
     entropy_high: float
@@ -94,7 +105,8 @@ class PosteriorSummary:
     plausible: list[int]
     lapses: tuple[float, float]
     lapses_estimated: bool
-    warning: str
+    converged: bool
+    convergence: str
     rhat: float | None
     effective_draws: float | None
     draws: int
@@ -114,6 +126,11 @@ class PosteriorSummary:
         return self.upper - self.lower
 
     @property
+    def warning(self) -> str:
+        """A sentence if the draws cannot be trusted, otherwise ""."""
+        return "" if self.converged else self.convergence
+
+    @property
     def confidence(self) -> float:
         """Confidence level of the intervals."""
         from vseg.bayes.draw_summaries import CONFIDENCE
@@ -130,13 +147,26 @@ def collect_inputs(
     """
     tally = answers.tally(image, participant)
     _check_answers(tally.trials)
-    return PosteriorInputs(tally, segments, count_correct_catch_trials(answers, image, participant))
+    catch = count_catch_trials(answers)
+    lapses = choose_lapses(catch)
+    who = answers.list_participants(image) if participant is None else [participant]
+    return PosteriorInputs(
+        tally,
+        segments,
+        lapses,
+        sum_catch_trials(catch, who) if lapses else None,
+        tuple(answers.earlier_tallies(image)),
+    )
 
 
-def collect_chooser_inputs(study: Study, image: str, answers: Responses) -> PosteriorInputs:
+def collect_chooser_inputs(
+    study: Study, image: str, answers: Responses, earlier: tuple[Tally, ...] = ()
+) -> PosteriorInputs:
     """Return the inputs of an adaptive study's chooser, with the answers in the order in which it takes them."""
     _check_answers(len(answers))
-    return PosteriorInputs(answers, study.planned_segments, chooser=derive_seed(study, image))
+    return PosteriorInputs(
+        answers, study.planned_segments, earlier=earlier, chooser=derive_seed(study, image)
+    )
 
 
 def has_chooser(study: StudyRow, participant: str | None) -> bool:
@@ -169,22 +199,21 @@ def read_answers_in_chooser_order(
     return Responses(answers.layout, i, j, same, image=image)
 
 
-def count_correct_catch_trials(
-    answers: Answers, image: str, participant: str | None = None
-) -> tuple[int, int]:
-    """Return the catch trials, answered right and all, of the participants who answered about an image."""
-    return answers.get_or_compute(
-        ("catch", image, participant), lambda: _count_catch(answers, image, participant)
-    )
+def count_catch_trials(answers: Answers) -> CatchTrials:
+    """Count the catch trials of each participant of a study, as `vseg.data.catch_trials` does in its export."""
+    return answers.get_or_compute("catch trials", lambda: _count_catch_trials(answers))
 
 
-def _count_catch(answers: Answers, image: str, participant: str | None) -> tuple[int, int]:
-    about_image = answers.used & (answers.image == answers.images.index(image))
-    sessions = np.unique(answers.session[about_image])
-    if participant is not None:
-        sessions = np.intersect1d(sessions, answers.session_indices(participant))
-    rows = answers.catch & ~answers.flagged & (answers.correct >= 0) & np.isin(answers.session, sessions)
-    return int(answers.correct[rows].sum()), int(rows.sum())
+def _count_catch_trials(answers: Answers) -> CatchTrials:
+    rows = answers.catch & ~answers.flagged & (answers.correct >= 0)
+    asked = np.bincount(answers.session[rows], minlength=len(answers.sessions)).tolist()
+    right = np.bincount(answers.session[rows & (answers.correct == 1)], minlength=len(asked)).tolist()
+    counts: dict[str, tuple[int, int]] = {}
+    for session, own_right, own_asked in zip(answers.sessions, right, asked, strict=True):
+        if own_asked:
+            before = counts.get(session.participant, (0, 0))
+            counts[session.participant] = before[0] + own_right, before[1] + own_asked
+    return counts
 
 
 def compute_posterior(inputs: PosteriorInputs) -> PosteriorSummary:
@@ -200,19 +229,22 @@ def _compute_from_answers(inputs: PosteriorInputs) -> PosteriorSummary:
     from vseg import bayes
 
     tally = _tally(inputs)
-    settings: dict[str, Any] = {"lapses": "estimate", "catch": inputs.catch, "seed": SEED, "threads": 1}
-    posterior = bayes.posterior(tally, segments=inputs.segments, **settings)
-    reference = _fit_reference(tally, posterior.segments)
+    posterior = bayes.posterior(
+        tally, segments=inputs.segments, lapses=inputs.lapses, catch=inputs.catch, seed=SEED, threads=1
+    )
+    reference = find_label_reference([*inputs.earlier, tally], posterior.segments)
     posterior = posterior if reference is None else posterior.align_to(reference)
-    table = posterior.table
+    table, low_high = posterior.table, posterior.entropy_interval
     return PosteriorSummary(
-        posterior.maps, posterior.lower, posterior.upper, posterior.entropy, *posterior.entropy_interval,
-        posterior.expected_error,
+        maps=posterior.maps, lower=posterior.lower, upper=posterior.upper,
+        location_entropy=average_entropy(posterior.draws),
+        entropy=posterior.entropy, entropy_low=low_high[0], entropy_high=low_high[1],
+        expected_error=posterior.expected_error,
         table=[] if table is None else table.rows(),
         chosen=posterior.segments if table is None else table.chosen,
         plausible=[posterior.segments] if table is None else table.plausible,
-        lapses=posterior.lapses, lapses_estimated=True,
-        warning="" if posterior.converged else posterior.diagnostics.message,
+        lapses=posterior.lapses, lapses_estimated=inputs.lapses is not None,
+        converged=posterior.converged, convergence=posterior.diagnostics.message,
         rhat=_finite(posterior.diagnostics.rhat), effective_draws=posterior.diagnostics.ess,
         draws=posterior.diagnostics.draws, trials=posterior.trials, pairs=posterior.pairs,
     )  # fmt: skip
@@ -229,7 +261,7 @@ def _compute_from_chooser(inputs: PosteriorInputs, seed: int) -> PosteriorSummar
     state = adaptive.State(tally.layout, segments=inputs.segments, lapses=LAPSES, seed=seed)
     state.add(answers.i, answers.j, answers.same)
     maps, draws, bounds = state.maps, state.draws, state.bounds
-    reference = _fit_reference(tally, maps.segments)
+    reference = find_label_reference([*inputs.earlier, tally], maps.segments)
     if reference is not None:
         order = maps.matching_order(reference)
         maps, draws, bounds = maps.permute(order), draws[:, :, order], bounds[:, :, order]
@@ -237,22 +269,13 @@ def _compute_from_chooser(inputs: PosteriorInputs, seed: int) -> PosteriorSummar
     entropies = mean_entropies(draws)
     low, high = equal_tailed(entropies)
     return PosteriorSummary(
-        maps, bounds[0], bounds[1], float(np.median(entropies)), float(low), float(high),
+        maps=maps, lower=bounds[0], upper=bounds[1], location_entropy=average_entropy(draws),
+        entropy=float(np.median(entropies)), entropy_low=float(low), entropy_high=float(high),
         expected_error=state.expected_error,
         table=table.rows(), chosen=table.chosen, plausible=table.plausible,
-        lapses=LAPSES, lapses_estimated=False, warning="", rhat=None, effective_draws=None,
+        lapses=LAPSES, lapses_estimated=False, converged=True, convergence="", rhat=None, effective_draws=None,
         draws=len(draws), trials=state.trials, pairs=len(tally), by_chooser=True,
     )  # fmt: skip
-
-
-def _fit_reference(tally: Tally, segments: int) -> Maps | None:
-    """Fit the maps whose order of segments the posterior takes, so that both have the same names and colours.
-
-    None if there are too few answers.
-    """
-    if len(tally) < count_pairs_needed(tally.layout, segments)[0]:
-        return None
-    return fit_tally(tally, segments, "auto").maps
 
 
 def _tally(inputs: PosteriorInputs) -> Tally:

@@ -43,12 +43,20 @@ def render_probability(
     return _encode_png(p[..., None] * _rgb(segment))
 
 
-def render_entropy(maps: Maps, *, shape: float = 1.0, longest_px: int = LONGEST_PX) -> bytes:
+def render_entropy(
+    maps: Maps,
+    entropy: NDArray[np.float64] | None = None,
+    *,
+    shape: float = 1.0,
+    longest_px: int = LONGEST_PX,
+) -> bytes:
     """Render the entropy, from black where one segment is certain to white where all are equally likely.
 
-    Entropies are interpolated, not computed from interpolated maps, which would be uncertain along every border.
+    `entropy` (n,) is that of a posterior; without it, that of the maps is rendered. Entropies are interpolated, not
+    computed from interpolated maps, which would be uncertain along every border.
     """
-    return _render_grey(maps, maps.entropy / np.log(max(maps.segments, 2)), shape, longest_px)
+    values = maps.entropy if entropy is None else entropy
+    return _render_grey(maps, values / np.log(max(maps.segments, 2)), shape, longest_px)
 
 
 def render_interval_width(

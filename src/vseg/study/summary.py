@@ -37,6 +37,12 @@ def summarise_study(
         "People",
         f"{cost.participants} wanted; {_describe_participants_per_image(cost.participants_per_image)}{split}",
     )
+    if study.segments == "free":
+        yield (
+            "Segments",
+            f"free; {study.planned_segments} are assumed for the number of pairs"
+            f"{' and for choosing them' if design.is_adaptive else ''}, and fits choose the number by evidence",
+        )
     if not design.is_adaptive:  # adaptive studies use the fixed pairs only when none can be chosen
         yield "Pairs", str(cost.coverage).rstrip(".")
     answers = format_count(cost.min_answers_per_image, "answer")

@@ -1,4 +1,4 @@
-"""The current maps of an image as arrays, pictures and figures; contours that participants drew."""
+"""The current maps of an image by the penalised estimator as arrays, pictures and figures; contours people drew."""
 
 import io
 import tempfile
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from vseg import __version__, monitor, store
 from vseg.data.maps import Maps
-from vseg.errors import NotFound
+from vseg.errors import InvalidInput, NotFound
 from vseg.monitor import Contours, tiles
 from vseg.monitor.maps import MAX_SEGMENTS, MIN_SEGMENTS, answers_fingerprint
 from vseg.server.api.dependencies import (
@@ -28,10 +28,14 @@ from vseg.server.compression import compressed_response
 from vseg.store.studies import ImageRow, StudyRow
 
 if TYPE_CHECKING:
+    from vseg.figures.style import Drawable
     from vseg.reconstruction.reconstruct import Reconstruction
 
 DECIMALS = 6  # of probabilities in JSON
 FIGURE_TYPES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
+FIGURE_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {media_type: {} for media_type in FIGURE_TYPES.values()}, "description": "The figure."}
+}
 PNG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": {}}, "description": "The picture."}}
 NPZ: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
 
@@ -40,6 +44,9 @@ ImageName = Annotated[str, Path(description="The image's name.", examples=["patc
 OnlyParticipant = Annotated[
     str | None, Query(description="Use the answers of this participant only; default: all participants.")
 ]
+
+
+FigureKind = Annotated[Literal["png", "svg", "pdf"], Path(description="The format.")]
 
 
 class MapRequest:
@@ -54,7 +61,7 @@ class MapRequest:
             int | None,
             Query(
                 ge=MIN_SEGMENTS, le=MAX_SEGMENTS, examples=[3],
-                description="Number of segments K; default: that of the study.",
+                description="Number of segments K; default: that of the study, unless the study leaves it free.",
             ),
         ] = None,
         smoothness: Annotated[
@@ -70,7 +77,7 @@ class MapRequest:
         self.image_row = find_image(row, image)
         self.answers = load_answers(request, row)
         self.image, self.smoothness, self.participant = image, smoothness, participant or None
-        self.segments = row.study.planned_segments if segments is None else segments
+        self.segments = _get_study_segments(row) if segments is None else segments
 
     @property
     def need(self) -> monitor.MapReadiness:
@@ -159,16 +166,16 @@ def draw_probability(
 
 
 @router.get(
-    "/figure.{kind}", summary="Draw a figure for a publication", response_class=Response,
-    responses={200: {
-        "content": {media_type: {} for media_type in FIGURE_TYPES.values()}, "description": "The figure.",
-    }},
-)  # fmt: skip
-def draw_figure(
-    wanted: RequestedMaps, kind: Annotated[Literal["png", "svg", "pdf"], Path(description="The format.")]
-) -> Response:
+    "/figure.{kind}",
+    summary="Draw a figure for a publication",
+    response_class=Response,
+    responses=FIGURE_RESPONSES,
+)
+def draw_figure(wanted: RequestedMaps, kind: FigureKind) -> Response:
     """Draw image, probability maps, segmentation and entropy in one row, as `vseg.figures.maps` does."""
-    return wanted.respond(f"figure {kind}", FIGURE_TYPES[kind], lambda: _render_figure(wanted, kind))
+    return wanted.respond(
+        f"figure {kind}", FIGURE_TYPES[kind], lambda: render_figure(wanted.fit.maps, wanted.png, kind)
+    )
 
 
 @router.get("/contours.json", summary="List contours that participants drew")
@@ -186,6 +193,15 @@ def find_image(row: StudyRow, image: str) -> ImageRow:
     if image not in names:
         raise NotFound(f"Study {row.name!r} has no image {image!r:.80}; it has: {', '.join(names[:10])}.")
     return row.images[image]
+
+
+def _get_study_segments(row: StudyRow) -> int:
+    if row.study.segments == "free":
+        raise InvalidInput(
+            f"Study {row.name!r} leaves the number of segments free; give segments as a number from {MIN_SEGMENTS} to "
+            f"{MAX_SEGMENTS}, or get the posterior, which chooses it by evidence."
+        )
+    return row.study.segments
 
 
 def _maps_as_arrays(wanted: MapRequest) -> MapsAsArrays:
@@ -214,11 +230,12 @@ def _maps_as_npz(maps: Maps) -> bytes:
         return FilePath(folder, "maps.npz").read_bytes()
 
 
-def _render_figure(wanted: MapRequest, kind: str) -> bytes:
+def render_figure(drawn: "Drawable", png: bytes, kind: str) -> bytes:
+    """Render the figure of maps with their image in a format."""
     from vseg import figures
 
-    with Image.open(io.BytesIO(wanted.png)) as opened:
+    with Image.open(io.BytesIO(png)) as opened:
         pixels = np.asarray(opened.convert("RGB"))
     file = io.BytesIO()
-    figures.maps(wanted.fit.maps, image=pixels).savefig(file, format=kind)
+    figures.maps(drawn, image=pixels).savefig(file, format=kind)
     return file.getvalue()

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,10 +21,22 @@ from vseg.server.api.dependencies import (
     make_etag,
     not_modified_response,
 )
-from vseg.server.api.images import DECIMALS, NPZ, PNG, ImageName, OnlyParticipant, find_image
+from vseg.server.api.images import (
+    DECIMALS,
+    FIGURE_RESPONSES,
+    FIGURE_TYPES,
+    NPZ,
+    PNG,
+    FigureKind,
+    ImageName,
+    OnlyParticipant,
+    find_image,
+    render_figure,
+)
 from vseg.server.api.schemas import PosteriorAsArrays, PosteriorIsComing, SegmentsEvidence
 from vseg.server.compression import compressed_response
 from vseg.store.studies import StudyRow
+from vseg.study.schema import Study
 
 CHOOSER, EVIDENCE = "chooser", "auto"
 RETRY_SOON = {"Retry-After": "1"}
@@ -34,9 +47,9 @@ PENDING: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix="/studies/{name}/images/{image}", tags=["posterior"])
 
 
-def default_segments(row: StudyRow, participant: str | None) -> str:
-    """Return which posterior is shown by default: the chooser's if pairs are chosen from these answers, else "auto"."""
-    return CHOOSER if has_chooser(row, participant) else EVIDENCE
+def default_segments(study: Study) -> str:
+    """Return the number of segments of the posterior that is shown by default: the study's, or "auto" if it is free."""
+    return EVIDENCE if study.segments == "free" else str(study.segments)
 
 
 def request_posterior(
@@ -52,8 +65,9 @@ def request_posterior(
 ) -> PosteriorStatus:
     """Request the posterior of an image and return at once what there is of it.
 
-    `segments` is K, "auto" or "chooser". With the `mark` of an earlier posterior of the same kind, that one is
-    returned while it is cached; other marks are ignored. Raise `InvalidInput` if there are too few answers or no
+    `segments` is K, "auto" or "chooser". With "auto", K is chosen once, from all participants' answers, also for the
+    posterior of one participant, as `vseg fit` does. With the `mark` of an earlier posterior of the same kind, that one
+    is returned while it is cached; other marks are ignored. Raise `InvalidInput` if there are too few answers or no
     chooser, `NotFound` if there is no such participant.
     """
     if segments == CHOOSER and not has_chooser(row, participant):
@@ -64,15 +78,20 @@ def request_posterior(
     inputs = posterior_summary.collect_inputs(
         answers, image, participant=participant, segments=_parse_segments(segments, len(answers.layout))
     )
+    if segments == EVIDENCE and participant is not None:
+        everyone = request_posterior(db, posteriors, row, answers, image, participant=None, segments=EVIDENCE)
+        if everyone.latest is None:
+            return everyone
+        segments = str(everyone.latest.segments)
+        inputs = replace(inputs, segments=everyone.latest.segments)
 
     def collect_inputs() -> posterior_summary.PosteriorInputs:
         if segments != CHOOSER:
             return inputs
-        return posterior_summary.collect_chooser_inputs(
-            row.study, image, read_answers_in_chooser_order(db, row, answers, image, participant)
-        )
+        in_order = read_answers_in_chooser_order(db, row, answers, image, participant)
+        return posterior_summary.collect_chooser_inputs(row.study, image, in_order, inputs.earlier)
 
-    version = f"{answers_fingerprint(answers, image, participant)} {inputs.catch}"
+    version = f"{answers_fingerprint(answers, image, participant)} {inputs.lapses} {inputs.catch}"
     subject = (row.id, row.digest, image, participant, segments)
     newest = posteriors.request(subject, version, collect_inputs)
     if mark in ("", newest.mark) or (earlier := posteriors.find(subject, mark)) is None:
@@ -93,8 +112,9 @@ class PosteriorRequest:
             Query(
                 examples=["auto", "3"], pattern=r"^(auto|chooser|[2-9]|1[0-2])$",
                 description=(
-                    'Number of segments K, 2 to 12; "auto": K chosen by the evidence; "chooser": the posterior from '
-                    'which an adaptive study chooses pairs. Default: "chooser" if there is one, else "auto".'
+                    'Number of segments K, 2 to 12; "auto": K chosen by the evidence of all participants\' answers; '
+                    '"chooser": the posterior from which an adaptive study chooses pairs. Default: the number that '
+                    'the study asks for, or "auto" if the study leaves it free.'
                 ),
             ),
         ] = None,
@@ -108,13 +128,18 @@ class PosteriorRequest:
         state = get_state(request)
         self.status = request_posterior(
             state.db, state.live_data.posteriors, row, load_answers(request, row), image,
-            participant=self.participant, segments=segments or default_segments(row, self.participant), mark=mark,
+            participant=self.participant, segments=segments or default_segments(row.study), mark=mark,
         )  # fmt: skip
 
     @property
     def aspect(self) -> float:
         """Height / width of the image."""
         return self.image_row.height_px / self.image_row.width_px
+
+    @property
+    def png(self) -> bytes:
+        """The image itself."""
+        return store.studies.get_image(get_state(self.request).db, self.row.id, self.image_row.sha256)
 
     def respond(
         self, kind: str, media_type: str, make_body: Callable[[PosteriorSummary], bytes], **headers: str
@@ -161,7 +186,7 @@ def get_posterior_json(wanted: RequestedPosterior) -> Response:
     responses={**NPZ, **PENDING},
 )
 def get_posterior_npz(wanted: RequestedPosterior) -> Response:
-    """Return `probabilities`, `lower` and `upper`, (n, K) each, and `positions`."""
+    """Return `probabilities`, `lower` and `upper`, (n, K) each, `entropy`, (n,), and `positions`."""
     name = f'attachment; filename="{wanted.row.name}-{wanted.image}-posterior.npz"'
     return wanted.respond(
         "npz", "application/octet-stream", _posterior_as_npz, **{"Content-Disposition": name}
@@ -176,12 +201,9 @@ def get_posterior_npz(wanted: RequestedPosterior) -> Response:
 )
 def draw_segmentation(wanted: RequestedPosterior) -> Response:
     """Draw the most probable segment at each location by the posterior median in colour over the image."""
-
-    def draw(posterior: PosteriorSummary) -> bytes:
-        png = store.studies.get_image(get_state(wanted.request).db, wanted.row.id, wanted.image_row.sha256)
-        return tiles.render_segmentation(posterior.maps, png)
-
-    return wanted.respond_png("segmentation", draw)
+    return wanted.respond_png(
+        "segmentation", lambda posterior: tiles.render_segmentation(posterior.maps, wanted.png)
+    )
 
 
 @router.get(
@@ -202,15 +224,39 @@ def draw_widest_interval(wanted: RequestedPosterior) -> Response:
 
 @router.get(
     "/posterior/entropy.png",
-    summary="Draw the uncertainty of the posterior median",
+    summary="Draw the uncertainty of the posterior",
     response_class=Response,
     responses={**PNG, **PENDING},
 )
 def draw_entropy(wanted: RequestedPosterior) -> Response:
-    """Draw the entropy of the median maps: black where one segment is certain, white where all are equally likely."""
+    """Draw the mean entropy of the draws: black where one segment is certain, white where all are equally likely."""
     return wanted.respond_png(
-        "entropy", lambda posterior: tiles.render_entropy(posterior.maps, shape=wanted.aspect)
+        "entropy",
+        lambda posterior: tiles.render_entropy(
+            posterior.maps, posterior.location_entropy, shape=wanted.aspect
+        ),
     )
+
+
+@router.get(
+    "/posterior/figure.{kind}",
+    summary="Draw a figure of the posterior for a publication",
+    response_class=Response,
+    responses={**FIGURE_RESPONSES, **PENDING},
+)
+def draw_figure(wanted: RequestedPosterior, kind: FigureKind) -> Response:
+    """Draw image, median maps, segmentation and entropy with its interval in one row, as `vseg.figures.maps` does."""
+
+    def draw(posterior: PosteriorSummary) -> bytes:
+        from vseg.figures.style import MapsWithEntropy
+
+        entropy_interval = posterior.entropy_low, posterior.entropy_high
+        drawn = MapsWithEntropy(
+            posterior.maps, posterior.location_entropy, posterior.entropy, entropy_interval
+        )
+        return render_figure(drawn, wanted.png, kind)
+
+    return wanted.respond(f"figure {kind}", FIGURE_TYPES[kind], draw)
 
 
 @router.get(
@@ -279,6 +325,8 @@ def _posterior_as_arrays(wanted: PosteriorRequest, posterior: PosteriorSummary) 
         expected_error=posterior.expected_error,
         lapses=list(posterior.lapses),
         lapses_estimated=posterior.lapses_estimated,
+        converged=posterior.converged,
+        convergence=posterior.convergence,
         warning=posterior.warning,
         rhat=posterior.rhat,
         effective_draws=posterior.effective_draws,
@@ -289,6 +337,7 @@ def _posterior_as_arrays(wanted: PosteriorRequest, posterior: PosteriorSummary) 
         lower=posterior.lower.round(DECIMALS).tolist(),
         upper=posterior.upper.round(DECIMALS).tolist(),
         labels=posterior.maps.labels.tolist(),
+        entropy=posterior.location_entropy.round(DECIMALS).tolist(),
     )
 
 
@@ -296,6 +345,6 @@ def _posterior_as_npz(posterior: PosteriorSummary) -> bytes:
     file = io.BytesIO()
     np.savez_compressed(
         file, probabilities=posterior.maps.probabilities, lower=posterior.lower, upper=posterior.upper,
-        positions=posterior.maps.layout.positions,
+        entropy=posterior.location_entropy, positions=posterior.maps.layout.positions,
     )  # fmt: skip
     return file.getvalue()

@@ -278,6 +278,10 @@ class PosteriorAsArrays(BaseModel):
     lapses_estimated: Annotated[
         bool, Field(description="Whether lapses were estimated; the chooser assumes them.")
     ]
+    converged: Annotated[bool, Field(description="Whether the chains agree.")]
+    convergence: Annotated[
+        str, Field(description="A sentence on whether the chains agree; empty for a chooser.")
+    ]
     warning: Annotated[str, Field(description="Why the draws are not reliable; empty if they are.")]
     rhat: float | None
     effective_draws: float | None
@@ -288,6 +292,9 @@ class PosteriorAsArrays(BaseModel):
     lower: list[list[float]]
     upper: list[list[float]]
     labels: Annotated[list[int], Field(description="The most probable segment of each location.")]
+    entropy: Annotated[
+        list[float], Field(description="The entropy at each location, averaged over the draws.")
+    ]
 
 
 NEW_STUDY: TypeAdapter[NewStudy] = TypeAdapter(NewStudy)

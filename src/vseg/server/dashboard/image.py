@@ -1,7 +1,7 @@
-"""The page of one image: its maps from all participants or one, by segments and smoothness; and its posterior."""
+"""The page of one image: the posterior of all participants or one, and the maps of the penalised estimator."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from vseg import monitor
 from vseg.errors import InvalidInput, NotFound, VsegError
-from vseg.monitor.maps import MAX_SEGMENTS, answers_fingerprint
+from vseg.monitor.maps import MAX_SEGMENTS, MIN_SEGMENTS, answers_fingerprint
+from vseg.monitor.posterior_summary import has_chooser
 from vseg.server.api.images import find_image
 from vseg.server.api.posteriors import CHOOSER, EVIDENCE, default_segments
 from vseg.server.dashboard.context import get_state, load_study, require_login
@@ -18,7 +19,7 @@ from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
 from vseg.server.dashboard.study_overview import StudyOverview, render_live_page
 from vseg.store.studies import StudyRow
 
-SAME = "same"  # the posterior with as many segments as the reconstruction next to it
+ALL_ANSWERS = "answers"  # the posterior from all answers, not the chooser's
 MAX_DRAWINGS = 40  # drawn on top of each other; more would hide the image
 SMOOTHNESS = {
     "auto": "chosen by cross-validation",
@@ -33,10 +34,14 @@ SMOOTHNESS = {
 
 @dataclass(frozen=True)
 class MapSelection:
-    """Which maps a page shows; `participant` is "" for all participants, `posterior` a key of `posterior_options`."""
+    """Which maps a page shows.
+
+    `segments` is K or "auto", `participant` is "" for all participants, `posterior` a key of `posterior_options`;
+    `smoothness` is that of the penalised estimator.
+    """
 
     image: str
-    segments: int
+    segments: str
     smoothness: str
     participant: str
     posterior: str
@@ -47,15 +52,19 @@ class MapSelection:
         return "auto" if self.smoothness == "auto" else float(self.smoothness)
 
     @property
-    def query(self) -> str:
-        """The query string of the reconstruction."""
-        parameters = {"segments": self.segments, "smoothness": self.smoothness}
+    def posterior_segments(self) -> str:
+        """The posterior as the API names it: K, "auto" or "chooser"."""
+        return CHOOSER if self.posterior == CHOOSER else self.segments
+
+    def penalised_query(self, segments: int) -> str:
+        """Return the query string of the penalised maps with this number of segments."""
+        parameters = {"segments": segments, "smoothness": self.smoothness}
         return urlencode(parameters | ({"participant": self.participant} if self.participant else {}))
 
     @property
     def page_query(self) -> str:
         """The query string of the page."""
-        return f"{self.query}&{urlencode({'posterior': self.posterior})}"
+        return urlencode({name: value for name, value in asdict(self).items() if name != "image"})
 
 
 @require_login
@@ -65,23 +74,28 @@ async def image_page(request: Request) -> Response:
     selection = parse_selection(request, row)
     if request.query_params.get("part") == "fit":
         return await render_live_page(
-            request, row, "image", lambda overview: _fit_values(selection, overview)
+            request, row, "image", lambda overview, _: _fit_values(selection, overview)
         )
     return await render_live_page(
         request,
         row,
         "image",
-        lambda overview: _page_values(request, row, selection, overview),
-        lambda overview: {selection.image: _get_posterior(request, row, selection, overview)},
+        lambda overview, views: _page_values(request, row, selection, overview, views),
+        lambda overview: {selection.image: get_selected_posterior(request, row, selection, overview)},
     )
 
 
-def _get_posterior(
+def get_selected_posterior(
     request: Request, row: StudyRow, selection: MapSelection, overview: StudyOverview
 ) -> PosteriorView:
-    segments = str(selection.segments) if selection.posterior == SAME else selection.posterior
+    """Request the posterior of a selection and return what there is of it."""
     return get_posterior_view(
-        request, row, overview.answers, selection.image, selection.participant or None, segments
+        request,
+        row,
+        overview.answers,
+        selection.image,
+        selection.participant or None,
+        selection.posterior_segments,
     )
 
 
@@ -89,9 +103,11 @@ def parse_selection(request: Request, row: StudyRow) -> MapSelection:
     """Return the maps that the query selects; the defaults come from the study."""
     image, query = request.path_params["image"], request.query_params
     find_image(row, image)
-    segments = query.get("segments", str(row.study.planned_segments))
-    if not (segments.isascii() and segments.isdecimal() and 2 <= int(segments[:3]) <= MAX_SEGMENTS):
-        raise InvalidInput(f"A map has 2 to {MAX_SEGMENTS} segments, got {segments!r:.20}.")
+    segments = query.get("segments", default_segments(row.study))
+    if segments not in (EVIDENCE, *map(str, range(MIN_SEGMENTS, MAX_SEGMENTS + 1))):
+        raise InvalidInput(
+            f'A map has {MIN_SEGMENTS} to {MAX_SEGMENTS} segments, or "{EVIDENCE}" chooses, got {segments!r:.20}.'
+        )
     smoothness = query.get("smoothness", "auto")
     if smoothness != "auto" and not _is_non_negative(smoothness):
         raise InvalidInput(f'The smoothness should be "auto" or a number from 0, got {smoothness!r:.20}.')
@@ -100,7 +116,7 @@ def parse_selection(request: Request, row: StudyRow) -> MapSelection:
     posterior = query.get("posterior", "")
     if posterior not in options:
         posterior = next(iter(options))
-    return MapSelection(image, int(segments), smoothness, participant, posterior)
+    return MapSelection(image, segments, smoothness, participant, posterior)
 
 
 def _is_non_negative(text: str) -> bool:
@@ -112,16 +128,21 @@ def _is_non_negative(text: str) -> bool:
 
 def posterior_options(row: StudyRow, participant: str) -> dict[str, str]:
     """Return the posteriors that the page offers, with their labels; the default one comes first."""
-    has_chooser = default_segments(row, participant or None) == CHOOSER
-    chooser = {CHOOSER: "used to choose pairs"} if has_chooser else {}
-    return {**chooser, EVIDENCE: "K chosen by evidence", SAME: "K of the reconstruction"}
+    options = {ALL_ANSWERS: "from all answers"}
+    if has_chooser(row, participant or None):
+        options[CHOOSER] = "used to choose pairs"
+    return options
 
 
 def map_values(
-    request: Request, row: StudyRow, overview: StudyOverview, selection: MapSelection
+    request: Request, row: StudyRow, overview: StudyOverview, selection: MapSelection, view: PosteriorView
 ) -> dict[str, Any]:
-    """Return how many answers these maps have and need, and the contours that participants drew."""
-    participant = selection.participant or None
+    """Return how many answers these maps have and need, and the contours that participants drew.
+
+    `segments` is the number of segments of the penalised maps, None while the evidence has not chosen it.
+    """
+    participant, segments = selection.participant or None, view.number_of_segments
+    planned = row.study.planned_segments if segments is None else segments
     drawings = []
     if row.study.contours.draw:
         db = get_state(request).db
@@ -129,9 +150,11 @@ def map_values(
     return {
         "selection": selection,
         "image_row": row.images[selection.image],
-        "max_entropy": math.log(selection.segments),
+        "segments": segments,
+        "penalised_query": "" if segments is None else selection.penalised_query(segments),
+        "max_entropy": math.log(planned),
         "readiness": monitor.check_map_readiness(
-            overview.answers, selection.image, participant=participant, segments=selection.segments
+            overview.answers, selection.image, participant=participant, segments=planned
         ),
         "map_version": answers_fingerprint(overview.answers, selection.image, participant)[:12],
         "drawings": len(drawings),
@@ -146,7 +169,11 @@ def _svg_points(line: list[list[float]]) -> str:
 
 
 def _page_values(
-    request: Request, row: StudyRow, selection: MapSelection, overview: StudyOverview | None
+    request: Request,
+    row: StudyRow,
+    selection: MapSelection,
+    overview: StudyOverview | None,
+    views: dict[str, PosteriorView],
 ) -> dict[str, Any]:
     smoothness_options = {**SMOOTHNESS}
     smoothness_options.setdefault(selection.smoothness, selection.smoothness)
@@ -154,7 +181,7 @@ def _page_values(
         "image_row": row.images[selection.image],
         "selection": selection,
         "smoothness_options": smoothness_options,
-        "max_segments": MAX_SEGMENTS,
+        "segment_options": [EVIDENCE, *map(str, range(MIN_SEGMENTS, MAX_SEGMENTS + 1))],
         "posterior_options": posterior_options(row, selection.participant),
         "participants": [],
     }
@@ -167,11 +194,11 @@ def _page_values(
         participants = sorted([*participants, selection.participant])
     values["participants"] = participants
     values["image_progress"] = next(each for each in overview.progress.images if each.name == selection.image)
-    return values | map_values(request, row, overview, selection)
+    return values | map_values(request, row, overview, selection, views[selection.image])
 
 
 def _fit_values(selection: MapSelection, overview: StudyOverview | None) -> dict[str, Any]:
-    """Return the numbers of the reconstruction; the pictures of the page use the same fit."""
+    """Return the numbers of the penalised maps; the pictures of the page use the same fit."""
     values: dict[str, Any] = {"selection": selection, "fit": None, "error": ""}
     if overview is None:
         return values
@@ -180,13 +207,22 @@ def _fit_values(selection: MapSelection, overview: StudyOverview | None) -> dict
             overview.answers,
             selection.image,
             participant=selection.participant or None,
-            segments=selection.segments,
+            segments=_require_number(selection.segments),
             smoothness=selection.smoothness_value,
         )
     except VsegError as error:
         return values | {"error": str(error)}
     return values | {
         "fit": fit,
+        "penalised_query": selection.penalised_query(fit.maps.segments),
         "shares": fit.maps.probabilities.mean(axis=0).tolist(),
-        "max_entropy": math.log(selection.segments),
+        "max_entropy": math.log(fit.maps.segments),
     }
+
+
+def _require_number(segments: str) -> int:
+    if segments == EVIDENCE:
+        raise InvalidInput(
+            "The penalised estimator needs the number of segments; the posterior chooses it by evidence."
+        )
+    return int(segments)

@@ -13,8 +13,8 @@ from vseg.server import http
 from vseg.server.api.posteriors import default_segments
 from vseg.server.dashboard.charts import Chart, histogram_chart
 from vseg.server.dashboard.context import get_state, load_study, read_form, render_page, require_login
-from vseg.server.dashboard.image import MapSelection, map_values
-from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
+from vseg.server.dashboard.image import ALL_ANSWERS, MapSelection, get_selected_posterior, map_values
+from vseg.server.dashboard.posteriors import PosteriorView
 from vseg.server.dashboard.study_overview import StudyOverview, render_live_page
 from vseg.server.formatting import format_grouped_count, format_number
 from vseg.store.studies import StudyRow
@@ -30,7 +30,7 @@ async def participant_page(request: Request) -> Response:
         request,
         row,
         "participant",
-        lambda overview: _page_values(request, row, overview),
+        lambda overview, views: _page_values(request, row, overview, views),
         lambda overview: _get_posteriors(request, row, overview),
     )
 
@@ -55,7 +55,9 @@ async def erase_participant(request: Request) -> Response:
     )
 
 
-def _page_values(request: Request, row: StudyRow, overview: StudyOverview | None) -> dict[str, Any]:
+def _page_values(
+    request: Request, row: StudyRow, overview: StudyOverview | None, views: dict[str, PosteriorView]
+) -> dict[str, Any]:
     participant = request.path_params["participant"]
     values: dict[str, Any] = {"participant": participant, "out_of_reach": store.vacuum.OUT_OF_REACH}
     if overview is None:
@@ -65,17 +67,15 @@ def _page_values(request: Request, row: StudyRow, overview: StudyOverview | None
         raise NotFound(
             f"Study {row.name!r} has no participant {participant!r:.80} with data; they may have been erased."
         )
-    posterior = default_segments(row, participant)
-    selections = [
-        MapSelection(image, row.study.planned_segments, "auto", participant, posterior)
-        for image in _list_images(row, sessions)
-    ]
     return {
         **values,
         "sessions": sessions,
         "adaptive_notes": _describe_outcomes(request, row, overview.answers, participant),
         "reasons": list(dict.fromkeys(reason for session in sessions for reason in session.reasons)),
-        "images": [map_values(request, row, overview, selection) for selection in selections],
+        "images": [
+            map_values(request, row, overview, _select(row, image, participant), view)
+            for image, view in views.items()
+        ],
         "charts": _make_charts(overview.answers, participant),
     }
 
@@ -85,12 +85,15 @@ def _list_images(row: StudyRow, sessions: list[ParticipantSummary]) -> list[str]
     return list(dict.fromkeys(images))
 
 
+def _select(row: StudyRow, image: str, participant: str) -> MapSelection:
+    return MapSelection(image, default_segments(row.study), "auto", participant, ALL_ANSWERS)
+
+
 def _get_posteriors(request: Request, row: StudyRow, overview: StudyOverview) -> dict[str, PosteriorView]:
     """Return the posterior of each image from this participant's answers only."""
     participant = request.path_params["participant"]
-    segments = default_segments(row, participant)
     return {
-        image: get_posterior_view(request, row, overview.answers, image, participant, segments)
+        image: get_selected_posterior(request, row, _select(row, image, participant), overview)
         for image in _list_images(row, overview.list_sessions(participant))
     }
 

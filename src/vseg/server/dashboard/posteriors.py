@@ -1,16 +1,17 @@
 """The posterior of an image as pages show it: what there is, while a newer one is being computed."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 
 from vseg.errors import VsegError
 from vseg.monitor import Answers, PosteriorStatus, PosteriorSummary
-from vseg.server.api.posteriors import EVIDENCE, default_segments, request_posterior
+from vseg.server.api.posteriors import CHOOSER, EVIDENCE, default_segments, request_posterior
 from vseg.server.dashboard.context import get_state
 from vseg.store.studies import StudyRow
+from vseg.study.schema import Study
 
 NO_POSTERIOR = PosteriorStatus(None, "", is_current=False)
 
@@ -21,12 +22,14 @@ class PosteriorView:
 
     Attributes
     ----------
+    study : the study
     parameters : the query parameters of the API that select it
     answers : the number of answers there are now
     status : the posterior, if there is one, and whether it is current
     error : why there is none, or none from all answers; else ""
     """
 
+    study: Study
     parameters: dict[str, str]
     answers: int
     status: PosteriorStatus
@@ -62,12 +65,26 @@ class PosteriorView:
         """The number of segments, and how it was chosen."""
         if self.posterior is None:
             return ""
-        if self.posterior.by_chooser:
-            return (
-                f"{self.posterior.segments}, set by the study; the evidence favours {self.posterior.chosen}"
-            )
-        by_evidence = self.parameters["segments"] == EVIDENCE
-        return f"{self.posterior.segments}, {'chosen by evidence' if by_evidence else 'as in the reconstruction'}"
+        favoured = f"; the evidence favours {self.posterior.chosen}" if self.posterior.by_chooser else ""
+        return f"{self.posterior.segments}, {self.origin}{favoured}"
+
+    @property
+    def origin(self) -> str:
+        """How the number of segments was chosen."""
+        given = self.parameters["segments"]
+        if given == EVIDENCE:
+            return f"chosen by evidence{' from all participants’ answers' if 'participant' in self.parameters else ''}"
+        if given == CHOOSER and self.study.segments == "free":
+            return "assumed, since the study leaves it free"
+        return "set by the study" if given in (CHOOSER, default_segments(self.study)) else "as selected"
+
+    @property
+    def number_of_segments(self) -> int | None:
+        """K as given, or as the evidence has chosen it; None if it has not yet."""
+        if self.posterior is not None:
+            return self.posterior.segments
+        given = self.parameters["segments"]
+        return int(given) if given.isdecimal() else None
 
     @property
     def plausible(self) -> str:
@@ -105,7 +122,7 @@ class PosteriorView:
 def get_posterior_view(
     request: Request, row: StudyRow, answers: Answers, image: str, participant: str | None, segments: str
 ) -> PosteriorView:
-    """Request a posterior and return what there is of it; the default one of an image is cached for other pages."""
+    """Request a posterior and return what there is of it."""
     state = get_state(request)
     parameters = {"segments": segments} | ({"participant": participant} if participant else {})
     try:
@@ -120,9 +137,5 @@ def get_posterior_view(
             segments=segments,
         )
     except VsegError as error:
-        return PosteriorView(parameters, 0, NO_POSTERIOR, str(error))
-    view = PosteriorView(parameters, count, status, status.failed)
-    if status.latest is not None and participant is None and segments == default_segments(row, None):
-        cached = replace(view, error="", status=replace(status, is_current=True))
-        state.overviews.store_posterior(row, image, cached)
-    return view
+        return PosteriorView(row.study, parameters, 0, NO_POSTERIOR, str(error))
+    return PosteriorView(row.study, parameters, count, status, status.failed)

@@ -14,6 +14,7 @@ from vseg.errors import InvalidInput
 from vseg.monitor import ParticipantSummary
 from vseg.monitor.maps import answers_fingerprint
 from vseg.server import http, simulated_participants
+from vseg.server.api.posteriors import default_segments
 from vseg.server.api.studies import participant_url
 from vseg.server.dashboard import charts
 from vseg.server.dashboard.context import (
@@ -24,7 +25,7 @@ from vseg.server.dashboard.context import (
     redirect,
     require_login,
 )
-from vseg.server.dashboard.posteriors import PosteriorView
+from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
 from vseg.server.dashboard.study_overview import StudyOverview, render_live_page
 from vseg.server.simulated_participants import Source
 from vseg.store.studies import StudyRow
@@ -53,8 +54,8 @@ async def study_page(request: Request) -> Response:
         request,
         row,
         "study",
-        lambda overview: _page_values(request, row, overview),
-        lambda overview: _get_cached_posterior(request, row, overview),
+        lambda overview, views: _page_values(request, row, overview, views),
+        lambda overview: _get_posterior(request, row, overview),
     )
 
 
@@ -103,16 +104,15 @@ def _get_selected_image(request: Request, row: StudyRow) -> str:
     return name if name in names else names[0]
 
 
-def _get_cached_posterior(
-    request: Request, row: StudyRow, overview: StudyOverview
-) -> dict[str, PosteriorView]:
-    """Return the posterior that the image's own page has shown last; this page does not compute any."""
-    image = _get_selected_image(request, row)
-    view = get_state(request).overviews.get_posterior(row, image, overview.answers)
-    return {image: view} if view else {}
+def _get_posterior(request: Request, row: StudyRow, overview: StudyOverview) -> dict[str, PosteriorView]:
+    """Return the posterior of the image that is shown."""
+    image, segments = _get_selected_image(request, row), default_segments(row.study)
+    return {image: get_posterior_view(request, row, overview.answers, image, None, segments)}
 
 
-def _page_values(request: Request, row: StudyRow, overview: StudyOverview | None) -> dict[str, Any]:
+def _page_values(
+    request: Request, row: StudyRow, overview: StudyOverview | None, views: dict[str, PosteriorView]
+) -> dict[str, Any]:
     """Return the values of the page's template."""
     state, query = get_state(request), request.query_params
     image = _get_selected_image(request, row)
@@ -132,18 +132,24 @@ def _page_values(request: Request, row: StudyRow, overview: StudyOverview | None
     values["adaptive_progress"] = monitor.count_choices(row, overview.answers)
     return (
         values
-        | _progress_values(overview, image, row.study.planned_segments)
+        | _progress_values(overview, image, views[image].number_of_segments, row.study.planned_segments)
         | _session_values(overview.sessions, request)
     )
 
 
-def _progress_values(overview: StudyOverview, image: str, segments: int) -> dict[str, Any]:
+def _progress_values(
+    overview: StudyOverview, image: str, segments: int | None, planned_segments: int
+) -> dict[str, Any]:
+    """Return the numbers of a study; `segments` is None while the evidence has not chosen it."""
     progress = overview.progress
     return {
+        "segments": segments,
         "progress": progress,
         "image_progress": next(each for each in progress.images if each.name == image),
-        "readiness": monitor.check_map_readiness(overview.answers, image, segments=segments),
-        "max_entropy": math.log(segments),
+        "readiness": monitor.check_map_readiness(
+            overview.answers, image, segments=segments or planned_segments
+        ),
+        "max_entropy": math.log(segments or planned_segments),
         "map_version": answers_fingerprint(overview.answers, image)[:12],
         "recommended": sum(each.advised for each in progress.images),
         "last_at_ms": max(

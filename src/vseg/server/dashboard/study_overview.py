@@ -19,7 +19,7 @@ from vseg.server.dashboard.context import get_state, get_visitor, render_fragmen
 from vseg.server.dashboard.posteriors import PosteriorView
 from vseg.store.studies import StudyRow
 
-MAX_STUDIES, MAX_POSTERIORS = 8, 64
+MAX_STUDIES = 8
 LARGE_STUDY = 200_000  # answers; pages about larger studies wait no longer than this for a new overview
 LARGE_STUDY_TIMEOUT_S = 0.1
 REFRESH_S = 60  # texts such as "5 min ago" change even if no data arrive
@@ -49,7 +49,6 @@ class OverviewCache:
         self._db, self._live_data = db, live_data
         self._latest: OrderedDict[int, StudyOverview] = OrderedDict()
         self._computing: dict[int, Future[StudyOverview]] = {}
-        self._posteriors: OrderedDict[tuple[int, str, str], PosteriorView] = OrderedDict()
         self._executor = ThreadPoolExecutor(1, "vseg-overview")
         self._lock = Lock()
 
@@ -74,22 +73,6 @@ class OverviewCache:
         except TimeoutError:
             return latest  # the page updates itself, so a quick answer matters more than the newest data
 
-    def store_posterior(self, row: StudyRow, image: str, view: PosteriorView) -> None:
-        """Store the posterior from all participants that a page has shown last."""
-        with self._lock:
-            self._posteriors[row.id, row.digest, image] = view
-            self._posteriors.move_to_end((row.id, row.digest, image))
-            while len(self._posteriors) > MAX_POSTERIORS:
-                self._posteriors.popitem(last=False)
-
-    def get_posterior(self, row: StudyRow, image: str, answers: Answers) -> PosteriorView | None:
-        """Return the stored posterior, or None if there is none or some of its answers were erased since."""
-        with self._lock:
-            view = self._posteriors.get((row.id, row.digest, image))
-        if view is None or view.posterior is None or view.posterior.trials > answers.tally(image).trials:
-            return None
-        return view
-
     def _compute(self, row: StudyRow, answers: Answers, version: str) -> StudyOverview:
         progress = monitor.compute_progress(self._db, row, answers)
         overview = StudyOverview(version, answers, progress, monitor.summarise_participants(row, answers))
@@ -105,13 +88,14 @@ async def render_live_page(
     request: Request,
     row: StudyRow,
     name: str,
-    get_values: Callable[[StudyOverview | None], dict[str, Any]],
+    get_values: Callable[[StudyOverview | None, dict[str, PosteriorView]], dict[str, Any]],
     get_posteriors: Callable[[StudyOverview], dict[str, PosteriorView]] | None = None,
 ) -> Response:
     """Render the page NAME.html about a study, or with ?part=live its live part; 304 if that has not changed.
 
-    `get_values` returns the values of the template, from an overview or from None while the answers are being read;
-    `get_posteriors` returns the posteriors on the page by image, which may be current, outdated or pending.
+    `get_values` returns the values of the template, from an overview or from None while the answers are being read, and
+    from the posteriors; `get_posteriors` returns the posteriors on the page by image, which may be current, outdated or
+    pending.
     """
     state = get_state(request)
     overview = await http.run_in_thread(state.overviews.get, row)
@@ -125,7 +109,7 @@ async def render_live_page(
         return not_modified
     values: dict[str, Any] = {"row": row, "study": row.study, "read_fraction": read_fraction, "views": views}
     values["has_pending"] = any(view.is_pending for view in views.values())
-    values |= await http.run_in_thread(get_values, overview)
+    values |= await http.run_in_thread(get_values, overview, views)
     if part is None:
         return await render_page(request, f"{name}.html", **values)
     template = "fit" if (name, part) == ("image", "fit") else name
