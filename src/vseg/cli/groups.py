@@ -13,7 +13,7 @@ def groups(
         Path,
         typer.Argument(
             metavar="FIRST",
-            help="Folder of the first group, written by vseg fit --method posterior --by participant.",
+            help="Folder of the first group, written by vseg fit --by participant.",
         ),
     ],
     second: Annotated[

@@ -251,10 +251,10 @@ def _next_section(page: Report) -> None:
     low, photo, counts = "texture-low", "photograph", f"{SEGMENTS[0]}..{SEGMENTS[-1]}"
     page.commands(
         f"vseg fit {low}/responses.csv --grid {TEXTURE_GRID.size} --segments 2 \\",
-        f"    --by participant --out my-{low}",
+        f"    --by participant --method penalised --out my-{low}",
         f"vseg evaluate my-{low}/maps.npz --truth {low}/truth.npz",
         f"vseg fit {photo}/responses.csv --grid {PHOTOGRAPH_GRID.size} --segments {counts} \\",
-        f"    --picture {photo}/photograph.png --out my-{photo}",
+        f"    --method penalised --picture {photo}/photograph.png --out my-{photo}",
     )
     page.text("Your own answers need only a table with the columns i, j and same. All options are listed by:")
     page.commands("vseg fit --help")
