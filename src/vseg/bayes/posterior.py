@@ -538,8 +538,8 @@ def _check_tally(tally: Tally) -> None:
         raise InvalidInput("There are no responses to fit; expected at least one tested pair.")
     if len(tally.layout) > MAX_LOCATIONS:
         raise InvalidInput(
-            f"The posterior takes up to {MAX_LOCATIONS} locations, got {len(tally.layout)}; take the answers to fewer "
-            "locations, for example with responses.coarsen(vseg.Grid(32)), or use vseg.reconstruct."
+            f"The posterior takes up to {MAX_LOCATIONS} locations, got {len(tally.layout)}; "
+            "take the answers to fewer with responses.coarsen(vseg.Grid(32)), or use vseg.reconstruct."
         )
 
 

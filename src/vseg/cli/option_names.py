@@ -15,7 +15,7 @@ _FIT_METHODS = {
         "penalised": ("smoothness", "loss", "solver", "kernel", "weights", "max_iterations"),
     }.items()
     for name in names
-} | {f"choose the method {method}": f"use --method {method}" for method in ("posterior", "penalised")}
+} | {"out, or choose the method ": "out, or use --method "}
 
 OPTIONS_IN_MESSAGES = {
     "fit": {
@@ -30,8 +30,9 @@ OPTIONS_IN_MESSAGES = {
         "Unknown kernel ": "--kernel: unknown kernel ",
         ", eight, gaussian:WIDTH, or give a matrix": ", eight, gaussian:WIDTH or auto",
         "with the kernel 'auto' leave smoothness 'auto'": "with --kernel auto leave --smoothness auto",
-        "take the answers to fewer locations, for example with responses.coarsen(vseg.Grid(32)), or use "
-        "vseg.reconstruct": "use --method penalised",
+        "take the answers to fewer with responses.coarsen(vseg.Grid(32)), or use vseg.reconstruct": (
+            "use --method penalised"
+        ),
         "only where each is fitted; fit by participant": "only with --by participant",
         "for each participant; give several, or 'auto'": "for each participant; give --segments several, or auto",
         "Give the number of segments; ": "Give the number of segments with --segments; ",

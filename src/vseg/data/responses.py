@@ -170,8 +170,8 @@ class Responses:
         kept = i != j
         if dropped := int(np.sum(~kept)):
             warnings.warn(
-                f"{dropped} of {len(self)} answers {'is' if dropped == 1 else 'are'} left out: both dots lie in the same "
-                f"cell of {layout}.",
+                f"{dropped} of {len(self)} answers {'is' if dropped == 1 else 'are'} left out: both dots lie in the "
+                f"same cell of {layout}.",
                 VsegWarning,
                 stacklevel=2,
             )

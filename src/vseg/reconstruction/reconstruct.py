@@ -211,8 +211,8 @@ def reconstruct(
     chooses_kernel = isinstance(kernel, str) and kernel == "auto"
     if chooses_kernel and not chooses_smoothness:
         raise InvalidInput(
-            "The kernel is chosen together with λ, whose scale depends on it; with the kernel 'auto' leave smoothness "
-            f"'auto', got {smoothness!r}."
+            "The kernel is chosen together with λ, whose scale depends on it; "
+            f"with the kernel 'auto' leave smoothness 'auto', got {smoothness!r}."
         )
     terms: dict[str, Any] = {"loss": loss, "weights": weights}
     # Built once for all folds; a kernel that is chosen replaces "four" below.

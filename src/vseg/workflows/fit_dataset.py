@@ -395,8 +395,8 @@ def _check_segments_by(segments_by: SegmentsBy, by: Grouping | None, counts: lis
         raise InvalidInput("K is chosen for each participant only where each is fitted; fit by participant.")
     if segments_by == "participant" and len(counts) == 1:
         raise InvalidInput(
-            f"The number of segments is {counts[0]}, so there is none to choose for each participant; give several, or "
-            "'auto'."
+            f"The number of segments is {counts[0]}, so there is none to choose "
+            "for each participant; give several, or 'auto'."
         )
     return segments_by
 
