@@ -9,6 +9,7 @@ from PIL import Image
 
 from commands import files, vseg
 from vseg import Maps
+from vseg.bayes.posterior import BUDGET, DRAWS
 from vseg.evaluation.metrics import label_accuracy
 
 FIT = "fit sim/responses.csv --grid 6 --out fit"
@@ -84,6 +85,12 @@ def test_the_number_of_draws(simulated, here, capsys):
     for path in (here / "fit").rglob("maps.npz"):
         with np.load(path) as arrays:
             assert len(arrays["draws"]) == 100, path
+
+
+def test_the_help_states_the_defaults_of_the_library(capsys):
+    text = " ".join(vseg("fit --help", capsys)[1].split())
+    assert f"Number of maps to draw from the posterior [default: {DRAWS}]." in text
+    assert f"increase it if the chains do not agree [default: {BUDGET}]." in text
 
 
 @pytest.mark.parametrize("method", ["penalised", "posterior"])

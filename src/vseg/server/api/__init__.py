@@ -5,7 +5,7 @@ the header X-CSRF-Token.
 
 studies                 create, list, preview, pause, close and reopen studies; links; the export
 participants            the progress of a study; one participant; erasing a participant
-images                  the maps of an image as arrays, pictures and figures; contours
+images                  the penalised maps of an image as arrays, pictures and figures; contours
 posteriors              the same with intervals, computed in the background
 simulated_participants  send simulated participants to a study
 tokens                  personal tokens
@@ -54,10 +54,14 @@ Errors have the form `{{"error": KIND, "message": SENTENCE}}`. Maps and pictures
 TAGS = [
     {"name": "studies", "description": "Create, inspect, pause and close studies; links and the export."},
     {"name": "participants", "description": "The progress of a study, its participants, and erasing one."},
-    {"name": "images", "description": "Current maps of an image: arrays, pictures, figures; drawn contours."},
+    {
+        "name": "images",
+        "description": "Maps of an image by the penalised estimator: arrays, pictures, figures; drawn contours.",
+    },
     {
         "name": "posterior",
-        "description": "Maps with intervals. They take seconds to compute; until then the status is 202.",
+        "description": "Maps with intervals, as `vseg fit` computes them from the exported data. They take seconds to "
+        "compute; until then the status is 202.",
     },
     {"name": "simulation", "description": "Simulated participants, who use the same pages as everyone else."},
     {"name": "tokens", "description": "Personal tokens for scripts; the name of the current researcher."},
