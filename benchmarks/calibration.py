@@ -16,7 +16,7 @@ from posterior import gp
 from tables import table
 from vseg import Grid, Maps, designs, simulate
 from vseg.bayes import posterior, priors
-from vseg.bayes.joint_sampling import BIAS_SPREAD
+from vseg.bayes.joint_sampling import BIAS_SPREAD, FLOOR_SPREAD, SCALE_FACTOR, SCALE_SPREAD, USUAL_FLOOR
 from vseg.bayes.lapses import BETA
 from vseg.bayes.model import CovarianceRoot, compute_maps, helmert_contrasts
 from vseg.bayes.spectra import DETAIL_FACTOR, MAX_DETAIL
@@ -184,7 +184,7 @@ def _fit(
 
 def _draw_maps(size: int, segments: int, rng: np.random.Generator) -> Floats:
     """Draw maps (n, K) from the spatial prior of the posterior."""
-    scale = np.exp(np.log(priors.USUAL_SCALE) + priors.SCALE_SPREAD * rng.standard_normal())
+    scale = SCALE_FACTOR * priors.USUAL_SCALE * np.exp(SCALE_SPREAD * rng.standard_normal())
     length = np.exp(np.log(priors.USUAL_LENGTH) + priors.LENGTH_SPREAD * rng.standard_normal())
     share = MAX_DETAIL / (1 + np.exp(-priors.USUAL_DETAIL - priors.SHARE_SPREAD * rng.standard_normal()))
     distances = np.sum((Grid(size).positions[:, None] - Grid(size).positions) ** 2, axis=2)
@@ -192,9 +192,9 @@ def _draw_maps(size: int, segments: int, rng: np.random.Generator) -> Floats:
     values, vectors = np.linalg.eigh((1 - share) * smooth + share * detail)
     tall = scale * vectors * np.sqrt(np.maximum(values, 0))
     root = CovarianceRoot(np.ascontiguousarray(tall.T), tall)
-    return np.asarray(
-        compute_maps(rng.standard_normal((segments - 1, size**2)), root, helmert_contrasts(segments))
-    )
+    maps = compute_maps(rng.standard_normal((segments - 1, size**2)), root, helmert_contrasts(segments))
+    floor = 1 / (1 + np.exp(-USUAL_FLOOR - FLOOR_SPREAD * rng.standard_normal()))
+    return np.asarray((1 - floor) * maps + floor / segments)
 
 
 def _places(size: int) -> tuple[Floats, Floats]:

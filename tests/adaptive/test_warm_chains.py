@@ -9,7 +9,8 @@ from vseg.adaptive.state import draw_maps, warm_up_chains
 from vseg.bayes import priors
 from vseg.bayes.evidence import fit_laplace, initial_fields
 from vseg.bayes.hmc import add_low_rank, whiten_low_rank
-from vseg.bayes.joint_sampling import prepare_start, sample_joint
+from vseg.bayes.joint_model import HYPERPARAMETERS
+from vseg.bayes.joint_sampling import prepare_starts, sample_joint
 from vseg.bayes.lapses import CatchCounts
 from vseg.bayes.model import count_answers, curvature, helmert_contrasts
 
@@ -68,7 +69,9 @@ def test_warm_chains_draw_from_the_posterior(fitted):
     followed = draw_maps(answers, chains, 1000, np.random.SeedSequence(2))
     prior = priors.from_covariance(LAYOUT, fit.root.tall @ fit.root.wide, scales=[1.0])
     same = fit_laplace(answers, prior, prior.start, [fit.fields])
-    start = prepare_start(answers, same, prior, estimate_lapses=False, catch=CatchCounts(0, 0))
+    [start] = prepare_starts(answers, same, prior, estimate_lapses=False, catch=CatchCounts(0, 0))
+    fixed = np.zeros(HYPERPARAMETERS, bool)  # the floor too, which adaptive studies do not have
+    start = start._replace(model=start.model._replace(prior=start.model.prior._replace(is_free=fixed)))
     anew = sample_joint([start] * 4, draws=1000, seeds=np.random.SeedSequence(3), budget=800).maps
     i, j = np.random.default_rng(0).integers(len(LAYOUT), size=(2, 60))
     one, other = (np.sum(maps[:, i] * maps[:, j], axis=2) for maps in (followed, anew))

@@ -10,6 +10,7 @@ from vseg.bayes import priors
 from vseg.bayes.evidence import initial_fields, search
 from vseg.bayes.joint_model import (
     BIAS,
+    FLOOR,
     HYPERPARAMETERS,
     LAPSES,
     LENGTH,
@@ -18,7 +19,7 @@ from vseg.bayes.joint_model import (
     joint_cost,
     update_hyperparameters,
 )
-from vseg.bayes.joint_sampling import draw_maps, prepare_start, sample_joint
+from vseg.bayes.joint_sampling import draw_maps, prepare_starts, sample_joint
 from vseg.bayes.lapses import CatchCounts
 from vseg.bayes.model import count_answers
 
@@ -37,7 +38,7 @@ def make_start(responses, segments, prior, *, estimate_lapses=True):
     tally = responses.tally()
     answers = count_answers(tally)
     best = search(answers, prior, initial_fields(tally, segments, np.random.default_rng(0)))[0]
-    return prepare_start(answers, best, prior, estimate_lapses=estimate_lapses, catch=CATCH)
+    return prepare_starts(answers, best, prior, estimate_lapses=estimate_lapses, catch=CATCH)[0]
 
 
 def without_answers(start):
@@ -72,6 +73,7 @@ def test_without_answers_chains_sample_the_prior(start):
         (np.log(draws.length), LENGTH),
         (np.log(draws.share / (prior.max_share - draws.share)), SHARE),
         (np.log(draws.bias / (1 - draws.bias)), BIAS),
+        (np.log(draws.floor / (1 - draws.floor)), FLOOR),
     ):
         assert values.mean() == pytest.approx(prior.centre[k], abs=4 * prior.spread[k] / np.sqrt(ess))
         assert values.std() == pytest.approx(prior.spread[k], rel=4 / np.sqrt(2 * ess))
@@ -82,16 +84,22 @@ def test_without_answers_chains_sample_the_prior(start):
 def test_hyperparameter_steps_keep_the_maps_or_rescale_them(start):
     """Steps leave a valid position: the cost is finite, and fixed hyper-parameters stay."""
     rng = np.random.default_rng(0)
-    fixed = start.model._replace(
-        prior=start.model.prior._replace(is_free=np.array([False, True, True, True, True]))
-    )
+    is_free = np.arange(HYPERPARAMETERS) != SCALE
+    is_free[LAPSES] = False
+    fixed = start.model._replace(prior=start.model.prior._replace(is_free=is_free))
     x = start.centre.copy()
     for _ in range(20):
-        x = update_hyperparameters(x, fixed, rng.standard_normal(16), rng.random((16, 3)))
+        x = update_hyperparameters(
+            x,
+            fixed,
+            rng.standard_normal(16),
+            rng.random((16, 3)),
+            rng.standard_normal((8, 3)),
+            rng.random((8, 3)),
+        )
     assert np.isfinite(joint_cost(x, fixed)[0])
-    assert x[-HYPERPARAMETERS + SCALE] == start.centre[-HYPERPARAMETERS + SCALE]
-    assert x[-HYPERPARAMETERS + LENGTH] != start.centre[-HYPERPARAMETERS + LENGTH]
-    assert x[-HYPERPARAMETERS + LAPSES] == start.centre[-HYPERPARAMETERS + LAPSES]
+    moved = x[-HYPERPARAMETERS:] != start.centre[-HYPERPARAMETERS:]
+    np.testing.assert_array_equal(moved, is_free)
 
 
 def test_draws_depend_on_the_seed_and_not_on_threads(start):

@@ -250,11 +250,12 @@ def test_other_layouts_and_priors(observed):
     )
     few = responses.take(np.arange(60))
     picture = np.repeat((255 * truth.image[:, :, :1]).astype(np.uint8), 8, axis=0).repeat(8, axis=1)[:, :, 0]
-    by_image = fit_quietly(few, segments=3, prior="image", image=picture, draws=16, seed=0, threads=1)
+    longer = {"segments": 3, "budget": 100, "seed": 0, "threads": 1}  # their medians are compared
+    by_image = fit_quietly(few, prior="image", image=picture, **longer)
     check_result(by_image, 3)
     assert by_image.spatial is not None
     assert by_image.spatial.prior == "spatial"
-    by_group = fit_quietly(few, segments=3, prior="group", group=[truth], draws=16, seed=0, threads=1)
+    by_group = fit_quietly(few, prior="group", group=[truth], **longer)
     assert by_group.maps.distance_to(truth) < 0.8 * by_image.spatial.maps.distance_to(truth)
     own = fit_quietly(few, segments=3, prior=np.eye(81), draws=16, seed=0, threads=1)
     check_result(own, 3)

@@ -34,6 +34,7 @@ START_SPREAD = (
 MAX_RANK = 64  # of a low-rank whitening
 SUBSPACE_ITERATIONS = 3
 NEGLIGIBLE_LENGTH = 1e-9  # a direction shorter than this is dropped
+ALIGNMENTS = 3  # of draws to each other
 
 Floats = NDArray[np.float64]
 
@@ -246,12 +247,29 @@ def leading_directions(jacobian, start, iterations):
 
 def align_labels(draws: Floats, reference: Floats) -> Floats:
     """Return the draws (S, n, K), each with its segments in the order that overlaps most with `reference`, (n, K)."""
-    from scipy.optimize import linear_sum_assignment
-
     overlap = np.einsum("snk,nl->skl", draws, reference, optimize=True)
     aligned = draws.copy()
     identity = np.arange(draws.shape[2])
     for s in np.flatnonzero((overlap.argmax(axis=1) != identity).any(axis=1)):
-        order = linear_sum_assignment(overlap[s].T, maximize=True)[1]
-        aligned[s] = draws[s][:, order]
+        aligned[s] = draws[s][:, _best_order(overlap[s])]
     return aligned
+
+
+def align_draws(draws: Floats, reference: Floats) -> Floats:
+    """Return the draws (S, n, K) with their segments in one order, as close as possible to that of a reference (n, K).
+
+    The draws are aligned to one of them, then to the mean of the aligned ones, and at the end all in the same way to
+    the reference. The reference alone would not do: where answers are noisy, all segments of a mode may be the same.
+    """
+    centre = draws[-1]
+    for _ in range(ALIGNMENTS):
+        draws = align_labels(draws, centre)
+        centre = draws.mean(axis=0)
+    return draws[:, :, _best_order(centre.T @ reference)]
+
+
+def _best_order(overlap: Floats) -> NDArray[np.int64]:
+    """Return the order of the segments in the rows of `overlap`, (K, K), that overlaps most with its columns."""
+    from scipy.optimize import linear_sum_assignment
+
+    return np.asarray(linear_sum_assignment(overlap.T, maximize=True)[1])

@@ -1,8 +1,12 @@
 """The joint model of maps and hyper-parameters, compiled: cost, gradient and metric.
 
-A position x = (w, θ) holds weights w, (K-1)·m, and five hyper-parameters
+A position x = (w, θ) holds weights w, (K-1)·m, and six hyper-parameters
 
-    θ = (log s, log ξ, logit of the share ρ, logit of the lapses γ, logit of the bias β),   γ₀ = γβ, γ₁ = γ(1-β)
+    θ = (log s, log ξ, and the logits of the share ρ, the lapses γ, the bias β, and the floor ε)
+
+The maps are p = (1-ε) softmax(f) + ε/K and P('same') = γβ + (1-γ)⟨p_i, p_j⟩. A floor, uncertainty that is the same
+everywhere, has the effect of lapses on all answers but those to catch trials: only these, and the priors, tell one from
+the other, so the entropy is as uncertain as the lapses are.
 
 The fields are h_c = Σ_j σ_j(θ) u_cj φ_j with σ_j = s √v_j(ξ, ρ), see `spectra`. Answers determine σ_j u_j along some
 functions and say little along others; w_j = u_j (σ_j(θ)/σ_j(θ₀))^a_j is between the two, with a_j the share of the
@@ -21,9 +25,9 @@ from numpy.typing import NDArray
 from vseg._support.numba_cache import compiled
 from vseg.bayes.model import MIN_PROBABILITY, CovarianceRoot, compute_maps
 
-HYPERPARAMETERS = 5
+HYPERPARAMETERS = 6
 FIXED_WEIGHTS_EVERY = 4  # of so many Metropolis steps one holds the weights fixed, the others the fields
-SCALE, LENGTH, SHARE, LAPSES, BIAS = range(HYPERPARAMETERS)
+SCALE, LENGTH, SHARE, LAPSES, BIAS, FLOOR = range(HYPERPARAMETERS)
 
 Floats = NDArray[np.float64]
 
@@ -33,12 +37,12 @@ class HyperPrior(NamedTuple):
 
     Attributes
     ----------
-    centre, spread : (5,)
+    centre, spread : (6,)
         Of θ; those of the lapses are not used.
-    is_free : (5,)
+    is_free : (6,)
         Fixed hyper-parameters are those of `value`.
-    value : (5,)
-        θ of the fixed hyper-parameters; for the lapses and the bias γ and β themselves.
+    value : (6,)
+        θ of the fixed hyper-parameters; for lapses, bias and floor γ, β and ε themselves.
     max_share : float
         ρ is `max_share` times the logistic function of θ.
     lapse_beta : float
@@ -142,16 +146,24 @@ def spectrum(theta, model):
 
 
 @compiled
-def lapse_rates(theta, prior):
-    """Return γ and β."""
+def noise_rates(theta, prior):
+    """Return γ, β and ε."""
     lapses = logistic(theta[3]) if prior.is_free[3] else prior.value[3]
     bias = logistic(theta[4]) if prior.is_free[4] else prior.value[4]
-    return lapses, bias
+    floor = logistic(theta[5]) if prior.is_free[5] else prior.value[5]
+    return lapses, bias, floor
+
+
+@compiled
+def answer_line(lapses, bias, floor, K):
+    """Return the intercept and the slope of P('same') as a function of the overlap of softmax(f) at two locations."""
+    keep = (1.0 - floor) * (1.0 - floor)
+    return lapses * bias + (1.0 - lapses) * (1.0 - keep) / K, (1.0 - lapses) * keep
 
 
 @compiled
 def compute_weights_and_maps(x, model, log_sd):
-    """Return the weights u (K-1, m) and the maps (n, K) at a position."""
+    """Return the weights u (K-1, m) and softmax(f) (n, K) at a position."""
     C = model.contrasts.shape[1]
     m = model.wide.shape[0]
     u = np.empty((C, m))
@@ -174,12 +186,14 @@ def joint_cost(x, model):
     prior = model.prior
     log_sd, slopes = spectrum(theta, model)
     u, p = compute_weights_and_maps(x, model, log_sd)
-    lapses, bias = lapse_rates(theta, prior)
-    low = lapses * bias + MIN_PROBABILITY
-    span = 1.0 - lapses - 2.0 * MIN_PROBABILITY
+    lapses, bias, floor = noise_rates(theta, prior)
+    low, span = answer_line(lapses, bias, floor, K)
+    low += MIN_PROBABILITY
+    span -= 2.0 * MIN_PROBABILITY
+    keep = (1.0 - floor) * (1.0 - floor)
     value = 0.0
-    by_lapses = 0.0
-    by_bias = 0.0
+    by_low = 0.0
+    by_span = 0.0
     g = np.zeros((n, K))
     for t in range(model.i.shape[0]):
         i = model.i[t]
@@ -195,8 +209,8 @@ def joint_cost(x, model):
         if other > 0.0:
             value -= other * np.log(1.0 - q)
         pull = other / (1.0 - q) - same / q
-        by_lapses += pull * (bias - overlap)
-        by_bias += pull * lapses
+        by_low += pull
+        by_span += pull * overlap
         pull *= span
         for k in range(K):
             g[i, k] += pull * p[j, k]
@@ -229,42 +243,49 @@ def joint_cost(x, model):
             gradient[d] += by_log_sd
             gradient[d + 1] += by_log_sd * slopes[0, j]
             gradient[d + 2] += by_log_sd * slopes[1, j]
+    value += hyper_cost(theta, model)
     if prior.is_free[3]:
-        wrong = prior.catch_wrong
-        value -= np.log(lapses) + prior.lapse_beta * np.log1p(-lapses)
-        value -= prior.catch_right * np.log1p(-lapses / 2.0) + wrong * np.log(lapses / 2.0)
+        by_lapses = by_low * (bias - (1.0 - keep) / K) - by_span * keep
         by_lapses += prior.lapse_beta / (1.0 - lapses) - 1.0 / lapses
-        by_lapses += prior.catch_right / (2.0 - lapses) - wrong / lapses
+        by_lapses += prior.catch_right / (2.0 - lapses) - prior.catch_wrong / lapses
         gradient[d + 3] = by_lapses * lapses * (1.0 - lapses)
     if prior.is_free[4]:
-        gradient[d + 4] = by_bias * bias * (1.0 - bias)
+        gradient[d + 4] = by_low * lapses * bias * (1.0 - bias)
+    if prior.is_free[5]:
+        by_keep = (1.0 - lapses) * (by_span - by_low / K)
+        gradient[d + 5] = -2.0 * by_keep * (1.0 - floor) * floor * (1.0 - floor)
     for k in range(HYPERPARAMETERS):
         if not prior.is_free[k]:
             gradient[d + k] = theta[k]
             value += 0.5 * theta[k] * theta[k]
         elif k != LAPSES:
-            away = (theta[k] - prior.centre[k]) / prior.spread[k]
-            gradient[d + k] += away / prior.spread[k]
-            value += 0.5 * away * away
+            gradient[d + k] += (theta[k] - prior.centre[k]) / prior.spread[k] ** 2
     return value, gradient
 
 
 @compiled
-def answers_cost(y, theta, model):
-    """Return -Σ log P(answers) for the weighted basis functions y = σu, (K-1, m)."""
+def compute_overlaps(y, model):
+    """Return the overlap of softmax(f) at the two locations of each pair (T,), for the weighted functions y = σu."""
     p = compute_maps(y, CovarianceRoot(model.wide, model.tall), model.contrasts)
-    K = p.shape[1]
-    lapses, bias = lapse_rates(theta, model.prior)
-    low = lapses * bias + MIN_PROBABILITY
-    span = 1.0 - lapses - 2.0 * MIN_PROBABILITY
-    value = 0.0
+    overlaps = np.zeros(model.i.shape[0])
     for t in range(model.i.shape[0]):
         i = model.i[t]
         j = model.j[t]
-        overlap = 0.0
-        for k in range(K):
-            overlap += p[i, k] * p[j, k]
-        q = min(low + span * overlap, 1.0 - MIN_PROBABILITY)
+        for k in range(p.shape[1]):
+            overlaps[t] += p[i, k] * p[j, k]
+    return overlaps
+
+
+@compiled
+def answers_cost(overlaps, theta, model):
+    """Return -Σ log P(answers) at these overlaps (T,)."""
+    lapses, bias, floor = noise_rates(theta, model.prior)
+    low, span = answer_line(lapses, bias, floor, model.contrasts.shape[0])
+    low += MIN_PROBABILITY
+    span -= 2.0 * MIN_PROBABILITY
+    value = 0.0
+    for t in range(overlaps.shape[0]):
+        q = min(low + span * overlaps[t], 1.0 - MIN_PROBABILITY)
         same = model.same[t]
         other = model.trials[t] - same
         if same > 0.0:
@@ -288,11 +309,16 @@ def centring_cost(x, model):
 
 @compiled
 def hyper_cost(theta, model):
-    """Return -log prior of scale, length and share."""
+    """Return -log prior of the free hyper-parameters, with the catch trials."""
+    prior = model.prior
     value = 0.0
-    for k in range(3):
-        if model.prior.is_free[k]:
-            value += 0.5 * ((theta[k] - model.prior.centre[k]) / model.prior.spread[k]) ** 2
+    for k in range(HYPERPARAMETERS):
+        if prior.is_free[k] and k != LAPSES:
+            value += 0.5 * ((theta[k] - prior.centre[k]) / prior.spread[k]) ** 2
+    if prior.is_free[3]:
+        lapses = logistic(theta[3])
+        value -= np.log(lapses) + prior.lapse_beta * np.log1p(-lapses)
+        value -= prior.catch_right * np.log1p(-lapses / 2.0) + prior.catch_wrong * np.log(lapses / 2.0)
     return value
 
 
@@ -307,12 +333,13 @@ def fields_cost(y, log_sd):
 
 
 @compiled
-def update_hyperparameters(x, model, normal, uniform):
-    """Return a position with scale, length and share moved by Metropolis steps, with the maps and without.
+def update_hyperparameters(x, model, normal, uniform, noise_normal, noise_uniform):
+    """Return a position with the hyper-parameters moved by Metropolis steps.
 
-    Some steps hold the fields fixed, so that the maps stay and the prior alone decides; they move far where answers say
-    much. The others hold the weights u fixed, so that the fields are rescaled and the answers decide; they move far
-    where answers say little. `normal` (S,) and `uniform` (S, 3) decide about S steps of random size.
+    Steps of scale, length and share either hold the fields fixed, so that the maps stay and the prior alone decides;
+    they move far where answers say much. Or they hold the weights u fixed, so that the fields are rescaled and the
+    answers decide; they move far where answers say little. `normal` (S,) and `uniform` (S, 3) decide about S steps of
+    random size. Then follow the steps of `update_noise`.
     """
     C = model.contrasts.shape[1]
     m = model.wide.shape[0]
@@ -324,7 +351,8 @@ def update_hyperparameters(x, model, normal, uniform):
         for j in range(m):
             a = model.centring[j]
             y[c, j] = x[c * m + j] * np.exp(a * model.reference[j] + (1.0 - a) * log_sd[j])
-    answers = answers_cost(y, theta, model)
+    overlaps = compute_overlaps(y, model)
+    answers = answers_cost(overlaps, theta, model)
     for s in range(normal.shape[0]):
         k = min(int(3.0 * uniform[s, 0]), 2)
         if not model.prior.is_free[k]:
@@ -344,12 +372,15 @@ def update_hyperparameters(x, model, normal, uniform):
             for c in range(C):
                 for j in range(m):
                     rescaled[c, j] = y[c, j] * np.exp(new_log_sd[j] - log_sd[j])
-            new_answers = answers_cost(rescaled, proposed, model)
+            new_overlaps = compute_overlaps(rescaled, model)
+            new_answers = answers_cost(new_overlaps, proposed, model)
             if np.log(uniform[s, 2]) < gain + answers - new_answers:
                 theta = proposed
                 log_sd = new_log_sd
                 y = rescaled
+                overlaps = new_overlaps
                 answers = new_answers
+    update_noise(theta, overlaps, answers, model, noise_normal, noise_uniform)
     moved = x.copy()
     for c in range(C):
         for j in range(m):
@@ -357,6 +388,48 @@ def update_hyperparameters(x, model, normal, uniform):
             moved[c * m + j] = y[c, j] * np.exp(-a * model.reference[j] - (1.0 - a) * log_sd[j])
     moved[d:] = theta
     return moved
+
+
+@compiled
+def update_noise(theta, overlaps, answers, model, normal, uniform):
+    """Move lapses, bias and floor in `theta` by Metropolis steps at these overlaps, with `answers` their cost now.
+
+    `normal` (S, 3) and `uniform` (S, 3) decide about S steps of random size: of one of the three, of all, or of the
+    floor with lapses such that the slope of P('same') stays, (1-γ)(1-ε)².
+    """
+    prior = model.prior
+    hyper = hyper_cost(theta, model)
+    proposed = theta.copy()
+    for s in range(normal.shape[0]):
+        proposed[:] = theta
+        kind = int(5.0 * uniform[s, 0])
+        size = np.exp(0.5 - 4.0 * uniform[s, 1])
+        jacobian = 0.0
+        if kind < 4:
+            moved = False
+            for k in range(3):
+                if prior.is_free[3 + k] and (kind == k or kind == 3):
+                    proposed[3 + k] += size * prior.spread[3 + k] * normal[s, k]
+                    moved = True
+            if not moved:
+                continue
+        elif prior.is_free[3] and prior.is_free[5]:
+            proposed[5] += size * prior.spread[5] * normal[s, 2]
+            lapses = logistic(theta[3])
+            kept = (1.0 - logistic(theta[5])) / (1.0 - logistic(proposed[5]))
+            new_lapses = 1.0 - (1.0 - lapses) * kept * kept
+            if new_lapses <= 1e-12:
+                continue
+            proposed[3] = np.log(new_lapses / (1.0 - new_lapses))
+            jacobian = np.log(kept * kept * lapses * (1.0 - lapses) / (new_lapses * (1.0 - new_lapses)))
+        else:
+            continue
+        new_answers = answers_cost(overlaps, proposed, model)
+        new_hyper = hyper_cost(proposed, model)
+        if np.log(uniform[s, 2]) < answers + hyper - new_answers - new_hyper + jacobian:
+            theta[:] = proposed
+            answers = new_answers
+            hyper = new_hyper
 
 
 def joint_metric(
@@ -368,7 +441,7 @@ def joint_metric(
     ----------
     u : (K-1, m)
         The weights of the mode given θ = θ₀.
-    theta : (5,)
+    theta : (6,)
         θ₀.
     jacobian : (T, d)
         Gradients of the answers' means by u, over their standard deviations (`model.scaled_jacobian`).
@@ -384,12 +457,15 @@ def joint_metric(
     by_theta = np.zeros((len(jacobian), HYPERPARAMETERS))
     for k in range(3):
         by_theta[:, k] = jacobian @ (u * (1 - model.centring) * by_hyper[k]).ravel()
-    lapses, bias = lapse_rates(theta, prior)
+    lapses, bias, floor = noise_rates(theta, prior)
+    K, keep = len(model.contrasts), (1 - floor) ** 2
     overlap = np.sum(maps[model.i] * maps[model.j], axis=1)
-    q = np.clip(lapses * bias + (1 - lapses) * overlap, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    low, span = answer_line(lapses, bias, floor, K)
+    q = np.clip(low + span * overlap, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
     weight = np.sqrt(model.trials / (q * (1 - q)))
-    by_theta[:, LAPSES] = weight * (bias - overlap) * lapses * (1 - lapses)
+    by_theta[:, LAPSES] = weight * (bias - (1 - keep) / K - keep * overlap) * lapses * (1 - lapses)
     by_theta[:, BIAS] = weight * lapses * bias * (1 - bias)
+    by_theta[:, FLOOR] = weight * (1 - lapses) * (1 / K - overlap) * 2 * (1 - floor) * floor * (1 - floor)
     precision = 1 / prior.spread**2
     asked = prior.catch_right + prior.catch_wrong
     precision[LAPSES] = max(

@@ -1,6 +1,6 @@
 """Sample maps and hyper-parameters together by Hamiltonian Monte Carlo, until several chains agree.
 
-prepare_model    the joint model around a Laplace fit: basis, priors, centring
+prepare_starts   the joint model around a Laplace fit, and the likely modes where chains start
 sample_joint     chains from different starts; draws until R-hat and effective sample size are good, or a budget ends
 
 Chains move in coordinates v with x = centre + L⁻ᵀAv: LLᵀ is the expected curvature at the mode a chain starts from, and
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vseg._support.numba_cache import compiled
 from vseg.bayes.diagnostics import Convergence, assess_convergence
 from vseg.bayes.draw_summaries import mean_entropies
-from vseg.bayes.evidence import LaplaceFit, find_mode, project_fields
+from vseg.bayes.evidence import LaplaceFit, Mode, find_mode, project_fields
 from vseg.bayes.hmc import add_low_rank, multiply_transposed
 from vseg.bayes.joint_model import (
     HYPERPARAMETERS,
@@ -28,18 +28,20 @@ from vseg.bayes.joint_model import (
     SHARE,
     HyperPrior,
     JointModel,
+    answer_line,
     centring_cost,
     compute_weights_and_maps,
     joint_cost,
     joint_metric,
-    lapse_rates,
+    noise_rates,
     spectrum,
     update_hyperparameters,
 )
 from vseg.bayes.lapses import BETA, CatchCounts
 from vseg.bayes.linear_algebra import cholesky_upper, dot4, invert_lower, sum_of_squares
 from vseg.bayes.model import AnswerCounts, CovarianceRoot, compute_maps, helmert_contrasts, scaled_jacobian
-from vseg.bayes.priors import LENGTH_SPREAD, SCALE_SPREAD, SHARE_SPREAD, USUAL_LENGTH, Prior
+from vseg.bayes.priors import LENGTH_SPREAD, SHARE_SPREAD, USUAL_LENGTH, Prior
+from vseg.bayes.segment_evidence import PLAUSIBLE_WITHIN
 from vseg.bayes.spectra import LOG_LENGTHS
 
 CHAINS = 4
@@ -47,16 +49,23 @@ WARM_UP = 40  # trajectories that approach the bulk of the posterior and tune th
 PILOT = 60  # trajectories that show which directions are longer than expected
 TUNING = 25  # trajectories that tune the step size again
 ROUND = 100  # draws of each chain between two looks at the diagnostics
-TRAVEL = 3.0  # mean length of a trajectory, in standard deviations
+TRAVEL = 1.8  # mean length of a trajectory, in standard deviations
 MAX_STEPS = 50
 FIRST_STEP = 0.3
 ACCEPTANCE = 0.8
 STRETCH_ABOVE = 2.0  # variance in the pilot run above which a direction is stretched
 MAX_STRETCHED = 40
+RANDOM_STARTS = 6  # random fields from which other modes are looked for
+SAME_COST = 0.05
 SHORTER = 1.3  # functions are kept that matter at lengths down to the fitted one over this
 PAIRS_WATCHED = 20  # random pairs whose P(same) is watched for convergence
 HYPER_STEPS = 16  # Metropolis steps of the hyper-parameters after each trajectory
+NOISE_STEPS = 12  # Metropolis steps of lapses, bias and floor after each trajectory
 BIAS_SPREAD = 1.0  # of the logit of the bias
+USUAL_FLOOR, FLOOR_SPREAD = -7.0, 2.0  # of the logit of the floor
+# Near-certain participants have scales of 20 to 100. The search by evidence, on which adaptive studies depend, expects
+# smaller ones (`priors.USUAL_SCALE`).
+SCALE_FACTOR, SCALE_SPREAD = 2.0, 1.7
 LAPSES_AT_START = (0.01, 0.4)
 BIAS_AT_START = (0.2, 0.8)
 
@@ -106,7 +115,7 @@ class JointDraws:
     entropies : (chains, draws)
         The mean entropy of every draw.
     costs : (chains, draws)
-    scale, length, share, lapses, bias : (chains, draws)
+    scale, length, share, lapses, bias, floor : (chains, draws)
         Hyper-parameters; the length in image sides.
     convergence : Convergence
     gradients : int
@@ -121,14 +130,33 @@ class JointDraws:
     share: Floats
     lapses: Floats
     bias: Floats
+    floor: Floats
     convergence: Convergence
     gradients: int
 
 
-def prepare_start(
-    answers: AnswerCounts, fit: LaplaceFit, prior: Prior, *, estimate_lapses: bool, catch: CatchCounts
-) -> JointStart:
-    """Return the joint model around a Laplace fit, its mode given the fit's hyper-parameters, and the metric there."""
+def prepare_starts(
+    answers: AnswerCounts,
+    fit: LaplaceFit,
+    prior: Prior,
+    *,
+    estimate_lapses: bool,
+    catch: CatchCounts,
+    rng: np.random.Generator | None = None,
+) -> list[JointStart]:
+    """Return the joint model around a Laplace fit with each likely mode given the fit's hyper-parameters, best first.
+
+    Parameters
+    ----------
+    answers : AnswerCounts
+    fit : LaplaceFit
+    prior : Prior
+    estimate_lapses : bool
+        Whether lapses and bias are sampled, or known.
+    catch : CatchCounts
+    rng : Generator, optional
+        For random fields from which other modes are looked for; without it, the mode next to the fit is the only one.
+    """
     K = fit.segments
     theta, hyper_prior = _hyper_prior(answers, fit, prior, estimate_lapses, catch)
     log_length = float(theta[LENGTH] if hyper_prior.is_free[LENGTH] else hyper_prior.value[LENGTH])
@@ -144,17 +172,44 @@ def prepare_start(
     log_sd, _ = spectrum(theta, model)
     tall = basis.tall * np.exp(log_sd)
     root = CovarianceRoot(np.ascontiguousarray(tall.T), tall)
-    lapses, bias = lapse_rates(theta, hyper_prior)
-    own = answers._replace(gamma0=lapses * bias, gamma1=lapses * (1 - bias))
-    mode = find_mode(own, root, [project_fields(fit.fields, root)])
-    jacobian = scaled_jacobian(mode.weights, root, contrasts, own)
+    low, span = answer_line(*noise_rates(theta, hyper_prior), K)
+    own = answers._replace(gamma0=low, gamma1=1 - low - span)
+    fields = [fit.fields]
+    if rng is not None:
+        fields += list(fit.scale * rng.standard_normal((RANDOM_STARTS, *fit.fields.shape)))
+    modes = [find_mode(own, root, [project_fields(each, root)]) for each in fields]
+    starts = [
+        _start_at_mode(mode, theta, root, own, model._replace(reference=log_sd)) for mode in _distinct(modes)
+    ]
+    best = max(evidence for _, evidence in starts)
+    likely = [(start, evidence) for start, evidence in starts if best - evidence <= PLAUSIBLE_WITHIN]
+    return [start for start, _ in sorted(likely, key=lambda item: -item[1])]
+
+
+def _distinct(modes: Sequence[Mode]) -> list[Mode]:
+    """Return modes of different costs; two of the same cost differ in their labels alone."""
+    kept: list[Mode] = []
+    for mode in sorted(modes, key=lambda mode: mode.cost):
+        if not kept or mode.cost - kept[-1].cost > SAME_COST:
+            kept.append(mode)
+    return kept
+
+
+def _start_at_mode(
+    mode: Mode, theta: Floats, root: CovarianceRoot, answers: AnswerCounts, model: JointModel
+) -> tuple[JointStart, float]:
+    """Return a start at a mode with the metric there, and Laplace's log evidence of the mode."""
+    jacobian = scaled_jacobian(mode.weights, root, model.contrasts, answers)
     curvature = np.eye(mode.weights.size) + jacobian.T @ jacobian
-    informed = 1 - _posterior_variances(curvature).reshape(K - 1, -1).mean(axis=0)
-    model = model._replace(centring=np.clip(informed, 0.0, 1.0), reference=log_sd)
-    maps = compute_maps(mode.weights, root, contrasts)
-    metric = joint_metric(mode.weights, theta, jacobian, curvature, maps, model)
+    upper = cholesky_upper(curvature)
+    variances = np.sum(invert_lower(np.ascontiguousarray(upper.T)) ** 2, axis=0)
+    informed = 1 - variances.reshape(len(mode.weights), -1).mean(axis=0)
+    own = model._replace(centring=np.clip(informed, 0.0, 1.0))
+    maps = compute_maps(mode.weights, root, model.contrasts)
+    metric = joint_metric(mode.weights, theta, jacobian, curvature, maps, own)
     factor = np.ascontiguousarray(cholesky_upper(metric).T)
-    return JointStart(model, np.concatenate([mode.weights.ravel(), theta]), invert_lower(factor), factor)
+    start = JointStart(own, np.concatenate([mode.weights.ravel(), theta]), invert_lower(factor), factor)
+    return start, float(-mode.cost - np.log(np.diag(upper)).sum())
 
 
 def sample_joint(
@@ -170,7 +225,7 @@ def sample_joint(
     Parameters
     ----------
     starts : list of JointStart
-        Where the chains start; a start may occur several times.
+        Where the chains start; a start may occur several times, with different random displacements.
     draws : int
         Maps to return.
     seeds : SeedSequence
@@ -199,13 +254,13 @@ def sample_joint(
         kept = _evenly_spaced(chains, draws)
     prior = starts[0].model.prior
     theta = np.where(prior.is_free, np.stack([chain.theta for chain in chains]), prior.value)
-    lapses = [[lapse_rates(point, chain.start.model.prior) for point in chain.theta] for chain in chains]
-    gamma, bias = np.moveaxis(np.array(lapses), -1, 0)
+    rates = [[noise_rates(point, chain.start.model.prior) for point in chain.theta] for chain in chains]
+    lapses, bias, floor = np.moveaxis(np.array(rates), -1, 0)
     return JointDraws(
         maps=kept, entropies=np.stack([chain.entropies for chain in chains]),
         costs=np.stack([chain.costs for chain in chains]), scale=np.exp(theta[..., SCALE]),
         length=np.exp(theta[..., LENGTH]), share=prior.max_share / (1 + np.exp(-theta[..., SHARE])),
-        lapses=gamma, bias=bias, convergence=convergence, gradients=sum(chain.gradients for chain in chains),
+        lapses=lapses, bias=bias, floor=floor, convergence=convergence, gradients=sum(chain.gradients for chain in chains),
     )  # fmt: skip
 
 
@@ -226,7 +281,7 @@ class _Chain:
 
     @property
     def theta(self) -> Floats:
-        """(draws, 5) hyper-parameters."""
+        """(draws, 6) hyper-parameters."""
         return self.positions[:, -HYPERPARAMETERS:]
 
     def advance(self, draws: int, tuning: int, pairs: NDArray[np.int64] | None = None) -> None:
@@ -288,15 +343,15 @@ def _stretch_by_start(starts: Sequence[JointStart], pilots: Sequence[JointChain]
     return [stretches[id(start)] for start in starts]
 
 
-def _random_numbers(
-    rng: np.random.Generator, rounds: int, size: int
-) -> tuple[Floats, Floats, Floats, Floats]:
+def _random_numbers(rng: np.random.Generator, rounds: int, size: int) -> tuple[Floats, ...]:
     """Return all random numbers of so many trajectories, as `run_joint_chain` takes them."""
     return (
         rng.standard_normal((rounds, size)),
         rng.random((rounds, 3)),
         rng.standard_normal((rounds, HYPER_STEPS)),
         rng.random((rounds, HYPER_STEPS, 3)),
+        rng.standard_normal((rounds, NOISE_STEPS, 3)),
+        rng.random((rounds, NOISE_STEPS, 3)),
     )
 
 
@@ -348,6 +403,7 @@ def _hyper_prior(
         len(prior.families) > 1,
         estimate_lapses,
         estimate_lapses,
+        True,
     ])  # fmt: skip
     theta = np.array([
         np.log(fit.scale),
@@ -355,11 +411,12 @@ def _hyper_prior(
         share,
         logit(np.clip(lapses, *LAPSES_AT_START)),
         logit(np.clip(bias, *BIAS_AT_START)),
+        USUAL_FLOOR,
     ])  # fmt: skip
-    value = np.array([*theta[:3], lapses, bias])
+    value = np.array([*theta[:3], lapses, bias, 0.0])
     return np.where(is_free, theta, 0.0), HyperPrior(
-        centre=np.array([np.log(prior.usual_scale), np.log(USUAL_LENGTH), prior.usual_share, 0.0, 0.0]),
-        spread=np.array([SCALE_SPREAD, LENGTH_SPREAD, SHARE_SPREAD, 1.0, BIAS_SPREAD]),
+        centre=np.array([np.log(SCALE_FACTOR * prior.usual_scale), np.log(USUAL_LENGTH), prior.usual_share, 0.0, 0.0, USUAL_FLOOR]),
+        spread=np.array([SCALE_SPREAD, LENGTH_SPREAD, SHARE_SPREAD, 1.0, BIAS_SPREAD, FLOOR_SPREAD]),
         is_free=is_free, value=value, max_share=max_share, lapse_beta=BETA, catch_right=float(catch.right),
         catch_wrong=float(catch.asked - catch.right),
     )  # fmt: skip
@@ -370,27 +427,22 @@ def logit(p: float) -> float:
     return float(np.log(p / (1 - p)))
 
 
-def _posterior_variances(curvature: Floats) -> Floats:
-    """Return the diagonal (d,) of the inverse of a curvature."""
-    inverse = invert_lower(np.ascontiguousarray(cholesky_upper(curvature).T))
-    return np.asarray(np.sum(inverse**2, axis=0))
-
-
 def draw_maps(positions: Floats, model: JointModel) -> Floats:
     """Return the maps (S, n, K) at these positions, (S, D)."""
-    size = len(positions[0]) - HYPERPARAMETERS
-    return np.array([compute_weights_and_maps(x, model, spectrum(x[size:], model)[0])[1] for x in positions])
+    size, K = len(positions[0]) - HYPERPARAMETERS, len(model.contrasts)
+    maps = np.empty((len(positions), model.wide.shape[1], K))
+    for s, x in enumerate(positions):
+        floor = noise_rates(x[size:], model.prior)[2]
+        maps[s] = (1 - floor) * compute_weights_and_maps(x, model, spectrum(x[size:], model)[0])[
+            1
+        ] + floor / K
+    return maps
 
 
 def summarise_draws(positions: Floats, model: JointModel, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return the mean entropy (S,) of the maps at these positions, and P(same) of these pairs (S, 20)."""
-    size = len(positions[0]) - HYPERPARAMETERS
-    entropies, watched = np.empty(len(positions)), np.empty((len(positions), pairs.shape[1]))
-    for s, x in enumerate(positions):
-        maps = compute_weights_and_maps(x, model, spectrum(x[size:], model)[0])[1]
-        entropies[s] = mean_entropies(maps)
-        watched[s] = np.sum(maps[pairs[0]] * maps[pairs[1]], axis=1)
-    return entropies, watched
+    maps = draw_maps(positions, model)
+    return mean_entropies(maps), np.sum(maps[:, pairs[0]] * maps[:, pairs[1]], axis=2)
 
 
 @compiled
@@ -407,6 +459,8 @@ def run_joint_chain(
     uniform,
     hyper_noise,
     hyper_uniform,
+    rates_noise,
+    rates_uniform,
     tuning,
 ):
     """Run one chain from v = `start`, a trajectory for each row of `noise`; return a `JointChain`.
@@ -460,7 +514,9 @@ def run_joint_chain(
             x = new_x
             value = new_value
             force = new_force
-        x = update_hyperparameters(x, model, hyper_noise[r], hyper_uniform[r])
+        x = update_hyperparameters(
+            x, model, hyper_noise[r], hyper_uniform[r], rates_noise[r], rates_uniform[r]
+        )
         value, gradient = joint_cost(x, model)
         gradients += 1
         force = add_low_rank(multiply_lower_rows(gradient, inverse), stretch, basis)

@@ -26,8 +26,8 @@ from vseg.bayes.draw_summaries import (
     median_maps,
 )
 from vseg.bayes.evidence import LaplaceFit, initial_fields, search
-from vseg.bayes.hmc import align_labels
-from vseg.bayes.joint_sampling import CHAINS, JointDraws, prepare_start, sample_joint
+from vseg.bayes.hmc import align_draws
+from vseg.bayes.joint_sampling import CHAINS, JointDraws, prepare_starts, sample_joint
 from vseg.bayes.lapses import (
     CatchOption,
     LapseOption,
@@ -505,12 +505,17 @@ def draw_posterior(
     threads: int = 1,
 ) -> Posterior:
     """Return the posterior by sampling maps and hyper-parameters together, starting from a Laplace fit."""
-    start = prepare_start(
-        answers, best, prior, estimate_lapses=lapses == "estimate", catch=check_catch_counts(catch)
-    )
-    chains = sample_joint([start] * CHAINS, draws=draws, seeds=seeds, threads=threads, budget=budget)
+    start_seeds, chain_seeds = seeds.spawn(2)
+    starts = prepare_starts(
+        answers, best, prior, estimate_lapses=lapses == "estimate", catch=check_catch_counts(catch),
+        rng=np.random.default_rng(start_seeds),
+    )  # fmt: skip
+    chains = sample_joint(
+        [starts[chain % len(starts)] for chain in range(CHAINS)], draws=draws, seeds=chain_seeds, threads=threads,
+        budget=budget,
+    )  # fmt: skip
     mode = best.probabilities
-    aligned = align_labels(chains.maps, mode)
+    aligned = align_draws(chains.maps, mode)
     lapse, bias = float(np.median(chains.lapses)), float(np.median(chains.bias))
     side = np.sqrt(len(tally.layout))
     return Posterior(
