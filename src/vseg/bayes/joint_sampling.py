@@ -260,7 +260,8 @@ def sample_joint(
         maps=kept, entropies=np.stack([chain.entropies for chain in chains]),
         costs=np.stack([chain.costs for chain in chains]), scale=np.exp(theta[..., SCALE]),
         length=np.exp(theta[..., LENGTH]), share=prior.max_share / (1 + np.exp(-theta[..., SHARE])),
-        lapses=lapses, bias=bias, floor=floor, convergence=convergence, gradients=sum(chain.gradients for chain in chains),
+        lapses=lapses, bias=bias, floor=floor, convergence=convergence,
+        gradients=sum(chain.gradients for chain in chains),
     )  # fmt: skip
 
 
@@ -415,7 +416,9 @@ def _hyper_prior(
     ])  # fmt: skip
     value = np.array([*theta[:3], lapses, bias, 0.0])
     return np.where(is_free, theta, 0.0), HyperPrior(
-        centre=np.array([np.log(SCALE_FACTOR * prior.usual_scale), np.log(USUAL_LENGTH), prior.usual_share, 0.0, 0.0, USUAL_FLOOR]),
+        centre=np.array([
+            np.log(SCALE_FACTOR * prior.usual_scale), np.log(USUAL_LENGTH), prior.usual_share, 0.0, 0.0, USUAL_FLOOR,
+        ]),
         spread=np.array([SCALE_SPREAD, LENGTH_SPREAD, SHARE_SPREAD, 1.0, BIAS_SPREAD, FLOOR_SPREAD]),
         is_free=is_free, value=value, max_share=max_share, lapse_beta=BETA, catch_right=float(catch.right),
         catch_wrong=float(catch.asked - catch.right),
