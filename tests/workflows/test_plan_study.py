@@ -61,6 +61,16 @@ def test_a_study_brings_grid_segments_trials_participants_and_methods(here):
     assert plan.forecast.participants == (5, 10, 14, 15, 30)
 
 
+def test_an_assumed_number_of_segments_is_named(here):
+    (here / "s.toml").write_text(
+        STUDY.replace("segments = 2", 'segments = "free"').replace("shared = true, ", "")
+    )
+    with pytest.warns(VsegWarning) as caught:
+        plan = vseg.plan_study("s.toml", methods=["paper"], trials=[16], repeats=10, seed=0)
+    assert str(caught[0].message) == ("s.toml leaves the number of segments free; here participants see 5.")
+    assert plan.forecast.assumptions.segments == 5
+
+
 def test_a_study_fixes_its_grid(here):
     (here / "s.toml").write_text(STUDY)
     with pytest.raises(InvalidInput, match=r"s.toml fixes grid; leave out grid, or the study"):

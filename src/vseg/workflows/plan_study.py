@@ -217,6 +217,8 @@ def _describe_study(
 
 def _list_differences(study: Study) -> Iterator[str]:
     """Yield the ways in which a study differs from what is simulated."""
+    if study.segments == "free":
+        yield f"leaves the number of segments free; here participants see {study.planned_segments}."
     if study.images_per_participant > 1:
         yield (
             f"shows each participant {study.images_per_participant} images; trials and minutes here are those of one "
