@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from servers import ParticipantClient, RunningServer, response
+from servers import ParticipantClient, RunningServer, pause, response
 
 BASE_STUDY = """
 name = "ada"
@@ -26,7 +26,7 @@ TWO_IMAGE_STUDY = (
     )
     + 'design = {name = "adaptive", trials = 40, target_error = 0.99, least_trials = 20}\n'
 )
-MAX_POLLS = 100_000  # enough for minutes, even if kernels are compiled first and every core is busy
+MAX_POLLS = 15_000  # enough for five minutes, even if kernels are compiled first and every core is busy
 
 
 class AdaptiveParticipant:
@@ -37,38 +37,40 @@ class AdaptiveParticipant:
         self.choices: dict[int, dict[str, Any]] = {}
         self.stops: list[int] = []
         self.shown: dict[int, tuple[int, int]] = {}
-        self.read_reply(person.state)
+        self.read_choices(person.state)
 
-    def read_reply(self, reply: dict[str, Any]) -> None:
+    def read_choices(self, reply: dict[str, Any]) -> None:
         columns = reply["choices"]
         rows = zip(*columns.values(), strict=True)
         self.choices |= {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
         self.stops = reply["stops"]
 
-    def answer(self, item: int, **changes: Any) -> dict[str, Any]:
-        trials, chosen = self.person.state["trials"], self.choices.get(item)
-        self.shown[item] = (chosen["i"], chosen["j"]) if chosen else (trials["i"][item], trials["j"][item])
-        record = response(self.seq, item, chosen=chosen is not None) | changes
-        self.seq += 1
-        said = self.person.send(record)
-        assert said.status_code == 200, said.text
-        self.read_reply(said.json())
-        return record
+    def answer(self, item: int, **changes: Any) -> None:
+        self._send(self._make_record(item) | changes)
 
     def answer_patiently(self, items: Any) -> None:
         """Answer items, and wait after each until the server has finished choosing pairs."""
         for item in items:
-            record = self.answer(item)
-            for _ in range(MAX_POLLS):
-                said = self.person.send(
-                    record
-                ).json()  # sending a record again is harmless, and the reply is new
-                self.read_reply(said)
-                if not said["choosing"]:
+            record = self._make_record(item)
+            for _ in range(MAX_POLLS):  # sending a record again is harmless, and the reply is new
+                if not self._send(record)["choosing"]:
                     break
+                pause()
             else:
                 raise AssertionError(f"The server did not finish choosing after item {item}.")
-            self.read_reply(self.person.send(record).json())  # pairs stored just before that reply
+
+    def _make_record(self, item: int) -> dict[str, Any]:
+        trials, chosen = self.person.state["trials"], self.choices.get(item)
+        self.shown[item] = (chosen["i"], chosen["j"]) if chosen else (trials["i"][item], trials["j"][item])
+        self.seq += 1
+        return response(self.seq - 1, item, chosen=chosen is not None)
+
+    def _send(self, record: dict[str, Any]) -> dict[str, Any]:
+        said = self.person.send(record)
+        assert said.status_code == 200, said.text
+        reply: dict[str, Any] = said.json()
+        self.read_choices(reply)
+        return reply
 
 
 def begin_adaptive_session(server: RunningServer, **entry: Any) -> AdaptiveParticipant:

@@ -112,6 +112,11 @@ def event(seq: int, kind: str = "device", **data: Any) -> dict[str, Any]:
     return {"seq": seq, "kind": kind, "at_ms": 1_760_000_000_000, "data": data}
 
 
+def pause() -> None:
+    """Wait a moment before asking a server again: asking all the time would take the processor that it needs."""
+    threading.Event().wait(0.02)
+
+
 def register_studies(db: store.Database, *texts: str) -> None:
     """Register studies in a database."""
     for text in texts:

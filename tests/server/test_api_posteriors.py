@@ -8,7 +8,7 @@ from PIL import Image
 
 from adaptive_participants import ADAPTIVE_STUDY, begin_adaptive_session
 from researchers import run_server_with_api_client
-from servers import STUDY
+from servers import STUDY, pause
 
 FORTY_PAIRS = STUDY.replace("trials = 12, blocks = 2", "trials = 40, blocks = 1")
 IMAGE = "studies/tiny/images/patches"
@@ -25,6 +25,7 @@ def wait_for(api, path):
     while (answer := api.get(path)).status_code == 202:
         assert answer.headers["retry-after"] == "1"
         assert "being computed" in answer.json()["message"]
+        pause()
     return answer
 
 

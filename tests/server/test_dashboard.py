@@ -380,7 +380,7 @@ def test_report_requires_login_and_tells_if_it_failed(tmp_path):
             simulations.stop()
             demo.start(simulations, demo_study, "http://127.0.0.1:9/", tmp_path, seed=1)
             while (answer := await client.get("/report")).status_code == 503:
-                pass
+                await asyncio.sleep(0.02)
             assert answer.status_code == 404
             assert "ended without one" in answer.text
             tmp_path.joinpath("report").mkdir(exist_ok=True)

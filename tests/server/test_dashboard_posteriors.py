@@ -7,7 +7,7 @@ import pytest
 
 from adaptive_participants import ADAPTIVE_STUDY, STOPPING_STUDY, begin_adaptive_session
 from researchers import BROWSER_HEADERS, log_in
-from servers import STUDY, run_server
+from servers import STUDY, pause, run_server
 from vseg import Grid, Maps
 from vseg.monitor import PosteriorStatus, PosteriorSummary
 from vseg.server.dashboard.posteriors import PosteriorView
@@ -49,7 +49,7 @@ def test_adaptive_study_offers_the_posterior_that_chooses_pairs(tmp_path):
         assert '<option value="answers" selected>' in image_page
         assert '<option value="chooser">' in image_page
         while COMPUTING in (image_page := running.client.get(f"{image_path}&posterior=chooser").text):
-            pass
+            pause()
         assert '<option value="chooser" selected>' in image_page
         assert "used to choose pairs</span>" in image_page
         assert re.search(r'"posterior-segments">2, set by the study; the evidence favours \d<', image_page)
@@ -80,7 +80,7 @@ def test_posterior_appears_before_the_penalised_map(tmp_path):
         assert "posterior/figure.pdf" not in first
         live = running.client.get(f"{path}?part=live")
         while COMPUTING in (part := running.client.get(f"{path}?part=live")).text:
-            pass
+            pause()
         assert part.headers["etag"] != live.headers["etag"]
         page = running.client.get(path).text
         assert REFRESH not in page

@@ -9,7 +9,7 @@ import sys
 import httpx
 import pytest
 
-from servers import STUDY, run_server
+from servers import STUDY, pause, run_server
 from vseg import store
 from vseg.errors import Conflict, InvalidInput
 from vseg.server import auth
@@ -74,7 +74,7 @@ def test_simulating_through_the_api(tmp_path):
         )
         assert (begun.status_code, begun.json()["wanted"]) == (202, 2)
         while (group := server.client.get("api/studies/tiny/simulate").json())["running"]:
-            pass
+            pause()
         assert (group["done"], group["failed"]) == (2, False)
         refused = server.client.post("api/studies/tiny/simulate", json={"count": 1, "source": "model"})
         assert (refused.status_code, refused.json()["error"]) == (422, "InvalidInput")
@@ -125,6 +125,7 @@ def test_the_demo_command(tmp_path):
             api = f"{links['Participant'].partition('/s/')[0]}/api/studies/demo"
             while count_completed(client.get(f"{api}/progress")) < 15:
                 assert process.poll() is None
+                pause()
             maps = client.get(f"{api}/images/coffee/maps.json", params={"segments": 3, "smoothness": 1})
             assert maps.status_code == 200, maps.text
             assert client.get(links["Participant"]).status_code == 200
