@@ -299,6 +299,24 @@ def test_same_probability_is_the_mean_over_draws(observed):
         result.same_probability(Pairs(Grid(4), [0], [1]))
 
 
+def test_lapses_are_estimated_if_there_are_catch_trials(observed):
+    few = observed[1].take(np.arange(60))
+    results = [
+        fit_quietly(few, segments=2, draws=8, seed=0, threads=1, **lapses)
+        for lapses in ({}, {"lapses": None}, {"catch": (9, 10)}, {"lapses": "estimate", "catch": (9, 10)})
+    ]
+    assert [sum(result.lapses) > 0 for result in results] == [False, False, True, True]
+    assert results[0].entropy == results[1].entropy
+    assert results[2].entropy == results[3].entropy
+
+
+def test_a_chosen_number_of_segments_gives_the_same_as_a_given_one(observed):
+    chosen = fit_quietly(observed[1], segments=(2, 3), draws=8, seed=0, threads=1)
+    given = fit_quietly(observed[1], segments=chosen.segments, draws=8, seed=0, threads=1)
+    np.testing.assert_array_equal(chosen.draws, given.draws)
+    assert chosen.entropy_interval == given.entropy_interval
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -307,11 +325,11 @@ def test_same_probability_is_the_mean_over_draws(observed):
         ({"segments": []}, "got none"),
         ({"draws": 4}, "number of draws is a whole number from 8 up, got 4"),
         ({"budget": 2.5}, "budget of draws of each chain is a whole number from 8 up, got 2.5"),
-        ({"lapses": "some"}, "Lapses are None, 'estimate' or two shares"),
+        ({"lapses": "some"}, "Lapses are 'auto', None, 'estimate' or two shares"),
         ({"lapses": (0.6, 0.5)}, "add up to less than 1"),
         ({"lapses": "estimate", "catch": (5, 4)}, "got 5 of 4"),
         ({"lapses": "estimate", "catch": 3}, r"given as \(right, asked\)"),
-        ({"catch": (9, 10)}, "help to estimate lapses, and lapses are None"),
+        ({"lapses": None, "catch": (9, 10)}, "help to estimate lapses, and lapses are None"),
         ({"lapses": (0.1, 0.1), "catch": (9, 10)}, "expected lapses='estimate', or no catch trials"),
         ({"threads": 0}, "threads is a whole number from 1 up, got 0"),
         ({"prior": "image"}, "needs the picture"),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vseg._support.seeds import Seed, check_seed
-from vseg.bayes.lapses import LapseOption
+from vseg.bayes.lapses import LapseOption, check_lapse_options
 from vseg.bayes.posterior import (
     BUDGET,
     DRAWS,
@@ -38,7 +38,7 @@ def posteriors(
     segments: SegmentOption,
     segments_by: str = "all",
     prior: Prior | str | ArrayLike = "group",
-    lapses: LapseOption = None,
+    lapses: LapseOption = "auto",
     catch: Mapping[str, tuple[int, int]] | None = None,
     draws: int = DRAWS,
     budget: int = BUDGET,
@@ -60,8 +60,8 @@ def posteriors(
         priors are made with the K of all answers in either case.
     prior : "group", or what `posterior` takes
         With "group", a single participant gets the spatial prior.
-    lapses : None, "estimate", or (γ₀, γ₁)
-        As for `posterior`.
+    lapses : "auto", None, "estimate", or (γ₀, γ₁)
+        As for `posterior`; "auto" estimates the lapses of all if there are catch trials of anyone.
     catch : dict of (right, asked), optional
         Catch trials of each participant, as from `vseg.data.catch_trials.count_catch_trials`.
     draws : int
@@ -99,11 +99,12 @@ def posteriors(
     has_own_count, has_group_prior = segments_by == "participant", isinstance(prior, str) and prior == "group"
     counts = check_segment_counts(segments, responses.layout)
     names, catch_counts = responses.participants, dict(catch or {})
+    pooled = _pool_catch_trials(catch_counts, names)
+    lapses = check_lapse_options(lapses, pooled)
     seeds = _spawn_seeds(seed, len(names) + 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VsegWarning)  # one warning for all follows
         if len(counts) > 1 and (has_group_prior or not has_own_count):
-            pooled = _pool_catch_trials(catch_counts, names)
             table = compare_segments(responses, segments=counts, lapses=lapses, catch=pooled, seed=seeds[-1])
             common = table.chosen
         else:

@@ -172,7 +172,8 @@ def prepare_starts(
     log_sd, _ = spectrum(theta, model)
     tall = basis.tall * np.exp(log_sd)
     root = CovarianceRoot(np.ascontiguousarray(tall.T), tall)
-    low, span = answer_line(*noise_rates(theta, hyper_prior), K)
+    lapses, bias, floor = noise_rates(theta, hyper_prior)
+    low, span = answer_line(lapses, bias, floor, K)
     own = answers._replace(gamma0=low, gamma1=1 - low - span)
     fields = [fit.fields]
     if rng is not None:
@@ -344,7 +345,9 @@ def _stretch_by_start(starts: Sequence[JointStart], pilots: Sequence[JointChain]
     return [stretches[id(start)] for start in starts]
 
 
-def _random_numbers(rng: np.random.Generator, rounds: int, size: int) -> tuple[Floats, ...]:
+def _random_numbers(
+    rng: np.random.Generator, rounds: int, size: int
+) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
     """Return all random numbers of so many trajectories, as `run_joint_chain` takes them."""
     return (
         rng.standard_normal((rounds, size)),

@@ -37,8 +37,8 @@ NEIGHBOUR_DISTANCE = (
 )
 MAX_FITS = 3  # scales and lengths at which other lapses are tried
 
-LapseOption: TypeAlias = Literal["estimate"] | Sequence[float] | None
-"""What users give as lapses: None, "estimate", or (γ₀, γ₁)."""
+LapseOption: TypeAlias = Literal["auto", "estimate"] | Sequence[float] | None
+"""What users give as lapses: "auto", None, "estimate", or (γ₀, γ₁)."""
 CatchOption: TypeAlias = Sequence[int] | None
 """What users give as catch trials: None, or (right, asked)."""
 
@@ -56,7 +56,7 @@ def check_lapses(lapses: LapseOption) -> tuple[float, float]:
         gamma0, gamma1 = (0.0, 0.0) if lapses is None else (float(share) for share in lapses)
     except (TypeError, ValueError):
         raise InvalidInput(
-            f"Lapses are None, 'estimate' or two shares (gamma0, gamma1), got {lapses!r:.60}."
+            f"Lapses are 'auto', None, 'estimate' or two shares (gamma0, gamma1), got {lapses!r:.60}."
         ) from None
     if not (gamma0 >= 0 and gamma1 >= 0 and gamma0 + gamma1 < 1):
         raise InvalidInput(
@@ -76,16 +76,24 @@ def check_catch_counts(catch: CatchOption) -> CatchCounts:
     return CatchCounts(right, asked)
 
 
-def check_lapse_options(lapses: LapseOption, catch: CatchOption) -> None:
-    """Raise `InvalidInput` unless lapses and catch trials are valid and go together."""
-    if not (isinstance(lapses, str) and lapses == "estimate"):
-        check_lapses(lapses)
-        if catch is not None:
-            raise InvalidInput(
-                f"Catch trials help to estimate lapses, and lapses are {lapses!r}; "
-                "expected lapses='estimate', or no catch trials."
-            )
-    check_catch_counts(catch)
+def check_lapse_options(lapses: LapseOption, catch: CatchOption) -> LapseOption:
+    """Return how lapses are treated, with "auto" resolved: estimated if there are catch trials, else None.
+
+    Raise `InvalidInput` unless lapses and catch trials are valid and go together.
+    """
+    asked = check_catch_counts(catch).asked
+    if isinstance(lapses, str):
+        if lapses == "auto":
+            return "estimate" if asked else None
+        if lapses == "estimate":
+            return lapses
+    check_lapses(lapses)
+    if catch is not None:
+        raise InvalidInput(
+            f"Catch trials help to estimate lapses, and lapses are {lapses!r}; "
+            "expected lapses='estimate', or no catch trials."
+        )
+    return lapses
 
 
 def estimate_lapses(

@@ -245,6 +245,7 @@ class Posterior:
             "version": __version__,
             "solver": "hmc",
             "kernel": self.kernel,
+            "kernels_table": None,
             "weights": "trials",
             "pairs": self.pairs,
             "trials": self.trials,
@@ -296,7 +297,7 @@ def posterior(
     *,
     segments: SegmentOption,
     prior: Prior | str | ArrayLike = "spatial",
-    lapses: LapseOption = None,
+    lapses: LapseOption = "auto",
     catch: CatchOption = None,
     draws: int = DRAWS,
     budget: int = BUDGET,
@@ -320,10 +321,11 @@ def posterior(
         K, or the numbers among which the evidence chooses ("auto": 2 to 8).
     prior : "spatial", "image", "group", a covariance matrix (n, n), or a Prior
         See `vseg.bayes.priors`. With "image" the result's `spatial` holds the maps without the image.
-    lapses : None, "estimate", or (γ₀, γ₁)
-        P('same') where all is different and P('different') where all is the same; None means no lapses.
+    lapses : "auto", None, "estimate", or (γ₀, γ₁)
+        P('same') where all is different and P('different') where all is the same; None means no lapses. "auto"
+        estimates them if there are catch trials.
     catch : (right, asked), optional
-        Catch trials, whose answer is obvious; only with lapses="estimate", which they help to estimate.
+        Catch trials, whose answer is obvious; they help to estimate lapses.
     draws : int
         Maps to return, 8 or more, evenly spaced over all draws.
     budget : int
@@ -360,7 +362,7 @@ def posterior(
     _check_tally(tally)
     _check_count(draws, "number of draws")
     _check_count(budget, "budget of draws of each chain")
-    check_lapse_options(lapses, catch)
+    lapses = check_lapse_options(lapses, catch)
     counts = check_segment_counts(segments, tally.layout)
     chosen_prior = make_prior(prior, tally.layout, image, group, scales=WIDE_SCALES)
     workers, seeds = _check_threads(threads), as_seed_sequence(seed)
@@ -383,7 +385,7 @@ def posterior(
             budget=budget,
             lapses=lapses,
             catch=catch,
-            seeds=seeds.spawn(1)[0],
+            seeds=_derive_seed(seeds, 0),
             threads=workers,
         ),
         table=table if len(counts) > 1 else None,
@@ -431,8 +433,8 @@ def search_segments(
         The evidence of each K, and for the chosen K the answers with their lapses and the best fit.
     """
     results: dict[int, tuple[AnswerCounts, LaplaceFit]] = {}
-    for count, own in zip(counts, seeds.spawn(len(counts)), strict=True):
-        first = initial_fields(tally, count, np.random.default_rng(own))
+    for count in counts:
+        first = initial_fields(tally, count, np.random.default_rng(_derive_seed(seeds, count)))
         if isinstance(lapses, str) and lapses == "estimate":
             answers, fits = estimate_lapses(
                 count_answers(tally), prior, first, catch=check_catch_counts(catch), threads=threads
@@ -455,7 +457,7 @@ def compare_segments(
     responses: Responses | Tally,
     *,
     segments: SegmentOption = "auto",
-    lapses: LapseOption = None,
+    lapses: LapseOption = "auto",
     catch: CatchOption = None,
     seed: Seed,
     threads: int | None = None,
@@ -483,7 +485,7 @@ def compare_segments(
     """
     tally = tally_one_image(responses)
     _check_tally(tally)
-    check_lapse_options(lapses, catch)
+    lapses = check_lapse_options(lapses, catch)
     return search_segments(
         tally, make_prior("spatial", tally.layout, scales=WIDE_SCALES),
         check_segment_counts(segments, tally.layout), lapses, catch, seeds=as_seed_sequence(seed),
@@ -559,6 +561,11 @@ def _check_threads(threads: int | None) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise InvalidInput(f"The number of threads is a whole number from 1 up, got {threads!r}.")
     return threads
+
+
+def _derive_seed(seeds: np.random.SeedSequence, purpose: int) -> np.random.SeedSequence:
+    """Return the seed of the fit of K = `purpose` segments, or of the draws (0), whatever other K are tried."""
+    return np.random.SeedSequence(seeds.entropy, spawn_key=(*seeds.spawn_key, purpose))
 
 
 def as_seed_sequence(seed: Seed) -> np.random.SeedSequence:
