@@ -148,3 +148,16 @@ def test_the_entropy_of_a_posterior_is_measured_by_its_draws(seen):
 def test_anything_but_responses_is_refused(seen):
     with pytest.raises(InvalidInput, match="Expected the Responses of several participants"):
         posteriors(seen[2].tally(), segments=2, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::vseg.errors.VsegWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_participants_who_see_the_same_come_out_the_same(seed):
+    """Four people with one map, 120 answers each: every interval of the entropy holds the truth."""
+    truth = vseg.stimuli.random_maps(GRID, segments=3, entropy=0.4, seed=seed)
+    responses = vseg.data.responses.concatenate([answers(truth, f"P{n}", n, trials=120) for n in range(4)])
+    found = posteriors(responses, segments=3, budget=150, seed=0)
+    for result in found.values():
+        low, high = result.entropy_interval
+        assert low <= truth.mean_entropy <= high

@@ -162,16 +162,23 @@ def answer_line(lapses, bias, floor, K):
 
 
 @compiled
+def weight_factors(log_sd, model):
+    """Return u/w and σ (m,) for these log σ."""
+    return np.exp(-model.centring * (log_sd - model.reference)), np.exp(log_sd)
+
+
+@compiled
 def compute_weights_and_maps(x, model, log_sd):
     """Return the weights u (K-1, m) and softmax(f) (n, K) at a position."""
     C = model.contrasts.shape[1]
     m = model.wide.shape[0]
+    factor, sd = weight_factors(log_sd, model)
     u = np.empty((C, m))
     y = np.empty((C, m))
     for c in range(C):
         for j in range(m):
-            u[c, j] = x[c * m + j] * np.exp(-model.centring[j] * (log_sd[j] - model.reference[j]))
-            y[c, j] = u[c, j] * np.exp(log_sd[j])
+            u[c, j] = x[c * m + j] * factor[j]
+            y[c, j] = u[c, j] * sd[j]
     return u, compute_maps(y, CovarianceRoot(model.wide, model.tall), model.contrasts)
 
 
@@ -225,6 +232,7 @@ def joint_cost(x, model):
             f = p[i, k] * (g[i, k] - mean)
             for c in range(C):
                 along[c, i] += model.contrasts[k, c] * f
+    factor, sd = weight_factors(log_sd, model)
     projected = np.empty(m)
     for c in range(C):
         projected[:] = 0.0
@@ -236,9 +244,9 @@ def joint_cost(x, model):
             a = model.centring[j]
             moved = log_sd[j] - model.reference[j]
             value += 0.5 * u[c, j] * u[c, j] + a * moved
-            by_answers = np.exp(log_sd[j]) * projected[j]
+            by_answers = sd[j] * projected[j]
             by_weight = by_answers + u[c, j]
-            gradient[c * m + j] = by_weight * np.exp(-a * moved)
+            gradient[c * m + j] = by_weight * factor[j]
             by_log_sd = u[c, j] * (by_answers - a * by_weight) + a
             gradient[d] += by_log_sd
             gradient[d + 1] += by_log_sd * slopes[0, j]
