@@ -1,7 +1,7 @@
 """Whether 90 % intervals hold the truth in 90 % of the cases: data from the model itself, other truths, short sessions.
 
-Run by `make study`; every data set has its own fixed seed. `python benchmarks/calibration.py 20` prints the tables from
-20 data sets for each row of the first and 5 for each cell of the others, and writes nothing.
+Run by `make study`; every data set has its own fixed seed. `python benchmarks/calibration.py 20 5` prints the tables
+from 20 data sets for each row of the first and 5 for each cell of the others, and writes nothing.
 """
 
 import sys
@@ -31,10 +31,9 @@ PAIRS = 6
 Floats = NDArray[np.float64]
 
 
-def main(sets: int) -> str:
-    """Return the three tables: `sets` data sets for each row of the first, a quarter as many for the others."""
-    few = -(-sets // 4)
-    return "\n".join([own_model(sets), other_truths(few), short_sessions(few)])
+def main(sets: int, others: int) -> str:
+    """Return the three tables: `sets` data sets for each row of the first, `others` for each cell of the others."""
+    return "\n".join([own_model(sets), other_truths(others), short_sessions(others)])
 
 
 def own_model(sets: int) -> str:
@@ -57,8 +56,8 @@ def own_model(sets: int) -> str:
         "seconds, median",
     ]  # fmt: skip
     note = (
-        f"8×8 locations, three segments, {sets} data sets per row: scale, length, share of detail, maps and lapses are "
-        f"drawn from the prior, {CATCH_TRIALS} catch trials where lapses are estimated. Shares of 90 % intervals that "
+        f"8×8 locations, three segments, {sets} data sets per row: scale, length, share of detail, floor, maps and "
+        f"lapses are drawn from the prior, {CATCH_TRIALS} catch trials where lapses are estimated. Shares of 90 % intervals that "
         "hold the truth; the p-value of a χ² test that the truth's ranks among the draws are uniform. Targets: 87 to "
         "93 % without lapses, 85 to 93 % with lapses, p > 0.01."
     )
@@ -283,4 +282,4 @@ def _uniformity(ranks: Floats) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main(*(int(count) for count in sys.argv[1:3] or (20, 5)))

@@ -26,7 +26,7 @@ from vseg.errors import VsegWarning
 
 ROOT = Path(__file__).parent.parent
 DOCS, CHECKPOINTS = ROOT / "docs", ROOT / "build" / "study"
-IMAGES, SEED, SETS = 20, 0, 60
+IMAGES, SEED, SETS, OTHER_SETS = 20, 0, 200, 15
 TARGETS = {"aggregate": 200, "individual": 130}
 HEADER = """# Studies
 
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--executor", default="processes", help="where the annotators' study runs")
     arguments = parser.parse_args()
     sections: dict[str, Callable[[], str]] = {
-        "calibration": lambda: calibration.main(4 if arguments.quick else SETS),
+        "calibration": lambda: calibration.main(*((4, 1) if arguments.quick else (SETS, OTHER_SETS))),
         "accuracy": lambda: posterior.accuracy(2 if arguments.quick else 32),
         "segments": lambda: posterior.counting(1 if arguments.quick else 12, arguments.quick),
         "trials": lambda: posterior.fewer_trials(1 if arguments.quick else 16, arguments.quick),
