@@ -58,8 +58,8 @@ def own_model(sets: int) -> str:
     note = (
         f"8×8 locations, three segments, {sets} data sets per row: scale, length, share of detail, floor, maps and "
         f"lapses are drawn from the prior, {CATCH_TRIALS} catch trials where lapses are estimated. Shares of 90 % "
-        "intervals that hold the truth; the p-value of a χ² test that the truth's ranks among the draws are uniform. Targets: 87 to "
-        "93 % without lapses, 85 to 93 % with lapses, p > 0.01."
+        "intervals that hold the truth; the p-value of a χ² test that the truth's ranks among the draws are uniform. "
+        "Targets: 87 to 93 % without lapses, 85 to 93 % with lapses, p > 0.01."
     )
     return table("Calibration on the model's own data", columns, rows, note)
 
