@@ -7,7 +7,7 @@ The evidence chooses, so a participant who sees the image differently gets one o
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -26,6 +26,7 @@ from vseg.bayes.posterior import (
 )
 from vseg.bayes.priors import WIDE_SCALES, Prior, group, spatial
 from vseg.bayes.segment_evidence import SegmentOption, check_segment_counts
+from vseg.data.catch_trials import sum_catch_trials
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput, VsegWarning
@@ -99,7 +100,7 @@ def posteriors(
     has_own_count, has_group_prior = segments_by == "participant", isinstance(prior, str) and prior == "group"
     counts = check_segment_counts(segments, responses.layout)
     names, catch_counts = responses.participants, dict(catch or {})
-    pooled = _pool_catch_trials(catch_counts, names)
+    pooled = sum_catch_trials(catch_counts, names)
     lapses = check_lapse_options(lapses, pooled)
     seeds = _spawn_seeds(seed, len(names) + 1)
     with warnings.catch_warnings():
@@ -154,7 +155,7 @@ def prior_from_others(
     tally = tally_one_image(others)
     base = spatial(tally.layout, scales=WIDE_SCALES)
     _, _, best = search_segments(
-        tally, base, [segments], lapses, _pool_catch_trials(catch, others.participants),
+        tally, base, [segments], lapses, sum_catch_trials(catch, others.participants),
         seeds=as_seed_sequence(seed),
     )  # fmt: skip
     return group(tally.layout, Maps(tally.layout, best.probabilities), base=base)
@@ -167,12 +168,6 @@ def warn_about_convergence(results: Mapping[str, Posterior]) -> None:
         name, result = next(iter(poor.items()))
         who = f"{len(poor)} of {len(results)} participants, for example {name}" if len(poor) > 1 else name
         warnings.warn(f"{who}: {result.diagnostics.message}", VsegWarning, stacklevel=3)
-
-
-def _pool_catch_trials(catch: Mapping[str, tuple[int, int]], names: Iterable[str]) -> tuple[int, int] | None:
-    """Add up the catch trials of several participants; None if there are none."""
-    counts = [catch[name] for name in names if name in catch]
-    return (sum(right for right, _ in counts), sum(asked for _, asked in counts)) if counts else None
 
 
 def _spawn_seeds(seed: Seed, count: int) -> list[np.random.SeedSequence]:
