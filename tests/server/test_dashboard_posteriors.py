@@ -140,7 +140,7 @@ def test_free_number_of_segments_is_chosen_by_evidence(tmp_path):
 def wait_for_posterior(running, path: str) -> str:
     """Return a page once its posterior is computed."""
     while COMPUTING in (page := running.client.get(path).text):
-        pass
+        pause()
     return page
 
 
