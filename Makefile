@@ -15,6 +15,8 @@ FRONTEND := $(shell find frontend -name node_modules -prune -o -type f -print 2>
 # Arguments for the command of a target: make test ARGS="-k layout", make demo ARGS=--help
 ARGS ?=
 
+precompile = $(BIN)/python -c 'from vseg.server import precompile; precompile.compile_$(1)()'
+
 # Processes for tests; three keep two cores busy, because many tests wait for a server or a browser.
 PROCESSES ?= 3
 
@@ -32,9 +34,12 @@ setup: .venv/.ready ## Only set up .venv
 demo: .venv/.ready ## Run the demonstration
 	@$(BIN)/vseg demo $(ARGS)
 
-# Without ARGS: first most tests in several processes, then alone those that count the frames of a browser.
+# Without ARGS: first most tests in several processes, then alone those that count the frames of a browser. The kernels
+# are compiled before, or each process would compile them; BLAS gets one thread, since the processes fill the cores.
+test quick: export OPENBLAS_NUM_THREADS = 1
 test: .venv/.ready .venv/.browser .venv/.torch ## Run the tests, with a real Chromium, PostgreSQL and PyTorch
 ifeq ($(ARGS),)
+	@$(call precompile,reconstruction) & $(call precompile,posterior); wait
 	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --durations 15 -m "not alone and not chaos"
 	@$(BIN)/python -m pytest -m "alone and not chaos" $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 else

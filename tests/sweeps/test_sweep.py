@@ -26,8 +26,11 @@ def plain():
 
 @pytest.fixture(scope="module")
 def two_processes():
-    with open_workers("processes:2") as workers:
-        yield workers
+    """Workers started without OPENBLAS_NUM_THREADS, which `make test` sets: they must set it themselves."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("OPENBLAS_NUM_THREADS", raising=False)
+        with open_workers("processes:2") as workers:
+            yield workers
 
 
 def test_rows_are_settings_repeat_results():

@@ -7,9 +7,13 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from vseg._support import numba_cache
 from vseg._support.subprocesses import exit_with_parent, start_python
+
+if TYPE_CHECKING:
+    from vseg.data.responses import Responses
 
 
 @contextmanager
@@ -30,25 +34,39 @@ def compile_in_background() -> Iterator[None]:
             process.stdin.close()
 
 
-def main() -> None:
-    """Run a small fit of each kind that the server needs, an adaptive choice of pairs, and a posterior."""
-    from vseg import adaptive, bayes, designs, observers, stimuli
-    from vseg.data.layout import Grid
+def compile_reconstruction() -> None:
+    """Compile by a small penalised fit of each kind that the server needs."""
     from vseg.reconstruction import reconstruct
 
-    if hasattr(os, "nice"):  # not on Windows
-        os.nice(19)
     for segments in (2, 3, 4):
-        truth = stimuli.random_maps(Grid(6), segments=segments, entropy=0.2, seed=0)
-        pairs = designs.scattered(truth.layout, segments=segments, seed=0)
-        responses = observers.simulate(truth, pairs, blocks=3, seed=0)
         for smoothness in (0.0, 1.0, "auto"):
-            reconstruct.reconstruct(responses, segments=segments, smoothness=smoothness, seed=0)
-    state = adaptive.State(truth.layout, segments=segments, responses=responses, seed=0)
+            reconstruct.reconstruct(
+                _simulate_answers(segments), segments=segments, smoothness=smoothness, seed=0
+            )
+
+
+def compile_posterior() -> None:
+    """Compile by an adaptive choice of pairs and a small posterior."""
+    from vseg import adaptive, bayes
+
+    responses = _simulate_answers(4)
+    state = adaptive.State(responses.layout, segments=4, responses=responses, seed=0)
     adaptive.next_pairs(state, 2, seed=0)
     bayes.posterior(responses, segments=(2, 3), lapses="estimate", seed=0, threads=1)
 
 
+def _simulate_answers(segments: int) -> "Responses":
+    from vseg import designs, observers, stimuli
+    from vseg.data.layout import Grid
+
+    truth = stimuli.random_maps(Grid(6), segments=segments, entropy=0.2, seed=0)
+    pairs = designs.scattered(truth.layout, segments=segments, seed=0)
+    return observers.simulate(truth, pairs, blocks=3, seed=0)
+
+
 if __name__ == "__main__":
     exit_with_parent()
-    main()
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(19)
+    compile_reconstruction()
+    compile_posterior()
