@@ -43,6 +43,7 @@ def test_k_by_evidence_and_participants_with_the_group_prior(simulated, here, ca
     for row in rows:
         own = summary(here / "fit" / row["folder"])
         assert (own["prior"], own["kernel"]) == ("group", row["kernel"])
+        assert 0 < own["group_share"] == pytest.approx(float(row["group_share"]))
         assert own["settings"] == {"prior": "group", "lapses": "estimate"}
         assert own["entropy_low"] == pytest.approx(float(row["entropy_low"]))
         maps = Maps.load(here / "fit" / row["folder"] / "maps.npz")

@@ -1,8 +1,8 @@
 """posteriors(): the posterior of every participant, with a prior made from the answers of the others.
 
-The prior of a participant is made from the other participants' answers alone, so that no answers count twice. Beside
-the spatial covariances it has one that follows the log-odds of the others' maps (0.6) and is otherwise spatial (0.4).
-The evidence chooses, so a participant who sees the image differently gets one of the spatial ones.
+The prior of a participant is made from the other participants' answers alone, so that no answers count twice. A share
+of its variance follows the log-odds of the others' maps, the rest is spatial. The share is sampled for each participant
+together with the maps, so it becomes small for a participant who sees the image differently.
 """
 
 import os

@@ -74,7 +74,8 @@ class Posterior:
     prior : str
         The name of the prior.
     kernel : str
-        The kind of covariance of highest evidence: for a group prior "group", or one of the spatial ones.
+        The kind of covariance of highest evidence, around which chains start: for a group prior "group", or one of the
+        spatial ones.
     scale, length : float
         s, the standard deviation of the log-odds, and ξ in cells (NaN where the prior has none): posterior medians.
     lapses : (γ₀, γ₁)
@@ -153,6 +154,11 @@ class Posterior:
     def argmax_probability(self) -> NDArray[np.float64]:
         """(n, K) the probability that segment k wins location i."""
         return np.eye(self.segments)[self.draws.argmax(axis=2)].mean(axis=0)
+
+    @property
+    def group_share(self) -> float | None:
+        """The share of the other participants' maps in the prior's variance, posterior median; None without a group."""
+        return float(np.median(self.chains.share)) if self.prior == "group" else None
 
     @property
     def expected_error(self) -> float:
@@ -236,6 +242,8 @@ class Posterior:
             "scale": self.scale,
             "length": None if np.isnan(self.length) else self.length,
             "lapses": list(self.lapses),
+            "floor": float(np.median(self.chains.floor)),
+            "group_share": self.group_share,
             "rhat": _finite(self.diagnostics.rhat),
             "effective_draws": self.diagnostics.ess,
             "effective_draws_in_tails": self.diagnostics.tail_ess,
@@ -309,9 +317,9 @@ def posterior(
 ) -> Posterior:
     """Infer maps and their uncertainty from same/different answers, all taken as one observer's.
 
-    The log-odds of the segments are Gaussian fields over the image. Their scale and smoothness, and if you like the
-    number of segments and the share of lapses, are those under which the answers are most probable. There is no
-    smoothness to choose, and no penalty pulls the maps towards uncertainty.
+    The log-odds of the segments are Gaussian fields over the image. Their scale and smoothness, and the share of lapses
+    if you like, are sampled together with the maps, so that the intervals include what is not known about them. There
+    is no smoothness to choose, and no penalty pulls the maps towards uncertainty.
 
     Parameters
     ----------

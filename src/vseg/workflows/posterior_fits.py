@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from vseg._support.progress import Progress, part_progress
 from vseg.bayes.groups import posteriors
 from vseg.bayes.posterior import BUDGET, DRAWS, Posterior, posterior
@@ -38,7 +40,7 @@ class PosteriorMethod:
 
     columns = (
         "trials", "pairs", "mean_entropy", "entropy_low", "entropy_high", "entropy_spread", "expected_error",
-        "lapse", "catch_right", "catch_asked", "segments", "segments_won", "kernel",
+        "lapse", "catch_right", "catch_asked", "segments", "segments_won", "kernel", "group_share",
     )  # fmt: skip
 
     def __init__(
@@ -179,11 +181,11 @@ class PosteriorMethod:
         figures.entropies({"": results}).savefig(folder / "entropies.png")
 
     def describe_participants(self, fits: dict[str, Fit]) -> str:
-        """Return for how many participants the evidence chose the group prior, where it was asked for."""
-        if self.prior != "group":
+        """Return how much of the prior the others' answers make up, if a group prior was asked for."""
+        shares = [share for fit in fits.values() if (share := _get_posterior(fit).group_share) is not None]
+        if not shares:
             return ""
-        chosen = sum(_get_posterior(fit).kernel == "group" for fit in fits.values())
-        return f"{chosen} of {len(fits)} with the group's prior."
+        return f"The others' maps make up {np.median(shares):.0%} of the prior (median over participants)."
 
     @property
     def settings(self) -> dict[str, Any]:
