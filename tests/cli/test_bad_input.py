@@ -103,7 +103,7 @@ def test_not_a_parquet_file(capsys):
             "The number of segments is 2, so there is none to choose for each participant; give --segments several, or "
             "auto.",
         ),
-        ("--grid 80", "The posterior takes up to 4500 locations, got 6400; use --method penalised."),
+        ("--grid 101", "The posterior takes up to 10000 locations, got 10201; use --method penalised."),
         ("--seed -1", "--seed: expected 0 or more, got '-1'."),
         ("--max-iterations 0", "--max-iterations: expected 1 or more, got '0'."),
         ("--loss x", "--loss: 'x' is not one of 'squared_error', 'cross_entropy'."),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vseg._support.seeds import Seed, check_seed
+from vseg.bayes.coarse_grid import choose_layout
 from vseg.bayes.lapses import LapseOption, check_lapse_options
 from vseg.bayes.posterior import (
     BUDGET,
@@ -153,12 +154,13 @@ def prior_from_others(
     if not len(others):
         return "spatial"
     tally = tally_one_image(others)
-    base = spatial(tally.layout, scales=WIDE_SCALES)
+    layout = choose_layout(tally.layout)
+    base = spatial(layout, scales=WIDE_SCALES)
     _, _, best = search_segments(
         tally, base, [segments], lapses, sum_catch_trials(catch, others.participants),
         seeds=as_seed_sequence(seed),
     )  # fmt: skip
-    return group(tally.layout, Maps(tally.layout, best.probabilities), base=base)
+    return group(layout, Maps(layout, best.probabilities), base=base)
 
 
 def warn_about_convergence(results: Mapping[str, Posterior]) -> None:

@@ -23,7 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg._support.numba_cache import compiled
-from vseg.bayes.model import MIN_PROBABILITY, CovarianceRoot, compute_maps
+from vseg.bayes.coarse_grid import (
+    NO_INTERPOLATION,
+    Interpolation,
+    interpolate,
+    interpolate_back,
+    softmax_columns,
+)
+from vseg.bayes.model import (
+    MIN_PROBABILITY,
+    CovarianceRoot,
+    compute_fields,
+    compute_maps,
+)
 
 HYPERPARAMETERS = 6
 FIXED_WEIGHTS_EVERY = 4  # of so many Metropolis steps one holds the weights fixed, the others the fields
@@ -76,6 +88,9 @@ class JointModel(NamedTuple):
     centring, reference : (m,)
         a_j, and log σ_j(θ₀).
     prior : HyperPrior
+    interpolation : Interpolation
+        From the coarse grid, for which the basis holds coefficients of splines, to the locations of the maps; or none,
+        if the basis is given at these locations.
     """
 
     wide: Floats
@@ -92,6 +107,12 @@ class JointModel(NamedTuple):
     centring: Floats
     reference: Floats
     prior: HyperPrior
+    interpolation: Interpolation = NO_INTERPOLATION
+
+    @property
+    def locations(self) -> int:
+        """The number of locations of the maps."""
+        return len(self.interpolation.row) or self.wide.shape[1]
 
 
 @compiled
@@ -179,7 +200,15 @@ def compute_weights_and_maps(x, model, log_sd):
         for j in range(m):
             u[c, j] = x[c * m + j] * factor[j]
             y[c, j] = u[c, j] * sd[j]
-    return u, compute_maps(y, CovarianceRoot(model.wide, model.tall), model.contrasts)
+    return u, compute_maps_from_functions(y, model)
+
+
+@compiled
+def compute_maps_from_functions(y, model):
+    """Return softmax(f) (n, K) for the weighted functions y = σu, (K-1, m)."""
+    if model.interpolation.size == 0:
+        return compute_maps(y, CovarianceRoot(model.wide, model.tall), model.contrasts)
+    return softmax_columns(interpolate(compute_fields(y, model.wide), model.interpolation), model.contrasts)
 
 
 @compiled
@@ -187,12 +216,13 @@ def joint_cost(x, model):
     """Return the cost at a position and its gradient."""
     C = model.contrasts.shape[1]
     K = C + 1
-    m, n = model.wide.shape
+    m = model.wide.shape[0]
     d = C * m
     theta = x[d:]
     prior = model.prior
     log_sd, slopes = spectrum(theta, model)
     u, p = compute_weights_and_maps(x, model, log_sd)
+    n = p.shape[0]
     lapses, bias, floor = noise_rates(theta, prior)
     low, span = answer_line(lapses, bias, floor, K)
     low += MIN_PROBABILITY
@@ -233,10 +263,12 @@ def joint_cost(x, model):
             for c in range(C):
                 along[c, i] += model.contrasts[k, c] * f
     factor, sd = weight_factors(log_sd, model)
+    if model.interpolation.size > 0:
+        along = interpolate_back(along, model.interpolation)
     projected = np.empty(m)
     for c in range(C):
         projected[:] = 0.0
-        for i in range(n):
+        for i in range(along.shape[1]):
             weight = along[c, i]
             for j in range(m):
                 projected[j] += weight * model.tall[i, j]
@@ -274,7 +306,7 @@ def joint_cost(x, model):
 @compiled
 def compute_overlaps(y, model):
     """Return the overlap of softmax(f) at the two locations of each pair (T,), for the weighted functions y = σu."""
-    p = compute_maps(y, CovarianceRoot(model.wide, model.tall), model.contrasts)
+    p = compute_maps_from_functions(y, model)
     overlaps = np.zeros(model.i.shape[0])
     for t in range(model.i.shape[0]):
         i = model.i[t]

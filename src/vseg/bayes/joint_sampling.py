@@ -17,6 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg._support.numba_cache import compiled
+from vseg.bayes.coarse_grid import (
+    NO_INTERPOLATION,
+    Interpolation,
+    interpolate,
+    make_interpolation,
+    spline_coefficients,
+)
 from vseg.bayes.diagnostics import Convergence, assess_convergence
 from vseg.bayes.draw_summaries import mean_entropies
 from vseg.bayes.evidence import LaplaceFit, Mode, find_mode, project_fields
@@ -43,6 +50,7 @@ from vseg.bayes.model import AnswerCounts, CovarianceRoot, compute_maps, helmert
 from vseg.bayes.priors import LENGTH_SPREAD, SHARE_SPREAD, USUAL_LENGTH, Prior
 from vseg.bayes.segment_evidence import PLAUSIBLE_WITHIN
 from vseg.bayes.spectra import LOG_LENGTHS
+from vseg.data.layout import Layout, as_read_only
 
 CHAINS = 4
 WARM_UP = 40  # trajectories that approach the bulk of the posterior and tune the step size
@@ -73,12 +81,29 @@ Floats = NDArray[np.float64]
 
 
 class JointStart(NamedTuple):
-    """A joint model, the position (D,) of the mode that a chain starts from, and L⁻¹ and L (D, D)."""
+    """Where a chain starts.
+
+    Attributes
+    ----------
+    model : JointModel
+    centre : (D,)
+        The position of the mode that the chain starts from.
+    inverse, factor : (D, D)
+        L⁻¹ and L.
+    interpolation : Interpolation
+        That of the model, but to all locations, not only to those of the answers.
+    """
 
     model: JointModel
     centre: Floats
     inverse: Floats
     factor: Floats
+    interpolation: Interpolation = NO_INTERPOLATION
+
+    @property
+    def shown(self) -> JointModel:
+        """The model with maps at all locations."""
+        return self.model._replace(interpolation=self.interpolation)
 
 
 class JointChain(NamedTuple):
@@ -143,6 +168,7 @@ def prepare_starts(
     estimate_lapses: bool,
     catch: CatchCounts,
     rng: np.random.Generator | None = None,
+    layout: Layout | None = None,
 ) -> list[JointStart]:
     """Return the joint model around a Laplace fit with each likely mode given the fit's hyper-parameters, best first.
 
@@ -156,6 +182,8 @@ def prepare_starts(
     catch : CatchCounts
     rng : Generator, optional
         For random fields from which other modes are looked for; without it, the mode next to the fit is the only one.
+    layout : Layout, optional
+        The layout of the answers and maps, if the prior and the fit are on a coarse grid.
     """
     K = fit.segments
     theta, hyper_prior = _hyper_prior(answers, fit, prior, estimate_lapses, catch)
@@ -164,27 +192,42 @@ def prepare_starts(
         log_length - np.log(SHORTER), 0.5 * hyper_prior.max_share
     )
     contrasts, zeros = helmert_contrasts(K), np.zeros(basis.functions)
+    wide, tall, at_answers = basis.wide, basis.tall, basis.tall
+    everywhere = there = NO_INTERPOLATION
+    if layout is not None:
+        wide = as_read_only(spline_coefficients(basis.wide))
+        tall = as_read_only(wide.T)
+        everywhere = make_interpolation(layout)
+        asked, ends = np.unique(np.stack([answers.i, answers.j]), return_inverse=True)
+        i, j = ends.reshape(2, -1).astype(np.uint32)
+        answers, there = answers._replace(i=i, j=j), everywhere.take(asked)
+        at_answers = interpolate(wide, there).T
     model = JointModel(
-        basis.wide, basis.tall, basis.first, basis.second, float(LOG_LENGTHS[0]),
+        wide, tall, basis.first, basis.second, float(LOG_LENGTHS[0]),
         float(LOG_LENGTHS[1] - LOG_LENGTHS[0]), contrasts, answers.i, answers.j, answers.same, answers.trials,
-        zeros, zeros, hyper_prior,
+        zeros, zeros, hyper_prior, there,
     )  # fmt: skip
     log_sd, _ = spectrum(theta, model)
-    tall = basis.tall * np.exp(log_sd)
-    root = CovarianceRoot(np.ascontiguousarray(tall.T), tall)
+    root, own_root = (_scaled_root(each, log_sd) for each in (basis.tall, at_answers))
     lapses, bias, floor = noise_rates(theta, hyper_prior)
     low, span = answer_line(lapses, bias, floor, K)
     own = answers._replace(gamma0=low, gamma1=1 - low - span)
     fields = [fit.fields]
     if rng is not None:
         fields += list(fit.scale * rng.standard_normal((RANDOM_STARTS, *fit.fields.shape)))
-    modes = [find_mode(own, root, [project_fields(each, root)]) for each in fields]
+    modes = [find_mode(own, own_root, [project_fields(each, root)]) for each in fields]
     starts = [
-        _start_at_mode(mode, theta, root, own, model._replace(reference=log_sd)) for mode in _distinct(modes)
+        _start_at_mode(mode, theta, own_root, own, model._replace(reference=log_sd), everywhere)
+        for mode in _distinct(modes)
     ]
     best = max(evidence for _, evidence in starts)
     likely = [(start, evidence) for start, evidence in starts if best - evidence <= PLAUSIBLE_WITHIN]
     return [start for start, _ in sorted(likely, key=lambda item: -item[1])]
+
+
+def _scaled_root(tall: Floats, log_sd: Floats) -> CovarianceRoot:
+    scaled = np.ascontiguousarray(tall * np.exp(log_sd))
+    return CovarianceRoot(np.ascontiguousarray(scaled.T), scaled)
 
 
 def _distinct(modes: Sequence[Mode]) -> list[Mode]:
@@ -197,7 +240,12 @@ def _distinct(modes: Sequence[Mode]) -> list[Mode]:
 
 
 def _start_at_mode(
-    mode: Mode, theta: Floats, root: CovarianceRoot, answers: AnswerCounts, model: JointModel
+    mode: Mode,
+    theta: Floats,
+    root: CovarianceRoot,
+    answers: AnswerCounts,
+    model: JointModel,
+    interpolation: Interpolation,
 ) -> tuple[JointStart, float]:
     """Return a start at a mode with the metric there, and Laplace's log evidence of the mode."""
     jacobian = scaled_jacobian(mode.weights, root, model.contrasts, answers)
@@ -209,7 +257,8 @@ def _start_at_mode(
     maps = compute_maps(mode.weights, root, model.contrasts)
     metric = joint_metric(mode.weights, theta, jacobian, curvature, maps, own)
     factor = np.ascontiguousarray(cholesky_upper(metric).T)
-    start = JointStart(own, np.concatenate([mode.weights.ravel(), theta]), invert_lower(factor), factor)
+    centre = np.concatenate([mode.weights.ravel(), theta])
+    start = JointStart(own, centre, invert_lower(factor), factor, interpolation)
     return start, float(-mode.cost - np.log(np.diag(upper)).sum())
 
 
@@ -245,7 +294,7 @@ def sample_joint(
             for start, rng, stretch, pilot in zip(starts, rngs, stretches, pilots, strict=True)
         ]
         list(pool.map(lambda chain: chain.advance(0, TUNING), chains))
-        pairs = _watched_pairs(starts[0].model, seeds)
+        pairs = _watched_pairs(starts[0].shown, seeds)
         for done in range(0, budget, ROUND):
             count = min(ROUND, budget - done)
             list(pool.map(lambda chain, count=count: chain.advance(count, 0, pairs), chains))
@@ -298,7 +347,7 @@ class _Chain:
         kept = chain.positions[tuning:]
         if not draws or pairs is None:
             return
-        entropies, watched = summarise_draws(kept, self.start.model, pairs)
+        entropies, watched = summarise_draws(kept, self.start.shown, pairs)
         self.positions = np.concatenate([self.positions, kept])
         self.costs = np.concatenate([self.costs, chain.costs[tuning:]])
         self.entropies = np.concatenate([self.entropies, entropies])
@@ -377,7 +426,7 @@ def _assess(chains: Sequence[_Chain]) -> Convergence:
 def _watched_pairs(model: JointModel, seeds: np.random.SeedSequence) -> NDArray[np.int64]:
     """Return random pairs of different locations, (2, 20)."""
     rng = np.random.default_rng(seeds.spawn(1)[0])
-    n = model.wide.shape[1]
+    n = model.locations
     i = rng.integers(0, n, PAIRS_WATCHED)
     return np.stack([i, (i + rng.integers(1, n, PAIRS_WATCHED)) % n])
 
@@ -387,7 +436,7 @@ def _evenly_spaced(chains: Sequence[_Chain], draws: int) -> Floats:
     length = len(chains[0].positions)
     each = -(-draws // len(chains))
     at = np.floor(np.linspace(0, length, each, endpoint=False)).astype(int)
-    maps = [draw_maps(chain.positions[at], chain.start.model) for chain in chains]
+    maps = [draw_maps(chain.positions[at], chain.start.shown) for chain in chains]
     stacked = np.stack(maps, axis=1)
     return stacked.reshape(-1, *stacked.shape[2:])[:draws]
 
@@ -436,7 +485,7 @@ def logit(p: float) -> float:
 def draw_maps(positions: Floats, model: JointModel) -> Floats:
     """Return the maps (S, n, K) at these positions, (S, D)."""
     size, K = len(positions[0]) - HYPERPARAMETERS, len(model.contrasts)
-    maps = np.empty((len(positions), model.wide.shape[1], K))
+    maps = np.empty((len(positions), model.locations, K))
     for s, x in enumerate(positions):
         floor = noise_rates(x[size:], model.prior)[2]
         maps[s] = (1 - floor) * compute_weights_and_maps(x, model, spectrum(x[size:], model)[0])[

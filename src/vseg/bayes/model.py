@@ -75,15 +75,28 @@ def helmert_contrasts(segments: int) -> NDArray[np.float64]:
 @compiled
 def compute_maps(u, root, contrasts):
     """Return the maps (n, K) for the weights u, (K-1, m)."""
+    return softmax_fields(compute_fields(u, root.wide), contrasts)
+
+
+@compiled
+def compute_fields(u, wide):
+    """Return the fields h (K-1, n) for the weights u, (K-1, m)."""
     C, m = u.shape
-    n = root.wide.shape[1]
-    K = contrasts.shape[0]
+    n = wide.shape[1]
     h = np.zeros((C, n))
     for c in range(C):
         for a in range(m):
             weight = u[c, a]
             for i in range(n):
-                h[c, i] += weight * root.wide[a, i]
+                h[c, i] += weight * wide[a, i]
+    return h
+
+
+@compiled
+def softmax_fields(h, contrasts):
+    """Return the maps (n, K) for the fields h, (K-1, n)."""
+    C, n = h.shape
+    K = contrasts.shape[0]
     p = np.empty((n, K))
     for i in range(n):
         top = -np.inf

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from vseg import __version__
 from vseg._support.blas import single_blas_thread
 from vseg._support.seeds import Seed, check_seed
+from vseg.bayes.coarse_grid import coarsen
 from vseg.bayes.diagnostics import Convergence
 from vseg.bayes.draw_summaries import (
     CONFIDENCE,
@@ -27,7 +28,7 @@ from vseg.bayes.draw_summaries import (
 )
 from vseg.bayes.evidence import LaplaceFit, initial_fields, search
 from vseg.bayes.hmc import align_draws
-from vseg.bayes.joint_sampling import CHAINS, JointDraws, prepare_starts, sample_joint
+from vseg.bayes.joint_sampling import CHAINS, JointDraws, draw_maps, prepare_starts, sample_joint
 from vseg.bayes.lapses import (
     CatchOption,
     LapseOption,
@@ -50,7 +51,8 @@ DRAWS = 200
 MIN_DRAWS = 8
 BUDGET = 800  # draws of each chain at most
 SHORT_BUDGET = 50  # enough for medians, where many fits are needed and no intervals
-MAX_LOCATIONS = 4500  # covariances have the square of this many entries
+MAX_LOCATIONS = 10_000  # 200 draws of eight maps take 128 MB
+MAX_COVARIANCE = 4500  # locations of an image prior or a covariance matrix, which has the square of this many entries
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -367,12 +369,13 @@ def posterior(
     """
     started = time.perf_counter()
     tally = tally_one_image(responses)
-    _check_tally(tally)
+    has_matrix = prior == "image" if isinstance(prior, str) else not isinstance(prior, Prior)
+    _check_tally(tally, MAX_COVARIANCE if has_matrix else MAX_LOCATIONS)
     _check_count(draws, "number of draws")
     _check_count(budget, "budget of draws of each chain")
     lapses = check_lapse_options(lapses, catch)
     counts = check_segment_counts(segments, tally.layout)
-    chosen_prior = make_prior(prior, tally.layout, image, group, scales=WIDE_SCALES)
+    chosen_prior = make_prior(prior, tally.layout, image, group, scales=WIDE_SCALES, coarse=True)
     workers, seeds = _check_threads(threads), as_seed_sequence(seed)
     spatial = None
     if chosen_prior.name == "image":
@@ -425,6 +428,7 @@ def search_segments(
     ----------
     tally : Tally
     prior : Prior
+        If it is on a coarse grid, the answers are moved to its cells.
     counts : list of int
         The K to try, in increasing order. Larger ones are not tried where two in a row are implausible.
     lapses, catch
@@ -440,15 +444,19 @@ def search_segments(
     (SegmentsTable, AnswerCounts, LaplaceFit)
         The evidence of each K, and for the chosen K the answers with their lapses and the best fit.
     """
+    counted = count_answers(tally)
+    if prior.layout != tally.layout:
+        tally, counted = coarsen(tally)
     results: dict[int, tuple[AnswerCounts, LaplaceFit]] = {}
     for count in counts:
         first = initial_fields(tally, count, np.random.default_rng(_derive_seed(seeds, count)))
         if isinstance(lapses, str) and lapses == "estimate":
             answers, fits = estimate_lapses(
-                count_answers(tally), prior, first, catch=check_catch_counts(catch), threads=threads
+                counted, prior, first, catch=check_catch_counts(catch), threads=threads
             )
         else:
-            answers = count_answers(tally, *check_lapses(lapses))
+            gamma0, gamma1 = check_lapses(lapses)
+            answers = counted._replace(gamma0=gamma0, gamma1=gamma1)
             fits = search(answers, prior, first, threads=threads)
         results[count] = answers, fits[0]
         if progress:
@@ -492,10 +500,10 @@ def compare_segments(
     SegmentsTable
     """
     tally = tally_one_image(responses)
-    _check_tally(tally)
+    _check_tally(tally, MAX_LOCATIONS)
     lapses = check_lapse_options(lapses, catch)
     return search_segments(
-        tally, make_prior("spatial", tally.layout, scales=WIDE_SCALES),
+        tally, make_prior("spatial", tally.layout, scales=WIDE_SCALES, coarse=True),
         check_segment_counts(segments, tally.layout), lapses, catch, seeds=as_seed_sequence(seed),
         threads=_check_threads(threads), progress=progress,
     )[0]  # fmt: skip
@@ -516,15 +524,18 @@ def draw_posterior(
 ) -> Posterior:
     """Return the posterior by sampling maps and hyper-parameters together, starting from a Laplace fit."""
     start_seeds, chain_seeds = seeds.spawn(2)
+    is_coarse = prior.layout != tally.layout
+    if is_coarse:
+        answers = count_answers(tally, answers.gamma0, answers.gamma1)
     starts = prepare_starts(
         answers, best, prior, estimate_lapses=lapses == "estimate", catch=check_catch_counts(catch),
-        rng=np.random.default_rng(start_seeds),
+        rng=np.random.default_rng(start_seeds), layout=tally.layout if is_coarse else None,
     )  # fmt: skip
     chains = sample_joint(
         [starts[chain % len(starts)] for chain in range(CHAINS)], draws=draws, seeds=chain_seeds, threads=threads,
         budget=budget,
     )  # fmt: skip
-    mode = best.probabilities
+    mode = draw_maps(starts[0].centre[None], starts[0].shown)[0] if is_coarse else best.probabilities
     aligned = align_draws(chains.maps, mode)
     lapse, bias = float(np.median(chains.lapses)), float(np.median(chains.bias))
     side = np.sqrt(len(tally.layout))
@@ -548,12 +559,12 @@ def draw_posterior(
     )
 
 
-def _check_tally(tally: Tally) -> None:
+def _check_tally(tally: Tally, most: int) -> None:
     if not len(tally):
         raise InvalidInput("There are no responses to fit; expected at least one tested pair.")
-    if len(tally.layout) > MAX_LOCATIONS:
+    if len(tally.layout) > most:
         raise InvalidInput(
-            f"The posterior takes up to {MAX_LOCATIONS} locations, got {len(tally.layout)}; "
+            f"The posterior takes up to {most} locations, got {len(tally.layout)}; "
             "take the answers to fewer with responses.coarsen(vseg.Grid(32)), or use vseg.reconstruct."
         )
 

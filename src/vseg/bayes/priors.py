@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg.bayes.coarse_grid import choose_layout
 from vseg.bayes.covariance_roots import KERNELS, covariance_root, spatial_root, squared_distances
 from vseg.bayes.model import CovarianceRoot
 from vseg.bayes.spectra import (
@@ -249,7 +250,7 @@ def group(
     """
     if not 0 < share < 1:
         raise InvalidInput(f"The group's share of the prior lies between 0 and 1, got {share!r}.")
-    fields = _centred_log_odds(layout, others)
+    fields = _centred_log_odds(_check_group(layout, others))
     shared = _mean_unit_covariance(fields)
     base = spatial(layout) if base is None else base
     family = tuple(
@@ -316,6 +317,7 @@ def make_prior(
     others: Maps | Sequence[Maps] | None = None,
     *,
     scales: Sequence[float] = SCALES,
+    coarse: bool = False,
 ) -> Prior:
     """Make a prior from its name or from a covariance matrix, or return it if it is one already.
 
@@ -330,13 +332,16 @@ def make_prior(
         Maps of other participants, for the prior "group".
     scales : list of float
         The scales of a spatial or group prior.
+    coarse : bool
+        Whether a spatial or group prior may be on a coarse grid if there are many locations, see `coarse_grid`.
 
     Returns
     -------
     Prior
     """
+    own_layout = choose_layout(layout) if coarse else layout
     if isinstance(prior, Prior):
-        if prior.layout != layout:
+        if prior.layout not in (layout, own_layout):
             raise InvalidInput(f"The prior is for {prior.layout}, but the answers are about {layout}.")
         return prior
     if not isinstance(prior, str):
@@ -344,7 +349,7 @@ def make_prior(
     if prior != "image" and picture is not None:
         raise InvalidInput(f"The picture is for the prior 'image', got it with {prior!r}; leave it out.")
     if prior == "spatial":
-        return spatial(layout, scales=scales)
+        return spatial(own_layout, scales=scales)
     if prior == "image":
         if picture is None:
             raise InvalidInput(
@@ -356,14 +361,16 @@ def make_prior(
             raise InvalidInput(
                 "The prior 'group' needs other participants' maps: group=Maps, or a list of them."
             )
-        return group(layout, others, base=spatial(layout, scales=scales))
+        maps = _check_group(layout, others)
+        if own_layout != layout:
+            maps = [each.resample(own_layout) for each in maps]
+        return group(own_layout, maps, base=spatial(own_layout, scales=scales))
     raise InvalidInput(
         f"Unknown prior {prior!r}; choose spatial, image or group, or give a covariance matrix."
     )
 
 
-def _centred_log_odds(layout: Layout, others: Maps | Sequence[Maps]) -> NDArray[np.float64]:
-    """Return the centred log-odds (n, r) of other participants' maps, side by side."""
+def _check_group(layout: Layout, others: Maps | Sequence[Maps]) -> Sequence[Maps]:
     listed = [others] if isinstance(others, Maps) else others
     if not (isinstance(listed, (list, tuple)) and listed and all(isinstance(maps, Maps) for maps in listed)):
         raise InvalidInput(f"A group is Maps, or a list of one or more Maps, got {others!r:.60}.")
@@ -371,7 +378,12 @@ def _centred_log_odds(layout: Layout, others: Maps | Sequence[Maps]) -> NDArray[
         raise InvalidInput(
             f"The group's maps must lie on {layout}, as the answers do; use Maps.resample first."
         )
-    log_odds = [np.log(np.maximum(maps.probabilities, FLOOR)) for maps in listed]
+    return listed
+
+
+def _centred_log_odds(others: Sequence[Maps]) -> NDArray[np.float64]:
+    """Return the centred log-odds (n, r) of other participants' maps, side by side."""
+    log_odds = [np.log(np.maximum(maps.probabilities, FLOOR)) for maps in others]
     return np.hstack([field - field.mean(axis=1, keepdims=True) for field in log_odds])
 
 

@@ -197,7 +197,7 @@ def posterior_maps(
     """
 
     def fit(task: Task, *, seed: int) -> PosteriorModel:
-        prior = make_prior("spatial", task.layout)
+        prior = make_prior("spatial", task.layout, coarse=True)
         posteriors: dict[str, Posterior] = {}
         for name, tally in task.tallies().items():
             # Not by posterior(): it would warn in every fold about chains that mix poorly.
