@@ -1,6 +1,9 @@
 """Chromium, and `vseg serve` in a process of its own, so that neither disturbs the timing of the other."""
 
+import itertools
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -8,9 +11,11 @@ from playwright.sync_api import Browser, BrowserContext
 
 from browser_participants import BrowserParticipant, TruthFunction, always_same
 from browsers import launched
-from servers import start_server_process
+from servers import STUDY, register_studies, start_server_process
+from vseg import store
 
 WINDOW = {"width": 1280, "height": 900}
+NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +42,7 @@ class Server:
     def start(self) -> None:
         self.running = start_server_process(self.study, "--db", self.db, *self.options, port=self.port)
         self.url = self.running.link("participants")
+        self.name = self.url.split("/s/")[1].strip("/")
         self.port = self.url.split(":")[2].split("/")[0]
 
     def kill(self) -> None:
@@ -56,6 +62,37 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     yield start
     for server in running:
         server.kill()
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    server = Server(folder / "study.toml", f"sqlite:///{folder}/study.db")
+    yield server
+    server.kill()
+
+
+@dataclass(frozen=True)
+class SharedStudy:
+    """A study on a server that the tests of a module share."""
+
+    name: str
+    url: str
+    db: str
+
+
+@pytest.fixture
+def share(shared_server: Server) -> Callable[[str], SharedStudy]:
+    """Return a function that serves a study under a name of its own, which is quicker than a server of its own."""
+
+    def add(text: str) -> SharedStudy:
+        name = f"study-{next(NUMBERS)}"
+        with store.open(shared_server.db) as database:
+            register_studies(database, re.sub('^name = ".*"', f'name = "{name}"', text, flags=re.MULTILINE))
+        return SharedStudy(name, shared_server.url.replace(shared_server.name, name), shared_server.db)
+
+    return add
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ timing = {preview_ms = 50, cue_ms = 50, image_ms = 50}
 """
 
 
-def test_phone_and_browser_without_a_frame_clock(serve, browser, context):
-    server = serve(STUDY)
+def test_phone_and_browser_without_a_frame_clock(share, browser, context):
+    server = share(STUDY)
     blurred = context.new_page()
     blurred.add_init_script(
         "const real = requestAnimationFrame; window.requestAnimationFrame = (act) => real(() => act(1000));"
@@ -34,8 +34,8 @@ def test_phone_and_browser_without_a_frame_clock(serve, browser, context):
     phone.close()
 
 
-def test_small_window_shows_the_sizes_and_can_be_enlarged(serve, visitor, browser):
-    server = serve(STUDY + "display = {full_screen = false, window_px = [800, 600]}")
+def test_small_window_shows_the_sizes_and_can_be_enlarged(share, visitor, browser):
+    server = share(STUDY + "display = {full_screen = false, window_px = [800, 600]}")
     context = browser.new_context(viewport={"width": 700, "height": 500})
     page = context.new_page()
     page.goto(server.url)
@@ -47,24 +47,24 @@ def test_small_window_shows_the_sizes_and_can_be_enlarged(serve, visitor, browse
     context.close()
 
 
-def test_slow_screen(serve, visitor):
-    server = serve(STUDY + "display = {refresh_hz = 100.0}")
+def test_slow_screen(share, visitor):
+    server = share(STUDY + "display = {refresh_hz = 100.0}")
     person = visitor(server.url)
     person.page.wait_for_selector("[data-testid=device_refresh]")
     assert "100" in person.words()
 
 
-def test_declining_stores_nothing(serve, visitor):
-    server = serve(STUDY)
+def test_declining_stores_nothing(share, visitor):
+    server = share(STUDY)
     person = visitor(server.url).walk("consent")
     person.choose("consent_decline")
     person.walk("left")
     with store.open(server.db) as database:
-        assert store.studies.get_study(database, "doors").frozen_at_ms is None
+        assert store.studies.get_study(database, server.name).frozen_at_ms is None
 
 
-def test_full_study(serve, visitor, browser):
-    server = serve(STUDY)
+def test_full_study(share, visitor, browser):
+    server = share(STUDY)
     visitor(server.url).walk("done")
     other = browser.new_context()
     page = other.new_page()
@@ -74,11 +74,11 @@ def test_full_study(serve, visitor, browser):
     other.close()
 
 
-def test_closed_study_refuses_new_participants(serve, visitor, context):
-    server = serve(STUDY)
+def test_closed_study_refuses_new_participants(share, visitor, context):
+    server = share(STUDY)
     query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
     with store.open(server.db) as database:
-        store.studies.close(database, "doors")
+        store.studies.close(database, server.name)
     assert "closed" in visitor(server.url).walk("refused").words()
     known = visitor(server.url, query).walk("consent")  # the server may know this participant
     context.route("**/sessions", lambda route: route.abort())
@@ -90,17 +90,17 @@ def test_closed_study_refuses_new_participants(serve, visitor, context):
     assert "safe" not in known.words()  # there are no answers
 
 
-def test_unknown_study(serve, context):
-    server = serve(STUDY)
+def test_unknown_study(share, context):
+    server = share(STUDY)
     page = context.new_page()
-    answer = page.goto(server.url.replace("doors", "windows"))
+    answer = page.goto(server.url.replace(server.name, "windows"))
     assert answer.status == 404
     assert "no study at this address" in page.inner_text("body")
 
 
 @pytest.mark.parametrize(("language", "word"), [("fr", "écran"), ("de", "Bildschirm")])
-def test_languages(serve, visitor, language, word):
-    server = serve(STUDY + f'language = "{language}"')
+def test_languages(share, visitor, language, word):
+    server = share(STUDY + f'language = "{language}"')
     person = visitor(server.url).walk("full-screen")
     assert word in person.words()
     assert person.page.get_attribute("html", "lang") == language

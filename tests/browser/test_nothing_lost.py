@@ -30,14 +30,14 @@ prolific = {completion_code = "THANKS42"}
 
 def stored(server):
     with store.open(server.db) as database:
-        study = store.studies.get_study(database, "short")
+        study = store.studies.get_study(database, server.name)
         return [dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows]
 
 
 def stored_events(server, kind):
     """Return the events of a kind as (seq, data)."""
     with store.open(server.db) as database:
-        study = store.studies.get_study(database, "short")
+        study = store.studies.get_study(database, server.name)
         rows = [row for rows in store.responses.stream_events(database, study.id) for row in rows]
     return [(row["seq"], json.loads(row["data"])) for row in rows if row["kind"] == kind]
 
@@ -45,7 +45,7 @@ def stored_events(server, kind):
 def crash(page):
     """Crash the tab, so that the page cannot send anything more."""
     with page.expect_event("crash"), suppress(Error):
-        page.goto("chrome://crash", timeout=2000)  # which never answers
+        page.goto("chrome://crash", timeout=100)  # which never answers
 
 
 def is_complete(server):
@@ -59,8 +59,8 @@ def is_complete(server):
     return True
 
 
-def test_reload_continues_with_the_next_trial(serve, visitor):
-    server = serve(STUDY)
+def test_reload_continues_with_the_next_trial(share, visitor):
+    server = share(STUDY)
     person = visitor(server.url).walk(trials=5)
     person.page.reload()
     person.walk()
@@ -68,17 +68,17 @@ def test_reload_continues_with_the_next_trial(serve, visitor):
     assert is_complete(server)
 
 
-def test_crash_of_the_tab(serve, visitor):
-    server = serve(STUDY)
+def test_crash_of_the_tab(share, visitor):
+    server = share(STUDY)
     crash(visitor(server.url).walk(trials=7).page)
     visitor(server.url).walk()
     assert is_complete(server)
 
 
 @pytest.mark.parametrize("policy", ["resume", "repeat-block"])
-def test_crash_with_answers_that_were_never_sent(serve, visitor, policy):
+def test_crash_with_answers_that_were_never_sent(share, visitor, policy):
     """The next page sends them before it asks where to continue, so that they are not asked again."""
-    server = serve(STUDY + f'interruption = {{policy = "{policy}", after_minutes = 0}}')
+    server = share(STUDY + f'interruption = {{policy = "{policy}", after_minutes = 0}}')
     first = visitor(server.url)
     first.page.route("**/records", lambda route: route.abort())
     first.walk(trials=7)
@@ -97,9 +97,9 @@ def test_crash_with_answers_that_were_never_sent(serve, visitor, policy):
         assert set(second.answered) == set(range(16))
 
 
-def test_lost_reply_to_begin(serve, visitor, context):
+def test_lost_reply_to_begin(share, visitor, context):
     """Beginning again, even in a new tab, does not create a second session."""
-    server = serve(STUDY)
+    server = share(STUDY)
 
     def lose_the_reply(route):
         route.fetch()
@@ -113,12 +113,14 @@ def test_lost_reply_to_begin(serve, visitor, context):
     context.unroute("**/sessions")
     visitor(server.url).walk(trials=1)
     with store.open(server.db) as database:
-        assert len(store.sessions.list_sessions(database, store.studies.get_study(database, "short"))) == 1
+        assert (
+            len(store.sessions.list_sessions(database, store.studies.get_study(database, server.name))) == 1
+        )
 
 
-def test_someone_else_at_a_shared_computer(serve, visitor):
+def test_someone_else_at_a_shared_computer(share, visitor):
     """The second participant gets a new session; the first one's answers are kept, and their session is `left`."""
-    server = serve(STUDY)
+    server = share(STUDY)
     first = visitor(server.url).walk(trials=5)
     first.page.close()
     second = visitor(server.url).walk("returning")
@@ -128,15 +130,15 @@ def test_someone_else_at_a_shared_computer(serve, visitor):
     assert first.answered == [0, 1, 2, 3, 4]
     assert second.answered == [0, 1]
     with store.open(server.db) as database:
-        listed = store.sessions.list_sessions(database, store.studies.get_study(database, "short"))
+        listed = store.sessions.list_sessions(database, store.studies.get_study(database, server.name))
     assert sorted(row["status"] for row in listed) == ["active", "left"]
     (left,) = [row["name"] for row in listed if row["status"] == "left"]
     assert [row["item"] for row in stored(server) if row["session"] == left] == first.answered
 
 
-def test_rejected_answer_is_asked_again(serve, visitor, context):
+def test_rejected_answer_is_asked_again(share, visitor, context):
     """An event replaces the rejected answer, the pair is asked again, and the session is completed."""
-    server = serve(STUDY)
+    server = share(STUDY)
 
     def spoil(route):
         records = route.request.post_data_json["records"]
@@ -158,9 +160,9 @@ def test_rejected_answer_is_asked_again(serve, visitor, context):
     assert is_complete(server)
 
 
-def test_crash_while_leaving(serve, visitor):
+def test_crash_while_leaving(share, visitor):
     """The next page finishes what the participant chose."""
-    server = serve(STUDY)
+    server = share(STUDY)
     person = visitor(server.url, "?PROLIFIC_PID=someone").walk(trials=5)
     person.page.route("**/leave", lambda route: route.abort())
     person.page.keyboard.press("Escape")
@@ -173,9 +175,9 @@ def test_crash_while_leaving(serve, visitor):
     assert stored(server) == []
 
 
-def test_network_outage(serve, visitor, context):
+def test_network_outage(share, visitor, context):
     """Trials continue without network; the completion code is shown when it is back."""
-    server = serve(STUDY)
+    server = share(STUDY)
     person = visitor(server.url).walk(trials=2)
     context.set_offline(True)
     person.walk("finishing")
@@ -197,8 +199,8 @@ def test_server_killed_and_started_again(serve, visitor):
     assert is_complete(server)
 
 
-def test_second_tab_waits_and_takes_over(serve, visitor):
-    server = serve(STUDY)
+def test_second_tab_waits_and_takes_over(share, visitor):
+    server = share(STUDY)
     first = visitor(server.url).walk(trials=3)
     second = visitor(server.url).walk("other-tab")
     assert "another tab" in second.words()
@@ -208,9 +210,9 @@ def test_second_tab_waits_and_takes_over(serve, visitor):
     assert is_complete(server)
 
 
-def test_answers_sent_twice_count_once(serve, visitor, context):
+def test_answers_sent_twice_count_once(share, visitor, context):
     """If a reply is lost, the page sends again what the server already has."""
-    server = serve(STUDY)
+    server = share(STUDY)
     swallowed = []
 
     def lose_the_reply(route):
@@ -227,8 +229,8 @@ def test_answers_sent_twice_count_once(serve, visitor, context):
 
 
 @pytest.mark.parametrize("choice", ["keep", "withdraw"])
-def test_leaving(serve, visitor, choice):
-    server = serve(STUDY)
+def test_leaving(share, visitor, choice):
+    server = share(STUDY)
     person = visitor(server.url).walk(trials=5)
     person.page.keyboard.press("Escape")
     person.choose(f"leave_{choice}")
@@ -236,9 +238,9 @@ def test_leaving(serve, visitor, choice):
     assert len(stored(server)) == (5 if choice == "keep" else 0)
 
 
-def test_paused_trial_is_repeated(serve, visitor):
+def test_paused_trial_is_repeated(share, visitor):
     """Pressing Escape and staying records nothing of the trial that was on the screen."""
-    server = serve(STUDY)
+    server = share(STUDY)
     person = visitor(server.url).walk(trials=5)
     person.page.keyboard.press("Escape")
     person.choose("leave_stay")
@@ -246,8 +248,8 @@ def test_paused_trial_is_repeated(serve, visitor):
     assert is_complete(server)
 
 
-def test_long_absence_repeats_the_block(serve, visitor):
-    server = serve(STUDY + 'interruption = {policy = "repeat-block", after_minutes = 0}')
+def test_long_absence_repeats_the_block(share, visitor):
+    server = share(STUDY + 'interruption = {policy = "repeat-block", after_minutes = 0}')
     person = visitor(server.url).walk(trials=5)
     person.page.reload()
     person.walk("done")
@@ -256,17 +258,17 @@ def test_long_absence_repeats_the_block(serve, visitor):
     assert set(again) == set(range(16))
 
 
-def test_long_absence_ends_the_session(serve, visitor):
-    server = serve(STUDY + 'interruption = {policy = "end", after_minutes = 0}')
+def test_long_absence_ends_the_session(share, visitor):
+    server = share(STUDY + 'interruption = {policy = "end", after_minutes = 0}')
     person = visitor(server.url).walk(trials=5)
     person.page.reload()
     person.walk("refused")
     assert len(stored(server)) == 5
 
 
-def test_prolific_participant_continues_in_another_browser(serve, visitor, browser):
+def test_prolific_participant_continues_in_another_browser(share, visitor, browser):
     """The session moves; the first page says so, and offers its unsent answers as a file."""
-    server = serve(STUDY)
+    server = share(STUDY)
     query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
     first = visitor(server.url, query).walk(trials=5)
     elsewhere = browser.new_context(viewport={"width": 1280, "height": 900})
@@ -281,9 +283,9 @@ def test_prolific_participant_continues_in_another_browser(serve, visitor, brows
 
 
 @pytest.mark.parametrize("answers", [0, 3])
-def test_prolific_participant_returns_to_the_first_browser(serve, visitor, browser, answers):
+def test_prolific_participant_returns_to_the_first_browser(share, visitor, browser, answers):
     """Unsent answers of the first browser are sent if their `seq` is free, else asked again; the session completes."""
-    server = serve(STUDY)
+    server = share(STUDY)
     query = "?PROLIFIC_PID=someone&STUDY_ID=a&SESSION_ID=b"
     first = visitor(server.url, query).walk(trials=5)
     elsewhere = browser.new_context(viewport={"width": 1280, "height": 900})
@@ -301,12 +303,12 @@ def test_prolific_participant_returns_to_the_first_browser(serve, visitor, brows
     assert len({row["session"] for row in stored(server)}) == 1
 
 
-def test_session_erased_meanwhile(serve, visitor):
+def test_session_erased_meanwhile(share, visitor):
     """An anonymous participant is told so in the study's language, and can begin again."""
-    server = serve(STUDY + 'language = "de"')
+    server = share(STUDY + 'language = "de"')
     person = visitor(server.url).walk(trials=5)
     with store.open(server.db) as database:
-        study = store.studies.get_study(database, "short")
+        study = store.studies.get_study(database, server.name)
         store.sessions.erase(database, study, person.state["participant"])
     person.walk("refused")
     assert "gelöscht" in person.words()
@@ -324,11 +326,11 @@ def test_session_erased_meanwhile(serve, visitor):
     assert is_complete(server)
 
 
-def test_personal_link(serve, visitor, browser, capsys):
+def test_personal_link(share, visitor, browser, capsys):
     """A personal link resumes its session, and cannot be used for a second one."""
-    server = serve(STUDY + "personal_links_only = true")
+    server = share(STUDY + "personal_links_only = true")
     assert "link" in visitor(server.url).walk("refused").words()
-    _, printed, _ = vseg(f"links short --db {server.db}", capsys)
+    _, printed, _ = vseg(f"links {server.name} --db {server.db}", capsys)
     query = "?link=" + re.search(r"link=(\S+)", printed)[1]
     visitor(server.url, query).walk("done")
     elsewhere = browser.new_context(viewport={"width": 1280, "height": 900})

@@ -34,7 +34,7 @@ def log_in(server, context) -> None:
 def rows(server) -> int:
     """Count everything that a participant could leave in the database."""
     with store.open(server.db) as database:
-        study = store.studies.get_study(database, "look")
+        study = store.studies.get_study(database, server.name)
         assert study.frozen_at_ms is None
         sessions = store.sessions.list_sessions(database, study)
         return len(sessions) + sum(map(len, store.responses.stream_events(database, study.id)))
@@ -111,8 +111,8 @@ def test_leaving_a_preview_sends_nothing(serve, visitor, context):
     ("language", "words"),
     [("en", "researcher who is logged in"), ("fr", "chercheur connecté"), ("de", "angemeldet")],
 )
-def test_preview_requires_the_login(serve, visitor, language, words):
-    server = serve(STUDY + f'language = "{language}"\n')
+def test_preview_requires_the_login(share, visitor, language, words):
+    server = share(STUDY + f'language = "{language}"\n')
     person = visitor(server.url, "?preview=1").walk("refused")
     assert words in person.words()
     person.page.click("[data-testid=rehearsal_log_in]")

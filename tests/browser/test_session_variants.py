@@ -45,7 +45,7 @@ window.simulated = async (data) => {
 
 def stored(server):
     with store.open(server.db) as database:
-        study = store.studies.get_study(database, "round")
+        study = store.studies.get_study(database, server.name)
         responses = [
             dict(row) for rows in store.responses.stream_responses(database, study.id) for row in rows
         ]
@@ -53,8 +53,8 @@ def stored(server):
     return responses, {row["kind"]: json.loads(row["data"]) for row in events}  # the last of each kind
 
 
-def test_other_response_keys(serve, visitor):
-    server = serve(STUDY + UNCALIBRATED)
+def test_other_response_keys(share, visitor):
+    server = share(STUDY + UNCALIBRATED)
     person = visitor(server.url).walk("keys")
     person.choose("keys_change")
     for key in (
@@ -80,8 +80,8 @@ def test_other_response_keys(serve, visitor):
 
 
 @pytest.mark.parametrize(("wrong", "words"), [(2, "Well done!"), (3, "Once more: press F if")])
-def test_mostly_wrong_practice_answers_explain_the_task_again(serve, visitor, wrong, words):
-    server = serve(STUDY.replace("practice = {trials = 0}", "practice = {trials = 4}") + UNCALIBRATED)
+def test_mostly_wrong_practice_answers_explain_the_task_again(share, visitor, wrong, words):
+    server = share(STUDY.replace("practice = {trials = 0}", "practice = {trials = 4}") + UNCALIBRATED)
 
     def answer(trials, item):
         return trials["answer"][item] if item >= wrong else not trials["answer"][item]
@@ -91,9 +91,9 @@ def test_mostly_wrong_practice_answers_explain_the_task_again(serve, visitor, wr
     assert "there is no right or wrong" in person.words()
 
 
-def test_changed_zoom_is_calibrated_again(serve, visitor):
+def test_changed_zoom_is_calibrated_again(share, visitor):
     """The zoom changes between two blocks; an image that no longer fits is shown smaller, and recorded so."""
-    server = serve(STUDY + "calibration = {distance = false, gamma_matches = 2}\n")
+    server = share(STUDY + "calibration = {distance = false, gamma_matches = 2}\n")
     person = visitor(server.url).walk("break")
     before = stored(server)[1]
     metrics = {"width": 640, "height": 450, "deviceScaleFactor": 2, "mobile": False}
