@@ -52,7 +52,7 @@ MIN_DRAWS = 8
 BUDGET = 800  # draws of each chain at most
 SHORT_BUDGET = 50  # enough for medians, where many fits are needed and no intervals
 MAX_LOCATIONS = 10_000  # 200 draws of eight maps take 128 MB
-MAX_COVARIANCE = 4500  # locations of an image prior or a covariance matrix, which has the square of this many entries
+MAX_COVARIANCE = 4500  # with an image prior or a matrix, which has the square of this many entries
 
 
 @dataclass(frozen=True, eq=False, repr=False)
