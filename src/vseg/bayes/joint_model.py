@@ -38,6 +38,10 @@ from vseg.bayes.model import (
 )
 
 HYPERPARAMETERS = 6
+MAX_LOGIT = 40.0  # of the lapses
+MAX_SPREADS = (
+    10.0  # hyper-parameters further from the prior's centre are refused: a trajectory has gone astray
+)
 FIXED_WEIGHTS_EVERY = 4  # of so many Metropolis steps one holds the weights fixed, the others the fields
 SCALE, LENGTH, SHARE, LAPSES, BIAS, FLOOR = range(HYPERPARAMETERS)
 
@@ -213,13 +217,17 @@ def compute_maps_from_functions(y, model):
 
 @compiled
 def joint_cost(x, model):
-    """Return the cost at a position and its gradient."""
+    """Return the cost at a position and its gradient; infinite where hyper-parameters are beyond all reason."""
     C = model.contrasts.shape[1]
     K = C + 1
     m = model.wide.shape[0]
     d = C * m
     theta = x[d:]
     prior = model.prior
+    for k in range(HYPERPARAMETERS):
+        limit = MAX_SPREADS * prior.spread[k] if k != LAPSES else MAX_LOGIT
+        if prior.is_free[k] and not abs(theta[k] - prior.centre[k]) < limit:
+            return np.inf, np.zeros(x.shape[0])
     log_sd, slopes = spectrum(theta, model)
     u, p = compute_weights_and_maps(x, model, log_sd)
     n = p.shape[0]

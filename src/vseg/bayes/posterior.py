@@ -316,6 +316,7 @@ def posterior(
     seed: Seed,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
+    warn: bool = True,
 ) -> Posterior:
     """Infer maps and their uncertainty from same/different answers, all taken as one observer's.
 
@@ -352,6 +353,8 @@ def posterior(
     progress : function, optional
         Called with the number of steps finished: one for each K, and one for the draws. K that are not tried, because
         fewer segments are already too many, count as finished.
+    warn : bool
+        Whether to warn if the chains do not agree; `diagnostics` and `message` of the result say so in any case.
 
     Returns
     -------
@@ -406,7 +409,7 @@ def posterior(
     )
     if progress:
         progress(1)
-    if not result.diagnostics.is_good:
+    if warn and not result.diagnostics.is_good:
         warnings.warn(result.diagnostics.message, VsegWarning, stacklevel=3)
     return result
 

@@ -145,5 +145,6 @@ def _fit_posterior(participant: SimulatedParticipant, responses: Responses, seed
         budget=SHORT_BUDGET,
         seed=seed,
         threads=1,
+        warn=False,
     )
     return ParticipantEstimate(result.maps, result.entropy, float(result.entropies.std()))
