@@ -250,7 +250,7 @@ def group(
     """
     if not 0 < share < 1:
         raise InvalidInput(f"The group's share of the prior lies between 0 and 1, got {share!r}.")
-    fields = _centred_log_odds(_check_group(layout, others))
+    fields = _centred_log_odds(layout, others)
     shared = _mean_unit_covariance(fields)
     base = spatial(layout) if base is None else base
     family = tuple(
@@ -381,9 +381,9 @@ def _check_group(layout: Layout, others: Maps | Sequence[Maps]) -> Sequence[Maps
     return listed
 
 
-def _centred_log_odds(others: Sequence[Maps]) -> NDArray[np.float64]:
+def _centred_log_odds(layout: Layout, others: Maps | Sequence[Maps]) -> NDArray[np.float64]:
     """Return the centred log-odds (n, r) of other participants' maps, side by side."""
-    log_odds = [np.log(np.maximum(maps.probabilities, FLOOR)) for maps in others]
+    log_odds = [np.log(np.maximum(maps.probabilities, FLOOR)) for maps in _check_group(layout, others)]
     return np.hstack([field - field.mean(axis=1, keepdims=True) for field in log_odds])
 
 
