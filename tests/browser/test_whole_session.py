@@ -13,9 +13,9 @@ STUDY = """
 name = "two-halves"
 segments = 2
 participants = 4
-layout = {grid = 6}
+layout = {grid = 4}
 images = [{name = "patches", colours = 2, seed = 3}]
-design = {blocks = 2, trials = 72}
+design = {blocks = 2, trials = 32}
 practice = {trials = 3}
 catch = {per_block = 2}
 timing = {preview_ms = 200, cue_ms = 50, image_ms = 50}
@@ -68,7 +68,7 @@ def test_whole_session_recovers_the_true_segments(serve, visitor, truth, tmp_pat
         row["kind"]: json.loads(row["data"]) for rows in batches for row in rows
     }  # the last of each kind
     responses = vseg.load(data)
-    assert len(responses) == 144
+    assert len(responses) == 64
     maps = vseg.reconstruct(responses, segments=2, seed=0).maps
     agree = maps.labels == truth.labels
     assert (
