@@ -25,10 +25,11 @@ def test_plan_prints_a_table_and_advice(here, capsys):
 
 
 def test_a_plan_is_only_overwritten_with_force(here, capsys):
-    assert vseg(f"plan {QUICK} --methods posterior --out p", capsys)[0] == 0
-    code, _, error = vseg(f"plan {QUICK} --methods posterior --out p", capsys)
+    quick = QUICK.replace("--trials 25,50", "--trials 25 --methods posterior --out p")
+    assert vseg(f"plan {quick}", capsys)[0] == 0
+    code, _, error = vseg(f"plan {quick}", capsys)
     assert (code, "p exists" in error) == (1, True)
-    code, out, _ = vseg(f"plan {QUICK} --methods posterior --out p --force --seed 1", capsys)
+    code, out, _ = vseg(f"plan {quick} --force --seed 1", capsys)
     assert code == 0
     assert "The posterior errs by 0." in out
 
