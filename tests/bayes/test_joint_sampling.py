@@ -85,7 +85,7 @@ def test_hyperparameter_steps_keep_the_maps_or_rescale_them(start):
     """Steps leave a valid position: the cost is finite, and fixed hyper-parameters stay."""
     rng = np.random.default_rng(0)
     is_free = np.arange(HYPERPARAMETERS) != SCALE
-    is_free[LAPSES] = False
+    is_free[[LAPSES, BIAS]] = False
     fixed = start.model._replace(prior=start.model.prior._replace(is_free=is_free))
     x = start.centre.copy()
     for _ in range(20):

@@ -10,7 +10,14 @@ from hypothesis import given, settings, strategies as st
 from strategies import seeds
 from vseg import Grid
 from vseg.bayes import covariance_roots, priors
-from vseg.bayes.linear_algebra import cholesky_upper, dot8, orthogonal_root
+from vseg.bayes.linear_algebra import (
+    cholesky_upper,
+    combine_rows,
+    dot8,
+    invert_lower,
+    multiply,
+    orthogonal_root,
+)
 
 ROOTS = """
 import hashlib, numpy as np, vseg
@@ -84,3 +91,18 @@ def test_results_do_not_depend_on_blas_threads():
     }  # fmt: skip
     assert len(digests) == 1
     assert len(digests.pop().strip()) == hashlib.sha256().digest_size * 2
+
+
+@given(size=st.integers(1, 12), seed=seeds)
+def test_invert_lower(size, seed):
+    A = np.random.default_rng(seed).standard_normal((size, size))
+    factor = np.linalg.cholesky(A @ A.T + np.eye(size))
+    np.testing.assert_allclose(invert_lower(factor) @ factor, np.eye(size), atol=1e-9)
+
+
+@given(rows=st.integers(1, 6), inner=st.integers(1, 13), columns=st.integers(1, 9), seed=seeds)
+def test_products(rows, inner, columns, seed):
+    rng = np.random.default_rng(seed)
+    left, right = rng.standard_normal((rows, inner)), rng.standard_normal((inner, columns))
+    np.testing.assert_allclose(multiply(left, right), left @ right, atol=1e-12)
+    np.testing.assert_allclose(combine_rows(left[0], right), left[0] @ right, atol=1e-12)

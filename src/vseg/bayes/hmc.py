@@ -168,17 +168,6 @@ def run_chain(start, whitening, root, contrasts, answers, step, noise, uniform, 
 
 
 @compiled
-def multiply_transposed(v, inverse):
-    """Return L⁻ᵀv, by the rows of L⁻¹."""
-    u = np.zeros(v.shape[0])
-    for b in range(v.shape[0]):
-        weight = v[b]
-        for a in range(b + 1):
-            u[a] += weight * inverse[b, a]
-    return u
-
-
-@compiled
 def add_low_rank(x, onto, along):
     """Return x + ontoᵀ(along x); both matrices are (rank, d)."""
     y = x.copy()

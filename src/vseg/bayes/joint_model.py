@@ -1,4 +1,4 @@
-"""The joint model of maps and hyper-parameters, compiled: cost, gradient and metric.
+"""The joint model of maps and hyper-parameters, compiled: cost, gradient and mass matrix.
 
 A position x = (w, θ) holds weights w, (K-1)·m, and six hyper-parameters
 
@@ -30,18 +30,12 @@ from vseg.bayes.coarse_grid import (
     interpolate_back,
     softmax_columns,
 )
-from vseg.bayes.model import (
-    MIN_PROBABILITY,
-    CovarianceRoot,
-    compute_fields,
-    compute_maps,
-)
+from vseg.bayes.linear_algebra import multiply
+from vseg.bayes.model import MIN_PROBABILITY, softmax_fields
 
 HYPERPARAMETERS = 6
 MAX_LOGIT = 40.0  # of the lapses
-MAX_SPREADS = (
-    10.0  # hyper-parameters further from the prior's centre are refused: a trajectory has gone astray
-)
+MAX_SPREADS = 10.0  # between a hyper-parameter and the prior's centre; further out a trajectory has diverged
 FIXED_WEIGHTS_EVERY = 4  # of so many Metropolis steps one holds the weights fixed, the others the fields
 SCALE, LENGTH, SHARE, LAPSES, BIAS, FLOOR = range(HYPERPARAMETERS)
 
@@ -210,14 +204,18 @@ def compute_weights_and_maps(x, model, log_sd):
 @compiled
 def compute_maps_from_functions(y, model):
     """Return softmax(f) (n, K) for the weighted functions y = σu, (K-1, m)."""
+    fields = multiply(y, model.wide)
     if model.interpolation.size == 0:
-        return compute_maps(y, CovarianceRoot(model.wide, model.tall), model.contrasts)
-    return softmax_columns(interpolate(compute_fields(y, model.wide), model.interpolation), model.contrasts)
+        return softmax_fields(fields, model.contrasts)
+    return softmax_columns(interpolate(fields, model.interpolation), model.contrasts)
 
 
 @compiled
-def joint_cost(x, model):
-    """Return the cost at a position and its gradient; infinite where hyper-parameters are beyond all reason."""
+def joint_cost(x, model, with_cost=True):
+    """Return the cost at a position and its gradient; the cost is infinite beyond MAX_SPREADS and MAX_LOGIT.
+
+    If `with_cost` is false the cost is returned as 0 where it is finite, which saves the logarithms.
+    """
     C = model.contrasts.shape[1]
     K = C + 1
     m = model.wide.shape[0]
@@ -249,10 +247,11 @@ def joint_cost(x, model):
         q = min(low + span * overlap, 1.0 - MIN_PROBABILITY)
         same = model.same[t]
         other = model.trials[t] - same
-        if same > 0.0:
-            value -= same * np.log(q)
-        if other > 0.0:
-            value -= other * np.log(1.0 - q)
+        if with_cost:
+            if same > 0.0:
+                value -= same * np.log(q)
+            if other > 0.0:
+                value -= other * np.log(1.0 - q)
         pull = other / (1.0 - q) - same / q
         by_low += pull
         by_span += pull * overlap
@@ -273,18 +272,12 @@ def joint_cost(x, model):
     factor, sd = weight_factors(log_sd, model)
     if model.interpolation.size > 0:
         along = interpolate_back(along, model.interpolation)
-    projected = np.empty(m)
+    projected = multiply(along, model.tall)
     for c in range(C):
-        projected[:] = 0.0
-        for i in range(along.shape[1]):
-            weight = along[c, i]
-            for j in range(m):
-                projected[j] += weight * model.tall[i, j]
         for j in range(m):
             a = model.centring[j]
-            moved = log_sd[j] - model.reference[j]
-            value += 0.5 * u[c, j] * u[c, j] + a * moved
-            by_answers = sd[j] * projected[j]
+            value += 0.5 * u[c, j] * u[c, j] + a * (log_sd[j] - model.reference[j])
+            by_answers = sd[j] * projected[c, j]
             by_weight = by_answers + u[c, j]
             gradient[c * m + j] = by_weight * factor[j]
             by_log_sd = u[c, j] * (by_answers - a * by_weight) + a
@@ -308,7 +301,7 @@ def joint_cost(x, model):
             value += 0.5 * theta[k] * theta[k]
         elif k != LAPSES:
             gradient[d + k] += (theta[k] - prior.centre[k]) / prior.spread[k] ** 2
-    return value, gradient
+    return value if with_cost else 0.0, gradient
 
 
 @compiled
@@ -371,12 +364,11 @@ def hyper_cost(theta, model):
 
 
 @compiled
-def fields_cost(y, log_sd):
-    """Return -log density of y = σu, (K-1, m), up to a constant."""
+def fields_cost(squares, log_sd, C):
+    """Return -log density of y = σu up to a constant, for the sums of y² over the K-1 fields, (m,)."""
     value = 0.0
-    for c in range(y.shape[0]):
-        for j in range(y.shape[1]):
-            value += log_sd[j] + 0.5 * (y[c, j] * np.exp(-log_sd[j])) ** 2
+    for j in range(squares.shape[0]):
+        value += C * log_sd[j] + 0.5 * squares[j] * np.exp(-2.0 * log_sd[j])
     return value
 
 
@@ -395,12 +387,17 @@ def update_hyperparameters(x, model, normal, uniform, noise_normal, noise_unifor
     theta = x[d:].copy()
     log_sd, _ = spectrum(theta, model)
     y = np.empty((C, m))
-    for c in range(C):
-        for j in range(m):
-            a = model.centring[j]
-            y[c, j] = x[c * m + j] * np.exp(a * model.reference[j] + (1.0 - a) * log_sd[j])
+    squares = np.zeros(m)
+    for j in range(m):
+        a = model.centring[j]
+        factor = np.exp(a * model.reference[j] + (1.0 - a) * log_sd[j])
+        for c in range(C):
+            y[c, j] = x[c * m + j] * factor
+            squares[j] += y[c, j] * y[c, j]
     overlaps = compute_overlaps(y, model)
     answers = answers_cost(overlaps, theta, model)
+    hyper = hyper_cost(theta, model)
+    fields = fields_cost(squares, log_sd, C)
     for s in range(normal.shape[0]):
         k = min(int(3.0 * uniform[s, 0]), 2)
         if not model.prior.is_free[k]:
@@ -409,31 +406,32 @@ def update_hyperparameters(x, model, normal, uniform, noise_normal, noise_unifor
         proposed = theta.copy()
         proposed[k] += size * normal[s]
         new_log_sd, _ = spectrum(proposed, model)
-        gain = hyper_cost(theta, model) - hyper_cost(proposed, model)
+        new_hyper = hyper_cost(proposed, model)
         if s % FIXED_WEIGHTS_EVERY:
-            gain += fields_cost(y, log_sd) - fields_cost(y, new_log_sd)
-            if np.log(uniform[s, 2]) < gain:
-                theta = proposed
-                log_sd = new_log_sd
+            new_fields = fields_cost(squares, new_log_sd, C)
+            if np.log(uniform[s, 2]) < hyper + fields - new_hyper - new_fields:
+                theta, log_sd, hyper, fields = proposed, new_log_sd, new_hyper, new_fields
         else:
             rescaled = np.empty((C, m))
-            for c in range(C):
-                for j in range(m):
-                    rescaled[c, j] = y[c, j] * np.exp(new_log_sd[j] - log_sd[j])
+            for j in range(m):
+                factor = np.exp(new_log_sd[j] - log_sd[j])
+                for c in range(C):
+                    rescaled[c, j] = y[c, j] * factor
             new_overlaps = compute_overlaps(rescaled, model)
             new_answers = answers_cost(new_overlaps, proposed, model)
-            if np.log(uniform[s, 2]) < gain + answers - new_answers:
-                theta = proposed
-                log_sd = new_log_sd
-                y = rescaled
-                overlaps = new_overlaps
-                answers = new_answers
+            if np.log(uniform[s, 2]) < hyper + answers - new_hyper - new_answers:
+                for j in range(m):
+                    squares[j] *= np.exp(2.0 * (new_log_sd[j] - log_sd[j]))
+                theta, log_sd, hyper = proposed, new_log_sd, new_hyper
+                y, overlaps, answers = rescaled, new_overlaps, new_answers
+                fields = fields_cost(squares, log_sd, C)
     update_noise(theta, overlaps, answers, model, noise_normal, noise_uniform)
     moved = x.copy()
-    for c in range(C):
-        for j in range(m):
-            a = model.centring[j]
-            moved[c * m + j] = y[c, j] * np.exp(-a * model.reference[j] - (1.0 - a) * log_sd[j])
+    for j in range(m):
+        a = model.centring[j]
+        factor = np.exp(-a * model.reference[j] - (1.0 - a) * log_sd[j])
+        for c in range(C):
+            moved[c * m + j] = y[c, j] * factor
     moved[d:] = theta
     return moved
 
@@ -443,35 +441,31 @@ def update_noise(theta, overlaps, answers, model, normal, uniform):
     """Move lapses, bias and floor in `theta` by Metropolis steps at these overlaps, with `answers` their cost now.
 
     `normal` (S, 3) and `uniform` (S, 3) decide about S steps of random size: of one of the three, of all, or of the
-    floor with lapses such that the slope of P('same') stays, (1-γ)(1-ε)².
+    floor with lapses such that the slope of P('same') stays, (1-γ)(1-ε)². If lapses are
+    known, only the floor moves, in a third of the steps.
     """
     prior = model.prior
     hyper = hyper_cost(theta, model)
     proposed = theta.copy()
-    for s in range(normal.shape[0]):
+    with_lapses = prior.is_free[LAPSES]
+    for s in range(normal.shape[0] if with_lapses else normal.shape[0] // 3):
         proposed[:] = theta
-        kind = int(5.0 * uniform[s, 0])
+        kind = int(5.0 * uniform[s, 0]) if with_lapses else FLOOR - LAPSES
         size = np.exp(0.5 - 4.0 * uniform[s, 1])
         jacobian = 0.0
         if kind < 4:
-            moved = False
             for k in range(3):
-                if prior.is_free[3 + k] and (kind == k or kind == 3):
-                    proposed[3 + k] += size * prior.spread[3 + k] * normal[s, k]
-                    moved = True
-            if not moved:
-                continue
-        elif prior.is_free[3] and prior.is_free[5]:
-            proposed[5] += size * prior.spread[5] * normal[s, 2]
-            lapses = logistic(theta[3])
-            kept = (1.0 - logistic(theta[5])) / (1.0 - logistic(proposed[5]))
+                if prior.is_free[LAPSES + k] and (kind == k or kind == 3):
+                    proposed[LAPSES + k] += size * prior.spread[LAPSES + k] * normal[s, k]
+        else:
+            proposed[FLOOR] += size * prior.spread[FLOOR] * normal[s, 2]
+            lapses = logistic(theta[LAPSES])
+            kept = (1.0 - logistic(theta[FLOOR])) / (1.0 - logistic(proposed[FLOOR]))
             new_lapses = 1.0 - (1.0 - lapses) * kept * kept
             if new_lapses <= 1e-12:
                 continue
-            proposed[3] = np.log(new_lapses / (1.0 - new_lapses))
+            proposed[LAPSES] = np.log(new_lapses / (1.0 - new_lapses))
             jacobian = np.log(kept * kept * lapses * (1.0 - lapses) / (new_lapses * (1.0 - new_lapses)))
-        else:
-            continue
         new_answers = answers_cost(overlaps, proposed, model)
         new_hyper = hyper_cost(proposed, model)
         if np.log(uniform[s, 2]) < answers + hyper - new_answers - new_hyper + jacobian:
@@ -480,10 +474,10 @@ def update_noise(theta, overlaps, answers, model, normal, uniform):
             hyper = new_hyper
 
 
-def joint_metric(
+def expected_curvature(
     u: Floats, theta: Floats, jacobian: Floats, curvature: Floats, maps: Floats, model: JointModel
 ) -> Floats:
-    """Return the expected curvature of the cost at the mode, (D, D): positive, and a metric for the chains.
+    """Return the expected curvature of the cost at the mode, (D, D): positive, and a mass matrix for the chains.
 
     Parameters
     ----------

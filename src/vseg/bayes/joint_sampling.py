@@ -3,9 +3,9 @@
 prepare_starts   the joint model around a Laplace fit, and the likely modes where chains start
 sample_joint     chains from different starts; draws until R-hat and effective sample size are good, or a budget ends
 
-Chains move in coordinates v with x = centre + L⁻ᵀAv: LLᵀ is the expected curvature at the mode a chain starts from, and
-A stretches the directions that turn out to be longer than that in a pilot run. `hmc.run_chain` does the same for fixed
-hyper-parameters; it is kept apart because replays of adaptive studies need exactly its sums.
+The mass matrix of a chain is the expected curvature at the mode from which it starts, reduced after a pilot run along
+the directions that turned out to be longer than that. `hmc.run_chain` has fixed hyper-parameters; it is kept apart
+because replays of adaptive studies need exactly its sums.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,6 @@ from vseg.bayes.coarse_grid import (
 from vseg.bayes.diagnostics import Convergence, assess_convergence
 from vseg.bayes.draw_summaries import mean_entropies
 from vseg.bayes.evidence import LaplaceFit, Mode, find_mode, project_fields
-from vseg.bayes.hmc import add_low_rank, multiply_transposed
 from vseg.bayes.joint_model import (
     HYPERPARAMETERS,
     LENGTH,
@@ -38,14 +37,14 @@ from vseg.bayes.joint_model import (
     answer_line,
     centring_cost,
     compute_weights_and_maps,
+    expected_curvature,
     joint_cost,
-    joint_metric,
     noise_rates,
     spectrum,
     update_hyperparameters,
 )
 from vseg.bayes.lapses import BETA, CatchCounts
-from vseg.bayes.linear_algebra import cholesky_upper, dot4, invert_lower, sum_of_squares
+from vseg.bayes.linear_algebra import cholesky_upper, combine_rows, dot4, invert_lower, sum_of_squares
 from vseg.bayes.model import AnswerCounts, CovarianceRoot, compute_maps, helmert_contrasts, scaled_jacobian
 from vseg.bayes.priors import LENGTH_SPREAD, SHARE_SPREAD, USUAL_LENGTH, Prior
 from vseg.bayes.segment_evidence import PLAUSIBLE_WITHIN
@@ -53,16 +52,16 @@ from vseg.bayes.spectra import LOG_LENGTHS
 from vseg.data.layout import Layout, as_read_only
 
 CHAINS = 4
-WARM_UP = 40  # trajectories that approach the bulk of the posterior and tune the step size
-PILOT = 60  # trajectories that show which directions are longer than expected
-TUNING = 25  # trajectories that tune the step size again
-ROUND = 100  # draws of each chain between two looks at the diagnostics
+WARM_UP = 25  # trajectories that approach the bulk of the posterior and tune the step size
+PILOT = 25  # trajectories that show which directions are longer than expected
+TUNING = 15  # trajectories that tune the step size again
+ROUND = 50  # draws of each chain between two looks at the diagnostics
 TRAVEL = 1.8  # mean length of a trajectory, in standard deviations
 MAX_STEPS = 50
 FIRST_STEP = 0.3
 ACCEPTANCE = 0.8
-STRETCH_ABOVE = 2.0  # variance in the pilot run above which a direction is stretched
-MAX_STRETCHED = 40
+LONG_ABOVE = 2.0  # variance in the pilot run above which the mass along a direction is reduced
+MAX_LONG = 40
 RANDOM_STARTS = 6  # random fields from which other modes are looked for
 SAME_COST = 0.05
 SHORTER = 1.3  # functions are kept that matter at lengths down to the fitted one over this
@@ -88,16 +87,18 @@ class JointStart(NamedTuple):
     model : JointModel
     centre : (D,)
         The position of the mode that the chain starts from.
-    inverse, factor : (D, D)
-        L⁻¹ and L.
+    upper : (D, D)
+        The upper Cholesky factor U of the mass matrix M = UᵀU.
+    inverse : (D, D)
+        M⁻¹.
     interpolation : Interpolation
         That of the model, but to all locations, not only to those of the answers.
     """
 
     model: JointModel
     centre: Floats
+    upper: Floats
     inverse: Floats
-    factor: Floats
     interpolation: Interpolation = NO_INTERPOLATION
 
     @property
@@ -247,7 +248,7 @@ def _start_at_mode(
     model: JointModel,
     interpolation: Interpolation,
 ) -> tuple[JointStart, float]:
-    """Return a start at a mode with the metric there, and Laplace's log evidence of the mode."""
+    """Return a start at a mode with the mass matrix there, and Laplace's log evidence of the mode."""
     jacobian = scaled_jacobian(mode.weights, root, model.contrasts, answers)
     curvature = np.eye(mode.weights.size) + jacobian.T @ jacobian
     upper = cholesky_upper(curvature)
@@ -255,11 +256,17 @@ def _start_at_mode(
     informed = 1 - variances.reshape(len(mode.weights), -1).mean(axis=0)
     own = model._replace(centring=np.clip(informed, 0.0, 1.0))
     maps = compute_maps(mode.weights, root, model.contrasts)
-    metric = joint_metric(mode.weights, theta, jacobian, curvature, maps, own)
-    factor = np.ascontiguousarray(cholesky_upper(metric).T)
+    mass = expected_curvature(mode.weights, theta, jacobian, curvature, maps, own)
     centre = np.concatenate([mode.weights.ravel(), theta])
-    start = JointStart(own, centre, invert_lower(factor), factor, interpolation)
+    start = JointStart(own, centre, *_factor_mass(mass), interpolation)
     return start, float(-mode.cost - np.log(np.diag(upper)).sum())
+
+
+def _factor_mass(mass: Floats) -> tuple[Floats, Floats]:
+    """Return the upper Cholesky factor and the inverse of a mass matrix."""
+    upper = cholesky_upper(mass)
+    inverse = invert_lower(np.ascontiguousarray(upper.T))
+    return upper, np.ascontiguousarray(inverse.T @ inverse)
 
 
 def sample_joint(
@@ -288,10 +295,9 @@ def sample_joint(
     rngs = [np.random.default_rng(seed) for seed in seeds.spawn(len(starts))]
     with ThreadPoolExecutor(min(threads, len(starts))) as pool:
         pilots = list(pool.map(_run_pilot, starts, rngs))
-        stretches = _stretch_by_start(starts, pilots)
         chains = [
-            _Chain(start, rng, stretch, pilot.positions[-1], pilot.step, pilot.gradients)
-            for start, rng, stretch, pilot in zip(starts, rngs, stretches, pilots, strict=True)
+            _Chain(start, rng, pilot.positions[-1], pilot.step, pilot.gradients)
+            for start, rng, pilot in zip(_adapt_starts(starts, pilots), rngs, pilots, strict=True)
         ]
         list(pool.map(lambda chain: chain.advance(0, TUNING), chains))
         pairs = _watched_pairs(starts[0].shown, seeds)
@@ -319,13 +325,11 @@ class _Chain:
     """A chain that is continued round by round, with what is watched of its draws."""
 
     def __init__(
-        self, start: JointStart, rng: np.random.Generator, stretch: "_Stretch", position: Floats, step: float,
-        gradients: int,
-    ):  # fmt: skip
-        self.start, self.rng, self.stretch, self.step, self.gradients = start, rng, stretch, step, gradients
-        self.v = stretch.shrink(_whiten(start, position))
-        size = len(start.centre)
-        self.positions = np.empty((0, size))
+        self, start: JointStart, rng: np.random.Generator, position: Floats, step: float, gradients: int
+    ):
+        self.start, self.rng, self.step, self.gradients = start, rng, step, gradients
+        self.position = position
+        self.positions = np.empty((0, len(position)))
         self.costs = self.entropies = np.empty(0)
         self.watched = np.empty((0, PAIRS_WATCHED))
         self.accepted: list[float] = []
@@ -339,11 +343,10 @@ class _Chain:
         """Run some more trajectories; those that tune the step size are not kept."""
         rounds, size = draws + tuning, len(self.start.centre)
         chain = run_joint_chain(
-            self.v, self.start.centre, self.start.inverse, self.start.factor, self.stretch.basis,
-            self.stretch.excess, self.start.model, self.step, *_random_numbers(self.rng, rounds, size), tuning,
+            self.position, self.start, self.step, *_random_numbers(self.rng, rounds, size), tuning,
         )  # fmt: skip
         self.step, self.gradients = chain.step, self.gradients + chain.gradients
-        self.v = self.stretch.shrink(_whiten(self.start, chain.positions[-1]))
+        self.position = chain.positions[-1]
         kept = chain.positions[tuning:]
         if not draws or pairs is None:
             return
@@ -355,43 +358,32 @@ class _Chain:
         self.accepted.append(chain.accepted)
 
 
-class _Stretch(NamedTuple):
-    """A = I + Bᵀ diag(excess) B for orthonormal rows B, (r, D): directions stretched by 1 + excess."""
-
-    basis: Floats
-    excess: Floats
-
-    def shrink(self, v: Floats) -> Floats:
-        """Return A⁻¹v."""
-        along = self.basis @ v
-        return np.asarray(v - (along * self.excess / (1 + self.excess)) @ self.basis)
-
-
 def _run_pilot(start: JointStart, rng: np.random.Generator) -> JointChain:
     size, rounds = len(start.centre), WARM_UP + PILOT
-    none = _Stretch(np.zeros((0, size)), np.zeros(0))
-    first = rng.standard_normal(size)
-    chain = run_joint_chain(
-        first, start.centre, start.inverse, start.factor, none.basis, none.excess, start.model, FIRST_STEP,
-        *_random_numbers(rng, rounds, size), WARM_UP,
-    )  # fmt: skip
+    first = start.centre + np.linalg.solve(start.upper, rng.standard_normal(size))
+    chain = run_joint_chain(first, start, FIRST_STEP, *_random_numbers(rng, rounds, size), WARM_UP)
     return chain._replace(positions=chain.positions[WARM_UP:])
 
 
-def _stretch_by_start(starts: Sequence[JointStart], pilots: Sequence[JointChain]) -> list[_Stretch]:
-    """Return for each chain the directions to stretch, from the pilot runs of all chains with the same start."""
-    stretches: dict[int, _Stretch] = {}
+def _adapt_starts(starts: Sequence[JointStart], pilots: Sequence[JointChain]) -> list[JointStart]:
+    """Return the start of each chain with less mass along directions that were long in the pilot runs.
+
+    Chains with the same start share their pilot runs.
+    """
+    adapted: dict[int, JointStart] = {}
     for start in starts:
-        if id(start) not in stretches:
+        if id(start) not in adapted:
             own = [pilot.positions for other, pilot in zip(starts, pilots, strict=True) if other is start]
-            v = np.array([_whiten(start, x) for x in np.concatenate(own)])
+            v = (np.concatenate(own) - start.centre) @ start.upper.T
             _, sizes, directions = np.linalg.svd(
                 (v - v.mean(axis=0)) / np.sqrt(len(v) - 1), full_matrices=False
             )
-            count = min(int(np.sum(sizes**2 > STRETCH_ABOVE)), MAX_STRETCHED)
-            basis = np.ascontiguousarray(directions[:count])
-            stretches[id(start)] = _Stretch(basis, sizes[:count] - 1)
-    return [stretches[id(start)] for start in starts]
+            count = min(int(np.sum(sizes**2 > LONG_ABOVE)), MAX_LONG)
+            along = directions[:count] @ start.upper
+            excess = (along.T * (1 - 1 / sizes[:count] ** 2)) @ along
+            upper, inverse = _factor_mass(start.upper.T @ start.upper - excess)
+            adapted[id(start)] = start._replace(upper=upper, inverse=inverse)
+    return [adapted[id(start)] for start in starts]
 
 
 def _random_numbers(
@@ -406,11 +398,6 @@ def _random_numbers(
         rng.standard_normal((rounds, NOISE_STEPS, 3)),
         rng.random((rounds, NOISE_STEPS, 3)),
     )
-
-
-def _whiten(start: JointStart, position: Floats) -> Floats:
-    """Return v = Lᵀ(x - centre), without stretching."""
-    return multiply_transposed(position - start.centre, start.factor)
 
 
 def _assess(chains: Sequence[_Chain]) -> Convergence:
@@ -502,13 +489,8 @@ def summarise_draws(positions: Floats, model: JointModel, pairs: NDArray[np.int6
 
 @compiled
 def run_joint_chain(
+    first,
     start,
-    centre,
-    inverse,
-    factor,
-    basis,
-    excess,
-    model,
     step,
     noise,
     uniform,
@@ -518,22 +500,16 @@ def run_joint_chain(
     rates_uniform,
     tuning,
 ):
-    """Run one chain from v = `start`, a trajectory for each row of `noise`; return a `JointChain`.
+    """Run one chain from x = `first`, a trajectory for each row of `noise`; return a `JointChain`.
 
     The first `tuning` trajectories tune the step size by dual averaging (Hoffman and Gelman, 2014). `uniform`
     (rounds, 3) decides about the step size and the length of a trajectory, and about acceptance.
     """
     rounds = noise.shape[0]
-    stretch = np.empty(basis.shape)
-    unstretch = np.empty(basis.shape)
-    for r in range(basis.shape[0]):
-        stretch[r] = excess[r] * basis[r]
-        unstretch[r] = -excess[r] / (1.0 + excess[r]) * basis[r]
-    v = start.copy()
-    x = centre + multiply_transposed(add_low_rank(v, stretch, basis), inverse)
+    model = start.model
+    x = first.copy()
     value, gradient = joint_cost(x, model)
-    force = add_low_rank(multiply_lower_rows(gradient, inverse), stretch, basis)
-    positions = np.empty((rounds, centre.shape[0]))
+    positions = np.empty((rounds, x.shape[0]))
     costs = np.empty(rounds)
     accepted = 0.0
     gradients = 0
@@ -544,38 +520,28 @@ def run_joint_chain(
     for r in range(rounds):
         size = np.exp(log_step) * (0.8 + 0.4 * uniform[r, 0])
         steps = min(max(int(TRAVEL * (0.5 + uniform[r, 1]) / size + 0.5), 1), MAX_STEPS)
-        proposal = v.copy()
-        momentum = noise[r].copy()
-        before = value + 0.5 * sum_of_squares(momentum)
-        momentum -= 0.5 * size * force
-        new_value = value
-        new_force = force
-        new_x = x
+        before = value + 0.5 * sum_of_squares(noise[r])
+        momentum = combine_rows(noise[r], start.upper) - 0.5 * size * gradient
+        proposal = x.copy()
         for s in range(steps):
-            proposal += size * momentum
-            new_x = centre + multiply_transposed(add_low_rank(proposal, stretch, basis), inverse)
-            new_value, gradient = joint_cost(new_x, model)
-            new_force = add_low_rank(multiply_lower_rows(gradient, inverse), stretch, basis)
+            is_last = s == steps - 1
+            proposal += size * combine_rows(momentum, start.inverse)
+            value, gradient = joint_cost(proposal, model, is_last)
             gradients += 1
-            if not np.isfinite(new_value):
+            if not np.isfinite(value):
                 break
-            momentum -= (0.5 * size if s == steps - 1 else size) * new_force
-        gain = before - new_value - 0.5 * sum_of_squares(momentum)
+            momentum -= (0.5 * size if is_last else size) * gradient
+        gain = before - value - 0.5 * dot4(momentum, combine_rows(momentum, start.inverse))
         probability = 0.0
         if np.isfinite(gain):
             probability = np.exp(min(gain, 0.0))
         if uniform[r, 2] < probability:
-            v = proposal
-            x = new_x
-            value = new_value
-            force = new_force
+            x = proposal
         x = update_hyperparameters(
             x, model, hyper_noise[r], hyper_uniform[r], rates_noise[r], rates_uniform[r]
         )
         value, gradient = joint_cost(x, model)
         gradients += 1
-        force = add_low_rank(multiply_lower_rows(gradient, inverse), stretch, basis)
-        v = add_low_rank(multiply_transposed(x - centre, factor), unstretch, basis)
         if r < tuning:
             error += (ACCEPTANCE - probability - error) / (r + 11.0)
             log_step = min(anchor - np.sqrt(r + 1.0) / 0.1 * error, 0.4)
@@ -588,12 +554,3 @@ def run_joint_chain(
         positions[r] = x
         costs[r] = value - centring_cost(x, model)
     return JointChain(positions, costs, accepted / max(rounds - tuning, 1), np.exp(log_step), gradients)
-
-
-@compiled
-def multiply_lower_rows(u, inverse):
-    """Return L⁻¹u, by the rows of L⁻¹."""
-    v = np.empty(u.shape[0])
-    for a in range(u.shape[0]):
-        v[a] = dot4(inverse[a, : a + 1], u[: a + 1])
-    return v
