@@ -8,23 +8,29 @@ import pytest
 
 from commands import files, vseg
 
-HEAD = "participant,folder,mean_entropy,entropy_low,entropy_high,entropy_spread,segments,note\n"
+HEAD = (
+    "participant,folder,trials,mean_entropy,entropy_low,entropy_high,entropy_spread,entropy_flat,entropy_flat_spread,"
+    "segments,note\n"
+)
 
 
 SETTINGS = {"prior": "spatial", "lapses": "none"}
 
 
-def write_fit(folder, values, prefix, segments=3, version="1", counts=(), **settings):
+def write_fit(folder, values, prefix, segments=3, version="1", counts=(), trials=100, pull=0.0, **settings):
+    """Write a fit whose estimates the prior has pulled down by `pull`, as far as a comparison reads it."""
     Path(folder).mkdir()
     about = {"segments": segments, "prior": "spatial", "version": version, "settings": SETTINGS | settings}
     if counts:
         about["segments_by"] = "participant"
     Path(folder, "summary.json").write_text(json.dumps(about))
     rows = (
-        f"{prefix}{at},participants/{at},{value},{value - 0.05},{value + 0.06},0.03,{K},\n"
+        f"{prefix}{at},participants/{at},{trials},{value - pull},{value - 0.05},{value + 0.06},0.03,{value},0.03,{K},\n"
         for at, (value, K) in enumerate(zip(values, counts or [segments] * len(values), strict=True))
     )
-    Path(folder, "participants.csv").write_text(HEAD + "".join(rows) + f"{prefix}x,,,,,,,too few answers\n")
+    Path(folder, "participants.csv").write_text(
+        HEAD + "".join(rows) + f"{prefix}x,,,,,,,,,,too few answers\n"
+    )
 
 
 @pytest.fixture
@@ -61,6 +67,26 @@ def test_one_fit_and_a_table_of_groups(fits, capsys):
     found = json.loads(Path("groups/comparison.json").read_text("utf-8"))
     assert found["fits"] == {"low": {"segments": 3, "segments_by": "all", "version": "1", **SETTINGS}}
     assert found["relative"] is None
+
+
+def test_groups_are_compared_without_the_pull_of_the_prior(fits, capsys):
+    write_fit("pulled", [0.3, 0.35, 0.25, 0.4], "c", pull=0.2)
+    differences = []
+    for second in ("high", "pulled"):
+        assert vseg(f"groups low {second} --out {second}-compared", capsys)[0] == 0
+        found = json.loads(Path(f"{second}-compared/comparison.json").read_text("utf-8"))
+        differences.append(found["difference"])
+    assert differences[0] == differences[1]
+    with open("pulled-compared/entropies.csv", encoding="utf-8", newline="") as file:
+        last = list(csv.DictReader(file))[-1]
+    assert (float(last["mean_entropy"]), float(last["entropy_flat"])) == pytest.approx((0.2, 0.4))
+
+
+def test_groups_with_different_numbers_of_answers_are_compared_with_a_warning(fits, capsys):
+    write_fit("short", [0.3, 0.35, 0.25, 0.4], "c", trials=50)
+    code, _, err = vseg("groups low short", capsys)
+    assert code == 0
+    assert "Participants of short gave 50 answers each (median), those of low 100" in " ".join(err.split())
 
 
 def test_participants_in_no_group_are_named(here, capsys):

@@ -26,8 +26,10 @@ from vseg.bayes.draw_summaries import (
     interval,
     median_maps,
 )
+from vseg.bayes.entropy_prior import draw_prior_entropies, flatten_prior
 from vseg.bayes.evidence import LaplaceFit, initial_fields, search
 from vseg.bayes.hmc import align_draws
+from vseg.bayes.joint_model import JointModel
 from vseg.bayes.joint_sampling import CHAINS, JointDraws, draw_maps, prepare_starts, sample_joint
 from vseg.bayes.lapses import (
     CatchOption,
@@ -49,7 +51,7 @@ from vseg.reconstruction.reconstruct import tally_one_image
 
 DRAWS = 200
 MIN_DRAWS = 8
-BUDGET = 800  # draws of each chain at most
+BUDGET = 2000  # draws of each chain at most
 SHORT_BUDGET = 50  # enough for medians, where many fits are needed and no intervals
 MAX_LOCATIONS = 10_000  # 200 draws of eight maps take 128 MB
 MAX_COVARIANCE = 4500  # with an image prior or a matrix, which has the square of this many entries
@@ -69,6 +71,8 @@ class Posterior:
         Maps drawn from the posterior, under the labels of the mode: some of all draws, evenly spaced.
     chains : JointDraws
         All draws of the mean entropy, the hyper-parameters and the cost, chain by chain.
+    model : JointModel
+        The model the chains sample from.
     evidence : float
         Log probability of the answers under the model, in nats; comparable between priors and K.
     objective, penalty : float
@@ -100,6 +104,7 @@ class Posterior:
     mode: Maps
     draws: NDArray[np.float64]
     chains: JointDraws
+    model: JointModel
     evidence: float
     objective: float
     penalty: float
@@ -151,6 +156,14 @@ class Posterior:
         """The 90 % interval of the mean entropy, with 5 % on either side."""
         low, high = equal_tailed(self.entropies)
         return float(low), float(high)
+
+    @cached_property
+    def flat_entropy(self) -> tuple[float, float]:
+        """The mean entropy and its standard deviation under a flat prior: for averages over participants.
+
+        The prior pulls the estimates of participants with few answers, which averaging does not undo.
+        """
+        return flatten_prior(self.entropies, draw_prior_entropies(self.model), self.segments)
 
     @property
     def argmax_probability(self) -> NDArray[np.float64]:
@@ -547,6 +560,7 @@ def draw_posterior(
         mode=Maps(tally.layout, mode),
         draws=aligned,
         chains=chains,
+        model=starts[0].shown,
         evidence=best.evidence,
         objective=best.mode.cost,
         penalty=0.5 * float(np.sum(best.mode.weights**2)),

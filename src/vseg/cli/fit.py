@@ -163,7 +163,7 @@ def fit(
             min=8,
             max=100_000,
             metavar="COUNT",
-            help="Draws of each chain at most; increase it if the chains do not agree [default: 800].",
+            help="Draws of each chain at most; increase it if the chains do not agree [default: 2000].",
             rich_help_panel=POSTERIOR,
         ),
     ] = None,

@@ -5,6 +5,10 @@ an error of known size, e_i ~ N(0, s_i²). τ² is estimated by restricted maxim
 are weighted by 1/(τ² + s_i²), so that uncertain measurements count less, the more so the more alike participants are.
 The standard error is that of Knapp and Hartung (2003), not below the model's own, with Student's t. With s_i = 0
 this is Welch's test.
+
+A posterior's own estimate is no such measurement: it is pulled by the prior, the more the fewer the answers, and this
+pull does not average out over a group. Groups are therefore compared by each participant's estimate under a flat prior
+(`Posterior.flat_entropy`).
 """
 
 import warnings
@@ -27,12 +31,30 @@ MIN_TAU = 1e-6  # smallest τ above 0 on the grid, relative to the range of the 
 
 
 class Measurement(NamedTuple):
-    """The measurement of one participant: an estimate, its standard deviation, and its interval if there is one."""
+    """The measurement of one participant.
+
+    Attributes
+    ----------
+    value, spread : float
+        An estimate and its standard deviation.
+    low, high : float
+        The ends of its interval, NaN if there is none.
+    flat, flat_spread : float
+        The estimate and its standard deviation under a flat prior, by which groups are compared; NaN if there is no
+        prior, as for numbers that do not come from a posterior.
+    """
 
     value: float
     spread: float
     low: float = np.nan
     high: float = np.nan
+    flat: float = np.nan
+    flat_spread: float = np.nan
+
+    @property
+    def without_prior(self) -> tuple[float, float]:
+        """The estimate by which groups are compared, and its standard deviation."""
+        return (self.value, self.spread) if np.isnan(self.flat) else (self.flat, self.flat_spread)
 
 
 Participants: TypeAlias = Mapping[str, Posterior | Measurement]
@@ -124,9 +146,9 @@ def compare_uncertain(
     Parameters
     ----------
     a, b : array_like
-        One estimate per participant, such as a posterior's `entropy`.
+        One estimate per participant, such as the first of a posterior's `flat_entropy`.
     spread_a, spread_b : array_like
-        The standard deviation of each estimate, such as that of a posterior's `entropies`; 0 for an exact value.
+        The standard deviation of each estimate, such as the second of `flat_entropy`; 0 for an exact value.
     quantity, unit : str
         What was measured, for the sentence.
     confidence : float
@@ -201,11 +223,11 @@ def compare_measurements(
             VsegWarning,
             stacklevel=3,
         )
-    a, b = ([group[name] for name in (both or group)] for group in (first, second))
-    return compare_uncertain(
-        [one.value for one in a], [one.value for one in b], [one.spread for one in a], [one.spread for one in b],
-        paired=bool(both), **settings,
-    )  # fmt: skip
+    (a, spread_a), (b, spread_b) = (
+        zip(*(group[name].without_prior for name in (both or group)), strict=True)
+        for group in (first, second)
+    )
+    return compare_uncertain(a, b, spread_a, spread_b, paired=bool(both), **settings)
 
 
 def _compare_unpaired(first: GroupEstimate, second: GroupEstimate) -> tuple[float, float, float]:
@@ -321,8 +343,8 @@ def compare_entropies(
 
 
 def measure_entropy(participant: Posterior | Measurement) -> Measurement:
-    """Return a participant's mean entropy, its standard deviation and its 90 % interval."""
+    """Return a participant's mean entropy by the posterior, with its 90 % interval, and under a flat prior."""
     if isinstance(participant, Measurement):
         return participant
     spread = float(participant.entropies.std(ddof=1))
-    return Measurement(participant.entropy, spread, *participant.entropy_interval)
+    return Measurement(participant.entropy, spread, *participant.entropy_interval, *participant.flat_entropy)

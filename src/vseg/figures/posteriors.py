@@ -184,7 +184,7 @@ def _draw_group(axes: Axes, start: float, measured: list[Measurement], colour: s
     if len(measured) > 1:
         from scipy.special import stdtrit
 
-        group = estimate_group(values, [one.spread for one in measured])
+        group = estimate_group(*zip(*(one.without_prior for one in measured), strict=True))
         reach = group.standard_error * float(stdtrit(group.count - 1, 0.975))
         axes.errorbar(
             at[-1] + 1.3, group.mean, yerr=reach, fmt="D", color=style.INK, markersize=5, capsize=3, linewidth=1.2,

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, TypedDict
 
 from vseg._support.text import format_count
@@ -20,8 +21,11 @@ from vseg.evaluation.random_effects import (
 from vseg.workflows.fit_dataset import DatasetFit
 
 FILES = ("comparison.json", "entropies.csv", "entropies.png")
-COLUMNS = ("mean_entropy", "entropy_spread", "entropy_low", "entropy_high")
+COLUMNS = (
+    "mean_entropy", "entropy_spread", "entropy_low", "entropy_high", "entropy_flat", "entropy_flat_spread",
+)  # fmt: skip
 MAX_LISTED = 5
+MAX_RATIO = 1.5  # of the groups' median numbers of answers
 
 Measurements = dict[str, Measurement]
 Counts = dict[str, int]
@@ -44,6 +48,7 @@ class _ParticipantFits:
     name: str
     measurements: Measurements
     segments: Counts
+    trials: Counts
     listed: frozenset[str]
     description: FitDescription
 
@@ -55,7 +60,8 @@ class EntropyComparison:
     Attributes
     ----------
     groups : dict of dict of Measurement
-        The name of each group, and the mean entropy of each of its participants.
+        The name of each group, and the mean entropy of each of its participants: by the posterior, with its interval,
+        and under a flat prior, by which the groups are compared.
     segments : dict of dict of int
         The number of segments K of each participant, in the same order.
     comparison : UncertainComparison
@@ -122,9 +128,10 @@ def compare_groups(
     """Compare the mean entropies of two groups of participants, or of the same participants about two images.
 
     This is what `vseg groups` runs. Participants whose entropy is known less precisely count less; participants in both
-    groups are compared with themselves. Entropies are compared in nats. Where K was chosen for each participant and
-    differs, they are also compared as shares of log K, the largest entropy of K segments; fits with another K for all
-    participants are refused.
+    groups are compared with themselves. Each participant's estimate is taken under a flat prior, since what the prior
+    adds to every estimate does not average out. Entropies are compared in nats. Where K was chosen for each participant
+    and differs, they are also compared as shares of log K, the largest entropy of K segments; fits with another K for
+    all participants are refused.
 
     Parameters
     ----------
@@ -177,6 +184,7 @@ def compare_groups(
     descriptions = {fit.name: fit.description for fit in fits}
     _check_alike(descriptions)
     _check_sizes(measurements)
+    _check_answers({fit.name: fit.trials for fit in fits})
     return _compare(measurements, {fit.name: fit.segments for fit in fits}, descriptions)
 
 
@@ -224,10 +232,14 @@ def _compare_within(fit: _ParticipantFits, groups: str | Path | Mapping[str, str
     without = f"{_list_names(left)} of {fit.name} {verb} not in {source} and {verb} left out." if left else ""
     for message in filter(None, (without, unmatched)):
         warnings.warn(message, VsegWarning, stacklevel=3)
-    segments = {
-        group: {name: fit.segments[name] for name in members if name in fit.segments}
-        for group, members in found.items()
-    }
+    segments, trials = (
+        {
+            group: {name: counts[name] for name in members if name in counts}
+            for group, members in found.items()
+        }
+        for counts in (fit.segments, fit.trials)
+    )
+    _check_answers(trials)
     return _compare(found, segments, {fit.name: fit.description})
 
 
@@ -250,7 +262,8 @@ def _read_fit(fit: str | Path | DatasetFit, name: str) -> _ParticipantFits:
         return _read_result(fit, name)
     folder = Path(fit)
     path = folder / "participants.csv"
-    rows = _read_rows(path, ("participant", *COLUMNS), "a fit by participant with the method posterior")
+    expected = "a fit by participant with the method posterior and this version of vseg"
+    rows = _read_rows(path, ("participant", *COLUMNS), expected)
     fitted = [row for row in rows if row["mean_entropy"]]
     try:
         measured = {
@@ -262,10 +275,11 @@ def _read_fit(fit: str | Path | DatasetFit, name: str) -> _ParticipantFits:
         raise InvalidInput(f"{path} has no numbers in the columns {', '.join(COLUMNS)}; fit again.")
     listed = frozenset(row["participant"] for row in rows)
     description = _read_description(folder / "summary.json")
-    segments = {
-        row["participant"]: int(row["segments"]) for row in fitted if row.get("segments", "").isdecimal()
-    }
-    return _ParticipantFits(name, measured, segments, listed, description)
+    segments, trials = (
+        {row["participant"]: int(row[column]) for row in fitted if row.get(column, "").isdecimal()}
+        for column in ("segments", "trials")
+    )
+    return _ParticipantFits(name, measured, segments, trials, listed, description)
 
 
 def _read_result(fit: DatasetFit, name: str) -> _ParticipantFits:
@@ -282,7 +296,8 @@ def _read_result(fit: DatasetFit, name: str) -> _ParticipantFits:
     listed = frozenset([*fit.each, *fit.skipped])
     summary = {**fit.together.details, **fit.together.result.summary()}
     segments = {participant: own.maps.segments for participant, own in fit.each.items()}
-    return _ParticipantFits(name, measured, segments, listed, _describe_fit(summary))
+    trials = {row["participant"]: row["trials"] for row in fit.rows if row["participant"] in fit.each}
+    return _ParticipantFits(name, measured, segments, trials, listed, _describe_fit(summary))
 
 
 def _read_description(path: Path) -> FitDescription:
@@ -357,6 +372,23 @@ def _check_sizes(groups: Mapping[str, Measurements], unmatched: str = "") -> Non
             raise InvalidInput(
                 f"Group {group} has one participant ({', '.join(members)}); 2 are needed. {unmatched}".rstrip()
             )
+
+
+def _check_answers(trials: Mapping[str, Counts]) -> None:
+    """Warn if one group has far fewer answers: entropies from few answers depend on the prior."""
+    if not all(trials.values()):
+        return
+    (few, fewer), (many, more) = sorted(
+        ((group, median(counts.values())) for group, counts in trials.items()), key=lambda item: item[1]
+    )
+    if more > MAX_RATIO * fewer:
+        warnings.warn(
+            f"Participants of {few} gave {fewer:g} answers each (median), those of {many} {more:g}: what the model "
+            "assumes changes the entropies of one group more than those of the other, so a small difference may come "
+            "from that; compare groups with the same number of answers.",
+            VsegWarning,
+            stacklevel=3,
+        )
 
 
 def _read_groups(table: Path) -> dict[str, str]:

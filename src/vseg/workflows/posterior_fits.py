@@ -39,8 +39,9 @@ class PosteriorMethod:
     """
 
     columns = (
-        "trials", "pairs", "mean_entropy", "entropy_low", "entropy_high", "entropy_spread", "expected_error",
-        "lapse", "catch_right", "catch_asked", "segments", "segments_won", "kernel", "group_share",
+        "trials", "pairs", "mean_entropy", "entropy_low", "entropy_high", "entropy_spread", "entropy_flat",
+        "entropy_flat_spread", "expected_error", "lapse", "catch_right", "catch_asked", "segments", "segments_won",
+        "kernel", "group_share",
     )  # fmt: skip
 
     def __init__(
@@ -151,8 +152,10 @@ class PosteriorMethod:
     def table_row(self, fit: Fit) -> dict[str, Any]:
         """Return the row of a fit in the table of participants or images."""
         result = _get_posterior(fit)
+        measured = measure_entropy(result)
         more = {
-            "entropy_spread": measure_entropy(result).spread, "lapse": sum(result.lapses), **fit.details,
+            "entropy_spread": measured.spread, "entropy_flat": measured.flat,
+            "entropy_flat_spread": measured.flat_spread, "lapse": sum(result.lapses), **fit.details,
         }  # fmt: skip
         return {column: (result.summary() | more).get(column) for column in self.columns}
 
