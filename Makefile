@@ -72,7 +72,7 @@ else
 	@$(BIN)/python tests/chaos/run.py $(ARGS)
 endif
 
-bench: .venv/.torch ## Run the benchmarks against the paper's algorithm
+bench: .venv/.torch .venv/.numpyro ## Run the benchmarks against the paper's algorithm
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 soak: .venv/.ready ## Measure memory with 1000 simulated participants, 15 minutes on each database
@@ -139,3 +139,9 @@ clean: ## Delete .venv, caches and builds, but not results/
 	@echo 'Adding PyTorch (first time only): about 200 MB to download for the CPU build.'; \
 	if $(PIP) -e '.[torch]'; then touch $@; else \
 	  echo 'PyTorch could not be installed; the lines above say why. The tests that need it are skipped.' >&2; fi
+
+# benchmarks/nuts.py compares the posterior with numpyro's NUTS. If the installation fails, that section is not run.
+.venv/.numpyro: .venv/.ready
+	@echo 'Adding numpyro (first time only): about 100 MB to download.'; \
+	if $(PIP) -e '.[nuts]'; then touch $@; else \
+	  echo 'numpyro could not be installed; the lines above say why.' >&2; fi
