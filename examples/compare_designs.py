@@ -5,7 +5,7 @@ import numpy as np
 import vseg
 
 grid = vseg.Grid(16)
-sizes = (vseg.designs.recommended_trials(grid, 3), vseg.designs.minimal_trials(grid, 3))
+sizes = (vseg.designs.paper_trials(grid, 3), vseg.designs.minimal_trials(grid, 3))
 for design in (vseg.designs.covering, vseg.designs.balanced, vseg.designs.scattered):
     shares = [
         np.mean(

@@ -107,7 +107,7 @@ REASONS = {
     "outside": "Probabilities lie from 0 to 1",
     "raises": "RuntimeError: no idea at all",
     "leaves": "It called exit().",
-    "eats": "it needed more memory than the 600 MB",
+    "eats": "it needed more memory than the 1500 MB",
     "crashes": "Its process crashed (SIGSEGV).",
     "nothing": "Expected a fitted model to have same_probability",
     "sized": "Features of shape (10, 10, 2) do not fit an image of 320 x 320 pixels",
@@ -205,7 +205,7 @@ def test_every_failure_is_one_line_and_the_others_are_scored(data, here, capsys)
     (here / "wrong.py").write_text(WRONG)
     own = ",".join(f"wrong.py:{name}" for name in REASONS)
     code, out, err = vseg(
-        f"models score {data} --models mine.py,{own} --per all --folds 2 --memory 600", capsys
+        f"models score {data} --models mine.py,{own} --per all --folds 2 --memory 1500", capsys
     )
     assert code == 0
     assert "scores: 1 model scored" in out

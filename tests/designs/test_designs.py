@@ -63,8 +63,8 @@ def test_the_seed_determines_the_pairs(design):
 
 
 @pytest.mark.parametrize("design", RANDOM_DESIGNS)
-def test_the_default_is_the_recommended_number(design):
-    assert len(design(Grid(16), segments=3, seed=0)) == designs.recommended_trials(Grid(16), 3) == 768
+def test_the_default_is_the_number_of_the_paper(design):
+    assert len(design(Grid(16), segments=3, seed=0)) == designs.paper_trials(Grid(16), 3) == 768
 
 
 def test_minimal_trials_of_the_paper():
@@ -264,7 +264,7 @@ def test_ambiguity_of_a_small_example():
     found = designs.coverage(Pairs(Grid(3), [0, 1], [4, 8]), segments=2)
     assert found.ambiguous == pytest.approx(5 / 9)
     assert found.tested == pytest.approx(4 / 9)
-    assert (found.fewest, found.most, found.connected, found.advised) == (0, 1, False, 18)
+    assert (found.fewest, found.most, found.connected, found.advised) == (0, 1, False, 200)
 
 
 def test_coverage_as_text():
@@ -273,7 +273,7 @@ def test_coverage_as_text():
         "36 pairs on a 3x3 grid test 100% of 9 locations, each with 8 partners "
         "at a median distance of 0.47 of the image's side, in one connected graph."
     )
-    assert "18 trials are advised, and 0.0% of the" in str(designs.coverage(pairs, segments=2))
+    assert "200 answers are advised, and 0.0% of the" in str(designs.coverage(pairs, segments=2))
 
 
 def test_coverage_of_no_pairs():

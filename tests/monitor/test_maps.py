@@ -59,7 +59,7 @@ def test_too_few_answers_for_a_map(db):
     _, answers = answer_pairs(db, PAIRS[:4], participants=1)
     readiness = monitor.check_map_readiness(answers, "a", segments=3)
     assert (readiness.answers, readiness.distinct_pairs) == (4, 4)
-    assert (readiness.needed, readiness.advised, readiness.missing) == (18, 27, 14)
+    assert (readiness.needed, readiness.advised, readiness.missing) == (18, 300, 14)
     message = (
         "Only 4 distinct pairs were answered; a map of 3 segments on 9 locations needs at least 18: "
         "14 are missing."

@@ -142,7 +142,7 @@ def test_progress_counts(db):
     assert len(progress.per_hour) == 48
     image = progress.images[0]
     assert (image.name, image.wanted, image.completed, image.answers) == ("patches", 50, 2, 288)
-    assert (image.needed, image.advised) == (16, 32)
+    assert (image.needed, image.advised) == (16, 200)
     assert image.distinct_pairs == len(answers.tally("patches"))
     assert json.loads(json.dumps(asdict(progress)))["minutes"]["unit"] == "minutes"
 

@@ -97,9 +97,9 @@ def test_save_writes_table_summary_and_simulated_participants(result, tmp_path):
 
 
 def test_default_trials():
-    """Half, one and two and a half times KN²; on a tiny grid not more than its pairs, nor fewer than λ needs."""
-    assert default_trials(Assumptions(grid=11, segments=2, entropy=0.2)) == (121, 242, 605)
-    assert default_trials(Assumptions(grid=3, segments=2, entropy=0.2)) == (10, 18, 36)
+    """Half, one and two and a half times the advised answers; on a large grid not fewer than cover every location."""
+    assert default_trials(Assumptions(grid=11, segments=2, entropy=0.2)) == (100, 200, 500)
+    assert default_trials(Assumptions(grid=32, segments=2, entropy=0.2)) == (512, 1024, 2560)
 
 
 @pytest.mark.parametrize("method", METHODS)

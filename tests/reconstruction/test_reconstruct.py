@@ -102,7 +102,7 @@ class TestReconstruct:
         responses = vseg.simulate(truth, pairs, seed=0)
         sentence = (
             r"Only 412 distinct pairs were tested; 3 segments on a 16x16 grid need at least "
-            r"\(K-1\)N² = 512, and KN² = 768 are advised."
+            r"\(K-1\)N² = 512 with this estimator; the posterior has no minimum."
         )
         with pytest.warns(VsegWarning, match=sentence):
             vseg.reconstruct(responses, segments=3, smoothness=1.0, seed=0)

@@ -29,7 +29,7 @@ def sqlite_api(tmp_path):
 def test_maps_as_arrays(api, tmp_path):
     participant = api.take_part()
     found = api.get("studies/tiny/images/patches/maps.json").json()
-    assert (found["segments"], found["answers"], found["needed"], found["advised"]) == (2, 40, 16, 32)
+    assert (found["segments"], found["answers"], found["needed"], found["advised"]) == (2, 40, 16, 200)
     p = np.array(found["probabilities"])
     assert p.shape == (16, 2)
     assert np.allclose(p.sum(axis=1), 1, atol=1e-5)

@@ -104,6 +104,8 @@ def test_posterior_appears_before_the_penalised_map(tmp_path):
             study_page,
         )
         assert "preliminary" not in study_page
+        assert "expected error: 0.17 now, 0.08 with the recommended answers" in study_page
+        assert "With 40 answers, expect the mean entropy to ±0.15 nats" in study_page
         for picture in ("segmentation", "entropy"):
             assert f"images/patches/posterior/{picture}.png?segments=2&" in study_page
             assert f"images/patches/{picture}.png" not in study_page

@@ -85,12 +85,17 @@ def test_participants_per_image():
         (
             "design = {trials = 60}",
             {},
-            "A block has 60 pairs, but 2 segments on an 8x8 grid need at least (K-1)N² = 64,",
+            "60 distinct pairs, but penalised maps of 2 segments on an 8x8 grid need at least (K-1)N² = 64;",
         ),
         (
-            "design = {trials = 100}",
+            "design = {trials = 80, blocks = 2}",
             {},
-            "A block has 100 pairs; for 2 segments on an 8x8 grid KN² = 128 are advised.",
+            "A participant gives 160 answers about an image; for 2 segments 200 are advised. With 160 answers, expect",
+        ),
+        (
+            "design = {trials = 64, blocks = 1, split = 2}",
+            {},
+            "All participants together give 128 answers about an image; for 2 segments 200 are advised.",
         ),
         (
             "timing = {image_ms = 310}",
@@ -124,10 +129,17 @@ def test_whole_numbers_of_frames_give_no_warning(ms):
     assert estimate_cost(study(f"timing = {{cue_ms = {ms}}}")).warnings == []
 
 
-def test_a_small_grid_tests_all_its_pairs_without_a_warning():
-    found = estimate_cost(study(grid=3, segments='"free"'))
-    assert found.pairs == 36
-    assert not [warning for warning in found.warnings if "advised" in warning]
+def test_a_small_grid_tests_all_its_pairs_and_needs_as_many_answers_as_others():
+    few, enough = (
+        estimate_cost(study(f"design = {{blocks = {blocks}}}", grid=3, segments='"free"'))
+        for blocks in (5, 14)
+    )
+    assert few.pairs == 36
+    assert [
+        warning for warning in few.warnings if "180 answers about an image; for 5 segments 500 are" in warning
+    ]
+    assert not [warning for warning in [*few.warnings, *enough.warnings] if "distinct pairs" in warning]
+    assert not [warning for warning in enough.warnings if "advised" in warning]
 
 
 def test_the_smallest_and_largest_cost_of_an_adaptive_study():

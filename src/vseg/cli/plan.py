@@ -33,7 +33,7 @@ def plan(
         str | None,
         typer.Option(
             metavar="COUNTS",
-            help="Trials of each participant, such as 121,242 [default: half, one and 2.5 times K N^2].",
+            help="Trials of each participant, such as 121,242 [default: half, one and 2.5 times the advised number].",
             rich_help_panel=STUDY,
         ),
     ] = None,

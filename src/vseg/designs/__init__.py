@@ -4,6 +4,7 @@ pair_designs          covering, balanced, scattered and all_pairs: the pairs of 
 pair_graphs           random graphs of pairs, from which the designs are built
 blocks_and_sessions   the pairs of several blocks, and splitting them over sessions
 coverage_report       coverage(): what a design tests and leaves open
+precision             how many answers a posterior needs, and the error to expect with fewer or more
 """
 
 from vseg.designs.blocks_and_sessions import draw_blocks, save_trials, split
@@ -16,23 +17,27 @@ from vseg.designs.pair_designs import (
     covering,
     get_design,
     minimal_trials,
-    recommended_trials,
+    paper_trials,
     scattered,
 )
+from vseg.designs.precision import ExpectedPrecision, advised_answers, expected_precision
 
 __all__ = [
     "DESIGNS",
     "Coverage",
     "Design",
+    "ExpectedPrecision",
+    "advised_answers",
     "all_pairs",
     "balanced",
     "coverage",
     "covering",
     "draw_blocks",
+    "expected_precision",
     "find_ambiguous_locations",
     "get_design",
     "minimal_trials",
-    "recommended_trials",
+    "paper_trials",
     "save_trials",
     "scattered",
     "split",

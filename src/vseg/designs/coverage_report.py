@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
-from vseg.designs.pair_designs import recommended_trials
 from vseg.designs.pair_graphs import Indices
+from vseg.designs.precision import advised_answers
 
 AMBIGUITY_MAPS = 20
 AMBIGUITY_SEED = 20240
@@ -33,7 +33,7 @@ class Coverage:
     connected : bool
         Whether every location can be reached from every other along pairs.
     segments, advised : int or None
-        K and the advised number of trials KN², if K was given.
+        K and the advised number of answers (`advised_answers`), if K was given.
     ambiguous : float or None
         The share of locations whose label would remain ambiguous for one-hot maps of K segments.
     """
@@ -71,7 +71,7 @@ class Coverage:
         if self.ambiguous is None:
             return f"{sentence}."
         return (
-            f"{sentence}; for {self.segments} segments {self.advised} trials are advised, and "
+            f"{sentence}; for {self.segments} segments {self.advised} answers are advised, and "
             f"{self.ambiguous:.1%} of the locations of a one-hot map would stay ambiguous."
         )
 
@@ -116,7 +116,7 @@ def coverage(pairs: Pairs, *, segments: int | None = None, seed: Seed = AMBIGUIT
         median_distance=float(np.median(pairs.distances)) if len(pairs) else float("nan"),
         connected=_is_connected(pairs),
         segments=segments,
-        advised=None if segments is None else recommended_trials(layout, segments),
+        advised=None if segments is None else advised_answers(segments),
         ambiguous=None if segments is None else _share_ambiguous(pairs, segments, seed),
     )
 

@@ -72,11 +72,11 @@ def minimal_trials(layout: Layout, segments: int) -> int:
     >>> minimal_trials(Grid(16), 5)
     1024
     """
-    return (_check_segments(segments) - 1) * len(layout)
+    return (check_segments(segments) - 1) * len(layout)
 
 
-def recommended_trials(layout: Layout, segments: int) -> int:
-    """Return KN², the number of trials the paper collects for K segments.
+def paper_trials(layout: Layout, segments: int) -> int:
+    """Return KN², the number of pairs in a block of the paper; `advised_answers` is what a posterior needs.
 
     Parameters
     ----------
@@ -93,10 +93,10 @@ def recommended_trials(layout: Layout, segments: int) -> int:
     Examples
     --------
     >>> from vseg import Grid
-    >>> recommended_trials(Grid(16), 3)
+    >>> paper_trials(Grid(16), 3)
     768
     """
-    return _check_segments(segments) * len(layout)
+    return check_segments(segments) * len(layout)
 
 
 def covering(
@@ -317,7 +317,8 @@ def get_design(name: str) -> Design:
     return DESIGNS[name]
 
 
-def _check_segments(segments: int) -> int:
+def check_segments(segments: int) -> int:
+    """Return the number of segments, or raise InvalidInput unless it is a whole number from 2 up."""
     if not isinstance(segments, (int, np.integer)) or segments < 2:
         raise InvalidInput(f"Expected a whole number of segments from 2 up, got segments={segments!r}.")
     return int(segments)
@@ -327,11 +328,11 @@ def _check_trials(layout: Layout, segments: int | None, trials: int | None) -> i
     """Return the number of pairs to draw: `trials`, or by default KN², or all pairs if the layout has fewer."""
     n, most = len(layout), count_pairs(len(layout))
     if segments is not None:
-        _check_segments(segments)
+        check_segments(segments)
     if trials is None:
         if segments is None:
             raise InvalidInput("Expected segments (K, for KN² trials) or trials, got neither.")
-        return min(recommended_trials(layout, segments), most)
+        return min(paper_trials(layout, segments), most)
     fewest = -(-n // 2)
     if not isinstance(trials, (int, np.integer)) or not fewest <= trials <= most:
         raise InvalidInput(

@@ -21,6 +21,9 @@ from vseg import store
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
+from vseg.designs.pair_designs import minimal_trials
+from vseg.designs.pair_graphs import count_pairs
+from vseg.designs.precision import advised_answers, describe_precision
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.monitor.answers import Answers
 from vseg.store.changes import EventRow, list_events
@@ -42,7 +45,7 @@ DIRECTION = (1.0, 2.0)  # in which segments are ordered where there are no earli
 
 @dataclass(frozen=True)
 class MapReadiness:
-    """Whether the answers suffice for a map: distinct pairs answered, needed (at least) and advised."""
+    """Whether the answers suffice: distinct pairs answered and needed for a penalised map, answers advised."""
 
     segments: int
     answers: int
@@ -56,6 +59,11 @@ class MapReadiness:
     def missing(self) -> int:
         """Number of distinct pairs still to be answered before a map can be fitted."""
         return max(self.needed - self.distinct_pairs, 0)
+
+    @property
+    def precision(self) -> str:
+        """A sentence about the precision of the posterior to expect, now and with the advised answers."""
+        return describe_precision(self.segments, self.answers)
 
     @property
     def message(self) -> str:
@@ -83,14 +91,9 @@ class Contours:
     data: dict[str, Any]
 
 
-def count_pairs_needed(layout: Layout, segments: int) -> tuple[int, int]:
-    """Return how many distinct pairs maps of K segments need, (K-1)n, and how many are advised, Kn.
-
-    Neither is more than the number of pairs of the layout.
-    """
-    n = len(layout)
-    total = n * (n - 1) // 2
-    return min((segments - 1) * n, total), min(segments * n, total)
+def count_pairs_needed(layout: Layout, segments: int) -> int:
+    """Return how many distinct pairs penalised maps of K segments need: (K-1)n, or all pairs if there are fewer."""
+    return min(minimal_trials(layout, segments), count_pairs(len(layout)))
 
 
 def check_map_readiness(
@@ -101,9 +104,10 @@ def check_map_readiness(
     `NotFound` is raised for an unknown image or participant.
     """
     tally = answers.tally(image, participant)
-    needed, advised = count_pairs_needed(answers.layout, _check_segments(segments))
+    needed = count_pairs_needed(answers.layout, _check_segments(segments))
     with_answers = int((tally.pairs.partners > 0).sum())
     locations = len(answers.layout)
+    advised = advised_answers(segments)
     return MapReadiness(segments, tally.trials, len(tally), needed, advised, locations, with_answers)
 
 
@@ -219,7 +223,7 @@ def find_label_reference(earlier: Sequence[Tally], segments: int) -> Maps | None
 
 def _has_enough_pairs(tally: Tally, segments: int) -> bool:
     """Return whether a tally has as many distinct pairs as maps of K segments need."""
-    return len(tally) >= count_pairs_needed(tally.layout, segments)[0]
+    return len(tally) >= count_pairs_needed(tally.layout, segments)
 
 
 def _order_by_position(maps: Maps) -> Maps:

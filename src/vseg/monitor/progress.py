@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg import store
+from vseg.designs.precision import advised_answers
 from vseg.monitor.answers import MAX_CELLS, Answers
 from vseg.monitor.maps import count_pairs_needed
 from vseg.monitor.participants import SessionSums, sum_sessions, timing_errors_ms
@@ -20,7 +21,8 @@ HOURS, HOUR_MS = 48, 3_600_000
 class ImageProgress:
     """One image: completed and active sessions of those wanted, answers that count, and pairs that maps need.
 
-    With K segments on n locations, maps need at least (K-1)n distinct pairs (`needed`), and Kn are `advised`.
+    With K segments on n locations, penalised maps need at least (K-1)n distinct pairs (`needed`); `advised` is the
+    number of answers that a posterior needs.
     """
 
     name: str
@@ -183,7 +185,7 @@ def _count_per_hour(answers: Answers, hour: int) -> list[tuple[int, int]]:
 
 def _summarise_images(study: StudyRow, answers: Answers) -> list[ImageProgress]:
     """Return what depends on the answers; the counts of sessions are filled in later."""
-    needed, advised = count_pairs_needed(answers.layout, study.study.planned_segments)
+    segments = study.study.planned_segments
     counts = np.bincount(answers.image[answers.used], minlength=len(answers.images)).tolist()
     distinct = _count_distinct_pairs(answers).tolist()
     return [
@@ -195,8 +197,8 @@ def _summarise_images(study: StudyRow, answers: Answers) -> list[ImageProgress]:
             active=0,
             answers=counts[answers.images.index(image.name)],
             distinct_pairs=distinct[answers.images.index(image.name)],
-            needed=needed,
-            advised=advised,
+            needed=count_pairs_needed(answers.layout, segments),
+            advised=advised_answers(segments),
         )
         for image in study.study.images
     ]

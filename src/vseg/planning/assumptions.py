@@ -41,6 +41,8 @@ class Assumptions:
         Design of the pairs: covering, balanced or scattered.
     smoothness : "auto" or float
         λ of the paper's method.
+    catch : int
+        Catch trials of a participant, from which the posterior estimates lapses too.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class Assumptions:
     lapse: float = 0.0
     design: str = "covering"
     smoothness: str | float = "auto"
+    catch: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.grid, (int, np.integer)) or not 3 <= self.grid <= MAX_GRID:
@@ -88,6 +91,8 @@ class Assumptions:
             raise InvalidInput(f"Unknown design {self.design!r}; choose one of {names}.")
         if self.smoothness != "auto" and not (is_number(self.smoothness) and 0 <= self.smoothness < np.inf):
             raise InvalidInput(f"Smoothness is 'auto' or a number from 0 up, got {self.smoothness!r}.")
+        if not isinstance(self.catch, (int, np.integer)) or self.catch < 0:
+            raise InvalidInput(f"Expected a whole number of catch trials from 0 up, got {self.catch!r}.")
 
     @property
     def conditions(self) -> dict[str, float]:

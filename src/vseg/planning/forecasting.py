@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vseg.designs import recommended_trials
+from vseg.designs import advised_answers, paper_trials
 from vseg.errors import InvalidInput
 from vseg.planning.assumptions import Assumptions
 from vseg.planning.forecast_table import Forecast
@@ -20,7 +20,7 @@ from vseg.sweeps import Table, sweep
 from vseg.sweeps.workers import Workers
 
 DEFAULT_PARTICIPANTS: tuple[int, ...] = (5, 10, 15, 30)
-DEFAULT_BLOCKS = (0.5, 1.0, 2.5)  # numbers of trials, as multiples of KN²
+DEFAULT_FACTORS = (0.5, 1.0, 2.5)  # numbers of trials, as multiples of the advised answers
 DEFAULT_METHODS: tuple[str, ...] = ("paper", "posterior")
 DEFAULT_REPEATS = 60
 MIN_REPEATS = 10
@@ -56,7 +56,8 @@ def forecast(
     assumptions : Assumptions
         The study and what is expected of its participants.
     trials : sequence of int, optional
-        Numbers of trials a participant answers; by default half, one and two and a half times KN².
+        Numbers of trials a participant answers; by default half, one and two and a half times the
+        advised number of answers.
     participants : sequence of int
         Numbers of participants in each condition.
     methods : sequence of "paper", "posterior", "adaptive"
@@ -105,11 +106,9 @@ def forecast(
 
 
 def default_trials(assumptions: Assumptions) -> tuple[int, ...]:
-    """Return half, one and two and a half times KN², but no more than there are pairs."""
-    recommended = recommended_trials(assumptions.layout, assumptions.segments)
-    fewest, n = minimum_trials(assumptions.grid), assumptions.grid**2
-    most = n * (n - 1) // 2
-    return tuple(sorted({max(min(int(blocks * recommended), most), fewest) for blocks in DEFAULT_BLOCKS}))
+    """Return half, one and two and a half times the advised number of answers, or the fewest trials of a large grid."""
+    middle = max(advised_answers(assumptions.segments), 2 * minimum_trials(assumptions.grid))
+    return tuple(int(factor * middle) for factor in DEFAULT_FACTORS)
 
 
 def minimum_trials(grid: int) -> int:
@@ -147,7 +146,7 @@ def minutes_per_participant(study: Study, trials: int) -> float:
 def _check_trials(assumptions: Assumptions, trials: Sequence[int] | None) -> tuple[int, ...]:
     counts = default_trials(assumptions) if trials is None else _check_counts(trials, "trials", (121, 242))
     layout, fewest = assumptions.layout, minimum_trials(assumptions.grid)
-    most = 100 * recommended_trials(layout, assumptions.segments)
+    most = 100 * paper_trials(layout, assumptions.segments)
     for count in counts:
         if not fewest <= count <= most:
             raise InvalidInput(

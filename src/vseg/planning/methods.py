@@ -37,12 +37,15 @@ class SimulatedParticipant:
         Name of the design that chooses pairs.
     smoothness : "auto" or float
         λ of the paper's method.
+    catch : int
+        Number of catch trials.
     """
 
     truth: Maps
     lapse: float
     design: str
     smoothness: str | float
+    catch: int = 0
 
     @property
     def layout(self) -> Layout:
@@ -57,6 +60,13 @@ class SimulatedParticipant:
     def answer(self, pairs: list[Pairs], seed: int) -> Responses:
         """Simulate the responses to these blocks of pairs."""
         return simulate(self.truth, pairs, observer=LapsingObserver(self.lapse), seed=seed)
+
+    def answer_catch_trials(self, seed: int) -> tuple[int, int] | None:
+        """Simulate how many catch trials are answered correctly, and of how many; half of the lapses are errors."""
+        if not self.catch:
+            return None
+        rng = np.random.default_rng(np.random.SeedSequence((seed, self.catch)))
+        return self.catch - int(rng.binomial(self.catch, self.lapse / 2)), self.catch
 
 
 class ParticipantEstimate(NamedTuple):
@@ -73,7 +83,7 @@ Method = Callable[[SimulatedParticipant, int, int], ParticipantEstimate]
 def run_paper_method(participant: SimulatedParticipant, trials: int, seed: int) -> ParticipantEstimate:
     """Ask KN² random pairs, or fewer if there are fewer trials, in every block; reconstruct with the penalty."""
     layout, segments = participant.layout, participant.segments
-    block = min(trials, designs.recommended_trials(layout, segments), count_pairs(len(layout)))
+    block = min(trials, designs.paper_trials(layout, segments), count_pairs(len(layout)))
     pairs = designs.get_design(participant.design)(layout, trials=block, seed=seed)
     whole, rest = divmod(trials, block)
     rng = np.random.default_rng(seed)
@@ -141,7 +151,8 @@ def _fit_posterior(participant: SimulatedParticipant, responses: Responses, seed
     result = posterior(
         responses,
         segments=participant.segments,
-        lapses="estimate" if participant.lapse else None,
+        lapses="estimate" if participant.lapse or participant.catch else None,
+        catch=participant.answer_catch_trials(seed),
         budget=SHORT_BUDGET,
         seed=seed,
         threads=1,

@@ -23,6 +23,7 @@ class SweepSetting(TypedDict):
     lapse: float
     design: str
     smoothness: str | float
+    catch: int
     counts: tuple[int, ...]
     methods: tuple[str, ...]
 
@@ -58,6 +59,7 @@ def sweep_setting(
         "lapse": assumptions.lapse,
         "design": assumptions.design,
         "smoothness": assumptions.smoothness,
+        "catch": assumptions.catch,
         "counts": trials,
         "methods": methods,
     }
@@ -72,6 +74,7 @@ def simulate_participant(
     lapse: float,
     design: str,
     smoothness: str | float,
+    catch: int,
     counts: tuple[int, ...],
     methods: tuple[str, ...],
     seed: int,
@@ -86,7 +89,7 @@ def simulate_participant(
     for condition, mean, spread in zip(conditions, means, spreads, strict=True):
         entropy = participant_entropy(mean, spread, segments, (float(rank >> np.uint64(11)) + 0.5) / 2**53)
         truth = random_maps(Grid(grid), segments=segments, entropy=entropy, seed=int(areas))
-        participant = SimulatedParticipant(truth, lapse, design, smoothness)
+        participant = SimulatedParticipant(truth, lapse, design, smoothness, catch)
         for trials in counts:
             for method in methods:
                 found = estimate_with_method(method, participant, trials, int(answers >> np.uint64(1)))

@@ -338,12 +338,12 @@ def warn_about_coverage(tally: Tally, segments: int) -> None:
             VsegWarning,
             stacklevel=3,
         )
-    least, advised = (segments - 1) * n, segments * n
+    least = (segments - 1) * n
     size = "N²" if isinstance(tally.layout, Grid) else "n"
     if len(tally) < min(least, n * (n - 1) // 2):
         warnings.warn(
             f"Only {len(tally)} distinct {'pair was' if len(tally) == 1 else 'pairs were'} tested; {segments} segments "
-            f"on {tally.layout} need at least (K-1){size} = {least}, and K{size} = {advised} are advised.",
+            f"on {tally.layout} need at least (K-1){size} = {least} with this estimator; the posterior has no minimum.",
             VsegWarning,
             stacklevel=3,
         )

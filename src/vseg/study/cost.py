@@ -8,6 +8,7 @@ from vseg import designs
 from vseg._support.text import format_count
 from vseg.data.layout import Grid, Layout
 from vseg.designs import Coverage
+from vseg.designs.precision import describe_precision
 from vseg.errors import VsegWarning
 from vseg.study.schema import Study
 from vseg.study.trials import Round
@@ -103,6 +104,12 @@ def estimate_cost(study: Study) -> StudyCost:
     fewest = trials - _blocks_per_participant(study) * (pairs_each - study.min_pairs)
     minutes, participants = _estimate_minutes(study, trials), _count_participants(study)
     shares = {image.name: _count_for_image(study, image.name, participants) for image in study.images}
+    answers = (
+        _count_for_rarest_image(study, participants)
+        * study.design.blocks
+        * min(len(pairs) // study.design.split, study.min_pairs)
+    )
+    answers_per_map = answers if study.design.split > 1 else study.design.blocks * len(pairs)
     return StudyCost(
         trials_each=trials,
         minutes_each=minutes,
@@ -113,14 +120,13 @@ def estimate_cost(study: Study) -> StudyCost:
         participants_per_image=shares,
         pairs=len(pairs),
         pairs_each=pairs_each,
-        min_answers_per_image=_count_for_rarest_image(study, participants)
-        * study.design.blocks
-        * min(len(pairs) // study.design.split, study.min_pairs),
+        min_answers_per_image=answers,
         coverage=designs.coverage(pairs, segments=study.planned_segments),
         warnings=[
             *(str(warning.message) for warning in caught),
             *_warn_of_participants(study, participants, minutes),
             *([] if study.design.is_adaptive else _warn_of_pairs(study, layout, len(pairs))),
+            *([] if study.design.is_adaptive else _warn_of_answers(study, answers_per_map)),
             *_warn_of_screen(study, layout),
         ],
     )
@@ -201,21 +207,27 @@ def _warn_of_pairs(study: Study, layout: Layout, pairs: int) -> list[str]:
         ]
     if pairs == most:
         return []
-    fewest, advised = (
-        designs.minimal_trials(layout, segments),
-        designs.recommended_trials(layout, segments),
-    )
-    size = "N²" if isinstance(layout, Grid) else "n"
-    if pairs < fewest:
+    fewest = designs.minimal_trials(layout, segments)
+    distinct = blocks * pairs if study.design.pairs == "fresh" else pairs
+    if distinct < fewest:
+        size = "N²" if isinstance(layout, Grid) else "n"
         return [
-            f"A block has {pairs} pairs, but {segments} segments on {layout} need at least (K-1){size} = {fewest}, "
-            f"and K{size} = {advised} are advised; raise design.trials."
-        ]
-    if pairs < advised:
-        return [
-            f"A block has {pairs} pairs; for {segments} segments on {layout} K{size} = {advised} are advised."
+            f"An image has {distinct} distinct pairs, but penalised maps of {segments} segments on {layout} need at "
+            f"least (K-1){size} = {fewest}; raise design.trials, or use the posterior."
         ]
     return []
+
+
+def _warn_of_answers(study: Study, answers: int) -> list[str]:
+    """Warn if a map, of one participant or, with split pairs, of all of them, would rest on too few answers."""
+    segments = study.planned_segments
+    if answers >= (advised := designs.advised_answers(segments)):
+        return []
+    giver = "A participant gives" if study.design.split == 1 else "All participants together give"
+    return [
+        f"{giver} {answers} answers about an image; for {segments} segments {advised} are advised. "
+        f"{describe_precision(segments, answers)}"
+    ]
 
 
 def _warn_of_screen(study: Study, layout: Layout) -> list[str]:

@@ -120,7 +120,7 @@ def plan_study(
         λ of the paper's method.
     trials : sequence of int, optional
         Numbers of trials of a participant; by default a quarter, half and all of the study's, or half, one and two and
-        a half times KN².
+        a half times the advised number of answers.
     participants : sequence of int, optional
         Numbers of participants in each condition; by default 5, 10, 15 and 30, and those of the study.
     methods : sequence of "paper", "posterior", "adaptive", optional

@@ -206,8 +206,15 @@ class MapsAsArrays(BaseModel):
     smoothness: Annotated[float, Field(description="λ, as given or as chosen by cross-validation.")]
     answers: Annotated[int, Field(description="The number of answers in use.")]
     distinct_pairs: int
-    needed: Annotated[int, Field(description="The minimum number of distinct pairs, (K-1)n.")]
-    advised: Annotated[int, Field(description="The recommended number of distinct pairs, Kn.")]
+    needed: Annotated[
+        int, Field(description="The minimum number of distinct pairs for this estimator, (K-1)n.")
+    ]
+    advised: Annotated[
+        int,
+        Field(
+            description="The number of answers with which the posterior's mean entropy is known to ±0.1 log K."
+        ),
+    ]
     message: Annotated[str, Field(description="A description of the fit.")]
     positions: Annotated[list[list[float]], Field(description="x, y as fractions of width and height.")]
     probabilities: list[list[float]]

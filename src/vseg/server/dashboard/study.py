@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vseg import monitor, store
+from vseg.designs.precision import advised_precision, expected_precision
 from vseg.errors import InvalidInput
 from vseg.monitor import ParticipantSummary
 from vseg.monitor.maps import answers_fingerprint
@@ -152,6 +153,8 @@ def _progress_values(
         "max_entropy": math.log(segments or planned_segments),
         "map_version": answers_fingerprint(overview.answers, image)[:12],
         "recommended": sum(each.advised for each in progress.images),
+        "expected": expected_precision(planned_segments, min(each.answers for each in progress.images)),
+        "expected_advised": advised_precision(planned_segments),
         "last_at_ms": max(
             (session.last_at_ms for session in overview.sessions if session.answers), default=None
         ),
