@@ -1,8 +1,9 @@
-"""Run `python -m reproduction paper ...` or `python -m reproduction annotators ...` from a clone of vseg."""
+"""Run `python -m reproduction paper`, `annotators` or `expected-error` from a clone of vseg."""
 
 import typer
 
 from reproduction.annotators_command import annotators
+from reproduction.expected_error_command import expected_error
 from reproduction.paper_command import paper
 from vseg.cli import run_app
 
@@ -13,6 +14,7 @@ Examples:
   python -m reproduction paper list
   python -m reproduction paper run all --quick --out paper
   python -m reproduction annotators BSDS500/data --images 20 --out annotators
+  python -m reproduction expected-error BSDS500/data --out expected-error
 """
 
 app = typer.Typer(
@@ -25,6 +27,7 @@ app = typer.Typer(
 )
 app.add_typer(paper, name="paper")
 app.command()(annotators)
+app.command()(expected_error)
 
 if __name__ == "__main__":
     run_app(app, program="python -m reproduction")

@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 OUTPUT_FILES = ("errors.csv", "summary.json", "table.csv", "table.txt", "trials.png")
 CHECKPOINT_FOLDER = "checkpoints"
 
+AnnotatorsFolder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Your copy of BSDS500: .jpg and .mat files, at any depth.")
+]
+ResumableOutput = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Output folder; an interrupted run in it is resumed.")
+]
+
 
 def annotators(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="FOLDER", help="Your copy of BSDS500: .jpg and .mat files, at any depth."),
-    ],
+    folder: AnnotatorsFolder,
     images: Annotated[
         int | None,
         typer.Option(
@@ -40,9 +44,7 @@ def annotators(
     ] = "aggregate,individual",
     executor: options.Executor = "processes",
     seed: options.SeedOption = 0,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Output folder; an interrupted run in it is resumed.")
-    ] = Path("annotators"),
+    out: ResumableOutput = Path("annotators"),
 ) -> None:
     """Measure how many trials each method needs to predict the answers of BSDS500's annotators.
 
@@ -61,7 +63,7 @@ def annotators(
         options.parse_whole_numbers(trials, "--trials"),
         [name.strip() for name in observers.split(",")],
     )
-    _check_output_folder(out)
+    check_output_folder(out)
     from reproduction.annotators import run
     from vseg.sweeps import open_workers
 
@@ -87,7 +89,7 @@ def annotators(
     typer.echo(f"\n{out}: {format_count(len(result.images), 'photograph')}; {', '.join(OUTPUT_FILES)}.")
 
 
-def _check_output_folder(out: Path) -> None:
+def check_output_folder(out: Path) -> None:
     """Raise Conflict unless the output folder is new, empty, or from an earlier run."""
     if not out.exists():
         return

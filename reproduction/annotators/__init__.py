@@ -6,6 +6,7 @@ run.py            run_study(), the entry point, and evaluate_photograph(), one t
 trials_needed.py  the number of trials that reach an error, with an interval over photographs
 result.py         StudyResult: tables, headline and files
 figure.py         the figure: error over trials for every method
+expected_error.py compare_expected_errors(): is the error by which adaptive studies stop the true one?
 """
 
 from reproduction.annotators.methods import METHODS

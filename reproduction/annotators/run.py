@@ -1,6 +1,6 @@
 """Run the study: from a copy of BSDS500 to the error of each method over the number of trials."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -64,27 +64,42 @@ def run_study(
     dataset = Bsds(folder)
     names = _select_images(dataset.ids, images)
     counts = _check_trials(trials, grid)
-    settings = [
-        {
-            "folder": str(dataset.folder.resolve()),
-            "image": name,
-            "observer": observer,
-            "grid": grid,
-            "counts": counts,
-        }
-        for name in names
-        for observer in _check_observers(observers)
-    ]
+    errors = sweep_photographs(
+        evaluate_photograph, {"grid": grid, "counts": counts}, dataset, names, _check_observers(observers), COLUMNS,
+        executor=executor, checkpoint=checkpoint, progress=progress, seed=seed,
+    )  # fmt: skip
+    return StudyResult(errors, grid, int(seed))
+
+
+def sweep_photographs(
+    evaluate: Callable[..., list[dict[str, Any]]],
+    settings: Mapping[str, Any],
+    dataset: Bsds,
+    images: Sequence[str],
+    observers: Sequence[str],
+    columns: Sequence[str],
+    *,
+    executor: str | Executor | Workers | None,
+    checkpoint: str | Path | None,
+    progress: Callable[[int], None] | None,
+    seed: int,
+) -> Table:
+    """Evaluate every observer of every photograph with the same settings; return these columns of all rows."""
+    folder = str(dataset.folder.resolve())
     rows = sweep(
-        evaluate_photograph,
-        settings,
+        evaluate,
+        [
+            {"folder": folder, "image": image, "observer": observer, **settings}
+            for image in images
+            for observer in observers
+        ],
         repeats=1,
         seed=seed,
         executor=executor,
         checkpoint=checkpoint,
         progress=progress,
     ).rows
-    return StudyResult(Table({name: row[name] for name in COLUMNS} for row in rows), grid, int(seed))
+    return Table({name: row[name] for name in columns} for row in rows)
 
 
 def evaluate_photograph(

@@ -4,6 +4,8 @@ import pytest
 import vseg
 from vseg import Grid
 from vseg.adaptive import State, next_pairs, stop_reason
+from vseg.adaptive.state import DISAGREEMENT
+from vseg.bayes.draw_summaries import mean_entropies
 from vseg.errors import InvalidInput
 
 LAYOUT = Grid(7)
@@ -72,6 +74,19 @@ def test_the_expected_error_falls_until_it_stops(observed):
     assert stop_reason(state, target=early, minimum=500) is None
     assert "as small as wanted" in stop_reason(state, target=early)
     assert stop_reason(state, target=1e-6, maximum=100) == "All 120 trials were asked."
+
+
+def test_disagreement_adds_to_the_error_of_a_shared_map(observed):
+    """The more uncertain the map, the more it adds; the draws, and so the pairs, are the same."""
+    _, responses = observed
+    own, shared = (
+        State(LAYOUT, segments=2, responses=responses, shared=shared, draws=16, seed=0)
+        for shared in (False, True)
+    )
+    np.testing.assert_array_equal(own.draws, shared.draws)
+    added = np.sqrt(shared.expected_error**2 - own.expected_error**2)
+    assert added == pytest.approx(DISAGREEMENT * np.median(mean_entropies(own.draws)) / 2)
+    assert added > 0.01
 
 
 def test_maps_are_uniform_without_answers():

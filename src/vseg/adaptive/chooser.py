@@ -71,6 +71,7 @@ class Chooser(Generic[Session]):
             study.layout.build(),
             segments=study.planned_segments,
             lapses=LAPSES,
+            shared=bool(study.design.shared),
             seed=derive_seed(study, image),
         )
 

@@ -48,6 +48,8 @@ class PosteriorInputs:
         Earlier answers about the image, from which the order of the segments follows; see `Answers.earlier_tallies`.
     chooser : int, optional
         The seed of an adaptive study's chooser, if it is its posterior.
+    shared : bool
+        Whether the chooser takes the answers of several participants.
     """
 
     answers: Tally | Responses
@@ -56,6 +58,7 @@ class PosteriorInputs:
     catch: tuple[int, int] | None = None
     earlier: tuple[Tally, ...] = ()
     chooser: int | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +168,9 @@ def collect_chooser_inputs(
     """Return the inputs of an adaptive study's chooser, with the answers in the order in which it takes them."""
     _check_answers(len(answers))
     return PosteriorInputs(
-        answers, study.planned_segments, earlier=earlier, chooser=derive_seed(study, image)
-    )
+        answers, study.planned_segments, earlier=earlier, chooser=derive_seed(study, image),
+        shared=bool(study.design.shared),
+    )  # fmt: skip
 
 
 def has_chooser(study: StudyRow, participant: str | None) -> bool:
@@ -258,7 +262,9 @@ def _compute_from_chooser(inputs: PosteriorInputs, seed: int) -> PosteriorSummar
     answers, tally = inputs.answers, _tally(inputs)
     if not isinstance(answers, Responses) or isinstance(inputs.segments, str):
         raise InvalidInput("A chooser needs answers in their order, and a number of segments.")
-    state = adaptive.State(tally.layout, segments=inputs.segments, lapses=LAPSES, seed=seed)
+    state = adaptive.State(
+        tally.layout, segments=inputs.segments, lapses=LAPSES, shared=inputs.shared, seed=seed
+    )
     state.add(answers.i, answers.j, answers.same)
     maps, draws, bounds = state.maps, state.draws, state.bounds
     reference = find_label_reference([*inputs.earlier, tally], maps.segments)
