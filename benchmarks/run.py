@@ -22,6 +22,7 @@ import large
 import live
 import minima
 import modelling
+import nuts
 import posterior
 import recovery
 import startup
@@ -29,7 +30,7 @@ import sweeping
 from tables import TARGETS_MISSED, replace_section
 
 ROOT = Path(__file__).parent.parent
-LONG = ("soaking",)  # run only if named
+LONG = ("nuts", "soaking")  # run only if named
 RESULTS = ROOT / "docs" / "benchmarks.md"
 HEADER = """# Benchmarks
 
@@ -47,7 +48,8 @@ def main() -> None:
         "single": _single, "batch": _batch, "live": live.main, "large": large.main, "minima": minima.main,
         "collecting": collecting.main, "adapting": adapting.main, "exporting": exporting.main,
         "dashboard": dashboard.main,
-        "posterior": posterior.main, "lapsing": lapsing.main, "modelling": modelling.main, "recovery": recovery.main,
+        "posterior": posterior.main, "nuts": nuts.main, "lapsing": lapsing.main,
+        "modelling": modelling.main, "recovery": recovery.main,
         "sweeping": sweeping.main, "startup": startup.main, "soaking": collecting.soak,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__)

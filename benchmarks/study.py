@@ -16,7 +16,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import answers
 import calibration
+import groups
 import kernels
 import posterior
 from reproduction.annotators import METHODS, StudyResult, run_study
@@ -26,7 +28,7 @@ from vseg.errors import VsegWarning
 
 ROOT = Path(__file__).parent.parent
 DOCS, CHECKPOINTS = ROOT / "docs", ROOT / "build" / "study"
-IMAGES, SEED, SETS, OTHER_SETS = 20, 0, 200, 15
+IMAGES, SEED, SETS, OTHER_SETS, PEOPLE = 20, 0, 200, 15, 200
 TARGETS = {"aggregate": 200, "individual": 130}
 HEADER = """# Studies
 
@@ -41,17 +43,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="your copy of BSDS500")
     parser.add_argument(
-        "--only", metavar="SECTIONS", help="some of calibration,accuracy,segments,trials,kernels,annotators"
+        "--only",
+        metavar="SECTIONS",
+        help="some of calibration,answers,accuracy,segments,trials,kernels,groups,annotators",
     )
     parser.add_argument("--quick", action="store_true", help="fewer seeds and photographs")
     parser.add_argument("--executor", default="processes", help="where the annotators' study runs")
     arguments = parser.parse_args()
     sections: dict[str, Callable[[], str]] = {
         "calibration": lambda: calibration.main(*((4, 1) if arguments.quick else (SETS, OTHER_SETS))),
+        "answers": lambda: answers.main(1 if arguments.quick else 6),
         "accuracy": lambda: posterior.accuracy(2 if arguments.quick else 32),
         "segments": lambda: posterior.counting(1 if arguments.quick else 12, arguments.quick),
         "trials": lambda: posterior.fewer_trials(1 if arguments.quick else 16, arguments.quick),
         "kernels": lambda: kernels.main(1 if arguments.quick else 8),
+        "groups": lambda: groups.main(*((32,) if arguments.quick else (PEOPLE, CHECKPOINTS / "groups"))),
         "annotators": lambda: annotators(arguments.folder, arguments.quick, arguments.executor),
     }
     wanted = (
