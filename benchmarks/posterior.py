@@ -149,9 +149,9 @@ def fewer_trials(repeats: int, quick: bool) -> str:
             chosen, fresh, even, five = [], [], [], []
             for seed in range(repeats):
                 truth = kind(SIZE, SEGMENTS, level, 500 + seed)
-                chosen.append(_session(truth, stops, seed))
-                fresh.append(_fixed(truth, _random_pairs(truth.layout, max(later), seed), later, seed))
-                even.append(_fixed(truth, _even_pairs(truth.layout, max(later), seed), later, seed))
+                chosen.append(adaptive_errors(truth, stops, seed))
+                fresh.append(fixed_errors(truth, random_pairs(truth.layout, max(later), seed), later, seed))
+                even.append(fixed_errors(truth, _even_pairs(truth.layout, max(later), seed), later, seed))
                 pairs = designs.covering(truth.layout, segments=SEGMENTS, seed=seed)
                 repeated = simulate(truth, pairs, blocks=5, seed=seed)
                 five.append(
@@ -160,7 +160,7 @@ def fewer_trials(repeats: int, quick: bool) -> str:
             ours, random, paper = np.mean(chosen, axis=0), np.mean(fresh, axis=0), float(np.mean(five))
             rows.append([
                 kind.__name__, level, f"{ours[stops.index(block)]:.4f}", f"{random[stops.index(block)]:.4f}",
-                _ratio(np.array(chosen)[:, stops.index(block)], np.array(fresh)[:, stops.index(block)]),
+                format_ratio(np.array(chosen)[:, stops.index(block)], np.array(fresh)[:, stops.index(block)]),
                 f"**{_saved(ours, stops, random, later):.1f}×**",
                 f"{_saved(ours, stops, np.mean(even, axis=0), later):.1f}×", f"{paper:.4f}",
                 _pipeline(5 * block, paper, stops, ours),
@@ -181,7 +181,7 @@ def fewer_trials(repeats: int, quick: bool) -> str:
     return table("Adaptive pairs", columns, rows, note)
 
 
-def _session(truth: Maps, stops: Sequence[int], seed: int) -> list[float]:
+def adaptive_errors(truth: Maps, stops: Sequence[int], seed: int) -> list[float]:
     """Return the errors of an adaptive session at these numbers of trials; batches are 16 pairs, later 8 % of all."""
     rng = np.random.default_rng(seed)
     state = adaptive.State(truth.layout, segments=truth.segments, seed=seed)
@@ -195,7 +195,7 @@ def _session(truth: Maps, stops: Sequence[int], seed: int) -> list[float]:
     return errors
 
 
-def _fixed(truth: Maps, pairs: Pairs, stops: Sequence[int], seed: int) -> list[float]:
+def fixed_errors(truth: Maps, pairs: Pairs, stops: Sequence[int], seed: int) -> list[float]:
     """Return the errors of the same estimator on the first pairs of a fixed sequence."""
     same = np.random.default_rng([seed, 1]).random(len(pairs)) < truth.same_probability(pairs)
     errors = []
@@ -206,7 +206,7 @@ def _fixed(truth: Maps, pairs: Pairs, stops: Sequence[int], seed: int) -> list[f
     return errors
 
 
-def _random_pairs(layout: Grid, count: int, seed: int) -> Pairs:
+def random_pairs(layout: Grid, count: int, seed: int) -> Pairs:
     """Draw distinct pairs uniformly."""
     i, j = np.triu_indices(len(layout), 1)
     drawn = np.random.default_rng(seed).permutation(len(i))[:count]
@@ -223,7 +223,7 @@ def _even_pairs(layout: Grid, count: int, seed: int) -> Pairs:
     return Pairs(layout, i[first], j[first])
 
 
-def _ratio(ours: np.ndarray, theirs: np.ndarray) -> str:
+def format_ratio(ours: np.ndarray, theirs: np.ndarray) -> str:
     """Format the ratio of mean errors with its standard error, from the differences on the same truths."""
     ratio = ours.mean() / theirs.mean()
     if len(ours) < 2:

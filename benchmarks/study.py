@@ -20,6 +20,7 @@ import answers
 import calibration
 import groups
 import kernels
+import oracle
 import posterior
 from reproduction.annotators import METHODS, StudyResult, run_study
 from reproduction.annotators.figure import draw_errors
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         metavar="SECTIONS",
-        help="some of calibration,answers,accuracy,segments,trials,kernels,groups,annotators",
+        help="some of calibration,answers,accuracy,segments,trials,oracle,kernels,groups,annotators",
     )
     parser.add_argument("--quick", action="store_true", help="fewer seeds and photographs")
     parser.add_argument("--executor", default="processes", help="where the annotators' study runs")
@@ -56,6 +57,7 @@ def main() -> None:
         "accuracy": lambda: posterior.accuracy(2 if arguments.quick else 32),
         "segments": lambda: posterior.counting(1 if arguments.quick else 12, arguments.quick),
         "trials": lambda: posterior.fewer_trials(1 if arguments.quick else 16, arguments.quick),
+        "oracle": lambda: oracle.main(2 if arguments.quick else 32),
         "kernels": lambda: kernels.main(1 if arguments.quick else 8),
         "groups": lambda: groups.main(*((32,) if arguments.quick else (PEOPLE, CHECKPOINTS / "groups"))),
         "annotators": lambda: annotators(arguments.folder, arguments.quick, arguments.executor),
