@@ -39,14 +39,16 @@ class Session(NamedTuple):
     most: float
 
 
+ADVISED = designs.advised_answers(2) / (2 * SIZE**2)
 SESSIONS = {
     "one block": Session(2, 0.0, 1, 1),
+    "as advised, 100 per segment": Session(2, 0.0, ADVISED, ADVISED),
     "a quarter to two blocks": Session(2, 0.0, 0.25, 2),
     "one block, K = 3, 5 % lapses estimated": Session(3, 0.05, 1, 1),
     "half a block": Session(2, 0.0, 0.5, 0.5),
 }
 # Each row of the table: the sessions of the first and of the second group. The last compares unlike sessions.
-ROWS = [(name, name) for name in list(SESSIONS)[:3]] + [("half a block", "one block")]
+ROWS = [(name, name) for name in list(SESSIONS)[:4]] + [("half a block", "one block")]
 # Participants to fit: those of each session and condition that the rows need.
 KINDS = [
     (session, condition)
