@@ -1,6 +1,7 @@
 """Settings of Hypothesis (the same examples in every run, new ones with `-m chaos`), and databases to test on."""
 
 import random
+import signal
 from contextlib import ExitStack
 
 import pytest
@@ -16,8 +17,11 @@ def pytest_configure(config):
 
     This hook runs before Hypothesis reads its options and before any test is imported.
     """
+    # Tests press Ctrl+C, here and in child processes, which Python leaves ignored if nohup has started it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.markexpr == "chaos":
         settings.load_profile("chaos")
+        config.option.timeout = 3600
         if config.option.hypothesis_seed is None:
             config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
 
@@ -56,3 +60,16 @@ def database_url(request, tmp_path):
     else:
         with request.getfixturevalue("postgres_server").borrowed() as url:
             yield url
+
+
+@pytest.fixture
+def patient_server(monkeypatch):
+    """Let pages and replies of a server wait for new answers, however busy the machine is.
+
+    Otherwise they show earlier ones, or that the answers are being read.
+    """
+    from vseg.server.api import dependencies
+    from vseg.server.dashboard import study_overview
+
+    monkeypatch.setattr(study_overview, "READ_TIMEOUT_S", 60)
+    monkeypatch.setattr(dependencies, "FIRST_READ_TIMEOUT_S", 60)
