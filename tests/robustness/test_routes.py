@@ -33,6 +33,7 @@ design = {{blocks = 2}}
 practice = {{trials = 2}}
 catch = {{per_block = 3}}
 """
+pytestmark = pytest.mark.usefixtures("patient_server")
 LONG_S = 60
 
 
