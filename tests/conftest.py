@@ -83,12 +83,15 @@ def database_url(request, tmp_path):
 
 @pytest.fixture
 def patient_server(monkeypatch):
-    """Let pages and replies of a server wait for new answers, however busy the machine is.
+    """Let a server in this process do the same however busy the machine is.
 
-    Otherwise they show earlier ones, or that the answers are being read.
+    Pages and replies wait for new answers instead of showing earlier ones, or that they are being read. Adaptive pairs
+    are chosen a few trials ahead; if choosing takes long, a server otherwise chooses for the whole session at once.
     """
+    from vseg.server import pair_scheduler
     from vseg.server.api import dependencies
     from vseg.server.dashboard import study_overview
 
     monkeypatch.setattr(study_overview, "READ_TIMEOUT_S", 60)
     monkeypatch.setattr(dependencies, "FIRST_READ_TIMEOUT_S", 60)
+    monkeypatch.setattr(pair_scheduler, "MAX_MARGIN", pair_scheduler.MIN_MARGIN)

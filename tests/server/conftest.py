@@ -5,4 +5,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def patience(patient_server):
-    """Wait for new answers in all tests of this folder."""
+    """Use `patient_server` in all tests of this folder."""
