@@ -17,8 +17,8 @@ ARGS ?=
 
 precompile = $(BIN)/python -c 'from vseg.server import precompile; precompile.compile_$(1)()'
 
-# Processes for tests; three keep two cores busy, because many tests wait for a server or a browser.
-PROCESSES ?= 3
+# Processes for tests; four keep two cores busy, because many tests wait for a server or a browser.
+PROCESSES ?= 4
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -36,11 +36,12 @@ demo: .venv/.ready ## Run the demonstration
 
 # Without ARGS: first most tests in several processes, then alone those that count the frames of a browser. The kernels
 # are compiled before, or each process would compile them; BLAS gets one thread, since the processes fill the cores.
+# tests/conftest.py orders the files: xdist would begin those with the fewest tests last, among them the longest.
 test quick: export OPENBLAS_NUM_THREADS = 1
 test: .venv/.ready .venv/.browser .venv/.torch ## Run the tests, with a real Chromium, PostgreSQL and PyTorch
 ifeq ($(ARGS),)
 	@$(call precompile,reconstruction) & $(call precompile,posterior); wait
-	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --durations 15 -m "not alone and not chaos"
+	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --durations 15 -m "not alone and not chaos"
 	@$(BIN)/python -m pytest -m "alone and not chaos" $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 else
 	@$(BIN)/python -m pytest $(ARGS)

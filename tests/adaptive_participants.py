@@ -26,7 +26,7 @@ TWO_IMAGE_STUDY = (
     )
     + 'design = {name = "adaptive", trials = 40, target_error = 0.99, least_trials = 20}\n'
 )
-MAX_POLLS = 15_000  # enough for five minutes, even if kernels are compiled first and every core is busy
+MAX_POLLS = 6_000  # enough for five minutes, even if kernels are compiled first and every core is busy
 
 
 class AdaptiveParticipant:

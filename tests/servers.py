@@ -112,9 +112,9 @@ def event(seq: int, kind: str = "device", **data: Any) -> dict[str, Any]:
     return {"seq": seq, "kind": kind, "at_ms": 1_760_000_000_000, "data": data}
 
 
-def pause() -> None:
+def pause(seconds: float = 0.05) -> None:
     """Wait a moment before asking a server again: asking all the time would take the processor that it needs."""
-    threading.Event().wait(0.02)
+    threading.Event().wait(seconds)
 
 
 def register_studies(db: store.Database, *texts: str) -> None:

@@ -75,18 +75,26 @@ def test_an_interrupted_folder_is_removed(here):
     assert os.listdir() == []
 
 
+@pytest.mark.parametrize("started", ["", "trap '' INT TERM;"], ids=["as usual", "with signals ignored"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_command_leaves_nothing_and_says_nothing(here, number, code):
-    """The child waits on a named pipe for its responses, so it is stopped in the middle at any speed."""
+def test_a_stopped_command_leaves_nothing_and_says_nothing(here, number, code, started):
+    """The child waits on a named pipe for its responses, so it is stopped in the middle at any speed.
+
+    nohup and scripts start their children with signals ignored.
+    """
     os.mkfifo("responses.csv")
     program = "import pathlib; pathlib.Path.is_file = lambda self: True; from vseg.cli import main; main()"
     child = subprocess.Popen(
-        [sys.executable, "-c", program, "fit", "responses.csv", "--grid", "6", "--segments", "2"],
+        ["sh", "-c", f'{started} exec "$@"', "sh", sys.executable, "-c", program, "fit", "responses.csv",
+         "--grid", "6", "--segments", "2"],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    with open("responses.csv", "w"):  # opens when the child has opened its end
-        child.send_signal(number)
-        _, err = child.communicate(timeout=60)
+    try:
+        with open("responses.csv", "w"):  # opens when the child has opened its end
+            child.send_signal(number)
+            _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
     assert (child.returncode, err) == (code, "")
     assert os.listdir() == ["responses.csv"]
 

@@ -415,6 +415,7 @@ def test_cue_with_planned_duration_0_has_no_marker(db, tmp_path):
     assert [row["trial_type"] for row in table].count("cue") == 1
 
 
+@pytest.mark.usefixtures("patient_server")
 def test_adaptive_study_exports_choices_and_stops(tmp_path):
     """The exported positions of the dots are those of the chosen pair; every column of the choices is described."""
     with run_server(f"sqlite:///{tmp_path}/vseg.db", STOPPING_STUDY) as server:

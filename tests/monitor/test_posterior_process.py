@@ -97,6 +97,7 @@ def test_too_few_answers(db):
         posterior_summary.collect_inputs(answers, "a")
 
 
+@pytest.mark.usefixtures("patient_server")
 @pytest.mark.parametrize("text", [ADAPTIVE_STUDY, SHARED_STUDY])
 def test_the_posterior_of_a_chooser(tmp_path, text):
     """Test that its expected error equals the one that the chooser stored with its last batch."""

@@ -122,6 +122,8 @@ def test_resampled_fits(tally, segments, smoothness):
 @settings(max_examples=20)
 @given(tallies(4), st.integers(2, 3))
 def test_the_posterior(tally, segments):
-    result = outcome(lambda: vseg.posterior(tally, segments=segments, draws=40, threads=1, seed=0))
+    result = outcome(
+        lambda: vseg.posterior(tally, segments=segments, draws=40, budget=100, threads=1, seed=0)
+    )
     assert result is not None
     check(result.maps, tally, segments)

@@ -38,7 +38,7 @@ def test_fits_are_invariant(two, segments, smoothness, threads):
 @given(shuffled(), st.integers(2, 3))
 def test_posteriors_are_invariant(two, threads):
     first, second = two
-    settings = {"segments": 2, "draws": 40, "seed": 3}
+    settings = {"segments": 2, "draws": 40, "budget": 100, "seed": 3}  # two rounds of draws
     expected = bits(lambda: vseg.posterior(first, threads=1, **settings))
     assert expected is not None
     assert bits(lambda: vseg.posterior(second, threads=threads, **settings)) == expected

@@ -15,7 +15,7 @@ import pytest
 import vseg
 from commands import vseg as run_command
 from researchers import BROWSER_HEADERS, CHEAP_HASHER, NAME, PASSWORD, post_form
-from servers import run_server
+from servers import pause, run_server
 from vseg import bots, figures, monitor, store
 from vseg.data.catch_trials import choose_lapses, count_catch_trials, sum_catch_trials
 from vseg.data.pairs import Pairs
@@ -33,6 +33,7 @@ design = {{blocks = 2}}
 practice = {{trials = 2}}
 catch = {{per_block = 3}}
 """
+pytestmark = pytest.mark.usefixtures("patient_server")
 LONG_S = 60
 
 
@@ -104,7 +105,7 @@ def get_segments(collected) -> int | str:
 def get_json(running, path: str):
     """Repeat a request to the API until the posterior is computed."""
     while (answer := running.client.get(f"api/studies/routes/images/{path}")).status_code == 202:
-        pass
+        pause()
     assert answer.status_code == 200, answer.text
     return answer.json()
 

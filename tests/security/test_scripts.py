@@ -15,6 +15,7 @@ from servers import RunningServer, event, response, run_server
 from vseg import store
 from vseg.server import auth
 
+pytestmark = pytest.mark.usefixtures("patient_server")
 RUN = "window.ran=(window.ran||0)+1"
 PAYLOADS = (
     f"<script>{RUN}</script>",

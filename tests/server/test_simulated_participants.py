@@ -125,7 +125,7 @@ def test_the_demo_command(tmp_path):
             api = f"{links['Participant'].partition('/s/')[0]}/api/studies/demo"
             while count_completed(client.get(f"{api}/progress")) < 15:
                 assert process.poll() is None
-                pause()
+                pause(0.5)  # they take half a minute
             maps = client.get(f"{api}/images/coffee/maps.json", params={"segments": 3, "smoothness": 1})
             assert maps.status_code == 200, maps.text
             assert client.get(links["Participant"]).status_code == 200

@@ -323,6 +323,18 @@ def test_unfinished_result_does_not_keep_old_data_visible(db, transaction):
     assert kept.value
 
 
+@pytest.mark.parametrize("transaction", ["reading", "writing"])
+def test_connection_in_use_while_the_database_is_closed_is_closed_afterwards(database_url, transaction):
+    """A thread that the server has abandoned may still read while the database is closed."""
+    db = store.open(database_url)
+    with getattr(db, transaction)() as connection:
+        driver = connection.connection.dbapi_connection
+        db.close()
+        assert connection.execute(text("SELECT 1")).scalar() == 1
+    with pytest.raises((psycopg.OperationalError, sqlite3.ProgrammingError), match="closed"):
+        driver.execute("SELECT 1")
+
+
 def test_no_sql_statement_is_built_from_strings():
     """Values are passed as parameters; text() and raw SQL are constants, all of which are listed here."""
     sources = {path.name: path.read_text() for path in Path(vseg.store.__file__).parent.rglob("*.py")}

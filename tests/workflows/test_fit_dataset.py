@@ -38,7 +38,11 @@ def fit_quietly(*arguments, **settings):
     [
         ("--segments 2", "responses", {"segments": 2}),
         ("--segments 2 --method penalised", "responses", {"segments": 2, "method": "penalised"}),
-        ("--segments 2 --by participant", "responses", {"segments": 2, "by": "participant"}),
+        (
+            "--segments 2 --by participant --budget 50",
+            "responses",
+            {"segments": 2, "by": "participant", "budget": 50},
+        ),
         (
             "--segments 2..3 --by participant --smoothness 1 --picture picture.png",
             "responses",
@@ -75,22 +79,22 @@ def fit_quietly(*arguments, **settings):
             {"segments": 2, "image": "tree", "method": "penalised"},
         ),
         (
-            "--segments 2..3 --by participant --method posterior --prior group --lapses estimate",
+            "--segments 2..3 --by participant --method posterior --prior group --lapses estimate --budget 50",
             "responses",
             {
                 "segments": range(2, 4), "by": "participant", "method": "posterior", "prior": "group",
-                "lapses": "estimate",
+                "lapses": "estimate", "budget": 50,
             },
         ),
         (
-            "--segments 2 --by participant --lapses 0.02,0.05 --draws 16",
+            "--segments 2 --by participant --lapses 0.02,0.05 --draws 16 --budget 50",
             "drop_out",
-            {"segments": 2, "by": "participant", "lapses": (0.02, 0.05), "draws": 16},
+            {"segments": 2, "by": "participant", "lapses": (0.02, 0.05), "draws": 16, "budget": 50},
         ),
         (
-            "--segments 2 --method posterior --prior image --picture picture.png",
+            "--segments 2 --method posterior --prior image --picture picture.png --budget 50",
             "responses",
-            {"segments": 2, "method": "posterior", "prior": "image", "picture": "picture.png"},
+            {"segments": 2, "method": "posterior", "prior": "image", "picture": "picture.png", "budget": 50},
         ),
     ],
 )  # fmt: skip
@@ -113,8 +117,8 @@ def test_python_and_the_command_write_the_same(data, command, monkeypatch, here,
             {"image": "cold", "by": "participant", "smoothness": 1.0},
         ),
         (
-            "--image warm --by participant --method posterior --prior group",
-            {"image": "warm", "by": "participant", "method": "posterior", "prior": "group"},
+            "--image warm --by participant --method posterior --prior group --budget 50",
+            {"image": "warm", "by": "participant", "method": "posterior", "prior": "group", "budget": 50},
         ),
     ],
 )

@@ -125,6 +125,8 @@ def run_app(commands: typer.Typer, arguments: Sequence[str] | None = None, *, pr
     """
     words = sys.argv[1:] if arguments is None else arguments
     command = words[0] if words else ""
+    # SIGINT too: Python leaves it ignored in a process that nohup or a script has started in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that temporary folders are removed
     with warnings.catch_warnings():
         warnings.simplefilter("always", VsegWarning)

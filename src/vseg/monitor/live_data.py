@@ -11,7 +11,6 @@ from vseg.monitor.posterior_process import PosteriorService
 from vseg.store.changes import read_study
 from vseg.store.studies import StudyRow
 
-WAIT_S = 0.2
 MAX_ROWS = 5_000_000  # of all studies together; the least recently used study is dropped
 
 
@@ -28,7 +27,7 @@ class LiveData:
         self._lock = threading.Lock()
         self._readers: OrderedDict[int, _BackgroundReader] = OrderedDict()
 
-    def answers(self, study: StudyRow, wait_s: float = WAIT_S) -> Answers | None:
+    def answers(self, study: StudyRow, wait_s: float) -> Answers | None:
         """Return the current answers of a study.
 
         If reading takes longer than `wait_s`, return those of the last refresh, or None during the first one, which

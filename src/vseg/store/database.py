@@ -92,6 +92,7 @@ class Database:
     def __init__(self, url: URL):
         self.url = url
         self.was_readable = False  # set by open() once the tables were read
+        self._is_closed = False
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._file_id = _file_id(self.address) if self.is_sqlite else None
         options = _sqlite_options() if self.is_sqlite else _postgresql_options()
@@ -133,13 +134,18 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Open a read-only transaction."""
-        with self._translate_errors(), self._reading.connect() as connection:
+        with self._translate_errors(), self._connect(self._reading) as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Open a writing transaction: durable when the block ends, rolled back if the block raises."""
-        with self._translate_errors(), self._write_lock, self._writing.begin() as connection:
+        with (
+            self._translate_errors(),
+            self._write_lock,
+            self._connect(self._writing) as connection,
+            connection.begin(),
+        ):
             yield connection
 
     def run_outside_transaction(self, *statements: str) -> list[tuple[Any, ...]]:
@@ -148,7 +154,7 @@ class Database:
         Nobody else in this process writes meanwhile.
         """
         rows: list[Any] = []
-        with self._translate_errors(), self._write_lock, self._writing.connect() as connection:
+        with self._translate_errors(), self._write_lock, self._connect(self._writing) as connection:
             if self.is_sqlite:  # SQLAlchemy would begin a transaction; the driver's own connection does not
                 for statement in statements:
                     rows = connection.connection.cursor().execute(statement).fetchall()
@@ -178,8 +184,19 @@ class Database:
     def close(self) -> None:
         """Store the queued records and close all connections."""
         self.writer.close()
-        self._reading.dispose()
-        self._writing.dispose()
+        self._is_closed = True
+        for engine in (self._reading, self._writing):
+            engine.pool.dispose()
+
+    @contextmanager
+    def _connect(self, engine: Engine) -> Iterator[Connection]:
+        """Lend a connection; if the database was closed meanwhile, by another thread, nobody else would close it."""
+        try:
+            with engine.connect() as connection:
+                yield connection
+        finally:
+            if self._is_closed:
+                engine.pool.dispose()
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:

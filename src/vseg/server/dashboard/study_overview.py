@@ -20,6 +20,7 @@ from vseg.server.dashboard.posteriors import PosteriorView
 from vseg.store.studies import StudyRow
 
 MAX_STUDIES = 8
+READ_TIMEOUT_S = 0.2  # for new answers; a page that shows earlier ones updates itself
 LARGE_STUDY = 200_000  # answers; pages about larger studies wait no longer than this for a new overview
 LARGE_STUDY_TIMEOUT_S = 0.1
 REFRESH_S = 60  # texts such as "5 min ago" change even if no data arrive
@@ -54,7 +55,7 @@ class OverviewCache:
 
     def get(self, row: StudyRow) -> StudyOverview | None:
         """Return the overview of a study, or None while its answers are read for the first time."""
-        answers = self._live_data.answers(row)
+        answers = self._live_data.answers(row, READ_TIMEOUT_S)
         if answers is None:
             return None
         version = f"{answers.version} {row.status} {time.time() // REFRESH_S}"
