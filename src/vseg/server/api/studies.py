@@ -62,7 +62,7 @@ async def create_study(request: Request) -> StudySummary:
         db = get_state(request).db
         return summarise_study_row(db, register_study(db, text), request)
 
-    return await http.run_in_thread(create)
+    return await http.run_one_at_a_time(create)
 
 
 @router.get("/studies/{name}", summary="Get one study")
@@ -160,9 +160,10 @@ def export_study(request: Request, row: RequestedStudy) -> FileResponse:
 
 
 def register_study(db: store.Database, text: str) -> StudyRow:
-    """Store a new study from the text of its file; raise `Conflict` if its name is taken."""
-    if len(text) > LARGEST_FILE:
-        raise InvalidInput(f"A study file has at most {LARGEST_FILE} characters, got {len(text)}.")
+    """Store a new study from the text of its file; raise `Conflict` if its name is taken.
+
+    Call it with `http.run_one_at_a_time`: it computes for up to a second.
+    """
     study = parse_study(text, "The study file")
     for image in study.images:
         if image.file is not None:
