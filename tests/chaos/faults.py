@@ -7,6 +7,7 @@ import asyncio
 import math
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -21,6 +22,7 @@ from chaos.disks import Disk
 from chaos.participants import Ledger
 from chaos.proxy import Proxy
 from chaos.serving import RestartablePostgres, Server, in_thread
+from vseg import store
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 BOTH = (SQLITE, POSTGRESQL)
@@ -28,6 +30,9 @@ FEW = 5
 MOST_TRIES = 20
 PATIENCE_S = 5.0  # how long participants wait for a reply
 NOTICED_WITHIN_S = 60  # by then participants without a reply have repeated their request
+
+RESCUED = "it has all acknowledged records"
+DIED = "The thread that stores records has died"
 
 LOCKING = {
     SQLITE: "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None); "
@@ -64,6 +69,11 @@ class Scene:
     lifted_at: float = 0.0
     to_spoil: int = 0
     """Number of requests that faults asked the proxy to damage."""
+
+    @property
+    def file(self) -> str:
+        """The file of a SQLite database."""
+        return self.url.removeprefix("sqlite:///")
 
     def lift(self) -> None:
         """Mark the end of a fault: the recovery time is measured from here."""
@@ -149,8 +159,7 @@ async def disk_full(scene: Scene) -> bool:
 async def database_locked(
     scene: Scene, what: str = "failures", few: int = FEW, tables: str = "responses"
 ) -> bool:
-    place = scene.url.removeprefix("sqlite:///")
-    command = [sys.executable, "-c", LOCKING[scene.database], place, tables]
+    command = [sys.executable, "-c", LOCKING[scene.database], scene.file, tables]
     # In a session of its own, so that Ctrl+C does not make it print a traceback; it ends with its input.
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, **pipes, start_new_session=True) as other:
@@ -188,6 +197,66 @@ async def postgres_only_reads(scene: Scene) -> bool:
     return felt
 
 
+async def log_deleted(scene: Scene) -> bool:
+    """Delete SQLite's log and its index; once the server has rescued the log, kill it: nobody could stop it before."""
+    rescued = scene.server.count_in_log(RESCUED)
+    for name in ("-wal", "-shm"):
+        Path(scene.file + name).unlink(missing_ok=True)
+    felt = await scene.until_more("told")
+    await in_thread(scene.server.wait_for_log, RESCUED, rescued + 1)
+    scene.server.kill()
+    scene.lift()
+    await in_thread(scene.server.start)
+    return felt
+
+
+async def file_overwritten(scene: Scene) -> bool:
+    """Copy an earlier copy over the database; afterwards put back the database as it was just before.
+
+    The server is stopped while the files are copied. What it acknowledges later is not in the files that are put back.
+    """
+    earlier, before = (scene.server.log.with_name(name) for name in ("earlier.db", "before.db"))
+    await in_thread(_checkpoint, scene.url)
+    await in_thread(_copy_earlier, scene, earlier)
+    await scene.until_more("accepted", scene.everyone)
+    os.kill(scene.server.pid, signal.SIGSTOP)
+    await in_thread(shutil.copyfile, scene.file, before)
+    await in_thread(shutil.copyfile, f"{scene.file}-wal", f"{before}-wal")
+    await in_thread(shutil.copyfile, earlier, scene.file)
+    os.kill(scene.server.pid, signal.SIGCONT)
+    felt = await scene.until_more("told")
+    scene.server.kill()
+    Path(f"{scene.file}-shm").unlink(missing_ok=True)
+    await in_thread(shutil.copyfile, before, scene.file)
+    await in_thread(shutil.copyfile, f"{before}-wal", f"{scene.file}-wal")
+    scene.lift()
+    await in_thread(scene.server.start)
+    return felt
+
+
+def _copy_earlier(scene: Scene, file: Path) -> None:
+    """Copy the database as it is: the file itself, or as `vseg backup` does."""
+    file.unlink(missing_ok=True)
+    if scene.rng.random() < 0.5:
+        shutil.copyfile(scene.file, file)
+        return
+    with store.open(scene.url, update_schema=False) as db:
+        store.backup.back_up(db, file)
+
+
+async def writer_ended(scene: Scene) -> bool:
+    """End the thread that stores records, until the server has noticed that it has died and somebody was told."""
+    died = scene.server.count_in_log(DIED)
+    for _ in range(MOST_TRIES):
+        felt = asyncio.create_task(scene.until_more("told", 1, within=2 * scene.everyone))
+        await asyncio.sleep(0)  # lets the task start counting
+        os.kill(scene.server.pid, signal.SIGUSR1)
+        scene.lift()
+        if await felt and scene.server.count_in_log(DIED) > died:
+            return True
+    return False
+
+
 @dataclass(frozen=True)
 class Fault:
     """A fault and what it needs; `times` is how often a complete run injects it in a round.
@@ -207,6 +276,8 @@ class Fault:
     """Whether the study chooses pairs from the answers so far."""
     kills_server: bool = False
     """Whether the server or a worker is killed; targets.py limits the recovery time."""
+    ends_writer: bool = False
+    """Whether the server must end its writer at a signal (serving.py)."""
 
 
 def _spoilt(name: str, *kinds: str, patience_s: float = PATIENCE_S) -> Fault:
@@ -242,6 +313,9 @@ FAULTS = (
         "database locked for longer than a write waits", partial(database_locked, what="told", few=1), 1,
         patience_s=60.0,
     ),
+    Fault("log of the database deleted", log_deleted, 6, ONLY["sqlite"]),
+    Fault("earlier copy copied over the database", file_overwritten, 6, ONLY["sqlite"]),
+    Fault("writer ended", writer_ended, 6, ends_writer=True),
     Fault("PostgreSQL restarted (fast)", partial(postgres_ended, number=signal.SIGINT), 8, ONLY["postgresql"]),
     Fault("PostgreSQL restarted (immediate)", partial(postgres_ended, number=signal.SIGQUIT), 8, ONLY["postgresql"]),
     Fault("PostgreSQL killed (SIGKILL)", partial(postgres_ended, number=signal.SIGKILL), 8, ONLY["postgresql"]),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chaos.checking import (
+    Found,
     Verdict,
     compare_records,
     count_sessions,
@@ -140,17 +141,19 @@ class Rounds:
             adaptive = any(fault.adaptive for fault in faults)
             design = (ADAPTIVE if adaptive else FIXED).format(self.crowd.trials)
             study.write_text(STUDY.format(people=self.crowd.people, design=design))
-            server = Server(study, url, folder, *(faults[0].options if faults else ()))
+            server = Server(
+                study, url, folder, *(faults[0].options if faults else ()),
+                ends_writer=any(fault.ends_writer for fault in faults),
+            )  # fmt: skip
             stack.callback(server.kill)
             server.start()
             postgres = None if database == SQLITE else self._restarted
-            db = stack.enter_context(store.open(url))
             scene = Scene(database, url, server, None, postgres, disk, Ledger(), rng, self.crowd.people)
             outcome = Outcome(name, database, disk.how if disk else "", len(faults), people=self.crowd.people)
             outcome.kills_server = any(fault.kills_server for fault in faults)
-            asyncio.run(self._run_participants(faults, scene, db, outcome))
+            asyncio.run(self._run_participants(faults, scene, outcome))
             outcome.map_equal = None if adaptive else False
-            self._judge_export(scene, db, folder / "export", outcome)
+            self._judge_export(scene, folder / "export", outcome)
         outcome.seconds = time.perf_counter() - began
         return outcome
 
@@ -171,9 +174,7 @@ class Rounds:
         if disk is not None:
             self.postgres.execute(f"DROP TABLESPACE {name}")
 
-    async def _run_participants(
-        self, faults: Sequence[Fault], scene: Scene, db: store.Database, outcome: Outcome
-    ) -> None:
+    async def _run_participants(self, faults: Sequence[Fault], scene: Scene, outcome: Outcome) -> None:
         """Let all participants take part while the faults happen."""
         patience_s = min((fault.patience_s for fault in faults), default=PATIENCE_S)
         async with AsyncExitStack() as stack:
@@ -185,7 +186,7 @@ class Rounds:
                 for pid in _prolific_ids(self.crowd.people)
             ]
             everything = asyncio.gather(
-                self._inject_faults(faults, scene, db, outcome), *(person.take_part() for person in crowd)
+                self._inject_faults(faults, scene, outcome), *(person.take_part() for person in crowd)
             )
             try:
                 async with asyncio.timeout(LONGEST_S):
@@ -197,9 +198,7 @@ class Rounds:
                 await scene.proxy.settled()
                 outcome.requests_spoilt, outcome.to_spoil = scene.proxy.spoilt, scene.to_spoil
 
-    async def _inject_faults(
-        self, faults: Sequence[Fault], scene: Scene, db: store.Database, outcome: Outcome
-    ) -> None:
+    async def _inject_faults(self, faults: Sequence[Fault], scene: Scene, outcome: Outcome) -> None:
         """Inject each fault at its time, and compare the database with the acknowledged answers after it."""
         ledger = scene.ledger
         ledger.going.set()
@@ -219,15 +218,16 @@ class Rounds:
             outcome.recoveries_s.append(ledger.recovered_at - scene.lifted_at)
             ledger.going.clear()
             acknowledged = dict(ledger.acknowledged)
-            found = await in_thread(read_database, db, "crowd")
+            found = await in_thread(_read_stored, scene.url)
             verdict = compare_records(acknowledged, ledger.given, found)
             ledger.going.set()
             if not verdict:
                 ledger.wrong.append(f"after {fault.name} ({number + 1}): {verdict}")
         ledger.over.set()
 
-    def _judge_export(self, scene: Scene, db: store.Database, folder: Path, outcome: Outcome) -> None:
-        export_study(db, "crowd", folder)
+    def _judge_export(self, scene: Scene, folder: Path, outcome: Outcome) -> None:
+        with store.open(scene.url) as db:
+            export_study(db, "crowd", folder)
         outcome.responses = len(scene.ledger.acknowledged)
         outcome.stored = len(read_export(folder))
         outcome.verdict = judge_export(scene.ledger, folder)
@@ -252,6 +252,12 @@ def moments(faults: int, rng: random.Random) -> list[float]:
     """
     spread = [LAST_FAULT_BY * (number + 1 - rng.random()) / faults for number in range(faults)]
     return spread if faults < 2 else [0.0, *spread[1:]]
+
+
+def _read_stored(url: str) -> Found:
+    """Read the database with a connection of its own: faults delete and replace its files between two reads."""
+    with store.open(url, update_schema=False) as db:
+        return read_database(db, "crowd")
 
 
 def _reached(ledger: Ledger, answers: float) -> bool:

@@ -17,17 +17,30 @@ from databases import Postgres
 from vseg.server.runner import WORKER_CODE
 
 READY_WITHIN_S = 60
+WITH_MORTAL_WRITER = """
+import ctypes, runpy, signal, threading
+
+def end_writer(*_):
+    for thread in threading.enumerate():
+        if thread.name == "vseg-writer":
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
+
+signal.signal(signal.SIGUSR1, end_writer)
+runpy.run_module("vseg", run_name="__main__", alter_sys=True)
+"""
+"""Runs vseg; at SIGUSR1 the thread that stores records ends at its next instruction."""
 
 
 class Server:
     """A server that keeps its port and database when it is restarted; `log` is the file of its log."""
 
-    def __init__(self, study: Path, url: str, folder: Path, *options: str):
+    def __init__(self, study: Path, url: str, folder: Path, *options: str, ends_writer: bool = False):
         self.port = _find_port()
-        serve = [sys.executable, "-m", "vseg", "serve", str(study), "--db", url, "--port", str(self.port)]
+        program = ["-c", WITH_MORTAL_WRITER] if ends_writer else ["-m", "vseg"]
+        serve = [sys.executable, *program, "serve", str(study), "--db", url, "--port", str(self.port)]
         self._command = [*serve, *options]
         self.log = folder / "server.log"
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[Any] | None = None
 
     def start(self) -> None:
         """Start the server; return once it has printed its links and listens."""
@@ -59,7 +72,16 @@ class Server:
 
     def tracebacks(self) -> int:
         """Count the tracebacks in the log."""
-        return self.log.read_text().count("Traceback (most recent call last)") if self.log.exists() else 0
+        return self.count_in_log("Traceback (most recent call last)")
+
+    def count_in_log(self, text: str) -> int:
+        return self.log.read_text().count(text) if self.log.exists() else 0
+
+    def wait_for_log(self, text: str, count: int) -> None:
+        """Wait until the log has this text so many times, or until the server has ended."""
+        process = self._process
+        while self.count_in_log(text) < count and process is not None and process.poll() is None:
+            _wait(process, 0.02)
 
 
 def _read_command(pid: str) -> bytes:
@@ -120,7 +142,7 @@ class RestartablePostgres:
             )
 
 
-def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> None:
+def _wait(process: "subprocess.Popen[Any]", seconds: float) -> None:
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

@@ -1,6 +1,7 @@
 """The short version of `make chaos`: every kind of fault once on each database, and tests for bugs it found."""
 
 import asyncio
+import os
 import random
 import re
 import sqlite3
@@ -187,9 +188,12 @@ def test_a_damaged_database_file_refuses_no_record_permanently(tmp_path):
             other.execute("PRAGMA user_version = 7")  # invalidates the writer's cache
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         other.close()
+        db.check_file_in_place()
+        written = file.stat().st_mtime_ns
         with open(file, "r+b") as raw:
             raw.seek(4096)
             raw.write(b"\xff" * (file.stat().st_size - 4096))
+        os.utime(file, ns=(written, written))  # like a disk that fails, not a program that writes
         error = store.responses.append(db, session.id, [response(0)], []).exception()
         assert isinstance(error, VsegError)
         assert not isinstance(error, InvalidInput)

@@ -12,7 +12,7 @@ import pytest
 
 from vseg.data.layout import Grid, Scatter
 from vseg.errors import InvalidInput, NotFound
-from vseg.evaluation.submissions import file_digest, run_submission
+from vseg.evaluation.submissions import SubmissionFailed, file_digest, run_submission
 
 HALVES = "return (np.arange(image.shape[1]) >= image.shape[1] // 2) * np.ones(image.shape[:2], int)"
 
@@ -132,3 +132,78 @@ def test_missing_file_and_missing_images(images):
         run_submission("nowhere.py", images, Grid(4))
     with pytest.raises(InvalidInput, match="no pictures"):
         run_submission(__file__, {}, Grid(4))
+
+
+LEAVE = """import json, os, pathlib, sys, zipfile
+    folder = pathlib.Path(sys.argv[1])
+    (folder / "report.json").write_text(json.dumps({"seconds": 1.0, "repeatable": True}))
+    np.savez(folder / "maps.npz", **{f"maps-{k}": np.full((16, 2), 0.5) for k in range(2)})
+    {more}
+    os._exit(0)"""
+
+
+def test_the_result_of_the_next_test_is_valid_unless_it_is_spoilt(submit, images):
+    assert set(run_submission(submit(LEAVE.replace("{more}", "pass")), images, Grid(4)).maps) == set(images)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "(folder / 'maps.npz').write_bytes(b'PK not a zip')",
+        "(folder / 'maps.npz').write_bytes((folder / 'maps.npz').read_bytes()[:300])",
+        "np.savez(folder / 'maps.npz', **{'maps-0': np.full((16, 2), 0.5)})",
+        "np.savez(folder / 'maps.npz', **{f'maps-{k}': np.full((16, 2), np.nan) for k in range(2)})",
+        "np.savez(folder / 'maps.npz', **{f'maps-{k}': np.full((9, 2), 0.5) for k in range(2)})",
+        "np.savez(folder / 'maps.npz', **{f'maps-{k}': np.array(['a', 'b']) for k in range(2)})",
+        "(folder / 'report.json').write_text('{')",
+        "(folder / 'report.json').write_text('[1, 2]')",
+        "(folder / 'report.json').write_text('[' * 100_000)",
+        "(folder / 'report.json').write_text('{\"seconds\": \"soon\"}')",
+        "(folder / 'report.json').write_text('{\"seconds\": NaN}')",
+        "(folder / 'report.json').write_bytes(bytes([255, 254]))",
+        "open(folder / 'report.json', 'wb').truncate(2**40)",
+    ],
+)
+def test_a_spoilt_result_is_a_failure_of_this_submission(more, submit, images):
+    """The process of a submission can write whatever it wants, by mistake or not."""
+    with pytest.raises(SubmissionFailed, match="cannot be read") as caught:
+        run_submission(submit(LEAVE.replace("{more}", more)), images, Grid(4))
+    assert "\n" not in str(caught.value)
+
+
+def test_maps_that_would_unpack_to_gigabytes_are_not_unpacked(submit, images):
+    more = """with zipfile.ZipFile(folder / "maps.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("maps-0.npy", "w", force_zip64=True) as member:
+            np.lib.format.write_array_header_1_0(
+                member, {"descr": "<f8", "fortran_order": False, "shape": (16, 2**25)}
+            )
+            for _ in range(512):
+                member.write(bytes(2**20))"""
+    with pytest.raises(SubmissionFailed, match=r"would unpack to \d+ bytes"):
+        run_submission(submit(LEAVE.replace("{more}", more)), images, Grid(4))
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "pidfd_open"), reason="needs Linux to watch the process of another parent"
+)
+def test_a_process_that_has_left_the_group_is_ended(submit, images, tmp_path):
+    """By a double fork with a session of its own, as daemons do; the submission itself succeeds."""
+    file = tmp_path / "daemon"
+    body = f"""import os, signal
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            open({str(file)!r} + ".new", "w").write(str(os.getpid()))
+            os.rename({str(file)!r} + ".new", {str(file)!r})
+            while True:
+                signal.pause()
+        os._exit(0)
+    while not os.path.exists({str(file)!r}):
+        pass
+    {HALVES}"""
+    run_submission(submit(body), images, Grid(4))
+    try:
+        daemon = os.pidfd_open(int(file.read_text()))
+    except ProcessLookupError:
+        return
+    assert select.select([daemon], [], [], 30)[0]  # readable once it has ended

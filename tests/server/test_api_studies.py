@@ -1,5 +1,8 @@
 """Test the API routes for studies and personal tokens."""
 
+import asyncio
+import threading
+
 import httpx
 import pytest
 
@@ -7,6 +10,7 @@ from researchers import run_server_with_api_client
 from servers import STUDY
 from vseg import store
 from vseg.errors import Conflict
+from vseg.server import http
 from vseg.server.simulated_participants import Simulations
 
 
@@ -52,6 +56,40 @@ def test_creating_a_study(api):
 def test_invalid_studies_are_rejected(sqlite_api, body, status, message):
     answer = sqlite_api.post("studies", json=body)
     assert (answer.status_code, message in answer.json()["message"]) == (status, True), answer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"a{12_000 * '.a'} = 1", "The study file, line 1: this is nested too deeply"),
+        ("".join(f"k{n} = 1\n" for n in range(90_000)), "The study file has more than 30000 settings"),
+    ],
+)
+def test_study_files_that_would_fill_the_memory_are_rejected(sqlite_api, text, message):
+    reply = sqlite_api.client.post("api/studies", json={"text": text})
+    assert reply.status_code == 422
+    assert reply.json()["message"].startswith(message)
+
+
+def test_studies_are_read_one_at_a_time():
+    """Each thread that computes delays participants."""
+    begun, released = [], threading.Event()
+
+    def compute(number: int) -> int:
+        begun.append(number)
+        released.wait()
+        return number
+
+    async def compute_together() -> list[int]:
+        calls = asyncio.gather(*(http.run_one_at_a_time(compute, number) for number in range(2)))
+        limiter = http._get_limiter(http._COMPUTING_LIMITER, 1)
+        while len(begun) < 2 and not (begun and limiter.statistics().tasks_waiting):
+            await asyncio.sleep(0)
+        assert begun == [0]
+        released.set()
+        return await calls
+
+    assert asyncio.run(compute_together()) == [0, 1]
 
 
 def test_bodies_are_read_after_the_login_is_checked(sqlite_api):

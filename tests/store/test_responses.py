@@ -1,3 +1,4 @@
+import ctypes
 import json
 import os
 import signal
@@ -5,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from itertools import compress
 from pathlib import Path
 
@@ -467,3 +469,76 @@ def test_postgresql_plans_inserts_for_the_current_table_size(postgres_url):
             assert writer._prepare_insert(db, schema.events, schema.responses)(connection, [late]) == 1
             read = text("SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'responses'")
             assert connection.scalar(read) == 0
+
+
+# pytest reports every exception that ends a thread, also the one that the test itself has raised there.
+ends_a_thread = pytest.mark.filterwarnings("ignore:Exception in thread vseg-writer")
+
+
+def end_thread(thread: threading.Thread) -> None:
+    """Let a thread end at its next instruction, as after a fault of the interpreter or a call of sys.exit()."""
+    assert ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
+    )
+
+
+def get_writer_thread(db: store.Database) -> threading.Thread:
+    (thread,) = (thread for thread in threading.enumerate() if thread is db.writer._thread)
+    return thread
+
+
+@ends_a_thread
+def test_a_writer_that_dies_is_replaced_and_nobody_waits_for_ever(db, caplog):
+    session = begin_session(db, register_study(db)).session
+    assert store.responses.append(db, session.id, [response(0)], []).exception(60) is None
+    for seq in range(1, 6):
+        thread = get_writer_thread(db)
+        end_thread(thread)
+        # The thread notices when it has taken this request, so it has stored it or fails it.
+        error = store.responses.append(db, session.id, [response(seq)], []).exception(60)
+        assert error is None or type(error) is VsegError
+        thread.join(60)
+        assert not thread.is_alive()
+        assert store.responses.append(db, session.id, [response(seq)], []).exception(60) is None
+    assert "The thread that stores records has died; another one replaces it." in caplog.text
+    with db.reading() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM responses").scalar() == 6
+
+
+@ends_a_thread
+def test_a_check_of_health_replaces_a_writer_that_has_died(db):
+    session = begin_session(db, register_study(db)).session
+    assert store.responses.append(db, session.id, [response(0)], []).exception(60) is None
+    thread = get_writer_thread(db)
+    end_thread(thread)
+    store.responses.append(db, session.id, [response(1)], []).exception(60)
+    thread.join(60)
+    db.check_health()
+    assert get_writer_thread(db) is not thread
+
+
+def test_a_writer_outlives_an_error_of_its_own(db, caplog):
+    """Here, a request that was resolved before its records were stored."""
+    session = begin_session(db, register_study(db)).session
+    assert store.responses.append(db, session.id, [response(0)], []).exception(60) is None
+    thread = get_writer_thread(db)
+    with db.writing() if db.is_sqlite else nullcontext():  # on SQLite the writer waits meanwhile
+        broken = writer.WriteRequest(session.id, [None], [])  # type: ignore[list-item]
+        error = db.writer.append(broken)
+        after = store.responses.append(db, session.id, [response(1)], [])
+    assert isinstance(error.exception(60), VsegError)
+    after.exception(60)
+    assert store.responses.append(db, session.id, [response(1)], []).exception(60) is None
+    assert get_writer_thread(db) is thread
+
+
+@ends_a_thread
+def test_requests_of_a_writer_that_has_died_fail_when_the_database_is_closed(tmp_path):
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        session = begin_session(db, register_study(db)).session
+        assert store.responses.append(db, session.id, [response(0)], []).exception(60) is None
+        thread = get_writer_thread(db)
+        with db.writing():
+            waiting = [store.responses.append(db, session.id, [response(seq)], []) for seq in range(1, 4)]
+            end_thread(thread)
+    assert all(request.done() for request in waiting)

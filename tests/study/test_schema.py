@@ -420,3 +420,34 @@ def test_a_number_with_too_many_digits():
     """Python reads hexadecimal numbers of any length, but does not print more than 4300 decimal digits."""
     with pytest.raises(InvalidInput, match=r"segments should be .*, got a number of thousands of digits"):
         parse_study(f'name = "a"\nsegments = 0x{"f" * 6000}\n')
+
+
+def test_the_largest_study_is_within_the_limits_of_the_parser():
+    points = ", ".join(f"[{(x + 0.5) / 64}, {(y + 0.5) / 64}]" for x in range(64) for y in range(64))
+    images = "".join(
+        f'[[images]]\nname = "i{n}"\ncolours = 2\nseed = {n}\nsquare = true\ncondition = "c{n}"\n'
+        for n in range(1000)
+    )
+    quotas = "".join(f"c{n} = 1\n" for n in range(1000))
+    study = parse_study(
+        f'name = "large"\nsegments = 2\nparticipants = 9\nlayout = {{points = [{points}]}}\n{images}'
+        f"[assignment.quota_per_condition]\n{quotas}"
+    )
+    assert (len(study.images), len(study.layout.build())) == (1000, 4096)
+
+
+def test_many_unknown_settings():
+    """Only the settings that the message names are compared with those that exist."""
+    with pytest.raises(InvalidInput) as error:
+        parse_study("".join(f"nmae{number} = 1\n" for number in range(20_000)), "s.toml")
+    lines = str(error.value).splitlines()
+    assert lines[0] == "s.toml, line 1: there is no setting nmae0; did you mean name?"
+    assert len(lines) == 21
+    assert lines[-1] == f"{20_000 + 5 - 20} more settings are wrong."
+
+
+def test_a_text_that_is_too_long_for_a_study():
+    with pytest.raises(
+        InvalidInput, match="the text has 1000001 characters; a study file has at most 1000000"
+    ):
+        parse_study(1_000_001 * "#", "the text")

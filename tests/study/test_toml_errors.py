@@ -6,7 +6,7 @@ import tomllib
 import pytest
 from hypothesis import given, strategies as st
 
-from vseg.study.toml_errors import find_key_lines, parse_toml
+from vseg.study.toml_errors import MAX_DEPTH, find_key_lines, parse_toml
 
 TEXT = """# a comment with [brackets] and key = value
 title = "a # b = [c]"
@@ -126,7 +126,18 @@ def test_any_valid_file(top, tables):
             "f.toml, line 2: this is not valid TOML, cannot overwrite a value at the end of the file.",
         ),
         ("[a", "f.toml, line 1: this is not valid TOML, expected ']' at the end of a table declaration"),
-        ("a = " + 5000 * "[", "f.toml is nested too deeply"),
+        (
+            "\na = " + 5000 * "[",
+            "f.toml, line 2: this is nested too deeply; expected at most 8 tables, lists",
+        ),
+        ("b = 1\na" + 12_000 * ".a" + " = 1", "f.toml, line 2: this is nested too deeply"),
+        ("[a.a.a.a.a.a]\nb = 1\na.a.a.a = 1", "f.toml, line 3: this is nested too deeply"),
+        ("[[a.a.a.a]]\na.a.a = [{a.a = 1}]", "f.toml, line 2: this is nested too deeply"),
+        ("a = {a.a.a = {a.a.a = {a.a.a = 1}}}", "f.toml, line 1: this is nested too deeply"),
+        ("".join(f"k{number} = 1\n" for number in range(100_000)), "f.toml has more than 30000 settings"),
+        ("k = [" + 40_000 * "1," + "]", "f.toml has more than 30000 settings and entries of lists"),
+        (40_000 * "[[k]]\n", "f.toml has more than 30000 settings and entries of lists"),
+        ('"""' + 200_000 * '\\"""', "f.toml, line 1: this is not valid TOML"),
         ("a = " + 5000 * "9", "f.toml is not valid TOML: Exceeds the limit"),
     ],
 )
@@ -134,3 +145,30 @@ def test_invalid_toml(text, message):
     with pytest.raises(ValueError) as error:
         parse_toml(text, "f.toml")
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = '''" + 50_000 * "." + "'''  # " + 50_000 * "[,=" + "\nb = '" + 50_000 * "=" + "'",
+        'a = """' + 50_000 * ", = . [" + '\\""" still\n""" # ' + 9 * "[",
+        50_000 * "# a.b = [\n" + "a = 1",
+        "a.b.c = [[1.5, 2.5], [3.5]]\n" + "".join(f"[t{n}.u.v.w]\nx = {{y = 1.5}}\n" for n in range(500)),
+    ],
+)
+def test_text_in_strings_and_comments_counts_neither_as_depth_nor_as_values(text):
+    assert parse_toml(text, "f.toml") == tomllib.loads(text)
+
+
+@given(st.lists(keys, max_size=5), st.lists(keys, min_size=1, max_size=5), st.lists(keys, max_size=5))
+def test_depth_does_not_depend_on_how_it_is_written(header, dotted, inline):
+    header, dotted, inline = (
+        [json.dumps(name, ensure_ascii=False) for name in names] for names in (header, dotted, inline)
+    )
+    text = f"[{'.'.join(header)}]\n" if header else ""
+    text += ".".join(dotted) + "".join(f" = {{{name}" for name in inline) + " = 1" + "}" * len(inline)
+    if len(header) + len(dotted) + len(inline) > MAX_DEPTH:
+        with pytest.raises(ValueError, match="nested too deeply"):
+            parse_toml(text, "f.toml")
+    else:
+        assert parse_toml(text, "f.toml") == tomllib.loads(text)

@@ -1,7 +1,8 @@
 """Start, limit, watch and kill child processes.
 
 Every child leads a process group of its own, so that killing the group also ends whatever the child has started, and a
-Ctrl+C in the terminal reaches the parent alone. A child that calls `serve_requests` or `exit_with_parent` exits when
+Ctrl+C in the terminal reaches the parent alone. A process that leaves the group, as daemons do, is recognised on Linux
+by a mark in its environment, which it inherits. A child that calls `serve_requests` or `exit_with_parent` exits when
 its standard input ends, so that it does not outlive a parent that was killed.
 
 These are safeguards against accidents, not against malice: a child runs with all rights of its user.
@@ -10,16 +11,17 @@ These are safeguards against accidents, not against malice: a child runs with al
 import contextlib
 import os
 import queue
+import secrets
 import signal
 import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO, Literal
+from typing import IO, Any, BinaryIO, Literal
 
 CHECK_INTERVAL_S = 0.25  # between two checks of a child's limits; a reply is delivered at once
 OWN_MEMORY_MB = 400  # what Python and vseg themselves need
@@ -28,7 +30,19 @@ ONE_THREAD = dict.fromkeys(
 )
 """Environment variables that keep numerical libraries to one thread."""
 ENDED_WITHOUT_ANSWER = "Its process ended without an answer, as if it had called exit()."
+MARKS = (
+    "VSEG_STARTED_BY"  # environment variable with the marks of all children that this process descends from
+)
+MAX_SWEEPS = 100  # a process may start others while its relatives are killed
 _LENGTH = struct.Struct(">Q")  # before each message in a pipe
+
+
+class ChildProcess(subprocess.Popen[bytes]):
+    """A child process, and the mark in the environment of all processes that descend from it."""
+
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], **options: Any):
+        self.mark = secrets.token_hex(8)
+        super().__init__(command, env={**env, MARKS: f"{env.get(MARKS, '')}:{self.mark}"}, **options)
 
 
 class ChildEndedError(Exception):
@@ -75,7 +89,7 @@ def start_python(
     stdout: int | None = subprocess.PIPE,
     stderr: int | None = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
-) -> "subprocess.Popen[bytes]":
+) -> ChildProcess:
     """Start this Python with these arguments as the leader of a new process group.
 
     Parameters
@@ -91,7 +105,7 @@ def start_python(
     pass_fds : sequence of int
         File descriptors that the child inherits.
     """
-    return subprocess.Popen(
+    return ChildProcess(
         [sys.executable, *arguments], env={**os.environ, **(environment or {})}, cwd=folder,
         stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=pass_fds, start_new_session=True,
     )  # fmt: skip
@@ -119,6 +133,30 @@ def kill_group(process: "subprocess.Popen[bytes]") -> None:
         else:
             process.kill()
     process.wait()
+    if isinstance(process, ChildProcess):
+        _kill_marked(process.mark)
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill the processes with this mark, which have left the group, until there are none."""
+    for _ in range(MAX_SWEEPS):
+        if not (marked := [process for process in _list_processes() if _has_mark(process, mark)]):
+            return
+        for process in marked:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(int(process.name), signal.SIGKILL)
+
+
+def _list_processes() -> Iterator[Path]:
+    """Yield the folders of all processes below /proc; none where the system has no such folder."""
+    return Path("/proc").glob("[0-9]*")
+
+
+def _has_mark(process: Path, mark: str) -> bool:
+    """Return whether a process has the mark in its environment; not if it belongs to another user or has ended."""
+    with contextlib.suppress(OSError):
+        return mark.encode() in (process / "environ").read_bytes()
+    return False
 
 
 def stop_group(process: "subprocess.Popen[bytes]", timeout_s: float) -> None:
@@ -158,21 +196,21 @@ def limit_check(process: "subprocess.Popen[bytes]", limits: Limits) -> Callable[
     def check() -> None:
         if time.monotonic() > deadline:
             raise LimitReachedError("time")
-        if measure_memory_mb(process.pid) > limits.memory_mb + OWN_MEMORY_MB:
+        if measure_memory_mb(process.pid, getattr(process, "mark", None)) > limits.memory_mb + OWN_MEMORY_MB:
             raise LimitReachedError("memory")
 
     return check
 
 
-def measure_memory_mb(group: int) -> float:
-    """Return the resident memory of all processes of a process group; 0 if the system does not tell."""
+def measure_memory_mb(group: int, mark: str | None = None) -> float:
+    """Return the resident memory of all processes of a group, or with a mark; 0 if the system does not tell."""
     if not Path("/proc/self/stat").exists():
         return _measure_memory_with_ps(group)
     pages = 0
-    for process in Path("/proc").glob("[0-9]*"):
+    for process in _list_processes():
         with contextlib.suppress(OSError, IndexError, ValueError):
             fields = (process / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group:
+            if int(fields[2]) == group or (mark is not None and _has_mark(process, mark)):
                 pages += int((process / "statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 

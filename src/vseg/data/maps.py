@@ -2,9 +2,11 @@
 
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -190,12 +192,7 @@ class Maps:
         if not Path(path).is_file():
             raise NotFound(f"No maps at {path}; expected an .npz file written by vseg.")
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-                if (size := sum(member.file_size for member in stored.zip.infolist())) > MAX_BYTES:
-                    raise ValueError(f"the file would unpack to {size} bytes")
-                arrays = {
-                    name: stored[name] for name in stored.files if name in ("probabilities", "positions")
-                }
+            arrays = read_arrays(path, ("probabilities", "positions"))
         except INVALID_FILE_ERRORS as error:
             raise InvalidInput(
                 f"{path} is not an .npz file of maps; expected one written by vseg."
@@ -230,6 +227,25 @@ class Maps:
                 values[outside] = NearestNDInterpolator(centres, self.probabilities)(positions[outside])
         values = np.maximum(values, 0)
         return values / values.sum(axis=1, keepdims=True)
+
+
+def read_arrays(
+    path: str | Path, names: Sequence[str], max_bytes: int = MAX_BYTES
+) -> dict[str, NDArray[Any]]:
+    """Read arrays of an .npz file; those that it does not have are omitted.
+
+    A file that would unpack to more than `max_bytes`, and any other unreadable file, raises one of
+    `INVALID_FILE_ERRORS`.
+    """
+    with open(path, "rb") as file:
+        if file.read(2) != b"PK":  # NumPy would read an .npy file, of any size
+            raise ValueError("the file is no archive")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as stored:
+            # A member never unpacks to more than its declared size.
+            if (size := sum(member.file_size for member in stored.zip.infolist())) > max_bytes:
+                raise ValueError(f"the file would unpack to {size} bytes")
+            return {name: stored[name] for name in names if name in stored.files}
 
 
 def average_entropy(draws: NDArray[np.float64]) -> NDArray[np.float64]:

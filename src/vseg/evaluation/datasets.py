@@ -7,13 +7,13 @@ Both are written like imported data, in the folder format of `vseg export`, so t
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vseg import designs
+from vseg._support.temporary_folders import temporary_folder
 from vseg.data import dataset, importers
 from vseg.data.importers.names import name_images
 from vseg.data.importers.trials import SkippedRows
@@ -171,8 +171,8 @@ def _write(
 ) -> DatasetSummary:
     from PIL import Image
 
-    with TemporaryDirectory() as temporary:
-        files = {new_names[each]: Path(temporary) / f"{new_names[each]}.png" for each in pictures}
+    with temporary_folder("dataset") as temporary:
+        files = {new_names[each]: temporary / f"{new_names[each]}.png" for each in pictures}
         for each, pixels in pictures.items():
             Image.fromarray(pixels).save(files[new_names[each]])
         imported = importers.ImportedData(

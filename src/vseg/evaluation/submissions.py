@@ -2,11 +2,11 @@
 
 import hashlib
 import json
+import math
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,15 @@ from vseg._support.subprocesses import (
     start_python,
     wait_within_limits,
 )
+from vseg._support.temporary_folders import temporary_folder
 from vseg.data.layout import Grid, Layout
-from vseg.data.maps import Maps
-from vseg.errors import InvalidInput, NotFound
+from vseg.data.maps import INVALID_FILE_ERRORS, Maps, read_arrays
+from vseg.errors import InvalidInput, NotFound, VsegError
 from vseg.evaluation import submission_worker
 from vseg.evaluation.sandbox import ENVIRONMENT, MEMORY_MB, SECONDS
+
+MAX_RESULT_BYTES, MAX_REPORT_BYTES = 2**28, 2**20  # of all maps together, unpacked; of the report
+LONGEST_ERROR = 2000  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +99,7 @@ def run_submission(
         )
     full = str(path.resolve()) + (f":{function}" if function else "")
     limits = Limits(seconds, memory_mb)
-    with TemporaryDirectory(prefix="vseg-bench-") as folder:
-        job = Path(folder)
+    with temporary_folder("bench") as job:
         _write_job(job, full, images, layout, memory_mb)
         returncode = _run_job(job, path.resolve().parent, limits)
         maps, duration, repeatable = _read_results(job, returncode, list(images), layout, limits)
@@ -148,17 +151,45 @@ def _run_job(job: Path, folder: Path, limits: Limits) -> int:
 def _read_results(
     job: Path, returncode: int, images: list[str], layout: Layout, limits: Limits
 ) -> tuple[dict[str, Maps], float, bool]:
-    """Return maps, seconds and repeatability from the job's folder; raise `SubmissionFailed` if there are none."""
-    report_file, maps_file = job / submission_worker.REPORT, job / submission_worker.MAPS
-    report = json.loads(report_file.read_text("utf-8")) if report_file.is_file() else {}
+    """Return maps, seconds and repeatability from the job's folder; raise `SubmissionFailed` if there are none.
+
+    The submission could write to this folder, too: nothing in it is trusted, neither in its size nor in its content.
+    """
+    try:
+        report = _read_report(job / submission_worker.REPORT)
+    except INVALID_FILE_ERRORS as error:
+        raise SubmissionFailed(f"Its report cannot be read ({type(error).__name__}).") from error
     if report.get("out_of_memory"):
         raise SubmissionFailed(limits.describe("memory"))
     if returncode < 0:
         raise SubmissionFailed(describe_exit(returncode, limits.memory_mb))
     if "error" in report:
-        raise SubmissionFailed(report["error"])
-    if not maps_file.is_file() or "seconds" not in report:
+        raise SubmissionFailed(" ".join(str(report["error"])[:LONGEST_ERROR].split()))
+    file = job / submission_worker.MAPS
+    if not file.is_file() or "seconds" not in report:
         raise SubmissionFailed(ENDED_WITHOUT_ANSWER)
-    with np.load(maps_file, allow_pickle=False) as stored:
-        maps = {name: Maps(layout, stored[f"maps-{number}"]) for number, name in enumerate(images)}
-    return maps, float(report["seconds"]), bool(report["repeatable"])
+    names = [f"maps-{number}" for number in range(len(images))]
+    try:
+        seconds = float(report["seconds"])
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"it took {seconds} s")
+        arrays = read_arrays(file, names, MAX_RESULT_BYTES)
+        maps = {image: Maps(layout, arrays[name]) for image, name in zip(images, names, strict=True)}
+    except (*INVALID_FILE_ERRORS, VsegError) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}"[:LONGEST_ERROR].split())
+        raise SubmissionFailed(f"The maps that its process left cannot be read ({reason}).") from error
+    return maps, seconds, bool(report.get("repeatable"))
+
+
+def _read_report(file: Path) -> dict[str, Any]:
+    """Return what the child reports; empty if it wrote no file."""
+    if not file.is_file():
+        return {}
+    with open(file, "rb") as opened:
+        content = opened.read(MAX_REPORT_BYTES + 1)
+    if len(content) > MAX_REPORT_BYTES:
+        raise ValueError(f"the report has more than {MAX_REPORT_BYTES} bytes")
+    report = json.loads(content)  # RecursionError is a RuntimeError
+    if not isinstance(report, dict):
+        raise TypeError("the report is no object")
+    return report

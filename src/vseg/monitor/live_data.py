@@ -62,7 +62,7 @@ class _BackgroundReader:
         self._db = db
         self._changed = threading.Condition()
         self._requested = self._done = 0
-        self._reading = False
+        self._thread: threading.Thread | None = None  # None if no request is left
         self._error: Exception | None = None
         self._study: StudyRow | None = None
         self._buffer: StudyBuffer | None = None
@@ -78,9 +78,10 @@ class _BackgroundReader:
             self._study = study
             self._requested += 1
             request = self._requested
-            if not self._reading:
-                self._reading = True
-                threading.Thread(target=self._run, name="vseg-live-data", daemon=True).start()
+            if self._thread is None or not self._thread.is_alive():
+                thread = threading.Thread(target=self._run, name="vseg-live-data", daemon=True)
+                thread.start()
+                self._thread = thread
             self._changed.wait_for(lambda: self._done >= request, wait_s)
             if self._done >= request and self._error is not None:
                 raise self._error
@@ -91,7 +92,7 @@ class _BackgroundReader:
         while True:
             with self._changed:
                 if self._done >= self._requested:
-                    self._reading = False
+                    self._thread = None
                     return
                 request, study = self._requested, self._study
             error, answers = None, self._answers

@@ -137,6 +137,8 @@ class PosteriorService:
             thread.join()
 
     def _enqueue(self, request: _Request) -> None:
+        if self._thread is not None and not self._thread.is_alive():  # it has died
+            self._thread = self._running = None
         running = self._running
         if running is not None and running.subject == request.subject:
             running.requested_s = request.requested_s

@@ -14,7 +14,7 @@ from vseg import store
 from vseg.errors import InvalidInput, NotFound
 from vseg.server import error_pages, html, participant_routes
 from vseg.server.headers import PathPrefix, SecurityHeaders
-from vseg.server.health import health
+from vseg.server.health import health, watch_database
 from vseg.server.lazy_app import LazyApp
 from vseg.server.pair_scheduler import PairScheduler
 from vseg.server.retention import enforce_retention
@@ -89,7 +89,13 @@ def create_app(
             if several_workers
             else nullcontext()
         )
-        async with groups.lifespan(app), enforce_retention(db), researchers.load_in_background(), following:
+        async with (
+            groups.lifespan(app),
+            watch_database(db),
+            enforce_retention(db),
+            researchers.load_in_background(),
+            following,
+        ):
             yield
         context.pair_scheduler.close()
         at_exit.close()

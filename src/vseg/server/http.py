@@ -31,7 +31,9 @@ STATUS_CODES: dict[type[Exception], int] = {
 }
 
 DATABASE_THREADS = 40
-_DATABASE_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("vseg-database-threads")  # one per event loop
+# One per event loop.
+_DATABASE_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("vseg-database-threads")
+_COMPUTING_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("vseg-computing-thread")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,12 +46,26 @@ async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
     These threads have a limit of their own: while the database does not answer, static files are still sent and
     /health still answers.
     """
-    try:
-        limiter = _DATABASE_LIMITER.get()
-    except LookupError:
-        limiter = anyio.CapacityLimiter(DATABASE_THREADS)
-        _DATABASE_LIMITER.set(limiter)
+    limiter = _get_limiter(_DATABASE_LIMITER, DATABASE_THREADS)
     return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=limiter)
+
+
+async def run_one_at_a_time(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that computes for long in a thread, after the others that were passed to this function.
+
+    Every thread that computes delays the requests of participants, and those that wait occupy no thread.
+    """
+    limiter = _get_limiter(_COMPUTING_LIMITER, 1)
+    return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=limiter)
+
+
+def _get_limiter(variable: RunVar[anyio.CapacityLimiter], threads: int) -> anyio.CapacityLimiter:
+    try:
+        return variable.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(threads)
+        variable.set(limiter)
+        return limiter
 
 
 async def read_body(request: Request, max_bytes: int = MAX_SMALL_BODY_BYTES) -> bytes:

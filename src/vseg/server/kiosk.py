@@ -4,12 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from vseg._support.subprocesses import start_program, stop_group
+from vseg._support.temporary_folders import temporary_folder
 from vseg.errors import InvalidInput
 
 NAMES = (
@@ -57,7 +57,7 @@ def find_browser(program: str | None = None) -> str | None:
 @contextmanager
 def open_browser(browser: str, address: str, *, windowed: bool) -> Iterator[subprocess.Popen[bytes]]:
     """Open the browser at this address, full screen without controls unless `windowed`; close it at the end."""
-    with tempfile.TemporaryDirectory(prefix="vseg-lab-", ignore_cleanup_errors=True) as profile:
+    with temporary_folder("lab") as profile:
         flags = [f"--user-data-dir={profile}", *QUIET, WINDOW if windowed else "--kiosk", f"--app={address}"]
         if sys.platform == "linux" and os.geteuid() == 0:
             # Without this flag it does not start for root; it shows only our own page.

@@ -92,6 +92,7 @@ class PairScheduler:
             if self._closed or choices.session in self._waiting:
                 return
             self._waiting[choices.session] = choices, time.monotonic()
+            self._threads = [thread for thread in self._threads if thread.is_alive()]  # one may have died
             if len(self._threads) < self._max_threads:
                 self._start_thread(is_helper=len(self._threads) > 0)
             self._changed.notify_all()

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from vseg import store
+from vseg._support.temporary_folders import remove_abandoned_folders
 from vseg.errors import VsegError
 from vseg.server import http
 from vseg.server.background import run_in_background, wait_for_stop
@@ -16,12 +17,16 @@ log = logging.getLogger("vseg.server")
 
 
 def enforce_retention(db: store.Database) -> AbstractAsyncContextManager[None]:
-    """Delete identities as each study's `[privacy]` promises, at the start and daily, while the block lasts."""
+    """Delete identities as each study's `[privacy]` promises, at the start and daily, while the block lasts.
+
+    So are exports that a killed server left in the folder of temporary files: they, too, hold participants' data.
+    """
     return run_in_background(partial(_delete_daily, db))
 
 
 async def _delete_daily(db: store.Database, stop: asyncio.Event) -> None:
     while not stop.is_set():
+        await http.run_in_thread(remove_abandoned_folders)
         try:
             deleted = await http.run_in_thread(store.sessions.apply_retention, db)
         except VsegError as error:

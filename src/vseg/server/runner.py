@@ -182,8 +182,8 @@ class _Server(uvicorn.Server):
 
     def _exit_now(self) -> None:
         log.error(
-            "Stopped without waiting any longer for the database, which does not answer or is being vacuumed; all "
-            "acknowledged records are stored."
+            "Stopped without waiting any longer for the database, which does not answer or is being vacuumed; records "
+            "were acknowledged only after they were committed."
         )
         os._exit(1)
 

@@ -9,7 +9,6 @@ import json
 import os
 import secrets
 import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from starlette.requests import Request
 
 from vseg import store
 from vseg._support.subprocesses import kill_group, start_python
+from vseg._support.temporary_folders import temporary_folder
 from vseg.errors import Conflict, InvalidInput
 from vseg.store.studies import StudyRow
 
@@ -193,9 +193,9 @@ class Simulations:
     def _run(self, job: SimulationJob, settings: dict[str, Any], source: Source, study: StudyRow) -> None:
         """Run a group to its end; any error becomes the job's message."""
         try:
-            with tempfile.TemporaryDirectory(prefix="vseg-truth-") as folder:
-                if source == "truth" and _save_true_maps(study, Path(folder)):
-                    settings["truth"] = folder
+            with temporary_folder("truth") as folder:
+                if source == "truth" and _save_true_maps(study, folder):
+                    settings["truth"] = str(folder)
                 elif source == "model":
                     settings["model"] = self.model
                 with self.child_process(["-m", "vseg.bots"]) as process:

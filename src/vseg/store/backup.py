@@ -6,7 +6,6 @@ private, on the disk, has a checksum and was verified before it gets its name.
 """
 
 import sqlite3
-import tempfile
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, delete, exists, func, inspect, literal, select
 
 from vseg._support.progress import StartProgress, no_progress
+from vseg._support.temporary_folders import temporary_folder
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch, VsegError
 from vseg.store import checksum, researchers
 from vseg.store.database import Database, locked_message, log_long_wait, parse_url
@@ -74,8 +74,8 @@ def restore(file: Path, url: str, *, progress: StartProgress = no_progress) -> B
             _copy_and_update(file, temporary, progress).close()
             _remove_log(temporary)
             return check_backup(temporary)
-    with tempfile.TemporaryDirectory(prefix="vseg-") as folder:
-        temporary = Path(folder, "backup.db")
+    with temporary_folder("restore") as folder:
+        temporary = folder / "backup.db"
         with _copy_and_update(file, temporary, no_progress) as source, Database(target_url) as target:
             with target.reading() as connection:
                 _check_empty(target, connection)  # before its tables are created or updated

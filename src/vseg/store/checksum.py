@@ -35,6 +35,11 @@ def is_intact(file: Path) -> bool:
     return not is_sqlite or not any(checksum) or checksum == _compute_digest(file)
 
 
+def is_present(header: bytes) -> bool:
+    """Return whether the header of a SQLite file has a checksum in both fields."""
+    return all(any(header[field]) for field in FIELDS)
+
+
 def clear_checksum(connection: sqlite3.Connection) -> None:
     """Remove the checksum from a file that is about to be changed."""
     for read, clear in zip(READ_FIELDS, CLEAR_FIELDS, strict=True):

@@ -18,6 +18,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.store import checksum
+from vseg.store.file_watch import FileWatch
 from vseg.store.migrate import HEAD, migrate
 from vseg.store.schema import images, researchers, responses, sessions, studies
 from vseg.store.writer import Writer
@@ -86,7 +87,7 @@ class Database:
     """An open database: `reading()` and `writing()` are transactions, `writer` stores responses.
 
     On SQLite there is a single writing connection, so that writers queue in this process and not on the file's lock.
-    The SQLite file has to exist before and must not be replaced while it is open.
+    The SQLite file has to exist before; it and its log must not be replaced while it is open.
     """
 
     def __init__(self, url: URL):
@@ -94,7 +95,9 @@ class Database:
         self.was_readable = False  # set by open() once the tables were read
         self._is_closed = False
         self.is_sqlite = url.get_backend_name() == "sqlite"
-        self._file_id = _file_id(self.address) if self.is_sqlite else None
+        self._file_watch = FileWatch(self.address) if self.is_sqlite else None
+        self._log_rescue: threading.Thread | None = None
+        self._rescue_lock = threading.Lock()
         options = _sqlite_options() if self.is_sqlite else _postgresql_options()
         self._reading, self._writing = (create_engine(url, hide_parameters=True, **each) for each in options)
         if self.is_sqlite:
@@ -103,6 +106,9 @@ class Database:
             # checksum first, before the write-ahead log exists: the log would hide the change of the file's header.
             event.listen(self._writing, "connect", lambda connection, _: checksum.clear_checksum(connection))
             _configure_sqlite(self._writing, "BEGIN IMMEDIATE", "PRAGMA journal_mode = WAL")
+            assert self._file_watch is not None
+            event.listen(self._writing, "connect", self._file_watch.begin)
+            event.listen(self._writing, "close", self._file_watch.end)
         else:
             _configure_postgresql(self._reading, SET_LOCK_TIMEOUT)
             _configure_postgresql(self._writing, SET_LOCK_TIMEOUT, SET_DURABLE_COMMITS, SET_FRESH_PLANS)
@@ -124,11 +130,36 @@ class Database:
         return describe_url(self.url)
 
     def check_file_in_place(self) -> None:
-        """Raise `VsegError` if the SQLite file is not the one that was opened: new responses would be lost."""
-        if self.is_sqlite and _file_id(self.address) != self._file_id:
-            raise VsegError(
-                f"The database file {self.address} was moved, replaced or deleted while it was in use; put it back "
-                f"together with {self.address}-wal, or restart vseg with the database that you want to use."
+        """Raise `VsegError` if the SQLite file or its log was replaced or overwritten: new responses would be lost."""
+        if self._file_watch is None:
+            return
+        try:
+            self._file_watch.check()
+        except VsegError:
+            if self._file_watch.is_log_deleted:
+                self._start_log_rescue()
+            raise
+
+    def _start_log_rescue(self) -> None:
+        """Write the deleted log, which this process still has open, to the database file; in a thread, once."""
+        with self._rescue_lock:
+            if self._log_rescue is None:
+                self._log_rescue = threading.Thread(target=self._rescue_log, name="vseg-rescue", daemon=True)
+                self._log_rescue.start()
+
+    def _rescue_log(self) -> None:
+        try:
+            with self._write_lock, self._writing.connect() as connection:
+                cursor = connection.connection.cursor()
+                busy, pages, written = cursor.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+        except (exc.SQLAlchemyError, sqlite3.Error) as error:
+            log.error("The deleted log of %s could not be written to it: %s.", self.address, error)
+            return
+        if busy or pages != written:
+            log.error("The deleted log of %s could not be written to it: it is being read.", self.address)
+        else:
+            log.error(
+                "The deleted log of %s was written to it; it has all acknowledged records.", self.address
             )
 
     @contextmanager
@@ -139,7 +170,10 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Open a writing transaction: durable when the block ends, rolled back if the block raises."""
+        """Open a writing transaction: durable when the block ends, rolled back if the block raises.
+
+        If the files were found deleted or overwritten after the commit, `VsegError` is raised although it succeeded.
+        """
         with (
             self._translate_errors(),
             self._write_lock,
@@ -147,6 +181,7 @@ class Database:
             connection.begin(),
         ):
             yield connection
+        self.check_file_in_place()
 
     def run_outside_transaction(self, *statements: str) -> list[tuple[Any, ...]]:
         """Run statements that may not run in a transaction, such as VACUUM; return the rows of the last one.
@@ -171,10 +206,11 @@ class Database:
         return dialect.insert(table).on_conflict_do_nothing()
 
     def check_health(self) -> None:
-        """Read the newest row of each important table; `VsegError` if that fails.
+        """Read the newest row of each important table, and see that records can be stored; `VsegError` if that fails.
 
         SELECT 1 would not even read a SQLite file, and one table does not show damage in another.
         """
+        self.writer.ensure_running()
         with self.reading() as connection:
             for table in HEALTH_TABLES:
                 columns = [column for column in table.c if column.name not in LARGE_COLUMNS]
@@ -184,6 +220,8 @@ class Database:
     def close(self) -> None:
         """Store the queued records and close all connections."""
         self.writer.close()
+        if self._log_rescue is not None:
+            self._log_rescue.join()
         self._is_closed = True
         for engine in (self._reading, self._writing):
             engine.pool.dispose()
@@ -303,15 +341,6 @@ def parse_url(text: str) -> URL:
     if not Path(str(url.database)).absolute().parent.is_dir():
         raise InvalidInput(f"There is no folder for {url.database}; make it, or name another file.")
     return url.set(drivername="sqlite+pysqlite")
-
-
-def _file_id(file: str) -> tuple[int, int] | None:
-    """Return the device and inode of a file, or None if it does not exist."""
-    try:
-        status = Path(file).stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _create_private_file(file: str, must_exist: bool) -> None:

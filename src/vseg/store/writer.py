@@ -5,6 +5,7 @@ stores it in one transaction and resolves the futures after the commit. So a tho
 commits per second, and an acknowledged record is on the disk.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -38,6 +39,9 @@ GATHER_S = 0.004  # under load, a commit waits this long for more records, which
 MAX_QUEUED_REQUESTS = (
     50_000  # with more, requests are refused; the pages keep their records and send them again
 )
+
+GAVE_UP = "Records could not be stored because of an error; send them again in a moment."
+log = logging.getLogger("vseg.store")
 
 # Ordered, so that two workers never deadlock.
 _SELECT_SESSIONS = (
@@ -83,9 +87,10 @@ class Writer:
         # Responses first: if a response and an event come with the same number, the response is stored.
         self._inserts = _prepare_insert(db, responses, events), _prepare_insert(db, events, responses)
         self._queue: SimpleQueue[WriteRequest | None] = SimpleQueue()
+        self._pending: set[WriteRequest] = set()  # not resolved yet, whether they are in the queue or not
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._closed = False
+        self._closed = self._is_dying = False
 
     def append(self, request: WriteRequest) -> Future[None]:
         """Queue records; the future is resolved once they are durable, or fails with the reason."""
@@ -94,11 +99,31 @@ class Writer:
                 raise VsegError("The database is being closed; send the records again in a moment.")
             if self._queue.qsize() >= MAX_QUEUED_REQUESTS:
                 raise VsegError("The database is overloaded; send the records again in a moment.")
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="vseg-writer", daemon=True)
-                self._thread.start()
+            self._start()
+            self._pending.add(request)
+            request.stored.add_done_callback(lambda _: self._pending.discard(request))
             self._queue.put(request)
         return request.stored
+
+    def ensure_running(self) -> None:
+        """Replace the thread if it has died, and fail what it had taken; `VsegError` if there can be no thread."""
+        with self._lock:
+            if self._thread is not None:
+                self._start()
+
+    def _start(self) -> None:
+        """Start the thread, or another one if it has died; the caller holds the lock."""
+        if self._thread is not None and self._thread.is_alive() and not self._is_dying:
+            return
+        if self._thread is not None:
+            log.error("The thread that stores records has died; another one replaces it.")
+            self._give_up()
+        thread = threading.Thread(target=self._run, name="vseg-writer", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise VsegError(f"There can be no thread that stores records: {error}.") from error
+        self._thread, self._is_dying = thread, False
 
     def close(self) -> None:
         """Store the queued records and stop."""
@@ -108,8 +133,33 @@ class Writer:
             self._queue.put(None)
         if thread is not None:
             thread.join()
+        with self._lock:
+            self._give_up()  # if the thread has died
+
+    def _give_up(self) -> None:
+        """Fail all requests: their pages send the records again, and what was stored is not stored twice."""
+        for request in list(self._pending):
+            if not request.stored.done():
+                request.stored.set_exception(VsegError(GAVE_UP))
 
     def _run(self) -> None:
+        """Store what is queued until `close`; whatever happens to one batch, the next one is stored."""
+        is_closed = False
+        while not is_closed:
+            try:
+                self._store_batches()
+                is_closed = True
+            except Exception:
+                log.exception(GAVE_UP)
+                with self._lock:
+                    self._give_up()
+            except BaseException:
+                with self._lock:  # so that no request is queued that this thread will not take
+                    self._give_up()
+                    self._is_dying = True
+                raise
+
+    def _store_batches(self) -> None:
         rows = 0
         while (first := self._queue.get()) is not None:
             if rows > 1:
@@ -121,7 +171,7 @@ class Writer:
                     break
                 batch.append(following)
                 rows += len(following)
-            self._store([request for request in batch if request.stored.set_running_or_notify_cancel()])
+            self._store([request for request in batch if _is_wanted(request)])
 
     def _store(self, batch: list[WriteRequest]) -> None:
         """Commit a batch; if a row makes it fail, commit each half by itself until the bad request is alone."""
@@ -249,6 +299,11 @@ def _rejected_error(error: BaseException) -> VsegError:
     reported = InvalidInput(f"The database rejected a record ({type(cause).__name__}); it was not stored.")
     reported.__cause__ = error
     return reported
+
+
+def _is_wanted(request: WriteRequest) -> bool:
+    """Return whether somebody waits for a request: it was neither given up nor cancelled."""
+    return not request.stored.done() and request.stored.set_running_or_notify_cancel()
 
 
 def _fail(batch: Sequence[WriteRequest], error: BaseException) -> None:

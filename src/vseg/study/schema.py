@@ -41,7 +41,7 @@ from vseg.study.sections import (
 from vseg.study.toml_errors import describe_validation_error, parse_toml, setting_error
 
 DEFAULT_SEGMENTS = 5  # assumed for planning when segments = "free": the paper's choice for photographs
-LARGEST_FILE = 1_000_000  # bytes
+LARGEST_FILE = 1_000_000  # bytes or characters
 LOCATIONS_PER_INITIAL_PAIR = 3  # an adaptive design begins with one fixed pair for every three locations
 MOST_TRIALS = 100_000  # per participant
 
@@ -273,6 +273,8 @@ def parse_study(text: str, source: str = "study file") -> Study:
     -------
     Study
     """
+    if len(text) > LARGEST_FILE:
+        raise InvalidInput(f"{source} has {len(text)} characters; a study file has at most {LARGEST_FILE}.")
     try:
         return Study.model_validate(parse_toml(text, source))
     except ValidationError as error:

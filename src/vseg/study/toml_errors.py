@@ -20,9 +20,22 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 KeyPath = tuple[str | int, ...]  # from the top of the file to a key, such as ("images", 0, "name")
 JsonSchema = dict[str, Any]
 
+MAX_DEPTH = 8  # tables, lists and keys within each other; a study needs four
+MAX_VALUES = 30_000  # settings, tables and entries of lists; the largest valid study has about 23,000
 LONGEST_KEY, LONGEST_REASON, LONGEST_VALUE = 80, 500, 60  # characters in a message
 MAX_MESSAGES = 20  # settings that one message names
 SHOULD_BE = "should_be"  # key of a field's json_schema_extra that describes its pattern in words
+
+
+# Quantifiers are possessive, and an unclosed string reaches to the end of its line or of the file: time is linear in
+# the length of any text, valid or not.
+_SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
+_BLANK = re.compile(r"[ \t]*+")
+_STRING = re.compile(
+    r'"{3}(?:[^"\\]++|\\.|"(?!""))*+"{0,5}' r"|'{3}(?:[^']++|'(?!''))*+'{0,5}"
+    r'|"(?:[^"\\\n]++|\\[^\n])*+"?' r"|'[^'\n]*+'?", re.DOTALL
+)  # fmt: skip
+_TOKEN = re.compile(rf"(?P<space>(?=[\s#]){_SPACE.pattern})|{_STRING.pattern}|[.,=\[\]{{}}]", re.DOTALL)
 
 
 def setting_error(reason: str, *path: str | int) -> PydanticCustomError:
@@ -39,11 +52,10 @@ def setting_error(reason: str, *path: str | int) -> PydanticCustomError:
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
-    """Parse TOML; raise a ValueError that names the source and the line if it is invalid."""
+    """Parse TOML; raise a ValueError that names the source and the line if it is invalid, too deep or too large."""
+    _check_limits(text, source)
     try:
         return tomllib.loads(text)
-    except RecursionError as error:
-        raise ValueError(f"{source} is nested too deeply; expected tables within tables at most.") from error
     except ValueError as error:
         match = re.fullmatch(
             r"(.*?)\s*\(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL
@@ -54,6 +66,50 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
         line = match[2] or text.rstrip("\n").count("\n") + 1
         column = f" at column {match[3]}" if match[3] else " at the end of the file"
         raise ValueError(f"{source}, line {line}: this is not valid TOML, {reason}{column}.") from error
+
+
+def _check_limits(text: str, source: str) -> None:
+    """Raise a ValueError if the file is nested too deeply or has too many values.
+
+    It runs before tomllib, whose time and memory grow with the square of the number of names in a key.
+    """
+    values, depth, table_depth = (
+        0,
+        1,
+        0,
+    )  # depths: names from the top of the file to the current key and table
+    outer: list[int] = []  # depths around the brackets that are open
+    statement, in_header = 0, False  # where the current statement begins; whether it is a [header]
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if match["space"]:
+            if not outer and ("\n" in token or match.start() == statement):
+                table_depth = depth if in_header else table_depth
+                depth, statement, in_header = table_depth + 1, match.end(), False
+        elif in_header:
+            depth += token == "."
+        elif token == "[" and match.start() == statement and not outer:
+            in_header, depth = True, 1
+            values += 1
+        elif token in "[{":
+            outer.append(depth)
+            depth += 1
+            values += 1
+        elif token in "]}":
+            depth = outer.pop() if outer else depth
+        elif token in ".=,":
+            depth = outer[-1] + 1 if token == "," and outer else depth + (token == ".")
+            values += token != "."
+        if depth > MAX_DEPTH:
+            line = text.count("\n", 0, match.start()) + 1
+            raise ValueError(
+                f"{source}, line {line}: this is nested too deeply; expected at most {MAX_DEPTH} tables, lists and "
+                "keys within each other."
+            )
+        if values > MAX_VALUES:
+            raise ValueError(
+                f"{source} has more than {MAX_VALUES} settings and entries of lists; leave out what no study needs."
+            )
 
 
 def describe_validation_error(error: ValidationError, text: str, schema: JsonSchema, source: str) -> str:
@@ -71,21 +127,24 @@ def describe_validation_error(error: ValidationError, text: str, schema: JsonSch
         What the message calls the file.
     """
     lines = find_key_lines(text)
-    messages: dict[KeyPath, tuple[float, str]] = {}
-    for details in error.errors():
+    first: dict[KeyPath, ErrorDetails] = {}
+    for details in error.errors(include_url=False):
         path = (
             *_path_in_file(schema, details["loc"], details["type"]),
             *details.get("ctx", {}).get("path", ()),
         )
+        first.setdefault(path, details)
+    # Missing keys have no line and come last: a misspelt key, which has a line, may be the reason.
+    ordered = sorted(first, key=lambda path: _line_of_key(lines, path) or math.inf)
+    messages = []
+    for path in ordered[:MAX_MESSAGES]:
         line = _line_of_key(lines, path)
-        message = f"{source}{f', line {line}' if line else ''}: {_describe_error(details, path, schema)}"
-        # Missing keys have no line and come last: a misspelt key, which has a line, may be the reason.
-        messages.setdefault(path, (line or math.inf, message))
-    ordered = [message for _, message in sorted(messages.values(), key=lambda entry: entry[0])]
+        where = f"{source}, line {line}" if line else source
+        messages.append(f"{where}: {_describe_error(first[path], path, schema)}")
     others = len(ordered) - MAX_MESSAGES
     if others > 0:
-        ordered[MAX_MESSAGES:] = [f"{others} more setting{' is' if others == 1 else 's are'} wrong."]
-    return "\n".join(ordered)
+        messages.append(f"{others} more setting{' is' if others == 1 else 's are'} wrong.")
+    return "\n".join(messages)
 
 
 def _line_of_key(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
@@ -238,11 +297,6 @@ def _describe_length(node: JsonSchema, min_key: str, max_key: str, unit: str) ->
 
 # ── the lines of the keys ──
 
-_SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
-_BLANK = re.compile(r"[ \t]*")
-_STRING = re.compile(
-    r'"""(?:[^\\]|\\.)*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:[^"\\\n]|\\.)*"' r"|'[^'\n]*'", re.DOTALL
-)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}#\n]+")
 
@@ -281,8 +335,11 @@ class _KeyScanner:
 
     def _note(self, path: KeyPath, position: int) -> None:
         """Note the line of a key, and of the tables around it that have none yet."""
-        for end in range(1, len(path) + 1):
-            self.lines.setdefault(path[:end], bisect_right(self.line_starts, position))
+        line = bisect_right(self.line_starts, position)
+        for end in range(len(path), 0, -1):
+            if path[:end] in self.lines:  # and so are the tables around it
+                return
+            self.lines[path[:end]] = line
 
     def _read_key(self) -> KeyPath:
         parts: list[str] = []

@@ -1,9 +1,7 @@
 """The current maps of an image by the penalised estimator as arrays, pictures and figures; contours people drew."""
 
 import io
-import tempfile
 from collections.abc import Callable
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -12,6 +10,7 @@ from PIL import Image
 from starlette.responses import Response
 
 from vseg import __version__, monitor, store
+from vseg._support.temporary_folders import temporary_folder
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, NotFound
 from vseg.monitor import Contours, tiles
@@ -225,9 +224,9 @@ def _maps_as_arrays(wanted: MapRequest) -> MapsAsArrays:
 
 
 def _maps_as_npz(maps: Maps) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="vseg-maps-") as folder:
-        maps.save(f"{folder}/maps.npz")
-        return FilePath(folder, "maps.npz").read_bytes()
+    with temporary_folder("maps") as folder:
+        maps.save(folder / "maps.npz")
+        return (folder / "maps.npz").read_bytes()
 
 
 def render_figure(drawn: "Drawable", png: bytes, kind: str) -> bytes:

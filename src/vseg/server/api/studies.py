@@ -2,8 +2,8 @@
 
 import secrets
 import shutil
-import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from vseg import store
+from vseg._support.temporary_folders import temporary_folder
 from vseg.errors import Conflict, InvalidInput, NotFound
 from vseg.server import http, participant_routes
 from vseg.server.api.dependencies import RequestedStudy, describe_json_body, get_state
@@ -62,7 +63,7 @@ async def create_study(request: Request) -> StudySummary:
         db = get_state(request).db
         return summarise_study_row(db, register_study(db, text), request)
 
-    return await http.run_in_thread(create)
+    return await http.run_one_at_a_time(create)
 
 
 @router.get("/studies/{name}", summary="Get one study")
@@ -147,22 +148,20 @@ def export_study(request: Request, row: RequestedStudy) -> FileResponse:
     """Return all data as a zipped Psych-DS folder, without identities; `vseg.load` and `vseg fit` read it."""
     from vseg import export
 
-    folder = Path(tempfile.mkdtemp(prefix="vseg-export-"))
-    try:
+    with ExitStack() as stack:
+        folder = stack.enter_context(temporary_folder("export"))
         folder.joinpath(row.name).mkdir()
         export.write_dataset(get_state(request).db, row, folder / row.name)
         file = shutil.make_archive(str(folder / "export"), "zip", root_dir=folder, base_dir=row.name)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    cleanup = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
+        cleanup = BackgroundTask(stack.pop_all().close)
     return FileResponse(file, media_type="application/zip", filename=f"{row.name}.zip", background=cleanup)
 
 
 def register_study(db: store.Database, text: str) -> StudyRow:
-    """Store a new study from the text of its file; raise `Conflict` if its name is taken."""
-    if len(text) > LARGEST_FILE:
-        raise InvalidInput(f"A study file has at most {LARGEST_FILE} characters, got {len(text)}.")
+    """Store a new study from the text of its file; raise `Conflict` if its name is taken.
+
+    Call it with `http.run_one_at_a_time`: it computes for up to a second.
+    """
     study = parse_study(text, "The study file")
     for image in study.images:
         if image.file is not None:

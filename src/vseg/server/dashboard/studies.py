@@ -74,7 +74,7 @@ async def create_study(request: Request) -> Response:
     form = await read_form(request, max_bytes=2 * LARGEST_FILE)
     text = form.get("text", "").replace("\r\n", "\n")
     try:
-        row = await http.run_in_thread(register_study, get_state(request).db, text)
+        row = await http.run_one_at_a_time(register_study, get_state(request).db, text)
     except VsegError as error:
         status = http.get_status_code(error)
         return await render_page(

@@ -1,0 +1,201 @@
+"""Notice that the files of a SQLite database are deleted, replaced or overwritten while they are in use.
+
+SQLite itself does not notice. If the write-ahead log (-wal) or its index (-shm) is deleted, commits succeed, but are
+gone with the process. If another file is copied over the database, what it held is gone at once. So `FileWatch.check`
+runs before each transaction and again after each commit, before it is acknowledged.
+
+A check compares devices and inodes, and the time and size of the database file. These change whenever SQLite moves
+pages from the log to the file (a checkpoint), but SQLite announces each checkpoint in the index of the log first: if
+the file has changed, and the index says that there was no checkpoint, another program has written to the file.
+
+The files are read through SQLite's own descriptors. Opening them again would be wrong: on POSIX systems, closing any
+descriptor of a file gives up all locks that the process holds on it, SQLite's included.
+"""
+
+import os
+import sqlite3
+import struct
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from vseg.errors import VsegError
+from vseg.store import checksum
+
+# In the index of the log (https://sqlite.org/walformat.html): two copies of a header of 48 bytes, which has the salts
+# of the log at byte 32; then how many frames were moved to the file, 28 bytes of marks and locks, and how many frames
+# the last checkpoint wanted to move.
+INDEX_BYTES = 136
+SALTS, MOVED_AT, WANTED_AT = slice(32, 40), 96, 128
+_NUMBER = struct.Struct("=I")
+
+FileId = tuple[int, int]  # device and inode
+FileState = tuple[int, int]  # time of the last change and size
+
+
+@dataclass(frozen=True)
+class _Checkpoints:
+    """How far checkpoints have come, as the index of the log says."""
+
+    salts: bytes
+    moved: int
+    wanted: int
+
+
+class FileWatch:
+    """The files of a SQLite database since they were opened for writing; `check` may be called by any thread.
+
+    Parameters
+    ----------
+    file : str
+        The database file; it must exist.
+    """
+
+    def __init__(self, file: str):
+        self.file, self.log, self.index = file, f"{file}-wal", f"{file}-shm"
+        self._file_id = _get_id(file)
+        self._log_ids: tuple[FileId | None, ...] | None = None  # of log and index; None if nobody writes
+        self._seen: tuple[FileState, _Checkpoints] | None = None
+        self._header = _FileStart(file, checksum.HEADER_BYTES)
+        self._index_start = _FileStart(self.index, INDEX_BYTES)
+        self._lock = threading.Lock()
+        self._overwritten = False
+        self.is_log_deleted = False
+        """Whether the last check found the log deleted, but not replaced: what it holds can still be rescued."""
+
+    def begin(self, connection: sqlite3.Connection, *_: Any) -> None:
+        """Note the log and its index; call it when the writing connection was opened."""
+        connection.execute(
+            "SELECT 1 FROM sqlite_master"
+        ).fetchone()  # SQLite opens the log when it first reads
+        with self._lock:
+            self._log_ids, self._seen = (_get_id(self.log), _get_id(self.index)), None
+            self._note_changes()
+
+    def end(self, *_: Any) -> None:
+        """Forget the log, which SQLite deletes with the last connection; call it when the writing connection closes."""
+        with self._lock:
+            self._log_ids = self._seen = None
+
+    def check(self) -> None:
+        """Raise `VsegError` if the files are not those that were opened, or if another program has written to them."""
+        if _get_id(self.file) != self._file_id:
+            raise VsegError(
+                f"The database file {self.file} was moved, replaced or deleted while it was in use; put it back "
+                f"together with {self.log}, or restart vseg with the database that you want to use."
+            )
+        with self._lock:
+            self._check_log()
+            self._note_changes()
+        if self._overwritten:
+            raise VsegError(
+                f"Another program has written to the database file {self.file} while it was in use, as when a backup "
+                "is copied over it; responses may be missing: stop vseg and restore the newest backup to a new file."
+            )
+
+    def _check_log(self) -> None:
+        if self._log_ids is None or self._overwritten:
+            return
+        ids = _get_id(self.log), _get_id(self.index)
+        if ids == self._log_ids:
+            return
+        # Files that are not ours belong to a process that has begun a new log.
+        self.is_log_deleted = all(
+            found in (None, ours) for found, ours in zip(ids, self._log_ids, strict=True)
+        )
+        raise VsegError(
+            f"The log of the database, {self.log} or {self.index}, was deleted or replaced while it was in use; no "
+            "more responses are stored until vseg is restarted."
+        )
+
+    def _note_changes(self) -> None:
+        """Compare the file and the checkpoints with those of the last check, and remember them."""
+        if self._log_ids is None:
+            return
+        before = self._read_checkpoints()
+        state = _get_state(self.file)
+        after = self._read_checkpoints()
+        if state is None or before is None or after is None:
+            return  # deleted at this moment, which the next check reports, or not to be read on this system
+        seen, is_settled = self._seen, after.wanted == after.moved
+        if seen is not None and state != seen[0] and after == seen[1] and is_settled:
+            self._overwritten = True
+        if seen is None or state != seen[0]:
+            header = self._header.read(self._file_id)
+            if header is not None and checksum.is_present(
+                header
+            ):  # a backup: in a database in use there is none
+                self._overwritten = True
+        if before == after and is_settled:  # else a checkpoint may have written between the two
+            self._seen = state, after
+
+    def _read_checkpoints(self) -> _Checkpoints | None:
+        assert self._log_ids is not None
+        index = self._index_start.read(self._log_ids[1])
+        if index is None:
+            return None
+        return _Checkpoints(
+            index[SALTS], *_NUMBER.unpack_from(index, MOVED_AT), *_NUMBER.unpack_from(index, WANTED_AT)
+        )
+
+
+class _FileStart:
+    """The first bytes of a file that SQLite has open in this process."""
+
+    def __init__(self, file: str, length: int):
+        self._file, self._length = file, length
+        self._descriptor: int | None = None
+
+    def read(self, file_id: FileId | None) -> bytes | None:
+        """Return the bytes of the file with this device and inode; None if they cannot be read."""
+        if hasattr(os, "pread"):
+            content = self._read_by_descriptor(file_id)
+        else:  # Windows, where locks belong to descriptors
+            content = _read_by_name(self._file, self._length)
+        return content if content is not None and len(content) == self._length else None
+
+    def _read_by_descriptor(self, file_id: FileId | None) -> bytes | None:
+        if file_id is None:
+            return None
+        if self._descriptor is None or _get_id(self._descriptor) != file_id:
+            self._descriptor = next((each for each in _list_descriptors() if _get_id(each) == file_id), None)
+        if self._descriptor is None:
+            return None
+        try:
+            content = os.pread(self._descriptor, self._length, 0)
+        except OSError:
+            return None
+        # SQLite may have closed it just now, and its number may have been given to another file.
+        return content if _get_id(self._descriptor) == file_id else None
+
+
+def _list_descriptors() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        return []
+
+
+def _read_by_name(file: str, length: int) -> bytes | None:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(length)
+    except OSError:
+        return None
+
+
+def _get_id(file: str | int) -> FileId | None:
+    """Return the device and inode of a file or descriptor, or None if it does not exist."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _get_state(file: str) -> FileState | None:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

@@ -1,0 +1,201 @@
+"""The files of a SQLite database are deleted, replaced or overwritten while it is open; SQLite does not notice it."""
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stored_sessions import begin_session, register_study, response
+from vseg import store
+from vseg.errors import VsegError
+
+CHECKPOINT = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute(sys.argv[2])"
+CRASH = """
+import os, sys
+sys.path.insert(0, {tests!r})
+from stored_sessions import begin_session, register_study, response
+from vseg import store
+
+db = store.open("sqlite:///" + sys.argv[1])
+session = begin_session(db, register_study(db)).session
+for seq in range(40):
+    store.responses.append(db, session.id, [response(seq)], []).result()
+for name in sys.argv[2:]:
+    os.unlink(sys.argv[1] + name)
+error = store.responses.append(db, session.id, [response(40)], []).exception()
+db._log_rescue.join()
+print(error, flush=True)
+os._exit(0)  # without closing the database
+"""
+
+
+class Answers:
+    """A database with a session that answers can be stored in."""
+
+    def __init__(self, db: store.Database, file: Path):
+        self.db, self.file = db, file
+        self._session, self._seq = begin_session(db, register_study(db)).session.id, 0
+
+    def store(self, count: int = 1) -> BaseException | None:
+        """Store answers; return the error of the last one."""
+        error = None
+        for _ in range(count):
+            error = store.responses.append(self.db, self._session, [response(self._seq)], []).exception()
+            self._seq += error is None
+        return error
+
+
+@pytest.fixture
+def answers(tmp_path) -> Iterator[Answers]:
+    file = tmp_path / "vseg.db"
+    with store.open(f"sqlite:///{file}") as db:
+        yield Answers(db, file)
+
+
+@pytest.mark.parametrize("names", [("-wal",), ("-shm",), ("-wal", "-shm")])
+def test_nothing_is_acknowledged_after_the_log_was_deleted(answers, names):
+    assert answers.store(5) is None
+    for name in names:
+        Path(f"{answers.file}{name}").unlink()
+    error = answers.store()
+    assert type(error) is VsegError, "a page sends it again"
+    assert str(error).startswith(
+        f"The log of the database, {answers.file}-wal or {answers.file}-shm, was deleted"
+    )
+    for use in (answers.db.check_health, answers.db.check_file_in_place):
+        with pytest.raises(VsegError, match="was deleted or replaced while it was in use"):
+            use()
+
+
+@pytest.mark.parametrize("names", [("-wal",), ("-wal", "-shm")])
+def test_a_crash_after_the_log_was_deleted_loses_nothing_that_was_acknowledged(tmp_path, names):
+    """The process still has the deleted log open, and writes it to the database file as soon as it notices."""
+    file, code = tmp_path / "vseg.db", CRASH.format(tests=str(Path(__file__).parents[1]))
+    done = subprocess.run(
+        [sys.executable, "-c", code, file, *names], check=True, capture_output=True, text=True, timeout=120
+    )
+    assert "was deleted or replaced" in done.stdout
+    assert "it has all acknowledged records" in done.stderr
+    with store.open(f"sqlite:///{file}") as db, db.reading() as connection:
+        assert connection.exec_driver_sql("SELECT count(DISTINCT seq) FROM responses").scalar() >= 40
+
+
+def test_a_log_that_was_replaced_is_not_written_to_the_file(answers):
+    """Another process has begun a new log, and may have written to the file."""
+    assert answers.store(5) is None
+    for name in ("-wal", "-shm"):
+        Path(f"{answers.file}{name}").unlink()
+        Path(f"{answers.file}{name}").touch()
+    assert "was deleted or replaced" in str(answers.store())
+    assert answers.db._log_rescue is None
+
+
+def test_a_log_that_is_put_back_works_again(answers, tmp_path):
+    assert answers.store(5) is None
+    Path(f"{answers.file}-wal").rename(tmp_path / "away")
+    assert answers.store() is not None
+    (tmp_path / "away").rename(f"{answers.file}-wal")
+    assert answers.store() is None
+
+
+@pytest.mark.parametrize("how", ["file", "backup", "same size"])
+def test_nothing_is_acknowledged_after_another_file_was_copied_over_the_database(answers, tmp_path, how):
+    """The file keeps its inode."""
+    copy = tmp_path / "copy.db"
+    assert answers.store(5) is None
+    if how == "backup":
+        store.backup.back_up(answers.db, copy)
+    else:
+        answers.db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
+        shutil.copyfile(answers.file, copy)
+    assert answers.store(5) is None
+    if how == "same size":
+        with open(answers.file, "r+b") as file:
+            file.write(copy.read_bytes())
+    else:
+        shutil.copyfile(copy, answers.file)
+    error = answers.store()
+    assert type(error) is VsegError, "a page sends it again"
+    assert "Another program has written to the database file" in str(error)
+    for use in (answers.db.check_health, answers.db.check_file_in_place):
+        with pytest.raises(VsegError, match="responses may be missing: stop vseg and restore"):
+            use()
+
+
+def test_a_backup_that_is_copied_over_the_database_during_a_checkpoint(answers, tmp_path):
+    """The index of the log then says that SQLite has written to the file; but a backup has a checksum."""
+    store.backup.back_up(answers.db, tmp_path / "copy.db")
+    assert answers.store(5) is None
+    size = answers.file.stat().st_size
+    answers.db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copyfile(tmp_path / "copy.db", answers.file)
+    assert size < answers.file.stat().st_size
+    assert "Another program has written to the database file" in str(answers.store())
+
+
+@pytest.mark.parametrize(
+    "statement", ["PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(PASSIVE)", "VACUUM"]
+)
+def test_checkpoints_of_other_processes_are_no_change(answers, statement):
+    for _ in range(5):
+        assert answers.store(3) is None
+        before = answers.file.stat().st_mtime_ns
+        subprocess.run([sys.executable, "-c", CHECKPOINT, answers.file, statement], check=True)
+        if "VACUUM" not in statement:
+            assert answers.file.stat().st_mtime_ns > before, "it has written to the file"
+        answers.db.check_health()
+
+
+def test_checks_during_checkpoints_report_no_change(answers):
+    """Other threads check while this one lets SQLite write to the file, many times."""
+    stop, failures = threading.Event(), []
+
+    def check() -> None:
+        while not stop.is_set():
+            try:
+                answers.db.check_file_in_place()
+            except VsegError as error:
+                failures.append(error)
+                return
+
+    threads = [threading.Thread(target=check) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(100):
+        with answers.db.writing() as connection:
+            connection.exec_driver_sql(
+                "REPLACE INTO settings (name, value) VALUES ('a', hex(randomblob(50000)))"
+            )
+        answers.db.run_outside_transaction("PRAGMA wal_checkpoint(PASSIVE)")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_locks_survive_a_check(answers):
+    """On POSIX systems a process loses its locks on a file when it closes any descriptor of the file."""
+    with answers.db.writing() as connection:
+        connection.exec_driver_sql("INSERT INTO settings (name, value) VALUES ('a', 'b')")
+        answers.db._file_watch._seen = None  # so that everything is read
+        answers.db.check_file_in_place()
+        other = [sys.executable, "-c", CHECKPOINT, answers.file, "BEGIN IMMEDIATE"]
+        refused = subprocess.run(
+            [*other[:2], other[2].replace("sys.argv[1]", "sys.argv[1], timeout=0"), *other[3:]],
+            check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        assert "database is locked" in refused.stderr
+    subprocess.run(other, check=True)
+
+
+def test_reading_needs_no_log(answers):
+    """A database that is only read, such as a backup, has none."""
+    answers.db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
+    with store.open(f"sqlite:///{answers.file}", update_schema=False) as db:
+        with db.reading() as connection:
+            assert connection.exec_driver_sql("SELECT count(*) FROM studies").scalar() == 1
+        db.check_file_in_place()
