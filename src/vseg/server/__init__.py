@@ -19,7 +19,7 @@ html                    pages from templates
 formatting              numbers and times as text
 compression             gzip for files and JSON
 headers                 security headers, and the path prefix of a reverse proxy
-timeouts                time and size limits of a connection
+timeouts                time and size limits of a connection, and where each of its requests ends
 health                  GET /health, for monitoring
 lazy_app                a part of the app that is loaded after the start
 background              background tasks that run while the server does
