@@ -255,6 +255,22 @@ def test_a_personal_link_is_for_one_participant(db):
     assert expect_conflict(db, study, link=mine) == "already"
 
 
+def test_a_prolific_id_does_not_replace_a_personal_link(db):
+    """A session with both is resumed by its link alone, also if somebody has another link of the study."""
+    study = register_study(db, more="personal_links_only = true")
+    mine, other = store.sessions.create_links(db, study, 2)
+    first = begin_session(db, study, "pid", link=mine)
+    assert expect_conflict(db, study, "pid") == "link"
+    assert expect_conflict(db, study, "pid", entry="e" * 22) == "link"
+    assert expect_conflict(db, study, "pid", link=other) == "link"
+    assert store.sessions.get_by_token(db, first.token) == first.session, "its token is still valid"
+    assert begin_session(db, study, link=mine).resumed
+    (again,) = store.sessions.create_links(db, study, 1, prolific_pid="pid")
+    assert begin_session(db, study, "pid", link=again).session == first.session, "as `vseg lab` resumes it"
+    (new,) = store.sessions.create_links(db, study, 1, prolific_pid="new")
+    assert not begin_session(db, study, "new", link=new).resumed
+
+
 def test_link_of_another_study_is_refused(db):
     other, study = register_study(db, name="other"), register_study(db)
     (link,) = store.sessions.create_links(db, other, 1)

@@ -119,13 +119,19 @@ def begin(
     return StartedSession(get_session(db, session_id), token, resumed=old is not None)
 
 
-def create_links(db: Database, study: StudyRow, count: int) -> list[str]:
-    """Create personal links, each for one participant; return their tokens."""
+def create_links(db: Database, study: StudyRow, count: int, *, prolific_pid: str | None = None) -> list[str]:
+    """Create personal links, each for one participant; return their tokens.
+
+    With the `prolific_pid` of somebody who has begun already, the links continue their session.
+    """
     if not 1 <= count <= MAX_LINKS:
         raise InvalidInput(f"Expected 1 to {MAX_LINKS} links, got {count}.")
     tokens = [secrets.token_urlsafe(24) for _ in range(count)]
-    row = {"study": study.id, "created_at_ms": clock_ms()}
+    row: dict[str, int | None] = {"study": study.id, "created_at_ms": clock_ms()}
     with db.writing() as connection:
+        if prolific_pid is not None:
+            is_theirs = (identities.c.study == study.id) & (identities.c.prolific_pid == prolific_pid)
+            row["participant"] = connection.scalar(select(identities.c.participant).where(is_theirs))
         connection.execute(insert(links), [{**row, "token_hash": hash_token(token)} for token in tokens])
     return tokens
 
@@ -168,7 +174,16 @@ def _lock_study(connection: Connection, study: StudyRow) -> None:
 
 
 def _find_session(connection: Connection, study: StudyRow, visitor: _Visitor) -> Row | None:
-    """Return the session that a visitor has begun before, or None."""
+    """Return the session that a visitor has begun before, or None.
+
+    A study of personal links recognises people by their links alone: anyone may know or invent a Prolific ID.
+    """
+    is_closed = study.study.personal_links_only
+    if is_closed and visitor.link_hash is None:
+        raise Conflict(
+            "This study is open only to participants with a personal link; use the link you were sent.",
+            "link",
+        )
     query = select(sessions.c.id, sessions.c.name, sessions.c.participant, sessions.c.status)
     if visitor.link_hash is not None:
         link_query = select(links.c.participant).where(
@@ -183,7 +198,10 @@ def _find_session(connection: Connection, study: StudyRow, visitor: _Visitor) ->
         participant = select(identities.c.participant).where(
             identities.c.study == study.id, identities.c.prolific_pid == visitor.identity.prolific_pid
         )
-        return connection.execute(query.where(sessions.c.participant.in_(participant))).one_or_none()
+        session = connection.execute(query.where(sessions.c.participant.in_(participant))).one_or_none()
+        if session is not None and is_closed:
+            raise Conflict("The participant with this Prolific ID began with another personal link.", "link")
+        return session
     if visitor.entry_hash is not None:
         has_entry = (sessions.c.study == study.id) & (sessions.c.entry_hash == visitor.entry_hash)
         return connection.execute(query.where(has_entry)).one_or_none()
@@ -217,11 +235,6 @@ def _check_entry(connection: Connection, study: StudyRow, visitor: _Visitor) -> 
         )
     if status != "open":
         raise Conflict("This study is closed and takes no new participants.", "closed")
-    if study.study.personal_links_only and visitor.link_hash is None:
-        raise Conflict(
-            "This study is open only to participants with a personal link; use the link you were sent.",
-            "link",
-        )
     if study.study.prolific is not None and study.study.prolific.required and visitor.identity is None:
         raise Conflict(
             "This study is open only to participants from Prolific; enter from its page there.", "prolific"
