@@ -53,7 +53,7 @@ def check_admission(database: Database, row: StudyRow, participant: str | None) 
             f"Participant {participant} has already taken part (the session is {status}); use another participant code "
             "or another database."
         )
-    reason = store.sessions.get_refusal_reason(database, row, now_ms=now_ms())
+    reason = store.sessions.get_refusal_reason(database, row, has_link=True, now_ms=now_ms())
     if reason == "full":
         raise Conflict(
             f"Study {row.name} has all the participants it needs ({row.study.participants}) in {database.address}; use "

@@ -31,6 +31,7 @@ from vseg.server.resume_policy import MAX_ATTEMPTS, Answers, ResumePoint, find_r
 from vseg.server.session_cache import CachedSession, SessionCache
 from vseg.server.session_choices import ChoicesMessage, SessionChoices
 from vseg.server.session_loader import SessionLoader
+from vseg.server.source_limit import SourceLimit, SourceRefused, get_source
 from vseg.store.database import now_ms
 from vseg.store.sessions import Identity, SessionRow
 from vseg.store.sessions.entry import DrawTrials
@@ -59,6 +60,7 @@ class ParticipantContext:
     session_loader: SessionLoader
     pair_scheduler: PairScheduler
     begin_limit: asyncio.Semaphore
+    source_limit: SourceLimit
 
 
 def _drop_placeholder(value: object) -> object:
@@ -203,6 +205,7 @@ async def begin_session(request: Request) -> Response:
     entry = await read_json(request, ENTRY)
     prolific_pid = entry.get("prolific_pid")
     prolific_ids = (entry.get("prolific_study") or "", entry.get("prolific_session") or "")
+    source = get_source(request)
 
     def begin() -> Response:
         started = store.sessions.begin(
@@ -212,6 +215,7 @@ async def begin_session(request: Request) -> Response:
             identity=Identity(prolific_pid, *prolific_ids) if prolific_pid else None,
             link=entry.get("link"),
             entry=entry.get("entry"),
+            admit=lambda since_ms: context.source_limit.admit(study, source, since_ms),
             now_ms=now_ms(),
         )
         if started.resumed:
@@ -228,7 +232,12 @@ async def begin_session(request: Request) -> Response:
     async with context.begin_limit:
         if await request.is_disconnected():  # the page has sent the request again meanwhile, or will
             raise HTTPException(400, "The connection ended while the request was waiting; send it again.")
-        return await run_in_thread(begin)
+        try:
+            return await run_in_thread(begin)
+        except SourceRefused:
+            if context.source_limit.is_note_due(study):
+                await run_in_thread(store.sessions.note_refused_source, context.db, study)
+            raise
 
 
 def make_trial_drawer(study: StudyRow) -> DrawTrials:

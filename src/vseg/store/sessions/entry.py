@@ -75,6 +75,7 @@ def begin(
     identity: Identity | None = None,
     link: str | None = None,
     entry: str | None = None,
+    admit: Callable[[int], None] = lambda since_ms: None,
     now_ms: int,
 ) -> StartedSession:
     """Begin a session of a study, or resume the one that this participant has begun.
@@ -95,6 +96,9 @@ def begin(
         The token of a personal link.
     entry : str, optional
         A secret of the page, by which an anonymous participant is recognised.
+    admit : callable
+        Called before a new session begins without a personal link, with the time since which sessions count; it may
+        raise `Conflict`.
     now_ms : int
         The current time.
 
@@ -114,7 +118,7 @@ def begin(
             session_id = _resume(connection, old, visitor, token)
         else:
             _check_entry(connection, study, visitor)
-            session_id = _enrol(connection, study, visitor, name, token, now_ms)
+            session_id = _enrol(connection, study, visitor, name, token, admit, now_ms)
     _store_trials(db, session_id, draw)
     return StartedSession(get_session(db, session_id), token, resumed=old is not None)
 
@@ -242,13 +246,21 @@ def _check_entry(connection: Connection, study: StudyRow, visitor: _Visitor) -> 
 
 
 def _enrol(
-    connection: Connection, study: StudyRow, visitor: _Visitor, name: str, token: str, now_ms: int
+    connection: Connection,
+    study: StudyRow,
+    visitor: _Visitor,
+    name: str,
+    token: str,
+    admit: Callable[[int], None],
+    now_ms: int,
 ) -> int:
     """Create a participant with a session and its units, and freeze the study; return the id of the session."""
     occupancy = assignment.count_occupancy(connection, study.id, study.study, now_ms)
     units = assignment.assign_units(study.study, occupancy, assignment.count_started(connection, study.id))
     if visitor.link_hash is None:  # the number of personal links is limited anyway
         assignment.check_start_rate(connection, study.id, study.study, now_ms)
+        assignment.delete_old_empty_sessions(connection, study.id, study.study, now_ms)
+        admit(assignment.get_admitted_since_ms(connection, study.id))
     freeze = update(studies).where(studies.c.id == study.id, studies.c.frozen_at_ms.is_(None))
     connection.execute(freeze.values(frozen_at_ms=now_ms))
     participant_id = _insert_row(
