@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from researchers import log_in
 from servers import STUDY, ParticipantClient, event, response, run_server
 from vseg import store
 from vseg.store.snapshot import take_snapshot
@@ -19,6 +20,7 @@ def test_a_whole_session(server):
     participant = server.begin(prolific_pid="a1", prolific_study="b2", prolific_session="c3")
     count = participant.answer_all()
     assert participant.send(event(count, "comment", text="Fun!")).json() == {"stored": [count]}
+    server.let_time_pass()
     reply = participant.post("complete", {"count": count + 1})
     assert reply.status_code == 200
     assert reply.json() == {
@@ -27,8 +29,11 @@ def test_a_whole_session(server):
     }
     rows = server.responses()
     trials = participant.state["trials"]
-    for name in ("image", "block", "trial", "i", "j", "practice", "catch"):
+    for name in ("image", "block", "trial", "i", "j", "practice"):
         assert [row[name] for row in rows] == trials[name]
+    assert [row["item"] for row in rows if row["catch"]] == [
+        item for item, image in enumerate(trials["image"]) if image == "practice" and item >= 2
+    ]
     assert [row["same"] for row in rows] == [item % 2 == 0 for item in range(count)]
     assert {row["status"] for row in rows} == {"completed"}
 
@@ -52,6 +57,35 @@ def test_the_completion_code_is_not_sent_before_completion(server):
         participant.send(event(100)),
     ]
     assert all("THANKS42" not in reply.text for reply in replies)
+
+
+def test_answers_that_arrive_faster_than_trials_are_shown_earn_no_code(server):
+    """The server's clock is judged, whatever the records say, and the researcher is told why there is no code."""
+    participant = server.begin()
+    count = participant.answer_all()
+    reply = participant.post("complete", {"count": count})
+    assert (reply.status_code, reply.json()) == (200, {"completion_code": None, "return_url": None})
+    assert participant.post("complete", {"count": count}).json() == reply.json()
+    log_in(server)
+    page = server.client.get("studies/tiny?show=look").text
+    assert participant.state["participant"] in page
+    assert "less time than the trials take to be shown" in page
+
+
+def test_stored_answers_may_arrive_at_once(server):
+    """A page that was offline sends all its answers at its end."""
+    participant = server.begin()
+    server.let_time_pass()
+    count = participant.answer_all()
+    assert participant.post("complete", {"count": count}).json()["completion_code"] == "THANKS42"
+    log_in(server)
+    assert "less time than the trials" not in server.client.get("studies/tiny").text
+
+
+def test_the_page_is_not_told_which_trials_are_catch_trials(server):
+    state = server.begin().state
+    assert state["trials"]["catch"] == []
+    assert set(state["trials"]["answer"][2:]) == {None}
 
 
 def test_an_address_without_a_slash_is_redirected(server):
@@ -115,6 +149,7 @@ def test_completion_needs_all_records_and_items(server):
     unanswered = participant.post("complete", {"count": participant.items})
     assert (unanswered.status_code, unanswered.json()["reason"]) == (409, "unanswered")
     participant.send(response(participant.items, 3), response(participant.items + 1, 7))
+    server.let_time_pass()
     codes = [participant.post("complete", {"count": participant.items + 2}).json() for _ in range(2)]
     assert codes[0] == codes[1]
     assert codes[0]["completion_code"] == "THANKS42"

@@ -328,7 +328,10 @@ def _open_choices(
 
 
 async def complete_session(request: Request) -> Response:
-    """Complete a session and return the completion code; 409 with the missing numbers if records are missing."""
+    """Complete a session and return the completion code; 409 with the missing numbers if records are missing.
+
+    A program that sends answers faster than people can see the trials gets no code.
+    """
     study, row = await _load_session(request)
     count = (await read_json(request, COMPLETION))["count"]
     if count > CachedSession.max_records(len(row.trials)):
@@ -337,7 +340,9 @@ async def complete_session(request: Request) -> Response:
     if missing:
         message = f"{len(missing)} of {count} records have not arrived; send them again, then complete."
         return error_response(409, "Conflict", message, reason="missing", missing=missing)
-    code = study.study.prolific.completion_code if study.study.prolific else None
+    is_too_fast: bool = await run_in_thread(store.sessions.is_too_fast, _context(request).db, study, row)
+    # The dashboard says that there was no code, and why; the researcher decides.
+    code = study.study.prolific.completion_code if study.study.prolific and not is_too_fast else None
     return JSONResponse({"completion_code": code, "return_url": PROLIFIC_RETURN_URL + code if code else None})
 
 

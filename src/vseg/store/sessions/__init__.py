@@ -27,7 +27,7 @@ from vseg.store.sessions.erasure import (
     find_by_link,
     find_by_prolific_id,
 )
-from vseg.store.sessions.lifecycle import SessionProgress, complete, end, get_progress, leave
+from vseg.store.sessions.lifecycle import SessionProgress, complete, end, get_progress, is_too_fast, leave
 from vseg.store.sessions.listing import (
     ImageSessionCounts,
     SessionCounts,
@@ -54,6 +54,6 @@ __all__ = [
     "SessionCounts", "SessionProgress", "SessionRow", "SessionSummary", "SessionTrials", "StartLimits",
     "StartedSession", "apply_retention", "begin", "check_participant", "complete", "count_sessions",
     "count_unused_links", "create_links", "end", "erase", "find_by_link", "find_by_prolific_id", "find_by_token_hashes",
-    "forget_identities", "get_by_token", "get_progress", "get_refusal_reason", "get_start_limits", "leave",
-    "list_latest_token_hashes", "list_sessions", "note_refused_source", "revoke_links",
+    "forget_identities", "get_by_token", "get_progress", "get_refusal_reason", "get_start_limits",
+    "is_too_fast", "leave", "list_latest_token_hashes", "list_sessions", "note_refused_source", "revoke_links",
 ]  # fmt: skip
