@@ -38,7 +38,7 @@ demo: .venv/.ready ## Run the demonstration
 # are compiled before, or each process would compile them; BLAS gets one thread, since the processes fill the cores.
 # tests/conftest.py orders the files: xdist would begin those with the fewest tests last, among them the longest.
 test quick: export OPENBLAS_NUM_THREADS = 1
-test: .venv/.ready .venv/.browser .venv/.torch ## Run the tests, with a real Chromium, PostgreSQL and PyTorch
+test: .venv/.ready .venv/.browser .venv/.proxy .venv/.torch ## Run the tests, with a real Chromium, PostgreSQL and PyTorch
 ifeq ($(ARGS),)
 	@$(call precompile,reconstruction) & $(call precompile,posterior); wait
 	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --durations 15 -m "not alone and not chaos"
@@ -62,7 +62,7 @@ check: .venv/.ready ## Check style, format, types and the order of imports
 # Takes about half an hour; ARGS=--quick is a short version. Writes results/chaos.html and the table in
 # docs/reliability.md. tests/chaos/run.py runs last, because its table includes the counts of the tests; it also runs if
 # a test has failed. `--help` does not need the browser.
-chaos: .venv/.ready $(if $(filter -h --help,$(ARGS)),,.venv/.browser) ## Inject faults (crashes, full disks, lost connections) and count lost answers
+chaos: .venv/.ready $(if $(filter -h --help,$(ARGS)),,.venv/.browser .venv/.proxy) ## Inject faults (crashes, full disks, lost connections) and count lost answers
 ifeq ($(ARGS),)
 	@failed=0; \
 	$(BIN)/python -m pytest -m chaos || failed=1; \
@@ -134,6 +134,15 @@ clean: ## Delete .venv, caches and builds, but not results/
 	  apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1 || true; \
 	fi; \
 	$(BIN)/python tests/browsers.py >/dev/null && touch $@
+
+# tests/security/test_proxies.py sends requests through an installed nginx, Caddy or HAProxy. If there is no nginx, root on
+# Debian installs it, without starting it; if that fails, its tests are skipped.
+.venv/.proxy: .venv/.ready
+	@if ! command -v nginx >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  echo 'Installing nginx for the tests behind a proxy (first time only, a few seconds)...'; \
+	  RUNLEVEL=1 apt-get -qq install -y --no-install-recommends nginx-light >/dev/null 2>&1 || true; \
+	fi; \
+	touch $@
 
 # PyTorch is a large download, so only the targets that need it install it. If that fails, its tests are skipped.
 .venv/.torch: .venv/.ready

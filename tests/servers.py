@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from sqlalchemy import update
 
 from vseg import store
 from vseg.server.app import create_app
 from vseg.server.runner import create_uvicorn_server
+from vseg.store.schema import sessions
 from vseg.study import pictures
 from vseg.study.schema import parse_study
 
@@ -56,6 +58,13 @@ class RunningServer:
         person = self.begin()
         person.post("complete", {"count": person.answer_all()})
         return str(person.state["participant"])
+
+    def let_time_pass(self, minutes: int = 60) -> None:
+        """Move the beginning of all sessions back, as if participants had looked at the trials for this long."""
+        with self.db.writing() as connection:
+            connection.execute(
+                update(sessions).values(started_at_ms=sessions.c.started_at_ms - minutes * 60_000)
+            )
 
     def responses(self, study: str = "tiny") -> list[dict[str, Any]]:
         """Return all stored responses, one dict per row."""

@@ -7,7 +7,7 @@ import type { Event } from "./wire.ts";
 
 const state = {
   session: "s", participant: "p", status: "active", images: {}, next_seq: 0, next_item: 0, repeat_block: false,
-  trials: { image: ["a"], block: [0], practice: [], catch: [] }, answered: [], asked_again: [], token: "",
+  trials: { image: ["a"], block: [0], practice: [] }, answered: [], asked_again: [], token: "",
 };
 
 test("a preview requests trials once, and nothing else", async (context) => {

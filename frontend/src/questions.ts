@@ -7,6 +7,7 @@ import type { BreakInfo, Message } from "./screen.ts";
 import { keyLabel } from "./screens/keys.ts";
 import type { Node } from "./timeline.ts";
 import type { Visit } from "./visit.ts";
+import { hasCatchTrials } from "./wire.ts";
 
 export class Questions {
   private readonly visit: Visit;
@@ -70,7 +71,7 @@ export class Questions {
     const lines = [
       afterPractice && this.practiceMessage(),
       text("block_start", values),
-      number === 1 && session!.state.trials.catch.includes(true) && text("block_catch"),
+      number === 1 && hasCatchTrials(session!.state.trials) && text("block_catch"),
     ];
     return { title, text: lines.filter(Boolean).join("\n\n"), actions };
   }

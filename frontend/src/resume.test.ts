@@ -6,7 +6,7 @@ import { type SessionEnvironment, Session } from "./session.ts";
 import { type StoredRecord, memoryStorage } from "./storage.ts";
 import { type NumberedRecord, RefusedError, type Server, type State } from "./wire.ts";
 
-const trials = { image: ["a"], block: [0], practice: [], catch: [] } as unknown as State["trials"];
+const trials = { image: ["a"], block: [0], practice: [] } as unknown as State["trials"];
 const state: State = {
   session: "s", participant: "p", status: "active", images: {}, trials, next_seq: 0, next_item: 0, repeat_block: false,
   answered: [], asked_again: [],

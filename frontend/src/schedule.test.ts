@@ -12,7 +12,7 @@ const TRIES = 3;
  */
 function session({ practice = 0, images = ["a"], blocks = 2, each = 3, catches = false } = {}): Trials {
   const trials: Trials = {
-    image: [], block: [], trial: [], x1: [], y1: [], x2: [], y2: [], practice: [], catch: [], answer: [],
+    image: [], block: [], trial: [], x1: [], y1: [], x2: [], y2: [], practice: [], answer: [],
   };
   const add = (image: string, block: number, trial: number, isPractice: boolean, isCatch: boolean) => {
     trials.image.push(isCatch ? "practice" : image);
@@ -20,7 +20,6 @@ function session({ practice = 0, images = ["a"], blocks = 2, each = 3, catches =
     trials.trial.push(trial);
     for (const key of ["x1", "y1", "x2", "y2"] as const) trials[key].push(0);
     trials.practice.push(isPractice);
-    trials.catch.push(isCatch);
     trials.answer.push(isPractice ? true : null);
   };
   for (let trial = 0; trial < practice; trial++) add("practice", 0, trial, true, false);

@@ -6,7 +6,7 @@
  * again, so a reload continues at the next trial. `repeatFrom` repeats one block, `endBlockBefore` ends a block early.
  */
 
-import type { Trials } from "./wire.ts";
+import { PRACTICE_IMAGE, type Trials } from "./wire.ts";
 
 export type Step =
   | { kind: "block"; block: Block; number: number; blocks: number }
@@ -158,7 +158,7 @@ function splitIntoBlocks(trials: Trials): Block[] {
     const last = blocks.at(-1);
     const practice = trials.practice[item] ?? false;
     const same = last && last.practice === practice && trials.block[item] === number;
-    if (last && same && (trials.catch[item] || image === last.image)) {
+    if (last && same && (image === PRACTICE_IMAGE || image === last.image)) {
       last.end = item + 1;
       return;
     }

@@ -7,7 +7,7 @@ import { type StoredRecord, memoryStorage } from "./storage.ts";
 import { type Event, type Response, sessionServer, type State, type StudyInfo } from "./wire.ts";
 
 const study = { breaks: { every_trials: 0 }, tries: 3 } as StudyInfo;
-const trials = { image: ["a", "a", "a", "a"], block: [0, 0, 0, 0], practice: [], catch: [] } as unknown as State["trials"];
+const trials = { image: ["a", "a", "a", "a"], block: [0, 0, 0, 0], practice: [] } as unknown as State["trials"];
 const state: State = {
   session: "s", participant: "p", status: "active", images: {}, trials, next_seq: 0, next_item: 0, repeat_block: false,
   answered: [], asked_again: [],

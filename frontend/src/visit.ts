@@ -14,7 +14,7 @@ import { noticeScreen } from "./screens/notice.ts";
 import { returningScreen } from "./screens/returning.ts";
 import { leaveSession, recordsFile, type SessionEnvironment, Session } from "./session.ts";
 import { Renderer } from "./renderer.ts";
-import { type Entry, type EventKind, RefusedError, type StudyInfo } from "./wire.ts";
+import { type Entry, type EventKind, PRACTICE_IMAGE, RefusedError, type StudyInfo } from "./wire.ts";
 
 /** Why the experiment ended early. */
 export type Ending =
@@ -207,8 +207,7 @@ export class Visit {
   private get imagesToDraw(): string[] {
     if (!this.session || !this.study.contours.draw) return [];
     const finished = this.session.events("contours").map(({ data }) => data["image"]);
-    const { image, practice, catch: caught } = this.session.state.trials;
-    const shownImages = image.filter((_, item) => !practice[item] && !caught[item]);
+    const shownImages = this.session.state.trials.image.filter((name) => name !== PRACTICE_IMAGE);
     return [...new Set(shownImages)].filter((name) => !finished.includes(name));
   }
 

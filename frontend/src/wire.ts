@@ -39,6 +39,9 @@ export interface StudyInfo {
   prolific_required: boolean;
 }
 
+/** The name of the image of practice trials, which catch trials show, too. */
+export const PRACTICE_IMAGE = "practice";
+
 /** The trials of the session as columns; an item is the number of a row. Only practice trials include their answer. */
 export interface Trials {
   image: string[];
@@ -49,8 +52,12 @@ export interface Trials {
   x2: number[];
   y2: number[];
   practice: boolean[];
-  catch: boolean[];
   answer: (boolean | null)[];
+}
+
+/** Return whether practice trials are mixed into the blocks, as checks of attention. */
+export function hasCatchTrials({ image, practice }: Trials): boolean {
+  return image.some((name, item) => name === PRACTICE_IMAGE && !practice[item]);
 }
 
 /**

@@ -37,7 +37,7 @@ def truth(tmp_path):
     labels = pictures.render_pictures(schema.parse_study(STUDY), tmp_path)["patches"].truth.labels
 
     def same(trials, item):
-        if trials["practice"][item] or trials["catch"][item]:
+        if trials["image"][item] == "practice":
             return trials["answer"][item] is not False
         return bool(labels[trials["i"][item]] == labels[trials["j"][item]])
 

@@ -189,3 +189,23 @@ def test_sql_in_every_field(on_both):
     assert world.stored()[1] == before
     exported = world.ask(script, "GET", "api/studies/tiny/export.zip")
     assert exported.status_code == 200, exported.text
+
+
+@pytest.mark.parametrize(
+    "digits", ["0123456789" * 500, "9" * 5000, "0" * 5000 + "2", "-" + "0" * 5000, "\u0663" * 5000]
+)
+def test_numbers_with_thousands_of_digits_are_refused_in_addresses(world, digits):
+    """Python itself refuses to read them, with an error that must not become a server error."""
+    ann, text = world.roles["researcher"], quote(digits)
+    paths = [
+        f"studies/tiny/images/patches?{name}={text}"
+        for name in ("segments", "smoothness", "part=fit&segments")
+    ]
+    paths += [f"studies/tiny?page={text}", f"api/studies/tiny/images/patches/posterior.json?segments={text}"]
+    paths += [
+        f"api/studies/tiny/images/patches/{file}?segments={text}" for file in ("maps.json", "entropy.png")
+    ]
+    for path in paths:
+        for accept in ("text/html", "application/json"):
+            answer = world.ask(ann, "GET", path, headers={"Accept": accept})
+            assert answer.status_code < 500, f"{path:.80}: {answer.text:.200}"

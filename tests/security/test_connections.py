@@ -12,10 +12,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from servers import STUDY, register_studies
 from vseg import store
+from vseg.server.api import studies
 from vseg.server.app import create_app
 from vseg.server.headers import SECURITY_HEADERS
 from vseg.server.runner import create_uvicorn_server
-from vseg.server.timeouts import MAX_HEAD_BYTES, TimeoutProtocol
+from vseg.server.timeouts import MAX_BODY_BYTES, MAX_HEAD_BYTES, TimeoutProtocol
 
 PATIENCE_S = 30
 SHORT_S = 0.5
@@ -147,17 +148,23 @@ def test_a_silent_connection_is_closed(address):
         assert heard_until_the_end(connection) == b""
 
 
-def test_a_connection_that_does_not_read_is_closed(address, caplog):
-    """Request a file repeatedly without reading any reply."""
-    with httpx.Client(base_url="http://{}:{}".format(*address), trust_env=False) as client:
-        asked = "GET /pages/researcher.css HTTP/1.1\r\nHost: x\r\n\r\n"
-        size = len(client.get("pages/researcher.css").content)
+async def says_much(scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a reply that no socket buffer holds."""
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(100):
+            await send({"type": "http.response.body", "body": bytes(1_000_000), "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def test_a_connection_that_does_not_read_is_closed(caplog):
+    """Request a long reply without reading it."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.settimeout(PATIENCE_S)
-    with closing(connection):
+    with listening(says_much, Hasty) as address, closing(connection):
         connection.connect(address)
-        connection.sendall(asked.encode() * (20_000_000 // size))
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         waiting = select.poll()
         waiting.register(connection, select.POLLHUP)
         assert waiting.poll(PATIENCE_S * 1000), "The connection was never closed."
@@ -223,6 +230,204 @@ def test_request_smuggling_is_refused(address, said):
     """Requests that a proxy could split differently are refused."""
     with closing(connected(address, f"POST /login HTTP/1.1\r\nHost: x\r\n{said}")) as connection:
         assert heard_until_the_end(connection).startswith(b"HTTP/1.1 400")
+
+
+BODY = b'{"consented": true}'
+CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
+SMUGGLED = b"POST /smuggled HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+OFFERS = {
+    "h2c": "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
+    "unknown": "Upgrade: foo/2\r\nconnection: keep-alive, uPgRaDe\r\n",
+    "twice": "Connection: Upgrade\r\nUpgrade: a\r\nConnection: upgrade\r\nUpgrade: b\r\n",
+    "TLS": "Connection: Upgrade\r\nUpgrade: TLS/1.3, HTTP/1.1\r\n",
+    "websocket without a key": "Connection: Upgrade\r\nUpgrade: websocket\r\n",
+}
+
+
+@contextmanager
+def recording() -> Iterator[tuple[tuple[str, int], list[tuple[str, bytes]]]]:
+    """Run an app that notes the path and the body of each request that it gets."""
+    seen: list[tuple[str, bytes]] = []
+
+    async def note(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        seen.append((scope["path"], body))
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    with listening(note, Unhurried) as address:
+        yield address, seen
+
+
+@pytest.mark.parametrize("pieces", ["at once", "head and body", "byte by byte"])
+@pytest.mark.parametrize("framing", ["Content-Length", "Transfer-Encoding"])
+@pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS.keys())
+def test_a_request_that_offers_an_upgrade_keeps_its_body(offer, framing, pieces):
+    """It is answered as if it offered nothing; what follows it is never taken for a request."""
+    value, body = (str(len(BODY)), BODY) if framing == "Content-Length" else ("chunked", CHUNKED)
+    head = f"POST /honest HTTP/1.1\r\nHost: x\r\n{offer}{framing}: {value}\r\n\r\n".encode()
+    sent = head + body + SMUGGLED
+    cuts = {"at once": [0], "head and body": [0, len(head)], "byte by byte": list(range(len(sent)))}[pieces]
+    with recording() as (address, seen), closing(connected(address)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(OSError):  # closed after the response
+            for start, end in zip(cuts, [*cuts[1:], len(sent)], strict=True):
+                connection.sendall(sent[start:end])
+        heard = heard_until_the_end(connection)
+    assert heard.startswith(b"HTTP/1.1 200"), heard
+    assert heard.endswith(b"ok"), heard
+    assert heard.count(b"HTTP/1.1") == 1
+    assert b"connection: close" in heard.lower()
+    assert seen == [("/honest", BODY)]
+
+
+def test_a_body_is_not_parsed_as_a_request():
+    """Send a request as the body of one that offers an upgrade, in a second packet."""
+    head = f"POST /honest HTTP/1.1\r\nHost: x\r\n{OFFERS['h2c']}Content-Length: {len(SMUGGLED)}\r\n\r\n"
+    with recording() as (address, seen), closing(connected(address, head)) as connection:
+        assert is_left_alone(connection, SHORT_S), "it waits for the body"
+        connection.sendall(SMUGGLED)
+        heard = heard_until_the_end(connection)
+    assert heard.count(b"HTTP/1.1 ") == 1
+    assert seen == [("/honest", SMUGGLED)]
+
+
+def test_an_upgrade_after_other_requests_on_one_connection():
+    """The replies keep their order, also if the requests come at once."""
+    get = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"
+    offer = f"POST /honest HTTP/1.1\r\nHost: x\r\n{OFFERS['h2c']}Content-Length: {len(BODY)}\r\n\r\n".encode()
+    with recording() as (address, seen), closing(connected(address)) as connection:
+        connection.sendall(get % 1 + get % 2 + offer + BODY + get % 3)
+        assert heard_until_the_end(connection).count(b"HTTP/1.1 200") == 3
+    assert seen == [("/1", b""), ("/2", b""), ("/honest", BODY)]
+
+
+WEBSOCKET = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n",
+        "CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody",
+        f"GET /login HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n{WEBSOCKET}\r\n",
+        f"POST / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n{WEBSOCKET}Content-Length: 9\r\n\r\n",
+    ],
+    ids=["CONNECT", "CONNECT with a body", "websocket", "both"],
+)
+def test_tunnels_and_websockets_are_refused(said):
+    with recording() as (address, seen), closing(connected(address, said)) as connection:
+        with suppress(OSError):
+            connection.sendall(SMUGGLED)
+        assert_secured(heard_until_the_end(connection), 501)
+    assert seen == []
+
+
+def test_http2_without_an_offer_is_refused():
+    with (
+        recording() as (address, seen),
+        closing(connected(address, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")) as client,
+    ):
+        assert_secured(heard_until_the_end(client), 400)
+    assert seen == []
+
+
+@pytest.mark.parametrize("header", ["A: b\r\n c", "A: b\r\n\tContent-Length: 5", "A: b\rContent-Length: 5"])
+def test_a_folded_header_in_an_offer_changes_no_length(header):
+    """The head is parsed twice; both times it must say the same."""
+    said = (
+        f"POST /honest HTTP/1.1\r\nHost: x\r\n{OFFERS['h2c']}{header}\r\nContent-Length: {len(BODY)}\r\n\r\n"
+    )
+    with recording() as (address, seen), closing(connected(address, said)) as connection:
+        with suppress(OSError):
+            connection.sendall(BODY + SMUGGLED)
+        heard_until_the_end(connection)
+    assert seen in ([], [("/honest", BODY)])
+
+
+CHUNKED_HEAD = "POST /honest HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize("offer", ["", OFFERS["h2c"]], ids=["plain", "h2c"])
+@pytest.mark.parametrize(
+    ("before", "part"),
+    [
+        ("1\r\nx\r\n0\r\n", "A: b\r\n" * 100),
+        ("1\r\nx\r\n0\r\nA: ", "b" * 1000),
+        ("1\r\nx\r\n0\r\n", "b" * 1000),
+        ("1;a=", "b" * 1000),
+        ("1;", "a=b;" * 1000),
+        ("", "1\r\nx\r\n" * 100),
+        ("", "0" * 1000),
+    ],
+    ids=["trailers", "a trailer", "a trailer's name", "an extension", "extensions", "small chunks", "a size"],
+)
+def test_a_request_without_an_end_is_refused(before, part, offer):
+    """Refuse it by its size, whatever part of it grows."""
+    with (
+        recording() as (address, _),
+        closing(connected(address, f"{CHUNKED_HEAD}{offer}\r\n{before}")) as connection,
+    ):
+        try:
+            for _ in range(100 * MAX_HEAD_BYTES // len(part)):
+                connection.sendall(part.encode())
+        except OSError:
+            return
+        raise AssertionError("A hundred times the limit was taken.")
+
+
+def test_a_body_that_no_route_reads_has_a_limit(unhurried):
+    part = bytes(100_000)
+    head = f"GET /login HTTP/1.1\r\nHost: x\r\nContent-Length: {100 * MAX_BODY_BYTES}\r\n\r\n"
+    with closing(connected(unhurried, head)) as connection:
+        try:
+            for _ in range(10 * MAX_BODY_BYTES // len(part)):
+                connection.sendall(part)
+        except OSError:
+            return
+        raise AssertionError("Ten times the limit was taken.")
+
+
+def test_the_largest_body_of_any_route_is_below_the_limit():
+    assert studies.MAX_BODY_BYTES < MAX_BODY_BYTES
+
+
+def test_trailers_are_not_headers():
+    """A proxy checks and adds headers; what comes after the body must not replace them."""
+    names: list[bytes] = []
+
+    async def note(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            while (await receive()).get("more_body"):
+                pass
+            names.extend(name for name, _ in scope["headers"])
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+    said = f"{CHUNKED_HEAD}Connection: close\r\n\r\n1\r\nx\r\n0\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    with listening(note, Unhurried) as address, closing(connected(address, said)) as connection:
+        assert heard_until_the_end(connection).startswith(b"HTTP/1.1 204")
+    assert names == [b"host", b"transfer-encoding", b"connection"]
+
+
+def test_a_long_head_that_comes_at_once_is_refused(unhurried):
+    """Count the head itself: one read from the socket may be longer than the limit."""
+    said = f"GET /login HTTP/1.1\r\nHost: x\r\nA: {'b' * (MAX_HEAD_BYTES + 1000)}\r\n\r\n"
+    with closing(connected(unhurried, said)) as connection:
+        assert_secured(heard_until_the_end(connection), 431)
+
+
+def test_requests_that_wait_for_a_response_are_few():
+    """Each takes some kilobytes, so thousands of the shortest must not be queued."""
+    with listening(says_half, Unhurried) as address, closing(connected(address)) as connection:
+        with suppress(OSError):
+            connection.sendall(b"GET /nothing HTTP/1.1\r\n\r\n" * 1000)
+        assert heard_until_the_end(connection) == b""
 
 
 def answered(connection: socket.socket, asked: str) -> bytes:

@@ -91,6 +91,15 @@ def assert_secured(answer, where: str) -> None:
     assert "access-control-allow-origin" not in answer.headers, where
 
 
+def test_browsers_stay_with_https_where_the_proxy_uses_it(world):
+    """A server in the laboratory has no HTTPS, so that nothing is promised there."""
+    name, nobody = "strict-transport-security", world.roles["nobody"]
+    for path in ("s/tiny/", "health", "login", "nope", "pages/researcher.css"):
+        secure = world.ask(nobody, "GET", path, headers={"X-Forwarded-Proto": "https"})
+        assert secure.headers.get_list(name) == ["max-age=31536000"], path
+        assert name not in world.ask(nobody, "GET", path).headers
+
+
 class Found(HTMLParser):
     """Collect the parts of a page that a strict policy forbids, and its forms without a token."""
 

@@ -109,7 +109,7 @@ def test_posterior_that_chooses_pairs(api):
     session = begin_adaptive_session(api.server)
     session.answer_patiently(range(20))
     name, trials = session.person.state["participant"], session.person.state["trials"]
-    in_use = [item for item in range(20) if not (trials["practice"][item] or trials["catch"][item])]
+    in_use = [item for item in range(20) if trials["image"][item] != "practice"]
     image = "studies/ada/images/patches"
     found = wait_for(api, f"{image}/posterior.json?segments=chooser&participant={name}").json()
     assert (found["by_chooser"], found["lapses"], found["segments"]) == (True, [0.02, 0.02], 2)

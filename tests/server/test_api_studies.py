@@ -6,7 +6,7 @@ import threading
 import httpx
 import pytest
 
-from researchers import run_server_with_api_client
+from researchers import log_in, run_server_with_api_client
 from servers import STUDY
 from vseg import store
 from vseg.errors import Conflict
@@ -135,14 +135,13 @@ def test_preview_matches_a_session_and_stores_nothing(api):
 
 def test_tokens_give_access_to_the_api_only(api):
     assert api.get("me").json() == {"name": "Ann", "csrf_token": ""}
-    made = api.post("tokens", json={"label": "second"})
-    assert made.status_code == 201
+    second = store.tokens.create(api.server.db, "Ann", "second")
     listed = api.get("tokens").json()
     assert [token["label"] for token in listed] == ["tests", "second"]
     assert listed[0]["last_used_at_ms"] is not None
-    assert made.json()["token"] not in api.get("tokens").text
+    assert second not in api.get("tokens").text
     with httpx.Client(base_url=api.server.base, trust_env=False) as other:
-        other.headers["Authorization"] = f"Bearer {made.json()['token']}"
+        other.headers["Authorization"] = f"Bearer {second}"
         assert other.get("api/me").json()["name"] == "Ann"
         assert other.get("").headers["location"].endswith("/login"), "pages need the login"
         assert other.get("s/tiny/session").status_code == 401
@@ -150,7 +149,21 @@ def test_tokens_give_access_to_the_api_only(api):
         revoked = other.get("api/me")
         assert (revoked.status_code, "revoked" in revoked.json()["message"]) == (401, True)
     assert api.delete(f"tokens/{listed[1]['id']}").status_code == 404
-    assert api.post("tokens", json={"label": " "}).status_code == 422
+
+
+def test_tokens_are_created_by_login_only(api):
+    """A stolen token must not make others, which would outlive it."""
+    refused = api.post("tokens", json={"label": "third"})
+    assert (refused.status_code, "log in" in refused.json()["message"]) == (403, True)
+    assert [token["label"] for token in api.get("tokens").json()] == ["tests"]
+    log_in(api.server)
+    client = api.server.client
+    headers = {"X-CSRF-Token": client.get("api/me").json()["csrf_token"]}
+    assert client.post("api/tokens", json={"label": " "}, headers=headers).status_code == 422
+    made = client.post("api/tokens", json={"label": "third"}, headers=headers)
+    assert made.status_code == 201
+    name = store.tokens.find_researcher(api.server.db, made.json()["token"])
+    assert name == client.get("api/me").json()["name"]
 
 
 def test_wrong_tokens_are_rejected(sqlite_api):

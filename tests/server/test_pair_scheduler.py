@@ -36,7 +36,7 @@ def test_a_session_is_asked_the_pairs_chosen_from_its_answers(server):
     rows = server.responses("ada")
     assert [(row["i"], row["j"]) for row in rows] == [participant.shown[item] for item in range(64)]
     trials = participant.person.state["trials"]
-    real = [item for item in range(64) if not (trials["practice"][item] or trials["catch"][item])]
+    real = [item for item in range(64) if trials["image"][item] != "practice"]
     chosen = {row["item"] for row in rows if row["chosen"]}
     assert chosen == set(real[6:])
     assert participant.person.post("complete", {"count": 64}).status_code == 200

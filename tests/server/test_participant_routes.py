@@ -1,10 +1,13 @@
 """The participants' routes over real HTTP, on SQLite and on PostgreSQL."""
 
+from contextlib import closing
+
 import httpx
 import pytest
 
 from servers import STUDY, ParticipantClient, event, response, run_server
-from vseg import store
+from vseg import monitor, store
+from vseg.monitor.participants import TOO_FAST
 from vseg.store.snapshot import take_snapshot
 
 
@@ -19,6 +22,7 @@ def test_a_whole_session(server):
     participant = server.begin(prolific_pid="a1", prolific_study="b2", prolific_session="c3")
     count = participant.answer_all()
     assert participant.send(event(count, "comment", text="Fun!")).json() == {"stored": [count]}
+    server.let_time_pass()
     reply = participant.post("complete", {"count": count + 1})
     assert reply.status_code == 200
     assert reply.json() == {
@@ -27,8 +31,11 @@ def test_a_whole_session(server):
     }
     rows = server.responses()
     trials = participant.state["trials"]
-    for name in ("image", "block", "trial", "i", "j", "practice", "catch"):
+    for name in ("image", "block", "trial", "i", "j", "practice"):
         assert [row[name] for row in rows] == trials[name]
+    assert [row["item"] for row in rows if row["catch"]] == [
+        item for item, image in enumerate(trials["image"]) if image == "practice" and item >= 2
+    ]
     assert [row["same"] for row in rows] == [item % 2 == 0 for item in range(count)]
     assert {row["status"] for row in rows} == {"completed"}
 
@@ -52,6 +59,41 @@ def test_the_completion_code_is_not_sent_before_completion(server):
         participant.send(event(100)),
     ]
     assert all("THANKS42" not in reply.text for reply in replies)
+
+
+def reasons_to_check(server) -> list[str]:
+    """Return what the dashboard says about the one session."""
+    study = store.studies.get_study(server.db, "tiny")
+    with closing(monitor.LiveData(server.db)) as live_data:
+        answers = live_data.answers(study, 30)
+        assert answers is not None
+        (summary,) = monitor.summarise_participants(study, answers)
+    return summary.reasons
+
+
+def test_answers_that_arrive_faster_than_trials_are_shown_earn_no_code(server):
+    """The server's clock is judged, whatever the records say, and the researcher is told why there is no code."""
+    participant = server.begin()
+    count = participant.answer_all()
+    reply = participant.post("complete", {"count": count})
+    assert (reply.status_code, reply.json()) == (200, {"completion_code": None, "return_url": None})
+    assert participant.post("complete", {"count": count}).json() == reply.json()
+    assert TOO_FAST in reasons_to_check(server)
+
+
+def test_stored_answers_may_arrive_at_once(server):
+    """A page that was offline sends all its answers at its end."""
+    participant = server.begin()
+    server.let_time_pass()
+    count = participant.answer_all()
+    assert participant.post("complete", {"count": count}).json()["completion_code"] == "THANKS42"
+    assert TOO_FAST not in reasons_to_check(server)
+
+
+def test_the_page_is_not_told_which_trials_are_catch_trials(server):
+    state = server.begin().state
+    assert state["trials"]["catch"] == []
+    assert set(state["trials"]["answer"][2:]) == {None}
 
 
 def test_an_address_without_a_slash_is_redirected(server):
@@ -86,8 +128,12 @@ def test_records_that_are_sent_again_are_stored_once(server):
 
 def test_records_that_are_sent_again_do_not_change(server):
     participant = server.begin()
-    assert participant.send(response(0, 0, rt_ms=400.0)).status_code == 200
-    assert participant.send(response(0, 0, rt_ms=500.0)).json() == {"stored": [0]}
+    for _ in range(2):
+        assert participant.send(response(0, 0, rt_ms=400.0)).json() == {"stored": [0]}
+    refused = participant.send(response(0, 0, rt_ms=500.0))
+    assert (refused.status_code, refused.json()["reason"]) == (409, "elsewhere"), (
+        "what is not stored is not acknowledged"
+    )
     assert [row["rt_ms"] for row in server.responses()] == [400.0]
 
 
@@ -115,6 +161,7 @@ def test_completion_needs_all_records_and_items(server):
     unanswered = participant.post("complete", {"count": participant.items})
     assert (unanswered.status_code, unanswered.json()["reason"]) == (409, "unanswered")
     participant.send(response(participant.items, 3), response(participant.items + 1, 7))
+    server.let_time_pass()
     codes = [participant.post("complete", {"count": participant.items + 2}).json() for _ in range(2)]
     assert codes[0] == codes[1]
     assert codes[0]["completion_code"] == "THANKS42"

@@ -15,6 +15,7 @@ from servers import STUDY, response, run_server
 from vseg import store
 from vseg.errors import VsegError
 from vseg.server import auth
+from vseg.store.database import now_ms
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_one_time_link_works_once(on_both):
     assert post_form(client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 303
     again = post_form(client, "setup", token=token, name="Eve", password=PASSWORD)
     assert again.status_code == client.get(f"setup?token={token}").status_code == 401
-    assert "was used or replaced; ask for a new one" in again.text
+    assert "was used or replaced, or is older than a week; ask for a new one" in again.text
     assert store.researchers.count_researchers(on_both.db) == 1
     assert post_form(client, "login", name=NAME, password=PASSWORD).headers["location"] == "/"
     assert client.get("api/me").json()["name"] == NAME
@@ -59,6 +60,15 @@ def test_new_link_replaces_an_unused_one(server):
     assert server.client.get(f"setup?token={old}").status_code == 401
     assert server.client.get(f"setup?token={new}").status_code == 200
     assert server.client.get("setup").status_code == 401
+
+
+def test_one_time_link_ends_after_a_week(server):
+    made_at_ms = now_ms() - auth.SETUP_LIFETIME_MS
+    token = auth.create_setup_token(server.db, now_ms=made_at_ms - 1)
+    assert server.client.get(f"setup?token={token}").status_code == 401
+    assert post_form(server.client, "setup", token=token, name=NAME, password=PASSWORD).status_code == 401
+    token = auth.create_setup_token(server.db, now_ms=made_at_ms + 60_000)
+    assert server.client.get(f"setup?token={token}").status_code == 200
 
 
 def test_only_hashes_of_token_and_password_are_stored(server):

@@ -57,13 +57,24 @@ def get_refusal(db, session, answers, others=()) -> str | None:
 def test_sending_again_changes_nothing(db):
     study = register_study(db)
     session = begin_session(db, study).session
-    for rt_ms in (400.0, 500.0, 600.0):
-        assert get_refusal(db, session, [response(0, rt_ms=rt_ms)], [event(1)]) is None
+    for later in range(3):
+        records = [response(0, rt_ms=1000 / 3, refresh_hz=59.94)], [event(1, note="ä", value=0.1)]
+        store.responses.append(db, session.id, *records, now_ms=NOW + later).result()
     ((row,),) = store.responses.stream_responses(db, study.id)
-    assert row["rt_ms"] == 400.0
+    assert (row["rt_ms"], row["received_at_ms"]) == (1000 / 3, NOW)
 
 
-@pytest.mark.parametrize("other", [{"item": 1}, {"same": False}, {"shown_at_ms": NOW + 1}])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"item": 1},
+        {"same": False},
+        {"shown_at_ms": NOW + 1},
+        {"rt_ms": 412.6},
+        {"key": "j"},
+        {"flags": "late"},
+    ],
+)
 def test_request_with_a_conflicting_record_is_refused_as_a_whole(db, other):
     """Two pages continue the same session: the second is told, and the first continues undisturbed."""
     session = begin_session(db, register_study(db)).session
@@ -71,6 +82,7 @@ def test_request_with_a_conflicting_record_is_refused_as_a_whole(db, other):
     assert get_refusal(db, session, [response(0, **other), response(2, 1)], [event(3)]) == "elsewhere"
     assert get_refusal(db, session, [response(2)], [{**event(1), "at_ms": NOW + 1}]) == "elsewhere"
     assert get_refusal(db, session, [response(2)], [event(1, "comment")]) == "elsewhere"
+    assert get_refusal(db, session, [response(2)], [event(1, note="other")]) == "elsewhere"
     assert (read_stored(db), read_stored(db, schema.events)) == ([(session.id, 0)], [(session.id, 1)])
     assert get_refusal(db, session, [response(0), response(2)], [event(1), event(3)]) is None
 

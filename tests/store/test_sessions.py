@@ -17,7 +17,7 @@ from stored_sessions import (
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotAllowed
 from vseg.store.schema import events, identities, participants, responses, sessions
-from vseg.store.sessions import Identity
+from vseg.store.sessions import Identity, assignment
 from vseg.store.snapshot import take_snapshot
 from vseg.store.tokens import hash_token
 from vseg.study.trials import Unit
@@ -109,33 +109,67 @@ def test_longer_interruptions_can_be_allowed(db):
 
 
 def test_session_without_records_keeps_its_place_for_minutes(db):
-    """Requests for sessions alone do not fill a study; a session with a consent event is alive for an hour."""
+    """Requests for sessions alone do not fill a study; events keep a place for longer, but not without an answer."""
     study = register_study(db, "a", participants=2)
     silent, real = begin_session(db, study, "silent"), begin_session(db, study)
-    store.responses.append(db, real.session.id, [], [event(0, "consent")], now_ms=NOW).result()
+    for seq in range(7):
+        send(db, real, [event(seq)], now_ms=NOW + 4 * seq * MINUTE)
     assert expect_conflict(db, study, now_ms=NOW + 4 * MINUTE) == "full"
-    heir = begin_session(db, study, now_ms=NOW + 6 * MINUTE)
+    heir = begin_session(db, study, now_ms=NOW + 16 * MINUTE)
     assert heir.session.units == silent.session.units
-    assert expect_conflict(db, study, now_ms=NOW + 6 * MINUTE) == "full"
-    assert begin_session(db, study, "silent", now_ms=NOW + 7 * MINUTE).resumed
+    assert expect_conflict(db, study, now_ms=NOW + 20 * MINUTE) == "full"
+    assert store.sessions.count_sessions(db, study, now_ms=NOW + 26 * MINUTE).alive == 0
+    assert begin_session(db, study, "silent", now_ms=NOW + 17 * MINUTE).resumed
+    send(db, real, [], [response(7)], now_ms=NOW + 26 * MINUTE)
+    assert store.sessions.count_sessions(db, study, now_ms=NOW + 85 * MINUTE).alive == 1
+
+
+def send(db, begun, events, responses=(), now_ms=NOW) -> None:
+    store.responses.append(db, begun.session.id, responses, events, now_ms=now_ms).result()
 
 
 def test_daily_sessions_are_limited_except_with_personal_links(db):
-    """Someone who begins and leaves repeatedly blocks a study for a day at most, and nobody with a personal link."""
+    """Someone who begins, answers and leaves repeatedly does not stop anybody with a personal link."""
     study = register_study(db, "a", participants=1)
     for _ in range(119):
-        store.sessions.leave(db, begin_session(db, study).session, keep=True)
-    begin_session(db, study, "pid")
+        begun = begin_session(db, study)
+        send(db, begun, [], [response(0)])
+        store.sessions.leave(db, begun.session, keep=True)
+    assert not store.sessions.get_start_limits(db, study, now_ms=NOW).all_refused
+    send(db, begin_session(db, study, "pid"), [], [response(0)])
     later, tomorrow = NOW + 90 * MINUTE, NOW + 24 * 60 * MINUTE
     assert (
         expect_conflict(db, study, now_ms=later)
         == expect_conflict(db, study, "someone-new", now_ms=later)
-        == "full"
+        == store.sessions.get_refusal_reason(db, study, now_ms=later)
+        == "paused"
     )
+    assert store.sessions.get_start_limits(db, study, now_ms=later).all_refused
+    assert store.sessions.get_refusal_reason(db, study, has_link=True, now_ms=later) is None
     assert begin_session(db, study, "pid", now_ms=later).resumed
     link = store.sessions.create_links(db, study, 1)[0]
     store.sessions.leave(db, begin_session(db, study, link=link, now_ms=later).session, keep=False)
     assert not begin_session(db, study, now_ms=tomorrow).resumed
+
+
+@pytest.mark.parametrize("end", ["keep", "withdraw", "idle"])
+def test_sessions_without_an_answer_do_not_close_a_study(db, end, monkeypatch):
+    """They do not count, and only the newest are kept, so that they do not fill the disk either."""
+    monkeypatch.setattr(assignment, "EXTRA_DAILY_SESSIONS", -15)
+    study = register_study(db, "a", participants=1)
+    (link,) = store.sessions.create_links(db, study, 1)
+    by_link = begin_session(db, study, "linked", link=link).session
+    store.sessions.leave(db, by_link, keep=True)
+    begun = []
+    for number in range(20):
+        now_ms = NOW + 6 * number * MINUTE
+        begun.append(begin_session(db, study, f"pid{number}", now_ms=now_ms).session)
+        if end != "idle":
+            store.sessions.leave(db, begun[-1], keep=end == "keep")
+    stored = {session["name"] for session in store.sessions.list_sessions(db, study)}
+    assert stored == {by_link.name, *(session.name for session in begun[-6:])}
+    assert count(db, participants) == 7
+    assert store.sessions.get_refusal_reason(db, study, now_ms=NOW + 300 * MINUTE) is None
 
 
 def test_same_entry_resumes_the_session(db):
@@ -253,6 +287,22 @@ def test_a_personal_link_is_for_one_participant(db):
     assert begin_session(db, study, link=other).session.participant != first.session.participant
     complete_session(db, first)
     assert expect_conflict(db, study, link=mine) == "already"
+
+
+def test_a_prolific_id_does_not_replace_a_personal_link(db):
+    """A session with both is resumed by its link alone, also if somebody has another link of the study."""
+    study = register_study(db, more="personal_links_only = true")
+    mine, other = store.sessions.create_links(db, study, 2)
+    first = begin_session(db, study, "pid", link=mine)
+    assert expect_conflict(db, study, "pid") == "link"
+    assert expect_conflict(db, study, "pid", entry="e" * 22) == "link"
+    assert expect_conflict(db, study, "pid", link=other) == "link"
+    assert store.sessions.get_by_token(db, first.token) == first.session, "its token is still valid"
+    assert begin_session(db, study, link=mine).resumed
+    (again,) = store.sessions.create_links(db, study, 1, prolific_pid="pid")
+    assert begin_session(db, study, "pid", link=again).session == first.session, "as `vseg lab` resumes it"
+    (new,) = store.sessions.create_links(db, study, 1, prolific_pid="new")
+    assert not begin_session(db, study, "new", link=new).resumed
 
 
 def test_link_of_another_study_is_refused(db):

@@ -46,6 +46,14 @@ def test_use_is_recorded_once_a_minute(db, ann):
     assert noted == [NOW, NOW, NOW + 60_000]
 
 
+def test_a_token_ends_after_a_year(db, ann):
+    token = tokens.create(db, ann, "notebook")
+    (row,) = tokens.list_tokens(db, ann)
+    assert row.ends_at_ms == row.created_at_ms + 365 * 24 * 60 * 60 * 1000
+    assert tokens.find_researcher(db, token, now_ms=row.ends_at_ms - 1) == "Ann"
+    assert tokens.find_researcher(db, token, now_ms=row.ends_at_ms) is None
+
+
 def test_revoked_token_is_invalid(db, ann):
     kept, gone = tokens.create(db, ann, "kept"), tokens.create(db, ann, "gone")
     number = tokens.list_tokens(db, ann)[1].id

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 from vseg.data.layout import Grid, Scatter
 from vseg.errors import InvalidInput, NotFound
 from vseg.study.schema import Study, load_study, parse_study
+from vseg.study.sections import TimingSection
 
 FILE = """\
 name = "cat"
@@ -451,3 +452,23 @@ def test_a_text_that_is_too_long_for_a_study():
         InvalidInput, match="the text has 1000001 characters; a study file has at most 1000000"
     ):
         parse_study(1_000_001 * "#", "the text")
+
+
+@pytest.mark.parametrize(
+    ("answers", "elapsed_ms", "expected"),
+    [
+        (43, 50, True),
+        (40, 40 * 566 - 1, True),
+        (40, 40 * 566, False),
+        (40, 3_600_000, False),
+        (40, -1, False),
+        (1, 0, True),
+        (0, 0, False),
+    ],
+)
+def test_answers_cannot_arrive_before_their_trials_were_shown(answers, elapsed_ms, expected):
+    """Dots and image are shown for 300 ms each, or one frame less; a clock that was set back proves nothing."""
+    timing = TimingSection()
+    assert timing.is_too_fast(answers, 10_000_000, 10_000_000 + elapsed_ms) is expected
+    assert not timing.is_too_fast(answers, 10_000_000, None)
+    assert not TimingSection(cue_ms=0, image_ms=17).is_too_fast(answers, 0, 0), "shorter than a frame"

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from vseg.bots.client import StudyClient
 from vseg.bots.perception import Perception
+from vseg.study.sections import PRACTICE_IMAGE
 
 PAIR_COLUMNS = ("i", "j", "x1", "y1", "x2", "y2")
 
@@ -95,9 +96,10 @@ def split_blocks(trials: Mapping[str, Sequence[Any]]) -> Iterable[list[int]]:
     """Yield the items of each block; a catch trial shows another image but belongs to the block around it."""
     block: list[int] = []
     current = None
-    columns = zip(trials["practice"], trials["image"], trials["block"], trials["catch"], strict=True)
-    for item, (practice, image, number, catch) in enumerate(columns):
-        key = current if catch else (practice, image, number)
+    columns = zip(trials["practice"], trials["image"], trials["block"], strict=True)
+    for item, (practice, image, number) in enumerate(columns):
+        is_catch = image == PRACTICE_IMAGE and not practice
+        key = current if is_catch else (practice, image, number)
         if block and key != current:
             yield block
             block = []

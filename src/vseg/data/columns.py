@@ -315,4 +315,8 @@ SESSIONS = (
     EXPECTED_ERROR,
     Column("simulated", "boolean", "Whether the participant was simulated (vseg simulate-participants)"),
     Column("vseg_version", "text", "Version of vseg that drew the trials"),
+    Column(
+        "too_fast", "boolean",
+        "Whether all answers arrived in less time than the trials take to be shown, by the server's clock",
+    ),
 )  # fmt: skip

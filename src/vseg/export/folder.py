@@ -21,6 +21,7 @@ from vseg.export.description import ExportCounts, write_description
 from vseg.export.markers import write_markers, write_sidecar
 from vseg.store.snapshot import Snapshot, SnapshotSession, take_snapshot
 from vseg.store.studies import StudyRow
+from vseg.study.sections import TimingSection
 from vseg.study.trials import Trials
 
 ITEM_COLUMN = next(column for column in RESPONSES if column.name == "item")
@@ -110,7 +111,7 @@ def _write_sessions(snapshot: Snapshot, study: StudyRow, folder: Path, progress:
         for session in snapshot.sessions:
             responses, events = _write_session(snapshot, session, study, folder)
             parquet.add(responses)
-            summary = _summarise_session(session, responses, events)
+            summary = _summarise_session(session, responses, events, study.study.timing)
             if study.study.design.is_adaptive:
                 session_choices = _list_choices(snapshot, session)
                 summary |= _summarise_choices(snapshot, session, session_choices)
@@ -226,7 +227,9 @@ def _summarise_choices(snapshot: Snapshot, session: SnapshotSession, choices: li
     }
 
 
-def _summarise_session(session: SnapshotSession, responses: TableColumns, events: TableColumns) -> Row:
+def _summarise_session(
+    session: SnapshotSession, responses: TableColumns, events: TableColumns, timing: TimingSection
+) -> Row:
     """Return the row of a session in the table of sessions."""
     last_events = {kind: json.loads(data) for kind, data in zip(events["kind"], events["data"], strict=True)}
     used_rts = [rt for rt, used in zip(responses["rt_ms"], responses["used"], strict=True) if used]
@@ -255,6 +258,9 @@ def _summarise_session(session: SnapshotSession, responses: TableColumns, events
         "expected_error": None,
         "simulated": last_events.get("consent", {}).get("simulated") is True,
         "vseg_version": session.software.get("vseg", ""),
+        "too_fast": timing.is_too_fast(
+            len(responses["seq"]), session.started_at_ms, max(responses["received_at_ms"], default=None)
+        ),
     }
 
 

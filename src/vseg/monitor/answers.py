@@ -30,10 +30,14 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class LiveSession(SessionState):
-    """A session without its trials and answers; `last_at_ms` is when its last record arrived."""
+    """A session without its trials and answers.
+
+    `last_at_ms` is when its last record arrived, `answered_at_ms` when its last answer did.
+    """
 
     units: list[Unit]
     simulated: bool
+    answered_at_ms: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

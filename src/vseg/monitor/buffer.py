@@ -132,6 +132,10 @@ class StudyBuffer:
         if count:
             self._append(entry.index, dict(zip(RESPONSE_COLUMNS, rows, strict=True)))
             entry.count, entry.last_seq = entry.count + count, rows[0][-1]
+            answered_at_ms = max(
+                entry.session.answered_at_ms or 0, *rows[RESPONSE_COLUMNS.index("received_at_ms")]
+            )
+            entry.session = replace(entry.session, answered_at_ms=answered_at_ms)
             self._unmarked.add(entry.index)
             self._changed.add(entry.index)
         return True

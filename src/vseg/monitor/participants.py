@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from vseg.monitor.answers import SESSION_SUMS, Answers, LiveSession
 from vseg.monitor.summaries import NO_TIMING, Share, Timing, approximate_session_medians, session_medians
 from vseg.store.studies import StudyRow
+from vseg.study.sections import TimingSection
 
 # A session is worth checking beyond these limits.
 MIN_CATCH_SHARE, MIN_CATCH_TRIALS = 0.75, 4
@@ -18,6 +19,10 @@ MAX_FLAGGED_SHARE = 0.2
 MIN_REPEATS, GUESSING_P = 30, 0.05
 MAX_CHANCE = 0.9  # above, nearly all answers are the same, and agree whatever was shown
 MIN_REFRESH_HZ = 50
+TOO_FAST = (
+    "All answers arrived in less time than the trials take to be shown, as if a program had sent them; no completion "
+    "code was given."
+)
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,8 @@ class ParticipantSummary:
 
 def summarise_participants(study: StudyRow, answers: Answers) -> list[ParticipantSummary]:
     """Return a summary of each session that is not withdrawn, in the order in which they began."""
-    del study
-    return answers.get_or_compute("participants", lambda: list(_summarise_sessions(answers)))
+    timing = study.study.timing
+    return answers.get_or_compute("participants", lambda: list(_summarise_sessions(answers, timing)))
 
 
 def summarise_participant(study: StudyRow, answers: Answers, participant: str) -> ParticipantSummary:
@@ -184,15 +189,19 @@ def _count_repeats(answers: Answers, sessions: int) -> tuple[NDArray[np.float64]
     return alike, np.bincount(session, weights=n - 1, minlength=sessions).astype(np.int64)
 
 
-def _summarise_sessions(answers: Answers) -> Iterator[ParticipantSummary]:
+def _summarise_sessions(answers: Answers, timing: TimingSection) -> Iterator[ParticipantSummary]:
     columns = {name: column.tolist() for name, column in vars(sum_sessions(answers)).items()}
     guessing = _detect_guessing(sum_sessions(answers)).tolist()
     for index, session in enumerate(answers.sessions):
         sums = {name: column[index] for name, column in columns.items()}
-        yield _summarise_session(session, sums, guessing[index])
+        summary = _summarise_session(session, sums)
+        if timing.is_too_fast(summary.answers, session.started_at_ms, session.answered_at_ms):
+            summary.reasons.append(TOO_FAST)
+        summary.reasons.extend(_reasons_to_check(summary, guessing[index]))
+        yield summary
 
 
-def _summarise_session(session: LiveSession, sums: dict[str, float], is_guessing: bool) -> ParticipantSummary:
+def _summarise_session(session: LiveSession, sums: dict[str, float]) -> ParticipantSummary:
     total, used = int(sums["answers"]), int(sums["used"])
     timing = NO_TIMING
     if total:
@@ -203,7 +212,7 @@ def _summarise_session(session: LiveSession, sums: dict[str, float], is_guessing
             dropped_per_100=round(100 * sums["dropped"] / total, 2),
             refresh_hz=round(sums["refresh_hz"], 1),
         )
-    summary = ParticipantSummary(
+    return ParticipantSummary(
         participant=session.participant,
         session=session.name,
         status=session.status,
@@ -225,8 +234,6 @@ def _summarise_session(session: LiveSession, sums: dict[str, float], is_guessing
         timing=timing,
         reasons=[],
     )
-    summary.reasons.extend(_reasons_to_check(summary, is_guessing))
-    return summary
 
 
 def _reasons_to_check(summary: ParticipantSummary, is_guessing: bool) -> Iterator[str]:

@@ -5,6 +5,7 @@ participant_routes      the participants' routes: page, session, records, comple
 records                 validation of the records that a participant's page sends
 session_cache           sessions in memory, for the route that stores records
 session_loader          sessions that are not cached, many in one query
+source_limit            how many sessions one address may begin within a day
 resume_policy           where a session continues after an interruption
 pair_scheduler          choosing pairs of adaptive studies in background threads
 session_choices         the pairs chosen for one session, and where more are needed
@@ -19,7 +20,7 @@ html                    pages from templates
 formatting              numbers and times as text
 compression             gzip for files and JSON
 headers                 security headers, and the path prefix of a reverse proxy
-timeouts                time and size limits of a connection
+timeouts                time and size limits of a connection, and where each of its requests ends
 health                  GET /health, for monitoring
 lazy_app                a part of the app that is loaded after the start
 background              background tasks that run while the server does

@@ -21,6 +21,7 @@ from vseg.server.retention import enforce_retention
 from vseg.server.session_cache import SessionCache
 from vseg.server.session_loader import SessionLoader, follow_other_workers
 from vseg.server.simulated_participants import Simulations
+from vseg.server.source_limit import SourceLimit
 
 PAGES = Path(__file__).with_name("pages")
 STATIC = participant_routes.STATIC
@@ -79,6 +80,7 @@ def create_app(
         session_loader=SessionLoader(db),
         pair_scheduler=PairScheduler(db),
         begin_limit=asyncio.Semaphore(participant_routes.MAX_CONCURRENT_BEGINS),
+        source_limit=SourceLimit(),
     )
     researchers = LazyApp(lambda: _create_researchers_app(db, groups, report, at_exit))
 

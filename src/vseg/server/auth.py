@@ -30,6 +30,7 @@ from vseg import store
 from vseg.errors import InvalidInput, NotAllowed
 from vseg.server.html import root_path
 from vseg.server.http import run_in_thread
+from vseg.store.database import now_ms as clock_ms
 
 COOKIE = "vseg_researcher"
 LOGIN_LIFETIME_S = store.researchers.LOGIN_LIFETIME_MS // 1000
@@ -37,12 +38,14 @@ MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH, MAX_NAME_LENGTH = 12, 1000, 64
 FREE_ATTEMPTS, MAX_WAIT_S, MAX_UNKNOWN_NAMES = 5, 60, 10_000
 MAX_WAITING_LOGINS, OVERFLOW_REPLY_DELAY_S = 8, 2.0
 SETUP_LINK_USED = (
-    "This link was used or replaced; ask for a new one (page Settings, or whoever runs the server)."
+    "This link was used or replaced, or is older than a week; ask for a new one (page Settings, or whoever runs the "
+    "server)."
 )
 SIGN_IN_LINK_USED = "This link was used before or is too old; log in with your name and password."
 WRONG_PASSWORD = "The name or the password is wrong; please try again."
 TOO_MANY_LOGINS = "Too many people are logging in at this moment; wait 5 s and try again."
 SETUP_SETTING = store.researchers.SETUP_SETTING
+SETUP_LIFETIME_MS = 7 * 24 * 60 * 60 * 1000
 
 _hasher = argon2.PasswordHasher()
 
@@ -99,14 +102,16 @@ class BrowserLogins:
 def get_researcher_by_token(db: store.Database, request: Request) -> str | None:
     """Return the researcher whose personal token a request brings, or None if it brings none.
 
-    Raise `NotAllowed` if the token is unknown or was revoked.
+    Raise `NotAllowed` if the token is unknown, was revoked or has ended.
     """
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
         return None
     name = store.tokens.find_researcher(db, token) if token.startswith(store.tokens.PREFIX) else None
     if name is None:
-        raise NotAllowed("This token is unknown or was revoked; make a new one on the page Settings.")
+        raise NotAllowed(
+            "This token is unknown, was revoked or is older than a year; make a new one on the page Settings."
+        )
     return name
 
 
@@ -115,17 +120,25 @@ def delete_cookie(response: Response, request: Request) -> None:
     response.delete_cookie(COOKIE, path=root_path(request) or "/", httponly=True, samesite="lax")
 
 
-def create_setup_token(db: store.Database) -> str:
-    """Return a new one-time token to set a researcher's password; earlier ones become invalid."""
+def create_setup_token(db: store.Database, *, now_ms: int | None = None) -> str:
+    """Return a new one-time token to set a researcher's password, for a week; earlier ones become invalid."""
     token = secrets.token_urlsafe(24)
-    store.researchers.set_setting(db, SETUP_SETTING, store.tokens.hash_token(token))
+    ends_at_ms = (clock_ms() if now_ms is None else now_ms) + SETUP_LIFETIME_MS
+    store.researchers.set_setting(db, SETUP_SETTING, f"{store.tokens.hash_token(token)} {ends_at_ms}")
     return token
 
 
 def is_setup_token_valid(db: store.Database, token: str) -> bool:
-    """Return whether this is the newest setup token and is still unused."""
+    """Return whether this is the newest setup token, is still unused and not too old."""
+    return _find_setup_setting(db, token) is not None
+
+
+def _find_setup_setting(db: store.Database, token: str) -> str | None:
+    """Return the stored value of a valid setup token, or None; a value without an end is of an earlier version."""
     stored = store.researchers.get_setting(db, SETUP_SETTING) or ""
-    return hmac.compare_digest(stored.encode(), store.tokens.hash_token(token).encode())
+    hashed, _, ends_at_ms = stored.partition(" ")
+    is_this = hmac.compare_digest(hashed.encode(), store.tokens.hash_token(token).encode())
+    return stored if is_this and ends_at_ms and clock_ms() < int(ends_at_ms) else None
 
 
 def create_sign_in_token(db: store.Database, name: str) -> str:
@@ -161,13 +174,12 @@ async def change_password(
 async def set_up(db: store.Database, attempts: "LoginAttempts", token: str, name: str, password: str) -> None:
     """Use up a setup token; create a researcher, or change the password of an existing one."""
     name, password = check_name(name), check_password(password)
-    if not await run_in_thread(is_setup_token_valid, db, token):
+    stored = await run_in_thread(_find_setup_setting, db, token)
+    if stored is None:
         raise NotAllowed(SETUP_LINK_USED)
     async with attempts.hashing:
         hashed = await run_in_thread(_hasher.hash, password)
-    if not await run_in_thread(
-        store.researchers.consume_setting, db, SETUP_SETTING, store.tokens.hash_token(token)
-    ):
+    if not await run_in_thread(store.researchers.consume_setting, db, SETUP_SETTING, stored):
         raise NotAllowed(SETUP_LINK_USED)
     await run_in_thread(store.researchers.set_password, db, name, hashed)
     attempts.clear(name)

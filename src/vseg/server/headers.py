@@ -18,6 +18,8 @@ SECURITY_HEADERS = {
 ENCODED_SECURITY_HEADERS = [
     (name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()
 ]
+# Only where a request came by HTTPS, as the proxy says: a year, without subdomains, which may have other servers.
+STRICT_TRANSPORT = [(b"strict-transport-security", b"max-age=31536000")]
 NO_CACHE = [(b"cache-control", b"no-cache")]
 NO_STORE = [(b"cache-control", b"no-store")]
 
@@ -31,12 +33,14 @@ class SecurityHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer through the inner app."""
 
+        secure = STRICT_TRANSPORT if scope.get("scheme") == "https" else ()
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 present = {name for name, _ in message["headers"]}
                 caching = () if b"cache-control" in present else NO_CACHE if b"etag" in present else NO_STORE
                 missing = [header for header in ENCODED_SECURITY_HEADERS if header[0] not in present]
-                message["headers"] = [*message["headers"], *missing, *caching]
+                message["headers"] = [*message["headers"], *missing, *secure, *caching]
             await send(message)
 
         await self.app(_replace_nul(scope), receive, send_with_headers)

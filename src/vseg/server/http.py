@@ -20,6 +20,7 @@ from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
 
 MAX_SMALL_BODY_BYTES = 8_192
 MAX_QUOTE_LENGTH = 60
+MAX_SIZE_DIGITS = 18
 DATABASE_UNAVAILABLE = "The server cannot reach its database right now; try again in a moment."
 
 STATUS_CODES: dict[type[Exception], int] = {
@@ -166,5 +167,6 @@ HANDLERS: dict[int | type[Exception], Handler] = {
 
 
 def _check_size(size: int | str, max_bytes: int) -> None:
-    if (int(size) if str(size).isdecimal() else 0) > max_bytes:
+    text = str(size)  # of a header, which may be no number, or one with too many digits for Python
+    if text.isdecimal() and (len(text) > MAX_SIZE_DIGITS or int(text) > max_bytes):
         raise HTTPException(413, f"The body is larger than {max_bytes} bytes; send less at once.")

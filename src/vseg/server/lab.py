@@ -53,7 +53,7 @@ def check_admission(database: Database, row: StudyRow, participant: str | None) 
             f"Participant {participant} has already taken part (the session is {status}); use another participant code "
             "or another database."
         )
-    reason = store.sessions.get_refusal_reason(database, row, now_ms=now_ms())
+    reason = store.sessions.get_refusal_reason(database, row, has_link=True, now_ms=now_ms())
     if reason == "full":
         raise Conflict(
             f"Study {row.name} has all the participants it needs ({row.study.participants}) in {database.address}; use "
@@ -76,7 +76,7 @@ def _find_status(database: Database, row: StudyRow, participant: str | None) -> 
 
 def create_address(database: Database, row: StudyRow, port: int, participant: str | None) -> str:
     """Create a personal link; the code takes the place of a Prolific ID, so that the participant can resume."""
-    (token,) = store.sessions.create_links(database, row, 1)
+    (token,) = store.sessions.create_links(database, row, 1, prolific_pid=participant)
     code = f"&PROLIFIC_PID={participant}" if participant is not None else ""
     return f"http://127.0.0.1:{port}/s/{row.name}/?link={token}{code}"
 

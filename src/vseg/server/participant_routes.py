@@ -31,6 +31,7 @@ from vseg.server.resume_policy import MAX_ATTEMPTS, Answers, ResumePoint, find_r
 from vseg.server.session_cache import CachedSession, SessionCache
 from vseg.server.session_choices import ChoicesMessage, SessionChoices
 from vseg.server.session_loader import SessionLoader
+from vseg.server.source_limit import SourceLimit, SourceRefused, get_source
 from vseg.store.database import now_ms
 from vseg.store.sessions import Identity, SessionRow
 from vseg.store.sessions.entry import DrawTrials
@@ -59,6 +60,7 @@ class ParticipantContext:
     session_loader: SessionLoader
     pair_scheduler: PairScheduler
     begin_limit: asyncio.Semaphore
+    source_limit: SourceLimit
 
 
 def _drop_placeholder(value: object) -> object:
@@ -203,6 +205,7 @@ async def begin_session(request: Request) -> Response:
     entry = await read_json(request, ENTRY)
     prolific_pid = entry.get("prolific_pid")
     prolific_ids = (entry.get("prolific_study") or "", entry.get("prolific_session") or "")
+    source = get_source(request)
 
     def begin() -> Response:
         started = store.sessions.begin(
@@ -212,6 +215,7 @@ async def begin_session(request: Request) -> Response:
             identity=Identity(prolific_pid, *prolific_ids) if prolific_pid else None,
             link=entry.get("link"),
             entry=entry.get("entry"),
+            admit=lambda since_ms: context.source_limit.admit(study, source, since_ms),
             now_ms=now_ms(),
         )
         if started.resumed:
@@ -228,7 +232,12 @@ async def begin_session(request: Request) -> Response:
     async with context.begin_limit:
         if await request.is_disconnected():  # the page has sent the request again meanwhile, or will
             raise HTTPException(400, "The connection ended while the request was waiting; send it again.")
-        return await run_in_thread(begin)
+        try:
+            return await run_in_thread(begin)
+        except SourceRefused:
+            if context.source_limit.is_note_due(study):
+                await run_in_thread(store.sessions.note_refused_source, context.db, study)
+            raise
 
 
 def make_trial_drawer(study: StudyRow) -> DrawTrials:
@@ -319,7 +328,10 @@ def _open_choices(
 
 
 async def complete_session(request: Request) -> Response:
-    """Complete a session and return the completion code; 409 with the missing numbers if records are missing."""
+    """Complete a session and return the completion code; 409 with the missing numbers if records are missing.
+
+    A program that sends answers faster than people can see the trials gets no code.
+    """
     study, row = await _load_session(request)
     count = (await read_json(request, COMPLETION))["count"]
     if count > CachedSession.max_records(len(row.trials)):
@@ -328,7 +340,9 @@ async def complete_session(request: Request) -> Response:
     if missing:
         message = f"{len(missing)} of {count} records have not arrived; send them again, then complete."
         return error_response(409, "Conflict", message, reason="missing", missing=missing)
-    code = study.study.prolific.completion_code if study.study.prolific else None
+    is_too_fast: bool = await run_in_thread(store.sessions.is_too_fast, _context(request).db, study, row)
+    # The dashboard says that there was no code, and why; the researcher decides.
+    code = study.study.prolific.completion_code if study.study.prolific and not is_too_fast else None
     return JSONResponse({"completion_code": code, "return_url": PROLIFIC_RETURN_URL + code if code else None})
 
 

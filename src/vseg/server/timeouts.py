@@ -1,16 +1,24 @@
-"""Time and size limits of a connection.
+"""Time and size limits of a connection, and where each of its requests ends.
 
 uvicorn waits without limit for the rest of a request, for a client to read a response, and for the end of a request's
 headers, which it keeps in memory. A few hundred connections that send one byte now and then would occupy the server.
 Here each of these waits has a limit, after which the connection is closed; a client that was merely slow sends again.
+Every byte of a request counts: its line, its headers, the framing and extensions of its chunks, its body, its trailers.
+
+A request may offer to change to another protocol (`Upgrade`), which this server never does. httptools then takes the
+head for the whole request, and uvicorn would parse its body as the next one: behind a proxy that sends the requests of
+several people over one connection, a stranger could write the beginning of somebody else's request. Here the offer is
+removed and the head parsed again, so that the body keeps its length; the response closes the connection, and nothing
+that follows the request is read.
 
 The class overrides methods of uvicorn's HTTP protocol. Most are called by asyncio or by the parser (httptools), whose
-interfaces are stable. Three are uvicorn's own and may change with any release, so pyproject.toml caps its version:
+interfaces are stable. The following are uvicorn's own and may change with any release, so pyproject.toml caps its
+version:
 
 - `_start_asgi_task`, which is private: to know which request is being answered when several are sent at once
-- `send_400_response`: to add the security headers
 - `cycle`, `pipeline` and the cycle's `response_started`, `response_complete`, `disconnected` and `message_event`:
   to see whether a response is due, and to tell a waiting handler that the client has gone
+- `_unset_keepalive_if_required`, which is private, `parser`, `url` and `headers`: to pass data to the parser ourselves
 
 tests/security/test_connections.py checks all of this over sockets.
 """
@@ -21,6 +29,7 @@ import struct
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from vseg.server.headers import SECURITY_HEADERS
@@ -32,6 +41,10 @@ HEAD_TIMEOUT_S = 20.0  # from the connection or the first byte of a request to t
 BODY_TIMEOUT_S = 120.0  # from there to the end of its body: the largest body allowed, at 20 kbit/s
 UNREAD_TIMEOUT_S = 60.0  # while a response is waiting and the client hardly reads
 MAX_HEAD_BYTES = 64 * 1024
+MAX_BODY_BYTES = 8_000_000  # more than any route reads; for the bodies that no route reads
+MAX_PIPELINED = 16  # requests that wait for the response to an earlier one; browsers and proxies send none
+INVALID_REQUEST = "Invalid HTTP request received."
+HEAD_TOO_LONG = "The headers of this request are too long."
 
 
 class TimeoutProtocol(HttpToolsProtocol):
@@ -41,7 +54,9 @@ class TimeoutProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._in_head, self._head_bytes = True, 0
+        self._in_head = True
+        self._request_bytes, self._body_bytes = 0, 0  # received so far: of the whole request, and of its body
+        self._is_last, self._is_over = False, False  # no other request is read after this one; it is complete
         self._read_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._current_cycle: RequestResponseCycle | None = None  # the request that is being answered
@@ -65,15 +80,20 @@ class TimeoutProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Pass data to the parser; refuse headers that are too long."""
-        if self._in_head:
-            self._head_bytes += len(data)
-        super().data_received(data)
-        if self.transport.is_closing() or not self._in_head:
+        """Pass data to the parser; refuse a request that is invalid or too long."""
+        if self._is_over:
             return
-        if self._head_bytes > MAX_HEAD_BYTES:
-            self.refuse(431, "The headers of this request are too long.")
-        elif self._read_timer is None and not self._is_answering:
+        self._unset_keepalive_if_required()
+        self._request_bytes += len(data)
+        try:
+            self._parse(data)
+            self._check_size()
+        except httptools.HttpParserError:
+            if not self.transport.is_closing() and not self._is_over:
+                self.logger.warning(INVALID_REQUEST)
+                self.refuse(400, INVALID_REQUEST)
+        is_waiting = self._in_head and not self._is_over and not self._is_answering
+        if is_waiting and self._read_timer is None and not self.transport.is_closing():
             # Empty lines between two requests end uvicorn's own timeout for the next one.
             self._set_read_timer(self.head_timeout_s)
 
@@ -82,17 +102,71 @@ class TimeoutProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._set_read_timer(self.head_timeout_s)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header; ignore trailers, which a client could send without end, or in place of a proxy's headers."""
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Start waiting for the body of a request."""
+        if self.parser.should_upgrade():  # see _parse
+            return
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
+            self._refuse_while_parsing(431, HEAD_TOO_LONG)
         self._set_read_timer(self.body_timeout_s)
         super().on_headers_complete()
         self._in_head = False
+        if len(self.pipeline) > MAX_PIPELINED:
+            self._refuse_while_parsing(429, "Too many requests were sent at once; wait for their responses.")
+
+    def on_body(self, body: bytes) -> None:
+        """Count the bytes of a body."""
+        self._body_bytes += len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Stop waiting: the request is complete."""
-        self._in_head, self._head_bytes = True, 0
+        if self.parser.should_upgrade():
+            return
+        self._in_head, self._is_over = True, self._is_last
+        self._request_bytes, self._body_bytes = 0, 0
         self._set_read_timer(None)
         super().on_message_complete()
+
+    def _parse(self, data: bytes) -> None:
+        """Pass data to the parser; if a request offers another protocol, parse its head again without the offer."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+            if method == b"CONNECT" or any(name == b"sec-websocket-key" for name, _ in self.headers):
+                self.refuse(
+                    501, "Expected a plain HTTP request; this server has no tunnels and no WebSockets."
+                )
+                return
+            kept = [header for header in self.headers if header[0] not in (b"connection", b"upgrade")]
+            if any(b"\r" in value or b"\n" in value for _, value in kept):
+                raise httptools.HttpParserError(INVALID_REQUEST) from None
+            lines = [b"%s: %s" % header for header in (*kept, (b"connection", b"close"))]
+            self._is_last = True
+            self.parser = httptools.HttpRequestParser(self)
+            head = b"%s %s HTTP/%s" % (method, self.url, version)
+            self.parser.feed_data(b"\r\n".join([head, *lines, b"", b""]))
+            self.parser.feed_data(data[offer.args[0] :])
+
+    def _check_size(self) -> None:
+        """Refuse a request that is too long; beside its body, a request may send as much as a head and its body."""
+        if self.transport.is_closing():
+            return
+        if self._request_bytes > MAX_HEAD_BYTES + 2 * self._body_bytes:
+            self.refuse(431, HEAD_TOO_LONG)
+        elif self._body_bytes > MAX_BODY_BYTES:
+            self.refuse(413, f"The body is larger than {MAX_BODY_BYTES} bytes; send less at once.")
+
+    def _refuse_while_parsing(self, status: int, message: str) -> None:
+        """Refuse a request in a method that the parser calls, and stop the parser."""
+        self.refuse(status, message)
+        raise httptools.HttpParserError(message)
 
     def pause_writing(self) -> None:
         """Start waiting for the client to read the response."""
@@ -106,10 +180,6 @@ class TimeoutProtocol(HttpToolsProtocol):
             self._write_timer.cancel()
             self._write_timer = None
         super().resume_writing()
-
-    def send_400_response(self, msg: str) -> None:
-        """Refuse a request that uvicorn cannot parse."""
-        self.refuse(400, msg)
 
     def refuse(self, status: int, message: str) -> None:
         """Send a plain-text response with the security headers, without calling the app, and close the connection.

@@ -21,7 +21,7 @@ from vseg.study.trials import Unit
 SESSIONS_PER_QUERY = 500
 RESPONSE_COLUMNS = (
     "seq", "item", "image", "block", "trial", "i", "j", "bits", "rt_ms", "cue_off_ms", "image_off_ms",
-    "frames_dropped", "refresh_hz", "shown_at_ms",
+    "frames_dropped", "refresh_hz", "shown_at_ms", "received_at_ms",
 )  # fmt: skip
 """The columns that `StudyReader.read_responses` returns.
 

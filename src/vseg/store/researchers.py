@@ -126,7 +126,8 @@ def set_setting(db: Database, name: str, value: str) -> None:
     """Store a setting, replacing the old value."""
     with db.writing() as connection:
         connection.execute(delete(settings).where(settings.c.name == name))
-        connection.execute(insert(settings).values(name=name, value=value))
+        # Another worker may store it at the same time.
+        connection.execute(db.insert_or_ignore(settings).values(name=name, value=value))
 
 
 def consume_setting(db: Database, name: str, value: str) -> bool:

@@ -15,6 +15,7 @@ from vseg.data.layout import Grid, Scatter
 from vseg.data.maps import Maps
 from vseg.errors import Conflict, InvalidInput, NotFound, SchemaMismatch
 from vseg.store.database import Database, now_ms
+from vseg.store.researchers import set_setting
 from vseg.store.schema import images, studies
 from vseg.study.schema import Study, parse_study
 
@@ -26,6 +27,7 @@ log = logging.getLogger("vseg.store")
 
 
 StudyStatus = Literal["open", "paused", "closed"]
+ADMITTED_SINCE = "admitted_since_ms:{}"  # setting of a study
 
 
 @dataclass(frozen=True)
@@ -141,8 +143,11 @@ def close(db: Database, name: str) -> None:
 
 
 def reopen(db: Database, name: str) -> None:
-    """Undo `pause` or `close`."""
+    """Undo `pause` or `close`, and lift the limits on new sessions: those begun before do not count any more."""
     _set_status(db, name, "open")
+    with db.reading() as connection:
+        study_id = connection.scalar(select(studies.c.id).where(studies.c.name == name))
+    set_setting(db, ADMITTED_SINCE.format(study_id), str(now_ms()))
 
 
 def _set_status(db: Database, name: str, status: StudyStatus, unless: str = "") -> None:

@@ -16,6 +16,7 @@ from vseg.store.schema import researchers, sign_ins, tokens
 PREFIX = "vseg_"
 MAX_LABEL_LENGTH, MAX_TOKENS = 64, 100
 LAST_USE_RESOLUTION_MS = 60_000
+LIFETIME_MS = 365 * 24 * 60 * 60 * 1000
 SIGN_IN_LIFETIME_MS = 10 * 60_000
 
 
@@ -32,10 +33,14 @@ class TokenRow:
     label: str
     created_at_ms: int
     last_used_at_ms: int | None
+    ends_at_ms: int
 
 
 def create(db: Database, researcher: str, label: str) -> str:
-    """Create a token for a researcher and return it; it cannot be shown again. The label says what it is for."""
+    """Create a token for a researcher, for a year, and return it; it cannot be shown again.
+
+    The label says what it is for.
+    """
     label = label.strip()
     if not 1 <= len(label) <= MAX_LABEL_LENGTH or not label.isprintable():
         raise InvalidInput(
@@ -45,6 +50,8 @@ def create(db: Database, researcher: str, label: str) -> str:
     token = PREFIX + secrets.token_urlsafe(32)
     with db.writing() as connection:
         researcher_id = _get_researcher_id(connection, researcher)
+        is_over = tokens.c.created_at_ms <= clock_ms() - LIFETIME_MS
+        connection.execute(delete(tokens).where(tokens.c.researcher == researcher_id, is_over))
         count = connection.scalar(select(func.count()).where(tokens.c.researcher == researcher_id)) or 0
         if count >= MAX_TOKENS:
             raise Conflict(
@@ -62,7 +69,8 @@ def create(db: Database, researcher: str, label: str) -> str:
 
 def list_tokens(db: Database, researcher: str) -> list[TokenRow]:
     """Return the tokens of a researcher in the order in which they were created."""
-    columns = [tokens.c[name] for name in TokenRow.__dataclass_fields__]
+    ends_at_ms = (tokens.c.created_at_ms + LIFETIME_MS).label("ends_at_ms")
+    columns = [tokens.c.id, tokens.c.label, tokens.c.created_at_ms, tokens.c.last_used_at_ms, ends_at_ms]
     query = select(*columns).join(researchers).where(researchers.c.name == researcher).order_by(tokens.c.id)
     with db.reading() as connection:
         return [TokenRow(*row) for row in connection.execute(query)]
@@ -82,7 +90,8 @@ def find_researcher(db: Database, token: str, *, now_ms: int | None = None) -> s
     now_ms = clock_ms() if now_ms is None else now_ms
     query = select(tokens.c.id, tokens.c.last_used_at_ms, researchers.c.name).join(researchers)
     with db.reading() as connection:
-        row = connection.execute(query.where(tokens.c.token_hash == hash_token(token))).one_or_none()
+        is_this = (tokens.c.token_hash == hash_token(token)) & (tokens.c.created_at_ms > now_ms - LIFETIME_MS)
+        row = connection.execute(query.where(is_this)).one_or_none()
     if row is None:
         return None
     before = now_ms - LAST_USE_RESOLUTION_MS

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from vseg.store.writer import WriteRequest
 
 Row = dict[str, Any]
-IDENTIFYING_COLUMNS = {responses: ("item", "same", "shown_at_ms"), events: ("kind", "at_ms")}
-"""The columns that distinguish a record that is sent again from another record with the same number."""
+ADDED_COLUMNS = ("session", "seq", "received_at_ms")
+COMPARED_COLUMNS = {
+    table: tuple(column.name for column in table.c if column.name not in ADDED_COLUMNS)
+    for table in (responses, events)
+}
+"""The columns that distinguish a record that is sent again from another record with the same number: its content."""
 MAX_STAND_IN_BYTES = 1000
 """Size of an event that replaces another record and is therefore accepted beyond the limits."""
 
@@ -97,7 +101,7 @@ def find_conflicts(
         (request.session, row["seq"]) for request in requests for row in (*request.responses, *request.events)
     }
     stored: dict[tuple[int, int], tuple[Any, ...]] = {}
-    for table, names in IDENTIFYING_COLUMNS.items():
+    for table, names in COMPARED_COLUMNS.items():
         query = select(table.c.session, table.c.seq, *(table.c[name] for name in names))
         rows = connection.execute(query.where(tuple_(table.c.session, table.c.seq).in_(keys)))
         stored |= {(session, seq): (table.name, *values) for session, seq, *values in rows}
@@ -108,7 +112,7 @@ def _match_stored(request: "WriteRequest", stored: dict[tuple[int, int], tuple[A
     """Yield for each record of a request whether the stored record with its number is the same."""
     for table, rows in ((responses, request.responses), (events, request.events)):
         for row in rows:
-            values = (table.name, *(row[name] for name in IDENTIFYING_COLUMNS[table]))
+            values = (table.name, *(row[name] for name in COMPARED_COLUMNS[table]))
             is_same = stored.get((request.session, row["seq"])) == values
             yield is_same or (table is events and _is_stand_in(row))
 

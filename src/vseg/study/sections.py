@@ -202,6 +202,9 @@ class BreaksSection(Section):
     at_least_s: Annotated[int, Field(ge=0, le=600)] = 0
 
 
+LONGEST_FRAME_MS = 17  # at 60 Hz
+
+
 class TimingSection(Section):
     """`[timing]`: durations in milliseconds. `pause_ms` is the blank screen between an answer and the next cue."""
 
@@ -209,6 +212,19 @@ class TimingSection(Section):
     cue_ms: Milliseconds = 300
     image_ms: Annotated[int, Field(ge=10, le=60_000)] = 300
     pause_ms: Milliseconds = 0
+
+    def is_too_fast(self, answers: int, started_at_ms: int, answered_at_ms: int | None) -> bool:
+        """Return whether answers arrived sooner after the beginning of a session than their trials can be shown.
+
+        Both times are by the server's clock, whatever a page reports. Only the whole time is judged, since a page that
+        was offline sends many answers at once. Each part of a trial may be shown for one frame less than planned. If
+        the clock was set back meanwhile, nothing can be said.
+        """
+        if answered_at_ms is None or answered_at_ms < started_at_ms:
+            return False
+        parts_ms = (self.cue_ms, self.image_ms, self.pause_ms)
+        trial_ms = sum(max(part_ms - LONGEST_FRAME_MS, 0) for part_ms in parts_ms)
+        return answered_at_ms - started_at_ms < answers * trial_ms
 
 
 class KeysSection(Section):

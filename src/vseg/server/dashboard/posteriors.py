@@ -84,7 +84,7 @@ class PosteriorView:
         if self.posterior is not None:
             return self.posterior.segments
         given = self.parameters["segments"]
-        return int(given) if given.isdecimal() else None
+        return int(given) if given.isdecimal() and len(given) < 6 else None
 
     @property
     def plausible(self) -> str:

@@ -122,6 +122,7 @@ def _page_values(
         "image": image,
         "job": state.simulations.find_job(row.name),
         "link": participant_url(request, row.name),
+        "start_limits": store.sessions.get_start_limits(state.db, row),
         "sources": {name: SOURCES[name] for name in state.simulations.sources},
         "paces": PACES,
         "observers": OBSERVERS,

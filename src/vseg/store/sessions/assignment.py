@@ -2,7 +2,10 @@
 
 Sessions count if they are completed or alive. A session is alive if it is active and has sent something recently; the
 units of other sessions are free again. A page reports the consent at once, so a session without any record is given up
-after a few minutes.
+after a few minutes, and one without an answer after some more: anyone can begin sessions, and people answer.
+
+A session is empty if it is neither alive nor has an answer: its participant left at once, or never came. Empty sessions
+do not count towards the sessions that may begin within a day, and the oldest of too many are deleted.
 """
 
 from collections import Counter
@@ -10,18 +13,44 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, and_, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    Table,
+    and_,
+    delete,
+    false,
+    func,
+    not_,
+    or_,
+    select,
+)
 
 from vseg.errors import Conflict
-from vseg.store.schema import assignments, events, responses, sessions
+from vseg.store import vacuum
+from vseg.store.schema import (
+    assignments,
+    events,
+    identities,
+    links,
+    participants,
+    responses,
+    sessions,
+    settings,
+)
+from vseg.store.studies import ADMITTED_SINCE
 from vseg.study.schema import Study
 from vseg.study.trials import Unit
 
 MIN_ALIVE_MINUTES = 60
 ALIVE_WITHOUT_RECORDS_MINUTES = 5
-# Without personal links, this many sessions may begin within a day: per wanted participant, and in addition.
+MAX_MINUTES_TO_FIRST_ANSWER = 20
+# Without personal links, this many sessions may begin within a day: per wanted participant, and in addition. The same
+# number of empty ones is kept.
 DAILY_SESSIONS_PER_PLACE, EXTRA_DAILY_SESSIONS = 20, 100
 DAY_MS = 24 * 60 * 60 * 1000
+MAX_DELETED = 100  # empty sessions deleted when a new one begins
 
 
 @dataclass(frozen=True)
@@ -60,13 +89,39 @@ def count_started(connection: Connection, study_id: int) -> int:
 
 def check_start_rate(connection: Connection, study_id: int, study: Study, now_ms: int) -> None:
     """Raise `Conflict` if more sessions were begun within a day than any study needs, since each takes disk space."""
-    is_recent = (sessions.c.study == study_id) & (sessions.c.started_at_ms > now_ms - DAY_MS)
-    count = connection.scalar(select(func.count()).where(is_recent)) or 0
-    if count >= DAILY_SESSIONS_PER_PLACE * study.participants + EXTRA_DAILY_SESSIONS:
+    since_ms = max(now_ms - DAY_MS, get_admitted_since_ms(connection, study_id))
+    is_recent = (sessions.c.study == study_id) & (sessions.c.started_at_ms > since_ms)
+    count = connection.scalar(select(func.count()).where(is_recent, not_(is_empty(study, now_ms)))) or 0
+    if count >= max_daily_sessions(study):
         raise Conflict(
-            f"{count} sessions were begun within a day for {study.participants} places; come back tomorrow.",
-            "full",
+            f"{count} sessions were begun within a day for {study.participants} places; come back later.",
+            "paused",
         )
+
+
+def max_daily_sessions(study: Study) -> int:
+    """Return how many sessions may begin within a day, without empty ones and personal links."""
+    return DAILY_SESSIONS_PER_PLACE * study.participants + EXTRA_DAILY_SESSIONS
+
+
+def delete_old_empty_sessions(connection: Connection, study_id: int, study: Study, now_ms: int) -> None:
+    """Delete the oldest empty sessions of a day, if there are more than are kept; those with a link remain."""
+    is_recent = (sessions.c.study == study_id) & (sessions.c.started_at_ms > now_ms - DAY_MS)
+    has_link = sessions.c.participant.in_(select(links.c.participant).where(links.c.participant.is_not(None)))
+    query = select(sessions.c.participant).where(is_recent, is_empty(study, now_ms), not_(has_link))
+    kept = max_daily_sessions(study)
+    old = list(connection.scalars(query.order_by(sessions.c.id.desc()).offset(kept).limit(MAX_DELETED)))
+    if not old:
+        return
+    if connection.execute(delete(identities).where(identities.c.participant.in_(old))).rowcount:
+        vacuum.mark_due(connection)
+    connection.execute(delete(participants).where(participants.c.id.in_(old)))
+
+
+def get_admitted_since_ms(connection: Connection, study_id: int) -> int:
+    """Return when a researcher last reopened a study: sessions before that do not count towards any limit."""
+    name = ADMITTED_SINCE.format(study_id)
+    return int(connection.scalar(select(settings.c.value).where(settings.c.name == name)) or 0)
 
 
 def assign_units(study: Study, occupancy: Occupancy, session_number: int) -> list[Unit]:
@@ -122,11 +177,27 @@ def is_counted(study: Study, now_ms: int) -> ColumnElement[bool]:
 
 
 def is_alive(study: Study, now_ms: int) -> ColumnElement[bool]:
-    """Return the SQL condition that a session is active and has sent something recently, or has just begun."""
+    """Return the SQL condition that a session is active and has sent something recently, or has just begun.
+
+    Before its first answer, a session is alive for a shorter time, however many events it sends.
+    """
     since = now_ms - 60_000 * max(MIN_ALIVE_MINUTES, study.interruption.after_minutes)
-    just_begun = sessions.c.started_at_ms >= now_ms - 60_000 * ALIVE_WITHOUT_RECORDS_MINUTES
-    has_sent = [newest_received_at_ms(table) >= since for table in (responses, events)]
-    return and_(sessions.c.status == "active", or_(just_begun, *has_sent))
+    shortly_before = now_ms - 60_000 * ALIVE_WITHOUT_RECORDS_MINUTES
+    just_begun = sessions.c.started_at_ms >= shortly_before
+    last_answer, last_event = newest_received_at_ms(responses), newest_received_at_ms(events)
+    is_preparing = and_(
+        sessions.c.started_at_ms >= now_ms - 60_000 * MAX_MINUTES_TO_FIRST_ANSWER,
+        last_event >= shortly_before,
+    )
+    is_answering = and_(last_answer.is_not(None), or_(last_answer >= since, last_event >= since))
+    return and_(sessions.c.status == "active", or_(just_begun, is_preparing, is_answering))
+
+
+def is_empty(study: Study, now_ms: int) -> ColumnElement[bool]:
+    """Return the SQL condition that a session has no answer and is not alive."""
+    has_answer = select(responses.c.seq).where(responses.c.session == sessions.c.id).exists()
+    # By coalesce: comparisons with the time of a record that does not exist are NULL.
+    return and_(not_(has_answer), not_(func.coalesce(is_counted(study, now_ms), false())))
 
 
 def newest_received_at_ms(table: Table) -> ScalarSelect[int]:

@@ -75,6 +75,7 @@ def begin(
     identity: Identity | None = None,
     link: str | None = None,
     entry: str | None = None,
+    admit: Callable[[int], None] = lambda since_ms: None,
     now_ms: int,
 ) -> StartedSession:
     """Begin a session of a study, or resume the one that this participant has begun.
@@ -95,6 +96,9 @@ def begin(
         The token of a personal link.
     entry : str, optional
         A secret of the page, by which an anonymous participant is recognised.
+    admit : callable
+        Called before a new session begins without a personal link, with the time since which sessions count; it may
+        raise `Conflict`.
     now_ms : int
         The current time.
 
@@ -114,18 +118,24 @@ def begin(
             session_id = _resume(connection, old, visitor, token)
         else:
             _check_entry(connection, study, visitor)
-            session_id = _enrol(connection, study, visitor, name, token, now_ms)
+            session_id = _enrol(connection, study, visitor, name, token, admit, now_ms)
     _store_trials(db, session_id, draw)
     return StartedSession(get_session(db, session_id), token, resumed=old is not None)
 
 
-def create_links(db: Database, study: StudyRow, count: int) -> list[str]:
-    """Create personal links, each for one participant; return their tokens."""
+def create_links(db: Database, study: StudyRow, count: int, *, prolific_pid: str | None = None) -> list[str]:
+    """Create personal links, each for one participant; return their tokens.
+
+    With the `prolific_pid` of somebody who has begun already, the links continue their session.
+    """
     if not 1 <= count <= MAX_LINKS:
         raise InvalidInput(f"Expected 1 to {MAX_LINKS} links, got {count}.")
     tokens = [secrets.token_urlsafe(24) for _ in range(count)]
-    row = {"study": study.id, "created_at_ms": clock_ms()}
+    row: dict[str, int | None] = {"study": study.id, "created_at_ms": clock_ms()}
     with db.writing() as connection:
+        if prolific_pid is not None:
+            is_theirs = (identities.c.study == study.id) & (identities.c.prolific_pid == prolific_pid)
+            row["participant"] = connection.scalar(select(identities.c.participant).where(is_theirs))
         connection.execute(insert(links), [{**row, "token_hash": hash_token(token)} for token in tokens])
     return tokens
 
@@ -168,7 +178,16 @@ def _lock_study(connection: Connection, study: StudyRow) -> None:
 
 
 def _find_session(connection: Connection, study: StudyRow, visitor: _Visitor) -> Row | None:
-    """Return the session that a visitor has begun before, or None."""
+    """Return the session that a visitor has begun before, or None.
+
+    A study of personal links recognises people by their links alone: anyone may know or invent a Prolific ID.
+    """
+    is_closed = study.study.personal_links_only
+    if is_closed and visitor.link_hash is None:
+        raise Conflict(
+            "This study is open only to participants with a personal link; use the link you were sent.",
+            "link",
+        )
     query = select(sessions.c.id, sessions.c.name, sessions.c.participant, sessions.c.status)
     if visitor.link_hash is not None:
         link_query = select(links.c.participant).where(
@@ -183,7 +202,10 @@ def _find_session(connection: Connection, study: StudyRow, visitor: _Visitor) ->
         participant = select(identities.c.participant).where(
             identities.c.study == study.id, identities.c.prolific_pid == visitor.identity.prolific_pid
         )
-        return connection.execute(query.where(sessions.c.participant.in_(participant))).one_or_none()
+        session = connection.execute(query.where(sessions.c.participant.in_(participant))).one_or_none()
+        if session is not None and is_closed:
+            raise Conflict("The participant with this Prolific ID began with another personal link.", "link")
+        return session
     if visitor.entry_hash is not None:
         has_entry = (sessions.c.study == study.id) & (sessions.c.entry_hash == visitor.entry_hash)
         return connection.execute(query.where(has_entry)).one_or_none()
@@ -217,11 +239,6 @@ def _check_entry(connection: Connection, study: StudyRow, visitor: _Visitor) -> 
         )
     if status != "open":
         raise Conflict("This study is closed and takes no new participants.", "closed")
-    if study.study.personal_links_only and visitor.link_hash is None:
-        raise Conflict(
-            "This study is open only to participants with a personal link; use the link you were sent.",
-            "link",
-        )
     if study.study.prolific is not None and study.study.prolific.required and visitor.identity is None:
         raise Conflict(
             "This study is open only to participants from Prolific; enter from its page there.", "prolific"
@@ -229,13 +246,21 @@ def _check_entry(connection: Connection, study: StudyRow, visitor: _Visitor) -> 
 
 
 def _enrol(
-    connection: Connection, study: StudyRow, visitor: _Visitor, name: str, token: str, now_ms: int
+    connection: Connection,
+    study: StudyRow,
+    visitor: _Visitor,
+    name: str,
+    token: str,
+    admit: Callable[[int], None],
+    now_ms: int,
 ) -> int:
     """Create a participant with a session and its units, and freeze the study; return the id of the session."""
     occupancy = assignment.count_occupancy(connection, study.id, study.study, now_ms)
     units = assignment.assign_units(study.study, occupancy, assignment.count_started(connection, study.id))
     if visitor.link_hash is None:  # the number of personal links is limited anyway
         assignment.check_start_rate(connection, study.id, study.study, now_ms)
+        assignment.delete_old_empty_sessions(connection, study.id, study.study, now_ms)
+        admit(assignment.get_admitted_since_ms(connection, study.id))
     freeze = update(studies).where(studies.c.id == study.id, studies.c.frozen_at_ms.is_(None))
     connection.execute(freeze.values(frozen_at_ms=now_ms))
     participant_id = _insert_row(

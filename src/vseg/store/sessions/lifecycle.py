@@ -4,13 +4,14 @@ import json
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 
 from vseg.errors import Conflict, NotFound
 from vseg.store import choices, vacuum
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import RECORD_TABLES, events, identities, responses, sessions
 from vseg.store.sessions.rows import SessionRow
+from vseg.store.studies import StudyRow
 
 CLOCK_RESET_MS = 60_000  # if the clock goes back by more between two records, it was set anew
 
@@ -112,6 +113,16 @@ def complete(db: Database, session: SessionRow, count: int) -> list[int]:
             )
         _finish(connection, session, "completed")
     return []
+
+
+def is_too_fast(db: Database, study: StudyRow, session: SessionRow) -> bool:
+    """Return whether a session's answers arrived in less time than its trials take to be shown."""
+    query = select(func.count(), func.max(responses.c.received_at_ms)).where(
+        responses.c.session == session.id
+    )
+    with db.reading() as connection:
+        count, answered_at_ms = connection.execute(query).one()
+    return study.study.timing.is_too_fast(count, session.started_at_ms, answered_at_ms)
 
 
 def leave(db: Database, session: SessionRow, keep: bool) -> None:

@@ -8,10 +8,13 @@ from sqlalchemy import func, select
 
 from vseg.errors import Conflict
 from vseg.store.database import Database, now_ms as clock_ms
-from vseg.store.schema import assignments, participants, responses, sessions, studies
+from vseg.store.researchers import set_setting
+from vseg.store.schema import assignments, participants, responses, sessions, settings, studies
 from vseg.store.sessions import assignment
 from vseg.store.sessions.rows import SessionStatus
 from vseg.store.studies import StudyRow
+
+SOURCE_REFUSED = "source_refused_at_ms:{}"  # setting of a study
 
 
 class ImageSessionCounts(TypedDict):
@@ -48,8 +51,11 @@ class SessionCounts:
     images: dict[str, ImageSessionCounts]
 
 
-def get_refusal_reason(db: Database, study: StudyRow, *, now_ms: int) -> str | None:
-    """Return why nobody new can begin ("closed", "paused" or "full"), or None if someone can."""
+def get_refusal_reason(db: Database, study: StudyRow, *, has_link: bool = False, now_ms: int) -> str | None:
+    """Return why nobody new can begin ("closed", "paused" or "full"), or None if someone can.
+
+    For somebody with a personal link, the number of sessions that were begun today does not matter.
+    """
     with db.reading() as connection:
         status = connection.scalar(select(studies.c.status).where(studies.c.id == study.id))
         if status in ("closed", "paused"):
@@ -57,9 +63,47 @@ def get_refusal_reason(db: Database, study: StudyRow, *, now_ms: int) -> str | N
         try:
             occupancy = assignment.count_occupancy(connection, study.id, study.study, now_ms)
             assignment.assign_units(study.study, occupancy, assignment.count_started(connection, study.id))
+            if not has_link and not study.study.personal_links_only:
+                assignment.check_start_rate(connection, study.id, study.study, now_ms)
         except Conflict as refusal:
             return refusal.reason
     return None
+
+
+@dataclass(frozen=True)
+class StartLimits:
+    """Whether new sessions are refused although there are places: all of them, or those of some addresses.
+
+    Parameters
+    ----------
+    all_refused : bool
+        Whether as many sessions as allowed were begun within a day.
+    source_refused_at_ms : int or None
+        When sessions of an address that had begun too many were last refused, if that was within a day.
+    """
+
+    all_refused: bool
+    source_refused_at_ms: int | None
+
+
+def get_start_limits(db: Database, study: StudyRow, *, now_ms: int | None = None) -> StartLimits:
+    """Return which limits on new sessions a study has reached; reopening it lifts them."""
+    now_ms = clock_ms() if now_ms is None else now_ms
+    name = SOURCE_REFUSED.format(study.id)
+    with db.reading() as connection:
+        since_ms = max(now_ms - assignment.DAY_MS, assignment.get_admitted_since_ms(connection, study.id))
+        refused_at_ms = int(connection.scalar(select(settings.c.value).where(settings.c.name == name)) or 0)
+        try:
+            assignment.check_start_rate(connection, study.id, study.study, now_ms)
+            all_refused = False
+        except Conflict:
+            all_refused = not study.study.personal_links_only
+    return StartLimits(all_refused, refused_at_ms if refused_at_ms > since_ms else None)
+
+
+def note_refused_source(db: Database, study: StudyRow, *, now_ms: int | None = None) -> None:
+    """Store that sessions of an address that had begun too many were refused; the address itself is not stored."""
+    set_setting(db, SOURCE_REFUSED.format(study.id), str(clock_ms() if now_ms is None else now_ms))
 
 
 def count_sessions(db: Database, study: StudyRow, *, now_ms: int | None = None) -> SessionCounts:
