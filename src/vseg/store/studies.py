@@ -27,7 +27,7 @@ log = logging.getLogger("vseg.store")
 
 
 StudyStatus = Literal["open", "paused", "closed"]
-ADMITTED_SINCE = "admitted_since_ms:{}"  # setting of a study
+ADMITTED_SINCE = "admitted_since_ms:"  # the setting of a study; its id follows
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def reopen(db: Database, name: str) -> None:
     _set_status(db, name, "open")
     with db.reading() as connection:
         study_id = connection.scalar(select(studies.c.id).where(studies.c.name == name))
-    set_setting(db, ADMITTED_SINCE.format(study_id), str(now_ms()))
+    set_setting(db, f"{ADMITTED_SINCE}{study_id}", str(now_ms()))
 
 
 def _set_status(db: Database, name: str, status: StudyStatus, unless: str = "") -> None:

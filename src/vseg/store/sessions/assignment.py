@@ -120,7 +120,7 @@ def delete_old_empty_sessions(connection: Connection, study_id: int, study: Stud
 
 def get_admitted_since_ms(connection: Connection, study_id: int) -> int:
     """Return when a researcher last reopened a study: sessions before that do not count towards any limit."""
-    name = ADMITTED_SINCE.format(study_id)
+    name = f"{ADMITTED_SINCE}{study_id}"
     return int(connection.scalar(select(settings.c.value).where(settings.c.name == name)) or 0)
 
 

@@ -14,7 +14,7 @@ from vseg.store.sessions import assignment
 from vseg.store.sessions.rows import SessionStatus
 from vseg.store.studies import StudyRow
 
-SOURCE_REFUSED = "source_refused_at_ms:{}"  # setting of a study
+SOURCE_REFUSED = "source_refused_at_ms:"  # the setting of a study; its id follows
 
 
 class ImageSessionCounts(TypedDict):
@@ -89,7 +89,7 @@ class StartLimits:
 def get_start_limits(db: Database, study: StudyRow, *, now_ms: int | None = None) -> StartLimits:
     """Return which limits on new sessions a study has reached; reopening it lifts them."""
     now_ms = clock_ms() if now_ms is None else now_ms
-    name = SOURCE_REFUSED.format(study.id)
+    name = f"{SOURCE_REFUSED}{study.id}"
     with db.reading() as connection:
         since_ms = max(now_ms - assignment.DAY_MS, assignment.get_admitted_since_ms(connection, study.id))
         refused_at_ms = int(connection.scalar(select(settings.c.value).where(settings.c.name == name)) or 0)
@@ -103,7 +103,7 @@ def get_start_limits(db: Database, study: StudyRow, *, now_ms: int | None = None
 
 def note_refused_source(db: Database, study: StudyRow, *, now_ms: int | None = None) -> None:
     """Store that sessions of an address that had begun too many were refused; the address itself is not stored."""
-    set_setting(db, SOURCE_REFUSED.format(study.id), str(clock_ms() if now_ms is None else now_ms))
+    set_setting(db, f"{SOURCE_REFUSED}{study.id}", str(clock_ms() if now_ms is None else now_ms))
 
 
 def count_sessions(db: Database, study: StudyRow, *, now_ms: int | None = None) -> SessionCounts:
